@@ -142,6 +142,7 @@ def test_which_way_parts_of_a_millisecond_are_rounded():
         ({}, Call('a.B', (1, 1j), {}), 'argument 2: a complex'),
         ({}, Call('a:b', (1, 1j), {}), 'argument 2: a complex'),
         ({}, Call('a:b', (), {'x': [1j]}), r'argument x\[0\]: a complex'),
+        ({}, Call('a:b', (), {'\ud800': 1}), 'a lone surrogate'),
         ({'timeout': 5}, Call('a:b', (), {}), 'has no options but retry, eta, countdown and front'),
         ({'unique': 5}, Call('a:b', (), {}), 'has no options but'),
         ({'task_id': 'x'}, Call('a:b', (), {}), 'has no options but'),

@@ -84,6 +84,21 @@ def test_a_claim_tells_that_the_control_hash_has_changed(lane, known, status, lo
     assert len(seen) == looks * status
 
 
+def test_claims_that_may_be_older_than_a_registration_lead_to_a_heartbeat(lane):
+    """It gives them back."""
+    asked = []
+    lane.beat = lambda: asked.append(1)
+
+    def claim(*_):
+        lane.register()
+        return Haul(1, 0, None, 0, [b'a'])
+
+    lane.version, lane.store.claim = 0, claim
+    assert lane.claim(None, 1, 0, False, [])[1] == []
+    assert asked == [1]
+    assert lane.count() == (2, False, True)
+
+
 def test_a_task_that_is_cancelled_before_it_begins_is_told(lane):
     c, other = lane.open()
     told = []
@@ -139,6 +154,7 @@ def test_claims_that_may_have_been_acknowledged_are_not_lost_when_that_is_repeat
         c.message = Message(msgpack.packb(['m:f', [], {}, 0, {'id': 'x'}]))
     lane.finished(claims)
     finisher.unanswered(claims, error)
+    assert finisher._signal.is_set()  # for no claim may come that takes them along
     assert lane.done == claims
     assert lane.finished(claims) == [1]  # the batch is named again
     finisher.acknowledged(claims, [0, 0])

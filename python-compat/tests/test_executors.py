@@ -84,6 +84,18 @@ def test_no_more_is_claimed_than_may_start(clock, budget, room):
         assert e.start() is None
 
 
+def test_a_pool_looks_again_when_it_may_start_tasks_again():
+    e, woken = Executors(1, None, 15.0), []
+    e.wake_pool = lambda: woken.append(e.held)
+    e.add([claim()])
+    e.hold(True)
+    assert e.start() is None
+    woken.clear()
+    e.hold(False)
+    assert woken == [False]
+    assert e.start()
+
+
 def test_long_tasks_are_not_claimed_ahead():
     """That they have become long is believed at once, that they have become short bit by bit."""
     p, now = Pace(None), 1.0

@@ -147,6 +147,35 @@ def test_whether_a_queue_is_claimed_from_again(claiming, left, messages, room, h
     assert (lane.probed > 0) == (not hot)
 
 
+def test_parked_tasks_are_claimed_by_a_call_that_acknowledges_nothing(claiming):
+    """What is done waits for one that does, or it would run again."""
+    f, lane, _, _ = claiming
+    lane.done, acknowledged = ['done'], []
+    lane.claim = lambda link, room, held, mend, done, *_: acknowledged.append(done) or (Haul(1, 1), [])
+    f.claim(lane, 5, 0, parked=['a'])
+    assert (acknowledged, lane.done, f.executors.served) == ([[]], ['done'], None)
+    f.claim(lane, 5, 0)
+    assert (acknowledged[1], lane.done, f.executors.served) == (['done'], [], lane)
+
+
+@pytest.mark.parametrize(('room', 'blocks'), [((0, 0.1), 0.1), ((0, 0.0), None), ((5, 0.1), 0.1), ((5, 0.0), None)])
+def test_a_worker_without_room_looks_again_in_time(fetcher, monkeypatch, room, blocks):
+    """Or what it has claimed ahead would not be given back while its tasks are long."""
+    f, answers, _ = fetcher
+    pauses = []
+
+    def block(pause):
+        pauses.append(pause)
+        f._stop = True
+
+    answers.append([Todo(0, -1, 0, -1)] * 3)
+    monkeypatch.setattr(f, '_room', lambda: room)
+    monkeypatch.setattr(f, '_arm', lambda: None)
+    monkeypatch.setattr(f, 'block', block)
+    f.run()
+    assert pauses == [blocks]
+
+
 def test_notifications_are_put_back_behind_waits_that_were_cut_off(worker):
     """Redis may have handed them to a connection that nobody reads any more. Who does not wait has taken none."""
     w = worker('a', 'b')

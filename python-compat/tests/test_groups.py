@@ -9,7 +9,7 @@ from godelayed import Options, call
 from godelayed.keys import Keys
 from godelayed.task import Stamp
 from godelayed.values import MAX_BYTES
-from godelayed.worker.groups import Firing, Member, compose
+from godelayed.worker.groups import Firing, Member, _sooner, compose
 from godelayed.worker.lines import Lines
 from godelayed.worker.link import RefusedError, UnansweredError, UnreachableError
 from godelayed.worker.message import MessageError
@@ -133,12 +133,23 @@ def test_one_call_has_no_more_values_than_a_message():
     assert (len(members), len(arguments(composed))) == (2, 60_000)
 
 
+def test_the_fixed_arguments_of_a_call_count_too():
+    raws = [packed([0] * 30_000, [0] * 20_000).message for _ in range(2)]
+    calls, members = compose(raws, 100, 9, set())
+    assert (len(calls), len(members)) == (1, 1)
+
+
 def test_no_more_calls_are_made_than_one_script_takes():
     calls, members = compose([b'garbage'] * 1_200, 5_000, 9, set())
     assert len(calls) == len(members) == 998
 
 
 # Firing.
+
+
+@pytest.mark.parametrize(('a', 'b', 'sooner'), [(-1, -1, -1), (-1, 5, 5), (5, -1, 5), (5, 3, 3), (0, 3, 0), (3, 0, 0)])
+def test_the_next_look_is_when_the_next_group_is_due(a, b, sooner):
+    assert _sooner(a, b) == sooner
 
 
 class Redis:

@@ -108,6 +108,13 @@ def test_what_it_does_not_run_itself(intake, settings, raw, kind):
     assert w.ends == [(raw, kind)]
 
 
+@pytest.mark.parametrize('note', [None, b'', b'\xc1', b'\x91\x01', b'\x81\xa8function\x07'])
+def test_parked_tasks_of_which_nothing_is_known_stay(intake, note):
+    w = intake(go_queue='go')
+    assert not w._intake.can_run(w._lanes[0], note)
+    assert w._intake.can_run(w._lanes[0], msgpack.packb({'function': 'm:f'}))
+
+
 def test_nothing_starts_beside_a_suspect_that_is_noted_as_alone(intake, monkeypatch):
     """Until Redis has forgotten the note: the death of both would count as that of one alone."""
     w = intake()

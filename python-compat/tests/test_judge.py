@@ -324,6 +324,26 @@ def test_the_end_of_a_task_that_died_is_told_if_something_is_kept(meta, awaited)
     assert not verdict('1-1', message(), Death(), NOW).awaited
 
 
+@pytest.mark.parametrize(
+    'filed',
+    [
+        lambda c: failed(c, Ended(ok=False), max_retry=1),
+        lambda c: failed(c, Ended(ok=False, says='snooze')),
+        lambda c: failed(c, Ended(ok=False, arguments=True)),
+        lambda c: Judge('w', Rules()).park(c, 'unknown function'),
+        lambda c: Judge('w', Rules()).undecodable(c, ValueError('x')),
+        lambda c: verdict('1-1', c.raw, Death(certain=True), NOW),
+        lambda c: verdict('1-1', b'garbage', Death(certain=True), NOW),
+        lambda c: verdict('1-1', 5_000_000, Death(certain=True), NOW),
+    ],
+)
+def test_what_has_no_id_is_filed_under_one_of_its_own(filed):
+    """Equal messages must not take each other's place."""
+    ids = {filed(claim(None, 3)).id for _ in range(10)}
+    assert len(ids) == 10
+    assert {len(id) for id in ids} == {24}
+
+
 # Texts.
 
 

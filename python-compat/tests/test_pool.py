@@ -351,3 +351,13 @@ def test_a_task_of_a_function_that_is_gone_fails(child_of):
     c, _ = child_of()
     ended = run(c, 1, 'm:gone')
     assert (ended.ok, ended.error) == (False, 'm:gone: the function is gone from the registry')
+
+
+def test_a_pool_that_was_left_says_so(workers):
+    """Who waits for its tasks goes on then."""
+    ours, theirs = socket.socketpair()
+    workers.nursery.socket, workers.nursery.close = ours, ours.close
+    workers.abandon()
+    workers.run()
+    theirs.close()
+    assert workers.gone.is_set()

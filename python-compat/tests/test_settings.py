@@ -48,6 +48,8 @@ DAY = 24 * 3600 * 1000  # ms
 def test_settings_that_cannot_be(settings, why):
     with pytest.raises(ArgumentsError, match=why):
         WorkerConfig(**{'queues': ['a'], **settings}).check()
+    with pytest.raises(ArgumentsError, match=why):
+        Worker(redis_py.Redis(port=1), **{'queues': ['a'], **settings})
 
 
 @pytest.mark.parametrize(

@@ -244,6 +244,7 @@ def test_results(module):
     assert typed.restore(named, order) == module.Order(9, address, address, [module.Line('nut', 1.0)], now)
     trees = typed.restore({'a': [1, [2, None, None], None]}, returns(tasks.tree.grow))
     assert trees == {'a': module.Tree(1, module.Tree(2, None, None), None)}
+    assert typed.restore([[]], 'a name') == [[]]  # the inside of a list that contains itself
     assert typed.restore([1, [2]], returns(tasks.any.anything)) == [1, [2]]
     assert typed.restore(None, returns(tasks.app_mail.welcome)) is None
     assert typed.restore(None, returns(tasks.sum.int)) == b''
