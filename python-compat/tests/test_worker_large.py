@@ -25,6 +25,9 @@ def test_large_messages_are_archived_unread(q, redis, start):
     redis.hset('q_tasks', mapping={'s': OVERSIZED, 'r': OVERSIZED})
     redis.zadd('q_scheduled', {'s': 1000})
     redis.zadd('q_retry', {'r': 1000})
+    redis.hset('q_tasks', 'p', OVERSIZED)
+    redis.hset('q_info', 'p', msgpack.packb({'function': 'worker_tasks:say'}))
+    redis.zadd('q_parked', {'p': 4e12})
     redis.hset('q_processing:dead', '1-1', OVERSIZED)
     redis.hset('q_processing', 'legacy', OVERSIZED)
     redis.sadd('q_workers', 'dead')
@@ -33,15 +36,15 @@ def test_large_messages_are_archived_unread(q, redis, start):
     q.delay('worker_tasks:say', 'hello')
     w = start('--heartbeat-life', '1', '--sweep-interval', '0.2')
     runs(redis, 'say hello')
-    wait_for(lambda: redis.zcard('q_archived') == 6, lambda: f'{redis.zcard("q_archived")} are archived\n{w.output()}')
+    wait_for(lambda: redis.zcard('q_archived') == 7, lambda: f'{redis.zcard("q_archived")} are archived\n{w.output()}')
     w.stop()
     assert left(redis) == {'q_archived', *FILED}
-    assert redis.hvals('q_tasks') == [OVERSIZED] * 6
+    assert redis.hvals('q_tasks') == [OVERSIZED] * 7
     infos = [msgpack.unpackb(i) for i in redis.hvals('q_info')]
     assert {(i['reason'], i['error']) for i in infos} == {
         ('too large', 'expected a message of at most 1052672 bytes, found one of 1052673')
     }
-    assert counters(redis)['archived'] == 6
+    assert counters(redis)['archived'] == 7
 
 
 def test_large_tasks_are_not_read(q, redis):
@@ -112,7 +115,14 @@ def gathered(redis, store, link):
         yield [m if isinstance(m, int) else LARGEST for m in read.pop()]
 
 
-@pytest.mark.parametrize('read', [claimed, taken_over, due, gathered])
+def unparked(redis, store, link):
+    redis.hset('q_tasks', mapping={'a': LARGEST, 'b': OVERSIZED})
+    redis.zadd('q_parked', {'a': 4e12, 'b': 4e12})
+    for batch, id in enumerate('ab', 1):
+        yield store.unpark(link, batch, 10, [id]).messages
+
+
+@pytest.mark.parametrize('read', [claimed, taken_over, due, gathered, unparked])
 def test_messages_up_to_the_limit_are_read_and_of_others_their_size(redis, store, read):
     """What is larger never leaves Redis, in whatever way a worker comes upon it."""
     assert list(read(redis, *store)) == [[LARGEST], [SIZE + 1]]
