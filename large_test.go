@@ -65,6 +65,27 @@ func TestLargeMessageAmongOthers(t *testing.T) {
 	b.Check(redistest.Invariants{Idle: true})
 }
 
+// TestLargeParkedTask archives a parked task that is too large: its function is known, from what is kept beside it.
+func TestLargeParkedTask(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func() {})
+	info := wire.Info{Reason: "unknown function", Function: b.Name + ".f"}
+	b.Do("HSET", b.Name+"_tasks", "p", oversized)
+	b.Do("HSET", b.Name+"_info", "p", info.Encode())
+	b.Do("ZADD", b.Name+"_parked", time.Now().Add(time.Hour).UnixMilli(), "p")
+	w, h := b.listened(b.config())
+	if err := w.Register(f); err != nil {
+		t.Fatal(err)
+	}
+	s := b.start(w)
+	b.Until("it is archived", func() bool { return b.Size("_archived") == 1 })
+	s.mustStop()
+	if got := h.of(event.TaskArchived); len(got) != 1 || got[0].Reason != "too large" {
+		t.Errorf("events %+v", got)
+	}
+	b.Check(redistest.Invariants{Idle: true})
+}
+
 // TestLargeDueTasks archives due tasks that are too large, and moves the others.
 func TestLargeDueTasks(t *testing.T) {
 	b := newBench(t)

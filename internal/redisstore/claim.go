@@ -113,7 +113,7 @@ func (s *Store) Unpark(ctx context.Context, c ClaimCall) (got ClaimReply, err er
 		s.Keys.claims + c.Worker, s.Keys.control,
 	}
 	args := make([]any, 0, 3+len(c.Parked))
-	args = append(args, c.Batch, min(c.Most, MaxUnparked), MaxClaimBytes)
+	args = append(args, c.Batch, min(c.Most, MaxUnparked), wire.WorkerLimits.Bytes)
 	for _, id := range c.Parked {
 		args = append(args, id)
 	}
@@ -138,7 +138,7 @@ func (s *Store) Unpark(ctx context.Context, c ClaimCall) (got ClaimReply, err er
 		return ClaimReply{}, ErrBatchUsed
 	}
 	for _, v := range reply[3:] {
-		if _, ok := v.([]byte); !ok {
+		if _, err := storedOf(v); err != nil || v == nil {
 			return ClaimReply{}, fmt.Errorf("%w: %T as a message", ErrReply, v)
 		}
 	}

@@ -308,7 +308,10 @@ func unparkWith(most int, ids ...string) func(s *Store) (any, error) {
 		var text strings.Builder
 		fmt.Fprintf(&text, "%d looked at, version %d:", got.Left, got.Version)
 		for _, m := range got.Messages {
-			fmt.Fprintf(&text, " %.3s", m)
+			if b, ok := m.([]byte); ok {
+				m = fmt.Sprintf("%.3s", b)
+			}
+			fmt.Fprintf(&text, " %v", m)
 		}
 		return text.String(), err
 	}
@@ -324,6 +327,8 @@ func adopted(messages ...string) redistest.State {
 }
 
 var parkedXY = with(queued("p", 1), filedAs("_parked", redistest.Zset{"x": past, "y": later}))
+
+var fullSize = big("x", wire.WorkerLimits.Bytes)
 
 var unparkCases = storeTable{script: "unpark", cases: []storeCase{
 	{
@@ -344,14 +349,23 @@ var unparkCases = storeTable{script: "unpark", cases: []storeCase{
 	{
 		name: "as many bytes as one claim has, but one at least",
 		seed: with(queued("p", 1), redistest.State{
-			"_parked": redistest.Zset{"x": past, "y": past, "z": past},
-			"_tasks":  redistest.Hash{"x": big("x", MaxClaimBytes-1), "y": "y", "z": "z"},
+			"_parked": redistest.Zset{"v": past, "w": past, "x": past, "y": past, "z": past},
+			"_tasks":  redistest.Hash{"v": fullSize, "w": fullSize, "x": fullSize, "y": fullSize, "z": "z"},
 		}),
-		do:     unparkWith(9, "x", "y", "z"),
-		result: "2 looked at, version 0: xxx y",
-		want: with(adopted(big("x", MaxClaimBytes-1), "y"), redistest.State{
+		do:     unparkWith(9, "v", "w", "x", "y", "z"),
+		result: "4 looked at, version 0: xxx xxx xxx xxx",
+		want: with(adopted(fullSize, fullSize, fullSize, fullSize), redistest.State{
 			"_parked": redistest.Zset{"z": past}, "_tasks": redistest.Hash{"z": "z"},
 		}),
+	},
+	{
+		name: "of a message that is too large its size",
+		seed: with(queued("p", 1), redistest.State{
+			"_parked": redistest.Zset{"x": past, "y": past}, "_tasks": redistest.Hash{"x": fullSize + "x", "y": "m y"},
+		}),
+		do:     unparkWith(9, "x", "y"),
+		result: fmt.Sprintf("2 looked at, version 0: %d m y", wire.WorkerLimits.Bytes+1),
+		want:   adopted(fullSize+"x", "m y"),
 	},
 	{
 		name: "one twice, one that is not parked",

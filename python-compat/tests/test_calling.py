@@ -1,11 +1,13 @@
 """What a call of a function comes to, without a queue."""
 
+import datetime
 import time
 import types
 
 import pytest
 
-from godelayed import current
+from godelayed import Discard, Drop, RetryIn, Snooze, TaskInterrupted, current
+from godelayed.outcomes import INTERRUPTS
 from godelayed.registry import Function
 from godelayed.values import MAX_BYTES
 from godelayed.worker import calling
@@ -28,13 +30,84 @@ def test_results_are_kept_up_to_the_limit(over):
         assert len(ended.result) == MAX_BYTES
 
 
+@pytest.mark.parametrize('kind', [*INTERRUPTS.values(), TaskInterrupted])
+def test_no_task_goes_on_by_mistake_when_it_is_told_to_end(kind):
+    """except Exception is everywhere, also in loops that go on after whatever happens."""
+
+    def f():
+        try:
+            raise kind('why')
+        except Exception:
+            return 'went on'
+
+    ended = calling.call(Function('m:f', f), [], {}, True, None)
+    assert (ended.ok, ended.error) == (False, f'{kind.__name__}: why')
+
+
+@pytest.mark.parametrize(
+    ('error', 'says', 'wait'),
+    [
+        (Discard('x'), 'discard', 0),
+        (Drop('x'), 'drop', 0),
+        (RetryIn(1.5), 'retry', 1500),
+        (Snooze(datetime.timedelta(minutes=1)), 'snooze', 60_000),
+        (Snooze(-5), 'snooze', 0),
+        (ValueError('x'), '', 0),
+    ],
+)
+@pytest.mark.parametrize('around', [False, True])
+def test_what_a_task_says_by_its_error(error, says, wait, around):
+    """Also by the one that another was raised from."""
+
+    def f():
+        if around:
+            raise ValueError('around') from error
+        raise error
+
+    ended = calling.call(Function('m:f', f), [], {}, True, None)
+    assert (ended.ok, ended.says, ended.wait, ended.arguments) == (False, says, wait, False)
+
+
+def test_a_result_or_an_error_that_fails_itself_is_told_of():
+    class FaultyError(Exception):
+        def __str__(self):
+            raise ValueError('secret')
+
+    class Lazy(list):
+        def __iter__(self):
+            raise ValueError('secret')
+
+    def fail():
+        raise FaultyError
+
+    ended = calling.call(Function('m:f', fail), [], {}, True, None)
+    assert (ended.ok, ended.error) == (False, 'FaultyError: (its text failed: ValueError)')
+    ended = calling.call(Function('m:f', lambda: Lazy([1])), [], {}, True, None)
+    assert (ended.ok, ended.result, ended.fault) == (True, None, 'm:f: the result cannot be packed: ValueError')
+
+
+def test_a_function_without_a_signature_is_not_blamed_for_its_arguments():
+    """Nobody knows whether they fit, so the task is tried again as any other."""
+
+    class Odd:
+        __signature__ = 'none'
+
+        def __call__(self, *_):
+            raise TypeError('its own')
+
+    ended = calling.call(Function('m:f', Odd()), [1], {}, False, None)
+    assert (ended.ok, ended.arguments) == (False, False)
+
+
+@pytest.mark.parametrize('asks', [True, False])
 @pytest.mark.parametrize(('limit', 'ran', 'why'), [(0, 1000, None), (2000, 1, None), (2000, 3, 'timeout')])
-def test_a_task_in_a_thread_learns_that_its_time_is_over(limit, ran, why):
-    """limit is in ms. The task has run for some seconds when it asks."""
+def test_a_task_in_a_thread_learns_that_its_time_is_over(limit, ran, why, asks):
+    """limit is in ms. The task has run for some seconds when it asks, or fails without asking."""
     said = []
 
     def f():
-        said.append(current().interrupted)
+        if asks:
+            said.append(current().interrupted)
         raise ValueError
 
     c = types.SimpleNamespace(
@@ -46,7 +119,7 @@ def test_a_task_in_a_thread_learns_that_its_time_is_over(limit, ran, why):
     )
     ends = []
     Threads(None, 1, lambda *_: True, lambda _, ended: ends.append(ended) or True, None)._task(c)
-    assert said == [why]
+    assert said == ([why] if asks else [])
     assert [(e.ok, e.interrupted) for e in ends] == [(False, why or '')]
     assert isinstance(ends[0], Ended)
 

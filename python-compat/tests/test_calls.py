@@ -5,6 +5,7 @@ import json
 import sys
 from pathlib import Path
 
+import msgpack
 import pytest
 
 from godelayed import ArgumentsError, Options, Queue
@@ -106,6 +107,17 @@ def test_options_that_cannot_be(options, why):
         Options().merged(**options)
 
 
+@pytest.mark.parametrize(
+    ('retry', 'go', 'python', 'fourth'),
+    [(None, None, None, 0), (3, 3, None, 3), (0, 0, 0, 0), (-1, 0, None, -1), (1 << 40, 1 << 30, None, 1 << 30)],
+)
+def test_a_negative_number_of_retries_is_for_ever_in_python_and_none_in_go(retry, go, python, fourth):
+    stamp = Stamp(Options(retry=retry), 0, legacy=False)
+    assert msgpack.unpackb(stamp.packed(Call('a.B', (), {})).message)[2].get('mr') == go
+    _, _, _, found, meta = msgpack.unpackb(stamp.packed(Call('a:b', (), {})).message)
+    assert (found, meta.get('mr')) == (fourth, python)
+
+
 def test_which_way_parts_of_a_millisecond_are_rounded():
     """A lock and a countdown last no longer than they were asked to, limits of a run no shorter: as Go does it."""
     assert Options(unique=0.0015).life == 1
@@ -130,6 +142,7 @@ def test_which_way_parts_of_a_millisecond_are_rounded():
         ({}, Call('a.B', (1, 1j), {}), 'argument 2: a complex'),
         ({}, Call('a:b', (1, 1j), {}), 'argument 2: a complex'),
         ({}, Call('a:b', (), {'x': [1j]}), r'argument x\[0\]: a complex'),
+        ({}, Call('a:b', (), {'\ud800': 1}), 'a lone surrogate'),
         ({'timeout': 5}, Call('a:b', (), {}), 'has no options but retry, eta, countdown and front'),
         ({'unique': 5}, Call('a:b', (), {}), 'has no options but'),
         ({'task_id': 'x'}, Call('a:b', (), {}), 'has no options but'),

@@ -8,7 +8,22 @@ import pytest
 
 from godelayed.worker import finish
 from godelayed.worker.executors import Executors
-from godelayed.worker.finish import CANCEL, COMPLETE, PARK, RELEASE, RETRY, End, Finisher
+from godelayed.worker.finish import (
+    ARCHIVE,
+    CANCEL,
+    COMPLETE,
+    DEATH,
+    DEFER,
+    EXPIRED,
+    FAILED,
+    FORWARD,
+    PARK,
+    RELEASE,
+    RETRY,
+    SNOOZE,
+    End,
+    Finisher,
+)
 from godelayed.worker.link import UnansweredError, UnreachableError
 from godelayed.worker.message import Message
 from godelayed.worker.store import Haul
@@ -46,6 +61,7 @@ def test_a_claim_that_finds_no_heartbeat_asks_for_one(worker):
     lane.claim, lane.beat = lambda *_: (Haul(0), []), lambda: asked.append(lane)
     assert f.claim(lane, 1, 0) == 0
     assert asked == [lane]
+    assert f.waiters[0].until > time.monotonic()  # or it would ask again and again
 
 
 @pytest.mark.parametrize(('hot', 'parked', 'found'), [(False, [], False), (True, [], True), (False, ['x'], True)])
@@ -66,6 +82,21 @@ def test_a_claim_tells_that_the_control_hash_has_changed(lane, known, status, lo
     lane.version, lane.look = known, lambda: seen.append(1)
     lane.claim(None, 1, 0, False, [])
     assert len(seen) == looks * status
+
+
+def test_claims_that_may_be_older_than_a_registration_lead_to_a_heartbeat(lane):
+    """It gives them back."""
+    asked = []
+    lane.beat = lambda: asked.append(1)
+
+    def claim(*_):
+        lane.register()
+        return Haul(1, 0, None, 0, [b'a'])
+
+    lane.version, lane.store.claim = 0, claim
+    assert lane.claim(None, 1, 0, False, [])[1] == []
+    assert asked == [1]
+    assert lane.count() == (2, False, True)
 
 
 def test_a_task_that_is_cancelled_before_it_begins_is_told(lane):
@@ -123,10 +154,86 @@ def test_claims_that_may_have_been_acknowledged_are_not_lost_when_that_is_repeat
         c.message = Message(msgpack.packb(['m:f', [], {}, 0, {'id': 'x'}]))
     lane.finished(claims)
     finisher.unanswered(claims, error)
+    assert finisher._signal.is_set()  # for no claim may come that takes them along
     assert lane.done == claims
+    assert lane.finished(claims) == [1]  # the batch is named again
     finisher.acknowledged(claims, [0, 0])
     assert finisher._lost == lost
     assert lane.known == 0
+
+
+def test_claims_that_another_worker_has_are_counted_and_told_of(lane, finisher, caplog):
+    """The answer to an end is 0 then: the task may run twice."""
+    first, second = lane.open()
+    for c in (first, second):
+        c.message = Message(msgpack.packb(['m:f', [], {}, 0, {'id': 'x'}]))
+    lost = []
+    finisher.on_lost = lost.append
+    finisher._call = lambda *_: [1, 0]
+    assert finisher._tell(RETRY, [End(first, RETRY), End(second, RETRY)]) == []
+    assert (lost, finisher._lost, lane.known) == ([second], 1, 0)
+    assert 'm:f (x): the claim was lost before the task ended; another worker may run it again' in caplog.text
+
+
+@pytest.mark.parametrize('kind', [RELEASE, DEFER, DEATH])
+def test_what_was_given_back_already_is_not_lost(lane, finisher, kind):
+    finisher._call = lambda *_: [0, 0]
+    assert finisher._tell(kind, [End(c, kind) for c in lane.open()]) == []
+    assert (finisher._lost, lane.known) == (0, 0)
+
+
+def test_a_task_that_is_cancelled_just_now_ends_as_cancelled(lane, finisher):
+    """2 is the answer for a claim that stands, as its task must not be filed."""
+    c, _ = lane.open()
+    finisher.canceled = lambda c: End(c, CANCEL)
+    finisher._call = lambda *_: [2]
+    assert finisher._tell(RETRY, [End(c, RETRY)]) == []
+    assert [(e.claim, e.kind) for e in finisher._pending] == [(c, CANCEL)]
+    assert not c.settled
+    assert lane.finished([c]) == []  # the other one of the batch is open still
+
+
+@pytest.mark.parametrize(
+    ('kind', 'counted', 'told'),
+    [
+        (ARCHIVE, FAILED, ('archived', 7, ('processed', 'failed', 'archived'), 8)),
+        (ARCHIVE, EXPIRED, ('archived', 7, ('expired', 'archived'), 8)),
+        (RETRY, FAILED, ('retry', 0, ('processed', 'failed', 'retried'), 5)),
+        (SNOOZE, (), ('scheduled', 0, ('snoozed',), 5)),
+        (PARK, (), ('parked', 0, ('parked',), 5)),
+    ],
+)
+def test_how_a_task_is_filed(lane, kind, counted, told):
+    """The archive alone is bounded, by number and time, as the worker was told."""
+    c, _ = lane.open()
+    c.message = Message(msgpack.packb(['m:f', [], {}, 0, {'id': 'x', 'kr': 1}]))
+    f = Finisher(lane, Executors(1, None, 15.0), None, 7, 8)
+    found = []
+
+    def shelve(link, batches, shelf, most, counters, tasks):
+        (t,) = tasks
+        found.append((shelf, most, tuple(counters), t.wait))
+        assert (t.token, t.id, t.message, t.info) == ('1-1', 'x', b'm', b'i')
+        assert (t.awaited, t.path) == (kind == ARCHIVE, 'm:f' if kind == PARK else '')
+        return [1]
+
+    lane.store.shelve = shelve
+    assert f._tell(kind, [End(c, kind, counted, 5, 'x', b'm', b'i')]) == []
+    assert found == [told]
+
+
+def test_what_is_told_is_split_by_size_and_number(lane, finisher, monkeypatch):
+    """A call must neither stop Redis for long nor take longer than a call may."""
+    c, _ = lane.open()
+    c.raw = b'x' * (1 << 20)
+    groups = []
+    finisher._tell = lambda kind, group: groups.append(len(group)) or []
+    for kind in (RETRY, FORWARD):
+        finisher._flush([End(c, kind) for _ in range(9)])
+    c.raw = b'x'
+    finisher._flush([End(c, RETRY) for _ in range(250)])
+    finisher._flush([End(c, FORWARD) for _ in range(1100)])
+    assert groups == [4, 4, 1, 4, 4, 1, 100, 100, 50, 500, 500, 100]
 
 
 def test_a_worker_that_stops_gives_back_claims_that_it_does_not_know(redis, worker, q):

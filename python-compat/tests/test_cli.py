@@ -4,8 +4,10 @@ import sys
 import types
 
 import pytest
+import redis
 
-from godelayed import cli
+from godelayed import ArgumentsError, cli
+from godelayed.registry import Registry
 
 # Each option with what it sets, beside its default. No two have the same value.
 OPTIONS = [
@@ -64,3 +66,75 @@ def test_each_option_sets_what_it_says(settings):
 )
 def test_queues(settings, args, queues):
     assert settings(*(word for name in args for word in ('--queue', name)))[0] == queues
+
+
+@pytest.mark.parametrize(
+    ('args', 'why'),
+    [
+        (['a:1', 'a:2'], "queue 'a' is named twice"),
+        (['a', 'a:2'], "queue 'a' is named twice"),
+        (['a:b'], 'expected a whole number as weight'),
+    ],
+)
+def test_queues_that_cannot_be(args, why):
+    with pytest.raises(ArgumentsError, match=why):
+        cli._queues(args)
+
+
+def test_a_module_that_registers_no_function_is_no_worker(caplog, monkeypatch):
+    monkeypatch.setattr(sys, 'path', list(sys.path))
+    monkeypatch.setattr(cli.registry, 'default', Registry())
+    monkeypatch.setattr(cli, '_await_redis', lambda *_: pytest.fail('it starts'))
+    assert cli.main(['json', '--queue', 'q']) == cli.FAILED
+    assert 'expected that json register some' in caplog.text
+
+
+@pytest.fixture
+def heard():
+    """A program, and what its worker was told."""
+    told = []
+    worker = types.SimpleNamespace(
+        **{name: lambda name=name: told.append(name) for name in ('stop', 'quiet', 'pause', 'resume')}
+    )
+    return cli._Program(worker), told
+
+
+def test_signals(heard):
+    program, told = heard
+    for name in ('SIGUSR2', 'SIGCONT', 'SIGTSTP', 'SIGTERM'):
+        program._obey(name)
+    assert told == ['pause', 'resume', 'quiet', 'stop']
+
+
+@pytest.mark.parametrize('name', ['SIGINT', 'SIGTERM', 'SIGHUP'])
+def test_behind_a_signal_to_stop_no_other_counts(heard, name):
+    """Service managers send CONT after TERM, and that is no order to go on."""
+    program, told = heard
+    for signal in (name, 'SIGCONT', 'SIGUSR2', 'SIGTSTP'):
+        program._obey(signal)
+    assert told == ['stop']
+
+
+@pytest.mark.parametrize(
+    ('error', 'tries'),
+    [
+        (redis.exceptions.AuthenticationError('invalid password'), 1),
+        (redis.exceptions.ConnectionError('refused'), 2),
+        (redis.exceptions.BusyLoadingError('loading'), 2),
+    ],
+)
+def test_redis_is_waited_for_unless_time_mends_nothing(error, tries):
+    answers = [error, None]
+
+    def ping():
+        answer = answers.pop(0)
+        if answer is not None:
+            raise answer
+
+    client = types.SimpleNamespace(ping=ping)
+    if tries == 1:
+        with pytest.raises(type(error)):
+            cli._await_redis(client, 60)
+    else:
+        cli._await_redis(client, 60)
+    assert len(answers) == 2 - tries

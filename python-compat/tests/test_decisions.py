@@ -18,16 +18,18 @@ from godelayed import (
     DelayedError,
     FullError,
     Options,
+    Queue,
     State,
     UnavailableError,
     UnknownError,
     asks,
 )
 from godelayed.coalescer import AsyncCoalescer, Coalescer
-from godelayed.info import Found, canceled
+from godelayed.info import Found, Note, canceled
 from godelayed.keys import Keys
 from godelayed.link import Link, explain
 from godelayed.producer import MAX_BATCH, MAX_BATCH_BYTES
+from godelayed.ref import look_after, pause
 from godelayed.scripts import CANCEL, LOOK
 from godelayed.worker.link import Link as WorkerLink
 from godelayed.worker.link import RefusedError, Source
@@ -205,3 +207,59 @@ def test_for_how_long_is_kept_that_a_task_was_cancelled(meta, keep):
     assert ms == keep
     said = {'reason': 'canceled', 'at': 9, 'enqueued': 3, 'attempts': 1, 'deaths': 2, 'function': GO}
     assert msgpack.unpackb(note or b'\x80') == (said if keep else {})
+
+
+# What runs again.
+
+
+@pytest.mark.parametrize('message', [b'garbage', msgpack.packb('a:b'), msgpack.packb(['a:b', [1], {}, 3]), b''])
+def test_what_has_no_meta_runs_again_as_it_is(message):
+    """Garbage too: whoever has archived it may have learned to read it."""
+    assert asks.anew('x', message, 5) == ('x', message, False)
+
+
+def test_what_runs_again_keeps_its_bytes_if_nothing_is_left_out():
+    message = b'\x93\xd9\x01f\xc0\x82\xa2id\xa1y\xa2dl\x06'  # a head that is longer than it needs to be
+    assert asks.anew('x', message, 5) == ('y', message, False)
+    id, new, own = asks.anew('x', message, 6)
+    assert (id, new, own) == ('y', b'\x93\xd9\x01f\xc0\x81\xa2id\xa1y', False)
+
+
+def test_what_others_change_again_and_again_does_not_run_again():
+    found = [1, None, None, None, b'9', None, None, None, msgpack.packb(['f', None, {'id': 'x'}])]
+    ask = asks.run_again(Keys('q'), 'x')
+    next(ask)
+    for _ in range(2):
+        assert ask.send(found).script.name == 'rerun'
+        assert ask.send([0]).script.name == 'look'
+    ask.send(found)
+    with pytest.raises(DelayedError, match='others change it at the same time'):
+        ask.send([0])
+
+
+def test_the_day_on_which_a_task_was_cancelled_is_counted_for_90_days(redis):
+    ref = Queue('mail', redis).options(countdown=60).delay('example.com/app.F')
+    ref.cancel()
+    (stats,) = redis.scan_iter('mail_stats:*')
+    assert 89 < redis.ttl(stats) / 86400 <= 90
+
+
+@pytest.mark.parametrize('reply', [None, b'x', [1] * 8, [1] * 10])
+def test_a_look_of_another_form_is_an_error_that_quotes_nothing(reply):
+    with pytest.raises(DelayedError, match='look: expected 9 values, found'):
+        Found(reply)
+
+
+@pytest.mark.parametrize('note', [b'', b'\xc1', b'\x91\x01', b'\xa1x', b'\x91' * 3000])
+def test_notes_that_cannot_be_read_say_nothing(note):
+    assert Note(note).fields == {}
+    assert (Note(note).text('error'), Note(note).number('at'), Note(note).time('at')) == ('', 0, None)
+
+
+def test_who_waits_looks_every_five_seconds_though_nobody_tells(monkeypatch):
+    """Somewhat random, as those who wait together need not look together."""
+    assert {round(look_after()) for _ in range(200)} <= {4, 5, 6}
+    for part, seconds in ((0.8, 4.0), (1.2, 6.0)):
+        monkeypatch.setattr('random.uniform', lambda low, high, part=part: part if low <= part <= high else None)
+        assert look_after() == pytest.approx(seconds)
+    assert [pause(n) for n in (0, 1, 2, 5, 1000)] == [0.05, 0.1, 0.2, 1.0, 1.0]

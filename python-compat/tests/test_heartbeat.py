@@ -161,3 +161,48 @@ def test_both_clocks_say_whether_a_heartbeat_is_fresh(monotonic, wall, fresh):
     assert not lane.fresh(15.0)
     lane.confirmed = time.monotonic() - monotonic, time.time() - wall
     assert lane.fresh(15.0) == fresh
+
+
+@pytest.mark.parametrize('life', [0.5, 15.0])
+def test_a_heartbeat_is_renewed_for_its_life(monkeypatch, life):
+    """In ms. Claims are counted if there are any, or may be."""
+    asked, store = [], Store()
+    monkeypatch.setattr(
+        heartbeat, 'beat', lambda link, stores, *how: (asked.append(how), ([Pulse(True, 0, -1)], time.time()))[1]
+    )
+    lane = Lane(store, False)
+    beats = Heartbeat([lane], life, 'host:1', Contact(life), lambda: None)
+    beats.beat()
+    beats.beat()
+    lane.known = 1
+    beats.beat()
+    lane.known, lane.unclear = 0, time.monotonic()
+    beats.beat()
+    lane.unclear = time.monotonic() - 601
+    beats._beats = 5
+    beats.beat()
+    ms = int(life * 1000)
+    assert asked == [(ms, False, True), (ms, False, False), (ms, True, True), (ms, True, True), (ms, False, False)]
+    assert store.registered == [(ms, 'host:1:1')]
+
+
+def test_a_heartbeat_that_fails_is_tried_again_soon_and_told_of(beating, monkeypatch, caplog):
+    _, _, beats = beating
+    caplog.set_level('INFO')
+    pauses, looks = [], [UnreachableError('away'), UnreachableError('away'), None]
+
+    def beat():
+        answer = looks.pop(0)
+        if answer:
+            raise answer
+
+    monkeypatch.setattr(beats, 'beat', beat)
+    beats._stop = types.SimpleNamespace(is_set=lambda: not looks, wait=pauses.append)
+    beats._poke = types.SimpleNamespace(clear=lambda: None, wait=lambda _: None)
+    beats.run()
+    assert len(pauses) == 2
+    assert max(pauses) <= 15.0 / 8
+    assert [r.getMessage() for r in caplog.records] == [
+        'cannot renew the heartbeat; trying again: away',
+        'heartbeat renewed',
+    ]

@@ -63,6 +63,11 @@ def test_how_long_a_task_may_run(meta, function, worker, limit):
     assert Judge('w', Rules(timeout=worker)).limit(claim(meta, **function), NOW) == limit
 
 
+def test_for_how_long_a_task_is_parked():
+    end = Judge('w', Rules()).park(claim({}), 'unknown function')
+    assert (end.kind, end.wait, end.id, end.message) == (finish.PARK, 7 * 24 * HOUR, 'x', message({}))
+
+
 # What is too late.
 
 
@@ -309,6 +314,34 @@ def test_what_has_not_died_with_its_worker(death):
 def test_units_of_deaths():
     """The script sweep takes seconds, meta has ms."""
     assert (DEATHS_LIFE, MAX_DEATHS) == (72 * 3600, 3)
+
+
+@pytest.mark.parametrize(('meta', 'awaited'), [({}, False), ({'kr': 5}, True), ({'rn': 5}, True)])
+def test_the_end_of_a_task_that_died_is_told_if_something_is_kept(meta, awaited):
+    """Nobody waits for that of another."""
+    for stopped in (True, False):
+        assert verdict('1-1', message(meta), Death(stopped=stopped), NOW).awaited == awaited
+    assert not verdict('1-1', message(), Death(), NOW).awaited
+
+
+@pytest.mark.parametrize(
+    'filed',
+    [
+        lambda c: failed(c, Ended(ok=False), max_retry=1),
+        lambda c: failed(c, Ended(ok=False, says='snooze')),
+        lambda c: failed(c, Ended(ok=False, arguments=True)),
+        lambda c: Judge('w', Rules()).park(c, 'unknown function'),
+        lambda c: Judge('w', Rules()).undecodable(c, ValueError('x')),
+        lambda c: verdict('1-1', c.raw, Death(certain=True), NOW),
+        lambda c: verdict('1-1', b'garbage', Death(certain=True), NOW),
+        lambda c: verdict('1-1', 5_000_000, Death(certain=True), NOW),
+    ],
+)
+def test_what_has_no_id_is_filed_under_one_of_its_own(filed):
+    """Equal messages must not take each other's place."""
+    ids = {filed(claim(None, 3)).id for _ in range(10)}
+    assert len(ids) == 10
+    assert {len(id) for id in ids} == {24}
 
 
 # Texts.

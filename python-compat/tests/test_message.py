@@ -145,6 +145,22 @@ def test_keys_that_may_stand_twice():
         {'gp': [0, 1 << 63, 0, 0]},
         {'rd': [1 << 63]},
         {'h': {'k': 'v' * 8192}},
+        {'h': {}},
+        {'h': {'k': 1}},
+        {'h': {f'{i}': '' for i in range(65)}},
+        {'rd': []},
+        {'rd': [1] * 65},
+        {'rd': [-1]},
+        {'gp': [1, 2, 3]},
+        {'us': 1},
+        {'id': ''},
+        {'id': 'é' * 257},
+        {'uk': b'k:a'},
+        {'d': True},
+        {'d': 1 << 31},
+        {'xp': 1 << 63},
+        {'at': -1},
+        {'mr': -(1 << 31) - 1},
     ],
 )
 def test_meta_that_go_refuses(meta):
@@ -160,6 +176,11 @@ def test_meta_that_go_refuses(meta):
         {'gp': [(1 << 31) - 1, 1 << 40, 0, 0]},
         {'rd': [(1 << 63) - 1]},
         {'h': {'k': 'v' * 8191}},
+        {'h': {f'{i}': '' for i in range(64)}},
+        {'rd': [1] * 64},
+        {'us': False},
+        {'id': 'é' * 256},
+        {'d': (1 << 31) - 1, 'xp': (1 << 63) - 1, 'mr': -(1 << 31)},
     ],
 )
 def test_meta_that_go_reads(meta):
@@ -177,3 +198,41 @@ def test_what_is_looked_at_closely_is_read_alike():
     ]
     m = Message(msgpack.packb(parts))
     assert [m.path, m.args, m.kwargs, m.retry, m.meta] == parts
+
+
+@pytest.mark.parametrize(
+    ('meta', 'keep'),
+    [({}, 0), ({'kr': 5}, 5), ({'rn': 7}, 7), ({'kr': 5, 'rn': 7}, 7), ({'kr': 9, 'rn': 7}, 9), ({'kr': 0}, 0)],
+)
+def test_for_how_long_something_is_kept(meta, keep):
+    """The result as long as the task, if that is longer."""
+    assert Message(msgpack.packb(['a:b', [], {}, 0, meta])).keep == keep
+
+
+@pytest.mark.parametrize(
+    ('message', 'written'),
+    [
+        (
+            ['a:b', [1], {'x': 2}, 3, {'zzz': 1, 'rt': 1, 'id': 'x', 'n': 0, 'd': 1}],
+            ['a:b', [1], {'x': 2}, 3, {'id': 'x', 'n': 0, 'rt': 2, 'zzz': 1}],
+        ),
+        (['f', b'p', {'zzz': 1, 'mr': 0, 'at': 0}], ['f', b'p', {'mr': 0, 'rt': 2, 'zzz': 1}]),
+        (['f', b'p'], ['f', b'p', {'rt': 2}]),
+        (['f'], ['f', None, {'rt': 2}]),
+    ],
+)
+def test_meta_that_is_written_anew(message, written):
+    """In the order of the protocol, without what says nothing, and with what newer versions have added."""
+    raw = Message(msgpack.packb(message)).with_meta(rt=2, d=0)
+    assert raw == msgpack.packb(written)
+
+
+def test_a_plain_message_takes_no_meta():
+    for parts in (['a:b'], ['a:b', [1], {}, 3]):
+        with pytest.raises(ValueError, match='no place for meta'):
+            Message(msgpack.packb(parts)).with_meta(rt=1)
+
+
+def test_a_plain_message_with_another_number_of_retries_keeps_its_other_bytes():
+    raw = b'\x94\xd9\x03a:b\xdc\x00\x01\x01\x80\x03'  # heads that are longer than they need to be
+    assert Message(raw).with_retry(2) == raw[:-1] + b'\x02'

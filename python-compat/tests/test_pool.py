@@ -1,6 +1,8 @@
 """Worker processes and those who look after them: the pool, the nursery, and what a process makes of its orders."""
 
+import contextlib
 import os
+import selectors
 import signal
 import socket
 import types
@@ -11,6 +13,7 @@ import pytest
 from godelayed import current
 from godelayed.registry import Function, Registry
 from godelayed.worker import child, nursery, pool
+from godelayed.worker.judge import Ended
 
 
 class Clock:
@@ -212,3 +215,149 @@ def test_the_nursery_keeps_no_socket_of_its_children(monkeypatch):
         with pytest.raises(OSError, match='Bad file descriptor'):
             os.fstat(fd)
     assert (p._children, answers) == ({7: 123}, [(b'B', 7, 123)])
+
+
+def test_what_a_process_tells_arrives_as_it_was(workers, running, child_of, monkeypatch):
+    """Results are bytes, whatever they hold; errors are texts, with lone surrogates replaced."""
+    p, theirs = running
+    c, _ = child_of(written=theirs.sendall)
+    ended, told = [], []
+    monkeypatch.setattr(workers, '_conclude', lambda c, e: ended.append(e))
+    monkeypatch.setattr(workers, '_progress', lambda c, *report: told.append(report))
+    c._send([7, 1, 1, 2, 'half'])
+    c._send([6, 0, True, b'of another task', '', '', 0, '', '', False, ''])
+    c._send([7, 0, False, b'\xff\x00', 'fault', 'retry', 5, 'text \ud800', 'stack', True, 'timeout'])
+    workers._read(p)
+    assert told == [(1, 2, 'half')]
+    assert ended == [
+        Ended(False, b'\xff\x00', 'fault', 'retry', 5, 'text ?', 'stack', arguments=True, interrupted='timeout')
+    ]
+    assert list(workers._idle) == [p]
+
+
+def test_a_process_that_writes_what_is_no_frame_is_killed(workers, running, caplog):
+    """Nobody waits for four gigabytes."""
+    p, theirs = running
+    theirs.sendall(b'\xff' * 8)
+    workers._read(p)
+    assert workers.nursery.signals == [signal.SIGKILL]
+    assert (bytes(p.buffer), p.retired) == (b'', True)
+    assert 'wrote what is no frame' in caplog.text
+
+
+def test_a_large_task_is_handed_over_bit_by_bit(workers, running):
+    """The process reads when it can, and the pool's thread has others to look after."""
+    p, theirs = running
+    workers._selector.register(p.tasks, selectors.EVENT_READ, p)
+    p.tasks.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+    sent, read = os.urandom(1 << 20), bytearray()
+    workers._write(p, sent)
+    assert p.out
+    theirs.setblocking(False)
+    while len(read) < len(sent):
+        assert workers._selector.get_key(p.tasks).events == selectors.EVENT_READ | selectors.EVENT_WRITE or not p.out
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                read += theirs.recv(1 << 16)
+        workers._read(p)
+    assert bytes(read) == sent
+    assert p.out == b''
+    assert workers._selector.get_key(p.tasks).events == selectors.EVENT_READ
+
+
+def test_a_task_that_is_handed_to_a_dead_process_is_not_written(workers, running):
+    """What became of it the nursery tells."""
+    p, theirs = running
+    workers._selector.register(p.tasks, selectors.EVENT_READ, p)
+    theirs.close()
+    workers._write(p, b'x' * 1000)
+    assert p.out == b''
+
+
+@pytest.mark.parametrize('other', ['task', 'serial'])
+def test_a_task_whose_process_died_while_redis_was_asked_does_not_start(workers, running, other):
+    p, theirs = running
+    c, serial = p.claim, p.serial
+    if other == 'task':
+        p.claim = types.SimpleNamespace()
+    else:
+        p.serial += 1
+    workers._go(p, c, serial, True)
+    theirs.setblocking(False)
+    with pytest.raises(BlockingIOError):
+        theirs.recv(1)
+    assert p.ran == 0
+
+
+@pytest.mark.parametrize(('ready', 'retired', 'said'), [(True, False, True), (True, True, False)])
+def test_an_idle_process_that_dies_by_itself_is_told_of(workers, running, caplog, ready, retired, said):
+    """One that was replaced is not."""
+    p, _ = running
+    p.claim, p.ready, p.retired = None, ready, retired
+    workers._bury(p, 'killed by SIGSEGV')
+    assert ('died: killed by SIGSEGV' in caplog.text) == said
+
+
+@pytest.mark.parametrize('n', [1, 2])
+def test_what_died_with_the_nursery(workers, running, n, monkeypatch):
+    """It was alone if no other task ran."""
+    p, _ = running
+    alone, broken = [], []
+    monkeypatch.setattr(workers, '_died', lambda c, was: alone.append(was))
+    monkeypatch.setattr(workers, '_broken', lambda: broken.append(1))
+    if n == 2:
+        tasks = socket.socket()
+        other = workers._processes[2] = pool._Process(2, tasks, socket.socket())
+        other.ready, other.claim = True, p.claim
+    workers._lost_nursery(OSError('gone'))
+    assert alone == [n == 1] * n
+    assert broken == [1]
+    workers._lost_nursery(OSError('gone'))
+    assert broken == [1]
+
+
+@pytest.mark.parametrize(
+    ('status', 'text'),
+    [(9, 'killed by SIGKILL'), (33, 'killed by signal 33'), (3 << 8, 'exit code 3'), (0, 'exit code 0')],
+)
+def test_what_a_process_died_of(status, text):
+    assert pool._cause(status) == text
+
+
+def test_a_process_is_started_before_it_is_ready(monkeypatch):
+    """What start= opens is there for its first task."""
+    order = []
+    tasks, theirs = socket.socketpair()
+    orders, obeyed = socket.socketpair()
+    monkeypatch.setattr(signal, 'signal', lambda sig, _: order.append(sig))
+    tasks.settimeout(60)
+    tasks.shutdown(socket.SHUT_WR)  # there is no task
+
+    def start():
+        order.append('start')
+        tasks.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            tasks.recv(1)
+        tasks.settimeout(60)
+
+    with tasks, theirs, orders, obeyed:
+        assert child.serve(theirs, obeyed, signal.SIGUSR1, start) == 0
+        assert order == [signal.SIGUSR1, 'start']
+        frame = tasks.recv(100)
+    assert msgpack.unpackb(frame[4:]) == [0, 2]
+
+
+def test_a_task_of_a_function_that_is_gone_fails(child_of):
+    c, _ = child_of()
+    ended = run(c, 1, 'm:gone')
+    assert (ended.ok, ended.error) == (False, 'm:gone: the function is gone from the registry')
+
+
+def test_a_pool_that_was_left_says_so(workers):
+    """Who waits for its tasks goes on then."""
+    ours, theirs = socket.socketpair()
+    workers.nursery.socket, workers.nursery.close = ours, ours.close
+    workers.abandon()
+    workers.run()
+    theirs.close()
+    assert workers.gone.is_set()

@@ -15,7 +15,7 @@ import godelayed
 import godelayed.aio
 import godelayed.producer
 import godelayed.scripts
-from godelayed import ArgumentsError, BatchError, DuplicateError, NoIdError, Queue, call
+from godelayed import ArgumentsError, BatchError, DuplicateError, NoIdError, NotArchivedError, Queue, call
 from godelayed.producer import MAX_BATCH
 from godelayed.scripts import Script, script
 
@@ -305,6 +305,30 @@ def test_cancel_what_is_pending(queue, redis):
     ref.cancel()
     assert redis.zscore('mail_revoked', ref.id) > time.time() * 1000
     assert int(redis.hget('mail_control', 'version')) > 0
+
+
+def archived(redis, id):
+    with redis.pipeline() as p:
+        p.hset('mail_tasks', id, redis.lindex('mail', 0))
+        p.delete('mail', 'mail_noti')
+        p.hset('mail_info', id, msgpack.packb({'reason': 'failed'}))
+        p.zadd('mail_archived', {id: 1 << 42})
+        p.execute()
+
+
+def test_delete_and_run_again(queue, redis):
+    ref = queue().delay(GO, 1)
+    for change in (ref.delete, ref.run_again):
+        with pytest.raises(NotArchivedError):
+            change()
+    message = redis.lindex('mail', 0)
+    archived(redis, ref.id)
+    ref.run_again()
+    assert redis.lrange('mail', 0, -1) == [message]
+    archived(redis, ref.id)
+    ref.delete()
+    assert redis.exists('mail', 'mail_tasks', 'mail_info', 'mail_archived') == 0
+    assert ref.state() == 'unknown'
 
 
 @pytest.mark.parametrize('keyword', ['decode_responses', 'protocol'])

@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import time
+import types
 
 import msgpack
 import pytest
@@ -17,7 +18,7 @@ from redis.retry import Retry
 
 import godelayed
 import godelayed.aio
-from godelayed import FullError, Queue, UnavailableError, UnknownError, WaitTimeoutError
+from godelayed import FullError, Queue, UnavailableError, UnknownError, WaitTimeoutError, link
 from godelayed.coalescer import Coalescer
 
 
@@ -351,6 +352,12 @@ def test_too_few_replicas_have_a_task(replicated):
         client.acl_setuser('default', enabled=True, nopass=True, categories=['+@all'], commands=['-wait'])
         with pytest.raises(UnknownError, match='no permissions'):
             Queue('mail', client, wait=1).delay(GO, 3)
+
+
+@pytest.mark.parametrize(('timeout', 'ms'), [(None, 4000), (1, 800), (2.5, 2000), (5, 4000), (60, 4000), (0.0001, 1)])
+def test_how_long_replicas_are_waited_for(timeout, ms):
+    """Redis answers before the connection gives up, and within 4 s."""
+    assert link._patience(types.SimpleNamespace(socket_timeout=timeout)) == ms
 
 
 @pytest.mark.parametrize('wait', [-1, True, '1', 1.5])

@@ -1,19 +1,21 @@
 """What a worker hears and tells beside its claims: signals, reports of progress, log lines at the end."""
 
 import re
+import threading
 import types
 
 import msgpack
 import pytest
+from working import wait_for
 
 from godelayed import Options, Worker, call
 from godelayed.registry import Function, Registry
 from godelayed.task import Stamp
-from godelayed.worker import mover
+from godelayed.worker import follow, mover
 from godelayed.worker.follow import Listener
 from godelayed.worker.groups import Firing
 from godelayed.worker.lane import Lane
-from godelayed.worker.link import ReplyError, Source
+from godelayed.worker.link import ReplyError, Source, UnansweredError
 from godelayed.worker.mover import Mover
 from godelayed.worker.report import Reporter
 from godelayed.worker.slot import Todo
@@ -58,6 +60,79 @@ def test_of_many_reports_ten_a_second_are_sent(lane):
     assert c.report == (2, 2, 'last')
     r.report(other, 1, 2, '')
     assert r._late[other] < 1  # at once
+
+
+def test_what_is_over_or_has_no_id_reports_to_nobody(lane):
+    r, (c, other) = Reporter('w'), lane.open()
+    r._thread = 'another'
+    c.message, other.message = types.SimpleNamespace(id=''), types.SimpleNamespace(id='x')
+    lane.settle([other])
+    for claim in (c, other):
+        r.report(claim, 1, 2, '')
+        assert (claim.report, r._late) == (None, {})
+
+
+def test_nothing_is_reported_behind_the_end_of_a_task(lane):
+    """A report that is on its way comes first, or it would outlast what becomes of the task."""
+    r, (c, _) = Reporter('w'), lane.open()
+    c.message = types.SimpleNamespace(id='x', path='m:f', meta={}, retried=0, deaths=0)
+    lane.store.now, order = lambda: 5, []
+    sending, go = threading.Event(), threading.Event()
+
+    def progress(*_):
+        sending.set()
+        assert go.wait(60)
+        order.append('sent')
+        raise UnansweredError('away')  # which ends nothing
+
+    lane.store.progress = progress
+    lane.store.link = lambda: types.SimpleNamespace(hang_up=lambda: None)
+    r.report(c, 1, 2, '')
+    assert sending.wait(60)
+    r.report(c, 2, 2, '')
+    closing = threading.Thread(target=lambda: (r.close(c), order.append('closed')))
+    closing.start()
+    wait_for(lambda: c not in r._late, 'the end of reports')
+    go.set()
+    closing.join(60)
+    assert order == ['sent', 'closed']
+    assert r._thread.is_alive()
+    r.stop()
+    r._thread.join(60)
+    assert not r._thread.is_alive()
+
+
+def test_a_listener_leaves_a_connection_that_does_not_answer(lane):
+    """Nothing may have been published for a while, so it asks."""
+    lane.store.keys = types.SimpleNamespace(signals='q_signals')
+    listener = Listener([lane], None, None)
+    sent, readable = [], [False, True, False, False]
+
+    def receive():
+        return b'PONG'
+
+    listener.link = types.SimpleNamespace(
+        send=lambda *command: sent.append(command[0]), readable=lambda _: readable.pop(0), receive=receive
+    )
+    listener._session()
+    assert sent == ['SUBSCRIBE', 'PING', 'PING']
+    assert readable == []
+
+
+def test_a_listener_connects_anew_from_time_to_time(lane, monkeypatch):
+    """An address may lead elsewhere by then."""
+    now = [1000.0]
+    monkeypatch.setattr(follow, 'time', types.SimpleNamespace(monotonic=lambda: now[0]))
+    lane.store.keys = types.SimpleNamespace(signals='q_signals')
+    listener = Listener([lane], None, None)
+
+    def readable(_):
+        now[0] += 10
+        return True
+
+    listener.link = types.SimpleNamespace(send=lambda *_: None, readable=readable, receive=lambda: b'PONG')
+    listener._session()
+    assert 240 <= now[0] - 1000 <= 370
 
 
 def test_a_call_that_was_cancelled_in_its_group_is_forgotten(redis):

@@ -73,6 +73,27 @@ def test_mover_that_is_stopped_between_two_attempts_ends(lane, monkeypatch):
     assert looks == [1]
 
 
+def test_a_mover_whose_look_is_cut_off_by_the_stop_complains_of_nothing(lane, monkeypatch, caplog):
+    mover = Mover([lane], lambda *_: None, lambda *_: False, lambda: None, 0, Lines())
+
+    def look():
+        mover.stop()
+        raise UnansweredError('cut off')
+
+    monkeypatch.setattr(mover, 'look', look)
+    mover.run()
+    assert caplog.text == ''
+
+
+@pytest.mark.parametrize('part', [0.0, 0.5, 1.0])
+def test_a_mover_looks_at_least_every_five_seconds(lane, monkeypatch, part):
+    """Others may enqueue for later without a word, or it was lost."""
+    mover = Mover([lane], lambda *_: None, lambda *_: False, lambda: None, 0, Lines())
+    monkeypatch.setattr('random.random', lambda: part)
+    assert 3.5 < mover.look() <= 5.0
+    mover.link.hang_up()
+
+
 @pytest.mark.parametrize('connected', [True, False])
 def test_no_command_begins_on_a_link_that_was_cut(redis, connected):
     link = Link(Source(redis))

@@ -16,7 +16,7 @@ import redis as redis_py
 
 import godelayed
 from godelayed import stubs, typed
-from godelayed.errors import ArgumentsError, DelayedError
+from godelayed.errors import ArgumentsError, DelayedError, WaitTimeoutError
 
 FOLDER = Path(__file__).parent / 'stubs'
 FUNCTIONS = FOLDER / 'functions.json'
@@ -193,6 +193,33 @@ def test_async(module, server):
     assert (path, arguments, meta['id'], meta['mr']) == ('example.com/app/mail.Welcome', [42, 'en'], id, 1)
 
 
+def test_a_typed_reference_restores_what_it_waits_for(module, server, redis):
+    """As the declared type, within the timeout."""
+    tasks = module.Tasks(godelayed.Queue('q', redis))
+    ref = tasks.app_mail.spread.ref('x')
+    with pytest.raises(WaitTimeoutError, match='timeout of 0'):
+        ref.result(0)
+    raw = [9, ['s', 'z', 5], None, None, datetime.datetime(2026, 1, 2, tzinfo=UTC), None, None, 'n']
+    note = {'reason': 'completed', 'result': msgpack.packb(raw, datetime=True)}
+    redis.hset('q_results', 'x', msgpack.packb(note))
+    redis.zadd('q_completed', {'x': 4e12})
+    order = ref.result(60)
+    assert (type(order), order.billing) == (module.Order, module.Address('s', 'z', 5))
+
+    async def run():
+        import redis.asyncio
+
+        async with redis.asyncio.Redis.from_url(server.url) as client:
+            tasks = module.AsyncTasks(godelayed.aio.Queue('q', client))
+            ref = tasks.app_mail.spread.ref('x')
+            assert await ref.result(60) == order
+            assert await ref == order
+            with pytest.raises(WaitTimeoutError, match='timeout of 0'):
+                await tasks.app_mail.spread.ref('y').result(0)
+
+    asyncio.run(run())
+
+
 def returns(function):
     return function._declared.returns
 
@@ -217,6 +244,7 @@ def test_results(module):
     assert typed.restore(named, order) == module.Order(9, address, address, [module.Line('nut', 1.0)], now)
     trees = typed.restore({'a': [1, [2, None, None], None]}, returns(tasks.tree.grow))
     assert trees == {'a': module.Tree(1, module.Tree(2, None, None), None)}
+    assert typed.restore([[]], 'a name') == [[]]  # the inside of a list that contains itself
     assert typed.restore([1, [2]], returns(tasks.any.anything)) == [1, [2]]
     assert typed.restore(None, returns(tasks.app_mail.welcome)) is None
     assert typed.restore(None, returns(tasks.sum.int)) == b''

@@ -114,6 +114,28 @@ def test_limits():
         pack_arguments('f', (loop,))
 
 
+@pytest.mark.parametrize(
+    'value',
+    [
+        0,
+        'é',
+        b'x',
+        None,
+        1.5,
+        msgpack.Timestamp(1, 1),
+        datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc),
+        decimal.Decimal('1.5'),
+        bytearray(b'x'),
+    ],
+    ids=lambda v: type(v).__name__,
+)
+def test_whatever_its_type_a_value_counts_as_one(value):
+    """A worker counts them as they travel, and refuses too many."""
+    pack_arguments('f', ([value] * (MAX_ELEMENTS - 3),))
+    with pytest.raises(ArgumentsError, match='65,536 values'):
+        pack_arguments('f', ([value] * (MAX_ELEMENTS - 2), 1))
+
+
 def test_nanoseconds_are_kept():
     t = msgpack.Timestamp(1, 1)
     assert unpack(msgpack.packb([t])) == [t]

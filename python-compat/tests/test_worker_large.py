@@ -8,7 +8,13 @@ import pytest
 from working import FILED, counters, left, runs, wait_for
 
 import godelayed
+from godelayed import asks
+from godelayed.keys import Keys
+from godelayed.ref import answer
+from godelayed.worker.groups import Firing
 from godelayed.worker.lines import Lines
+from godelayed.worker.link import Source
+from godelayed.worker.store import Acked, Store
 
 OVERSIZED = b'x' * ((1 << 20) + 4097)
 
@@ -19,6 +25,9 @@ def test_large_messages_are_archived_unread(q, redis, start):
     redis.hset('q_tasks', mapping={'s': OVERSIZED, 'r': OVERSIZED})
     redis.zadd('q_scheduled', {'s': 1000})
     redis.zadd('q_retry', {'r': 1000})
+    redis.hset('q_tasks', 'p', OVERSIZED)
+    redis.hset('q_info', 'p', msgpack.packb({'function': 'worker_tasks:say'}))
+    redis.zadd('q_parked', {'p': 4e12})
     redis.hset('q_processing:dead', '1-1', OVERSIZED)
     redis.hset('q_processing', 'legacy', OVERSIZED)
     redis.sadd('q_workers', 'dead')
@@ -27,15 +36,15 @@ def test_large_messages_are_archived_unread(q, redis, start):
     q.delay('worker_tasks:say', 'hello')
     w = start('--heartbeat-life', '1', '--sweep-interval', '0.2')
     runs(redis, 'say hello')
-    wait_for(lambda: redis.zcard('q_archived') == 6, lambda: f'{redis.zcard("q_archived")} are archived\n{w.output()}')
+    wait_for(lambda: redis.zcard('q_archived') == 7, lambda: f'{redis.zcard("q_archived")} are archived\n{w.output()}')
     w.stop()
     assert left(redis) == {'q_archived', *FILED}
-    assert redis.hvals('q_tasks') == [OVERSIZED] * 6
+    assert redis.hvals('q_tasks') == [OVERSIZED] * 7
     infos = [msgpack.unpackb(i) for i in redis.hvals('q_info')]
     assert {(i['reason'], i['error']) for i in infos} == {
         ('too large', 'expected a message of at most 1052672 bytes, found one of 1052673')
     }
-    assert counters(redis)['archived'] == 6
+    assert counters(redis)['archived'] == 7
 
 
 def test_large_tasks_are_not_read(q, redis):
@@ -49,6 +58,109 @@ def test_large_tasks_are_not_read(q, redis):
     q.ref('s').cancel()
     q.ref('t').delete()
     assert left(redis) == set()
+
+
+SIZE = (1 << 20) + 4096
+LARGEST = b'x' * SIZE
+F = 'example.com/app.F'
+
+
+@pytest.fixture
+def store(redis):
+    """A queue as a worker sees it that is alive, with a link."""
+    store = Store(Source(redis), '', 'q', 'w')
+    link = store.link()
+    store.register(link, 60_000, 'v')
+    yield store, link
+    store.unregister(link)
+    link.hang_up()
+
+
+def claimed(redis, store, link):
+    redis.rpush('q', LARGEST, OVERSIZED)
+    redis.rpush('q_noti', 1, 1)
+    yield store.claim(link, 1, 1, 0, False, False, Acked()).messages
+    yield store.claim(link, 2, 1, 0, False, False, Acked()).messages
+
+
+def taken_over(redis, store, link):
+    redis.hset('q_processing:dead', mapping={'1-1': LARGEST, '1-2': OVERSIZED})
+    for token in ('1-1', '1-2'):
+        yield [m for _, m in store.claims(link, 'q_processing:dead', [token])[0]]
+
+
+def due(redis, store, link):
+    redis.hset('q_tasks', mapping={'a': LARGEST, 'b': OVERSIZED})
+    redis.zadd('q_retry', {'a': 1, 'b': 2})
+    left = [size for _, size in store.move(link, 'retry', 10)[1]]
+    yield redis.lrange('q', 0, -1)
+    yield left
+
+
+def gathered(redis, store, link):
+    read, run = [], link.run
+
+    def noted(script, *args):
+        reply = run(script, *args)
+        if script.name == 'peek':
+            read.append(reply[2:])
+        return reply
+
+    link.run = noted
+    head = msgpack.packb([F, b'', {'g': 'x'}])
+    for message in (head + LARGEST[len(head) :], OVERSIZED):
+        redis.rpush('q_group:g', message)
+        redis.zadd('q_groups', {'g': 1})
+        Firing(store, None)._fire_group(link, 'g')
+        yield [m if isinstance(m, int) else LARGEST for m in read.pop()]
+
+
+def unparked(redis, store, link):
+    redis.hset('q_tasks', mapping={'a': LARGEST, 'b': OVERSIZED})
+    redis.zadd('q_parked', {'a': 4e12, 'b': 4e12})
+    for batch, id in enumerate('ab', 1):
+        yield store.unpark(link, batch, 10, [id]).messages
+
+
+@pytest.mark.parametrize('read', [claimed, taken_over, due, gathered, unparked])
+def test_messages_up_to_the_limit_are_read_and_of_others_their_size(redis, store, read):
+    """What is larger never leaves Redis, in whatever way a worker comes upon it."""
+    assert list(read(redis, *store)) == [[LARGEST], [SIZE + 1]]
+    redis.flushdb()
+
+
+@pytest.mark.parametrize('over', [0, 1])
+def test_what_is_kept_of_parked_tasks_is_read_up_to_a_limit(redis, store, over):
+    """A hundred are read at a time. One whose function is not read is parked on."""
+    note = msgpack.packb({'function': 'm:f', 'error': 'x' * 32_000})
+    note = note + b'x' * ((32 << 10) - len(note) + over)
+    redis.hset('q_info', 'a', note)
+    redis.zadd('q_parked', {'a': 1})
+    store, link = store
+    assert store.parked_page(link, 0, 100) == [('a', None if over else note)]
+    assert store.overdue_parked(link, 1, 100) == [('a', None if over else note)]
+    redis.flushdb()
+
+
+@pytest.mark.parametrize('over', [0, 1])
+def test_of_a_task_no_more_is_asked_for_than_a_limit(redis, q, over):
+    redis.hset('q_tasks', 'a', b'x' * (SIZE + over))
+    redis.zadd('q_archived', {'a': 4e12})
+    found = answer(q._link, asks.look(Keys('q'), 'a', message=True))
+    assert (found.size, found.message) == ((SIZE + 1, None) if over else (0, LARGEST))
+    redis.flushdb()
+
+
+@pytest.mark.parametrize('over', [0, 1])
+def test_of_what_is_kept_of_a_task_no_more_is_asked_for_than_a_limit(redis, q, over):
+    """A result is as large as a message at most."""
+    note = msgpack.packb({'reason': 'failed'})
+    note = note + b'x' * ((2 << 20) + (64 << 10) - len(note) + over)
+    redis.hset('q_results', 'a', note)
+    redis.zadd('q_completed', {'a': 4e12})
+    found = answer(q._link, asks.look(Keys('q'), 'a'))
+    assert found.result == (None if over else note)
+    redis.flushdb()
 
 
 def test_floods_take_few_lines(redis, start):

@@ -346,7 +346,7 @@ class Store:
         """
         k = self.keys
         keys = [k.parked, k.tasks, k.info, k.heartbeat + self.worker, *self._mine, k.control]
-        reply = link.run(SCRIPTS['unpark'], keys, batch, min(most, MAX_UNPARKED), MAX_CLAIM_BYTES, *ids)
+        reply = link.run(SCRIPTS['unpark'], keys, batch, min(most, MAX_UNPARKED), WORKER.size, *ids)
         if not isinstance(reply, list) or len(reply) < 3:
             raise ReplyError(f'unpark: expected three values or more, found {size_of(reply)}')
         return Haul(reply[0], reply[1], None, reply[2], reply[3:])

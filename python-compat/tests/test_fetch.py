@@ -1,0 +1,220 @@
+"""Deciding from which queue to claim, and when: looks at queues that were found empty, waits, refusals."""
+
+import time
+import types
+
+import pytest
+
+from godelayed.worker import fetch, suspects
+from godelayed.worker.fetch import PROBE_INTERVAL
+from godelayed.worker.link import UnansweredError
+from godelayed.worker.slot import Todo
+from godelayed.worker.store import Haul
+
+
+@pytest.fixture
+def fetcher(worker, monkeypatch):
+    """The fetcher of three queues with a heartbeat, the answers to its looks, and at which queues they were."""
+    f = worker('a', 'b', 'c')._fetcher
+    answers, looks = [], []
+
+    def check(link, stores):
+        looks.append([s.name for s in stores])
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    for module in (fetch, suspects):
+        monkeypatch.setattr(module, 'check', check)
+    for lane in f.lanes:
+        lane.confirmed, lane.hot = (time.monotonic(), time.time()), False
+    f._claimed = []
+    monkeypatch.setattr(f, 'claim', lambda lane, room, held, **how: f._claimed.append((lane.name, room)) or 1)
+    return f, answers, looks
+
+
+def test_queues_that_were_empty_are_looked_at_while_others_have_tasks(fetcher):
+    """One that is served before them would else keep their tasks waiting until it is empty itself."""
+    f, answers, looks = fetcher
+    a, b, c = f.lanes
+    b.hot = True
+    answers.append([Todo(3, -1, 0, -1), Todo(0, -1, 0, -1)])
+    f._round(5)
+    assert looks == [['a', 'c']]
+    assert f._claimed == [('a', 5), ('b', 4)]
+    f._round(5)
+    assert len(looks) == 1  # not yet again
+    for lane in (a, c):
+        lane.hot, lane.probed = False, lane.probed - PROBE_INTERVAL
+    answers.append([Todo(0, -1, 0, -1), Todo(1, -1, 0, -1)])
+    f._round(1)
+    assert looks[1] == ['a', 'c']
+    assert [lane.hot for lane in f.lanes] == [False, True, True]
+
+
+def test_queues_that_may_not_be_claimed_from_are_not_looked_at(fetcher):
+    f, answers, looks = fetcher
+    a, b, c = f.lanes
+    a.paused, b.confirmed, c.rest = True, None, time.monotonic() + 60
+    f._probe()
+    assert looks == []
+
+
+def test_a_look_that_fails_keeps_its_server_for_a_while(fetcher):
+    f, answers, _ = fetcher
+    answers.append(UnansweredError('away'))
+    f._probe()
+    assert f.waiters[0].until > time.monotonic()
+    assert not any(lane.hot for lane in f.lanes)
+
+
+def test_suspects_are_looked_for_at_the_start(fetcher):
+    """A worker that has nothing in hand takes them first."""
+    f, answers, looks = fetcher
+    answers.append([Todo(0, -1, 0, -1, 2), Todo(0, -1, 0, -1), Todo(1, -1, 0, -1)])
+    f.suspects.open()
+    assert looks == [['a', 'b', 'c']]
+    assert [lane.suspects for lane in f.lanes] == [True, False, False]
+
+
+def test_suspects_that_could_not_be_looked_for_are_left_to_the_mover(fetcher):
+    f, answers, _ = fetcher
+    answers.append(UnansweredError('away'))
+    f.suspects.open()
+    assert [lane.suspects for lane in f.lanes] == [False] * 3
+
+
+def test_behind_a_lone_suspect_others_come_first_for_as_long_as_they_had_to_wait(fetcher, monkeypatch):
+    f, _, _ = fetcher
+    s, now = f.suspects, [1000.0]
+    monkeypatch.setattr(suspects, 'time', types.SimpleNamespace(monotonic=lambda: now[0]))
+    monkeypatch.setattr(f, 'any_hot', lambda: (True, 0.0))
+    s.lone, s._since = 'a suspect', 970.0
+    s._over()
+    assert (s.lone, s.rest) == (None, 1030.0)
+    assert all(lane.hot for lane in f.lanes)
+    assert not s.takes()
+    now[0] = 1030.0
+    assert s.takes()
+
+
+@pytest.fixture
+def claiming(worker):
+    """The fetcher of a queue, with what a claim brings, and who was told what."""
+    f = worker('q')._fetcher
+    (lane,) = f.lanes
+    lane.hot, told = False, []
+    lane.look, lane.beat = lambda: told.append('look'), lambda: told.append('beat')
+
+    def claim(haul, **how):
+        lane.claim = lambda *_: (haul, [])
+        return f.claim(lane, 5, 0, **how)
+
+    return f, lane, claim, told
+
+
+def test_a_queue_that_is_found_paused_is_looked_at_and_left_for_a_moment(claiming):
+    _, lane, claim, told = claiming
+    assert claim(Haul(-2)) == 0
+    assert (told, lane.hot) == (['look'], True)
+    assert lane.rest > time.monotonic()
+
+
+def test_a_batch_number_that_was_used_leads_to_the_next(claiming, caplog):
+    f, lane, claim, told = claiming
+    assert claim(Haul(-1)) == 0
+    assert told == []
+    assert f.waiters[0].until == 0
+    assert 'a batch number was used before' in caplog.text
+
+
+@pytest.mark.parametrize(
+    ('left', 'messages', 'room', 'hot'),
+    [
+        (3, [b'x'], 5, True),
+        (0, [b'x'], 5, False),
+        (3, [], 5, False),  # they have no notification: on a legacy queue they are another's
+        (3, [], 0, True),
+    ],
+)
+def test_whether_a_queue_is_claimed_from_again(claiming, left, messages, room, hot):
+    f, lane, _, _ = claiming
+    lane.mend = True
+    lane.claim = lambda *_: (Haul(1, left, None, 0, messages), [])
+    f.claim(lane, room, 0)
+    assert (lane.hot, lane.left, lane.mend) == (hot, left, False)
+    assert (lane.probed > 0) == (not hot)
+
+
+def test_parked_tasks_are_claimed_by_a_call_that_acknowledges_nothing(claiming):
+    """What is done waits for one that does, or it would run again."""
+    f, lane, _, _ = claiming
+    lane.done, acknowledged = ['done'], []
+    lane.claim = lambda link, room, held, mend, done, *_: acknowledged.append(done) or (Haul(1, 1), [])
+    f.claim(lane, 5, 0, parked=['a'])
+    assert (acknowledged, lane.done, f.executors.served) == ([[]], ['done'], None)
+    f.claim(lane, 5, 0)
+    assert (acknowledged[1], lane.done, f.executors.served) == (['done'], [], lane)
+
+
+@pytest.mark.parametrize(('room', 'blocks'), [((0, 0.1), 0.1), ((0, 0.0), None), ((5, 0.1), 0.1), ((5, 0.0), None)])
+def test_a_worker_without_room_looks_again_in_time(fetcher, monkeypatch, room, blocks):
+    """Or what it has claimed ahead would not be given back while its tasks are long."""
+    f, answers, _ = fetcher
+    pauses = []
+
+    def block(pause):
+        pauses.append(pause)
+        f._stop = True
+
+    answers.append([Todo(0, -1, 0, -1)] * 3)
+    monkeypatch.setattr(f, '_room', lambda: room)
+    monkeypatch.setattr(f, '_arm', lambda: None)
+    monkeypatch.setattr(f, 'block', block)
+    f.run()
+    assert pauses == [blocks]
+
+
+def test_notifications_are_put_back_behind_waits_that_were_cut_off(worker):
+    """Redis may have handed them to a connection that nobody reads any more. Who does not wait has taken none."""
+    w = worker('a', 'b')
+    f, mended = w._fetcher, []
+    for lane in f.lanes:
+        lane.claim = lambda link, most, held, mend, done, lane=lane: mended.append((lane.name, most, held, mend))
+    f.mend_after_stop()
+    assert mended == []
+    f.waiters[0].blocking = True
+    f.mend_after_stop()
+    assert mended == [('a', 0, 0, True), ('b', 0, 0, True)]
+
+    def fail(*_):
+        raise UnansweredError('away')
+
+    f.lanes[0].claim = fail
+    f.mend_after_stop()
+    assert len(mended) == 2
+
+
+def test_what_is_nudged_is_claimed_from_and_its_notifications_mended(fetcher):
+    f, _, _ = fetcher
+    a, b, _ = f.lanes
+    f.nudge(a)
+    f.nudge(b, suspects=True)
+    assert not f.block(0.0)
+    assert [(lane.hot, lane.mend, lane.suspects) for lane in (a, b)] == [(True, True, False), (False, False, True)]
+    assert f.block(0.0)
+
+
+def test_a_wait_that_leaves_a_queue_out_and_cannot_be_ended_is_a_failure(fetcher, monkeypatch):
+    f, _, _ = fetcher
+    (w,) = f.waiters
+    w.blocking, w.on = True, [f.lanes[0]]
+    monkeypatch.setattr(f.lanes[0], 'store', types.SimpleNamespace(rewait=lambda *_: fail()))
+
+    def fail():
+        raise UnansweredError('away')
+
+    f._arm()
+    assert w.until > time.monotonic()
+    assert not w.renewed

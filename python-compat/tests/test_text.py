@@ -1,0 +1,79 @@
+"""Texts of strangers in logs and in what is kept of a task: none can look like lines of the log, or move a terminal's
+cursor."""
+
+import logging
+import unicodedata
+
+import msgpack
+import pytest
+
+from godelayed.text import OneLine, has_control, is_text, lines, of_redis, one_line
+from godelayed.worker import info
+
+# What Unicode calls a control character, and its two that separate lines.
+CONTROL = [c for c in map(chr, range(0x3000)) if unicodedata.category(c) in ('Cc', 'Zl', 'Zp')]
+
+
+def test_each_control_character_is_escaped():
+    assert len(CONTROL) == 67
+    for c in CONTROL:
+        assert one_line(f'a{c}b') == f'a{repr(c)[1:-1]}b'
+        assert lines(f'a{c}b') == (f'a{c}b' if c in '\n\t' else f'a{repr(c)[1:-1]}b')
+        assert has_control(f'a{c}b')
+    kept = ''.join(c for c in map(chr, range(0xD800)) if c not in CONTROL)
+    assert (one_line(kept), lines(kept), has_control(kept)) == (kept, kept, False)
+
+
+@pytest.fixture
+def logged():
+    """What a record of the worker's log comes to."""
+
+    def logged(msg, *args, error=None):
+        if error is not None:
+            try:
+                raise error
+            except type(error) as e:
+                error = (type(e), e, e.__traceback__)
+        record = logging.LogRecord('godelayed.worker', logging.ERROR, '', 0, msg, args, error)
+        assert OneLine().filter(record)
+        return logging.Formatter('%(message)s').format(record)
+
+    return logged
+
+
+def test_a_record_is_one_line(logged):
+    assert logged('queue %s: %s', 'q\n2026 INFO: all is well', '\x1b[2J\x9b2J') == (
+        r'queue q\n2026 INFO: all is well: \x1b[2J\x9b2J'
+    )
+
+
+def test_a_stack_in_the_log_has_no_control_character_but_its_line_ends(logged):
+    text = logged('failed', error=ValueError('a\x1b[2J\u2028b\r\x85'))
+    assert text.splitlines()[-1] == r'ValueError: a\x1b[2J\u2028b\r\x85'
+    assert not has_control(text.replace('\n', ''))
+
+
+@pytest.mark.parametrize(('n', 'cut'), [(1024, False), (1025, True)])
+def test_how_much_of_a_name_is_logged(logged, n, cut):
+    assert logged('%s', 'x' * n) == ('x' * 1024 + '… (1025 characters)' if cut else 'x' * n)
+
+
+def test_what_is_kept_of_a_task_has_no_control_character():
+    """Of whoever wrote it, in whichever field. A stack has lines."""
+    fields = dict.fromkeys(('reason', 'function', 'error', 'worker', 'note'), ''.join(CONTROL))
+    kept = msgpack.unpackb(info.encode(**fields, stack='a\n\tb\x1b\u2029'))
+    assert kept.pop('stack') == 'a\n\tb\\x1b\\u2029'
+    assert kept.keys() == fields.keys()
+    assert not any(has_control(v) for v in kept.values())
+
+
+def test_an_error_of_redis_quotes_no_arguments():
+    """It says what it was sent, and that is a task."""
+    assert of_redis(ValueError('ERR unknown command `X`, with args beginning with: `secret`')) == (
+        'ERR unknown command `X`'
+    )
+    assert of_redis(ValueError()) == 'ValueError'
+
+
+def test_lone_surrogates_are_no_text():
+    assert [is_text(v) for v in ('x', '', '\ud800', b'x', None)] == [True, True, False, False, False]
