@@ -39,6 +39,9 @@ func (d *Definition) taskAt(id, lock string, now time.Time) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	if msg.Kind == wire.GoPlain && lock != "" {
+		msg.Extend() // a plain message, of a legacy queue, has no place for a lock
+	}
 	if msg.Kind != wire.GoExtended && msg.Kind != wire.PyExtended {
 		return d.Message, nil
 	}
