@@ -35,7 +35,6 @@ func (q *Queue) Periodic() *PeriodicControl {
 	must(q.made())
 	own := *q
 	own.inject = nil
-	own.legacy = false // ids come with every tick
 	return &PeriodicControl{queue: &own, shortest: schedule.ShortestEvery}
 }
 

@@ -38,17 +38,21 @@ func TestTaskOfATick(t *testing.T) {
 	if d.Path() != "f" {
 		t.Errorf("the path is %q", d.Path())
 	}
-	// So have Python tasks, where the queue's workers can read it.
-	python := wire.Message{Kind: wire.PyExtended, Path: "m:f", Payload: wire.AppendArrayHeader(nil, 0)}
-	d = Definition{Message: python.Append(nil)}
-	if raw, err = d.taskAt("e@2", "", now); err != nil {
-		t.Fatal(err)
+	// So have Go tasks of legacy queues, and Python tasks of all others.
+	for _, msg := range []wire.Message{
+		{Kind: wire.GoPlain, Path: "f"},
+		{Kind: wire.PyExtended, Path: "m:f", Payload: wire.AppendArrayHeader(nil, 0)},
+	} {
+		d = Definition{Message: msg.Append(nil)}
+		if raw, err = d.taskAt("e@2", "p:e", now); err != nil {
+			t.Fatal(err)
+		}
+		if got, err = wire.Parse(raw, wire.WorkerLimits); err != nil || got.Meta.ID != "e@2" ||
+			got.Meta.EnqueuedAt != now.UnixMilli() || got.Meta.Extra == nil || got.Meta.Extra.Lock != "p:e" {
+			t.Errorf("%s: %v, found %+v", msg.Path, err, got.Meta)
+		}
 	}
-	if got, err = wire.Parse(raw, wire.WorkerLimits); err != nil || got.Meta.ID != "e@2" ||
-		got.Meta.EnqueuedAt != now.UnixMilli() {
-		t.Errorf("%v, found %+v", err, got.Meta)
-	}
-	// Classic messages carry neither ids nor times.
+	// Python tasks of legacy queues carry neither ids nor times.
 	classic := wire.Message{Kind: wire.Py, Path: "m:f", Payload: wire.AppendArrayHeader(nil, 0)}
 	d = Definition{Message: classic.Append(nil)}
 	if raw, err = d.taskAt("e@1", "", now); err != nil || !bytes.Equal(raw, d.Message) {
