@@ -82,7 +82,8 @@ func TestSweeperFindsAllThatDiedTogether(t *testing.T) {
 	b.Check(redistest.Invariants{})
 }
 
-// TestSweepAll does at once what passes do in time: for all workers, and for more of what is over than one script takes.
+// TestSweepAll does at once what passes do in time: for all workers, and for more of what is over than one script
+// takes.
 func TestSweepAll(t *testing.T) {
 	b := newBench(t)
 	const most = 3*redisstore.TrimPage + 1
