@@ -59,6 +59,36 @@ func TestBoundsOfOptions(t *testing.T) {
 	}
 }
 
+// TestWeightsAtTheirBounds takes the highest weight, and none beyond.
+func TestWeightsAtTheirBounds(t *testing.T) {
+	t.Parallel()
+	b := newPublicBench(t)
+	for weight, ok := range map[int]bool{-1: false, 0: true, 1: true, 1000: true, 1001: false} {
+		if err := b.q.SetWeight(t.Context(), weight); ok != (err == nil) || !ok && !errors.Is(err, delayed.ErrArguments) {
+			t.Errorf("weight %d: %v", weight, err)
+		}
+	}
+}
+
+// TestRefusedTaskOfASecondBatch counts tasks from the first of all, not from that of their batch.
+func TestRefusedTaskOfASecondBatch(t *testing.T) {
+	t.Parallel()
+	b := newPublicBench(t)
+	f := b.fn("f", func(...int) {}, delayed.Unique(time.Hour))
+	there := b.delay(b.q, f, 119)
+	tasks := make([]*delayed.Task, 150) // 100 go together
+	for i := range tasks {
+		tasks[i] = delayed.Call(f, i)
+	}
+	refs, err := b.q.DelayMany(t.Context(), tasks...)
+	var batch *delayed.BatchError
+	var taken *delayed.DuplicateError
+	if !errors.As(err, &batch) || !errors.As(err, &taken) || taken.ID != there.ID() || batch.Sent != 100 ||
+		len(refs) != 100 || !strings.Contains(err.Error(), "task 120:") {
+		t.Errorf("found %v, with %d of %d refs", err, len(refs), len(tasks))
+	}
+}
+
 // TestGroupWithoutAPolicy waits for a minute, and for a thousand calls at most.
 func TestGroupWithoutAPolicy(t *testing.T) {
 	t.Parallel()

@@ -1,7 +1,6 @@
 package function
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"reflect"
@@ -44,7 +43,7 @@ func TestContextAmongArguments(t *testing.T) {
 	f := namedFunction(t, func(int, string, ...bool) {})
 	for i, want := range []string{"int", "string"} {
 		args := []any{1, "a"}[:i]
-		_, err := f.Encode(append(args, context.Background())[:1+i])
+		_, err := f.Encode(append(args, t.Context())[:1+i])
 		var misfit *ArgumentError
 		if !errors.As(err, &misfit) || misfit.Index != i || misfit.Want != want {
 			t.Errorf("as argument %d: %v, expected one that wants a %s there", i+1, err, want)

@@ -10,7 +10,7 @@ import (
 
 // TestInfoIsReadBack has every field of what is known of a task, and none.
 func TestInfoIsReadBack(t *testing.T) {
-	at := func(ms int64) time.Time { return time.UnixMilli(ms) }
+	at := time.UnixMilli
 	whole := Info{
 		Reason: "failed", Function: "a.f", Fields: []string{"1.A", "2[].B"}, Error: "no luck",
 		Stack: "main.f\n\tf.go:1\n", Attempts: 3, Deaths: 2, At: at(1), FirstFailed: at(2), Worker: "w",
