@@ -2,6 +2,7 @@ package workermain
 
 import (
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/godelayed/delayed"
@@ -14,24 +15,24 @@ func TestConnectionsOutliveHandlersThatStillRun(t *testing.T) {
 	release := make(chan struct{})
 	stubborn := delayed.Func(func() { <-release }, delayed.Name("test.stubborn"))
 	harmless := delayed.Func(func() {}, delayed.Name("test.harmless"))
-	run := func(args ...string) (code int, pinged error) {
+	start := func(args ...string) (code int, pinged error) {
 		var rdb *delayed.Redis
-		code = Run(Config{
-			Args: append(flags, args...), Functions: []any{stubborn, harmless},
+		code = run(Config{
+			Args: slices.Concat(flags, args), Functions: []any{stubborn, harmless},
 			Dial: func(url string) (_ *delayed.Redis, err error) {
 				rdb, err = delayed.Dial(url)
 				return rdb, err
 			},
-		})
+		}, func(string) (string, bool) { return "", false }, func() []string { return nil })
 		t.Cleanup(func() { rdb.Close() })
 		return code, rdb.Ping(t.Context())
 	}
 	delay(t, q, harmless)
-	if code, err := run("-once"); code != exitClean || !errors.Is(err, delayed.ErrClosed) {
+	if code, err := start("-once"); code != exitClean || !errors.Is(err, delayed.ErrClosed) {
 		t.Errorf("at a clean end: code %d, %v, expected ErrClosed", code, err)
 	}
 	delay(t, q, stubborn)
-	code, err := run("-timeout", "10ms", "-stuck-after", "10ms", "-max-stuck", "-1")
+	code, err := start("-timeout", "10ms", "-stuck-after", "10ms", "-max-stuck", "-1")
 	if code != exitStuck || err != nil {
 		t.Errorf("while a handler runs: code %d, %v", code, err)
 	}
