@@ -1,59 +1,65 @@
 package delayed_test
 
 import (
+	"fmt"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// What is set on a legacy queue is what code declares there: structs by position, Python tasks in the plain form.
-func TestPeriodicSetOnALegacyQueue(t *testing.T) {
+// TestPeriodicTasksOfLegacyQueues are what the queue's legacy workers can read: structs by position, and Python tasks
+// without ids.
+func TestPeriodicTasksOfLegacyQueues(t *testing.T) {
 	t.Parallel()
+	type point struct{ X, Y int }
 	b := newBench(t)
-	type name struct{ First, Last string }
-	f := b.fn("f", func(name) {})
 	q, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name, Legacy: true})
 	b.Must(err)
+	f := b.fn("f", func(point) {})
+	b.delayWith(q, f, point{1, 2})
 	p := q.Periodic()
-	call := delayed.Call(f, name{"Ada", "Lovelace"})
-	b.Must(p.Set(bg, delayed.Entry{Name: "go", Spec: "@daily", Task: call}))
-	b.Must(p.Set(bg, delayed.Entry{Name: "python", Spec: "@daily", Task: delayed.NewPyTask("m:f", nil, nil)}))
-	want, _, _, err := delayed.Message(q, call, time.Now().UnixMilli())
+	python := delayed.NewPyTask("m:f", []any{1}, nil)
+	b.Must(p.Set(t.Context(), delayed.Entry{Name: "go", Spec: "@yearly", Task: delayed.Call(f, point{1, 2})}))
+	b.Must(p.Set(t.Context(), delayed.Entry{Name: "py", Spec: "@yearly", Task: python}))
+	ref, err := p.RunNow(t.Context(), "go")
 	b.Must(err)
-	if got := b.definition("go").Message; string(got) != string(want) {
-		t.Errorf("the entry enqueues %x, expected %x", got, want)
+	_, err = p.RunNow(t.Context(), "py")
+	b.Must(err)
+	var messages []wire.Message
+	for _, raw := range b.List("") {
+		m, err := wire.Parse([]byte(raw), wire.Default)
+		b.Must(err)
+		messages = append(messages, m)
 	}
-	msg, err := wire.Parse(b.definition("python").Message, wire.Default)
-	if b.Must(err); msg.Kind != wire.Py {
-		t.Errorf("the Python task has the form %v, expected the plain one", msg.Kind)
+	if len(messages) != 3 || string(messages[1].Payload) != string(messages[0].Payload) ||
+		messages[1].Meta.ID != ref.ID() || messages[2].Kind != wire.Py {
+		t.Errorf("found %q", b.List(""))
+	}
+	if form := b.Do("GET", b.Name+"_mode"); fmt.Sprintf("%s", form) != "plain" {
+		t.Errorf("the queue's form is %s", form)
+	}
+	overlap := delayed.Entry{Name: "x", Spec: "@yearly", Task: python, Overlap: delayed.OverlapSkip}
+	if err := p.Set(t.Context(), overlap); err == nil {
+		t.Error("an entry has an overlap policy although its tasks carry no ids")
 	}
 }
 
-// Runs of an entry are kept apart on a legacy queue too, although its plain messages have no place for a lock.
-func TestPeriodicOverlapOnALegacyQueue(t *testing.T) {
+// TestOverlapOnALegacyQueue ends with each task of the entry: the next tick is enqueued.
+func TestOverlapOnALegacyQueue(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	q, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name, Legacy: true})
-	b.Must(err)
-	p := q.Periodic()
-	f := b.fn("f", func() {})
-	entry := delayed.Entry{Name: "e", Spec: "@daily", Task: delayed.Call(f)}
-	b.Must(p.Set(bg, entry))
-	b.Must(p.Set(bg, delayed.Entry{Name: "e", Spec: "@daily", Overlap: delayed.OverlapSkip})) // keeps the task
-	if _, err := p.RunNow(bg, "e"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := p.RunNow(bg, "e"); err == nil {
-		t.Error("it was enqueued again although its task is not over")
-	}
+	var runs atomic.Int64
+	f := b.fn("f", func() { runs.Add(1) })
 	cfg := b.config()
 	cfg.Legacy = true
+	cfg.Schedulers = []delayed.SchedulerConfig{{
+		Queue: b.Name, Legacy: true, Owner: "o",
+		Entries: []delayed.Entry{
+			{Name: "e", Spec: "@every 1s", Task: delayed.Call(f), Overlap: delayed.OverlapSkip},
+		},
+	}}
 	b.work(cfg, f)
-	b.Idle()
-	if _, err := p.RunNow(bg, "e"); err != nil {
-		t.Errorf("its task is over: %v", err)
-	}
-	b.Idle()
+	b.Until("it has run twice", func() bool { return runs.Load() == 2 })
 }

@@ -282,3 +282,31 @@ func TestUnknownFieldsOfAnyArgument(t *testing.T) {
 		t.Errorf("%d fields are told, expected %d", len(fields), wire.MaxUnknownFields)
 	}
 }
+
+// Each field is told once, however many values of a tail have it, and of several arguments no more than of one.
+func TestUnknownFieldsAreToldOnce(t *testing.T) {
+	type old struct{ A int }
+	one := wireDict{{"A", 1}, {"B", 2}, {"C", 3}}
+	f := namedFunction(t, func(...old) {})
+	for n, payload := range map[int]wireList{noN: {one, one, one}, 3: {one, one, one}} {
+		fields := f.UnknownFields(goMessage(t, "test.fn", packed(payload), n))
+		if got := strings.Join(fields, " "); got != "1[].B 1[].C" {
+			t.Errorf("n=%d: found %q", n, got)
+		}
+	}
+	// Python and go-delayed write a lone argument as a list of one, too.
+	f = namedFunction(t, func(map[string]old) {})
+	payload := packed(wireList{wireDict{{"k", one}}})
+	if got := f.UnknownFields(goMessage(t, "test.fn", payload, noN)); strings.Join(got, " ") != "1[].B 1[].C" {
+		t.Errorf("found %q in a list of one", got)
+	}
+	many := wireDict{}
+	for i := range wire.MaxUnknownFields - 1 {
+		many = append(many, wirePair{fmt.Sprintf("F%d", i), i})
+	}
+	f = namedFunction(t, func(old, old) {})
+	fields := f.UnknownFields(goMessage(t, "test.fn", packed(wireList{many, many}), noN))
+	if len(fields) != wire.MaxUnknownFields {
+		t.Errorf("%d fields are told, expected %d", len(fields), wire.MaxUnknownFields)
+	}
+}

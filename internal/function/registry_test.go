@@ -60,6 +60,11 @@ func TestRegistryRefuses(t *testing.T) {
 			[]string{"mail: expected", "RegisterMethods", "Func and the same Name"},
 		},
 		{
+			"method expression behind a function",
+			[]any{fnInt, (*testMailer).Send},
+			[]string{testPath + "(*testMailer).Send", "receiver is missing"},
+		},
+		{
 			"all that is wrong",
 			[]any{fnInt, fnNone, fnChan, nil, fnLiteral()},
 			[]string{"fnNone", "fnChan", "found nil", "literal"},

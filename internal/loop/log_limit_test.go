@@ -79,6 +79,22 @@ func TestLogLinesOfManyFunctionsShareOne(t *testing.T) {
 	})
 }
 
+// Functions that had a line before there were too many keep it.
+func TestLogLinesBesideManyFunctions(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var limit LineLimit
+		for i := range 2 * maxLineKeys {
+			limit.Log(LineKey{"q", "unknown function", fmt.Sprint("f", i)}, func(int) {})
+		}
+		out := &linesOf{start: time.Now()}
+		for range 3 {
+			limit.Log(LineKey{"q", "unknown function", "f0"}, out.write("f0"))
+		}
+		limit.Close()
+		out.expect(t, "0s f0 3")
+	})
+}
+
 func TestLongLogFieldsAreCut(t *testing.T) {
 	var out strings.Builder
 	l := logrus.New()

@@ -293,3 +293,28 @@ func TestReadEntries(t *testing.T) {
 		t.Errorf("it is %v, %v, and was %v", now, err, a.Now)
 	}
 }
+
+// TestHistoryIsBounded keeps the latest lines of an entry's history and no more.
+func TestHistoryIsBounded(t *testing.T) {
+	t.Parallel()
+	b := redistest.NewBench(t, redistest.Shared(t))
+	s := NewStore(dialled(t, b.Server.URL()), "", b.Name)
+	const most = 100
+	value := schedule.EntryValue{Name: "e", Raw: []byte("v")}
+	b.Must(s.SetEntry(bg, schedule.EntryValue{Name: "e"}, value.Raw, time.Time{}))
+	for i := range most + 5 {
+		_, err := s.Tick(bg, &schedule.Plan{Was: value, Free: value.Raw, Held: value.Raw, Ticks: []schedule.Tick{
+			{At: time.UnixMilli(int64(i)), Free: schedule.TickMissed, Held: schedule.TickMissed},
+		}})
+		b.Must(err)
+	}
+	lines, err := s.HistoryOf(bg, "e")
+	if err != nil || len(lines) != most || b.Size("_history:e") != most ||
+		!strings.HasPrefix(lines[0], fmt.Sprint(most+4, " ")) {
+		t.Errorf("%d lines, %d of them are read, %v; the first is %q", b.Size("_history:e"), len(lines), err, lines)
+	}
+	b.Must(s.SetEntry(bg, value, nil, time.Time{}))
+	if n := b.Size("_history:e"); n != 0 {
+		t.Errorf("%d lines outlive their entry", n)
+	}
+}

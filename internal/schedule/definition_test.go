@@ -38,6 +38,8 @@ func TestNormalize(t *testing.T) {
 		"Jitter is 1h0m0.000":        {Spec: "@daily", Jitter: maxJitter + 1},
 		"From is 1969":               {Spec: "@daily", From: time.Unix(-1, 0).UTC()},
 		"Until is 1970":              {Spec: "@daily", Until: time.Unix(0, 0).UTC()},
+		"From is 10000":              {Spec: "@daily", From: time.Date(maxYear+1, 1, 1, 0, 0, 0, 0, time.UTC)},
+		"Until is 10000":             {Spec: "@daily", Until: time.Date(maxYear+1, 1, 1, 0, 0, 0, 0, time.UTC)},
 		"a time after From":          {Spec: "@daily", From: time.Unix(2, 0), Until: time.Unix(2, 0)},
 	} {
 		if err := d.Normalize("e", time.Second); err == nil || !strings.Contains(err.Error(), want) {

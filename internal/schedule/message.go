@@ -33,18 +33,17 @@ func RelativeTimes(x, y *wire.Extra, apart int64) (relative int64) {
 	return relative
 }
 
-// taskAt returns the message of one task of the entry. With an empty lock the task holds none.
+// taskAt returns the message of one task of the entry, with its id and time unless it is a Python task of a legacy
+// queue, which carries none. An empty lock means that it holds none.
 func (d *Definition) taskAt(id, lock string, now time.Time) ([]byte, error) {
 	msg, err := wire.Parse(d.Message, wire.WorkerLimits)
 	if err != nil {
 		return nil, err
 	}
-	if msg.Kind == wire.GoPlain && lock != "" {
-		msg.Extend() // a plain message, of a legacy queue, has no place for a lock
-	}
-	if msg.Kind != wire.GoExtended && msg.Kind != wire.PyExtended {
+	if msg.Kind == wire.Py {
 		return d.Message, nil
 	}
+	msg.Extend()
 	ms := now.UnixMilli()
 	msg.Meta.ID, msg.Meta.EnqueuedAt = id, ms
 	if d.Relative != 0 || lock != "" {

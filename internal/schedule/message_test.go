@@ -38,7 +38,21 @@ func TestTaskOfATick(t *testing.T) {
 	if d.Path() != "f" {
 		t.Errorf("the path is %q", d.Path())
 	}
-	// Classic messages carry neither ids nor times.
+	// So have Go tasks of legacy queues, and Python tasks of all others.
+	for _, msg := range []wire.Message{
+		{Kind: wire.GoPlain, Path: "f"},
+		{Kind: wire.PyExtended, Path: "m:f", Payload: wire.AppendArrayHeader(nil, 0)},
+	} {
+		d = Definition{Message: msg.Append(nil)}
+		if raw, err = d.taskAt("e@2", "p:e", now); err != nil {
+			t.Fatal(err)
+		}
+		if got, err = wire.Parse(raw, wire.WorkerLimits); err != nil || got.Meta.ID != "e@2" ||
+			got.Meta.EnqueuedAt != now.UnixMilli() || got.Meta.Extra == nil || got.Meta.Extra.Lock != "p:e" {
+			t.Errorf("%s: %v, found %+v", msg.Path, err, got.Meta)
+		}
+	}
+	// Python tasks of legacy queues carry neither ids nor times.
 	classic := wire.Message{Kind: wire.Py, Path: "m:f", Payload: wire.AppendArrayHeader(nil, 0)}
 	d = Definition{Message: classic.Append(nil)}
 	if raw, err = d.taskAt("e@1", "", now); err != nil || !bytes.Equal(raw, d.Message) {

@@ -79,6 +79,10 @@ func TestPlans(t *testing.T) {
 			"10:00:10 enqueued, 10:00:20 enqueued, 10:00:30 enqueued; seen 10:00:30 due 10:00:40", "",
 		},
 		{
+			"late by 30 s", "@every 1m", "10:01:30", missed(MissedSkip),
+			"10:01:00 enqueued; seen 10:01:00 due 10:02:00", "",
+		},
+		{
 			"missed: latest", "@every 10s", "10:00:41", nil,
 			"10:00:10 missed, 10:00:40 enqueued; seen 10:00:40 due 10:00:50", "",
 		},

@@ -41,6 +41,9 @@ func TestSweeperForgetsWhatItSawBeforeContactBroke(t *testing.T) {
 		id := b.deadWorker("m1")
 		g := b.group(time.Minute, 10*time.Minute)
 		b.pass(g)
+		if g.server == "" {
+			t.Fatal("nobody knows which server that was")
+		}
 		g.missed[b.store][id] = time.Now().Add(-2 * time.Minute)
 		breaks(g)
 		b.pass(g)

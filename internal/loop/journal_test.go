@@ -1,0 +1,69 @@
+package loop
+
+import (
+	"bytes"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/sirupsen/logrus"
+)
+
+// journalled is a journal and what it has logged, line by line.
+func journalled() (j Journal, lines func() []string) {
+	var out bytes.Buffer
+	l := logrus.New()
+	l.SetOutput(&out)
+	l.SetFormatter(&logrus.TextFormatter{DisableTimestamp: true, DisableColors: true})
+	return NewJournal(l), func() []string { return strings.Split(strings.TrimSpace(out.String()), "\n") }
+}
+
+// TestTroubleIsLoggedOnceInTenSeconds counts what was not logged meanwhile, and tells of the end of each trouble once.
+func TestTroubleIsLoggedOnceInTenSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		j, lines := journalled()
+		var c Complaints
+		j.Relief(&c, "nothing was wrong")
+		for range 21 {
+			j.Trouble(&c, "trouble", errors.New("away"))
+			<-time.After(time.Second)
+		}
+		j.Relief(&c, "over")
+		j.Relief(&c, "over")
+		j.Trouble(&c, "again", errors.New("gone"))
+		<-time.After(ComplaintInterval - 1)
+		j.Trouble(&c, "again", errors.New("gone"))
+		<-time.After(1)
+		j.Trouble(&c, "again", errors.New("gone"))
+		want := []string{
+			"level=warning msg=trouble error=away",
+			"level=warning msg=trouble error=away repeated=9",
+			"level=warning msg=trouble error=away repeated=9",
+			"level=info msg=over",
+			"level=warning msg=again error=gone",
+			"level=warning msg=again error=gone repeated=1",
+		}
+		if got := lines(); !slices.Equal(got, want) {
+			t.Errorf("found the lines\n%s\nexpected\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+		}
+	})
+}
+
+func TestLinesAboutOneHaveNoCount(t *testing.T) {
+	j, lines := journalled()
+	for _, n := range []int{1, 2} {
+		j.Counted(n).Info("x")
+	}
+	if got := lines(); !slices.Equal(got, []string{"level=info msg=x", "level=info msg=x count=2"}) {
+		t.Errorf("found %q", got)
+	}
+}
+
+func TestJournalWithoutALogger(t *testing.T) {
+	if got := NewJournal(nil).FieldLogger; got != logrus.StandardLogger() {
+		t.Errorf("found %v, expected logrus's standard logger", got)
+	}
+}

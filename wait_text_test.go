@@ -1,0 +1,35 @@
+package delayed_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed"
+)
+
+// TestWaitInVain ends with its context, and says nothing of Redis where that has answered.
+func TestWaitInVain(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	f := b.fn("f", func() {}, delayed.KeepResult(time.Hour))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, ref := range map[string]*delayed.Ref{
+		"of a task that waits":                  b.delay(f),
+		"of nobody knows what":                  b.q.Ref("nobody"),
+		"of a call that may have been gathered": b.q.With(delayed.Group("k")).Ref("nobody"),
+	} {
+		deadline, end := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		err := ref.Wait(deadline)
+		end()
+		want := "delayed: waiting for task " + ref.String() + ": context deadline exceeded"
+		if !errors.Is(err, context.DeadlineExceeded) || err.Error() != want {
+			t.Errorf("%s: found %q, expected %q", name, err, want)
+		}
+		if err := ref.Wait(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s, with a context that has ended: found %v", name, err)
+		}
+	}
+}
