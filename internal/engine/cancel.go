@@ -39,9 +39,9 @@ func (r *runner) cancellation(c *Claim, certain bool) ending {
 	return e
 }
 
-// canceledLate is the ending of a task that was to be tried again, or archived, when Redis knew already that it was
+// lateCancellation is the ending of a task that was to be tried again, or archived, when Redis knew already that it was
 // cancelled.
-func (r *runner) canceledLate(c *Claim) ending {
+func (r *runner) lateCancellation(c *Claim) ending {
 	r.events.emitFor(c, Event{Kind: event.TaskCanceled})
 	return r.cancellation(c, false)
 }

@@ -94,7 +94,7 @@ func TestCancelOfManyTasks(t *testing.T) {
 	b := newBench(t)
 	// They are forgotten before those of this test, so those come last.
 	soon := int(redistest.Time(t, b.Conn) + time.Hour.Milliseconds())
-	for i := range revokedMost + 10 {
+	for i := range maxRevoked + 10 {
 		b.Do("ZADD", b.Name+"_revoked", soon+i, fmt.Sprint("other", i))
 	}
 	var ran atomic.Int64

@@ -33,10 +33,10 @@ type Claim struct {
 	settled bool
 	// suspicion is how often a worker has died lately that had this task in hand.
 	suspicion uint8
-	// freed: the lock has ended, and the id is nobody's to keep.
-	freed bool
-	// unclear: Redis may have been told how it ended, but its answer is unknown. Owned by whoever tells it.
-	unclear bool
+	// lockFreed: the lock has ended, and the id is nobody's to keep.
+	lockFreed bool
+	// maybeEnded: Redis may have been told how it ended, but its answer is unknown. Owned by whoever tells it.
+	maybeEnded bool
 	// stuck: its handler was given up, and its executor ends with it. Protected by executors.mu while it runs.
 	stuck bool
 }
@@ -74,11 +74,11 @@ func (c *Claim) parse() (wire.Message, error) {
 
 // needsComplete says whether a task that has succeeded leaves something behind, so that it is not only acknowledged.
 func (c *Claim) needsComplete() bool {
-	return c.msg.Meta.Extra.Keeps() || c.held() || c.reporter.Load() != nil || c.canceled.Load()
+	return c.msg.Meta.Extra.Keeps() || c.holdsLock() || c.reporter.Load() != nil || c.canceled.Load()
 }
 
-// held says whether the task may have something to give up when it ends.
-func (c *Claim) held() bool {
+// holdsLock says whether the task may have something to give up when it ends.
+func (c *Claim) holdsLock() bool {
 	x := c.msg.Meta.Extra
-	return x != nil && x.Lock != "" && !c.freed
+	return x != nil && x.Lock != "" && !c.lockFreed
 }

@@ -20,50 +20,50 @@ func (e *executors) claimBudget() (n int, wait time.Duration, back []*Claim) {
 			wait = overdueTime // one of them starts now, or waits for a heartbeat
 		default:
 			e.pace.stall(now)
-			e.holdAheadUntil = now.Add(holdAheadTime)
-			return 0, holdAheadTime, e.takeBackLocked()
+			e.noAheadUntil = now.Add(noAheadTime)
+			return 0, noAheadTime, e.takeBackLocked()
 		}
 	}
 	e.ahead = 0
-	if !now.Before(e.holdAheadUntil) {
+	if !now.Before(e.noAheadUntil) {
 		e.ahead = e.pace.ahead(e.n, now)
 	}
-	if n = e.space(); n > 0 {
+	if n = e.claimable(); n > 0 {
 		return n, wait, nil
 	}
 	e.fetcherWaits = true
 	return 0, wait, nil
 }
 
-// space returns how many tasks to claim. As long as more than half of those to be claimed ahead are there or claimLot
+// claimable returns how many tasks to claim. As long as more than half of those to be claimed ahead are there or claimLot
 // do not fit, and no executor goes idle, it is none: few large claims are cheaper than many small ones. e.mu is held.
-func (e *executors) space() int {
+func (e *executors) claimable() int {
 	free := e.n - e.busy - e.resting
 	n := free + e.ahead - len(e.ready) - e.claiming
-	if n <= 0 || n < min((e.ahead+1)/2, claimLot) {
+	if n <= 0 || n < min((e.ahead+1)/2, maxAheadPerCall) {
 		return 0
 	}
-	return e.allowed(min(n, free+claimLot))
+	return e.allowed(min(n, free+maxAheadPerCall))
 }
 
-// expect notes that up to n tasks are being claimed.
-func (e *executors) expect(n int) {
+// beginClaim notes that up to n tasks are being claimed.
+func (e *executors) beginClaim(n int) {
 	e.mu.Lock()
 	e.claiming += n
 	e.mu.Unlock()
 }
 
-// arrived notes that the claim of up to n tasks is over, and that they are ready or have been seen to.
-func (e *executors) arrived(n int) {
+// endClaim notes that the claim of up to n tasks is over, and that they are ready or have been seen to.
+func (e *executors) endClaim(n int) {
 	e.mu.Lock()
 	e.claiming -= n
 	e.mu.Unlock()
 }
 
-// callFetcher tells the fetcher when it waits for room and there is some. e.mu is held.
-func (e *executors) callFetcher() {
-	if e.fetcherWaits && e.space() > 0 {
+// wakeFetcherIfRoom tells the fetcher when it waits for room and there is some. e.mu is held.
+func (e *executors) wakeFetcherIfRoom() {
+	if e.fetcherWaits && e.claimable() > 0 {
 		e.fetcherWaits = false
-		e.signal()
+		e.wakeFetcher()
 	}
 }

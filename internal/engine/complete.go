@@ -36,7 +36,7 @@ func endComplete(c *Claim, info *wire.Info) ending {
 	if at := c.msg.Meta.EnqueuedAt; at > 0 {
 		info.Enqueued = time.UnixMilli(at)
 	}
-	info.Progress = c.reported()
+	info.Progress = c.lastReport()
 	if x.Retention > 0 {
 		info.Message = c.raw
 	}

@@ -8,6 +8,14 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
+// Status is a snapshot of a worker.
+type Status struct {
+	Phase      state.Worker
+	Busy       int    // handlers that run
+	Connected  bool   // Redis has confirmed the heartbeat on every queue within its life
+	StopReason string // "" while it does not stop
+}
+
 // ID returns the worker's id, 32 hexadecimal digits. It never changes, and no other worker has it.
 func (w *Worker) ID() string {
 	return w.id
@@ -16,8 +24,8 @@ func (w *Worker) ID() string {
 // Pause makes the worker claim no more tasks until Resume. It gives back what it has claimed ahead; running handlers go
 // on.
 func (w *Worker) Pause() {
-	w.control.Lock()
-	defer w.control.Unlock()
+	w.controlMu.Lock()
+	defer w.controlMu.Unlock()
 	if w.paused.CompareAndSwap(false, true) {
 		w.holdBack()
 		w.log.Info("worker paused")
@@ -27,8 +35,8 @@ func (w *Worker) Pause() {
 
 // Resume ends a Pause. It does not end Quiet.
 func (w *Worker) Resume() {
-	w.control.Lock()
-	defer w.control.Unlock()
+	w.controlMu.Lock()
+	defer w.controlMu.Unlock()
 	if w.paused.CompareAndSwap(true, false) {
 		w.exec.hold(w.quiet.Load() || w.phase.Load() >= int32(state.Stopping))
 		w.log.Info("worker resumed")
@@ -38,8 +46,8 @@ func (w *Worker) Resume() {
 
 // Quiet makes the worker claim no more tasks for good, so that it can be stopped without hurry when it is idle.
 func (w *Worker) Quiet() {
-	w.control.Lock()
-	defer w.control.Unlock()
+	w.controlMu.Lock()
+	defer w.controlMu.Unlock()
 	if w.quiet.CompareAndSwap(false, true) {
 		w.holdBack()
 		w.log.Info("worker is quiet: it claims no more tasks")
@@ -87,8 +95,8 @@ func (w *Worker) Begun() bool { return state.Worker(w.phase.Load()) != state.New
 
 // Listen has fn called with every event, in their order, on a goroutine of its own. Call it before Run.
 func (w *Worker) Listen(fn func(Event)) error {
-	w.control.Lock()
-	defer w.control.Unlock()
+	w.controlMu.Lock()
+	defer w.controlMu.Unlock()
 	if w.Begun() {
 		return fmt.Errorf("%w: Listen after Run: call it before", redisstore.ErrClosed)
 	}

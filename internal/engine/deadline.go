@@ -10,10 +10,10 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// limit returns how long the handler of a claim that has been running for ran may run in all, counted from its start; 0
+// timeLimit returns how long the handler of a claim that has been running for ran may run in all, counted from its start; 0
 // is for any time. The call decides, then the function, then the worker; a deadline may cut it short. It reads nothing
 // that changes while the handler runs.
-func (r *runner) limit(c *Claim, ran time.Duration) time.Duration {
+func (r *runner) timeLimit(c *Claim, ran time.Duration) time.Duration {
 	d := r.cfg.Timeout
 	if own := c.fn.Policy.Timeout; own != 0 {
 		d = own

@@ -79,7 +79,7 @@ func (j trial) judge(t *testing.T) (e ending, done bool, info map[string]any) {
 	if j.stops {
 		cancel(ErrShutdown)
 	}
-	r := &runner{cfg: &cfg, worker: "w", log: loop.NewJournal(logger), tasks: tasks}
+	r := &runner{cfg: &cfg, worker: "w", log: loop.NewJournal(logger), handlersCtx: tasks}
 	f := newFunction(t, "judged", func() {}, j.opts...)
 	c := &Claim{lane: newLane(redisstore.NewStore(nil, "", "q"), "w", false), fn: f, raw: []byte("raw")}
 	switch cfg.MaxRetry {

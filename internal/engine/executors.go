@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// holdAheadTime is how long a worker that gave tasks back claims no more than its free executors, so that others come
+// noAheadTime is how long a worker that gave tasks back claims no more than its free executors, so that others come
 // to them.
-const holdAheadTime = 100 * time.Millisecond
+const noAheadTime = 100 * time.Millisecond
 
 // executors run claimed tasks, a fixed number at a time. Tasks that wait for one are ready. What is done lies with its
 // lane until the fetcher or the lane's finisher takes it to Redis.
@@ -17,28 +17,28 @@ type executors struct {
 	life    time.Duration            // of a heartbeat
 	// changed holds an element when the fetcher should look again.
 	changed chan struct{}
-	over    sync.WaitGroup // executors
+	sound   sync.WaitGroup // executors
 	// those that others have replaced, or that were given up; they add themselves before over may be done
-	late sync.WaitGroup
+	stuck sync.WaitGroup
 
-	mu             sync.Mutex // protects the following
-	work           sync.Cond  // ready, stopped or the age of a heartbeat has changed
-	ready          []*Claim
-	claiming       int // tasks that are being claimed, at most
-	busy           int
-	idle           int       // executors that wait for work
-	waking         bool      // one of them was woken and has not looked yet
-	lone           *Claim    // runs alone, or waits until it can; nothing else starts meanwhile
-	crowded        bool      // a suspect was put back for the sake of those in hand
-	holdAheadUntil time.Time // until then, claim no more than free executors
-	held           bool      // start nothing
-	marked         *Claim    // Redis has been told that nothing else is in hand
-	stopped        bool
-	pace           pace
-	ahead          int          // tasks to claim beyond free executors, as the fetcher last found
-	fetcherWaits   bool         // the fetcher waits for room
-	served         *lane        // the fetcher claims from it, and acknowledges in the same call what is done there
-	done           []doneClaims // of each lane, by its index
+	mu           sync.Mutex // protects the following
+	work         sync.Cond  // ready, stopped or the age of a heartbeat has changed
+	ready        []*Claim
+	claiming     int // tasks that are being claimed, at most
+	busy         int
+	idle         int       // executors that wait for work
+	waking       bool      // one of them was woken and has not looked yet
+	lone         *Claim    // runs alone, or waits until it can; nothing else starts meanwhile
+	crowded      bool      // a suspect was put back for the sake of those in hand
+	noAheadUntil time.Time // until then, claim no more than free executors
+	held         bool      // start nothing
+	marked       *Claim    // Redis has been told that nothing else is in hand
+	stopped      bool
+	pace         pace
+	ahead        int          // tasks to claim beyond free executors, as the fetcher last found
+	fetcherWaits bool         // the fetcher waits for room
+	ackLane      *lane        // the fetcher claims from it, and acknowledges in the same call what is done there
+	done         []doneClaims // of each lane, by its index
 	taskBudget
 
 	n          int
@@ -53,19 +53,19 @@ func newExecutors(n, prefetch int, life time.Duration, run func(*Claim) bool) *e
 		execute: run, life: life, changed: make(chan struct{}, 1), pace: pace{fixed: prefetch}, n: n,
 		taskBudget: taskBudget{quit: make(chan struct{})},
 	}
-	e.allot(n)
+	e.makeSlots(n)
 	e.work.L = &e.mu
 	return e
 }
 
-// allot makes room to show what so many executors do.
-func (e *executors) allot(n int) {
+// makeSlots makes room to show what so many executors do.
+func (e *executors) makeSlots(n int) {
 	e.slots, e.goroutines = make([]atomic.Pointer[Claim], n), make([]atomic.Uint64, n)
 }
 
 // start lets the executors work.
 func (e *executors) start() {
-	e.over.Add(e.n)
+	e.sound.Add(e.n)
 	for i := range e.n {
 		go e.loop(i)
 	}
@@ -77,17 +77,17 @@ func (e *executors) loop(i int) {
 	var last *Claim
 	defer func() {
 		if stopped {
-			e.gone(last)
+			e.executorEnded(last)
 			return
 		}
 		c := e.slots[i].Swap(nil)
 		e.mu.Lock()
-		e.ended(c, false, 0)
-		e.callFetcher()
-		relieved := e.relieved(i, c)
+		e.taskEnded(c, false, 0)
+		e.wakeFetcherIfRoom()
+		relieved := e.freeIfReplaced(i, c)
 		e.mu.Unlock()
 		if relieved {
-			e.gone(c)
+			e.executorEnded(c)
 			return
 		}
 		go e.loop(i)
@@ -103,7 +103,7 @@ func (e *executors) loop(i int) {
 		last = next
 		done = e.execute(last)
 		if e.rest > 0 {
-			if !e.pause(i, last, done, start) {
+			if !e.takeRest(i, last, done, start) {
 				stopped = true
 				return
 			}
@@ -112,12 +112,12 @@ func (e *executors) loop(i int) {
 	}
 }
 
-// gone notes that an executor has ended, after it ran last.
-func (e *executors) gone(last *Claim) {
+// executorEnded notes that an executor has ended, after it ran last.
+func (e *executors) executorEnded(last *Claim) {
 	if last != nil && last.stuck {
-		e.late.Done()
+		e.stuck.Done()
 	} else {
-		e.over.Done()
+		e.sound.Done()
 	}
 }
 
@@ -128,8 +128,8 @@ func (e *executors) next(i int, last *Claim, done bool, start time.Time) (*Claim
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if last != nil {
-		e.ended(last, done, now.Sub(start))
-		if e.relieved(i, last) {
+		e.taskEnded(last, done, now.Sub(start))
+		if e.freeIfReplaced(i, last) {
 			return nil, now
 		}
 	}
@@ -141,12 +141,12 @@ func (e *executors) next(i int, last *Claim, done bool, start time.Time) (*Claim
 		if c := e.take(now); c != nil {
 			c.started = now
 			e.slots[i].Store(c)
-			e.callFetcher()
+			e.wakeFetcherIfRoom()
 			e.wakeOne()
 			return c, now
 		}
 		e.slots[i].Store(nil)
-		e.callFetcher()
+		e.wakeFetcherIfRoom()
 		e.idle++
 		e.work.Wait()
 		e.idle--
@@ -155,27 +155,27 @@ func (e *executors) next(i int, last *Claim, done bool, start time.Time) (*Claim
 	}
 }
 
-// ended notes that a task has ended. e.mu is held.
-func (e *executors) ended(c *Claim, done bool, took time.Duration) {
+// taskEnded notes that a task has ended. e.mu is held.
+func (e *executors) taskEnded(c *Claim, done bool, took time.Duration) {
 	if !c.stuck {
 		e.busy--
-		e.pace.end(took)
+		e.pace.add(took)
 	}
-	e.spent()
+	e.checkUsedUp()
 	if c.suspicion > 0 {
-		e.release(c)
+		e.suspectLeft(c)
 	}
 	if !done {
 		return
 	}
 	d := &e.done[c.lane.index]
 	d.claims = append(d.claims, c)
-	if len(d.claims) > 1 || e.served == c.lane {
+	if len(d.claims) > 1 || e.ackLane == c.lane {
 		return // somebody knows
 	}
-	if e.fetcherWaits && e.served == nil {
-		e.served = c.lane // the fetcher takes it along, or stops serving
-		e.signal()
+	if e.fetcherWaits && e.ackLane == nil {
+		e.ackLane = c.lane // the fetcher takes it along, or stops serving
+		e.wakeFetcher()
 	} else {
 		d.wake()
 	}
@@ -183,13 +183,13 @@ func (e *executors) ended(c *Claim, done bool, took time.Duration) {
 
 // take removes the first ready task that may start. e.mu is held.
 func (e *executors) take(now time.Time) *Claim {
-	if e.held || e.limited && e.budget == 0 {
+	if e.held || e.limited && e.startsLeft == 0 {
 		return nil
 	}
 	for i, c := range e.ready {
 		if !c.lane.freshAt(now, e.life) && !c.lost.Load() {
 			// Another worker may have it by now. The heartbeat finds out, and wakes this executor.
-			c.lane.beat()
+			c.lane.beatNow()
 			continue
 		}
 		if i == 0 {
@@ -201,7 +201,7 @@ func (e *executors) take(now time.Time) *Claim {
 			e.ready = e.ready[:len(e.ready)-1]
 		}
 		e.busy++
-		e.spend()
+		e.countStart()
 		return c
 	}
 	return nil
@@ -239,7 +239,7 @@ func (e *executors) takeBackLocked() []*Claim {
 	e.ready = nil
 	for _, c := range claims {
 		if c.suspicion > 0 {
-			e.release(c)
+			e.suspectLeft(c)
 		}
 	}
 	return claims
@@ -251,14 +251,14 @@ func (e *executors) hold(on bool) {
 	e.held = on
 	e.mu.Unlock()
 	e.work.Broadcast()
-	e.signal()
+	e.wakeFetcher()
 }
 
-// wake lets executors look again, after a heartbeat.
-func (e *executors) wake() { e.work.Broadcast() }
+// wakeAll lets executors look again, after a heartbeat.
+func (e *executors) wakeAll() { e.work.Broadcast() }
 
-// signal tells the fetcher to look again.
-func (e *executors) signal() {
+// wakeFetcher tells the fetcher to look again.
+func (e *executors) wakeFetcher() {
 	select {
 	case e.changed <- struct{}{}:
 	default:
@@ -299,7 +299,7 @@ func (e *executors) takeBackOf(l *lane) (claims []*Claim) {
 		}
 		claims = append(claims, c)
 		if c.suspicion > 0 {
-			e.release(c)
+			e.suspectLeft(c)
 		}
 	}
 	e.ready = kept

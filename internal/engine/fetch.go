@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	// rideTime is how long what is done waits to be acknowledged by the next claim.
-	rideTime = 2 * time.Millisecond
+	// maxAckWait is how long what is done waits to be acknowledged by the next claim.
+	maxAckWait = 2 * time.Millisecond
 	// probeInterval is how long a queue that was found empty is not looked at while others have tasks.
 	probeInterval = 10 * time.Millisecond
 )
 
 // fetcher claims tasks for as many executors as are free, and blocks on the notify lists while there are none.
 type fetcher struct {
-	worker  string // id
-	lanes   []*lane
-	plan    Order
-	waiters []*waiter
-	wakes   chan wakeUp
-	exec    *executors
-	budget  func() (int, time.Duration)
-	receive func(context.Context, []*Claim) (kept int)
+	worker      string // id
+	lanes       []*lane
+	plan        Order
+	waiters     []*waiter
+	wakes       chan wakeUp
+	exec        *executors
+	claimBudget func() (int, time.Duration)
+	receive     func(context.Context, []*Claim) (kept int)
 	// startLone starts the lone task, mayClaim says whether the worker claims at all.
 	startLone func(context.Context, *Claim)
 	mayClaim  func() bool
@@ -36,43 +36,43 @@ type fetcher struct {
 	onDue     func()
 	log       loop.Journal
 
-	order    []int
-	hot      []bool      // the queue has tasks, as far as is known
-	held     []bool      // the queue was found paused
-	mend     []bool      // its notify list seems to lack notifications
-	probed   []time.Time // when it was last found empty
-	of       []*waiter   // of each queue: what goes wrong on one slot does not hold up the others
-	serving  bool        // what is done on the queue claimed from last waits for the next claim to take it along
-	flying   int         // calls under way
-	landed   chan flight // calls that are over
-	suspects suspectState
-	trouble  loop.Complaints // of claims
-	waits    loop.Complaints // of waits
-	lines    *loop.LineLimit // log lines about parked tasks that were claimed
+	order     []int
+	hasTasks  []bool      // the queue has tasks, as far as is known
+	wasPaused []bool      // the queue was found paused
+	mend      []bool      // its notify list seems to lack notifications
+	emptyAt   []time.Time // when it was last found empty
+	waiterOf  []*waiter   // of each queue: what goes wrong on one slot does not hold up the others
+	acksWait  bool        // what is done on the queue claimed from last waits for the next claim to take it along
+	inFlight  int         // calls under way
+	returned  chan flight // calls that are over
+	suspects  suspectState
+	trouble   loop.Complaints // of claims
+	waits     loop.Complaints // of waits
+	lines     *loop.LineLimit // log lines about parked tasks that were claimed
 }
 
 // run claims tasks until ctx ends.
 func (f *fetcher) run(ctx context.Context) {
 	n := len(f.lanes)
-	f.order, f.hot, f.held, f.mend, f.probed = make([]int, n), make([]bool, n), make([]bool, n), make([]bool, n),
+	f.order, f.hasTasks, f.wasPaused, f.mend, f.emptyAt = make([]int, n), make([]bool, n), make([]bool, n), make([]bool, n),
 		make([]time.Time, n)
-	for i := range f.hot {
-		f.hot[i] = true // look once before the first wait
+	for i := range f.hasTasks {
+		f.hasTasks[i] = true // look once before the first wait
 	}
-	f.of, f.landed = make([]*waiter, n), make(chan flight, mostFlying)
+	f.waiterOf, f.returned = make([]*waiter, n), make(chan flight, maxInFlight)
 	for _, w := range f.waiters {
 		for _, i := range w.lanes {
-			f.of[i] = w
+			f.waiterOf[i] = w
 		}
 	}
 	f.findSuspects(ctx)
 	for ctx.Err() == nil {
-		room, pause := f.budget()
+		room, pause := f.claimBudget()
 		if f.suspects.lone != nil {
 			f.handleLone(ctx)
 			continue
 		}
-		if f.flying > 0 && (room == 0 || f.flying == mostFlying) {
+		if f.inFlight > 0 && (room == 0 || f.inFlight == maxInFlight) {
 			f.block(ctx, pause)
 			continue
 		}
@@ -81,52 +81,52 @@ func (f *fetcher) run(ctx context.Context) {
 			continue
 		}
 		if room > 0 {
-			hot, later := f.anyHot()
+			hot, later := f.anyToClaim()
 			if hot {
 				f.round(ctx, room)
 				f.poll(ctx)
 				continue
 			}
-			if f.flying == 0 {
-				f.stopServing()
+			if f.inFlight == 0 {
+				f.leaveToFinishers()
 			}
-			f.arm(ctx)
+			f.startWaits(ctx)
 			if pause > 0 && (later == 0 || pause < later) {
 				later = pause
 			}
 			f.block(ctx, later)
 			continue
 		}
-		if f.serving && (pause == 0 || pause > rideTime) {
-			if f.block(ctx, rideTime) {
-				f.stopServing()
+		if f.acksWait && (pause == 0 || pause > maxAckWait) {
+			if f.block(ctx, maxAckWait) {
+				f.leaveToFinishers()
 			}
 			continue
 		}
-		f.stopServing()
+		f.leaveToFinishers()
 		f.block(ctx, pause)
 	}
-	for f.flying > 0 {
-		f.land(ctx, <-f.landed)
+	for f.inFlight > 0 {
+		f.callReturned(ctx, <-f.returned)
 	}
-	if f.suspects.lone != nil && !f.suspects.runs {
-		f.dismissLone(lifecycle.OutcomeRelease)
+	if f.suspects.lone != nil && !f.suspects.started {
+		f.putBackLone(lifecycle.OutcomeRelease)
 	}
-	f.exec.retire()
+	f.exec.fetcherEnded()
 	f.mendAfterStop() //nolint:contextcheck // ctx has ended
 }
 
-// stopServing leaves what is done to the finishers.
-func (f *fetcher) stopServing() {
-	f.exec.stopServing()
-	f.serving = false
+// leaveToFinishers leaves what is done to the finishers.
+func (f *fetcher) leaveToFinishers() {
+	f.exec.leaveToFinishers()
+	f.acksWait = false
 }
 
-// anyHot says whether there is a queue to claim from now. If not, later is when there may be one, 0 if nobody knows.
-func (f *fetcher) anyHot() (hot bool, later time.Duration) {
+// anyToClaim says whether there is a queue to claim from now. If not, later is when there may be one, 0 if nobody knows.
+func (f *fetcher) anyToClaim() (hot bool, later time.Duration) {
 	now := time.Now()
-	for i := range f.hot {
-		if f.paused(i) || !f.hot[i] && !f.lanes[i].parked.some.Load() {
+	for i := range f.hasTasks {
+		if f.paused(i) || !f.hasTasks[i] && !f.lanes[i].parked.some.Load() {
 			continue
 		}
 		wait := f.notBefore(i).Sub(now)
@@ -138,11 +138,11 @@ func (f *fetcher) anyHot() (hot bool, later time.Duration) {
 		}
 	}
 	for _, w := range f.waiters {
-		if wait := w.until.Sub(now); wait > 0 && (later == 0 || wait < later) {
+		if wait := w.noClaimsBefore.Sub(now); wait > 0 && (later == 0 || wait < later) {
 			later = wait
 		}
 	}
-	if wait := f.suspects.rest.Sub(now); wait > 0 &&
+	if wait := f.suspects.noneBefore.Sub(now); wait > 0 &&
 		slices.ContainsFunc(f.lanes, func(l *lane) bool { return l.hasSuspects }) && (later == 0 || wait < later) {
 		later = wait
 	}
@@ -154,11 +154,11 @@ func (f *fetcher) anyHot() (hot bool, later time.Duration) {
 func (f *fetcher) paused(i int) bool {
 	switch paused := f.lanes[i].queuePaused(); {
 	case paused:
-		f.held[i] = true
-	case f.held[i]:
-		f.held[i], f.hot[i] = false, true
+		f.wasPaused[i] = true
+	case f.wasPaused[i]:
+		f.wasPaused[i], f.hasTasks[i] = false, true
 	}
-	return f.held[i]
+	return f.wasPaused[i]
 }
 
 // arrange puts the queues into the order of one round.
@@ -169,10 +169,10 @@ func (f *fetcher) arrange() {
 
 // notBefore returns the time before which a queue is left alone.
 func (f *fetcher) notBefore(i int) time.Time {
-	if rest := f.lanes[i].restsUntil(); rest.After(f.of[i].until) {
+	if rest := f.lanes[i].restsUntil(); rest.After(f.waiterOf[i].noClaimsBefore) {
 		return rest
 	}
-	return f.of[i].until
+	return f.waiterOf[i].noClaimsBefore
 }
 
 // round claims from the queues in their order until there is no room.
@@ -184,7 +184,7 @@ func (f *fetcher) round(ctx context.Context, room int) {
 			return
 		}
 		parked := f.lanes[i].parked.some.Load()
-		if f.paused(i) || !f.hot[i] && !parked {
+		if f.paused(i) || !f.hasTasks[i] && !parked {
 			continue
 		}
 		// Without a heartbeat nothing can be claimed, and a server that does not answer would hold up the others for
@@ -195,8 +195,8 @@ func (f *fetcher) round(ctx context.Context, room int) {
 		if parked {
 			room -= f.claimParked(ctx, i, room)
 		}
-		if room > 0 && f.hot[i] {
-			room -= f.claim(ctx, i, room, 0)
+		if room > 0 && f.hasTasks[i] {
+			room -= f.claimQueue(ctx, i, room, 0)
 		}
 	}
 }
@@ -209,9 +209,9 @@ func (f *fetcher) probe(ctx context.Context) {
 		var lanes []int
 		var stores []*redisstore.Store
 		for j, i := range w.lanes {
-			if !f.paused(i) && !f.hot[i] && now.Sub(f.probed[i]) >= probeInterval && !now.Before(f.notBefore(i)) &&
+			if !f.paused(i) && !f.hasTasks[i] && now.Sub(f.emptyAt[i]) >= probeInterval && !now.Before(f.notBefore(i)) &&
 				f.lanes[i].fresh(f.life) {
-				f.probed[i] = now
+				f.emptyAt[i] = now
 				lanes, stores = append(lanes, i), append(stores, w.stores[j])
 			}
 		}
@@ -220,34 +220,34 @@ func (f *fetcher) probe(ctx context.Context) {
 		}
 		todos, err := redisstore.Check(context.WithoutCancel(ctx), w.link.Src, stores)
 		if err != nil {
-			w.until = now.Add(w.claims.Next())
+			w.noClaimsBefore = now.Add(w.claims.Next())
 			continue
 		}
 		for k, i := range lanes {
-			f.hot[i] = todos[k].Pending > 0
+			f.hasTasks[i] = todos[k].Pending > 0
 		}
 	}
 }
 
-// arm lets the waiters block on all queues that are neither paused nor at rest. Without a heartbeat, what they would
+// startWaits lets the waiters block on all queues that are neither paused nor at rest. Without a heartbeat, what they would
 // take could not be claimed.
-func (f *fetcher) arm(ctx context.Context) {
+func (f *fetcher) startWaits(ctx context.Context) {
 	rests := func(i int) bool { return f.paused(i) || time.Now().Before(f.lanes[i].restsUntil()) }
 	for _, w := range f.waiters {
-		if time.Now().Before(w.until) ||
+		if time.Now().Before(w.noClaimsBefore) ||
 			slices.ContainsFunc(w.lanes, func(i int) bool { return !f.lanes[i].fresh(f.life) }) {
 			continue
 		}
 		if w.blocking {
 			if err := w.renew(ctx, rests, f.worker); err != nil && ctx.Err() == nil {
 				f.log.Trouble(&f.waits, "cannot wait for tasks; trying again", err)
-				w.until = time.Now().Add(w.backoff.Next())
+				w.noClaimsBefore = time.Now().Add(w.backoff.Next())
 			}
 			continue
 		}
 		w.blocking = true
 		f.arrange()
-		w.arm <- w.keys(f.order, rests, f.takesSuspects(time.Now()), f.worker)
+		w.blockOn <- w.keys(f.order, rests, f.takesSuspects(time.Now()), f.worker)
 	}
 }
 
@@ -261,9 +261,9 @@ func (f *fetcher) block(ctx context.Context, pause time.Duration) (over bool) {
 	}
 	select {
 	case wake := <-f.wakes:
-		f.handle(ctx, wake)
-	case fl := <-f.landed:
-		f.land(ctx, fl)
+		f.handleWake(ctx, wake)
+	case fl := <-f.returned:
+		f.callReturned(ctx, fl)
 	case <-f.exec.changed:
 	case <-expired:
 		return true
@@ -277,16 +277,16 @@ func (f *fetcher) poll(ctx context.Context) {
 	for {
 		select {
 		case wake := <-f.wakes:
-			f.handle(ctx, wake)
-		case fl := <-f.landed:
-			f.land(ctx, fl)
+			f.handleWake(ctx, wake)
+		case fl := <-f.returned:
+			f.callReturned(ctx, fl)
 		default:
 			return
 		}
 	}
 }
 
-func (f *fetcher) handle(ctx context.Context, wake wakeUp) {
+func (f *fetcher) handleWake(ctx context.Context, wake wakeUp) {
 	if wake.waiter != nil {
 		wake.waiter.blocking = false
 		if wake.err == nil && wake.waiter.recovered(wake, time.Now()) {
@@ -300,7 +300,7 @@ func (f *fetcher) handle(ctx context.Context, wake wakeUp) {
 			f.log.Trouble(&f.waits, "cannot wait for tasks; trying again", wake.err)
 			wake.waiter.failed(wake.err, time.Now())
 			for _, i := range wake.waiter.lanes {
-				f.hot[i] = true // a notification may have been lost with the reply
+				f.hasTasks[i] = true // a notification may have been lost with the reply
 			}
 		}
 	case wake.due:
@@ -310,21 +310,21 @@ func (f *fetcher) handle(ctx context.Context, wake wakeUp) {
 		f.lanes[wake.lane].hasSuspects = true
 	case wake.suspects:
 		most := 0
-		if room, _ := f.budget(); room > 0 && !f.paused(wake.lane) && f.takesSuspects(time.Now()) {
+		if room, _ := f.claimBudget(); room > 0 && !f.paused(wake.lane) && f.takesSuspects(time.Now()) {
 			most = 1
 		}
 		f.claimSuspect(ctx, wake.lane, most, wake.held)
 	case wake.held > 0:
 		// The notification is spent on the queue that it came from, or given back, when there is no room any more.
-		room, _ := f.budget()
+		room, _ := f.claimBudget()
 		if f.suspects.lone != nil || f.paused(wake.lane) || time.Now().Before(f.lanes[wake.lane].restsUntil()) {
 			room = 0
 		}
-		f.claim(ctx, wake.lane, room, wake.held)
+		f.claimQueue(ctx, wake.lane, room, wake.held)
 		// The executor that this has woken goes first, or it would start behind the next wait that is about to be sent.
 		runtime.Gosched()
 	default:
-		f.hot[wake.lane], f.mend[wake.lane] = true, true
+		f.hasTasks[wake.lane], f.mend[wake.lane] = true, true
 	}
 }
 

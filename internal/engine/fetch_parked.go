@@ -9,7 +9,7 @@ import (
 // claimParked takes at most room parked tasks of one queue, and returns how many of them are to run here.
 func (f *fetcher) claimParked(ctx context.Context, i, room int) (kept int) {
 	fl := flight{lane: i, asked: room, parked: true}
-	f.exec.expect(room)
+	f.exec.beginClaim(room)
 	fl.claims, fl.err = f.lanes[i].claimParked(context.WithoutCancel(ctx), room)
 	if !f.lanes[i].parked.some.Load() {
 		f.onDue() // there may be more of them

@@ -10,11 +10,11 @@ import (
 
 // suspectState is what the fetcher knows of suspects.
 type suspectState struct {
-	rest     time.Time     // claim none before, unless there is nothing else to do
-	patience time.Duration // for how long to wait for other tasks to end, this time
-	lone     *Claim        // runs alone, or waits for that
-	runs     bool          // it has started
-	since    time.Time     // when the worker has stopped claiming for its sake
+	noneBefore time.Time     // claim none before, unless there is nothing else to do
+	patience   time.Duration // for how long to wait for other tasks to end, this time
+	lone       *Claim        // runs alone, or waits for that
+	started    bool          // it has started
+	since      time.Time     // when the worker has stopped claiming for its sake
 }
 
 // findSuspects looks for suspects of all queues, as a worker that has nothing in hand takes them first.
@@ -53,68 +53,68 @@ func (f *fetcher) takesSuspects(now time.Time) bool {
 	if f.suspects.lone != nil || f.exec.isCrowded() {
 		return false
 	}
-	if !now.Before(f.suspects.rest) {
+	if !now.Before(f.suspects.noneBefore) {
 		return true
 	}
-	hot, _ := f.anyHot()
-	return !hot && f.flying == 0 && inHand(f.lanes) == 0
+	hot, _ := f.anyToClaim()
+	return !hot && f.inFlight == 0 && inHand(f.lanes) == 0
 }
 
 // claimSuspect claims at most one suspect of a queue.
 func (f *fetcher) claimSuspect(ctx context.Context, i, most, held int) {
 	fl := flight{lane: i, asked: most, suspects: true}
-	f.exec.expect(most)
-	defer f.exec.arrived(most)
+	f.exec.beginClaim(most)
+	defer f.exec.endClaim(most)
 	l := f.lanes[i]
 	call := redisstore.ClaimCall{Most: most, Held: held, Suspects: true}
 	fl.claims, fl.left, fl.err = l.claim(context.WithoutCancel(ctx), call, nil)
 	l.hasSuspects = fl.err != nil || fl.left > 0
-	if !f.answered(fl) {
+	if !f.checkReply(fl) {
 		return
 	}
 	f.receive(ctx, fl.claims)
 	if c := f.exec.loneTask(); c != nil && c != f.suspects.lone {
-		f.suspects.lone, f.suspects.runs, f.suspects.since = c, false, time.Now()
+		f.suspects.lone, f.suspects.started, f.suspects.since = c, false, time.Now()
 	}
 }
 
 // handleLone sees to the lone task. Nothing is claimed meanwhile.
 func (f *fetcher) handleLone(ctx context.Context) {
-	f.stopServing()
-	d, now := &f.suspects, time.Now()
+	f.leaveToFinishers()
+	s, now := &f.suspects, time.Now()
 	switch {
-	case f.exec.loneTask() != d.lone:
-		d.patience = f.patience
+	case f.exec.loneTask() != s.lone:
+		s.patience = f.patience
 		f.loneOver(now)
-	case d.runs:
+	case s.started:
 		f.block(ctx, 0)
-	case d.lone.lost.Load() || !f.mayClaim() || f.paused(d.lone.lane.index):
-		f.dismissLone(lifecycle.OutcomeDefer)
+	case s.lone.lost.Load() || !f.mayClaim() || f.paused(s.lone.lane.index):
+		f.putBackLone(lifecycle.OutcomeDefer)
 		f.loneOver(now)
-	case f.flying == 0 && inHand(f.lanes) == 1:
-		f.startLone(ctx, d.lone)
-		d.runs = true
-	case now.Sub(d.since) > d.patience:
-		f.dismissLone(lifecycle.OutcomeDefer)
-		d.patience = min(2*d.patience, longestPatience)
+	case f.inFlight == 0 && inHand(f.lanes) == 1:
+		f.startLone(ctx, s.lone)
+		s.started = true
+	case now.Sub(s.since) > s.patience:
+		f.putBackLone(lifecycle.OutcomeDefer)
+		s.patience = min(2*s.patience, longestPatience)
 		f.loneOver(now)
 	default:
 		f.block(ctx, settlePause)
 	}
 }
 
-// dismissLone puts the lone task back.
-func (f *fetcher) dismissLone(how lifecycle.Outcome) {
+// putBackLone puts the lone task back.
+func (f *fetcher) putBackLone(how lifecycle.Outcome) {
 	c := f.suspects.lone
-	f.exec.dismiss(c)
+	f.exec.forgetLone(c)
 	c.lane.ends.add(ending{claim: c, outcome: how})
 }
 
 // loneOver lets the worker claim again. Other tasks come first for as long as they had to wait.
 func (f *fetcher) loneOver(now time.Time) {
-	d := &f.suspects
-	d.lone, d.rest = nil, now.Add(now.Sub(d.since))
-	for i := range f.hot {
-		f.hot[i] = true
+	s := &f.suspects
+	s.lone, s.noneBefore = nil, now.Add(now.Sub(s.since))
+	for i := range f.hasTasks {
+		f.hasTasks[i] = true
 	}
 }

@@ -27,7 +27,7 @@ func TestSuspectsWithoutNotificationAreNoticed(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	for list, suspects := range map[string]bool{"": false, "_suspects": true} {
 		r.b.Do("RPUSH", r.b.Name+list, "m")
-		if _, err := r.groups[0].mover.round(t.Context()); err != nil {
+		if _, err := r.slotGroups[0].mover.round(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		select {

@@ -25,7 +25,7 @@ var suspectLeaves = map[string]struct {
 	"it is stuck":         {true, func(c *crew, s *Claim) { c.replaceAll(s) }},
 	"all is taken back":   {false, func(c *crew, _ *Claim) { c.takeBack() }},
 	"its queue is paused": {false, func(c *crew, s *Claim) { c.takeBackOf(s.lane) }},
-	"it is dismissed":     {false, func(c *crew, s *Claim) { c.takeBack(); c.dismiss(s) }},
+	"it is dismissed":     {false, func(c *crew, s *Claim) { c.takeBack(); c.forgetLone(s) }},
 }
 
 // replaceAll puts other executors in the place of those that run a task.
@@ -49,8 +49,8 @@ func inCrewWithSpares(t *testing.T, n, spares int, test func(*crew)) {
 			close(leave)
 		}
 		c.stop()
-		c.over.Wait()
-		c.late.Wait()
+		c.sound.Wait()
+		c.stuck.Wait()
 	})
 }
 
@@ -72,7 +72,7 @@ func TestLoneTaskLeaves(t *testing.T) {
 	for name, way := range suspectLeaves {
 		inCrewWithSpares(t, 4, 1, func(c *crew) {
 			lone := c.suspects(c.lane, 1, 9)
-			if !c.admit(lone[0]) || c.loneTask() != lone[0] {
+			if !c.admitSuspect(lone[0]) || c.loneTask() != lone[0] {
 				t.Fatal("it is not alone")
 			}
 			c.hold(!way.starts)
@@ -93,23 +93,23 @@ func TestSuspectLeaves(t *testing.T) {
 	for name, way := range suspectLeaves {
 		inCrewWithSpares(t, 10, 1, func(c *crew) {
 			tasks := c.suspects(c.lane, 4, 2)
-			if !c.admit(tasks[0]) {
+			if !c.admitSuspect(tasks[0]) {
 				t.Fatal("the first may not come in")
 			}
 			c.hold(!way.starts)
 			c.add(tasks[:1])
 			synctest.Wait()
-			if !c.admit(tasks[1]) {
+			if !c.admitSuspect(tasks[1]) {
 				t.Fatal("the second may not come in")
 			}
 			c.add(tasks[1:2])
 			synctest.Wait()
-			if c.admit(tasks[2]) || !c.isCrowded() {
+			if c.admitSuspect(tasks[2]) || !c.isCrowded() {
 				t.Fatal("the third comes in")
 			}
 			signalled(c.changed)
 			way.leave(c, tasks[0])
-			if synctest.Wait(); !signalled(c.changed) || c.isCrowded() || !c.admit(tasks[3]) {
+			if synctest.Wait(); !signalled(c.changed) || c.isCrowded() || !c.admitSuspect(tasks[3]) {
 				t.Errorf("%s: no other comes in", name)
 			}
 		})

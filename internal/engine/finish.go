@@ -19,29 +19,28 @@ type finisher struct {
 	// archiveMost and archiveKeep bound the archive.
 	archiveMost int
 	archiveKeep time.Duration
-	forward     *redisstore.Store // of the queue for Python tasks; nil: none
-	// canceled is the ending of a claim whose task turns out to be cancelled.
-	canceled func(*Claim) ending
+	python      *redisstore.Store // of the queue for Python tasks; nil: none
+	// lateCancellation is the ending of a claim whose task turns out to be cancelled.
+	lateCancellation func(*Claim) ending
 
 	trouble loop.Complaints
 
 	mu      sync.Mutex // protects the following
 	pending []ending
 	lost    int           // claims found lost that the day's counters lack
-	signal  chan struct{} // holds an element while pending may be non-empty
-	done    chan struct{}
+	wakes   chan struct{} // holds an element while pending may be non-empty
 }
 
 // newFinisher returns the finisher of a lane, which hands its endings to it from now on, as exec does with what is
 // done.
 func newFinisher(l *lane, exec *executors, log loop.Journal, forward *redisstore.Store) *finisher {
 	f := &finisher{
-		lane: l, exec: exec, log: log, forward: forward,
+		lane: l, exec: exec, log: log, python: forward,
 		archiveMost: lifecycle.MaxArchived, archiveKeep: lifecycle.ArchivedLife,
-		signal: make(chan struct{}, 1), done: make(chan struct{}),
+		wakes: make(chan struct{}, 1),
 	}
 	l.ends = f
-	exec.attach(l, f.wake)
+	exec.addLane(l, f.wake)
 	return f
 }
 
@@ -74,17 +73,16 @@ func (f *finisher) countLost(n int) {
 
 func (f *finisher) wake() {
 	select {
-	case f.signal <- struct{}{}:
+	case f.wakes <- struct{}{}:
 	default:
 	}
 }
 
 // run works until stop ends and nothing is left to tell, or until abandon ends.
 func (f *finisher) run(stop, abandon context.Context) {
-	defer close(f.done)
 	var wait loop.Backoff
 	for {
-		worked, ok := f.work() //nolint:contextcheck // see flush
+		worked, ok := f.tellRedis() //nolint:contextcheck // see flush
 		switch {
 		case !ok:
 			if !loop.Sleep(abandon, wait.Next()) {
@@ -96,7 +94,7 @@ func (f *finisher) run(stop, abandon context.Context) {
 			continue
 		}
 		select {
-		case <-f.signal:
+		case <-f.wakes:
 		case <-stop.Done():
 			if f.waiting() == 0 {
 				return
@@ -105,8 +103,8 @@ func (f *finisher) run(stop, abandon context.Context) {
 	}
 }
 
-// work tells Redis what there is to tell. ok is false if Redis has not answered for all of it.
-func (f *finisher) work() (worked, ok bool) {
+// tellRedis tells Redis what there is to tell. ok is false if Redis has not answered for all of it.
+func (f *finisher) tellRedis() (worked, ok bool) {
 	f.mu.Lock()
 	endings, lost := f.pending, f.lost
 	f.pending, f.lost = nil, 0
@@ -128,14 +126,14 @@ func (f *finisher) work() (worked, ok bool) {
 // ack acknowledges claims that are done and has lost ones counted. The call is not cut off when the worker stops: an
 // answer that arrives late is better than a task that runs again.
 func (f *finisher) ack(done []*Claim, lost int) bool {
-	done, e := f.lane.ending(done)
+	done, e := f.lane.prepareAcks(done)
 	if len(done) == 0 && lost == 0 {
 		return true
 	}
 	stood, err := f.lane.store.Ack(context.Background(), f.lane.worker, e, lost)
 	if err != nil {
 		f.log.Trouble(&f.trouble, "cannot tell Redis how tasks ended; trying again", err)
-		f.unanswered(done, err)
+		f.ackFailed(done, err)
 		if !redisstore.MayHaveRun(err) {
 			f.countLost(lost)
 		}
@@ -153,9 +151,9 @@ func (f *finisher) acknowledged(done []*Claim, stood []bool) {
 	f.log.Relief(&f.trouble, "Redis has been told how tasks ended")
 	lost := 0
 	for i, c := range done {
-		if stood != nil && !stood[i] && !c.unclear {
+		if stood != nil && !stood[i] && !c.maybeEnded {
 			lost++
-			f.tooLate(c)
+			f.reportLost(c)
 		}
 	}
 	f.lane.settle(done...)
@@ -164,21 +162,21 @@ func (f *finisher) acknowledged(done []*Claim, stood []bool) {
 	}
 }
 
-// unanswered puts claims back that are done and of which Redis could not be told.
-func (f *finisher) unanswered(done []*Claim, err error) {
+// ackFailed puts claims back that are done and of which Redis could not be told.
+func (f *finisher) ackFailed(done []*Claim, err error) {
 	if len(done) == 0 {
 		return
 	}
 	for _, c := range done {
-		c.unclear = c.unclear || redisstore.MayHaveRun(err)
+		c.maybeEnded = c.maybeEnded || redisstore.MayHaveRun(err)
 	}
-	f.lane.reopen(done)
+	f.lane.noteUnsent(done)
 	f.exec.putDone(f.lane, done)
 	f.wake()
 }
 
-func (f *finisher) tooLate(c *Claim) {
-	f.lane.report(c, Event{Kind: event.TaskLost})
+func (f *finisher) reportLost(c *Claim) {
+	f.lane.emit(c, Event{Kind: event.TaskLost})
 	f.log.With("function", c.msg.Path).With("id", c.msg.Meta.ID).
 		Warn("claim was lost before the task ended: another worker may run it again")
 }
@@ -225,9 +223,9 @@ func (f *finisher) send(ctx context.Context, kind lifecycle.Outcome, group []end
 	stood, again, err := f.callScript(ctx, kind, claims, group)
 	if err != nil {
 		f.log.Trouble(&f.trouble, "cannot tell Redis how tasks ended; trying again", err)
-		f.lane.reopen(claims)
+		f.lane.noteUnsent(claims)
 		for _, c := range claims {
-			c.unclear = c.unclear || redisstore.MayHaveRun(err)
+			c.maybeEnded = c.maybeEnded || redisstore.MayHaveRun(err)
 		}
 		return group
 	}
@@ -236,15 +234,15 @@ func (f *finisher) send(ctx context.Context, kind lifecycle.Outcome, group []end
 	for i := range group {
 		e := &group[i]
 		if again != nil && again[i] {
-			f.endAgain(e)
+			f.endOtherwise(e)
 			continue
 		}
 		f.lane.settle(e.claim)
-		if !stood[i] && !e.claim.unclear && kind != lifecycle.OutcomeRelease && kind != lifecycle.OutcomeDefer {
+		if !stood[i] && !e.claim.maybeEnded && kind != lifecycle.OutcomeRelease && kind != lifecycle.OutcomeDefer {
 			lost++
-			f.tooLate(e.claim)
+			f.reportLost(e.claim)
 		}
-		if kind == lifecycle.OutcomeForward && stood[i] && e.claim.held() {
+		if kind == lifecycle.OutcomeForward && stood[i] && e.claim.holdsLock() {
 			f.freeForwarded(ctx, e.claim)
 		}
 	}
@@ -259,7 +257,7 @@ func (f *finisher) callScript(
 	ctx context.Context, kind lifecycle.Outcome, claims []*Claim, group []ending,
 ) (stood, again []bool, err error) {
 	end := &lifecycle.Ends[kind]
-	s, worker, batches := f.lane.store, f.lane.worker, f.lane.finished(claims)
+	s, worker, batches := f.lane.store, f.lane.worker, f.lane.noteSent(claims)
 	tokens := make([]string, len(claims))
 	for i, c := range claims {
 		tokens[i] = c.token
@@ -289,7 +287,7 @@ func (f *finisher) callScript(
 	case lifecycle.OutcomeGather:
 		stood, err = s.Join(ctx, worker, batches, tokens, membersOf(group))
 	case lifecycle.OutcomeForward:
-		stood, err = s.Release(ctx, worker, batches, tokens, f.forward, false)
+		stood, err = s.Release(ctx, worker, batches, tokens, f.python, false)
 	case lifecycle.OutcomeDefer:
 		stood, err = s.Release(ctx, worker, batches, tokens, f.lane.suspects, false)
 	default:
@@ -315,15 +313,15 @@ func (f *finisher) freeForwarded(ctx context.Context, c *Claim) {
 	}
 }
 
-// endAgain has a claim end in another way than it was to: its task was cancelled, or it was not.
-func (f *finisher) endAgain(e *ending) {
-	f.lane.reopen([]*Claim{e.claim})
+// endOtherwise has a claim end in another way than it was to: its task was cancelled, or it was not.
+func (f *finisher) endOtherwise(e *ending) {
+	f.lane.noteUnsent([]*Claim{e.claim})
 	again := ending{claim: e.claim, outcome: lifecycle.OutcomeRelease}
 	if e.outcome == lifecycle.OutcomeCancel {
 		f.lane.forgetRevoked(e.claim.msg.Meta.ID)
 		e.claim.canceled.Store(false)
 	} else {
-		again = f.canceled(e.claim)
+		again = f.lateCancellation(e.claim)
 	}
 	f.add(again)
 }

@@ -13,7 +13,7 @@ func completedOf(group []ending) []redisstore.Completed {
 		e := &group[i]
 		t := redisstore.Completed{Token: e.claim.token, ID: e.id, Keep: e.wait, Value: e.info}
 		if x := e.claim.msg.Meta.Extra; x != nil {
-			t.Lock, t.Awaited = e.claim.held(), x.Keeps()
+			t.Lock, t.Awaited = e.claim.holdsLock(), x.Keeps()
 		}
 		tasks[i] = t
 	}

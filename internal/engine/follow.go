@@ -73,17 +73,17 @@ func (w *Worker) readControl(ctx context.Context, l *lane) error {
 		last.Restart = now.Restart // that was before this worker
 	}
 	lc.last = now
-	lc.intent.Store(now.Paused || now.Order != "")
+	lc.readOften.Store(now.Paused || now.Order != "")
 	lc.weight.Store(int32(min(max(now.Weight, 0), MaxWeight))) //nolint:gosec // within these bounds
 	paused := lc.paused.Swap(now.Paused)
 	lc.reads.Add(1)
 	if paused != now.Paused {
 		w.pauseLane(l, now.Paused)
 	} else if !now.Paused {
-		w.exec.signal() // the fetcher may have waited for this look
+		w.exec.wakeFetcher() // the fetcher may have waited for this look
 	}
 	if now.Order != last.Order {
-		w.obey(last.Order, now.Order)
+		w.obeyOrder(last.Order, now.Order)
 	}
 	if now.Restart != "" && now.Restart != last.Restart {
 		w.stopFor(stopRestart)
@@ -98,7 +98,7 @@ func (w *Worker) pauseLane(l *lane, paused bool) {
 	if !paused {
 		log.Info("queue resumed")
 		w.events.emit(Event{Kind: event.QueueResumed, Queue: l.store.Name})
-		w.exec.signal()
+		w.exec.wakeFetcher()
 		return
 	}
 	log.Info("queue paused: no more of its tasks are claimed")
@@ -106,8 +106,8 @@ func (w *Worker) pauseLane(l *lane, paused bool) {
 	giveBack(w.exec.takeBackOf(l))
 }
 
-// obey does what was ordered for this worker on one of its queues. An order that is withdrawn is a pause that is over.
-func (w *Worker) obey(last, order string) {
+// obeyOrder does what was ordered for this worker on one of its queues. An order that is withdrawn is a pause that is over.
+func (w *Worker) obeyOrder(last, order string) {
 	switch order {
 	case OrderPause:
 		w.Pause()
@@ -124,13 +124,13 @@ func (w *Worker) obey(last, order string) {
 
 // readRevoked learns which tasks were cancelled, and does what follows for those in hand.
 func (w *Worker) readRevoked(ctx context.Context, l *lane) error {
-	ids, all, err := l.store.Revoked(ctx, revokedMost)
+	ids, all, err := l.store.Revoked(ctx, maxRevoked)
 	if err != nil {
 		return err
 	}
 	l.noteRevoked(ids, all)
 	for mine := w.exec.idsOf(l); !all && len(mine) > 0; {
-		n := min(len(mine), revokedMost)
+		n := min(len(mine), maxRevoked)
 		revoked, err := l.store.AreRevoked(ctx, mine[:n])
 		if err != nil {
 			return err

@@ -31,9 +31,9 @@ type heartbeat struct {
 	beats         int // that Redis has answered
 	registrations int // attempts
 	// the answer of the last registration is unknown: it must be repeated, as it says which claims stand
-	unsure    map[*lane]bool
-	missing   map[*lane]bool // listeners were told that it is lost
-	published map[*lane]any  // what of listing Redis knows; nil for none
+	unanswered   map[*lane]bool
+	reportedLost map[*lane]bool // listeners were told that it is lost
+	published    map[*lane]any  // what of listing Redis knows; nil for none
 
 	poke    chan struct{}
 	trouble loop.Complaints
@@ -50,7 +50,7 @@ func newHeartbeat(
 	h := &heartbeat{
 		link: lanes[0].store.NewLink(), lanes: lanes, worker: lanes[0].worker, life: life,
 		value: value, health: health, log: log, events: &listeners{}, onBeat: onBeat,
-		unsure: map[*lane]bool{}, missing: map[*lane]bool{}, published: map[*lane]any{}, poke: make(chan struct{}, 1),
+		unanswered: map[*lane]bool{}, reportedLost: map[*lane]bool{}, published: map[*lane]any{}, poke: make(chan struct{}, 1),
 	}
 	for _, l := range lanes {
 		h.stores = append(h.stores, l.store)
@@ -58,8 +58,8 @@ func newHeartbeat(
 	return h
 }
 
-// now asks for a heartbeat at once. It never blocks.
-func (h *heartbeat) now() {
+// beatNow asks for a heartbeat at once. It never blocks.
+func (h *heartbeat) beatNow() {
 	select {
 	case h.poke <- struct{}{}:
 	default:
@@ -78,7 +78,7 @@ func (h *heartbeat) run(ctx context.Context) {
 				return
 			}
 			h.log.Trouble(&h.trouble, "cannot renew the heartbeat; trying again", err)
-			h.missed(err)
+			h.checkExpired(err)
 			next = min(wait.Next(), h.life/8)
 			loop.Drain(h.poke) // or a claim that waits for this heartbeat would make it a busy loop
 		} else {
@@ -105,11 +105,11 @@ func (h *heartbeat) beat(ctx context.Context) error {
 	for i, l := range h.lanes {
 		known, _, unclear := l.count()
 		count = count || known > 0 || unclear
-		look = look || count || l.control.intent.Load()
+		look = look || count || l.control.readOften.Load()
 		until[i] = l.newest()
 	}
 	sent := time.Now()
-	pulses, now, err := h.call(ctx, count, look)
+	pulses, now, err := h.send(ctx, count, look)
 	if err != nil {
 		return err
 	}
@@ -117,11 +117,11 @@ func (h *heartbeat) beat(ctx context.Context) error {
 	for i, l := range h.lanes {
 		l.store.RedisTime(now)
 		if pulses[i].Version >= 0 {
-			l.versionIs(pulses[i].Version)
+			l.noteVersion(pulses[i].Version)
 		}
-		if pulses[i].Alive && l.confirmed.Load() != nil && !h.unsure[l] {
+		if pulses[i].Alive && l.confirmed.Load() != nil && !h.unanswered[l] {
 			l.confirmed.Store(&sent)
-			h.regained(l)
+			h.emitRegained(l)
 			if err := h.reconcile(ctx, l, pulses[i].Claims, until[i]); err != nil {
 				return err
 			}
@@ -162,8 +162,8 @@ func (h *heartbeat) publish(ctx context.Context) {
 	h.log.Relief(&h.untold, "functions of this worker published")
 }
 
-// call sends the heartbeats on a connection of their own.
-func (h *heartbeat) call(ctx context.Context, count, look bool) (pulses []redisstore.Pulse, now time.Time, err error) {
+// send sends the heartbeats on a connection of their own.
+func (h *heartbeat) send(ctx context.Context, count, look bool) (pulses []redisstore.Pulse, now time.Time, err error) {
 	done := h.health.Call()
 	defer func() {
 		done(err)
@@ -180,15 +180,15 @@ func (h *heartbeat) call(ctx context.Context, count, look bool) (pulses []rediss
 // register makes the worker known on a queue. Claims that were made before and do not stand any more are lost; those
 // made after the script was sent are not judged by its answer.
 func (h *heartbeat) register(ctx context.Context, l *lane) error {
-	before := l.open()
+	before := l.openClaims()
 	again := l.confirmed.Load() != nil
 	if again {
-		h.lost(l, nil)
+		h.emitLost(l, nil)
 		// Redis was away for longer than the heartbeat lives, or this process stood still: so may have all others.
 		h.health.Break()
 	}
 	until := l.newest()
-	l.register()
+	l.nextEpoch()
 	delete(h.published, l) // who has forgotten the worker has forgotten them too
 	h.registrations++
 	pulse := h.value + ":" + strconv.Itoa(h.registrations)
@@ -198,12 +198,12 @@ func (h *heartbeat) register(ctx context.Context, l *lane) error {
 	call, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline)
 	defer cancel()
 	tokens, err := l.store.Register(call, h.worker, h.life, pulse)
-	h.unsure[l] = err != nil
+	h.unanswered[l] = err != nil
 	if err == nil || errors.Is(err, redisstore.ErrUnknown) {
 		l.registered.Store(true)
 	}
 	if err != nil {
-		l.register()
+		l.nextEpoch()
 		return err
 	}
 	stands := make(map[string]bool, len(tokens))
@@ -219,37 +219,37 @@ func (h *heartbeat) register(ctx context.Context, l *lane) error {
 	l.pulse.Store(&pulse)
 	// Before the fetcher may claim, which a fresh heartbeat says: claims whose call begins during a registration are
 	// given back.
-	l.register()
+	l.nextEpoch()
 	l.confirmed.Store(&sent)
-	h.regained(l)
+	h.emitRegained(l)
 	if again {
 		h.log.With("queue", l.store.Name).WithField("lost", lost).WithField("kept", len(before)-lost).
 			Warn("heartbeat had expired; registered again")
 	}
-	return h.release(ctx, l, l.unknownTokens(tokens, until))
+	return h.releaseTokens(ctx, l, l.unknownTokens(tokens, until))
 }
 
-// missed tells listeners when a heartbeat that cannot be renewed may have expired.
-func (h *heartbeat) missed(err error) {
+// checkExpired tells listeners when a heartbeat that cannot be renewed may have expired.
+func (h *heartbeat) checkExpired(err error) {
 	for _, l := range h.lanes {
 		if l.confirmed.Load() != nil && !l.fresh(h.life) {
-			h.lost(l, err)
+			h.emitLost(l, err)
 		}
 	}
 }
 
-// lost tells listeners, once, that a heartbeat has expired or may have.
-func (h *heartbeat) lost(l *lane, err error) {
-	if !h.missing[l] {
-		h.missing[l] = true
+// emitLost tells listeners, once, that a heartbeat has expired or may have.
+func (h *heartbeat) emitLost(l *lane, err error) {
+	if !h.reportedLost[l] {
+		h.reportedLost[l] = true
 		h.events.emit(Event{Kind: event.HeartbeatLost, Queue: l.store.Name, Err: err})
 	}
 }
 
-// regained tells listeners that a heartbeat stands again, if it was lost.
-func (h *heartbeat) regained(l *lane) {
-	if h.missing[l] {
-		delete(h.missing, l)
+// emitRegained tells listeners that a heartbeat stands again, if it was lost.
+func (h *heartbeat) emitRegained(l *lane) {
+	if h.reportedLost[l] {
+		delete(h.reportedLost, l)
 		h.events.emit(Event{Kind: event.HeartbeatRegained, Queue: l.store.Name})
 	}
 }
@@ -264,11 +264,11 @@ func (h *heartbeat) reconcile(ctx context.Context, l *lane, claims int, until ui
 	if err != nil {
 		return err
 	}
-	return h.release(ctx, l, l.unknownTokens(tokens, until))
+	return h.releaseTokens(ctx, l, l.unknownTokens(tokens, until))
 }
 
-// release gives back claims whose replies were lost. No death is counted.
-func (h *heartbeat) release(ctx context.Context, l *lane, tokens []string) error {
+// releaseTokens gives back claims whose replies were lost. No death is counted.
+func (h *heartbeat) releaseTokens(ctx context.Context, l *lane, tokens []string) error {
 	for len(tokens) > 0 {
 		n := min(len(tokens), redisstore.MaxTokens)
 		if _, err := l.store.Release(ctx, h.worker, nil, tokens[:n], l.store, true); err != nil {

@@ -46,7 +46,7 @@ func newBeating(t *testing.T, plan faultnet.Plan) *beating {
 	newFinisher(h.lane, newExecutors(1, 0, quietLife, nil), log, nil)
 	h.heartbeat = newHeartbeat([]*lane{h.lane}, quietLife, "v", sweep.NewLinkHealth(quietLife), log,
 		func() { h.beaten++ })
-	h.lane.beat = h.now
+	h.lane.beatNow = h.beatNow
 	t.Cleanup(h.link.HangUp)
 	return h
 }
@@ -305,7 +305,7 @@ func TestTasksOfAClaimDuringARegistrationRunOnce(t *testing.T) {
 		t.Fatal("nothing was claimed")
 	}
 	b.Do("DEL", b.Name+"_worker:"+w.ID())
-	l.beat()
+	l.beatNow()
 	b.Until("the worker is registered again",
 		func() bool { return strings.Contains(b.log.String(), "registered again") })
 	if len(ran) > 0 {
@@ -335,7 +335,7 @@ func TestTasksOfAClaimDuringARegistrationRunOnce(t *testing.T) {
 // they had written, or all of them stood still.
 func TestRegistrationAgainBreaksContact(t *testing.T) {
 	r := newReceivingWorker(t, nil)
-	g := r.groups[0]
+	g := r.slotGroups[0]
 	r.b.Must(g.heartbeat.beat(t.Context()))
 	t.Cleanup(g.heartbeat.link.HangUp)
 	before, ok := g.heartbeat.health.UnbrokenSince()
@@ -353,7 +353,7 @@ func TestRegistrationAgainBreaksContact(t *testing.T) {
 // A worker's sweeper and its heartbeat know of each other's calls and breaks.
 func TestSweeperSharesTheHeartbeatsContact(t *testing.T) {
 	r := newReceivingWorker(t, nil)
-	g := r.groups[0]
+	g := r.slotGroups[0]
 	if _, ok := g.heartbeat.health.UnbrokenSince(); ok {
 		t.Fatal("contact before any call")
 	}
@@ -371,7 +371,7 @@ func TestSweeperSharesTheHeartbeatsContact(t *testing.T) {
 // A worker that stops gives back what Redis holds for it without its knowledge, and Redis forgets it all the same.
 func TestStopGivesBackUnknownClaims(t *testing.T) {
 	r := newReceivingWorker(t, nil)
-	h := r.groups[0].heartbeat
+	h := r.slotGroups[0].heartbeat
 	r.b.Do("DEL", r.b.Name+"_worker:"+r.ID())
 	r.b.Must(h.beat(t.Context()))
 	h.link.HangUp()

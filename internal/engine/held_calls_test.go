@@ -130,8 +130,8 @@ func TestMoverReadsOnBehindWhatStays(t *testing.T) {
 		r.b.Do("ZADD", r.b.Name+"_parked", 1e15+float64(i), id)
 		r.b.Do("HSET", r.b.Name+"_tasks", id, "m")
 	}
-	m, pages := r.groups[0].mover, 0
-	m.runnable = func(_ context.Context, _ *lane, page []redisstore.Filed) (ids []string, err error) {
+	m, pages := r.slotGroups[0].mover, 0
+	m.runnableParked = func(_ context.Context, _ *lane, page []redisstore.Filed) (ids []string, err error) {
 		if pages++; pages < 2 {
 			return nil, nil
 		}
@@ -140,14 +140,14 @@ func TestMoverReadsOnBehindWhatStays(t *testing.T) {
 		}
 		return ids, nil
 	}
-	r.b.Must(m.find(t.Context(), 0, 3*redisstore.ParkedPage))
+	r.b.Must(m.findParked(t.Context(), 0, 3*redisstore.ParkedPage))
 	if want := 2*redisstore.ParkedPage - 60; m.offset[0] != want || pages != 2 {
 		t.Errorf("%d pages read, the next from %d on, expected 2 and %d", pages, m.offset[0], want)
 	}
 	// Whoever has read all of them begins again: the worker may know more functions by then.
-	m.runnable = func(context.Context, *lane, []redisstore.Filed) ([]string, error) { pages++; return nil, nil }
+	m.runnableParked = func(context.Context, *lane, []redisstore.Filed) ([]string, error) { pages++; return nil, nil }
 	for _, want := range []int{5, 8} {
-		r.b.Must(m.find(t.Context(), 0, 3*redisstore.ParkedPage))
+		r.b.Must(m.findParked(t.Context(), 0, 3*redisstore.ParkedPage))
 		if m.offset[0] != 0 || pages != want {
 			t.Errorf("%d pages read, the next from %d on, expected %d and 0", pages, m.offset[0], want)
 		}
@@ -158,7 +158,7 @@ func TestMoverReadsOnBehindWhatStays(t *testing.T) {
 func TestEmptyQueueIsNotedAsProbed(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	r.fetcher.probe(t.Context())
-	if r.fetcher.probed[0].IsZero() || r.fetcher.hot[0] {
-		t.Errorf("probed %v, hot %v", r.fetcher.probed[0], r.fetcher.hot[0])
+	if r.fetcher.emptyAt[0].IsZero() || r.fetcher.hasTasks[0] {
+		t.Errorf("probed %v, hot %v", r.fetcher.emptyAt[0], r.fetcher.hasTasks[0])
 	}
 }

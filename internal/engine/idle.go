@@ -11,27 +11,27 @@ import (
 
 // emptyInterval and emptyMost bound the time between two checks whether there is anything to do.
 const (
-	emptyInterval = 50 * time.Millisecond
-	emptyMost     = time.Second
+	emptyInterval    = 50 * time.Millisecond
+	emptyMaxInterval = time.Second
 )
 
 // idleWatch finds out when a worker has nothing to do.
 type idleWatch struct {
 	worker *Worker
 	// for how long there must be nothing to do until the worker stops; negative: it does not stop
-	limit    time.Duration
-	listened bool // listeners are told
+	limit        time.Duration
+	hasListeners bool // listeners are told
 
-	since  time.Time // nothing was to be done
-	starts uint64    // tasks that had started then
-	told   bool      // listeners know
+	since    time.Time // nothing was to be done
+	starts   uint64    // tasks that had started then
+	reported bool      // listeners know
 }
 
 // run looks until ctx ends.
 func (v *idleWatch) run(ctx context.Context) {
-	interval := emptyMost
+	interval := emptyMaxInterval
 	if v.limit >= 0 {
-		interval = min(max(v.limit/10, emptyInterval), emptyMost)
+		interval = min(max(v.limit/10, emptyInterval), emptyMaxInterval)
 	}
 	v.since = time.Now()
 	for loop.Sleep(ctx, interval) {
@@ -44,13 +44,13 @@ func (v *idleWatch) run(ctx context.Context) {
 
 // check says whether there has been nothing to do for long enough. It asks Redis only when that matters.
 func (v *idleWatch) check(ctx context.Context, now time.Time) (enough bool) {
-	still, starts := v.worker.exec.stillness()
+	still, starts := v.worker.exec.idleState()
 	if !still || starts != v.starts {
-		v.since, v.starts, v.told = now, starts, false
+		v.since, v.starts, v.reported = now, starts, false
 		return false
 	}
 	over := v.limit >= 0 && now.Sub(v.since) >= v.limit
-	if !over && (!v.listened || v.told) {
+	if !over && (!v.hasListeners || v.reported) {
 		return false
 	}
 	empty, err := v.worker.empty(ctx)
@@ -58,11 +58,11 @@ func (v *idleWatch) check(ctx context.Context, now time.Time) (enough bool) {
 		v.since = now
 		return false
 	}
-	if still, starts = v.worker.exec.stillness(); !still || starts != v.starts {
+	if still, starts = v.worker.exec.idleState(); !still || starts != v.starts {
 		return false // something came while Redis was asked
 	}
-	if v.listened && !v.told {
-		v.told = true
+	if v.hasListeners && !v.reported {
+		v.reported = true
 		v.worker.events.emit(Event{Kind: event.WorkerIdle})
 	}
 	return over
@@ -70,8 +70,8 @@ func (v *idleWatch) check(ctx context.Context, now time.Time) (enough bool) {
 
 // empty says whether no task is pending or due on any queue that is not paused.
 func (w *Worker) empty(ctx context.Context) (bool, error) {
-	for _, g := range w.groups {
-		if !g.mover.looked.Load() {
+	for _, g := range w.slotGroups {
+		if !g.mover.checked.Load() {
 			return false, nil // there may be parked tasks that this worker knows
 		}
 		todos, err := redisstore.Check(ctx, g.mover.src, g.mover.stores)

@@ -21,24 +21,24 @@ type lane struct {
 	index    int // among the worker's lanes
 	maxRetry int // of tasks for which neither the call nor the function says it
 
-	ends   endings             // hears how claims end
-	report func(*Claim, Event) // tells listeners what has happened to a claim
+	ends endings             // hears how claims end
+	emit func(*Claim, Event) // tells listeners what has happened to a claim
 
-	mu      sync.Mutex
-	batches map[uint64]*batch // claimed and not settled
-	known   int               // claims in batches that are not settled
-	revoked revocations       // cancelled tasks, as far as they are known
-	next    uint64            // number of the latest batch; moves on with every attempt
-	calling []uint64          // batches whose claim call is under way
-	epoch   uint64            // moves on when a registration begins and when it is over: odd in between
-	unclear time.Time         // when the reply of a claim was last lost or an error
+	mu          sync.Mutex
+	batches     map[uint64]*batch // claimed and not settled
+	openCount   int               // claims in batches that are not settled
+	revoked     revocations       // cancelled tasks, as far as they are known
+	lastBatch   uint64            // number of the latest batch; moves on with every attempt
+	calling     []uint64          // batches whose claim call is under way
+	epoch       uint64            // moves on when a registration begins and when it is over: odd in between
+	replyLostAt time.Time         // when the reply of a claim was last lost or an error
 
 	// owned by the fetcher
 	pendingLeft int // pending after the last claim
 	rest        queueRest
 	hasSuspects bool // it has suspects, as far as is known
 
-	beat func() // asks for a heartbeat of this queue now
+	beatNow func() // asks for a heartbeat of this queue now
 
 	parked parkedTasks // found for this worker
 
@@ -65,8 +65,8 @@ type endings interface {
 	countLost(n int)
 	// acknowledged notes Redis's answer for claims that are done: which of them stood, nil for all.
 	acknowledged(done []*Claim, stood []bool)
-	// unanswered puts claims back that are done and of which Redis could not be told.
-	unanswered(done []*Claim, err error)
+	// ackFailed puts claims back that are done and of which Redis could not be told.
+	ackFailed(done []*Claim, err error)
 }
 
 // now returns the time by Redis's clock.
@@ -75,7 +75,7 @@ func (l *lane) now() time.Time { return l.store.Now() }
 func newLane(s *redisstore.Store, worker string, legacy bool) *lane {
 	l := &lane{
 		store: s, suspects: s.Suspects(), worker: worker, legacy: legacy, batches: map[uint64]*batch{},
-		report: func(*Claim, Event) {},
+		emit: func(*Claim, Event) {},
 	}
 	l.control.poke = make(chan struct{}, 1)
 	l.control.version.Store(-1)
@@ -102,10 +102,10 @@ func (l *lane) freshAt(now time.Time, life time.Duration) bool {
 func (l *lane) claim(
 	ctx context.Context, call redisstore.ClaimCall, done []*Claim,
 ) (claims []*Claim, left int, err error) {
-	done, call.Ended = l.ending(done)
+	done, call.Ended = l.prepareAcks(done)
 	l.mu.Lock()
-	l.next++
-	number, epoch := l.next, l.epoch
+	l.lastBatch++
+	number, epoch := l.lastBatch, l.epoch
 	l.calling = append(l.calling, number)
 	l.mu.Unlock()
 	call.Worker, call.Batch, call.Legacy = l.worker, number, l.legacy
@@ -121,7 +121,7 @@ func (l *lane) claim(
 		errors.Is(err, redisstore.ErrQueuePaused) {
 		l.ends.acknowledged(done, got.Stood)
 	} else {
-		l.ends.unanswered(done, err)
+		l.ends.ackFailed(done, err)
 	}
 	b := newBatch(l, number, got.Messages)
 	b.version, b.suspects = got.Version, call.Suspects
@@ -130,28 +130,28 @@ func (l *lane) claim(
 	l.calling = slices.DeleteFunc(l.calling, func(n uint64) bool { return n == number })
 	if err != nil {
 		if redisstore.MayHaveRun(err) {
-			l.unclear = time.Now()
+			l.replyLostAt = time.Now()
 		}
 		return nil, 0, err
 	}
-	l.versionIs(got.Version)
+	l.noteVersion(got.Version)
 	if epoch%2 != 0 || epoch != l.epoch {
 		// The heartbeat had expired, and nobody knows whether these claims are older than the registration: a sweeper
 		// may have given them to others. The next heartbeat gives back those that stand.
-		l.unclear = time.Now()
-		l.beat()
+		l.replyLostAt = time.Now()
+		l.beatNow()
 		return nil, got.Left, nil
 	}
 	if b.open > 0 {
 		l.batches[number] = b
-		l.known += b.open
+		l.openCount += b.open
 	}
 	return b.claims, got.Left, nil
 }
 
-// ending prepares claims that are done for the call that ends them. It leaves out those that are lost, which it
+// prepareAcks prepares claims that are done for the call that ends them. It leaves out those that are lost, which it
 // settles.
-func (l *lane) ending(done []*Claim) ([]*Claim, redisstore.Ended) {
+func (l *lane) prepareAcks(done []*Claim) ([]*Claim, redisstore.Ended) {
 	var e redisstore.Ended
 	if len(done) == 0 {
 		return nil, e
@@ -167,27 +167,27 @@ func (l *lane) ending(done []*Claim) ([]*Claim, redisstore.Ended) {
 	for _, c := range done {
 		if c.lost.Load() {
 			l.settleLocked(c)
-			l.report(c, Event{Kind: event.TaskLost})
+			l.emit(c, Event{Kind: event.TaskLost})
 			continue
 		}
 		kept = append(kept, c)
 		e.Tokens = append(e.Tokens, c.token)
 	}
-	e.Batches = l.finishedLocked(kept)
+	e.Batches = l.noteSentLocked(kept)
 	if lost := len(done) - len(kept); lost > 0 {
 		l.ends.countLost(lost)
 	}
 	return kept, e
 }
 
-// finished notes that Redis is told how claims ended and returns the batches of which that was the last.
-func (l *lane) finished(claims []*Claim) []uint64 {
+// noteSent notes that Redis is told how claims ended and returns the batches of which that was the last.
+func (l *lane) noteSent(claims []*Claim) []uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.finishedLocked(claims)
+	return l.noteSentLocked(claims)
 }
 
-func (l *lane) finishedLocked(claims []*Claim) (numbers []uint64) {
+func (l *lane) noteSentLocked(claims []*Claim) (numbers []uint64) {
 	for _, c := range claims {
 		c.batch.unsent--
 		if c.batch.unsent == 0 {
@@ -197,8 +197,8 @@ func (l *lane) finishedLocked(claims []*Claim) (numbers []uint64) {
 	return numbers
 }
 
-// reopen takes back what finished noted, after a call without an answer.
-func (l *lane) reopen(claims []*Claim) {
+// noteUnsent takes back what finished noted, after a call without an answer.
+func (l *lane) noteUnsent(claims []*Claim) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range claims {
@@ -220,25 +220,25 @@ func (l *lane) settleLocked(c *Claim) {
 		return
 	}
 	c.settled = true
-	l.known--
+	l.openCount--
 	c.batch.open--
 	if c.batch.open == 0 {
 		delete(l.batches, c.batch.number)
 	}
 }
 
-// register notes that a registration begins or is over.
-func (l *lane) register() {
+// nextEpoch notes that a registration begins or is over.
+func (l *lane) nextEpoch() {
 	l.mu.Lock()
 	l.epoch++
 	l.mu.Unlock()
 }
 
-// open returns all claims that are not settled.
-func (l *lane) open() []*Claim {
+// openClaims returns all claims that are not settled.
+func (l *lane) openClaims() []*Claim {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	claims := make([]*Claim, 0, l.known)
+	claims := make([]*Claim, 0, l.openCount)
 	for _, b := range l.batches {
 		for _, c := range b.claims {
 			if !c.settled {
@@ -254,7 +254,7 @@ func (l *lane) open() []*Claim {
 func (l *lane) count() (known int, calling, unclear bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.known, len(l.calling) > 0, !l.unclear.IsZero() && time.Since(l.unclear) < 10*time.Minute
+	return l.openCount, len(l.calling) > 0, !l.replyLostAt.IsZero() && time.Since(l.replyLostAt) < 10*time.Minute
 }
 
 // lose marks a claim as lost and cancels its handler. It answers whether that was news.
@@ -271,9 +271,9 @@ func (l *lane) lose(c *Claim) bool {
 	return true
 }
 
-// begin notes that the handler of a claim starts; false means that the claim is lost already, or the task cancelled.
+// handlerStarts notes that the handler of a claim starts; false means that the claim is lost already, or the task cancelled.
 // cancel is nil if the handler takes no context.
-func (l *lane) begin(c *Claim, cancel context.CancelCauseFunc) bool {
+func (l *lane) handlerStarts(c *Claim, cancel context.CancelCauseFunc) bool {
 	if cancel == nil {
 		return !c.lost.Load() && !c.canceled.Load()
 	}
@@ -286,8 +286,8 @@ func (l *lane) begin(c *Claim, cancel context.CancelCauseFunc) bool {
 	return true
 }
 
-// end notes that the handler has returned, and answers whether the claim was lost meanwhile.
-func (l *lane) end(c *Claim) (lost bool) {
+// handlerReturned notes that the handler has returned, and answers whether the claim was lost meanwhile.
+func (l *lane) handlerReturned(c *Claim) (lost bool) {
 	if c.fn.TakesCtx {
 		l.mu.Lock()
 		c.cancel = nil
@@ -303,7 +303,7 @@ func (l *lane) newest() uint64 {
 	if len(l.calling) > 0 {
 		return l.calling[0] - 1 // they are in order
 	}
-	return l.next
+	return l.lastBatch
 }
 
 // unknownTokens returns those of the tokens that Redis holds for this worker and that this process does not know: the
@@ -321,8 +321,8 @@ func (l *lane) unknownTokens(tokens []string, until uint64) []string {
 	return unknown
 }
 
-// unsettled says whether Redis has not answered yet how a claim ended.
-func (l *lane) unsettled(c *Claim) bool {
+// isOpen says whether Redis has not answered yet how a claim ended.
+func (l *lane) isOpen(c *Claim) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !c.settled

@@ -1,8 +1,8 @@
 package engine
 
-// revokedMost bounds the ids of cancelled tasks that a lane keeps in memory. If there are more, Redis is asked for each
+// maxRevoked bounds the ids of cancelled tasks that a lane keeps in memory. If there are more, Redis is asked for each
 // batch of claims.
-const revokedMost = 1000
+const maxRevoked = 1000
 
 // revocations are the ids of cancelled tasks, as far as a lane knows them.
 type revocations struct {

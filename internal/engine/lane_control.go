@@ -11,10 +11,10 @@ import (
 
 // laneControl is what a lane knows of the control hash of its queue.
 type laneControl struct {
-	paused atomic.Bool  // claim nothing
-	intent atomic.Bool  // there is something whose end must not be missed
-	weight atomic.Int32 // in place of the configured one; 0: none
-	poke   chan struct{}
+	paused    atomic.Bool  // claim nothing
+	readOften atomic.Bool  // there is something whose end must not be missed
+	weight    atomic.Int32 // in place of the configured one; 0: none
+	poke      chan struct{}
 
 	trouble loop.Complaints
 	reading sync.Mutex         // one look at a time, so that none is overtaken by an older one
@@ -32,8 +32,8 @@ func (l *lane) pokeControl() {
 	}
 }
 
-// versionIs notes the version of the control hash that Redis has now.
-func (l *lane) versionIs(version int64) {
+// noteVersion notes the version of the control hash that Redis has now.
+func (l *lane) noteVersion(version int64) {
 	if version != l.control.version.Load() {
 		l.pokeControl()
 	}

@@ -41,11 +41,11 @@ func (w *Worker) stopReason() string {
 	return ""
 }
 
-// limitTasks prepares the limits that the executors keep.
-func (w *Worker) limitTasks() {
+// setTaskLimits prepares the limits that the executors keep.
+func (w *Worker) setTaskLimits() {
 	w.exec.rest = w.cfg.Rest
-	w.exec.limited, w.exec.budget = w.cfg.MaxTasks > 0, w.cfg.MaxTasks
-	w.exec.onSpent = func() { w.stopFor(stopTasks) }
+	w.exec.limited, w.exec.startsLeft = w.cfg.MaxTasks > 0, w.cfg.MaxTasks
+	w.exec.onUsedUp = func() { w.stopFor(stopTasks) }
 }
 
 // watches returns what keeps the other limits, and notices for listeners that the worker is idle: functions that end
@@ -61,13 +61,13 @@ func (w *Worker) watches() (watches []func(context.Context)) {
 	if w.cfg.MaxMemory > 0 {
 		watches = append(watches, w.watchMemory)
 	}
-	v := &idleWatch{worker: w, limit: -1, listened: w.events.any()}
+	v := &idleWatch{worker: w, limit: -1, hasListeners: w.events.any()}
 	switch {
 	case w.cfg.StopWhenEmptyFor > 0:
 		v.limit = w.cfg.StopWhenEmptyFor
 	case w.cfg.StopWhenEmpty:
 		v.limit = 0
-	case !v.listened:
+	case !v.hasListeners:
 		return watches
 	}
 	return append(watches, v.run)

@@ -15,11 +15,11 @@ const maxEvents = 10_000
 
 // listeners hands events to listeners. The zero value has none.
 type listeners struct {
-	on      atomic.Bool   // there are listeners
-	fns     []func(Event) // unchanged once the worker runs
-	log     loop.Journal
-	trouble loop.Complaints
-	over    chan struct{} // closed when the last event was heard
+	on        atomic.Bool   // there are listeners
+	fns       []func(Event) // unchanged once the worker runs
+	log       loop.Journal
+	trouble   loop.Complaints
+	delivered chan struct{} // closed when the last event was heard
 
 	mu     sync.Mutex // protects the following
 	more   sync.Cond
@@ -64,7 +64,7 @@ func (l *listeners) start(log loop.Journal) {
 		return
 	}
 	l.mu.Lock()
-	l.more.L, l.log, l.over = &l.mu, log, make(chan struct{})
+	l.more.L, l.log, l.delivered = &l.mu, log, make(chan struct{})
 	l.mu.Unlock()
 	go l.deliver(nil)
 }
@@ -78,7 +78,7 @@ func (l *listeners) stop(patience time.Duration) {
 	l.closed = true
 	l.more.Signal()
 	l.mu.Unlock()
-	if !loop.Await(l.over, patience) {
+	if !loop.Await(l.delivered, patience) {
 		l.log.Warn("a listener for events has not returned; the last events may not have been heard")
 	}
 }
@@ -114,7 +114,7 @@ func (l *listeners) deliver(events []Event) {
 		spare = nil
 		if len(events) == 0 {
 			returned = true
-			close(l.over)
+			close(l.delivered)
 			return
 		}
 	}

@@ -106,7 +106,7 @@ func TestEventsCostNothingWithoutListeners(t *testing.T) {
 	}
 	h := &w.events
 	h.start(w.log)
-	if h.over != nil {
+	if h.delivered != nil {
 		t.Error("a goroutine waits for events that nobody hears")
 	}
 }

@@ -17,7 +17,7 @@ func (r *runner) unlockStart(c *Claim) bool {
 // unlock frees the lock of a task that starts, and answers whether it must not: another one has taken its place. If
 // Redis does not answer, the task starts, and the lock ends with it.
 func (r *runner) unlock(c *Claim) (replaced bool) {
-	left, replaced, err := c.lane.store.Unlock(r.tasks, c.msg.Meta.ID)
+	left, replaced, err := c.lane.store.Unlock(r.handlersCtx, c.msg.Meta.ID)
 	log := r.logOf(c)
 	switch {
 	case err != nil:
@@ -25,7 +25,7 @@ func (r *runner) unlock(c *Claim) (replaced bool) {
 	case replaced:
 		log.Info("task dropped: another one has taken its place")
 	default:
-		c.freed = !left
+		c.lockFreed = !left
 	}
 	return replaced
 }

@@ -22,18 +22,18 @@ const (
 // mover makes due tasks pending, on queues of one slot. Every worker has one; no leader is needed, as a script moves a
 // task once. On its way it notices pending tasks without notifications, and parked tasks that this worker can run.
 type mover struct {
-	src     redisstore.Source
-	lanes   []*lane
-	stores  []*redisstore.Store
-	pending func(l *lane, suspects bool) // called for queues that have pending tasks, or suspects
-	// runnable returns the ids of those parked tasks that the worker can run or hand on.
-	runnable func(context.Context, *lane, []redisstore.Filed) ([]string, error)
-	found    func() // called when there are such tasks
-	log      loop.Journal
+	src       redisstore.Source
+	lanes     []*lane
+	stores    []*redisstore.Store
+	onPending func(l *lane, suspects bool) // called for queues that have pending tasks, or suspects
+	// runnableParked returns the ids of those parked tasks that the worker can run or hand on.
+	runnableParked func(context.Context, *lane, []redisstore.Filed) ([]string, error)
+	onParkedFound  func() // called when there are such tasks
+	log            loop.Journal
 
 	poke    chan struct{}
 	offset  []int       // where to read on in each parked set
-	looked  atomic.Bool // at least once, without an error
+	checked atomic.Bool // at least once, without an error
 	lent    [][]string  // groups of each queue that are to be fired by this mover
 	loan    time.Duration
 	every   time.Duration // CheckInterval
@@ -57,8 +57,8 @@ func newMover(src redisstore.Source, lanes []*lane, log loop.Journal) *mover {
 	return m
 }
 
-// now makes the mover look at once. It never blocks.
-func (m *mover) now() {
+// runNow makes the mover look at once. It never blocks.
+func (m *mover) runNow() {
 	select {
 	case m.poke <- struct{}{}:
 	default:
@@ -81,7 +81,7 @@ func (m *mover) run(ctx context.Context) {
 		} else {
 			m.log.Relief(&m.trouble, "looking for due tasks again")
 			wait.Reset()
-			m.looked.Store(true)
+			m.checked.Store(true)
 		}
 		timer := time.NewTimer(next)
 		select {
@@ -102,10 +102,10 @@ func (m *mover) round(ctx context.Context) (next time.Duration, err error) {
 	next = loop.Jitter(m.every-m.every/8, 0.14)
 	for i, t := range todos {
 		if t.Pending > 0 {
-			m.pending(m.lanes[i], false)
+			m.onPending(m.lanes[i], false)
 		}
 		if t.Suspects > 0 {
-			m.pending(m.lanes[i], true)
+			m.onPending(m.lanes[i], true)
 		}
 		due := t.Due
 		if due == 0 {
@@ -126,7 +126,7 @@ func (m *mover) round(ctx context.Context) (next time.Duration, err error) {
 			next = min(next, due)
 		}
 		if t.Parked > 0 {
-			if err := m.find(ctx, i, t.Parked); err != nil {
+			if err := m.findParked(ctx, i, t.Parked); err != nil {
 				return 0, err
 			}
 		} else {
@@ -143,7 +143,7 @@ func (m *mover) move(ctx context.Context, s *redisstore.Store) (next time.Durati
 		for {
 			_, due, large, err := s.Move(ctx, from, redisstore.MoveBatch)
 			if err == nil && len(large) > 0 {
-				err = m.archive(ctx, s, from, large)
+				err = m.archiveLarge(ctx, s, from, large)
 			}
 			if err != nil {
 				return 0, err
@@ -160,8 +160,8 @@ func (m *mover) move(ctx context.Context, s *redisstore.Store) (next time.Durati
 	return next, nil
 }
 
-// archive archives due tasks whose messages are too large for any worker, as they are.
-func (m *mover) archive(
+// archiveLarge archives due tasks whose messages are too large for any worker, as they are.
+func (m *mover) archiveLarge(
 	ctx context.Context, s *redisstore.Store, from redisstore.Shelf, large []redisstore.LargeTask,
 ) error {
 	for len(large) > 0 {
@@ -185,16 +185,16 @@ func (m *mover) archive(
 	return nil
 }
 
-// find looks for parked tasks that this worker can run, and leaves them to the fetcher: among those that were parked
+// findParked looks for parked tasks that this worker can run, and leaves them to the fetcher: among those that were parked
 // last, or else among a few pages of the others, behind those of the last look.
-func (m *mover) find(ctx context.Context, i, parked int) error {
-	ids, n, err := m.findOn(ctx, i, 0)
+func (m *mover) findParked(ctx context.Context, i, parked int) error {
+	ids, n, err := m.findParkedOn(ctx, i, 0)
 	if err != nil {
 		return err
 	}
 	m.offset[i] = max(m.offset[i], n)
 	for pages := 1; pages < parkedPages && len(ids) == 0 && m.offset[i] < parked; pages++ {
-		if ids, n, err = m.findOn(ctx, i, m.offset[i]); err != nil {
+		if ids, n, err = m.findParkedOn(ctx, i, m.offset[i]); err != nil {
 			return err
 		}
 		m.offset[i] += n - len(ids)
@@ -204,17 +204,17 @@ func (m *mover) find(ctx context.Context, i, parked int) error {
 	}
 	m.lanes[i].parked.set(ids)
 	if len(ids) > 0 {
-		m.found()
+		m.onParkedFound()
 	}
 	return nil
 }
 
-// findOn looks at one page, and returns the ids of those that this worker can run and the number of all.
-func (m *mover) findOn(ctx context.Context, i, offset int) (ids []string, n int, err error) {
+// findParkedOn looks at one page, and returns the ids of those that this worker can run and the number of all.
+func (m *mover) findParkedOn(ctx context.Context, i, offset int) (ids []string, n int, err error) {
 	page, err := m.stores[i].ParkedPage(ctx, offset, redisstore.ParkedPage, false)
 	if err != nil {
 		return nil, 0, err
 	}
-	ids, err = m.runnable(ctx, m.lanes[i], page)
+	ids, err = m.runnableParked(ctx, m.lanes[i], page)
 	return ids, len(page), err
 }

@@ -119,7 +119,7 @@ func canceledMembers(ctx context.Context, s *redisstore.Store, raws [][]byte) (c
 		}
 	}
 	for len(ids) > 0 {
-		n := min(len(ids), revokedMost)
+		n := min(len(ids), maxRevoked)
 		revoked, err := s.AreRevoked(ctx, ids[:n])
 		if err != nil {
 			return nil, err

@@ -7,11 +7,11 @@ const (
 	// Redis and back several times, and is short enough not to matter to a task that another worker could have begun at
 	// once.
 	paceTime = 5 * time.Millisecond
-	// paceMost bounds what is claimed ahead however short the handlers are. Measured: further tasks ahead gain nothing.
-	paceMost = 800
-	// claimLot bounds what is claimed ahead by one call. Measured: calls of several hundred tasks cost Redis more for
+	// maxAhead bounds what is claimed ahead however short the handlers are. Measured: further tasks ahead gain nothing.
+	maxAhead = 800
+	// maxAheadPerCall bounds what is claimed ahead by one call. Measured: calls of several hundred tasks cost Redis more for
 	// each.
-	claimLot = 200
+	maxAheadPerCall = 200
 	// paceWindow is the shortest time over which the length of handlers is taken.
 	paceWindow = time.Millisecond
 	// overdueTime is how long a task that was claimed ahead waits while all executors are busy. Then it goes back for
@@ -24,17 +24,17 @@ const (
 type pace struct {
 	fixed int // tasks ahead, whatever the handlers take; negative: find out
 
-	mean   time.Duration // of recent handlers; 0: unknown
-	spent  time.Duration // by handlers that ended since the last look
-	ended  int           // their number
-	looked time.Time
-	most   int // what was found
+	mean       time.Duration // of recent handlers; 0: unknown
+	took       time.Duration // by handlers that ended since the last look
+	runs       int           // their number
+	measuredAt time.Time
+	found      int // what was found
 }
 
-// end notes that a handler has returned.
-func (p *pace) end(took time.Duration) {
-	p.spent += took
-	p.ended++
+// add notes that a handler has returned.
+func (p *pace) add(took time.Duration) {
+	p.took += took
+	p.runs++
 }
 
 // ahead returns how many tasks to claim beyond those that n executors can begin with at once.
@@ -42,21 +42,21 @@ func (p *pace) ahead(n int, now time.Time) int {
 	if p.fixed >= 0 {
 		return p.fixed
 	}
-	if p.ended == 0 || now.Sub(p.looked) < paceWindow {
-		return p.most
+	if p.runs == 0 || now.Sub(p.measuredAt) < paceWindow {
+		return p.found
 	}
-	mean := max(p.spent/time.Duration(p.ended), 1)
+	mean := max(p.took/time.Duration(p.runs), 1)
 	if p.mean == 0 || mean > p.mean {
 		p.mean = mean // handlers have become longer: believe it at once
 	} else {
 		p.mean = (p.mean + mean) / 2
 	}
-	p.spent, p.ended, p.looked = 0, 0, now
-	p.most = int(min(time.Duration(n)*paceTime/p.mean, paceMost))
-	return p.most
+	p.took, p.runs, p.measuredAt = 0, 0, now
+	p.found = int(min(time.Duration(n)*paceTime/p.mean, maxAhead))
+	return p.found
 }
 
 // stall forgets what was found: tasks claimed ahead had to wait for too long.
 func (p *pace) stall(now time.Time) {
-	p.mean, p.most, p.spent, p.ended, p.looked = 0, 0, 0, 0, now
+	p.mean, p.found, p.took, p.runs, p.measuredAt = 0, 0, 0, 0, now
 }

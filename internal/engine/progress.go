@@ -33,20 +33,20 @@ func (c *Claim) Report(ctx context.Context, p wire.Progress) error {
 type reporter struct {
 	send func(context.Context, wire.Progress) error
 
-	mu    sync.Mutex // held while a report is sent
-	last  wire.Progress
-	late  bool        // last has not been sent
-	sent  time.Time   // when one was
-	timer *time.Timer // runs while late
-	over  bool        // the handler has returned
-	err   error       // of a report that was sent later
+	mu     sync.Mutex // held while a report is sent
+	last   wire.Progress
+	unsent bool        // last has not been sent
+	sent   time.Time   // when one was
+	timer  *time.Timer // runs while late
+	closed bool        // the handler has returned
+	err    error       // of a report that was sent later
 }
 
 // report sends a report, or sees to it that it is sent unless a newer one is.
 func (r *reporter) report(ctx context.Context, p wire.Progress) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.over {
+	if r.closed {
 		return errors.New("delayed: Progress after the handler has returned")
 	}
 	r.last = p
@@ -55,8 +55,8 @@ func (r *reporter) report(ctx context.Context, p wire.Progress) error {
 		r.err = nil
 		return r.sendLocked(ctx)
 	}
-	if !r.late {
-		r.late = true
+	if !r.unsent {
+		r.unsent = true
 		r.timer = time.AfterFunc(wait, r.flush)
 	}
 	err := r.err
@@ -68,7 +68,7 @@ func (r *reporter) report(ctx context.Context, p wire.Progress) error {
 func (r *reporter) flush() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.late && !r.over {
+	if r.unsent && !r.closed {
 		r.err = r.sendLocked(context.Background())
 	}
 }
@@ -77,7 +77,7 @@ func (r *reporter) sendLocked(ctx context.Context) error {
 	if r.timer != nil {
 		r.timer.Stop()
 	}
-	r.late = false
+	r.unsent = false
 	err := r.send(ctx, r.last)
 	r.sent = time.Now()
 	return err
@@ -87,7 +87,7 @@ func (r *reporter) sendLocked(ctx context.Context) error {
 func (r *reporter) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.over = true
+	r.closed = true
 	if r.timer != nil {
 		r.timer.Stop()
 	}
@@ -109,8 +109,8 @@ func (c *Claim) sendProgress(ctx context.Context, p wire.Progress) error {
 	return err
 }
 
-// reported returns the last report, or nothing. The handler has returned.
-func (c *Claim) reported() (last wire.Progress) {
+// lastReport returns the last report, or nothing. The handler has returned.
+func (c *Claim) lastReport() (last wire.Progress) {
 	if r := c.reporter.Load(); r != nil {
 		r.mu.Lock()
 		last = r.last
@@ -119,8 +119,8 @@ func (c *Claim) reported() (last wire.Progress) {
 	return last
 }
 
-// quiet ends reporting for a handler that has returned.
-func (c *Claim) quiet() {
+// endReports ends reporting for a handler that has returned.
+func (c *Claim) endReports() {
 	if r := c.reporter.Load(); r != nil {
 		r.close()
 	}

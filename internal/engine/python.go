@@ -10,9 +10,9 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// handOn hands a Python task on, or parks it: where there is no other queue, or where its workers do not read extended
+// forwardPython hands a Python task on, or parks it: where there is no other queue, or where its workers do not read extended
 // messages.
-func (r *receiver) handOn(ctx context.Context, c *Claim, now time.Time) ending {
+func (r *receiver) forwardPython(ctx context.Context, c *Claim, now time.Time) ending {
 	to := r.python
 	if to == nil || to.SameQueue(c.lane.store) {
 		return r.runner.park(c, parkedPython, now)

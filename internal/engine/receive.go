@@ -53,7 +53,7 @@ func (r *receiver) receive(ctx context.Context, claims []*Claim) (kept int) {
 			continue
 		}
 		if c.msg.Python() {
-			ends.add(r.handOn(ctx, c, now))
+			ends.add(r.forwardPython(ctx, c, now))
 			continue
 		}
 		if x := c.msg.Meta.Extra; x != nil && x.Group != "" {
@@ -68,7 +68,7 @@ func (r *receiver) receive(ctx context.Context, claims []*Claim) (kept int) {
 			continue
 		}
 		c.suspicion = suspicionOf(c, now)
-		if c.suspicion >= minSuspectDeaths && (!c.batch.suspects || !r.exec.admit(c)) {
+		if c.suspicion >= minSuspectDeaths && (!c.batch.suspects || !r.exec.admitSuspect(c)) {
 			ends.add(ending{claim: c, outcome: lifecycle.OutcomeDefer})
 			l.hasSuspects = true
 			continue
@@ -77,7 +77,7 @@ func (r *receiver) receive(ctx context.Context, claims []*Claim) (kept int) {
 		runnable = append(runnable, c)
 	}
 	if suspects {
-		r.exec.holdAhead()
+		r.exec.stopAhead()
 		if r.exec.loneTask() != nil {
 			return 1 // it starts when nothing else is in hand
 		}
@@ -85,7 +85,7 @@ func (r *receiver) receive(ctx context.Context, claims []*Claim) (kept int) {
 	if len(runnable) == 0 {
 		return 0
 	}
-	if !r.unmark(ctx) {
+	if !r.unmarkAlone(ctx) {
 		giveBack(runnable)
 		return 0
 	}

@@ -29,8 +29,8 @@ func (w *Worker) Register(fns []*function.Function, errs []error) error {
 // registered says that there are new functions: parked tasks of theirs become pending, and Redis is told.
 func (w *Worker) registered() {
 	w.pokeMovers()
-	for _, g := range w.groups {
-		g.heartbeat.now()
+	for _, g := range w.slotGroups {
+		g.heartbeat.beatNow()
 	}
 }
 

@@ -11,12 +11,12 @@ import (
 
 // runner runs the functions of claimed tasks and sees to what becomes of the tasks. All executors use it at once.
 type runner struct {
-	cfg    *Config
-	worker string // id
-	log    loop.Journal
-	lines  *loop.LineLimit // log lines about tasks
-	events *listeners
-	tasks  context.Context // of all handlers; its cause is ErrShutdown once it is cancelled
+	cfg         *Config
+	worker      string // id
+	log         loop.Journal
+	lines       *loop.LineLimit // log lines about tasks
+	events      *listeners
+	handlersCtx context.Context // of all handlers; its cause is ErrShutdown once it is cancelled
 
 	onReturn func(*Claim, error) // hears what handlers returned; nil for nobody
 }
@@ -36,14 +36,14 @@ func (r *runner) execute(c *Claim) (done bool) {
 			return false
 		}
 	}
-	limit := r.limit(c, 0)
-	ctx := r.tasks
+	limit := r.timeLimit(c, 0)
+	ctx := r.handlersCtx
 	var cancel context.CancelCauseFunc
 	if c.fn.TakesCtx || r.cfg.Wrapped(c) {
-		ctx, cancel = contextOf(r.tasks, c, limit)
+		ctx, cancel = contextOf(r.handlersCtx, c, limit)
 		defer cancel(nil)
 	}
-	if !c.lane.begin(c, cancel) {
+	if !c.lane.handlerStarts(c, cancel) {
 		if !c.lost.Load() {
 			r.cancelClaim(c, false) // since it was looked up
 			return false
@@ -65,7 +65,7 @@ func (r *runner) execute(c *Claim) (done bool) {
 	}
 	// A deferred function, because a handler may end this goroutine by runtime.Goexit.
 	defer func() {
-		c.quiet()
+		c.endReports()
 		if done = r.conclude(c, err, returned, limit); done && c.needsComplete() {
 			c.lane.ends.add(r.endSuccess(c, result, began, c.lane.now()))
 			done = false
@@ -78,7 +78,7 @@ func (r *runner) execute(c *Claim) (done bool) {
 
 // conclude says what becomes of a task whose handler has ended: true, if it is done and to be acknowledged.
 func (r *runner) conclude(c *Claim, err error, returned bool, limit time.Duration) (done bool) {
-	if c.lane.end(c) {
+	if c.lane.handlerReturned(c) {
 		c.lane.settle(c)
 		r.logOf(c).
 			Warn("task ended after its claim was lost; its outcome is discarded")

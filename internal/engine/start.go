@@ -17,10 +17,10 @@ const startCheck = time.Second
 func (w *Worker) checkSettings(ctx context.Context, limit time.Duration) (answered bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	servers := make([]redisstore.Server, len(w.groups))
-	for i, g := range w.groups {
+	servers := make([]redisstore.Server, len(w.slotGroups))
+	for i, g := range w.slotGroups {
 		servers[i] = g.lanes[0].store.Server(w.cfg.Where)
-		if len(w.groups) > 1 {
+		if len(w.slotGroups) > 1 {
 			servers[i].Name += fmt.Sprintf(", for queue %q,", g.lanes[0].store.Name)
 		}
 	}
@@ -34,9 +34,9 @@ func (w *Worker) checkSettings(ctx context.Context, limit time.Duration) (answer
 	return true, unfit
 }
 
-// followUp does what the start could not wait for: the check of the settings, if Redis did not answer then, and a look
+// afterStart does what the start could not wait for: the check of the settings, if Redis did not answer then, and a look
 // for queues that nobody uses.
-func (w *Worker) followUp(ctx context.Context, answered bool) {
+func (w *Worker) afterStart(ctx context.Context, answered bool) {
 	for wait := (loop.Backoff{}); !answered; {
 		var err error
 		if answered, err = w.checkSettings(ctx, redisstore.CallTimeout); err != nil {

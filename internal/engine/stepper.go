@@ -20,8 +20,8 @@ type stepper struct {
 
 	claiming sync.Mutex // claims are made and sorted one at a time
 
-	mu    sync.Mutex // protects the following
-	ended map[*Claim]error
+	mu       sync.Mutex // protects the following
+	returned map[*Claim]error
 }
 
 // NewStepper makes a worker known to Redis, in place of Run.
@@ -29,13 +29,13 @@ func NewStepper(ctx context.Context, w *Worker) (seam.Stepper, error) {
 	if !w.phase.CompareAndSwap(int32(state.New), int32(state.Running)) {
 		return nil, redisstore.ErrClosed
 	}
-	if err := w.attach(); err != nil {
+	if err := w.makeReady(); err != nil {
 		return nil, err
 	}
-	s := &stepper{w: w, ended: map[*Claim]error{}}
+	s := &stepper{w: w, returned: map[*Claim]error{}}
 	w.runner.onReturn = func(c *Claim, err error) {
 		s.mu.Lock()
-		s.ended[c] = err
+		s.returned[c] = err
 		s.mu.Unlock()
 	}
 	if err := s.Beat(ctx); err != nil {
@@ -48,7 +48,7 @@ func NewStepper(ctx context.Context, w *Worker) (seam.Stepper, error) {
 func (s *stepper) Look(ctx context.Context) error {
 	s.claiming.Lock()
 	defer s.claiming.Unlock()
-	for _, g := range s.w.groups {
+	for _, g := range s.w.slotGroups {
 		if _, err := g.mover.round(ctx); err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ func (s *stepper) Look(ctx context.Context) error {
 
 // Sweep implements seam.Stepper.
 func (s *stepper) Sweep(ctx context.Context) error {
-	for _, g := range s.w.groups {
+	for _, g := range s.w.slotGroups {
 		if err := g.sweeper.SweepAll(ctx); err != nil {
 			return err
 		}
@@ -68,12 +68,12 @@ func (s *stepper) Sweep(ctx context.Context) error {
 
 // Beat implements seam.Stepper.
 func (s *stepper) Beat(ctx context.Context) error {
-	for _, g := range s.w.groups {
+	for _, g := range s.w.slotGroups {
 		if err := g.heartbeat.beat(ctx); err != nil {
 			return err
 		}
 		for _, l := range g.lanes {
-			if err := s.heed(ctx, l); err != nil {
+			if err := s.obeyControl(ctx, l); err != nil {
 				return err
 			}
 		}
@@ -144,7 +144,7 @@ func (s *stepper) claimOne(ctx context.Context, l *lane, suspects bool) (c *Clai
 	case inHand(s.w.lanes) == 1:
 		s.w.receiver.startLone(ctx, claims[0])
 	default: // within another task, which waits for it
-		e.dismiss(claims[0])
+		e.forgetLone(claims[0])
 		e.add(claims)
 	}
 	e.mu.Lock()
@@ -156,7 +156,7 @@ func (s *stepper) claimOne(ctx context.Context, l *lane, suspects bool) (c *Clai
 func (s *stepper) runClaim(c *Claim, ready bool) (r *seam.Run, wait time.Duration, err error) {
 	r = &seam.Run{Queue: c.lane.store.Name, Message: c.raw}
 	if !ready {
-		return r, 0, s.report(c, r)
+		return r, 0, s.finish(c, r)
 	}
 	c.started = time.Now()
 	done := false
@@ -166,20 +166,20 @@ func (s *stepper) runClaim(c *Claim, ready bool) (r *seam.Run, wait time.Duratio
 		e := s.w.exec
 		e.slots[0].Store(around)
 		e.mu.Lock()
-		e.ended(c, done, time.Since(c.started))
+		e.taskEnded(c, done, time.Since(c.started))
 		e.mu.Unlock()
 		s.mu.Lock()
-		r.Err, r.Called = s.ended[c]
-		delete(s.ended, c)
+		r.Err, r.Called = s.returned[c]
+		delete(s.returned, c)
 		s.mu.Unlock()
-		err = s.report(c, r)
+		err = s.finish(c, r)
 	}()
 	done = s.w.runner.execute(c)
 	return r, 0, nil
 }
 
-// report tells Redis how a task ended, and notes it in r.
-func (s *stepper) report(c *Claim, r *seam.Run) error {
+// finish tells Redis how a task ended, and notes it in r.
+func (s *stepper) finish(c *Claim, r *seam.Run) error {
 	f := s.w.finishers[c.lane.index]
 	r.Outcome = lifecycle.Ends[lifecycle.OutcomeDone].Name
 	for tries := 1; ; tries++ {
@@ -190,18 +190,18 @@ func (s *stepper) report(c *Claim, r *seam.Run) error {
 			}
 		}
 		f.mu.Unlock()
-		worked, ok := f.work()
+		worked, ok := f.tellRedis()
 		switch {
 		case ok && !worked:
-			return s.heed(context.Background(), c.lane)
+			return s.obeyControl(context.Background(), c.lane)
 		case !ok && tries == 3:
 			return fmt.Errorf("delayed: Redis could not be told how task %q ended", c.msg.Meta.ID)
 		}
 	}
 }
 
-// heed does what the control hash says, if there is news.
-func (s *stepper) heed(ctx context.Context, l *lane) error {
+// obeyControl does what the control hash says, if there is news.
+func (s *stepper) obeyControl(ctx context.Context, l *lane) error {
 	select {
 	case <-l.control.poke:
 		return s.w.readControl(ctx, l)
@@ -215,7 +215,7 @@ func (s *stepper) findDue(ctx context.Context) (wait time.Duration, again bool, 
 	s.claiming.Lock()
 	defer s.claiming.Unlock()
 	wait = -1
-	for _, g := range s.w.groups {
+	for _, g := range s.w.slotGroups {
 		todos, err := redisstore.Check(ctx, g.mover.src, g.mover.stores)
 		if err != nil {
 			return 0, false, err
@@ -244,21 +244,21 @@ func (s *stepper) findDue(ctx context.Context) (wait time.Duration, again bool, 
 }
 
 // Stop implements seam.Stepper.
-func (s *stepper) Stop() { s.w.cancel(ErrShutdown) }
+func (s *stepper) Stop() { s.w.cancelHandlers(ErrShutdown) }
 
 // Close implements seam.Stepper.
 func (s *stepper) Close() error {
 	w := s.w
-	w.cancel(ErrShutdown)
+	w.cancelHandlers(ErrShutdown)
 	giveBack(w.exec.takeBack())
 	var errs []error
 	for _, f := range w.finishers {
-		if _, ok := f.work(); !ok {
+		if _, ok := f.tellRedis(); !ok {
 			errs = append(errs, fmt.Errorf("delayed: queue %q: Redis could not be told how tasks ended",
 				f.lane.store.Name))
 		}
 	}
-	for _, g := range w.groups {
+	for _, g := range w.slotGroups {
 		g.heartbeat.link.HangUp()
 	}
 	if len(errs) == 0 {

@@ -44,11 +44,11 @@ func newReceivingWorker(t *testing.T, change func(*WorkerConfig)) *receivingWork
 	b.Must(w.Register([]*Function{r.f}, nil))
 	f := w.fetcher
 	n := len(w.lanes)
-	f.hot, f.held, f.mend, f.probed = make([]bool, n), make([]bool, n), make([]bool, n), make([]time.Time, n)
-	f.order, f.of, f.landed = make([]int, n), make([]*waiter, n), make(chan flight, mostFlying)
+	f.hasTasks, f.wasPaused, f.mend, f.emptyAt = make([]bool, n), make([]bool, n), make([]bool, n), make([]time.Time, n)
+	f.order, f.waiterOf, f.returned = make([]int, n), make([]*waiter, n), make(chan flight, maxInFlight)
 	for _, wt := range f.waiters {
 		for _, i := range wt.lanes {
-			f.of[i] = wt
+			f.waiterOf[i] = wt
 		}
 	}
 	now := time.Now()
@@ -102,7 +102,7 @@ func TestSuspectBesideOthersIsNotAlone(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	r.b.delay(r.f, "fresh")
 	r.took("a fresh task", 1, 1, 1)
-	if !r.exec.holdAheadUntil.IsZero() {
+	if !r.exec.noAheadUntil.IsZero() {
 		t.Error("the worker is restless without a suspect")
 	}
 	r.b.delayDied(1, r.f, "suspect")
@@ -110,7 +110,7 @@ func TestSuspectBesideOthersIsNotAlone(t *testing.T) {
 	if r.exec.markedTask() != nil || r.b.Hash("_claims:" + r.ID())[redisstore.MarkAlone] != "" {
 		t.Error("the suspect is noted as alone")
 	}
-	if !r.exec.holdAheadUntil.After(time.Now()) {
+	if !r.exec.noAheadUntil.After(time.Now()) {
 		t.Error("the worker may claim ahead")
 	}
 }
@@ -191,7 +191,7 @@ func TestNotificationsThatAreNotForNowGoBack(t *testing.T) {
 			r.b.Do("LPOP", r.b.Name+"_noti")
 		}
 		c.set(r)
-		r.fetcher.handle(t.Context(), wakeUp{held: 1, suspects: c.suspects})
+		r.fetcher.handleWake(t.Context(), wakeUp{held: 1, suspects: c.suspects})
 		if n, noti := r.b.Size("_processing:"+r.ID()), r.b.Size(list+"_noti"); n != 0 || noti != 1 {
 			t.Errorf("%s: %d tasks claimed, %d notifications, expected 0 and 1", what, n, noti)
 		}
@@ -235,7 +235,7 @@ func TestParkedTasksTakeRoom(t *testing.T) {
 	looks := 0
 	r.fetcher.onDue = func() { looks++ }
 	r.l.parked.set(ids)
-	r.fetcher.hot[0] = true
+	r.fetcher.hasTasks[0] = true
 	r.fetcher.round(t.Context(), 4)
 	if n := inHand(r.lanes); n != 4 || len(r.exec.ready) != 4 {
 		t.Errorf("%d tasks in hand, expected 4", n)

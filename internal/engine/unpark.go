@@ -21,9 +21,9 @@ func (r *receiver) knows(path string) bool {
 	return r.registry.Lookup(path) != nil || r.python != nil && strings.Contains(path, ":")
 }
 
-// runnable returns the ids of those parked tasks of a page that this worker can run, or hand on, as far as what is
+// runnableParked returns the ids of those parked tasks of a page that this worker can run, or hand on, as far as what is
 // known of them tells. A task that it has parked itself is not taken back before what was in the way has changed.
-func (r *receiver) runnable(ctx context.Context, l *lane, page []redisstore.Filed) (ids []string, err error) {
+func (r *receiver) runnableParked(ctx context.Context, l *lane, page []redisstore.Filed) (ids []string, err error) {
 	var ours []redisstore.Filed
 	for _, t := range page {
 		info := wire.ParseInfo(t.Info)
@@ -44,14 +44,14 @@ func (r *receiver) runnable(ctx context.Context, l *lane, page []redisstore.File
 			ids = append(ids, t.ID)
 		}
 	}
-	fit, err := runnable(ctx, l.store, r.registry, ours)
+	fit, err := runnableHere(ctx, l.store, r.registry, ours)
 	return append(ids, fit...), err
 }
 
-// runnable returns the ids of those parked tasks of a page that this worker can run: it knows their functions, and
+// runnableHere returns the ids of those parked tasks of a page that this worker can run: it knows their functions, and
 // where they are parked for fields, its structs have all. What is told of a task may leave fields out, so their
 // messages are read, unless it lacks one that is told.
-func runnable(
+func runnableHere(
 	ctx context.Context, s *redisstore.Store, r *function.Registry, page []redisstore.Filed,
 ) (ids []string, err error) {
 	var ask []string

@@ -25,20 +25,20 @@ type wakeUp struct {
 
 // waiter blocks on the notify lists of one slot, on a connection of its own.
 type waiter struct {
-	link   redisstore.Link
-	lanes  []int // positions
-	stores []*redisstore.Store
-	wakes  chan<- wakeUp
-	arm    chan []string
-	limit  time.Duration // of one BLPOP; 0 means redisstore.WaitTime
+	link    redisstore.Link
+	lanes   []int // positions
+	stores  []*redisstore.Store
+	wakes   chan<- wakeUp
+	blockOn chan []string
+	limit   time.Duration // of one BLPOP; 0 means redisstore.WaitTime
 	// owned by the fetcher
-	blocking bool
-	on       []int        // lanes on whose notify lists it blocks
-	renewed  bool         // it was told to stop, because there are more lanes to block on
-	until    time.Time    // no claims before on queues of this slot, because its server is away
-	backoff  loop.Backoff // of waits
-	refused  time.Time    // when Redis has last answered a wait with an error
-	claims   loop.Backoff // of claims
+	blocking       bool
+	blocksOn       []int        // lanes on whose notify lists it blocks
+	renewed        bool         // it was told to stop, because there are more lanes to block on
+	noClaimsBefore time.Time    // no claims before on queues of this slot, because its server is away
+	backoff        loop.Backoff // of waits
+	refusedAt      time.Time    // when Redis has last answered a wait with an error
+	claims         loop.Backoff // of claims
 }
 
 // keys returns what to block on, and notes it: notify lists of lanes in the given order, without those that rest, and
@@ -46,13 +46,13 @@ type waiter struct {
 func (w *waiter) keys(order []int, rests func(lane int) bool, suspects bool, worker string) []string {
 	keys := make([]string, 0, 3*len(w.lanes)+1)
 	var last []string
-	w.on, w.renewed = w.on[:0], false
+	w.blocksOn, w.renewed = w.blocksOn[:0], false
 	for _, i := range order {
 		for j, lane := range w.lanes {
 			if lane == i && !rests(i) {
 				keys = append(keys, w.stores[j].Keys.Noti)
 				last = append(last, w.stores[j].Keys.SuspectsNoti)
-				w.on = append(w.on, i)
+				w.blocksOn = append(w.blocksOn, i)
 			}
 		}
 	}
@@ -68,7 +68,7 @@ func (w *waiter) keys(order []int, rests func(lane int) bool, suspects bool, wor
 // renew ends a wait that leaves out a lane that it should not. It must not be waited out: tasks of that lane would wait
 // as long.
 func (w *waiter) renew(ctx context.Context, rests func(lane int) bool, worker string) error {
-	if w.renewed || !slices.ContainsFunc(w.lanes, func(i int) bool { return !rests(i) && !slices.Contains(w.on, i) }) {
+	if w.renewed || !slices.ContainsFunc(w.lanes, func(i int) bool { return !rests(i) && !slices.Contains(w.blocksOn, i) }) {
 		return nil
 	}
 	err := w.stores[0].Rewait(ctx, worker, 2*redisstore.WaitTime)
@@ -82,13 +82,13 @@ func (w *waiter) run(ctx context.Context) {
 	for {
 		var keys []string
 		select {
-		case keys = <-w.arm:
+		case keys = <-w.blockOn:
 		case <-ctx.Done():
 			return
 		}
 		key, err := w.wait(ctx, keys)
 		select {
-		case w.wakes <- w.wake(key, err):
+		case w.wakes <- w.wakeUpFor(key, err):
 		case <-ctx.Done():
 			return
 		}
@@ -118,9 +118,9 @@ func (w *waiter) wait(ctx context.Context, keys []string) (string, error) {
 
 // failed notes that a wait has failed: no claims before its back-off is over.
 func (w *waiter) failed(err error, now time.Time) {
-	w.until = now.Add(w.backoff.Next())
+	w.noClaimsBefore = now.Add(w.backoff.Next())
 	if redisstore.Refused(err) {
-		w.refused = now
+		w.refusedAt = now
 	}
 }
 
@@ -128,11 +128,11 @@ func (w *waiter) failed(err error, now time.Time) {
 // answered, such as a key of the wrong type, one that has brought a notification does not: Redis has looked at no key
 // behind that one.
 func (w *waiter) recovered(wake wakeUp, now time.Time) bool {
-	return wake.lane < 0 || now.Sub(w.refused) > loop.ComplaintInterval
+	return wake.lane < 0 || now.Sub(w.refusedAt) > loop.ComplaintInterval
 }
 
-// wake says what the element of a key means.
-func (w *waiter) wake(key string, err error) wakeUp {
+// wakeUpFor says what the element of a key means.
+func (w *waiter) wakeUpFor(key string, err error) wakeUp {
 	wake := wakeUp{lane: -1, waiter: w, err: err}
 	for j, s := range w.stores {
 		switch key {

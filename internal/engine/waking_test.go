@@ -45,7 +45,7 @@ func (k *waker) start() {
 	for _, wt := range w.fetcher.waiters {
 		wt.limit = time.Hour
 	}
-	for _, g := range w.groups {
+	for _, g := range w.slotGroups {
 		g.mover.every = time.Hour
 	}
 	k.order, k.own = false, false
@@ -224,7 +224,7 @@ func TestRecoveredWait(t *testing.T) {
 	} {
 		w := &waiter{}
 		w.failed(test.err, now)
-		if !w.until.After(now) {
+		if !w.noClaimsBefore.After(now) {
 			t.Errorf("%s: no back-off", test.name)
 		}
 		if got := w.recovered(test.wake, now.Add(test.after)); got != test.want {

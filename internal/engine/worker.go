@@ -18,33 +18,33 @@ import (
 // Worker claims tasks from its queues and calls the functions registered with it. Its methods are safe for concurrent
 // use.
 type Worker struct {
-	cfg       Config
-	log       loop.Journal
-	id        string
-	plan      Order
-	registry  function.Registry
-	lanes     []*lane
-	finishers []*finisher // of the lanes, by their index
-	groups    []*slotGroup
-	runner    *runner
-	exec      *executors
-	receiver  *receiver
-	fetcher   *fetcher
-	watchdog  *watchdog
-	lines     loop.LineLimit // log lines about tasks
+	cfg        Config
+	log        loop.Journal
+	id         string
+	plan       Order
+	registry   function.Registry
+	lanes      []*lane
+	finishers  []*finisher // of the lanes, by their index
+	slotGroups []*slotGroup
+	runner     *runner
+	exec       *executors
+	receiver   *receiver
+	fetcher    *fetcher
+	watchdog   *watchdog
+	lines      loop.LineLimit // log lines about tasks
 
-	tasks  context.Context // of all handlers; its cause is ErrShutdown once it is cancelled
-	cancel context.CancelCauseFunc
+	handlersCtx    context.Context // of all handlers; its cause is ErrShutdown once it is cancelled
+	cancelHandlers context.CancelCauseFunc
 
 	unfit    error // why Redis must not hold tasks, with the reason stopSettings
 	events   listeners
 	stopping chan struct{} // closed by stopFor
 
-	control sync.Mutex // what is held back agrees with the following
-	phase   atomic.Int32
-	paused  atomic.Bool
-	quiet   atomic.Bool
-	reason  atomic.Pointer[string] // to stop; nil: none yet
+	controlMu sync.Mutex // what is held back agrees with the following
+	phase     atomic.Int32
+	paused    atomic.Bool
+	quiet     atomic.Bool
+	reason    atomic.Pointer[string] // to stop; nil: none yet
 }
 
 // slotGroup is what a worker does for queues of one slot.
@@ -59,25 +59,25 @@ type slotGroup struct {
 func New(cfg Config) *Worker {
 	w := &Worker{cfg: cfg, id: wire.NewWorkerID(), plan: cfg.Queues, stopping: make(chan struct{})}
 	w.log = cfg.Log.With("worker", w.id)
-	w.tasks, w.cancel = context.WithCancelCause(context.Background())
+	w.handlersCtx, w.cancelHandlers = context.WithCancelCause(context.Background())
 	w.runner = &runner{
-		cfg: &w.cfg, worker: w.id, log: w.log, lines: &w.lines, events: &w.events, tasks: w.tasks,
+		cfg: &w.cfg, worker: w.id, log: w.log, lines: &w.lines, events: &w.events, handlersCtx: w.handlersCtx,
 	}
 	w.exec = newExecutors(cfg.Concurrency, cfg.Prefetch, cfg.HeartbeatLife, w.runner.execute)
-	w.limitTasks()
+	w.setTaskLimits()
 	w.exec.reserve(cfg.MaxStuck)
-	w.watchdog = newWatchdog(w.exec, w.runner.limit, cfg.StuckAfter, w.log)
-	w.watchdog.emit, w.watchdog.drain = w.events.emit, func() { w.stopFor(stopStuck) }
+	w.watchdog = newWatchdog(w.exec, w.runner.timeLimit, cfg.StuckAfter, w.log)
+	w.watchdog.emit, w.watchdog.stopWorker = w.events.emit, func() { w.stopFor(stopStuck) }
 	var python *redisstore.Store
 	if cfg.PythonQueue != "" {
 		python = redisstore.NewStore(cfg.Source, cfg.Prefix, cfg.PythonQueue)
 	}
 	for _, name := range w.plan.Names {
 		l := newLane(redisstore.NewStore(cfg.Source, cfg.Prefix, name), w.id, cfg.Legacy)
-		l.maxRetry, l.report = cfg.MaxRetry, w.events.emitFor
+		l.maxRetry, l.emit = cfg.MaxRetry, w.events.emitFor
 		w.lanes = append(w.lanes, l)
 		f := newFinisher(l, w.exec, w.log.With("queue", name), python)
-		f.canceled = w.runner.canceledLate
+		f.lateCancellation = w.runner.lateCancellation
 		f.archiveMost, f.archiveKeep = cfg.ArchiveMax, cfg.ArchiveFor
 		w.finishers = append(w.finishers, f)
 	}
@@ -87,16 +87,16 @@ func New(cfg Config) *Worker {
 	}
 	w.fetcher = &fetcher{
 		worker: w.id, patience: shortestPatience, lines: &w.lines, lanes: w.lanes, plan: w.plan,
-		wakes: make(chan wakeUp, len(w.lanes)+16), budget: w.budget, exec: w.exec,
+		wakes: make(chan wakeUp, len(w.lanes)+16), claimBudget: w.claimBudget, exec: w.exec,
 		receive: w.receiver.receive, startLone: w.receiver.startLone, mayClaim: w.mayClaim, onDue: w.pokeMovers,
 		life: cfg.HeartbeatLife, log: w.log,
 	}
-	w.group()
+	w.groupLanes()
 	return w
 }
 
-// group puts the lanes of each slot together, and makes what serves them together.
-func (w *Worker) group() {
+// groupLanes puts the lanes of each slot together, and makes what serves them together.
+func (w *Worker) groupLanes() {
 	bySlot := map[int]*slotGroup{}
 	for _, l := range w.lanes {
 		slot := l.store.Slot()
@@ -104,30 +104,30 @@ func (w *Worker) group() {
 		if g == nil {
 			g = &slotGroup{}
 			bySlot[slot] = g
-			w.groups = append(w.groups, g)
+			w.slotGroups = append(w.slotGroups, g)
 		}
 		g.lanes = append(g.lanes, l)
 	}
 	host, _ := os.Hostname()
 	value := fmt.Sprintf("%s:%d", host, os.Getpid())
-	for _, g := range w.groups {
-		w.equip(g, value)
+	for _, g := range w.slotGroups {
+		w.makeParts(g, value)
 	}
 }
 
-// equip makes the parts of a group. value is that of its heartbeat.
-func (w *Worker) equip(g *slotGroup, value string) {
+// makeParts makes the parts of a group. value is that of its heartbeat.
+func (w *Worker) makeParts(g *slotGroup, value string) {
 	src, life := w.cfg.Source, w.cfg.HeartbeatLife
 	health := sweep.NewLinkHealth(life)
 	g.heartbeat = newHeartbeat(g.lanes, life, value, health, w.log, w.onBeat)
 	g.heartbeat.listing, g.heartbeat.events = w.registry.Listing, &w.events
 	g.mover = newMover(src, g.lanes, w.log)
-	g.mover.pending = func(l *lane, suspects bool) { w.fetcher.nudge(l.index, suspects) }
-	g.mover.runnable, g.mover.found = w.receiver.runnable, w.exec.signal
+	g.mover.onPending = func(l *lane, suspects bool) { w.fetcher.nudge(l.index, suspects) }
+	g.mover.runnableParked, g.mover.onParkedFound = w.receiver.runnableParked, w.exec.wakeFetcher
 	g.mover.events, g.mover.archiveKeep = &w.events, w.cfg.ArchiveFor
-	waiter := &waiter{link: g.lanes[0].store.NewLink(), wakes: w.fetcher.wakes, arm: make(chan []string, 1)}
+	waiter := &waiter{link: g.lanes[0].store.NewLink(), wakes: w.fetcher.wakes, blockOn: make(chan []string, 1)}
 	for _, l := range g.lanes {
-		l.beat = g.heartbeat.now
+		l.beatNow = g.heartbeat.beatNow
 		waiter.lanes = append(waiter.lanes, l.index)
 		waiter.stores = append(waiter.stores, l.store)
 	}
@@ -139,9 +139,9 @@ func (w *Worker) equip(g *slotGroup, value string) {
 	})
 }
 
-// budget returns how many tasks the fetcher may claim now. A worker that shall not claim gives back what has not
+// claimBudget returns how many tasks the fetcher may claim now. A worker that shall not claim gives back what has not
 // started.
-func (w *Worker) budget() (int, time.Duration) {
+func (w *Worker) claimBudget() (int, time.Duration) {
 	if !w.mayClaim() {
 		giveBack(w.exec.takeBack())
 		return 0, 0
@@ -158,13 +158,13 @@ func (w *Worker) mayClaim() bool {
 
 // onBeat wakes whoever waits for a heartbeat.
 func (w *Worker) onBeat() {
-	w.exec.wake()
-	w.exec.signal()
+	w.exec.wakeAll()
+	w.exec.wakeFetcher()
 }
 
 func (w *Worker) pokeMovers() {
-	for _, g := range w.groups {
-		g.mover.looked.Store(false) // until it has, nobody knows whether there is anything to do
-		g.mover.now()
+	for _, g := range w.slotGroups {
+		g.mover.checked.Store(false) // until it has, nobody knows whether there is anything to do
+		g.mover.runNow()
 	}
 }

@@ -2,9 +2,9 @@ package engine
 
 import "time"
 
-// admit says whether a worker may hold a suspect. One that runs alone becomes lone: it starts when nothing else is in
+// admitSuspect says whether a worker may hold a suspect. One that runs alone becomes lone: it starts when nothing else is in
 // hand.
-func (e *executors) admit(c *Claim) bool {
+func (e *executors) admitSuspect(c *Claim) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	most := suspectsHeld(e.n, int(c.suspicion))
@@ -27,11 +27,11 @@ func (e *executors) admit(c *Claim) bool {
 	return !e.crowded
 }
 
-// holdAhead makes the worker claim no more than its free executors for a while, so that others come to what it gives
+// stopAhead makes the worker claim no more than its free executors for a while, so that others come to what it gives
 // back.
-func (e *executors) holdAhead() {
+func (e *executors) stopAhead() {
 	e.mu.Lock()
-	e.holdAheadUntil = time.Now().Add(holdAheadTime)
+	e.noAheadUntil = time.Now().Add(noAheadTime)
 	e.mu.Unlock()
 }
 
@@ -63,20 +63,20 @@ func (e *executors) mark(c *Claim) {
 	e.mu.Unlock()
 }
 
-// dismiss forgets a lone task that has not started.
-func (e *executors) dismiss(c *Claim) {
+// forgetLone forgets a lone task that has not started.
+func (e *executors) forgetLone(c *Claim) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.release(c)
+	e.suspectLeft(c)
 }
 
-// release notes that a task which had died before has left. e.mu is held.
-func (e *executors) release(c *Claim) {
+// suspectLeft notes that a task which had died before has left. e.mu is held.
+func (e *executors) suspectLeft(c *Claim) {
 	if e.lone == c {
 		e.lone = nil
 	}
 	if c.suspicion >= minSuspectDeaths {
 		e.crowded = false
-		e.signal()
+		e.wakeFetcher()
 	}
 }

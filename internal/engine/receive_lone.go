@@ -15,20 +15,20 @@ func (r *receiver) markAlone(ctx context.Context, c *Claim) {
 	}
 }
 
-// unmark takes that back, before others start. It says whether they may.
-func (r *receiver) unmark(ctx context.Context) bool {
+// unmarkAlone takes that back, before others start. It says whether they may.
+func (r *receiver) unmarkAlone(ctx context.Context) bool {
 	c := r.exec.markedTask()
 	if c == nil {
 		return true
 	}
-	if c.lane.unsettled(c) { // else Redis knows how it ended: the note says nothing any more
-		return r.takeBackMark(ctx, c)
+	if c.lane.isOpen(c) { // else Redis knows how it ended: the note says nothing any more
+		return r.clearAloneMark(ctx, c)
 	}
 	r.exec.mark(nil)
 	return true
 }
 
-func (r *receiver) takeBackMark(ctx context.Context, c *Claim) bool {
+func (r *receiver) clearAloneMark(ctx context.Context, c *Claim) bool {
 	if err := c.lane.store.Mark(ctx, r.worker, redisstore.MarkAlone, ""); err != nil {
 		r.log.With("queue", c.lane.store.Name).WithError(err).Debug("cannot note that a suspect runs beside others")
 		return false

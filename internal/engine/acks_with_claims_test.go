@@ -18,7 +18,7 @@ func (c *crew) isDone(claims ...*Claim) {
 	defer c.mu.Unlock()
 	for _, task := range claims {
 		c.busy++
-		c.ended(task, true, 0)
+		c.taskEnded(task, true, 0)
 	}
 }
 
@@ -36,39 +36,39 @@ func TestSomebodyIsToldOfWhatIsDone(t *testing.T) {
 	t.Run("the finisher, when nobody claims", func(t *testing.T) {
 		inOffice(t, func(c *crew, one, two *lane) {
 			c.isDone(claimed(one, 1)...)
-			if !told(finisherOf(one).signal) || told(finisherOf(two).signal) || told(c.changed) {
+			if !told(finisherOf(one).wakes) || told(finisherOf(two).wakes) || told(c.changed) {
 				t.Error("expected the lane's finisher to be told, and nobody else")
 			}
 			c.isDone(claimed(one, 2)...)
-			if told(finisherOf(one).signal) {
+			if told(finisherOf(one).wakes) {
 				t.Error("the finisher is told again although it has not taken the first")
 			}
 			if n := len(c.takeDone(one)); n != 3 {
 				t.Errorf("it takes %d, expected 3", n)
 			}
 			c.isDone(claimed(one, 1)...)
-			if !told(finisherOf(one).signal) {
+			if !told(finisherOf(one).wakes) {
 				t.Error("the finisher is not told again after it has taken what was done")
 			}
 		})
 	})
 	t.Run("nobody, while the fetcher claims from the lane", func(t *testing.T) {
 		inOffice(t, func(c *crew, one, two *lane) {
-			if done := c.serve(one); len(done) != 0 {
+			if done := c.takeForClaim(one); len(done) != 0 {
 				t.Errorf("%d are done at first", len(done))
 			}
 			claims := claimed(one, 3)
 			c.isDone(claims...)
-			if told(finisherOf(one).signal) || told(c.changed) {
+			if told(finisherOf(one).wakes) || told(c.changed) {
 				t.Error("somebody is told although the fetcher comes by")
 			}
-			if done := c.serve(one); !slices.Equal(done, claims) {
+			if done := c.takeForClaim(one); !slices.Equal(done, claims) {
 				t.Errorf("the fetcher takes %d along, expected 3", len(done))
 			}
-			if done := c.serve(one); len(done) != 0 {
+			if done := c.takeForClaim(one); len(done) != 0 {
 				t.Errorf("the fetcher takes %d along a second time", len(done))
 			}
-			if told(finisherOf(one).signal) {
+			if told(finisherOf(one).wakes) {
 				t.Error("the finisher is told of what the fetcher has taken")
 			}
 		})
@@ -77,47 +77,47 @@ func TestSomebodyIsToldOfWhatIsDone(t *testing.T) {
 		inOffice(t, func(c *crew, one, two *lane) {
 			c.fetcherWaits = true
 			c.isDone(claimed(one, 1)...)
-			if !told(c.changed) || told(finisherOf(one).signal) || c.served != one {
+			if !told(c.changed) || told(finisherOf(one).wakes) || c.ackLane != one {
 				t.Error("expected the fetcher to be told, and nobody else")
 			}
 			c.isDone(claimed(two, 1)...)
-			if told(c.changed) || !told(finisherOf(two).signal) {
+			if told(c.changed) || !told(finisherOf(two).wakes) {
 				t.Error("expected the finisher of the other lane to be told: the fetcher takes one lane's along")
 			}
-			c.stopServing()
-			if !told(finisherOf(one).signal) || c.served != nil {
+			c.leaveToFinishers()
+			if !told(finisherOf(one).wakes) || c.ackLane != nil {
 				t.Error("the fetcher leaves off, and the finisher is not told")
 			}
 		})
 	})
 	t.Run("the finisher, when the fetcher turns to another lane", func(t *testing.T) {
 		inOffice(t, func(c *crew, one, two *lane) {
-			c.serve(one)
+			c.takeForClaim(one)
 			c.isDone(claimed(one, 1)...)
 			c.isDone(claimed(two, 1)...)
-			if !told(finisherOf(two).signal) {
+			if !told(finisherOf(two).wakes) {
 				t.Error("the finisher of the other lane is not told")
 			}
-			if done := c.serve(two); len(done) != 1 || done[0].lane != two {
+			if done := c.takeForClaim(two); len(done) != 1 || done[0].lane != two {
 				t.Errorf("the fetcher takes %d along, expected the one of this lane", len(done))
 			}
-			if !told(finisherOf(one).signal) || told(finisherOf(two).signal) {
+			if !told(finisherOf(one).wakes) || told(finisherOf(two).wakes) {
 				t.Error("expected the finisher of the lane that the fetcher left to be told")
 			}
-			c.serve(one)
-			if told(finisherOf(two).signal) {
+			c.takeForClaim(one)
+			if told(finisherOf(two).wakes) {
 				t.Error("a finisher is told of nothing")
 			}
 		})
 	})
 	t.Run("nobody, when nothing is done", func(t *testing.T) {
 		inOffice(t, func(c *crew, one, two *lane) {
-			c.serve(one)
-			c.stopServing()
-			c.stopServing()
+			c.takeForClaim(one)
+			c.leaveToFinishers()
+			c.leaveToFinishers()
 			c.busy = 1
-			c.ended(claimed(one, 1)[0], false, 0) // failed: somebody else sees to it
-			if told(finisherOf(one).signal) || told(c.changed) || len(doneOn(one)) > 0 {
+			c.taskEnded(claimed(one, 1)[0], false, 0) // failed: somebody else sees to it
+			if told(finisherOf(one).wakes) || told(c.changed) || len(doneOn(one)) > 0 {
 				t.Error("a finisher is told of nothing")
 			}
 		})
@@ -129,7 +129,7 @@ func TestWhatIsDoneIsTakenInOrder(t *testing.T) {
 	inOffice(t, func(c *crew, one, _ *lane) {
 		claims := claimed(one, redisstore.MaxTokens+20)
 		c.isDone(claims...)
-		first := c.serve(one)
+		first := c.takeForClaim(one)
 		if !slices.Equal(first, claims[:redisstore.MaxTokens]) {
 			t.Fatalf("%d are taken, expected the first %d", len(first), redisstore.MaxTokens)
 		}

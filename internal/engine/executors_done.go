@@ -22,49 +22,49 @@ func (d *doneClaims) take() []*Claim {
 	return taken
 }
 
-// attach gives a lane its index, and keeps what is done on it from now on until somebody takes it. It is called before
+// addLane gives a lane its index, and keeps what is done on it from now on until somebody takes it. It is called before
 // start.
-func (e *executors) attach(l *lane, wake func()) {
+func (e *executors) addLane(l *lane, wake func()) {
 	l.index = len(e.done)
 	e.done = append(e.done, doneClaims{wake: wake})
 }
 
-// serve says that the fetcher is about to claim from l, and takes what is done there. What is done on another lane is
+// takeForClaim says that the fetcher is about to claim from l, and takes what is done there. What is done on another lane is
 // left to its finisher.
-func (e *executors) serve(l *lane) (done []*Claim) {
+func (e *executors) takeForClaim(l *lane) (done []*Claim) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.served != l {
-		e.wakeServed()
+	if e.ackLane != l {
+		e.wakeFinisher()
 	}
-	e.served = l
+	e.ackLane = l
 	return e.done[l.index].take()
 }
 
-// stopServing says that the fetcher claims no more for now. What is done is left to the finishers.
-func (e *executors) stopServing() {
+// leaveToFinishers says that the fetcher claims no more for now. What is done is left to the finishers.
+func (e *executors) leaveToFinishers() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.wakeServed()
-	e.served = nil
+	e.wakeFinisher()
+	e.ackLane = nil
 }
 
-// wakeServed leaves what is done on the lane that the fetcher has served to its finisher. e.mu is held.
-func (e *executors) wakeServed() {
-	if e.served == nil {
+// wakeFinisher leaves what is done on the lane that the fetcher has served to its finisher. e.mu is held.
+func (e *executors) wakeFinisher() {
+	if e.ackLane == nil {
 		return
 	}
-	if d := &e.done[e.served.index]; len(d.claims) > 0 {
+	if d := &e.done[e.ackLane.index]; len(d.claims) > 0 {
 		d.wake()
 	}
 }
 
-// retire is stopServing for good, when the fetcher ends.
-func (e *executors) retire() {
+// fetcherEnded is stopServing for good, when the fetcher ends.
+func (e *executors) fetcherEnded() {
 	e.mu.Lock()
 	e.fetcherWaits = false // nobody waits for room any more
 	e.mu.Unlock()
-	e.stopServing()
+	e.leaveToFinishers()
 }
 
 // takeDone takes what is done, for the lane's finisher.

@@ -13,17 +13,17 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
-// life is one run of a worker: what of it goes on, and what ends when.
-type life struct {
+// workerRun is one run of a worker: what of it goes on, and what ends when.
+type workerRun struct {
 	w     *Worker
 	grace time.Time // until then handlers may run
 
 	loops, beats, finishers sync.WaitGroup
 
 	// Three contexts end one after the other. told ends when no task runs any more, abandon when Redis shall not be
-	// told any more, and beating at the very end.
-	told, abandon, beating        context.Context
-	endTold, giveUp, endHeartbeat context.CancelFunc
+	// finishing any more, and beating at the very end.
+	finishing, retrying, beating          context.Context
+	endFinishing, endRetrying, endBeating context.CancelFunc
 }
 
 // Run claims and runs tasks until ctx ends, or something else stops the worker; then it claims no more, gives back
@@ -44,8 +44,8 @@ func (w *Worker) Run(ctx context.Context) error {
 	ctx, end := w.cfg.Signals.Until(ctx)
 	defer end()
 
-	l := newLife(w)
-	l.start(ctx, answered)
+	r := newWorkerRun(w)
+	r.start(ctx, answered)
 	select {
 	case <-ctx.Done():
 		if redisstore.Closing(ctx) != nil {
@@ -54,17 +54,17 @@ func (w *Worker) Run(ctx context.Context) error {
 		w.stopFor(stopContext)
 	case <-w.stopping:
 	}
-	defer context.AfterFunc(w.cfg.Signals.Open, l.giveUp)() // Redis cannot be told any more
-	reason := l.stop(end)
-	idle := l.drain(reason)
+	defer context.AfterFunc(w.cfg.Signals.Open, r.endRetrying)() // Redis cannot be told any more
+	reason := r.stop(end)
+	idle := r.drain(reason)
 	if loop.Await(idle, 0) {
-		err := l.finish(idle, reason)
+		err := r.finish(idle, reason)
 		w.log.Info("worker stopped")
-		return w.because(reason, err)
+		return w.stopError(reason, err)
 	}
 	// What remains is done without the caller: a handler that still runs keeps its claim and its heartbeat.
 	err = w.stillRunning(reason)
-	go func() { _ = l.finish(idle, reason) }() // its error is told by the log
+	go func() { _ = r.finish(idle, reason) }() // its error is told by the log
 	w.log.WithError(err).Error("handlers still run; their tasks stay claimed until the process exits")
 	return err
 }
@@ -73,7 +73,7 @@ func (w *Worker) Run(ctx context.Context) error {
 func (w *Worker) prepare(ctx context.Context) (answered bool, err error) {
 	answered, err = w.checkSettings(ctx, startCheck)
 	if err == nil {
-		err = w.attach()
+		err = w.makeReady()
 	}
 	if w.cfg.Signals.Open.Err() != nil {
 		err = redisstore.ErrHandleClosed
@@ -81,10 +81,10 @@ func (w *Worker) prepare(ctx context.Context) (answered bool, err error) {
 	return answered, err
 }
 
-// attach makes ready what calls functions, and the listeners, of which there will be no more.
-func (w *Worker) attach() error {
-	w.control.Lock() // Listen may still be at work
-	defer w.control.Unlock()
+// makeReady makes ready what calls functions, and the listeners, of which there will be no more.
+func (w *Worker) makeReady() error {
+	w.controlMu.Lock() // Listen may still be at work
+	defer w.controlMu.Unlock()
 	if err := w.cfg.Prepare(); err != nil {
 		return err
 	}
@@ -92,115 +92,115 @@ func (w *Worker) attach() error {
 	return nil
 }
 
-func newLife(w *Worker) *life {
-	l := &life{w: w}
-	l.told, l.endTold = context.WithCancel(context.Background())
-	l.abandon, l.giveUp = context.WithCancel(context.Background())
-	l.beating, l.endHeartbeat = context.WithCancel(context.Background())
-	return l
+func newWorkerRun(w *Worker) *workerRun {
+	r := &workerRun{w: w}
+	r.finishing, r.endFinishing = context.WithCancel(context.Background())
+	r.retrying, r.endRetrying = context.WithCancel(context.Background())
+	r.beating, r.endBeating = context.WithCancel(context.Background())
+	return r
 }
 
 // start begins everything that goes on while the worker runs. What claims and moves tasks ends with ctx.
-func (l *life) start(ctx context.Context, answered bool) {
-	w := l.w
+func (r *workerRun) start(ctx context.Context, answered bool) {
+	w := r.w
 	w.exec.start()
-	for _, g := range w.groups {
-		l.beats.Go(func() { g.heartbeat.run(l.beating) })
-		l.loops.Go(func() { g.mover.run(ctx) })
+	for _, g := range w.slotGroups {
+		r.beats.Go(func() { g.heartbeat.run(r.beating) })
+		r.loops.Go(func() { g.mover.run(ctx) })
 		if !w.cfg.NoSweeper {
-			l.loops.Go(func() { g.sweeper.Run(ctx) })
+			r.loops.Go(func() { g.sweeper.Run(ctx) })
 		}
 	}
 	if w.cfg.StuckAfter > 0 {
-		l.beats.Go(func() { w.watchdog.run(l.beating) })
+		r.beats.Go(func() { w.watchdog.run(r.beating) })
 	}
 	for _, wt := range w.fetcher.waiters {
-		l.loops.Go(func() { wt.run(ctx) })
+		r.loops.Go(func() { wt.run(ctx) })
 	}
 	for _, f := range w.finishers {
-		l.finishers.Go(func() { f.run(l.told, l.abandon) })
+		r.finishers.Go(func() { f.run(r.finishing, r.retrying) })
 	}
 	for _, lane := range w.lanes {
-		l.beats.Go(func() { w.follow(l.beating, lane) })
+		r.beats.Go(func() { w.follow(r.beating, lane) })
 	}
-	l.loops.Go(func() { w.fetcher.run(ctx) })
-	l.loops.Go(func() { w.followUp(ctx, answered) })
+	r.loops.Go(func() { w.fetcher.run(ctx) })
+	r.loops.Go(func() { w.afterStart(ctx, answered) })
 	for _, beside := range w.cfg.Beside {
-		l.loops.Go(func() { beside(ctx) })
+		r.loops.Go(func() { beside(ctx) })
 	}
 	for _, watch := range w.watches() {
-		l.loops.Go(func() { watch(ctx) })
+		r.loops.Go(func() { watch(ctx) })
 	}
 }
 
 // stop ends claiming, says so, and returns why.
-func (l *life) stop(end context.CancelFunc) (reason string) {
-	w := l.w
-	w.control.Lock()
+func (r *workerRun) stop(end context.CancelFunc) (reason string) {
+	w := r.w
+	w.controlMu.Lock()
 	w.phase.Store(int32(state.Stopping))
 	w.holdBack() // at once: the loops may have to wait for Redis
-	w.control.Unlock()
+	w.controlMu.Unlock()
 	end()
 	reason = w.stopReason()
 	w.log.WithField("reason", reason).Info("worker stops: no more tasks are claimed")
 	w.events.emit(Event{Kind: event.WorkerStopping, Reason: reason})
 	if reason != stopStuck {
 		for _, lane := range w.lanes {
-			l.beats.Go(func() { w.noteStop(l.beating, lane) })
+			r.beats.Go(func() { w.noteStop(r.beating, lane) })
 		}
 	}
-	l.grace = time.Now().Add(w.cfg.Grace)
-	l.loops.Wait()
+	r.grace = time.Now().Add(w.cfg.Grace)
+	r.loops.Wait()
 	return reason
 }
 
 // drain gives back what has not started and waits for running handlers, first for the grace, then with their contexts
 // cancelled. The channel that it returns is closed when all of them have returned.
-func (l *life) drain(reason string) (idle <-chan struct{}) {
-	w := l.w
+func (r *workerRun) drain(reason string) (idle <-chan struct{}) {
+	w := r.w
 	giveBack(w.exec.takeBack())
 	w.exec.stop()
 	sound, all := make(chan struct{}), make(chan struct{})
 	go func() {
-		w.exec.over.Wait()
+		w.exec.sound.Wait()
 		close(sound)
-		w.exec.late.Wait()
+		w.exec.stuck.Wait()
 		close(all)
 	}()
 	awaited := all
 	if reason == stopStuck {
 		awaited = sound // the others do not return
 	}
-	if !loop.Await(awaited, time.Until(l.grace)) {
-		w.cancel(ErrShutdown)
+	if !loop.Await(awaited, time.Until(r.grace)) {
+		w.cancelHandlers(ErrShutdown)
 		loop.Await(awaited, w.cfg.CancelGrace)
 	}
 	return all
 }
 
 // finish tells Redis how the last tasks ended, once all handlers have returned, and takes the worker's leave.
-func (l *life) finish(idle <-chan struct{}, reason string) error {
-	w := l.w
+func (r *workerRun) finish(idle <-chan struct{}, reason string) error {
+	w := r.w
 	<-idle
-	w.cancel(ErrShutdown)
-	l.endTold()
-	timer := time.AfterFunc(w.cfg.CancelGrace+redisstore.CallTimeout, l.giveUp)
-	l.finishers.Wait()
+	w.cancelHandlers(ErrShutdown)
+	r.endFinishing()
+	timer := time.AfterFunc(w.cfg.CancelGrace+redisstore.CallTimeout, r.endRetrying)
+	r.finishers.Wait()
 	timer.Stop()
-	l.giveUp()
-	l.endHeartbeat() // before unregister, or a heartbeat could register the worker again behind it
-	l.beats.Wait()
+	r.endRetrying()
+	r.endBeating() // before unregister, or a heartbeat could register the worker again behind it
+	r.beats.Wait()
 	err := w.unregister()
 	w.lines.Close()
 	w.phase.Store(int32(state.Stopped))
-	w.events.emit(Event{Kind: event.WorkerStopped, Reason: reason, Err: w.because(reason, err)})
+	w.events.emit(Event{Kind: event.WorkerStopped, Reason: reason, Err: w.stopError(reason, err)})
 	w.events.stop(w.cfg.listenGrace())
 	return err
 }
 
-// because returns err, preceded by what has stopped the worker if that are handlers that do not return, a handle that
+// stopError returns err, preceded by what has stopped the worker if that are handlers that do not return, a handle that
 // was closed, or the settings of Redis.
-func (w *Worker) because(reason string, err error) error {
+func (w *Worker) stopError(reason string, err error) error {
 	switch {
 	case reason == stopSettings:
 		return errors.Join(w.unfit, err)
@@ -218,12 +218,12 @@ func (w *Worker) because(reason string, err error) error {
 func (w *Worker) stillRunning(reason string) error {
 	running := &RunningError{}
 	for _, c := range w.exec.running() {
-		if reason != stopStuck || !w.exec.givenUp(c) {
+		if reason != stopStuck || !w.exec.isStuck(c) {
 			running.Funcs = append(running.Funcs, c.fn.Path())
 		}
 	}
 	if reason == stopStuck && len(running.Funcs) == 0 {
 		return w.watchdog.fatal
 	}
-	return w.because(reason, running)
+	return w.stopError(reason, running)
 }

@@ -11,26 +11,26 @@ func (e *executors) replace(i int, c *Claim) (stuck, replaced bool) {
 	c.stuck = true
 	e.busy--
 	if c.suspicion > 0 {
-		e.release(c) // others may run beside it now
+		e.suspectLeft(c) // others may run beside it now
 	}
-	e.spent()
-	e.late.Add(1) // before over may get to zero: who waits for all, waits for those first
-	defer e.over.Done()
+	e.checkUsedUp()
+	e.stuck.Add(1) // before over may get to zero: who waits for all, waits for those first
+	defer e.sound.Done()
 	n := len(e.spare)
 	if n == 0 || e.stopped {
 		e.n--
 		return true, false
 	}
-	e.over.Add(1)
+	e.sound.Add(1)
 	go e.loop(e.spare[n-1])
 	e.spare = e.spare[:n-1]
-	e.callFetcher()
+	e.wakeFetcherIfRoom()
 	return true, true
 }
 
-// relieved says whether another executor has taken the place of one because of the task that it ran last. Then its slot
+// freeIfReplaced says whether another executor has taken the place of one because of the task that it ran last. Then its slot
 // is free. e.mu is held.
-func (e *executors) relieved(i int, last *Claim) bool {
+func (e *executors) freeIfReplaced(i int, last *Claim) bool {
 	if !last.stuck {
 		return false
 	}
@@ -44,11 +44,11 @@ func (e *executors) reserve(n int) {
 	for i := range n {
 		e.spare = append(e.spare, e.n+i)
 	}
-	e.allot(e.n + n)
+	e.makeSlots(e.n + n)
 }
 
-// givenUp says whether a claim is one of a stuck handler.
-func (e *executors) givenUp(c *Claim) bool {
+// isStuck says whether a claim is one of a stuck handler.
+func (e *executors) isStuck(c *Claim) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return c.stuck
