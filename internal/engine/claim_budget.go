@@ -2,8 +2,8 @@ package engine
 
 import "time"
 
-// claimBudget returns how many tasks may be claimed now. If none, it returns how long to wait for more room at most; 0
-// means until changed says so. back are tasks that have waited for too long and are to be given back.
+// claimBudget returns how many tasks to claim now. If that is 0, wait is the time after which to ask again; 0: ask when
+// changed says so. back holds overdue tasks, which the caller must give back.
 func (e *executors) claimBudget() (n int, wait time.Duration, back []*Claim) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -17,7 +17,7 @@ func (e *executors) claimBudget() (n int, wait time.Duration, back []*Claim) {
 		switch {
 		case wait > 0:
 		case e.busy+e.resting < e.n:
-			wait = overdueTime // one of them starts now, or waits for a heartbeat
+			wait = overdueTime // a free executor starts one now, or they wait for a heartbeat
 		default:
 			e.pace.stall(now)
 			e.noAheadUntil = now.Add(noAheadTime)
@@ -35,8 +35,8 @@ func (e *executors) claimBudget() (n int, wait time.Duration, back []*Claim) {
 	return 0, wait, nil
 }
 
-// claimable returns how many tasks to claim. As long as more than half of those to be claimed ahead are there or claimLot
-// do not fit, and no executor goes idle, it is none: few large claims are cheaper than many small ones. e.mu is held.
+// claimable returns how many tasks to claim. It returns 0 while fewer than maxAheadPerCall and than half of those to
+// claim ahead would fit: few large claims are cheaper than many small ones. e.mu is held.
 func (e *executors) claimable() int {
 	free := e.n - e.busy - e.resting
 	n := free + e.ahead - len(e.ready) - e.claiming
@@ -46,21 +46,21 @@ func (e *executors) claimable() int {
 	return e.allowed(min(n, free+maxAheadPerCall))
 }
 
-// beginClaim notes that up to n tasks are being claimed.
+// beginClaim notes that a claim call asks for n tasks.
 func (e *executors) beginClaim(n int) {
 	e.mu.Lock()
 	e.claiming += n
 	e.mu.Unlock()
 }
 
-// endClaim notes that the claim of up to n tasks is over, and that they are ready or have been seen to.
+// endClaim notes that a claim call for n tasks is over, and its tasks are ready or handled otherwise.
 func (e *executors) endClaim(n int) {
 	e.mu.Lock()
 	e.claiming -= n
 	e.mu.Unlock()
 }
 
-// wakeFetcherIfRoom tells the fetcher when it waits for room and there is some. e.mu is held.
+// wakeFetcherIfRoom wakes the fetcher if it waits for room and there is some. e.mu is held.
 func (e *executors) wakeFetcherIfRoom() {
 	if e.fetcherWaits && e.claimable() > 0 {
 		e.fetcherWaits = false

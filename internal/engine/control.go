@@ -11,9 +11,9 @@ import (
 // Status is a snapshot of a worker.
 type Status struct {
 	Phase      state.Worker
-	Busy       int    // handlers that run
-	Connected  bool   // Redis has confirmed the heartbeat on every queue within its life
-	StopReason string // "" while it does not stop
+	Busy       int    // running handlers
+	Connected  bool   // Redis has confirmed the heartbeat of every queue recently
+	StopReason string // "" unless it stops
 }
 
 // ID returns the worker's id, 32 hexadecimal digits. It never changes, and no other worker has it.
@@ -21,7 +21,7 @@ func (w *Worker) ID() string {
 	return w.id
 }
 
-// Pause makes the worker claim no more tasks until Resume. It gives back what it has claimed ahead; running handlers go
+// Pause makes the worker claim no tasks until Resume. It gives back tasks that have not started; running handlers go
 // on.
 func (w *Worker) Pause() {
 	w.controlMu.Lock()
@@ -33,7 +33,7 @@ func (w *Worker) Pause() {
 	}
 }
 
-// Resume ends a Pause. It does not end Quiet.
+// Resume ends a Pause, but not Quiet.
 func (w *Worker) Resume() {
 	w.controlMu.Lock()
 	defer w.controlMu.Unlock()
@@ -44,7 +44,7 @@ func (w *Worker) Resume() {
 	}
 }
 
-// Quiet makes the worker claim no more tasks for good, so that it can be stopped without hurry when it is idle.
+// Quiet makes the worker claim no more tasks, for good: it can then be stopped once it is idle.
 func (w *Worker) Quiet() {
 	w.controlMu.Lock()
 	defer w.controlMu.Unlock()
@@ -55,14 +55,14 @@ func (w *Worker) Quiet() {
 	}
 }
 
-// holdBack starts nothing more and gives back what has not started. The fetcher does so with what a claim under way
-// brings.
+// holdBack lets no task start and gives back those that have not. The fetcher gives back what a claim call under way
+// returns.
 func (w *Worker) holdBack() {
 	w.exec.hold(true)
 	giveBack(w.exec.takeBack())
 }
 
-// Status returns a snapshot.
+// Status returns a snapshot of the worker.
 func (w *Worker) Status() Status {
 	s := Status{Phase: state.Worker(w.phase.Load()), StopReason: w.stopReason()}
 	if s.Phase == state.New {
@@ -93,7 +93,7 @@ func (w *Worker) Status() Status {
 // Begun reports whether Run was called.
 func (w *Worker) Begun() bool { return state.Worker(w.phase.Load()) != state.New }
 
-// Listen has fn called with every event, in their order, on a goroutine of its own. Call it before Run.
+// Listen calls fn with every event, in order, on a goroutine of its own. It must be called before Run.
 func (w *Worker) Listen(fn func(Event)) error {
 	w.controlMu.Lock()
 	defer w.controlMu.Unlock()

@@ -12,11 +12,11 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// decide decides what becomes of a task whose handler has returned err. done: it is to end as if it had succeeded.
+// decide decides what becomes of a task whose handler has returned err. done: acknowledge it as if it had succeeded.
 func (r *runner) decide(c *Claim, err error, now time.Time) (e ending, done bool) {
 	defer func() {
-		// The error's methods and the functions that are asked about it are not ours. A nil pointer in an error is a
-		// common slip; it must not end the process.
+		// The methods of the error and the functions that decide about it are users' code, and may panic. A nil pointer
+		// in an error is a common mistake, which must not end the process.
 		if p := recover(); p != nil {
 			err := fmt.Errorf("delayed: the error of the handler, a %T, or a function that was asked about it "+
 				"(WorkerConfig.IsFailure, "+
@@ -30,15 +30,15 @@ func (r *runner) decide(c *Claim, err error, now time.Time) (e ending, done bool
 	return d.make()
 }
 
-// decision is one decision about a task whose handler has returned an error.
+// decision decides about one task whose handler has returned an error.
 type decision struct {
 	r            *runner
 	c            *Claim
 	err          error
 	now          time.Time // by Redis's clock
-	callUserCode bool      // ask functions of others
+	callUserCode bool      // call functions of users, such as IsFailure
 
-	msg  wire.Message // the message as it goes on
+	msg  wire.Message // the message as it is filed
 	info wire.Info
 	log  loop.Journal
 }
@@ -46,7 +46,7 @@ type decision struct {
 func (d *decision) make() (e ending, done bool) {
 	says, wait := said(d.err)
 	if errors.Is(context.Cause(d.r.handlersCtx), ErrShutdown) && (says == saysNothing || says == SaysRetryIn) {
-		// The handler was told to stop. Neither a retry nor a death is spent.
+		// The worker stops and has cancelled the handler. This counts neither as a retry nor as a death.
 		return ending{claim: d.c, outcome: lifecycle.OutcomeRelease}, false
 	}
 	d.prepare()
@@ -66,13 +66,13 @@ func (d *decision) make() (e ending, done bool) {
 		return d.file(lifecycle.OutcomeSnooze, wait, d.c.raw), false
 	default:
 	}
-	late, _ := d.err.(*timeoutError) //nolint:errorlint // conclude puts it outermost
+	late, _ := d.err.(*timeoutError) //nolint:errorlint // conclude wraps it around all others
 	switch {
 	case d.misfit():
 		if fields := d.c.fn.UnknownFields(&d.c.msg); len(fields) > 0 {
 			return d.r.park(d.c, parkedFields, d.now, fields...), false
 		}
-		// The same bytes never fit, however often they are tried.
+		// A retry with the same bytes would fail again.
 		d.info.Reason = lifecycle.ReasonArguments
 		d.log.WithError(d.err).Error("task archived: its arguments do not fit the function")
 		return d.file(lifecycle.OutcomeArchive, lifecycle.ArchivedLife, d.c.raw), false
@@ -87,7 +87,7 @@ func (d *decision) make() (e ending, done bool) {
 	return d.retryOrArchive(says == SaysRetryIn, wait), false
 }
 
-// misfit reports whether the error says that the arguments do not fit the function of the task.
+// misfit reports whether the error says that the arguments do not fit the function of this task.
 func (d *decision) misfit() bool {
 	path, ok := d.r.cfg.Misfit(d.err)
 	return ok && path == d.c.fn.Path()
@@ -113,7 +113,8 @@ func (d *decision) prepare() {
 		d.info.Attempts)
 }
 
-// retryOrArchive retries the task, or archives it. wait holds if it is given.
+// retryOrArchive retries the task, or archives it if no retries or no time are left. If given, it waits for wait, else
+// for as long as delay says.
 func (d *decision) retryOrArchive(given bool, wait time.Duration) ending {
 	x := d.noteFirstFailure()
 	if x.RetryUntil == 0 && d.msg.Meta.Retried >= d.c.MaxRetry() {
@@ -130,7 +131,7 @@ func (d *decision) retryOrArchive(given bool, wait time.Duration) ending {
 	return d.file(lifecycle.OutcomeRetry, wait, d.msg.Append(nil))
 }
 
-// postpone tries the task again, for a reason that is no failure.
+// postpone retries the task without counting a failure.
 func (d *decision) postpone() ending {
 	wait := d.delay()
 	if d.tooLate(wait) {
@@ -141,14 +142,15 @@ func (d *decision) postpone() ending {
 	return d.file(lifecycle.OutcomePostpone, wait, d.c.raw)
 }
 
-// archive ends the task for good.
+// archive archives the task.
 func (d *decision) archive(why string) ending {
 	d.noteFirstFailure()
 	d.log.WithError(d.err).Error("task archived: " + why)
 	return d.file(lifecycle.OutcomeArchive, lifecycle.ArchivedLife, d.msg.Append(nil))
 }
 
-// noteFirstFailure notes in the message when the task has failed for the first time.
+// noteFirstFailure writes into the message when the task has failed first. It returns a copy of the fields that the
+// message shared with the claim.
 func (d *decision) noteFirstFailure() *wire.Extra {
 	x := wire.Extra{}
 	if shared := d.msg.Meta.Extra; shared != nil {
@@ -168,7 +170,8 @@ func (d *decision) file(o lifecycle.Outcome, wait time.Duration, message []byte)
 	}
 }
 
-// delay returns how long the task waits before it is tried again.
+// delay returns how long the task waits before the next attempt. Delays of the call win over those of the function, and
+// these over the worker's.
 func (d *decision) delay() time.Duration {
 	retried := d.msg.Meta.Retried
 	p := &d.c.fn.Policy
@@ -199,7 +202,7 @@ func (d *decision) delay() time.Duration {
 	return max(wait, 0)
 }
 
-// tooLate says whether a task that waits for so long could not start any more.
+// tooLate reports whether the task could not start any more after waiting that long.
 func (d *decision) tooLate(wait time.Duration) bool {
 	x := d.msg.Meta.Extra
 	if x == nil {

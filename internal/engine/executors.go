@@ -6,51 +6,52 @@ import (
 	"time"
 )
 
-// noAheadTime is how long a worker that gave tasks back claims no more than its free executors, so that others come
-// to them.
+// noAheadTime is how long a worker that has given tasks back claims only for its free executors, so that other workers
+// can take these tasks.
 const noAheadTime = 100 * time.Millisecond
 
-// executors run claimed tasks, a fixed number at a time. Tasks that wait for one are ready. What is done lies with its
-// lane until the fetcher or the lane's finisher takes it to Redis.
+// executors run claimed tasks, a fixed number at a time. A task that waits for an executor is ready. Done claims stay
+// in done until the fetcher or a finisher acknowledges them.
 type executors struct {
-	execute func(*Claim) (done bool) // done: to be acknowledged; else it has been seen to
+	execute func(*Claim) (done bool) // done: acknowledge the claim; otherwise execute has handled its end
 	life    time.Duration            // of a heartbeat
-	// changed holds an element when the fetcher should look again.
+	// changed has an element when the fetcher should look again.
 	changed chan struct{}
-	sound   sync.WaitGroup // executors
-	// those that others have replaced, or that were given up; they add themselves before over may be done
+	sound   sync.WaitGroup // executors whose handlers are not stuck
+	// stuck counts executors that were given up because their handlers do not return. Add to it before sound.Done, so
+	// that who waits for both misses none.
 	stuck sync.WaitGroup
 
 	mu           sync.Mutex // protects the following
-	work         sync.Cond  // ready, stopped or the age of a heartbeat has changed
+	work         sync.Cond  // signalled when ready, stopped or the age of a heartbeat has changed
 	ready        []*Claim
-	claiming     int // tasks that are being claimed, at most
-	busy         int
-	idle         int       // executors that wait for work
-	waking       bool      // one of them was woken and has not looked yet
-	lone         *Claim    // runs alone, or waits until it can; nothing else starts meanwhile
-	crowded      bool      // a suspect was put back for the sake of those in hand
-	noAheadUntil time.Time // until then, claim no more than free executors
-	held         bool      // start nothing
-	marked       *Claim    // Redis has been told that nothing else is in hand
+	claiming     int       // tasks that claim calls under way ask for
+	busy         int       // executors that run a task, but for stuck ones
+	idle         int       // executors that wait for a task
+	waking       bool      // one of them was signalled and has not run yet
+	lone         *Claim    // the suspect that runs alone, or waits until it can; no other task starts meanwhile
+	crowded      bool      // a suspect was put back because the worker had too many
+	noAheadUntil time.Time // until then, claim only for free executors
+	held         bool      // no task may start
+	marked       *Claim    // the task that is marked in Redis as this worker's only one
 	stopped      bool
 	pace         pace
-	ahead        int          // tasks to claim beyond free executors, as the fetcher last found
+	ahead        int          // how many tasks to claim beyond free executors
 	fetcherWaits bool         // the fetcher waits for room
-	ackLane      *lane        // the fetcher claims from it, and acknowledges in the same call what is done there
+	ackLane      *lane        // the next claim call of the fetcher acknowledges done claims of this lane
 	done         []doneClaims // of each lane, by its index
 	taskBudget
 
-	n          int
-	slots      []atomic.Pointer[Claim] // what each executor runs
-	goroutines []atomic.Uint64         // its number
-	spare      []int                   // slots for executors that take the place of stuck ones
+	n          int                     // number of executors
+	slots      []atomic.Pointer[Claim] // the task that each executor runs
+	goroutines []atomic.Uint64         // the id of each executor's goroutine
+	spare      []int                   // slots for executors that replace stuck ones
 }
 
-// newExecutors returns n executors. prefetch is how many tasks to claim ahead; negative: as the handlers allow.
-func newExecutors(n, prefetch int, life time.Duration, run func(*Claim) bool) *executors {
+// newExecutors returns n executors. prefetch is how many tasks to claim ahead; negative: as many as suits the handlers.
+func newExecutors(n, prefetch int, life time.Duration, execute func(*Claim) bool) *executors {
 	e := &executors{
-		execute: run, life: life, changed: make(chan struct{}, 1), pace: pace{fixed: prefetch}, n: n,
+		execute: execute, life: life, changed: make(chan struct{}, 1), pace: pace{fixed: prefetch}, n: n,
 		taskBudget: taskBudget{quit: make(chan struct{})},
 	}
 	e.makeSlots(n)
@@ -58,12 +59,12 @@ func newExecutors(n, prefetch int, life time.Duration, run func(*Claim) bool) *e
 	return e
 }
 
-// makeSlots makes room to show what so many executors do.
+// makeSlots makes n slots.
 func (e *executors) makeSlots(n int) {
 	e.slots, e.goroutines = make([]atomic.Pointer[Claim], n), make([]atomic.Uint64, n)
 }
 
-// start lets the executors work.
+// start starts the executors.
 func (e *executors) start() {
 	e.sound.Add(e.n)
 	for i := range e.n {
@@ -71,7 +72,7 @@ func (e *executors) start() {
 	}
 }
 
-// loop runs tasks until the executors stop. A handler that calls runtime.Goexit ends the goroutine, not the executor.
+// loop runs tasks until the executors stop. If a handler calls runtime.Goexit, the executor goes on in a new goroutine.
 func (e *executors) loop(i int) {
 	stopped := false
 	var last *Claim
@@ -112,7 +113,7 @@ func (e *executors) loop(i int) {
 	}
 }
 
-// executorEnded notes that an executor has ended, after it ran last.
+// executorEnded notes that an executor has ended. last is the task that it ran last.
 func (e *executors) executorEnded(last *Claim) {
 	if last != nil && last.stuck {
 		e.stuck.Done()
@@ -121,8 +122,8 @@ func (e *executors) executorEnded(last *Claim) {
 	}
 }
 
-// next gives back the task that an executor ran last, if any, and waits for one that may start. It returns that and the
-// time; nil means that the executor is to end.
+// next notes the end of the task that executor i ran last, if any, and waits for one that may start. It returns that
+// task and the time; nil: the executor must end.
 func (e *executors) next(i int, last *Claim, done bool, start time.Time) (*Claim, time.Time) {
 	now := time.Now()
 	e.mu.Lock()
@@ -155,7 +156,7 @@ func (e *executors) next(i int, last *Claim, done bool, start time.Time) (*Claim
 	}
 }
 
-// taskEnded notes that a task has ended. e.mu is held.
+// taskEnded notes that a task has ended. done: it must be acknowledged. e.mu is held.
 func (e *executors) taskEnded(c *Claim, done bool, took time.Duration) {
 	if !c.stuck {
 		e.busy--
@@ -171,24 +172,24 @@ func (e *executors) taskEnded(c *Claim, done bool, took time.Duration) {
 	d := &e.done[c.lane.index]
 	d.claims = append(d.claims, c)
 	if len(d.claims) > 1 || e.ackLane == c.lane {
-		return // somebody knows
+		return // the finisher or the fetcher knows already
 	}
 	if e.fetcherWaits && e.ackLane == nil {
-		e.ackLane = c.lane // the fetcher takes it along, or stops serving
+		e.ackLane = c.lane // the fetcher claims from it, or leaves it to the finisher
 		e.wakeFetcher()
 	} else {
 		d.wake()
 	}
 }
 
-// take removes the first ready task that may start. e.mu is held.
+// take removes and returns the first ready task that may start. e.mu is held.
 func (e *executors) take(now time.Time) *Claim {
 	if e.held || e.limited && e.startsLeft == 0 {
 		return nil
 	}
 	for i, c := range e.ready {
 		if !c.lane.freshAt(now, e.life) && !c.lost.Load() {
-			// Another worker may have it by now. The heartbeat finds out, and wakes this executor.
+			// Another worker may have the task by now. The next heartbeat finds out, and wakes this executor.
 			c.lane.beatNow()
 			continue
 		}
@@ -207,8 +208,8 @@ func (e *executors) take(now time.Time) *Claim {
 	return nil
 }
 
-// wakeOne wakes one more executor if there is work for it. One at a time: each wakes the next once it runs itself, so
-// that short tasks, which are done before, cost no wake-ups. e.mu is held.
+// wakeOne wakes one executor if there is a ready task. Each executor that takes a task wakes the next one, so short
+// tasks, which end before that, cost no wake-ups. e.mu is held.
 func (e *executors) wakeOne() {
 	if len(e.ready) > 0 && e.idle > 0 && !e.waking && !e.held {
 		e.waking = true
@@ -227,7 +228,7 @@ func (e *executors) add(claims []*Claim) {
 	e.mu.Unlock()
 }
 
-// takeBack removes all tasks that have not started.
+// takeBack removes and returns all tasks that have not started.
 func (e *executors) takeBack() []*Claim {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -245,7 +246,7 @@ func (e *executors) takeBackLocked() []*Claim {
 	return claims
 }
 
-// hold makes executors start nothing, until it is called with false.
+// hold lets no task start until it is called with false.
 func (e *executors) hold(on bool) {
 	e.mu.Lock()
 	e.held = on
@@ -254,10 +255,10 @@ func (e *executors) hold(on bool) {
 	e.wakeFetcher()
 }
 
-// wakeAll lets executors look again, after a heartbeat.
+// wakeAll makes all idle executors look again, after a heartbeat.
 func (e *executors) wakeAll() { e.work.Broadcast() }
 
-// wakeFetcher tells the fetcher to look again.
+// wakeFetcher makes the fetcher look again.
 func (e *executors) wakeFetcher() {
 	select {
 	case e.changed <- struct{}{}:
@@ -265,7 +266,7 @@ func (e *executors) wakeFetcher() {
 	}
 }
 
-// stop lets executors end after their present task. Ready tasks must have been taken back.
+// stop lets the executors end after their present task. The caller must have taken back ready tasks before.
 func (e *executors) stop() {
 	e.mu.Lock()
 	if !e.stopped {
@@ -287,7 +288,7 @@ func (e *executors) running() []*Claim {
 	return claims
 }
 
-// takeBackOf removes all tasks of one lane that have not started.
+// takeBackOf removes and returns all tasks of one lane that have not started.
 func (e *executors) takeBackOf(l *lane) (claims []*Claim) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -306,7 +307,7 @@ func (e *executors) takeBackOf(l *lane) (claims []*Claim) {
 	return claims
 }
 
-// idsOf returns the ids of one lane's tasks that run or wait for an executor.
+// idsOf returns the ids of one lane's tasks that run or are ready.
 func (e *executors) idsOf(l *lane) (ids []string) {
 	add := func(claims []*Claim) {
 		for _, c := range claims {
@@ -322,7 +323,7 @@ func (e *executors) idsOf(l *lane) (ids []string) {
 	return ids
 }
 
-// cancelRevoked ends the contexts of one lane's handlers whose tasks were cancelled.
+// cancelRevoked cancels the contexts of those handlers of one lane whose tasks were cancelled.
 func (e *executors) cancelRevoked(l *lane) {
 	for _, c := range e.running() {
 		if c.lane == l && l.isRevoked(c.msg.Meta.ID) {

@@ -2,14 +2,13 @@ package engine
 
 import "github.com/godelayed/delayed/internal/redisstore"
 
-// doneClaims are claims of one lane that are done and that nobody has taken to acknowledge them. executors.mu protects
-// them.
+// doneClaims are claims of one lane that are done, and that no call has acknowledged yet. executors.mu protects them.
 type doneClaims struct {
 	claims []*Claim
-	wake   func() // wakes the lane's finisher, which takes what no claim call takes along
+	wake   func() // wakes the lane's finisher
 }
 
-// take takes as many as one call tells Redis.
+// take removes and returns as many claims as one call may acknowledge.
 func (d *doneClaims) take() []*Claim {
 	n := min(len(d.claims), redisstore.MaxTokens)
 	if n == 0 {
@@ -17,20 +16,19 @@ func (d *doneClaims) take() []*Claim {
 	}
 	taken := d.claims[:n:n]
 	if d.claims = d.claims[n:]; len(d.claims) == 0 {
-		d.claims = make([]*Claim, 0, n) // the old memory would hold on to what is done
+		d.claims = make([]*Claim, 0, n) // the old array would keep the taken claims in memory
 	}
 	return taken
 }
 
-// addLane gives a lane its index, and keeps what is done on it from now on until somebody takes it. It is called before
-// start.
+// addLane gives a lane its index and starts its list of done claims. It must be called before start.
 func (e *executors) addLane(l *lane, wake func()) {
 	l.index = len(e.done)
 	e.done = append(e.done, doneClaims{wake: wake})
 }
 
-// takeForClaim says that the fetcher is about to claim from l, and takes what is done there. What is done on another lane is
-// left to its finisher.
+// takeForClaim returns the done claims of l, which the fetcher acknowledges by its next claim call. The finisher of the
+// lane that the fetcher claimed from before acknowledges what is left there.
 func (e *executors) takeForClaim(l *lane) (done []*Claim) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -41,7 +39,7 @@ func (e *executors) takeForClaim(l *lane) (done []*Claim) {
 	return e.done[l.index].take()
 }
 
-// leaveToFinishers says that the fetcher claims no more for now. What is done is left to the finishers.
+// leaveToFinishers lets the finishers acknowledge done claims, because no claim call follows soon.
 func (e *executors) leaveToFinishers() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -49,7 +47,7 @@ func (e *executors) leaveToFinishers() {
 	e.ackLane = nil
 }
 
-// wakeFinisher leaves what is done on the lane that the fetcher has served to its finisher. e.mu is held.
+// wakeFinisher wakes the finisher of ackLane if that has done claims. e.mu is held.
 func (e *executors) wakeFinisher() {
 	if e.ackLane == nil {
 		return
@@ -59,22 +57,22 @@ func (e *executors) wakeFinisher() {
 	}
 }
 
-// fetcherEnded is stopServing for good, when the fetcher ends.
+// fetcherEnded notes that there will be no more claim calls.
 func (e *executors) fetcherEnded() {
 	e.mu.Lock()
-	e.fetcherWaits = false // nobody waits for room any more
+	e.fetcherWaits = false
 	e.mu.Unlock()
 	e.leaveToFinishers()
 }
 
-// takeDone takes what is done, for the lane's finisher.
+// takeDone returns done claims of l for its finisher.
 func (e *executors) takeDone(l *lane) []*Claim {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.done[l.index].take()
 }
 
-// putDone puts claims back of which Redis could not be told that they are done.
+// putDone puts claims back whose acknowledgement got no answer.
 func (e *executors) putDone(l *lane, claims []*Claim) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -82,7 +80,7 @@ func (e *executors) putDone(l *lane, claims []*Claim) {
 	d.claims = append(claims, d.claims...)
 }
 
-// undone returns how many claims are done on a lane and not taken.
+// undone returns how many done claims of a lane no call has taken.
 func (e *executors) undone(l *lane) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -1,7 +1,7 @@
 package engine
 
-// replace puts another executor in the place of one whose handler does not return, if there is a spare one. stuck is
-// false if the handler has returned. Whatever becomes of it later counts, but its executor ends then.
+// replace starts another executor in place of number i, whose handler does not return, if there is a spare slot. stuck
+// is false if the handler has returned. If it returns later, its outcome counts, but its executor ends.
 func (e *executors) replace(i int, c *Claim) (stuck, replaced bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -11,10 +11,10 @@ func (e *executors) replace(i int, c *Claim) (stuck, replaced bool) {
 	c.stuck = true
 	e.busy--
 	if c.suspicion > 0 {
-		e.suspectLeft(c) // others may run beside it now
+		e.suspectLeft(c) // other tasks may run beside it from now on
 	}
 	e.checkUsedUp()
-	e.stuck.Add(1) // before over may get to zero: who waits for all, waits for those first
+	e.stuck.Add(1) // before sound.Done, so that drain waits for it
 	defer e.sound.Done()
 	n := len(e.spare)
 	if n == 0 || e.stopped {
@@ -28,8 +28,8 @@ func (e *executors) replace(i int, c *Claim) (stuck, replaced bool) {
 	return true, true
 }
 
-// freeIfReplaced says whether another executor has taken the place of one because of the task that it ran last. Then its slot
-// is free. e.mu is held.
+// freeIfReplaced reports whether executor i must end because its handler, which ran last, was stuck. If so, it frees
+// the slot. e.mu is held.
 func (e *executors) freeIfReplaced(i int, last *Claim) bool {
 	if !last.stuck {
 		return false
@@ -39,7 +39,7 @@ func (e *executors) freeIfReplaced(i int, last *Claim) bool {
 	return true
 }
 
-// reserve provides for so many executors that take the place of others. It is called before start.
+// reserve makes slots for n executors that replace stuck ones. It must be called before start.
 func (e *executors) reserve(n int) {
 	for i := range n {
 		e.spare = append(e.spare, e.n+i)
@@ -47,7 +47,7 @@ func (e *executors) reserve(n int) {
 	e.makeSlots(e.n + n)
 }
 
-// isStuck says whether a claim is one of a stuck handler.
+// isStuck reports whether the handler of a claim was given up.
 func (e *executors) isStuck(c *Claim) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -2,14 +2,14 @@ package engine
 
 import "time"
 
-// admitSuspect says whether a worker may hold a suspect. One that runs alone becomes lone: it starts when nothing else is in
-// hand.
+// admitSuspect reports whether the worker may take a suspect. One that must run alone becomes the lone task, which
+// starts when the worker has no other.
 func (e *executors) admitSuspect(c *Claim) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	most := suspectsHeld(e.n, int(c.suspicion))
 	if most == 1 {
-		e.lone = c // receive lets nothing through while there is one
+		e.lone = c // receive admits no other task while there is a lone one
 		return true
 	}
 	held := 0
@@ -27,36 +27,37 @@ func (e *executors) admitSuspect(c *Claim) bool {
 	return !e.crowded
 }
 
-// stopAhead makes the worker claim no more than its free executors for a while, so that others come to what it gives
-// back.
+// stopAhead makes the worker claim only for its free executors for a while, so that other workers can take what it
+// gives back.
 func (e *executors) stopAhead() {
 	e.mu.Lock()
 	e.noAheadUntil = time.Now().Add(noAheadTime)
 	e.mu.Unlock()
 }
 
-// isCrowded says whether a suspect was put back because of those in hand, and none of them has ended since.
+// isCrowded reports whether the worker has put back a suspect because it had too many, and none of these has ended
+// since.
 func (e *executors) isCrowded() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.crowded
 }
 
-// loneTask returns the task that runs alone or waits for that, nil for none.
+// loneTask returns the task that runs alone or waits until it can, or nil.
 func (e *executors) loneTask() *Claim {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.lone
 }
 
-// markedTask returns the task that Redis was told to be alone in this worker's hands, nil for none.
+// markedTask returns the task that is marked in Redis as this worker's only one, or nil.
 func (e *executors) markedTask() *Claim {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.marked
 }
 
-// mark notes what Redis was told; nil for nothing.
+// mark notes which task is marked in Redis; nil: none.
 func (e *executors) mark(c *Claim) {
 	e.mu.Lock()
 	e.marked = c
@@ -70,7 +71,7 @@ func (e *executors) forgetLone(c *Claim) {
 	e.suspectLeft(c)
 }
 
-// suspectLeft notes that a task which had died before has left. e.mu is held.
+// suspectLeft notes that a task with deaths has ended or was put back. e.mu is held.
 func (e *executors) suspectLeft(c *Claim) {
 	if e.lone == c {
 		e.lone = nil

@@ -10,20 +10,20 @@ import (
 
 // suspectState is what the fetcher knows of suspects.
 type suspectState struct {
-	noneBefore time.Time     // claim none before, unless there is nothing else to do
-	patience   time.Duration // for how long to wait for other tasks to end, this time
-	lone       *Claim        // runs alone, or waits for that
-	started    bool          // it has started
-	since      time.Time     // when the worker has stopped claiming for its sake
+	noneBefore time.Time     // claim no suspect before, unless there is nothing else to do
+	patience   time.Duration // how long to wait for other tasks to end, so that the lone one can start
+	lone       *Claim        // the suspect that runs alone, or waits until it can
+	started    bool          // lone has started
+	since      time.Time     // when the worker stopped claiming because of lone
 }
 
-// findSuspects looks for suspects of all queues, as a worker that has nothing in hand takes them first.
+// findSuspects looks for suspects of all queues: a worker that starts has no other tasks, so it takes suspects first.
 func (f *fetcher) findSuspects(ctx context.Context) {
 	f.suspects = suspectState{patience: f.patience}
 	for _, w := range f.waiters {
 		todos, err := redisstore.Check(ctx, w.link.Src, w.stores)
 		if err != nil {
-			continue // the mover tells of them
+			continue // the mover will report them
 		}
 		for j, i := range w.lanes {
 			f.lanes[i].hasSuspects = todos[j].Suspects > 0
@@ -31,7 +31,8 @@ func (f *fetcher) findSuspects(ctx context.Context) {
 	}
 }
 
-// claimSuspects claims one suspect if there may be one and the worker may hold it.
+// claimSuspects claims one suspect, if a queue seems to have any and the worker may take one. It reports whether it has
+// made the call.
 func (f *fetcher) claimSuspects(ctx context.Context) bool {
 	now := time.Now()
 	for i, l := range f.lanes {
@@ -47,8 +48,8 @@ func (f *fetcher) claimSuspects(ctx context.Context) bool {
 	return false
 }
 
-// takesSuspects says whether the worker may hold another suspect. One that runs alone takes at most half of its time
-// from other tasks.
+// takesSuspects reports whether the worker may take another suspect. Suspects that run alone take at most half of the
+// time.
 func (f *fetcher) takesSuspects(now time.Time) bool {
 	if f.suspects.lone != nil || f.exec.isCrowded() {
 		return false
@@ -56,11 +57,11 @@ func (f *fetcher) takesSuspects(now time.Time) bool {
 	if !now.Before(f.suspects.noneBefore) {
 		return true
 	}
-	hot, _ := f.anyToClaim()
-	return !hot && f.inFlight == 0 && inHand(f.lanes) == 0
+	found, _ := f.anyToClaim()
+	return !found && f.inFlight == 0 && inHand(f.lanes) == 0
 }
 
-// claimSuspect claims at most one suspect of a queue.
+// claimSuspect claims at most one suspect of queue i.
 func (f *fetcher) claimSuspect(ctx context.Context, i, most, held int) {
 	fl := flight{lane: i, asked: most, suspects: true}
 	f.exec.beginClaim(most)
@@ -78,7 +79,8 @@ func (f *fetcher) claimSuspect(ctx context.Context, i, most, held int) {
 	}
 }
 
-// handleLone sees to the lone task. Nothing is claimed meanwhile.
+// handleLone starts the lone task once the worker has no other, puts it back if that takes too long, and waits for its
+// end. The worker claims nothing meanwhile.
 func (f *fetcher) handleLone(ctx context.Context) {
 	f.leaveToFinishers()
 	s, now := &f.suspects, time.Now()
@@ -103,14 +105,14 @@ func (f *fetcher) handleLone(ctx context.Context) {
 	}
 }
 
-// putBackLone puts the lone task back.
+// putBackLone ends the claim of the lone task, which has not started, with the given outcome.
 func (f *fetcher) putBackLone(how lifecycle.Outcome) {
 	c := f.suspects.lone
 	f.exec.forgetLone(c)
 	c.lane.ends.add(ending{claim: c, outcome: how})
 }
 
-// loneOver lets the worker claim again. Other tasks come first for as long as they had to wait.
+// loneOver lets the worker claim again. It takes no suspect for as long as other tasks have had to wait.
 func (f *fetcher) loneOver(now time.Time) {
 	s := &f.suspects
 	s.lone, s.noneBefore = nil, now.Add(now.Sub(s.since))

@@ -8,27 +8,26 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// maxInFlight is how many claim calls are under way at a time: while Redis carries out one, the worker unpacks the
-// other.
+// maxInFlight bounds the claim calls under way: while Redis runs one, the worker decodes the reply of the other.
 const maxInFlight = 2
 
 // flight is one claim call of the fetcher.
 type flight struct {
-	lane   int // position
-	asked  int // tasks asked for
+	lane   int // index
+	asked  int // how many tasks the call asks for
 	claims []*Claim
-	left   int // pending after it
-	parked bool
+	left   int  // tasks still pending after the call
+	parked bool // the call claims parked tasks
 	err    error
 
-	suspects bool // of suspects
+	suspects bool // the call claims suspects
 }
 
-// claimQueue takes at most room tasks of one queue. It returns how many of them are to run here, or, if that is not known
-// yet, how many may be.
+// claimQueue claims at most room tasks of queue i. It returns how many of them will run here, or room if the reply has
+// not come yet.
 func (f *fetcher) claimQueue(ctx context.Context, i, room, held int) int {
 	l := f.lanes[i]
-	// A claim is not cut off when the worker stops: its reply says what has to be given back.
+	// Do not cancel a claim call when the worker stops: its reply says what to give back.
 	kept := context.WithoutCancel(ctx)
 	call := redisstore.ClaimCall{Most: room, Held: held, Mend: f.mend[i]}
 	done := f.exec.takeForClaim(l)
@@ -48,19 +47,19 @@ func (f *fetcher) claimQueue(ctx context.Context, i, room, held int) int {
 	return room
 }
 
-// ahead says whether the fetcher goes on while a claim is under way: the queue has more than that one takes. A lone
-// executor gets its tasks one call after the other, so that it runs them in the order of the queue.
+// ahead reports whether the fetcher goes on while the claim call is under way: the queue has enough tasks for two
+// calls. A worker with one executor makes one call at a time, so that it keeps the order of the queue.
 func (f *fetcher) ahead(i, room int) bool {
 	return f.exec.n > 1 && f.lanes[i].pendingLeft >= 2*room
 }
 
-// callReturned takes the answer of a call that was under way.
+// callReturned handles the reply of a call that was in flight.
 func (f *fetcher) callReturned(ctx context.Context, fl flight) {
 	f.inFlight--
 	f.takeReply(ctx, fl)
 }
 
-// takeReply takes the answer of a call. It returns how many tasks are to run here.
+// takeReply handles the reply of a claim call, and returns how many tasks will run here.
 func (f *fetcher) takeReply(ctx context.Context, fl flight) (kept int) {
 	i := fl.lane
 	defer f.exec.endClaim(fl.asked)
@@ -68,11 +67,11 @@ func (f *fetcher) takeReply(ctx context.Context, fl flight) (kept int) {
 		return 0
 	}
 	if fl.parked {
-		return f.receive(ctx, fl.claims) // nothing was learnt of the pending ones
+		return f.receive(ctx, fl.claims) // the reply says nothing about pending tasks
 	}
 	f.mend[i] = false
 	f.lanes[i].pendingLeft = fl.left
-	// On a legacy queue tasks may be left that have no notification: they are another's.
+	// On a legacy queue, pending tasks without a notification belong to another worker.
 	f.hasTasks[i] = fl.left > 0 && (len(fl.claims) > 0 || fl.asked == 0)
 	if !f.hasTasks[i] {
 		f.emptyAt[i] = time.Now()
@@ -80,7 +79,7 @@ func (f *fetcher) takeReply(ctx context.Context, fl flight) (kept int) {
 	return f.receive(ctx, fl.claims)
 }
 
-// checkReply says whether a claim call has brought an answer, and sees to what has gone wrong if it has not.
+// checkReply reports whether a claim call has succeeded. If not, it logs the error and decides when to claim again.
 func (f *fetcher) checkReply(fl flight) bool {
 	i := fl.lane
 	switch {

@@ -9,25 +9,25 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// emptyInterval and emptyMost bound the time between two checks whether there is anything to do.
+// emptyInterval and emptyMaxInterval bound the time between two checks whether there is anything to do.
 const (
 	emptyInterval    = 50 * time.Millisecond
 	emptyMaxInterval = time.Second
 )
 
-// idleWatch finds out when a worker has nothing to do.
+// idleWatch notices when a worker has nothing to do. It tells listeners, and stops the worker if it is configured to.
 type idleWatch struct {
 	worker *Worker
-	// for how long there must be nothing to do until the worker stops; negative: it does not stop
+	// limit is how long there must be nothing to do before the worker stops; negative: it does not stop.
 	limit        time.Duration
-	hasListeners bool // listeners are told
+	hasListeners bool
 
-	since    time.Time // nothing was to be done
-	starts   uint64    // tasks that had started then
-	reported bool      // listeners know
+	since    time.Time // since when there was nothing to do
+	starts   uint64    // number of tasks that had started then
+	reported bool      // listeners were told
 }
 
-// run looks until ctx ends.
+// run checks until ctx ends.
 func (v *idleWatch) run(ctx context.Context) {
 	interval := emptyMaxInterval
 	if v.limit >= 0 {
@@ -42,7 +42,7 @@ func (v *idleWatch) run(ctx context.Context) {
 	}
 }
 
-// check says whether there has been nothing to do for long enough. It asks Redis only when that matters.
+// check reports whether there has been nothing to do for long enough to stop. It asks Redis only if the answer matters.
 func (v *idleWatch) check(ctx context.Context, now time.Time) (enough bool) {
 	still, starts := v.worker.exec.idleState()
 	if !still || starts != v.starts {
@@ -59,7 +59,7 @@ func (v *idleWatch) check(ctx context.Context, now time.Time) (enough bool) {
 		return false
 	}
 	if still, starts = v.worker.exec.idleState(); !still || starts != v.starts {
-		return false // something came while Redis was asked
+		return false // a task has arrived meanwhile
 	}
 	if v.hasListeners && !v.reported {
 		v.reported = true
@@ -68,7 +68,7 @@ func (v *idleWatch) check(ctx context.Context, now time.Time) (enough bool) {
 	return over
 }
 
-// empty says whether no task is pending or due on any queue that is not paused.
+// empty reports whether no task is pending or due on any queue that is not paused.
 func (w *Worker) empty(ctx context.Context) (bool, error) {
 	for _, g := range w.slotGroups {
 		if !g.mover.checked.Load() {
@@ -80,7 +80,7 @@ func (w *Worker) empty(ctx context.Context) (bool, error) {
 		}
 		for i, t := range todos {
 			if g.lanes[i].queuePaused() {
-				continue // nobody may run its tasks, for as long as it likes
+				continue // its tasks may not run, possibly for ever
 			}
 			if t.Pending > 0 || t.Suspects > 0 || t.Due == 0 || t.Group == 0 || g.lanes[i].parked.some.Load() {
 				return false, nil

@@ -10,11 +10,11 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// progressEvery is the shortest time between two reports of one task that reach Redis.
+// progressEvery is the shortest time between two reports of one task that are sent to Redis.
 const progressEvery = 100 * time.Millisecond
 
-// Report reports how far the task is, now or a little later. The error says that the task carries no id, that it is
-// another worker's by now, or that Redis could not be told.
+// Report reports the progress of a task, now or a little later. It returns an error if the task has no id, if the claim
+// is lost, or if Redis did not answer this report or an earlier one.
 func (c *Claim) Report(ctx context.Context, p wire.Progress) error {
 	if c.msg.Meta.ID == "" {
 		return redisstore.ErrNoID
@@ -29,20 +29,20 @@ func (c *Claim) Report(ctx context.Context, p wire.Progress) error {
 	return r.report(ctx, p)
 }
 
-// reporter sends the reports of one task, some of them later.
+// reporter sends the progress reports of one task. It delays those that come too fast.
 type reporter struct {
 	send func(context.Context, wire.Progress) error
 
-	mu     sync.Mutex // held while a report is sent
-	last   wire.Progress
-	unsent bool        // last has not been sent
-	sent   time.Time   // when one was
-	timer  *time.Timer // runs while late
-	closed bool        // the handler has returned
-	err    error       // of a report that was sent later
+	mu     sync.Mutex    // held while a report is sent
+	last   wire.Progress // the last report
+	unsent bool          // last has not been sent
+	sent   time.Time     // when a report was last sent
+	timer  *time.Timer   // sends last; runs while unsent
+	closed bool          // the handler has returned
+	err    error         // of the last delayed report
 }
 
-// report sends a report, or sees to it that it is sent unless a newer one is.
+// report sends p now, or later if no newer report comes before.
 func (r *reporter) report(ctx context.Context, p wire.Progress) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -64,7 +64,7 @@ func (r *reporter) report(ctx context.Context, p wire.Progress) error {
 	return err
 }
 
-// flush sends what waits.
+// flush sends the delayed report.
 func (r *reporter) flush() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -83,7 +83,7 @@ func (r *reporter) sendLocked(ctx context.Context) error {
 	return err
 }
 
-// close ends reporting. Nothing is sent after it.
+// close discards the delayed report and refuses further ones.
 func (r *reporter) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -93,7 +93,7 @@ func (r *reporter) close() {
 	}
 }
 
-// sendProgress tells Redis.
+// sendProgress writes a report to Redis.
 func (c *Claim) sendProgress(ctx context.Context, p wire.Progress) error {
 	info := wire.Info{
 		Reason: "active", Function: c.msg.Path, At: c.lane.now(), Worker: c.lane.worker,
@@ -109,7 +109,7 @@ func (c *Claim) sendProgress(ctx context.Context, p wire.Progress) error {
 	return err
 }
 
-// lastReport returns the last report, or nothing. The handler has returned.
+// lastReport returns the last report, or the zero value. The handler must have returned.
 func (c *Claim) lastReport() (last wire.Progress) {
 	if r := c.reporter.Load(); r != nil {
 		r.mu.Lock()
@@ -119,7 +119,7 @@ func (c *Claim) lastReport() (last wire.Progress) {
 	return last
 }
 
-// endReports ends reporting for a handler that has returned.
+// endReports makes later reports fail, because the handler has returned.
 func (c *Claim) endReports() {
 	if r := c.reporter.Load(); r != nil {
 		r.close()

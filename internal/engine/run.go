@@ -13,23 +13,23 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
-// workerRun is one run of a worker: what of it goes on, and what ends when.
+// workerRun is one call of Worker.Run: the goroutines that it has started, and the contexts that end them.
 type workerRun struct {
 	w     *Worker
-	grace time.Time // until then handlers may run
+	grace time.Time // when handlers that still run are cancelled
 
 	loops, beats, finishers sync.WaitGroup
 
-	// Three contexts end one after the other. told ends when no task runs any more, abandon when Redis shall not be
-	// finishing any more, and beating at the very end.
+	// These contexts end one after the other: finishing when all handlers have returned, which lets finishers end once
+	// Redis knows all outcomes; retrying when finishers shall give up; beating last, which ends the heartbeats.
 	finishing, retrying, beating          context.Context
 	endFinishing, endRetrying, endBeating context.CancelFunc
 }
 
-// Run claims and runs tasks until ctx ends, or something else stops the worker; then it claims no more, gives back
+// Run claims and runs tasks until ctx ends or the worker stops for another reason. Then it stops claiming, gives back
 // tasks that have not started, and waits for running handlers.
 //
-//nolint:contextcheck // what was claimed is brought to its end after ctx
+//nolint:contextcheck // claimed tasks are finished after ctx has ended
 func (w *Worker) Run(ctx context.Context) error {
 	if !w.phase.CompareAndSwap(int32(state.New), int32(state.Running)) {
 		return fmt.Errorf("%w: Run was called before: make another worker", redisstore.ErrClosed)
@@ -54,7 +54,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		w.stopFor(stopContext)
 	case <-w.stopping:
 	}
-	defer context.AfterFunc(w.cfg.Signals.Open, r.endRetrying)() // Redis cannot be told any more
+	defer context.AfterFunc(w.cfg.Signals.Open, r.endRetrying)() // the connections are closed: retries are in vain
 	reason := r.stop(end)
 	idle := r.drain(reason)
 	if loop.Await(idle, 0) {
@@ -62,14 +62,14 @@ func (w *Worker) Run(ctx context.Context) error {
 		w.log.Info("worker stopped")
 		return w.stopError(reason, err)
 	}
-	// What remains is done without the caller: a handler that still runs keeps its claim and its heartbeat.
+	// The rest goes on in the background: a handler that still runs keeps its claim and its heartbeat.
 	err = w.stillRunning(reason)
-	go func() { _ = r.finish(idle, reason) }() // its error is told by the log
+	go func() { _ = r.finish(idle, reason) }() // finish logs its error
 	w.log.WithError(err).Error("handlers still run; their tasks stay claimed until the process exits")
 	return err
 }
 
-// prepare does what comes before the first claim. answered is false if Redis did not say whether it is fit for tasks.
+// prepare does what must precede the first claim. answered is false if Redis did not return its settings.
 func (w *Worker) prepare(ctx context.Context) (answered bool, err error) {
 	answered, err = w.checkSettings(ctx, startCheck)
 	if err == nil {
@@ -81,9 +81,9 @@ func (w *Worker) prepare(ctx context.Context) (answered bool, err error) {
 	return answered, err
 }
 
-// makeReady makes ready what calls functions, and the listeners, of which there will be no more.
+// makeReady prepares the functions and starts the listeners. None can be added afterwards.
 func (w *Worker) makeReady() error {
-	w.controlMu.Lock() // Listen may still be at work
+	w.controlMu.Lock() // Listen may be running
 	defer w.controlMu.Unlock()
 	if err := w.cfg.Prepare(); err != nil {
 		return err
@@ -100,7 +100,7 @@ func newWorkerRun(w *Worker) *workerRun {
 	return r
 }
 
-// start begins everything that goes on while the worker runs. What claims and moves tasks ends with ctx.
+// start starts the goroutines of the worker. Those that claim and move tasks end with ctx.
 func (r *workerRun) start(ctx context.Context, answered bool) {
 	w := r.w
 	w.exec.start()
@@ -133,16 +133,16 @@ func (r *workerRun) start(ctx context.Context, answered bool) {
 	}
 }
 
-// stop ends claiming, says so, and returns why.
+// stop ends claiming, logs why, and returns the reason.
 func (r *workerRun) stop(end context.CancelFunc) (reason string) {
 	w := r.w
 	w.controlMu.Lock()
 	w.phase.Store(int32(state.Stopping))
-	w.holdBack() // at once: the loops may have to wait for Redis
+	w.holdBack() // now: the loops below may have to wait for Redis
 	w.controlMu.Unlock()
 	end()
 	reason = w.stopReason()
-	w.log.WithField("reason", reason).Info("worker stops: no more tasks are claimed")
+	w.log.WithField("reason", reason).Info("worker stops: it claims no more tasks")
 	w.events.emit(Event{Kind: event.WorkerStopping, Reason: reason})
 	if reason != stopStuck {
 		for _, lane := range w.lanes {
@@ -154,8 +154,8 @@ func (r *workerRun) stop(end context.CancelFunc) (reason string) {
 	return reason
 }
 
-// drain gives back what has not started and waits for running handlers, first for the grace, then with their contexts
-// cancelled. The channel that it returns is closed when all of them have returned.
+// drain gives back tasks that have not started and waits for running handlers: first for the grace period, then with
+// their contexts cancelled. It closes the channel that it returns when all of them have returned.
 func (r *workerRun) drain(reason string) (idle <-chan struct{}) {
 	w := r.w
 	giveBack(w.exec.takeBack())
@@ -169,7 +169,7 @@ func (r *workerRun) drain(reason string) (idle <-chan struct{}) {
 	}()
 	awaited := all
 	if reason == stopStuck {
-		awaited = sound // the others do not return
+		awaited = sound // stuck handlers do not return
 	}
 	if !loop.Await(awaited, time.Until(r.grace)) {
 		w.cancelHandlers(ErrShutdown)
@@ -178,7 +178,7 @@ func (r *workerRun) drain(reason string) (idle <-chan struct{}) {
 	return all
 }
 
-// finish tells Redis how the last tasks ended, once all handlers have returned, and takes the worker's leave.
+// finish waits for all handlers, tells Redis how the last tasks ended, and unregisters the worker.
 func (r *workerRun) finish(idle <-chan struct{}, reason string) error {
 	w := r.w
 	<-idle
@@ -188,7 +188,7 @@ func (r *workerRun) finish(idle <-chan struct{}, reason string) error {
 	r.finishers.Wait()
 	timer.Stop()
 	r.endRetrying()
-	r.endBeating() // before unregister, or a heartbeat could register the worker again behind it
+	r.endBeating() // before unregister: a later heartbeat would register the worker again
 	r.beats.Wait()
 	err := w.unregister()
 	w.lines.Close()
@@ -198,8 +198,8 @@ func (r *workerRun) finish(idle <-chan struct{}, reason string) error {
 	return err
 }
 
-// stopError returns err, preceded by what has stopped the worker if that are handlers that do not return, a handle that
-// was closed, or the settings of Redis.
+// stopError returns what Run returns: err, joined with the cause if the worker stopped because of stuck handlers, of a
+// closed handle on Redis or of the settings of Redis.
 func (w *Worker) stopError(reason string, err error) error {
 	switch {
 	case reason == stopSettings:

@@ -13,18 +13,18 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
-// stepper is a worker whose tasks run one at a time, in the goroutine of whoever asks for one: for package delayedtest.
-// It takes the place of the worker's loops, and uses what they use.
+// stepper runs the tasks of a worker one at a time, in the goroutine of its caller, for package delayedtest. It
+// replaces the loops of the worker and uses their parts.
 type stepper struct {
 	w *Worker
 
-	claiming sync.Mutex // claims are made and sorted one at a time
+	claiming sync.Mutex // held while tasks are claimed and received
 
-	mu       sync.Mutex // protects the following
-	returned map[*Claim]error
+	mu       sync.Mutex       // protects the following
+	returned map[*Claim]error // what handlers have returned
 }
 
-// NewStepper makes a worker known to Redis, in place of Run.
+// NewStepper registers a worker in Redis, in place of Run.
 func NewStepper(ctx context.Context, w *Worker) (seam.Stepper, error) {
 	if !w.phase.CompareAndSwap(int32(state.New), int32(state.Running)) {
 		return nil, redisstore.ErrClosed
@@ -41,7 +41,7 @@ func NewStepper(ctx context.Context, w *Worker) (seam.Stepper, error) {
 	if err := s.Beat(ctx); err != nil {
 		return nil, err
 	}
-	return s, s.Look(ctx) // there may be parked tasks of functions that this worker knows
+	return s, s.Look(ctx) // for parked tasks that this worker can run
 }
 
 // Look implements seam.Stepper.
@@ -89,9 +89,9 @@ func (s *stepper) Step(ctx context.Context) (*seam.Run, time.Duration, error) {
 			return nil, 0, err
 		}
 		if c != nil {
-			r, wait, err := s.runClaim(c, ready) //nolint:contextcheck // what was claimed is brought to its end after ctx
+			r, wait, err := s.runClaim(c, ready) //nolint:contextcheck // claimed tasks are finished after ctx has ended
 			if err == nil && r.Outcome == lifecycle.Ends[lifecycle.OutcomeDefer].Name {
-				continue // it is a suspect, and pending still
+				continue // it is a suspect, and still pending
 			}
 			return r, wait, err
 		}
@@ -102,7 +102,7 @@ func (s *stepper) Step(ctx context.Context) (*seam.Run, time.Duration, error) {
 	}
 }
 
-// claimAny takes one task of the first queue that has any, suspects last.
+// claimAny claims one task from the first queue that has any, suspects last.
 func (s *stepper) claimAny(ctx context.Context) (c *Claim, ready bool, err error) {
 	for _, l := range s.w.lanes {
 		for _, suspects := range []bool{false, true} {
@@ -114,11 +114,11 @@ func (s *stepper) claimAny(ctx context.Context) (c *Claim, ready bool, err error
 	return nil, false, nil
 }
 
-// claimOne takes one task of a queue; ready says whether it can run here.
+// claimOne claims one task of a queue; ready reports whether it can run here.
 func (s *stepper) claimOne(ctx context.Context, l *lane, suspects bool) (c *Claim, ready bool, err error) {
 	s.claiming.Lock()
 	defer s.claiming.Unlock()
-	if l.queuePaused() { // nobody has told that it is no longer
+	if l.queuePaused() { // it may have been resumed
 		if err := s.w.readControl(ctx, l); err != nil {
 			return nil, false, err
 		}
@@ -143,7 +143,7 @@ func (s *stepper) claimOne(ctx context.Context, l *lane, suspects bool) (c *Clai
 	case e.loneTask() != claims[0]:
 	case inHand(s.w.lanes) == 1:
 		s.w.receiver.startLone(ctx, claims[0])
-	default: // within another task, which waits for it
+	default: // a handler has asked for this task and waits for it
 		e.forgetLone(claims[0])
 		e.add(claims)
 	}
@@ -152,7 +152,7 @@ func (s *stepper) claimOne(ctx context.Context, l *lane, suspects bool) (c *Clai
 	return claims[0], e.take(time.Now()) == claims[0], nil
 }
 
-// runClaim runs a claimed task, if it is ready, and tells Redis what became of it.
+// runClaim runs a claimed task, if it is ready, and tells Redis how it ended.
 func (s *stepper) runClaim(c *Claim, ready bool) (r *seam.Run, wait time.Duration, err error) {
 	r = &seam.Run{Queue: c.lane.store.Name, Message: c.raw}
 	if !ready {
@@ -160,7 +160,7 @@ func (s *stepper) runClaim(c *Claim, ready bool) (r *seam.Run, wait time.Duratio
 	}
 	c.started = time.Now()
 	done := false
-	around := s.w.exec.slots[0].Swap(c) // tasks may run within tasks
+	around := s.w.exec.slots[0].Swap(c) // the task around it, as tasks may run within tasks
 	// Deferred, because a handler may end this goroutine by runtime.Goexit, as t.FailNow does.
 	defer func() {
 		e := s.w.exec
@@ -184,7 +184,7 @@ func (s *stepper) finish(c *Claim, r *seam.Run) error {
 	r.Outcome = lifecycle.Ends[lifecycle.OutcomeDone].Name
 	for tries := 1; ; tries++ {
 		f.mu.Lock()
-		for i := range f.pending { // Redis's answer may be that the task is to end in another way
+		for i := range f.pending { // Redis may answer that the task must end in another way
 			if e := &f.pending[i]; e.claim == c {
 				r.Outcome, r.Failed = lifecycle.Ends[e.outcome].Name, e.outcome.Failed()
 			}
@@ -200,7 +200,7 @@ func (s *stepper) finish(c *Claim, r *seam.Run) error {
 	}
 }
 
-// obeyControl does what the control hash says, if there is news.
+// obeyControl carries out what the control hash says, if it has changed.
 func (s *stepper) obeyControl(ctx context.Context, l *lane) error {
 	select {
 	case <-l.control.poke:
@@ -210,7 +210,8 @@ func (s *stepper) obeyControl(ctx context.Context, l *lane) error {
 	}
 }
 
-// findDue makes due tasks pending. If there was none, wait is the time until the next is due, negative for none.
+// findDue makes due tasks pending, and reports whether there were any. If not, wait is the time until the next is due;
+// negative: there is none.
 func (s *stepper) findDue(ctx context.Context) (wait time.Duration, again bool, err error) {
 	s.claiming.Lock()
 	defer s.claiming.Unlock()

@@ -2,15 +2,15 @@ package engine
 
 import "time"
 
-// taskBudget is what limits let executors do. All of it is protected by executors.mu, but for what never changes.
+// taskBudget limits how many tasks the executors start, and how fast. executors.mu protects all fields that change.
 type taskBudget struct {
-	limited    bool          // only a number of tasks may start; unchanged
-	startsLeft int           // how many still may
-	onUsedUp   func()        // called when the last of the budget has ended, with executors.mu held
+	limited    bool          // startsLeft counts; unchanged
+	startsLeft int           // how many more tasks may start
+	onUsedUp   func()        // called when startsLeft is 0 and the last task has ended; executors.mu is held
 	rest       time.Duration // of each executor between two tasks; unchanged
 	resting    int           // executors that rest
 	quit       chan struct{} // closed when the executors stop
-	starts     uint64        // tasks that have started
+	starts     uint64        // number of tasks that have started
 }
 
 // countStart notes that a task starts. e.mu is held.
@@ -20,18 +20,18 @@ func (e *executors) countStart() {
 		return
 	}
 	if e.startsLeft--; e.startsLeft == 0 {
-		e.wakeFetcher() // what is ready goes back
+		e.wakeFetcher() // it gives back the ready tasks
 	}
 }
 
-// checkUsedUp notices that the last task of the budget has ended. e.mu is held.
+// checkUsedUp calls onUsedUp if no more tasks may start and the last one has ended. e.mu is held.
 func (e *executors) checkUsedUp() {
 	if e.limited && e.startsLeft == 0 && e.busy == 0 {
 		e.onUsedUp()
 	}
 }
 
-// allowed returns how many of n tasks may be claimed for what is left of the budget. e.mu is held.
+// allowed returns how many of n tasks may be claimed, so that all of them may start. e.mu is held.
 func (e *executors) allowed(n int) int {
 	if !e.limited {
 		return n
@@ -39,15 +39,15 @@ func (e *executors) allowed(n int) int {
 	return max(min(n, e.startsLeft-len(e.ready)-e.claiming), 0)
 }
 
-// exhausted says whether no more tasks may start.
+// exhausted reports whether no more tasks may start.
 func (e *executors) exhausted() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.limited && e.startsLeft == 0
 }
 
-// takeRest gives back the task that an executor ran last and lets the executor rest. It answers false, at once, if the
-// executor is to end.
+// takeRest notes the end of the task that executor i ran last, and lets the executor rest. It returns false, at once,
+// if the executor must end.
 func (e *executors) takeRest(i int, last *Claim, done bool, start time.Time) bool {
 	now := time.Now()
 	e.mu.Lock()
@@ -66,12 +66,12 @@ func (e *executors) takeRest(i int, last *Claim, done bool, start time.Time) boo
 		timer.Stop()
 	}
 	e.mu.Lock()
-	e.resting-- // who goes on takes a task, or tells the fetcher that there is room
+	e.resting-- // the executor now takes a task, or tells the fetcher that there is room
 	e.mu.Unlock()
 	return true
 }
 
-// idleState says whether nothing is claimed, being claimed or running, and how many tasks have started so far.
+// idleState reports whether nothing is ready, being claimed or running, and how many tasks have started so far.
 func (e *executors) idleState() (still bool, starts uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -11,28 +11,28 @@ import (
 )
 
 const (
-	// longRun is after which time a handler without a timeout is reported.
+	// longRun is after which time a handler without a time limit is reported.
 	longRun = 30 * time.Minute
-	// shortestLook is the shortest time between two looks at the handlers.
+	// shortestLook is the shortest time between two checks.
 	shortestLook = 10 * time.Millisecond
-	// maxReports bounds how many handlers are reported one by one at each look.
+	// maxReports bounds how many handlers each check reports one by one.
 	maxReports = 10
 )
 
-// watchdog looks for handlers that do not return: those that have ignored the end of their context for too long lose
-// their executor to the tasks that wait. It sleeps until a handler that runs could be stuck, and costs those that end
-// before nothing.
+// watchdog looks for handlers that do not return. If a handler ignores the end of its context for too long, another
+// executor replaces its own. The watchdog sleeps until a running handler could be stuck, so handlers that return in
+// time cost it nothing.
 type watchdog struct {
 	exec       *executors
 	timeLimit  func(c *Claim, ran time.Duration) time.Duration
-	after      time.Duration // for how long a handler may ignore that its time is over
-	longAfter  time.Duration
+	after      time.Duration // how long a handler may ignore the end of its context
+	longAfter  time.Duration // longRun, but in tests
 	emit       func(Event)
 	stopWorker func() // stops the worker
 	log        loop.Journal
 
-	reported map[*Claim]bool // that were reported; true: its executor was given up
-	fatal    *StuckError     // why it has stopped the worker; written before drain is called
+	reported map[*Claim]bool // handlers that were reported; true: the executor was given up
+	fatal    *StuckError     // why the watchdog has stopped the worker; written before stopWorker is called
 }
 
 func newWatchdog(
@@ -43,7 +43,7 @@ func newWatchdog(
 	}
 }
 
-// run looks at the handlers until ctx ends.
+// run checks the handlers until ctx ends.
 func (d *watchdog) run(ctx context.Context) {
 	for loop.Sleep(ctx, d.check(time.Now())) {
 	}
@@ -54,12 +54,12 @@ type overrun struct {
 	claim *Claim
 	slot  int
 	ran   time.Duration
-	limit time.Duration // 0: it has none
+	limit time.Duration // 0: none
 }
 
-// check reports and replaces handlers that are stuck, and returns how long nobody can be stuck who is not now.
+// check reports and replaces stuck handlers. It returns how long until another one could be stuck.
 func (d *watchdog) check(now time.Time) (wait time.Duration) {
-	// Whoever starts after this look has that time at least.
+	// Handlers that start after this check have that time at least.
 	wait = min(d.after, d.longAfter)
 	var found []overrun
 	running := map[*Claim]bool{}
@@ -95,7 +95,7 @@ func (d *watchdog) check(now time.Time) (wait time.Duration) {
 	return max(wait, shortestLook)
 }
 
-// handleOverruns sees to handlers that were found to run for too long.
+// handleOverruns reports handlers that run for too long, and replaces those that ignore the end of their context.
 func (d *watchdog) handleOverruns(found []overrun) {
 	slices.SortFunc(found, func(a, b overrun) int { return int(min(max(b.ran-a.ran, -1), 1)) })
 	dump := dumpStacks()
@@ -124,7 +124,7 @@ func (d *watchdog) handleOverruns(found []overrun) {
 	}
 }
 
-// report tells of one handler.
+// report logs one handler and tells listeners.
 func (d *watchdog) report(l overrun, replaced bool, stack string) {
 	c := l.claim
 	log := d.log.With("queue", c.lane.store.Name).With("function", c.msg.Path).With("id", c.msg.Meta.ID).With("ran",
@@ -144,12 +144,12 @@ func (d *watchdog) report(l overrun, replaced bool, stack string) {
 	default:
 		reason = "given up"
 		log.With("limit", l.limit.Round(time.Millisecond).String()).
-			Error("handler is stuck: it ignores that its context has ended; too many are to go on")
+			Error("handler is stuck: it ignores that its context has ended; too many handlers are stuck to go on")
 	}
 	d.emit(Event{Kind: event.TaskStuck, Queue: c.lane.store.Name, Claim: c, Duration: l.ran, Reason: reason})
 }
 
-// tooManyStuck stops the worker.
+// tooManyStuck stops the worker because no spare executor is left.
 func (d *watchdog) tooManyStuck() {
 	d.fatal = &StuckError{}
 	for c, stuck := range d.reported {

@@ -24,30 +24,30 @@ type Worker struct {
 	plan       Order
 	registry   function.Registry
 	lanes      []*lane
-	finishers  []*finisher // of the lanes, by their index
+	finishers  []*finisher // one for each lane, in the same order
 	slotGroups []*slotGroup
 	runner     *runner
 	exec       *executors
 	receiver   *receiver
 	fetcher    *fetcher
 	watchdog   *watchdog
-	lines      loop.LineLimit // log lines about tasks
+	lines      loop.LineLimit // limits log lines about tasks
 
-	handlersCtx    context.Context // of all handlers; its cause is ErrShutdown once it is cancelled
+	handlersCtx    context.Context // parent of all handlers' contexts; cancelled with the cause ErrShutdown
 	cancelHandlers context.CancelCauseFunc
 
-	unfit    error // why Redis must not hold tasks, with the reason stopSettings
+	unfit    error // why the settings of Redis are unfit for tasks; set with the reason stopSettings
 	events   listeners
 	stopping chan struct{} // closed by stopFor
 
-	controlMu sync.Mutex // what is held back agrees with the following
+	controlMu sync.Mutex // held while one of the following, and what the executors hold back because of it, changes
 	phase     atomic.Int32
 	paused    atomic.Bool
 	quiet     atomic.Bool
-	reason    atomic.Pointer[string] // to stop; nil: none yet
+	reason    atomic.Pointer[string] // why the worker stops; nil: it does not
 }
 
-// slotGroup is what a worker does for queues of one slot.
+// slotGroup has the parts of a worker that serve the queues of one slot together.
 type slotGroup struct {
 	lanes     []*lane
 	heartbeat *heartbeat
@@ -55,7 +55,7 @@ type slotGroup struct {
 	sweeper   *sweep.Group
 }
 
-// New returns a worker. It does not connect.
+// New returns a worker. It does not connect to Redis.
 func New(cfg Config) *Worker {
 	w := &Worker{cfg: cfg, id: wire.NewWorkerID(), plan: cfg.Queues, stopping: make(chan struct{})}
 	w.log = cfg.Log.With("worker", w.id)
@@ -73,13 +73,7 @@ func New(cfg Config) *Worker {
 		python = redisstore.NewStore(cfg.Source, cfg.Prefix, cfg.PythonQueue)
 	}
 	for _, name := range w.plan.Names {
-		l := newLane(redisstore.NewStore(cfg.Source, cfg.Prefix, name), w.id, cfg.Legacy)
-		l.maxRetry, l.emit = cfg.MaxRetry, w.events.emitFor
-		w.lanes = append(w.lanes, l)
-		f := newFinisher(l, w.exec, w.log.With("queue", name), python)
-		f.lateCancellation = w.runner.lateCancellation
-		f.archiveMost, f.archiveKeep = cfg.ArchiveMax, cfg.ArchiveFor
-		w.finishers = append(w.finishers, f)
+		w.addLane(name, python)
 	}
 	w.receiver = &receiver{
 		worker: w.id, lanes: w.lanes, exec: w.exec, registry: &w.registry, runner: w.runner,
@@ -95,7 +89,18 @@ func New(cfg Config) *Worker {
 	return w
 }
 
-// groupLanes puts the lanes of each slot together, and makes what serves them together.
+// addLane makes the lane and the finisher of a queue.
+func (w *Worker) addLane(name string, python *redisstore.Store) {
+	l := newLane(redisstore.NewStore(w.cfg.Source, w.cfg.Prefix, name), w.id, w.cfg.Legacy)
+	l.maxRetry, l.emit = w.cfg.MaxRetry, w.events.emitFor
+	w.lanes = append(w.lanes, l)
+	f := newFinisher(l, w.exec, w.log.With("queue", name), python)
+	f.lateCancellation = w.runner.lateCancellation
+	f.archiveMost, f.archiveKeep = w.cfg.ArchiveMax, w.cfg.ArchiveFor
+	w.finishers = append(w.finishers, f)
+}
+
+// groupLanes groups the lanes by slot and makes the parts of each group.
 func (w *Worker) groupLanes() {
 	bySlot := map[int]*slotGroup{}
 	for _, l := range w.lanes {
@@ -115,7 +120,7 @@ func (w *Worker) groupLanes() {
 	}
 }
 
-// makeParts makes the parts of a group. value is that of its heartbeat.
+// makeParts makes the parts of a group. value identifies this process in the heartbeat's value.
 func (w *Worker) makeParts(g *slotGroup, value string) {
 	src, life := w.cfg.Source, w.cfg.HeartbeatLife
 	health := sweep.NewLinkHealth(life)
@@ -139,8 +144,8 @@ func (w *Worker) makeParts(g *slotGroup, value string) {
 	})
 }
 
-// claimBudget returns how many tasks the fetcher may claim now. A worker that shall not claim gives back what has not
-// started.
+// claimBudget returns how many tasks the fetcher may claim now, and how long to wait at most before it asks again; 0 is
+// no bound. A worker that may not claim gives back the tasks that have not started.
 func (w *Worker) claimBudget() (int, time.Duration) {
 	if !w.mayClaim() {
 		giveBack(w.exec.takeBack())
@@ -151,20 +156,21 @@ func (w *Worker) claimBudget() (int, time.Duration) {
 	return n, wait
 }
 
-// mayClaim says whether the worker claims tasks at all.
+// mayClaim reports whether the worker may claim tasks at all.
 func (w *Worker) mayClaim() bool {
 	return !w.paused.Load() && !w.quiet.Load() && (!w.exec.limited || !w.exec.exhausted())
 }
 
-// onBeat wakes whoever waits for a heartbeat.
+// onBeat wakes the executors and the fetcher, which may wait for a heartbeat.
 func (w *Worker) onBeat() {
 	w.exec.wakeAll()
 	w.exec.wakeFetcher()
 }
 
+// pokeMovers makes all movers check their queues now.
 func (w *Worker) pokeMovers() {
 	for _, g := range w.slotGroups {
-		g.mover.checked.Store(false) // until it has, nobody knows whether there is anything to do
+		g.mover.checked.Store(false) // until then it is unknown whether there is work
 		g.mover.runNow()
 	}
 }
