@@ -34,10 +34,10 @@ type Outcome uint8
 // The outcomes of claims.
 const (
 	OutcomeDone     Outcome = iota // succeeded, and only has to be acknowledged
-	OutcomeComplete                // succeeded, and a result is kept or a lock is freed
-	OutcomeDrop                    // its handler dropped it, and that is kept or a lock is freed
+	OutcomeComplete                // succeeded, and Redis keeps a result or frees a lock
+	OutcomeDrop                    // its handler dropped it, and Redis keeps that or frees a lock
 	OutcomeRetry                   // failed, and is tried again
-	OutcomePostpone                // tried again, for a reason that is no failure
+	OutcomePostpone                // is tried again, but has not failed
 	OutcomeArchive                 // failed for good
 	OutcomeExpire                  // it was too late to start
 	OutcomeReject                  // its message cannot be read
@@ -45,7 +45,7 @@ const (
 	OutcomePark                    // this worker cannot run it
 	OutcomeRelease                 // given back unchanged, to the front of the queue
 	OutcomeDefer                   // given back unchanged, to the end of the queue's suspects
-	OutcomeForward                 // handed on to the queue for Python tasks
+	OutcomeForward                 // forwarded to the queue for Python tasks
 	OutcomeGather                  // was scheduled, and joins a group
 	OutcomeCancel                  // its task was canceled
 	Outcomes                       // the number of outcomes
@@ -55,8 +55,8 @@ const (
 type End struct {
 	Name     string // as delayedtest calls it
 	To       State
-	Script   string       // which ends the claim
-	Counters []string     // of the day, each raised by one for each task
+	Script   string       // ends the claim
+	Counters []string     // of the day; each such task raises them by one
 	Events   []event.Kind // in this order; the last one says what becomes of the task
 }
 
