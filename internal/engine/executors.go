@@ -246,7 +246,7 @@ func (e *executors) takeBackLocked() []*Claim {
 	return claims
 }
 
-// hold lets no task start until it is called with false.
+// hold(true) lets no task start until hold(false).
 func (e *executors) hold(on bool) {
 	e.mu.Lock()
 	e.held = on

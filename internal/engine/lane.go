@@ -31,7 +31,7 @@ type lane struct {
 	lastBatch uint64            // number of the latest batch; each attempt to claim raises it
 	calling   []uint64          // batches whose claim call is under way, in order
 	epoch     uint64            // raised at the start and at the end of each registration: odd in between
-	// when a claim call last failed without an answer, or its claims were left to the heartbeat
+	// replyLostAt is when a claim call last failed that may have run, or its claims were left to the heartbeat.
 	replyLostAt time.Time
 
 	// owned by the fetcher

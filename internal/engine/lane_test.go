@@ -433,14 +433,14 @@ func TestLostClaimsDoNotRun(t *testing.T) {
 		c.fn = &function.Function{TakesCtx: c == one[2]}
 	}
 	h.lose(one[0])
-	if h.lane.handlerStarts(one[0], nil) || h.lane.handlerStarts(one[0], cancel) {
+	if h.handlerStarts(one[0], nil) || h.handlerStarts(one[0], cancel) {
 		t.Error("a lost claim begins")
 	}
-	if !h.lane.handlerStarts(one[1], nil) || !h.lane.handlerStarts(one[2], cancel) {
+	if !h.handlerStarts(one[1], nil) || !h.handlerStarts(one[2], cancel) {
 		t.Error("a claim does not begin")
 	}
 	h.cancelHandler(one[1])
-	if h.lane.handlerStarts(one[1], nil) || h.lane.handlerStarts(one[1], cancel) {
+	if h.handlerStarts(one[1], nil) || h.handlerStarts(one[1], cancel) {
 		t.Error("the claim of a task begins that was cancelled since it was looked up")
 	}
 	h.lose(one[1])
