@@ -12,7 +12,7 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// isDone gives a lane claims that are done, while no executor is at work.
+// isDone gives a lane done claims, while no executor works.
 func (c *crew) isDone(claims ...*Claim) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -31,7 +31,7 @@ func inOffice(t *testing.T, test func(c *crew, one, two *lane)) {
 	})
 }
 
-// Somebody must know of all that is done: the fetcher, which takes it along, or the lane's finisher.
+// Every done claim must be known to the fetcher, whose next claim call acknowledges it, or to the lane's finisher.
 func TestSomebodyIsToldOfWhatIsDone(t *testing.T) {
 	t.Run("the finisher, when nobody claims", func(t *testing.T) {
 		inOffice(t, func(c *crew, one, two *lane) {
@@ -124,7 +124,7 @@ func TestSomebodyIsToldOfWhatIsDone(t *testing.T) {
 	})
 }
 
-// One call tells Redis of so many at most; the others wait in their order, and what could not be told comes first.
+// One call acknowledges a limited number of claims. The others wait in order, after those whose call got no answer.
 func TestWhatIsDoneIsTakenInOrder(t *testing.T) {
 	inOffice(t, func(c *crew, one, _ *lane) {
 		claims := claimed(one, redisstore.MaxTokens+20)
@@ -152,7 +152,7 @@ func TestWhatIsDoneIsTakenInOrder(t *testing.T) {
 	})
 }
 
-// The last task of a queue is done when the fetcher has left off long ago: no claim comes that could take it along.
+// The last task of a queue ends long after the fetcher has claimed last: no claim call comes that could acknowledge it.
 func TestLastTaskIsAcknowledged(t *testing.T) {
 	b := newBench(t)
 	entered, leave := make(chan int, 1), make(chan struct{})
@@ -167,7 +167,7 @@ func TestLastTaskIsAcknowledged(t *testing.T) {
 	b.Idle()
 }
 
-// A worker that is paused claims nothing, so nothing is taken along.
+// A paused worker makes no claim calls, so they acknowledge nothing.
 func TestTasksThatEndDuringAPauseAreAcknowledged(t *testing.T) {
 	b := newBench(t)
 	entered, leave := make(chan int, 2), make(chan struct{})
@@ -185,8 +185,7 @@ func TestTasksThatEndDuringAPauseAreAcknowledged(t *testing.T) {
 	b.Idle()
 }
 
-// A queue that is empty shares its worker with one that has plenty: claims of the other do not take its
-// acknowledgements along.
+// An empty queue shares its worker with a full one: claim calls for the full one do not acknowledge its tasks.
 func TestTaskOfAnEmptyQueueIsAcknowledgedBesideABusyOne(t *testing.T) {
 	b := newBench(t)
 	entered, leave := make(chan int, 1), make(chan struct{})
@@ -237,8 +236,8 @@ func TestTaskOfAnEmptyQueueIsAcknowledgedBesideABusyOne(t *testing.T) {
 	close(started)
 }
 
-// arguments returns those of a request, as far as they have been sent: the command comes first. n is the number of them
-// all.
+// arguments returns the arguments of a request that have been sent so far, the command first. n is their number once
+// all are sent.
 func arguments(request []byte) (n int, args []string) {
 	lines := bytes.Split(request, []byte("\r\n"))
 	n, _ = strconv.Atoi(string(bytes.TrimPrefix(lines[0], []byte("*"))))
@@ -248,7 +247,7 @@ func arguments(request []byte) (n int, args []string) {
 	return n, args
 }
 
-// endsIn returns how many claims a call of claim or ack ends.
+// endsIn returns how many claims a call of claim.lua or ack.lua ends.
 func endsIn(request []byte) int {
 	n, args := arguments(request)
 	keys, _ := strconv.Atoi(args[2])
@@ -260,7 +259,7 @@ func endsIn(request []byte) int {
 	return n - plain - 1 - batches
 }
 
-// Under load no call is spent on acknowledgements: each claim takes along what is done.
+// Under load no call only acknowledges: each claim call acknowledges the done claims.
 func TestAcknowledgementsRideOnClaims(t *testing.T) {
 	b := newBench(t)
 	var claimCalls, ackCalls, rode, walked atomic.Int64

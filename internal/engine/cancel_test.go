@@ -11,7 +11,7 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// TestCancelBetweenClaims cancels a task while its worker is busy and hears nothing of it: the next claim tells.
+// TestCancelBetweenClaims cancels a task while its worker is busy and gets no signal: the next claim notices.
 func TestCancelBetweenClaims(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -42,8 +42,8 @@ func TestCancelBetweenClaims(t *testing.T) {
 	}
 }
 
-// TestCancelAfterSuccess cancels a task that succeeds all the same, and then another one with its id: what the first
-// has left undone does not save the second.
+// TestCancelAfterSuccess cancels a task that succeeds all the same, and then another one with the same id: the first,
+// unused cancellation does not protect the second task.
 func TestCancelAfterSuccess(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

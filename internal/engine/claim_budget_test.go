@@ -56,7 +56,7 @@ func TestSpace(t *testing.T) {
 	}
 }
 
-// expectRoom looks for room once.
+// expectRoom asks once how many tasks to claim.
 func (c *crew) expectRoom(what string, n int, wait time.Duration, back ...*Claim) {
 	c.t.Helper()
 	gotN, gotWait, gotBack := c.claimBudget()
@@ -66,7 +66,7 @@ func (c *crew) expectRoom(what string, n int, wait time.Duration, back ...*Claim
 	}
 }
 
-// learned lets the crew know handlers that allow n tasks ahead.
+// learned lets the crew measure handlers so short that it claims n tasks ahead.
 func (c *crew) learned(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -124,7 +124,7 @@ func TestRoomAheadIsWhatThePaceAllows(t *testing.T) {
 	})
 }
 
-// A worker that gave tasks back claims nothing ahead for a while, so that others come to them.
+// A worker that has given tasks back claims nothing ahead for a while, so that other workers can take them.
 func TestRestlessWorkerClaimsNothingAhead(t *testing.T) {
 	for _, prefetch := range []int{-1, 10} {
 		t.Run(fmt.Sprint("prefetch ", prefetch), func(t *testing.T) {
@@ -142,7 +142,7 @@ func TestRestlessWorkerClaimsNothingAhead(t *testing.T) {
 	}
 }
 
-// Nothing is claimed for as long as a task runs alone, or waits for that.
+// A worker claims nothing while a task runs alone or waits until it can.
 func TestNoRoomBesideALoneTask(t *testing.T) {
 	inCrew(t, 3, 6, func(c *crew) {
 		lone := c.suspects(c.lane, 1, 9)
@@ -185,7 +185,7 @@ func TestOverdueTasksGoBack(t *testing.T) {
 	})
 }
 
-// The handlers before the stall were short. That says nothing about those that keep the executors busy now.
+// The handlers before the stall were short. That says nothing about those that run now.
 func TestOverdueTasksMakeThePaceForget(t *testing.T) {
 	inCrew(t, 1, -1, func(c *crew) {
 		busy := c.tasks(c.lane, 1)
@@ -230,7 +230,7 @@ func TestNoTaskIsOverdueWithAFixedPrefetch(t *testing.T) {
 	})
 }
 
-// starving waits until the fetcher of a worker waits for room and has left what is done to the finishers.
+// starving waits until the fetcher of a worker waits for room and has left done claims to the finishers.
 func (b *bench) starving(w *started) {
 	b.T.Helper()
 	b.Until("the fetcher waits for room and has left off", func() bool {
@@ -240,14 +240,14 @@ func (b *bench) starving(w *started) {
 	})
 }
 
-// claimsAhead lets a worker believe that its handlers allow n tasks ahead.
+// claimsAhead lets a worker measure handlers so short that it claims n tasks ahead.
 func (s *started) claimsAhead(n int) {
 	s.exec.mu.Lock()
 	defer s.exec.mu.Unlock()
 	s.exec.pace.mean, s.exec.pace.found, s.exec.pace.measuredAt = time.Millisecond, n, time.Now()
 }
 
-// Tasks claimed ahead go back in time although nothing else happens: the queue is empty, and no handler ends.
+// A worker gives back tasks that it has claimed ahead in time, although the queue is empty and no handler ends.
 func TestOverdueTasksOfAnEmptyQueueGoBack(t *testing.T) {
 	b := newBench(t)
 	entered, leave := make(chan int, 2), make(chan struct{})

@@ -70,7 +70,7 @@ func TestHandlerContextCarriesItsClaim(t *testing.T) {
 	}
 }
 
-// What a handler has left behind learns from its context that the handler has returned.
+// A goroutine that a handler has started learns from the context that the handler has returned.
 func TestContextEndsWithItsHandler(t *testing.T) {
 	b := newBench(t)
 	left := make(chan context.Context, 1)

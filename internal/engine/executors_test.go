@@ -145,15 +145,14 @@ func (c *crew) begun(what string, want ...*Claim) {
 	c.started = nil
 }
 
-// count says how many executors do what.
+// count returns how many executors do what.
 func (c *crew) count() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return fmt.Sprintf("%d busy, %d idle", c.busy, c.idle)
 }
 
-// told says whether somebody is told to look, the fetcher or a lane's finisher, once nothing moves in the bubble any
-// more.
+// told reports whether the fetcher or a finisher has been woken, once nothing moves in the bubble any more.
 func told(c chan struct{}) bool {
 	synctest.Wait()
 	return signalled(c)
@@ -202,7 +201,7 @@ func TestExecutorsWakeEachOther(t *testing.T) {
 	})
 }
 
-// An executor that was woken for a task that is gone must not keep the others from being woken.
+// An executor that was woken for a task that is gone must not prevent that others are woken.
 func TestExecutorsAreWokenInVain(t *testing.T) {
 	inCrew(t, 3, 0, func(c *crew) {
 		tasks := c.tasks(c.lane, 3)
@@ -382,8 +381,8 @@ func TestExecutorsStop(t *testing.T) {
 	})
 }
 
-// TestDoneIsTold ends tasks while the fetcher has nothing to claim, and while it has: somebody must take to Redis what
-// is done.
+// TestDoneIsTold ends tasks while the fetcher has nothing to claim, and while it has: the fetcher or a finisher must
+// acknowledge them.
 func TestDoneIsTold(t *testing.T) {
 	t.Parallel()
 	for _, hungry := range []bool{false, true} {
@@ -399,8 +398,7 @@ func TestDoneIsTold(t *testing.T) {
 	}
 }
 
-// TestStillness says of executors that they have nothing to do only when nothing runs, is ready, is being claimed or
-// waits to run alone.
+// TestStillness: executors are idle only if no task runs, is ready, is being claimed or waits to run alone.
 func TestStillness(t *testing.T) {
 	t.Parallel()
 	for name, set := range map[string]func(c *crew){

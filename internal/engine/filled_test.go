@@ -14,7 +14,8 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// suspectLeaves are the ways in which a suspect leaves the executors, from each of which others must come in again.
+// suspectLeaves are the ways in which a suspect leaves the executors. After each, other suspects must be admitted
+// again.
 var suspectLeaves = map[string]struct {
 	starts bool // it has
 	leave  func(*crew, *Claim)
@@ -54,7 +55,7 @@ func inCrewWithSpares(t *testing.T, n, spares int, test func(*crew)) {
 	})
 }
 
-// expectAllFree expects that the executors take as much as if nothing had ever been there.
+// expectAllFree expects that the executors have as much room as at the start.
 func (c *crew) expectAllFree(what string) {
 	c.t.Helper()
 	synctest.Wait()
@@ -67,7 +68,7 @@ func (c *crew) expectAllFree(what string) {
 	}
 }
 
-// However the task leaves that runs alone, the worker claims again.
+// The worker claims again after the lone task has left, in whatever way.
 func TestLoneTaskLeaves(t *testing.T) {
 	for name, way := range suspectLeaves {
 		inCrewWithSpares(t, 4, 1, func(c *crew) {
@@ -88,7 +89,7 @@ func TestLoneTaskLeaves(t *testing.T) {
 	}
 }
 
-// However a suspect leaves of which there are as many as may be, the worker takes another one.
+// A worker with as many suspects as it may have takes another one after one has left, in whatever way.
 func TestSuspectLeaves(t *testing.T) {
 	for name, way := range suspectLeaves {
 		inCrewWithSpares(t, 10, 1, func(c *crew) {
@@ -219,8 +220,8 @@ func (k *filler) calm() {
 	})
 }
 
-// left returns the number of tasks that are not over. It is read in one step: between two a task could move from what
-// was not read yet to what has been read.
+// left returns the number of tasks that are not over. It reads all places in one step: between two steps a task could
+// move to a place that was read already.
 func (k *filler) left() int {
 	k.T.Helper()
 	return k.Int("EVAL", `return redis.call('LLEN', KEYS[1]) + redis.call('LLEN', KEYS[1] .. '_suspects')
@@ -234,7 +235,7 @@ func (k *filler) letGo() {
 	close(*k.leave.Swap(&later))
 }
 
-// Whatever has happened to a worker, once that is over it fills all of its executors, and takes suspects.
+// After anything may have happened to a worker, it still fills all of its executors, and takes suspects.
 func TestWorkerFillsItsExecutorsAgain(t *testing.T) {
 	seed := rand.Uint64()
 	k := &filler{bench: newBench(t), rng: rand.New(rand.NewPCG(seed, 0))}

@@ -10,7 +10,7 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// What Redis has not answered for stands before what has come meanwhile, and is told as it would have been.
+// Endings whose call got no answer come before newer ones, and are sent again unchanged.
 func TestEndingsWithoutAnswerComeFirst(t *testing.T) {
 	var meanwhile func()
 	r := newReceivingWorker(t, func(cfg *WorkerConfig) {
@@ -61,7 +61,7 @@ func TestLostClaimsAreCountedLater(t *testing.T) {
 	}
 }
 
-// Tasks that go back in more than one call stand in their order.
+// Tasks that are given back in several calls keep their order.
 func TestReleasedTasksKeepTheirOrder(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	calls := make([]*Task, redisstore.MaxTokens+3)
@@ -132,7 +132,7 @@ func TestMoverWaitsForTheFirstOfBothSets(t *testing.T) {
 	}
 }
 
-// Tasks that are coming count against the number that a worker may start, and resting executors are not free.
+// Tasks that are being claimed count against the number that may start, and resting executors are not free.
 func TestRoomOfLimitedExecutors(t *testing.T) {
 	inCrew(t, 2, -1, func(c *crew) {
 		c.limited, c.startsLeft, c.claiming = true, 3, 2
@@ -152,7 +152,7 @@ func TestRoomOfLimitedExecutors(t *testing.T) {
 	})
 }
 
-// A worker that gives up for its stuck handlers names those, and not the long ones without a limit.
+// The error of a worker that stops because of stuck handlers names those, and not long ones without a limit.
 func TestLongHandlersAreNotNamedAsStuck(t *testing.T) {
 	inWatched(t, 2, 0, func(w *watched) {
 		long, stuck := w.limited(1, 0), w.limited(1, 2*longRun)
@@ -169,7 +169,8 @@ func TestLongHandlersAreNotNamedAsStuck(t *testing.T) {
 	})
 }
 
-// A claim that Redis wants to end in another way has not ended: its batch lasts until all of its claims have.
+// A claim that must end in another way, as Redis has answered, has not ended: its batch lasts until all of its claims
+// have.
 func TestEndingInAnotherWayEndsTheClaimOnce(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	for _, s := range []string{"first", "second"} {

@@ -80,8 +80,7 @@ func (h *beating) claims(n int) []*Claim {
 	return claims
 }
 
-// swept takes a claim from the worker while its heartbeat is gone, as a sweeper does. Its message goes on with "+"
-// behind it.
+// swept takes a claim from the worker while its heartbeat is gone, as a sweeper does, and appends "+" to the message.
 func (h *beating) swept(c *Claim) {
 	h.T.Helper()
 	h.requeue("w", redisstore.Claimed{Token: c.token, Message: c.raw}, append(slices.Clone(c.raw), '+'))
@@ -130,8 +129,8 @@ func TestFirstRegistrationWithoutReply(t *testing.T) {
 	}
 }
 
-// The heartbeat expires, a sweeper takes a claim, and the reply of the registration that would have said so is lost.
-// The heartbeat in Redis is alive from then on; only a further registration tells what was lost.
+// The heartbeat expires, a sweeper takes a claim, and the reply of the registration that shows this is lost. From then
+// on the heartbeat in Redis is alive; only another registration shows which claims are lost.
 func TestRegistrationWithoutReplyIsRepeated(t *testing.T) {
 	h := newBeating(t, onRegister(faultnet.DropReply, 2))
 	if err := h.beat(bg); err != nil {
@@ -331,8 +330,8 @@ func TestTasksOfAClaimDuringARegistrationRunOnce(t *testing.T) {
 	b.Check(redistest.Invariants{Idle: true})
 }
 
-// A worker whose own heartbeat had expired does not judge others by what it has seen before: Redis may have lost what
-// they had written, or all of them stood still.
+// A worker whose own heartbeat had expired does not judge others by earlier observations: Redis may have lost their
+// heartbeats, or all processes stood still.
 func TestRegistrationAgainBreaksContact(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	g := r.slotGroups[0]
@@ -368,7 +367,7 @@ func TestSweeperSharesTheHeartbeatsContact(t *testing.T) {
 	sweeping.Wait()
 }
 
-// A worker that stops gives back what Redis holds for it without its knowledge, and Redis forgets it all the same.
+// A worker that stops gives back claims in Redis that it does not know, and unregisters all the same.
 func TestStopGivesBackUnknownClaims(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	h := r.slotGroups[0].heartbeat

@@ -38,7 +38,7 @@ func (s heldSource) Conn(ctx context.Context, key string) (redis.Conn, error) {
 
 func (s heldSource) Slot(string) int { return 0 }
 
-// Who enqueues after all others have left does not share the end of their wait for a connection.
+// A caller that enqueues after all others have left does not get the error of their wait for a connection.
 func TestCoalescerAfterAllHaveLeft(t *testing.T) {
 	b := newBench(t)
 	src := heldSource{Source: b.rdb.loops, held: make(chan struct{})}
@@ -122,7 +122,7 @@ func TestFailedHeartbeatIsTriedAgainSoon(t *testing.T) {
 	})
 }
 
-// A mover reads on behind those parked tasks that stay; those that it has found will be gone.
+// A mover reads on after those parked tasks that stay; those that it has found will be gone.
 func TestMoverReadsOnBehindWhatStays(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	for i := range 3 * redisstore.ParkedPage {
@@ -154,7 +154,7 @@ func TestMoverReadsOnBehindWhatStays(t *testing.T) {
 	}
 }
 
-// A queue that was found empty is not looked at again at once.
+// The fetcher does not look again at once at a queue that it found empty.
 func TestEmptyQueueIsNotedAsProbed(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	r.fetcher.probe(t.Context())

@@ -88,7 +88,7 @@ func (h *heldLane) claim(n int, done ...*Claim) []*Claim {
 	return got.claims
 }
 
-// fail answers a call with an error: nobody knows whether it ran.
+// fail answers a call with an error that does not say whether it ran.
 func (h *heldLane) fail(call *faultnet.HeldCall, result chan laneClaim) {
 	h.T.Helper()
 	call.Answer <- io.ErrUnexpectedEOF
@@ -238,7 +238,8 @@ func TestTwoClaimsUnderWay(t *testing.T) {
 	}
 }
 
-// The reply of the first of two claims is lost. What it brought is found, without doubt about the second.
+// The reply of the first of two claim calls is lost. The worker finds its tokens, and does not take those of the second
+// for unknown.
 func TestReplyOfOneOfTwoClaimsIsLost(t *testing.T) {
 	for _, order := range []string{"the lost one first", "the lost one last"} {
 		t.Run(order, func(t *testing.T) {
@@ -272,7 +273,7 @@ func TestReplyOfOneOfTwoClaimsIsLost(t *testing.T) {
 	}
 }
 
-// A claim that surely has not run leaves no doubt.
+// After a claim call that has not run for certain, no reply counts as lost.
 func TestClaimThatWasNeverSent(t *testing.T) {
 	h := newHeldLane(t)
 	h.pend("a")

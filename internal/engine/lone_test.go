@@ -9,7 +9,7 @@ import (
 	"github.com/godelayed/delayed/internal/lifecycle"
 )
 
-// loner is a fetcher that sees to a lone task, without Redis. Its starts are noted, not carried out.
+// loner is a fetcher with a lone task, without Redis. It notes what it would start.
 type loner struct {
 	*fetcher
 	c      *crew
@@ -41,7 +41,7 @@ func (l *loner) await(task *Claim) {
 	clear(l.hasTasks)
 }
 
-// over lets the fetcher look until there is no lone task any more, and returns for how long that took.
+// over lets the fetcher work until there is no lone task any more, and returns how long that took.
 func (l *loner) over() time.Duration {
 	start := time.Now()
 	for l.suspects.lone != nil {
@@ -50,7 +50,7 @@ func (l *loner) over() time.Duration {
 	return time.Since(start)
 }
 
-// free expects that others come first for as long as they had to wait, and that all queues are looked at.
+// free expects that the worker takes no suspect for as long as other tasks had to wait, and looks at all queues.
 func (l *loner) free(what string, waited time.Duration) {
 	l.c.t.Helper()
 	if rest := time.Until(l.suspects.noneBefore); rest != waited {
@@ -149,8 +149,8 @@ func TestLoneTaskWaitsForClaims(t *testing.T) {
 	})
 }
 
-// While others come first, a worker takes suspects only when it has nothing else to do; never while it holds as many as
-// it may.
+// After a lone task, a worker takes suspects for a while only if it has nothing else to do, and never while it has as
+// many as it may.
 func TestWhenSuspectsAreTaken(t *testing.T) {
 	for what, c := range map[string]struct {
 		set  func(l *loner)

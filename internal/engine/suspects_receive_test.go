@@ -78,7 +78,7 @@ func (r *receivingWorker) took(what string, n, kept, ready int) {
 	}
 }
 
-// ends expects the endings that Redis is to be told, and forgets them.
+// ends expects the endings that the finishers have, and forgets them.
 func (r *receivingWorker) ends(what string, want ...lifecycle.Outcome) {
 	r.b.T.Helper()
 	var got []lifecycle.Outcome
@@ -96,8 +96,8 @@ func (r *receivingWorker) ends(what string, want ...lifecycle.Outcome) {
 	}
 }
 
-// A suspect is noted as alone only if nothing else is in the worker's hands, whatever comes with it; and the worker
-// claims nothing ahead for a while, so that others come to what it gives back.
+// A suspect is marked as alone only if the worker has no other task, whatever is claimed with it. The worker claims
+// nothing ahead for a while, so that other workers can take what it gives back.
 func TestSuspectBesideOthersIsNotAlone(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	r.b.delay(r.f, "fresh")
@@ -115,7 +115,7 @@ func TestSuspectBesideOthersIsNotAlone(t *testing.T) {
 	}
 }
 
-// What may not start because Redis could not be told that a suspect is alone no longer goes back.
+// If the mark of a suspect cannot be removed, the worker gives back the tasks that it may not start because of that.
 func TestTasksGoBackWhenASuspectStaysNoted(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	r.b.delayDied(1, r.f, "suspect")
@@ -132,7 +132,7 @@ func TestTasksGoBackWhenASuspectStaysNoted(t *testing.T) {
 	r.ends("the fresh task", lifecycle.OutcomeRelease)
 }
 
-// A suspect that comes among other tasks is set apart, and looked for there.
+// A suspect that is claimed among other tasks goes to the list of suspects, and the fetcher looks there.
 func TestSuspectSetApartIsLookedFor(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	r.b.delayDied(2, r.f, "suspect")
@@ -148,7 +148,7 @@ func TestSuspectSetApartIsLookedFor(t *testing.T) {
 	}
 }
 
-// What was claimed before a pause was known does not start.
+// Tasks that were claimed before the worker knew of a pause do not start.
 func TestPauseWhileTasksAreReceived(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	r.b.delay(r.f, "before")
@@ -198,7 +198,7 @@ func TestNotificationsThatAreNotForNowGoBack(t *testing.T) {
 	}
 }
 
-// Each queue of a worker is looked at for suspects of its own.
+// The fetcher looks for suspects of each queue.
 func TestSuspectsOfAnyQueueAreFound(t *testing.T) {
 	r := newReceivingWorker(t, func(cfg *WorkerConfig) {
 		own, _ := cfg.Queues.(Strict)

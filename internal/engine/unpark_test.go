@@ -76,8 +76,8 @@ func (b *bench) parked() []redisstore.Filed {
 	return page
 }
 
-// TestWorkersOfOneQueueKnowDifferentFunctions: each task is run at once by a worker that knows its function, however
-// many of them a larger worker claims that does not, and the log tells of each function once.
+// TestWorkersOfOneQueueKnowDifferentFunctions: workers that know a function run its tasks at once, however many of them
+// a larger worker claims that does not know it. The log names each function once.
 func TestWorkersOfOneQueueKnowDifferentFunctions(t *testing.T) {
 	b := newBench(t)
 	const each = 250

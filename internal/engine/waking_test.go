@@ -111,8 +111,8 @@ func (k *waker) change() string {
 	}
 }
 
-// Whenever a served queue is not paused, has a task, and an executor is free, the worker waits on that queue or claims
-// from it.
+// Whenever a queue is not paused and has a task, and an executor is free, the worker waits on that queue or claims from
+// it.
 func TestWorkerWaitsOnEveryQueueThatIsNotPaused(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
@@ -153,7 +153,7 @@ func TestWorkerWaitsOnEveryQueueThatIsNotPaused(t *testing.T) {
 	}
 }
 
-// starts says whether a task starts; others that start before it are forgotten.
+// starts reports whether a task starts; it forgets others that start before.
 func (k *waker) starts(task int) bool {
 	deadline := time.After(patience)
 	for {

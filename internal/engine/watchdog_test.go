@@ -150,7 +150,7 @@ func TestStuckHandlersThatLeave(t *testing.T) {
 	})
 }
 
-// An executor that rests between two tasks ends as well when its place was taken.
+// A replaced executor ends also if it would rest before its next task.
 func TestStuckHandlersBetweenRests(t *testing.T) {
 	inWatched(t, 1, 1, func(w *watched) {
 		w.rest = 5 * time.Second
@@ -220,7 +220,7 @@ func TestLongHandlersWithoutLimitAreReported(t *testing.T) {
 	})
 }
 
-// Many at once do not fill the log.
+// Many stuck handlers at once do not fill the log.
 func TestManyStuckHandlers(t *testing.T) {
 	inWatched(t, maxReports+5, maxReports+5, func(w *watched) {
 		tasks := w.limited(maxReports+5, time.Second)
