@@ -125,7 +125,8 @@ func TestMoverWaitsForTheFirstOfBothSets(t *testing.T) {
 			r.b.Do("ZADD", r.b.Name+set, time.Now().Add(wait).UnixMilli(), "id"+set)
 			r.b.Do("HSET", r.b.Name+"_tasks", "id"+set, "m")
 		}
-		if next, err := r.slotGroups[0].mover.move(t.Context(), r.l.store); err != nil || next > time.Minute+time.Second ||
+		if next, err := r.slotGroups[0].mover.move(t.Context(), r.l.store); err != nil ||
+			next > time.Minute+time.Second ||
 			next < 0 {
 			t.Errorf("%+v: next in %v, %v, expected a minute", c, next, err)
 		}

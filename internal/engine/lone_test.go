@@ -156,13 +156,15 @@ func TestWhenSuspectsAreTaken(t *testing.T) {
 		set  func(l *loner)
 		want bool
 	}{
-		"idle":                {func(*loner) {}, true},
-		"a task in hand":      {func(l *loner) { claimed(l.lanes[1], 1) }, false},
-		"a claim":             {func(l *loner) { l.inFlight = 1 }, false},
-		"a queue is hot":      {func(l *loner) { l.hasTasks[1] = true }, false},
-		"enough suspects":     {func(l *loner) { l.exec.crowded = true }, false},
-		"a lone task":         {func(l *loner) { l.await(l.c.suspects(l.c.lane, 1, 9)[0]) }, false},
-		"their time again":    {func(l *loner) { l.hasTasks[1], l.inFlight, l.suspects.noneBefore = true, 1, time.Now() }, true},
+		"idle":              {func(*loner) {}, true},
+		"a task in hand":    {func(l *loner) { claimed(l.lanes[1], 1) }, false},
+		"a claim":           {func(l *loner) { l.inFlight = 1 }, false},
+		"a queue has tasks": {func(l *loner) { l.hasTasks[1] = true }, false},
+		"enough suspects":   {func(l *loner) { l.exec.crowded = true }, false},
+		"a lone task":       {func(l *loner) { l.await(l.c.suspects(l.c.lane, 1, 9)[0]) }, false},
+		"their time again": {func(l *loner) {
+			l.hasTasks[1], l.inFlight, l.suspects.noneBefore = true, 1, time.Now()
+		}, true},
 		"enough all the same": {func(l *loner) { l.exec.crowded, l.suspects.noneBefore = true, time.Now() }, false},
 	} {
 		inLoner(t, func(l *loner) {
