@@ -27,7 +27,7 @@
 //
 // # Reading order
 //
-// queue.go and task.go make a message, and lua/enqueue.lua stores it. In internal/engine, fetch.go claims it, receive.go
-// parses it, runner.go runs it and finish.go tells Redis how it ended; heartbeat.go and mover.go are the loops beside
-// them, and so is package internal/sweep. docs/ARCHITECTURE.md has the map and the reasons.
+// queue.go and task.go make a message, and lua/enqueue.lua stores it. In internal/engine, fetch.go claims it, execute.go
+// runs it and finish.go tells how it ended; heartbeat.go and mover.go are the loops beside them, and so is package
+// internal/sweep. docs/ARCHITECTURE.md has the map and the reasons.
 package delayed

@@ -260,8 +260,10 @@ func TestWorkerCarriesOnAfterRedisWasAway(t *testing.T) {
 		b.Server.Kill(t)
 		b.Server.Restart(t)
 		b.Conn = b.Server.Dial(t)
-		b.Until("a task is accepted",
-			func() bool { _, err := b.q.DelayContext(t.Context(), f, round); return err == nil })
+		b.Until("a task is accepted", func() bool {
+			_, err := b.q.DelayContext(t.Context(), f, round)
+			return err == nil
+		})
 		await(b, "a task after the restart", ran)
 	}
 	if err := w.stop(); err != nil {

@@ -3,8 +3,7 @@ package lifecycle
 import "time"
 
 const (
-	// MaxDeaths is the number of worker deaths after which a task is archived. Only deaths count where it was the
-	// worker's only task.
+	// MaxDeaths is how many workers may die with nothing but this task in hand before it is archived.
 	MaxDeaths = 3
 	// DeathLife is how long a death counts.
 	DeathLife = 72 * time.Hour

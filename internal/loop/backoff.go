@@ -1,4 +1,4 @@
-// Package loop has what each loop of a worker needs: back-off, waiting, and a journal that does not repeat itself.
+// Package loop has what each loop of a worker needs: back-off, waiting, and a journal that logs a trouble once.
 package loop
 
 import (
@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Jitter returns d, changed at random by at most the given part of it in either direction.
+// Jitter returns d changed at random by up to the given part of it, either way.
 func Jitter(d time.Duration, part float64) time.Duration {
 	return time.Duration(float64(d) * (1 + part*(2*rand.Float64()-1)))
 }
@@ -24,10 +24,10 @@ func (b *Backoff) Next() time.Duration {
 	return Jitter(d, 0.5)
 }
 
-// Reset notes that an attempt was successful.
+// Reset says that an attempt was successful.
 func (b *Backoff) Reset() { b.failures = 0 }
 
-// Sleep waits for d. It returns false, at once, if ctx ends before.
+// Sleep waits for d and says whether ctx did not end before.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -39,8 +39,7 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Complaints limits how often a loop logs the same trouble: the first time at once, then every ten seconds with a
-// count.
+// Complaints limits how often a loop logs the same trouble: the first time, then once in ten seconds with a count.
 type Complaints struct {
 	mu      sync.Mutex
 	logged  time.Time
@@ -50,7 +49,7 @@ type Complaints struct {
 // ComplaintInterval is the time between two log lines about the same trouble.
 const ComplaintInterval = 10 * time.Second
 
-// due reports whether to log now, and how many times the caller was told not to log since.
+// due says whether to log now, and how many times nothing was logged since.
 func (c *Complaints) due(now time.Time) (skipped int, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -62,8 +61,8 @@ func (c *Complaints) due(now time.Time) (skipped int, ok bool) {
 	return skipped, true
 }
 
-// clear forgets the trouble, and reports whether there was any.
-func (c *Complaints) clear() bool {
+// over says whether there was trouble, and forgets it.
+func (c *Complaints) over() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	was := !c.logged.IsZero()

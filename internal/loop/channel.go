@@ -19,7 +19,7 @@ func Await(done <-chan struct{}, d time.Duration) bool {
 	}
 }
 
-// Drain removes an element from c, if there is one. It never blocks.
+// Drain removes the element of a channel of one, if there is one. It never blocks.
 func Drain(c <-chan struct{}) {
 	select {
 	case <-c:

@@ -8,8 +8,8 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// Journal is the log of the worker's loops. Its fields have fixed names: queue, function, id, worker. It never contains
-// arguments of tasks.
+// Journal is what the worker's loops log through. Fields have fixed names: queue, function, id, worker. Arguments of
+// tasks never appear in it.
 type Journal struct {
 	logrus.FieldLogger
 }
@@ -22,11 +22,11 @@ func NewJournal(l logrus.FieldLogger) Journal {
 	return Journal{l}
 }
 
-// MaxLogField bounds a field of a log line, in bytes. Ids and names of this package are shorter; longer texts come from
-// others who write to Redis.
+// MaxLogField bounds a field of a log line, in bytes. Ids and names of this package are shorter; others are what
+// somebody has written to Redis.
 const MaxLogField = 1024
 
-// With adds a field. It cuts a text that is too long, and adds its size.
+// With adds a field. Of a text that is too long it adds the beginning and the size.
 func (j Journal) With(key string, value any) Journal {
 	if text, ok := value.(string); ok && len(text) > MaxLogField {
 		value = fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(text[:MaxLogField], ""), len(text))
@@ -34,7 +34,7 @@ func (j Journal) With(key string, value any) Journal {
 	return Journal{j.WithField(key, value)}
 }
 
-// Counted adds a field that says that the line is about n tasks, unless n is 1.
+// Counted says that a line is about n tasks, unless it is about one.
 func (j Journal) Counted(n int) Journal {
 	if n == 1 {
 		return j
@@ -42,7 +42,7 @@ func (j Journal) Counted(n int) Journal {
 	return j.With("count", n)
 }
 
-// Trouble logs err as a warning, at most every ten seconds for the same c.
+// Trouble logs err at most once in ten seconds for one c.
 func (j Journal) Trouble(c *Complaints, what string, err error) {
 	skipped, ok := c.due(time.Now())
 	if !ok {
@@ -55,9 +55,9 @@ func (j Journal) Trouble(c *Complaints, what string, err error) {
 	entry.Warn(what)
 }
 
-// Relief logs that the trouble with c is over, if there was any.
+// Relief logs that the trouble is over, if there was any.
 func (j Journal) Relief(c *Complaints, what string) {
-	if c.clear() {
+	if c.over() {
 		j.Info(what)
 	}
 }

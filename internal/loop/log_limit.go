@@ -6,40 +6,39 @@ import (
 )
 
 const (
-	// LineInterval is the shortest time between two log lines with the same key.
+	// LineInterval is the time between two log lines about the same.
 	LineInterval = time.Second
-	// maxLineKeys bounds the number of keys. Beyond that, all functions share a line.
+	// maxLineKeys bounds what is told apart: functions beyond that share a line.
 	maxLineKeys = 100
 )
 
-// LineKey says what a log line is about. Function may be empty.
+// LineKey says what a log line is about. Lines of equal keys are about the same; function may be empty.
 type LineKey struct{ Queue, Reason, Function string }
 
-// LineLimit logs one line a second for each key: the first at once, then one for all that came within a second, with
-// their number. The zero value is ready for use.
+// LineLimit lets one log line a second through for each key: the first at once, and then one for all that came in a
+// second, with their number. The zero value is ready.
 type LineLimit struct {
 	mu     sync.Mutex // protects the following
 	lines  map[LineKey]*line
 	closed bool
 }
 
-// line counts what has come since the last log line of its key, less than LineInterval ago.
+// line is what has come since the last log line of its key, which is less than LineInterval ago.
 type line struct {
 	n     int
-	write func(n int) // logs the latest, for n of them
+	write func(n int) // logs the latest, for n
 	timer *time.Timer
 }
 
-// Log calls write(1) at once. If a line with the same key was logged less than LineInterval ago, it calls only the
-// latest write, later, with the number of calls.
+// Log has write called with 1, or later, for the latest of n, with n.
 func (l *LineLimit) Log(key LineKey, write func(n int)) {
 	l.mu.Lock()
 	if l.lines[key] == nil && len(l.lines) >= maxLineKeys {
 		key.Function = ""
 	}
-	if pending := l.lines[key]; pending != nil {
-		pending.n++
-		pending.write = write
+	if late := l.lines[key]; late != nil {
+		late.n++
+		late.write = write
 		l.mu.Unlock()
 		return
 	}
@@ -56,17 +55,17 @@ func (l *LineLimit) Log(key LineKey, write func(n int)) {
 // due logs what has come in the last second.
 func (l *LineLimit) due(key LineKey) {
 	l.mu.Lock()
-	pending := l.lines[key]
-	if pending == nil {
+	late := l.lines[key]
+	if late == nil {
 		l.mu.Unlock()
 		return
 	}
-	n, write := pending.n, pending.write
+	n, write := late.n, late.write
 	if n == 0 {
 		delete(l.lines, key)
 	} else {
-		pending.n, pending.write = 0, nil
-		pending.timer.Reset(LineInterval)
+		late.n, late.write = 0, nil
+		late.timer.Reset(LineInterval)
 	}
 	l.mu.Unlock()
 	if n > 0 {
@@ -74,16 +73,16 @@ func (l *LineLimit) due(key LineKey) {
 	}
 }
 
-// Close logs what has not been logged yet. Later lines are logged at once.
+// Close logs what has not been logged yet. Lines that come later are not held back.
 func (l *LineLimit) Close() {
 	l.mu.Lock()
 	lines := l.lines
 	l.lines, l.closed = nil, true
 	l.mu.Unlock()
-	for _, pending := range lines {
-		pending.timer.Stop()
-		if pending.n > 0 {
-			pending.write(pending.n)
+	for _, late := range lines {
+		late.timer.Stop()
+		if late.n > 0 {
+			late.write(late.n)
 		}
 	}
 }
