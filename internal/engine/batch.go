@@ -6,24 +6,24 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// batch is what one call of claim brought.
+// batch is the reply of one claim call.
 type batch struct {
 	number uint64
 	claims []*Claim
-	at     time.Time // when the reply came
-	// version is that of the control hash when the tasks were claimed; 0: there was none.
+	at     time.Time // when the reply arrived
+	// version is the version of the control hash when the tasks were claimed; 0: the hash did not exist.
 	version int64
-	// suspects: the tasks come from the queue's suspects.
+	// suspects: the tasks were claimed from the list of suspects.
 	suspects bool
-	// sizes are those of messages that are too large to be read; their claims have no raw.
+	// sizes has the sizes of messages that are too large to be read; raw of their claims is nil.
 	sizes map[*Claim]int
 
 	// protected by lane.mu
 	open   int // claims that are not settled
-	unsent int // claims whose end Redis has not been told, or whose telling failed
+	unsent int // claims whose end was not sent to Redis, or whose call has failed
 }
 
-// newBatch makes claims of messages, as Redis has sent them: each is a []byte.
+// newBatch makes claims of the messages in a reply: a []byte, or an int64, the size of one that is too large.
 func newBatch(l *lane, number uint64, messages []any) *batch {
 	n := len(messages)
 	b := &batch{number: number, claims: make([]*Claim, n), open: n, unsent: n}

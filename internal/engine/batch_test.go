@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// The collector's share of a worker's time grows with what a task allocates, and half of that is its claim.
+// The garbage collector's share of a worker's time grows with the memory of each task, half of which is its claim.
 func TestClaimIsSmall(t *testing.T) {
 	if got := unsafe.Sizeof(Claim{}); got > 288 {
 		t.Errorf("a claim has %d bytes, expected at most 288: put what few tasks have behind a pointer", got)

@@ -8,7 +8,7 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// CanceledInfo is what is kept of a task that was cancelled.
+// CanceledInfo returns what is kept of a cancelled task.
 func CanceledInfo(m *wire.Message, now time.Time) wire.Info {
 	info := wire.Info{
 		Reason: ReasonCanceled, Function: m.Path, Attempts: m.Meta.Retried, Deaths: m.Meta.Deaths,
@@ -20,17 +20,18 @@ func CanceledInfo(m *wire.Message, now time.Time) wire.Info {
 	return info
 }
 
-// ReasonCanceled is what is kept of a task that was cancelled.
+// ReasonCanceled is the reason in CanceledInfo.
 const ReasonCanceled = "canceled"
 
-// cancelClaim ends the claim of a task that was cancelled. certain: Redis need not know it any more.
+// cancelClaim ends the claim of a cancelled task. certain: the task counts as cancelled, even if Redis does not know
+// that it was.
 func (r *runner) cancelClaim(c *Claim, certain bool) {
 	r.logOf(c).Info("task canceled")
 	r.events.emitFor(c, Event{Kind: event.TaskCanceled})
 	c.lane.ends.add(r.cancellation(c, certain))
 }
 
-// cancellation is the ending of a cancelled task.
+// cancellation returns the ending of a cancelled task.
 func (r *runner) cancellation(c *Claim, certain bool) ending {
 	info := CanceledInfo(&c.msg, c.lane.now())
 	info.Worker = r.worker
@@ -39,9 +40,9 @@ func (r *runner) cancellation(c *Claim, certain bool) ending {
 	return e
 }
 
-// canceledLate is the ending of a task that was to be tried again, or archived, when Redis knew already that it was
+// lateCancellation returns the ending of a task that was to be retried or archived, when Redis has answered that it was
 // cancelled.
-func (r *runner) canceledLate(c *Claim) ending {
+func (r *runner) lateCancellation(c *Claim) ending {
 	r.events.emitFor(c, Event{Kind: event.TaskCanceled})
 	return r.cancellation(c, false)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// TestCancelBetweenClaims cancels a task while its worker is busy and hears nothing of it: the next claim tells.
+// TestCancelBetweenClaims cancels a task while its worker is busy and gets no signal: the next claim notices.
 func TestCancelBetweenClaims(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -42,8 +42,8 @@ func TestCancelBetweenClaims(t *testing.T) {
 	}
 }
 
-// TestCancelAfterSuccess cancels a task that succeeds all the same, and then another one with its id: what the first
-// has left undone does not save the second.
+// TestCancelAfterSuccess cancels a task that succeeds all the same, and then another one with the same id: the first,
+// unused cancellation does not protect the second task.
 func TestCancelAfterSuccess(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -94,7 +94,7 @@ func TestCancelOfManyTasks(t *testing.T) {
 	b := newBench(t)
 	// They are forgotten before those of this test, so those come last.
 	soon := int(redistest.Time(t, b.Conn) + time.Hour.Milliseconds())
-	for i := range revokedMost + 10 {
+	for i := range maxRevoked + 10 {
 		b.Do("ZADD", b.Name+"_revoked", soon+i, fmt.Sprint("other", i))
 	}
 	var ran atomic.Int64

@@ -10,34 +10,34 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// Claim is a task that this worker has claimed: from the reply of Redis until Redis has answered how it ended. Hundreds
-// are made at once, and the collector's work grows with their size: fields of one byte stand together.
+// Claim is a task that this worker has claimed. It exists from the reply of Redis until Redis has answered how the task
+// ended. Hundreds are made at once and the garbage collector pays for their size: one-byte fields stand together.
 type Claim struct {
 	lane  *lane
 	batch *batch
 	token string
 	raw   []byte // the message as Redis holds it
 	msg   wire.Message
-	fn    *function.Function // nil: unknown here
+	fn    *function.Function // nil: not registered here
 
-	// started is when an executor took it. It is written before the executor shows it.
+	// started is when an executor took the task. It is written before the claim is stored in executors.slots.
 	started time.Time
-	// context is that of the handler, once it runs and if it takes one.
+	// context is that of the handler while it runs, if it takes one.
 	context  context.Context
-	cancel   context.CancelCauseFunc  // while a handler that takes a context runs; protected by lane.mu
-	reporter atomic.Pointer[reporter] // nil: it has not reported its progress
+	cancel   context.CancelCauseFunc  // set while a handler that takes a context runs; protected by lane.mu
+	reporter atomic.Pointer[reporter] // nil: the task has not reported progress
 
-	canceled atomic.Bool // its task was cancelled while it ran
+	canceled atomic.Bool // the task was cancelled while it ran
 	lost     atomic.Bool // another worker may have the task; written with lane.mu held
-	// settled: Redis has answered how it ended. Protected by lane.mu.
+	// settled: Redis has answered how the claim ended, or the claim is lost. Protected by lane.mu.
 	settled bool
-	// suspicion is how often a worker has died lately that had this task in hand.
+	// suspicion is how many worker deaths count against this task, as of the claim.
 	suspicion uint8
-	// freed: the lock has ended, and the id is nobody's to keep.
-	freed bool
-	// unclear: Redis may have been told how it ended, but its answer is unknown. Owned by whoever tells it.
-	unclear bool
-	// stuck: its handler was given up, and its executor ends with it. Protected by executors.mu while it runs.
+	// lockFreed: the task has freed its lock at its start, and its id is not reserved either.
+	lockFreed bool
+	// maybeEnded: a call that ends the claim got no answer, so it may have run. Only the caller of Redis uses it.
+	maybeEnded bool
+	// stuck: the handler does not return; its executor ends with it. Protected by executors.mu while it runs.
 	stuck bool
 }
 
@@ -47,10 +47,11 @@ func (c *Claim) Queue() string { return c.lane.store.Name }
 // Message returns the task's message.
 func (c *Claim) Message() *wire.Message { return &c.msg }
 
-// Function returns the function of the task, nil if it is unknown here.
+// Function returns the function of the task, nil if it is not registered here.
 func (c *Claim) Function() *function.Function { return c.fn }
 
-// MaxRetry returns how often the task may be retried: the call decides, then the function, then the worker.
+// MaxRetry returns how often the task may be retried. The call's setting wins over the function's, and that over the
+// worker's.
 func (c *Claim) MaxRetry() int {
 	switch {
 	case c.msg.Meta.HasMaxRetry:
@@ -61,10 +62,10 @@ func (c *Claim) MaxRetry() int {
 	return c.lane.maxRetry
 }
 
-// large is the size of a message that is too large to be read, 0 if it was read.
+// large returns the size of a message that is too large to be read, 0 if the message was read.
 func (c *Claim) large() int { return c.batch.sizes[c] }
 
-// parse reads the message.
+// parse parses the message.
 func (c *Claim) parse() (wire.Message, error) {
 	if size := c.large(); size > 0 {
 		return wire.Message{}, redisstore.TooLarge(size)
@@ -72,13 +73,14 @@ func (c *Claim) parse() (wire.Message, error) {
 	return wire.Parse(c.raw, wire.WorkerLimits)
 }
 
-// needsComplete says whether a task that has succeeded leaves something behind, so that it is not only acknowledged.
+// needsComplete reports whether a successful task must end by complete.lua, because it leaves something behind, and not
+// by a mere acknowledgement.
 func (c *Claim) needsComplete() bool {
-	return c.msg.Meta.Extra.Keeps() || c.held() || c.reporter.Load() != nil || c.canceled.Load()
+	return c.msg.Meta.Extra.Keeps() || c.holdsLock() || c.reporter.Load() != nil || c.canceled.Load()
 }
 
-// held says whether the task may have something to give up when it ends.
-func (c *Claim) held() bool {
+// holdsLock reports whether the task may hold a lock that must be freed when it ends.
+func (c *Claim) holdsLock() bool {
 	x := c.msg.Meta.Extra
-	return x != nil && x.Lock != "" && !c.freed
+	return x != nil && x.Lock != "" && !c.lockFreed
 }

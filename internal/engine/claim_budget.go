@@ -2,8 +2,8 @@ package engine
 
 import "time"
 
-// claimBudget returns how many tasks may be claimed now. If none, it returns how long to wait for more room at most; 0
-// means until changed says so. back are tasks that have waited for too long and are to be given back.
+// claimBudget returns how many tasks to claim now. If that is 0, wait is the time after which to ask again; 0: ask when
+// changed says so. back holds overdue tasks, which the caller must give back.
 func (e *executors) claimBudget() (n int, wait time.Duration, back []*Claim) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -17,53 +17,53 @@ func (e *executors) claimBudget() (n int, wait time.Duration, back []*Claim) {
 		switch {
 		case wait > 0:
 		case e.busy+e.resting < e.n:
-			wait = overdueTime // one of them starts now, or waits for a heartbeat
+			wait = overdueTime // a free executor starts one now, or they wait for a heartbeat
 		default:
 			e.pace.stall(now)
-			e.holdAheadUntil = now.Add(holdAheadTime)
-			return 0, holdAheadTime, e.takeBackLocked()
+			e.noAheadUntil = now.Add(noAheadTime)
+			return 0, noAheadTime, e.takeBackLocked()
 		}
 	}
 	e.ahead = 0
-	if !now.Before(e.holdAheadUntil) {
+	if !now.Before(e.noAheadUntil) {
 		e.ahead = e.pace.ahead(e.n, now)
 	}
-	if n = e.space(); n > 0 {
+	if n = e.claimable(); n > 0 {
 		return n, wait, nil
 	}
 	e.fetcherWaits = true
 	return 0, wait, nil
 }
 
-// space returns how many tasks to claim. As long as more than half of those to be claimed ahead are there or claimLot
-// do not fit, and no executor goes idle, it is none: few large claims are cheaper than many small ones. e.mu is held.
-func (e *executors) space() int {
+// claimable returns how many tasks to claim. It returns 0 while fewer than maxAheadPerCall and than half of those to
+// claim ahead would fit: few large claims are cheaper than many small ones. e.mu is held.
+func (e *executors) claimable() int {
 	free := e.n - e.busy - e.resting
 	n := free + e.ahead - len(e.ready) - e.claiming
-	if n <= 0 || n < min((e.ahead+1)/2, claimLot) {
+	if n <= 0 || n < min((e.ahead+1)/2, maxAheadPerCall) {
 		return 0
 	}
-	return e.allowed(min(n, free+claimLot))
+	return e.allowed(min(n, free+maxAheadPerCall))
 }
 
-// expect notes that up to n tasks are being claimed.
-func (e *executors) expect(n int) {
+// beginClaim notes that a claim call asks for n tasks.
+func (e *executors) beginClaim(n int) {
 	e.mu.Lock()
 	e.claiming += n
 	e.mu.Unlock()
 }
 
-// arrived notes that the claim of up to n tasks is over, and that they are ready or have been seen to.
-func (e *executors) arrived(n int) {
+// endClaim notes that a claim call for n tasks is over, and its tasks are ready or handled otherwise.
+func (e *executors) endClaim(n int) {
 	e.mu.Lock()
 	e.claiming -= n
 	e.mu.Unlock()
 }
 
-// callFetcher tells the fetcher when it waits for room and there is some. e.mu is held.
-func (e *executors) callFetcher() {
-	if e.fetcherWaits && e.space() > 0 {
+// wakeFetcherIfRoom wakes the fetcher if it waits for room and there is some. e.mu is held.
+func (e *executors) wakeFetcherIfRoom() {
+	if e.fetcherWaits && e.claimable() > 0 {
 		e.fetcherWaits = false
-		e.signal()
+		e.wakeFetcher()
 	}
 }

@@ -40,23 +40,23 @@ func TestSpace(t *testing.T) {
 		{"a free executor goes idle", 4, 3, 10, 0, 0, 11},
 		{"a free executor goes idle unless something comes", 4, 3, 10, 0, 7, 0},
 
-		{"a lot fits", 4, 4, paceMost, paceMost - claimLot, 0, claimLot},
-		{"not quite a lot fits", 4, 4, paceMost, paceMost - claimLot + 1, 0, 0},
-		{"not quite a lot fits, for what is coming", 4, 4, paceMost, 500, paceMost - claimLot - 499, 0},
-		{"one lot at a time", 4, 4, paceMost, 0, 0, claimLot},
-		{"one lot beyond the free executors", 50, 10, paceMost, 0, 0, 40 + claimLot},
-		{"one lot and what executors are free, all of it fixed", 4, 1, maxConcurrency, 0, 0, 3 + claimLot},
+		{"a lot fits", 4, 4, maxAhead, maxAhead - maxAheadPerCall, 0, maxAheadPerCall},
+		{"not quite a lot fits", 4, 4, maxAhead, maxAhead - maxAheadPerCall + 1, 0, 0},
+		{"not quite a lot fits, for what is coming", 4, 4, maxAhead, 500, maxAhead - maxAheadPerCall - 499, 0},
+		{"one lot at a time", 4, 4, maxAhead, 0, 0, maxAheadPerCall},
+		{"one lot beyond the free executors", 50, 10, maxAhead, 0, 0, 40 + maxAheadPerCall},
+		{"one lot and what executors are free, all of it fixed", 4, 1, maxConcurrency, 0, 0, 3 + maxAheadPerCall},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			e := &executors{n: tt.n, busy: tt.busy, ahead: tt.ahead, ready: make([]*Claim, tt.ready), claiming: tt.come}
-			if got := e.space(); got != tt.want {
+			if got := e.claimable(); got != tt.want {
 				t.Errorf("space for %d, expected %d", got, tt.want)
 			}
 		})
 	}
 }
 
-// expectRoom looks for room once.
+// expectRoom asks once how many tasks to claim.
 func (c *crew) expectRoom(what string, n int, wait time.Duration, back ...*Claim) {
 	c.t.Helper()
 	gotN, gotWait, gotBack := c.claimBudget()
@@ -66,24 +66,24 @@ func (c *crew) expectRoom(what string, n int, wait time.Duration, back ...*Claim
 	}
 }
 
-// learned lets the crew know handlers that allow n tasks ahead.
+// learned lets the crew measure handlers so short that it claims n tasks ahead.
 func (c *crew) learned(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.pace.mean, c.pace.most, c.pace.looked = time.Millisecond, n, time.Now()
+	c.pace.mean, c.pace.found, c.pace.measuredAt = time.Millisecond, n, time.Now()
 }
 
 func TestRoom(t *testing.T) {
 	inCrew(t, 2, 6, func(c *crew) {
 		c.expectRoom("nothing was claimed", 8, 0)
-		c.expect(8)
+		c.beginClaim(8)
 		c.expectRoom("eight are coming", 0, 0)
 		tasks := c.tasks(c.lane, 8)
 		c.add(tasks)
 		c.begun("two of eight", tasks[:2]...)
 		// The claim is over in the fetcher's eyes only when it says so.
 		c.expectRoom("eight are coming, and there", 0, 0)
-		c.arrived(8)
+		c.endClaim(8)
 		c.expectRoom("six are ready", 0, 0)
 		for _, task := range tasks[:2] {
 			c.end(task, endSeenTo)
@@ -124,16 +124,16 @@ func TestRoomAheadIsWhatThePaceAllows(t *testing.T) {
 	})
 }
 
-// A worker that gave tasks back claims nothing ahead for a while, so that others come to them.
+// A worker that has given tasks back claims nothing ahead for a while, so that other workers can take them.
 func TestRestlessWorkerClaimsNothingAhead(t *testing.T) {
 	for _, prefetch := range []int{-1, 10} {
 		t.Run(fmt.Sprint("prefetch ", prefetch), func(t *testing.T) {
 			inCrew(t, 2, prefetch, func(c *crew) {
 				c.learned(10)
 				c.expectRoom("before", 12, 0)
-				c.holdAhead()
+				c.stopAhead()
 				c.expectRoom("from then on", 2, 0)
-				<-time.After(holdAheadTime - 1)
+				<-time.After(noAheadTime - 1)
 				c.expectRoom("at the end of the rest", 2, 0)
 				<-time.After(1)
 				c.expectRoom("after it", 12, 0)
@@ -142,11 +142,11 @@ func TestRestlessWorkerClaimsNothingAhead(t *testing.T) {
 	}
 }
 
-// Nothing is claimed for as long as a task runs alone, or waits for that.
+// A worker claims nothing while a task runs alone or waits until it can.
 func TestNoRoomBesideALoneTask(t *testing.T) {
 	inCrew(t, 3, 6, func(c *crew) {
 		lone := c.suspects(c.lane, 1, 9)
-		c.admit(lone[0])
+		c.admitSuspect(lone[0])
 		c.expectRoom("it has not started", 0, 0)
 		c.add(lone)
 		c.begun("alone", lone...)
@@ -175,7 +175,7 @@ func TestOverdueTasksGoBack(t *testing.T) {
 		c.add(later)
 		c.expectRoom("one moment is left to them", 0, 1)
 		<-time.After(1)
-		c.expectRoom("they are overdue", 0, holdAheadTime, slices.Concat(first, later)...)
+		c.expectRoom("they are overdue", 0, noAheadTime, slices.Concat(first, later)...)
 		c.learned(10)
 		c.expectRoom("they are back, and the worker is restless", 0, 0)
 		for _, task := range busy {
@@ -185,7 +185,7 @@ func TestOverdueTasksGoBack(t *testing.T) {
 	})
 }
 
-// The handlers before the stall were short. That says nothing about those that keep the executors busy now.
+// The handlers before the stall were short. That says nothing about those that run now.
 func TestOverdueTasksMakeThePaceForget(t *testing.T) {
 	inCrew(t, 1, -1, func(c *crew) {
 		busy := c.tasks(c.lane, 1)
@@ -195,8 +195,8 @@ func TestOverdueTasksMakeThePaceForget(t *testing.T) {
 		ahead := c.tasks(c.lane, 3)
 		c.add(ahead)
 		<-time.After(overdueTime)
-		c.expectRoom("three are overdue", 0, holdAheadTime, ahead...)
-		<-time.After(holdAheadTime)
+		c.expectRoom("three are overdue", 0, noAheadTime, ahead...)
+		<-time.After(noAheadTime)
 		c.expectRoom("the rest is over, and nothing is known", 0, 0)
 	})
 }
@@ -213,7 +213,7 @@ func TestNoTaskIsOverdueWhileAnExecutorIsFree(t *testing.T) {
 		c.beaten(c.lane)
 		c.hold(false)
 		c.begun("it goes on", tasks[1])
-		c.expectRoom("none is free", 0, holdAheadTime, tasks[2])
+		c.expectRoom("none is free", 0, noAheadTime, tasks[2])
 	})
 }
 
@@ -230,24 +230,24 @@ func TestNoTaskIsOverdueWithAFixedPrefetch(t *testing.T) {
 	})
 }
 
-// starving waits until the fetcher of a worker waits for room and has left what is done to the finishers.
+// starving waits until the fetcher of a worker waits for room and has left done claims to the finishers.
 func (b *bench) starving(w *started) {
 	b.T.Helper()
 	b.Until("the fetcher waits for room and has left off", func() bool {
 		w.exec.mu.Lock()
 		defer w.exec.mu.Unlock()
-		return w.exec.served == nil && w.exec.fetcherWaits
+		return w.exec.ackLane == nil && w.exec.fetcherWaits
 	})
 }
 
-// claimsAhead lets a worker believe that its handlers allow n tasks ahead.
+// claimsAhead lets a worker measure handlers so short that it claims n tasks ahead.
 func (s *started) claimsAhead(n int) {
 	s.exec.mu.Lock()
 	defer s.exec.mu.Unlock()
-	s.exec.pace.mean, s.exec.pace.most, s.exec.pace.looked = time.Millisecond, n, time.Now()
+	s.exec.pace.mean, s.exec.pace.found, s.exec.pace.measuredAt = time.Millisecond, n, time.Now()
 }
 
-// Tasks claimed ahead go back in time although nothing else happens: the queue is empty, and no handler ends.
+// A worker gives back tasks that it has claimed ahead in time, although the queue is empty and no handler ends.
 func TestOverdueTasksOfAnEmptyQueueGoBack(t *testing.T) {
 	b := newBench(t)
 	entered, leave := make(chan int, 2), make(chan struct{})

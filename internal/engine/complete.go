@@ -7,8 +7,8 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// endSuccess is the ending of a task that has succeeded and leaves something behind. value is what its function
-// returned, began when it was called.
+// endSuccess returns the ending of a successful task that leaves something behind. value is what its function returned,
+// began when it was called.
 func (r *runner) endSuccess(c *Claim, value any, began, now time.Time) ending {
 	info := wire.Info{
 		Reason: "completed", Function: c.msg.Path, Attempts: c.msg.Meta.Retried + 1, Deaths: c.msg.Meta.Deaths,
@@ -17,16 +17,16 @@ func (r *runner) endSuccess(c *Claim, value any, began, now time.Time) ending {
 	if c.msg.Meta.Extra.Keeps() {
 		var err error
 		if info.Result, err = c.fn.EncodeResult(value); err != nil {
-			// The function has done its work. Running it again would not make its result fit.
+			// Do not retry: the function has succeeded, and its next result would not fit either.
 			info.Error = err.Error()
 			r.logOf(c).WithError(err).
-				Error("task is done, but its result cannot be kept")
+				Error("task succeeded, but its result cannot be kept")
 		}
 	}
 	return endComplete(c, &info)
 }
 
-// endComplete is the ending of a task that is over and leaves something behind: info, if something is to be kept.
+// endComplete returns the ending of a task that is over: it frees the lock, and keeps info if the call asks for that.
 func endComplete(c *Claim, info *wire.Info) ending {
 	e := ending{claim: c, outcome: lifecycle.OutcomeComplete, id: c.msg.Meta.ID}
 	x := c.msg.Meta.Extra
@@ -36,7 +36,7 @@ func endComplete(c *Claim, info *wire.Info) ending {
 	if at := c.msg.Meta.EnqueuedAt; at > 0 {
 		info.Enqueued = time.UnixMilli(at)
 	}
-	info.Progress = c.reported()
+	info.Progress = c.lastReport()
 	if x.Retention > 0 {
 		info.Message = c.raw
 	}

@@ -8,18 +8,18 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// Config says what a worker does. Everything is filled in and checked: this package has no defaults of its own. What
-// the fields mean stands with those of the public configuration; here is what differs.
+// Config says what a worker does. The caller fills in and checks every field: this package has no defaults. The public
+// configuration documents the fields; the comments here say what differs.
 type Config struct {
 	Source  redisstore.Source
 	Prefix  string // of all keys
-	Where   string // which Redis, for the log
+	Where   string // names the Redis server in the log
 	Signals *redisstore.Signals
 	Log     loop.Journal
 
 	Queues        Order
 	Concurrency   int
-	Prefetch      int // tasks to claim ahead; negative: as the handlers allow
+	Prefetch      int // tasks to claim ahead; negative: as many as suits the handlers
 	HeartbeatLife time.Duration
 	SweepInterval time.Duration
 	NoSweeper     bool
@@ -27,9 +27,9 @@ type Config struct {
 	CancelGrace   time.Duration
 	MaxRetry      int
 	Backoff       func(retried int) time.Duration
-	IsFailure     func(error) bool // nil: every error is one
+	IsFailure     func(error) bool // nil: every error is a failure
 	Timeout       time.Duration    // 0: none
-	StuckAfter    time.Duration    // negative: nobody looks
+	StuckAfter    time.Duration    // negative: no watchdog
 	MaxStuck      int
 	Legacy        bool
 	PythonQueue   string // "": none
@@ -37,7 +37,7 @@ type Config struct {
 	ArchiveMax    int
 	ArchiveFor    time.Duration
 
-	// Zero stands for no limit.
+	// Limits; 0 is none.
 	MaxTasks         int
 	MaxTime          time.Duration
 	MaxMemory        int64
@@ -46,21 +46,21 @@ type Config struct {
 
 	Version string // of the library, for the log
 
-	// Settings asks the servers that hold the queues whether they are fit for tasks: unfit says why one of them is not,
-	// err that one did not answer.
+	// Settings asks the servers that hold the queues for their settings. unfit says why the settings of one are unfit
+	// for tasks, err why one did not answer.
 	Settings func(ctx context.Context, servers []redisstore.Server) (warnings []string, unfit, err error)
 	// Prepare is called once, before the first task.
 	Prepare func() error
-	// Call calls the function of a claim, through what the package above has put around it. When that calls
-	// runtime.Goexit, Call does not return.
+	// Call calls the function of a claim, with the middleware around it. If the function calls runtime.Goexit, Call
+	// does not return.
 	Call func(context.Context, *Claim) (result any, err error)
-	// Wrapped reports whether there is anything around the function of a claim, which needs a context then.
+	// Wrapped reports whether there is middleware around the function of a claim. Middleware needs a context.
 	Wrapped func(*Claim) bool
-	// Misfit returns the function whose arguments did not fit, if that is what an error of Call says.
+	// Misfit reports whether an error of Call says that arguments did not fit a function, and returns its path.
 	Misfit func(error) (path string, ok bool)
-	// Beside is what runs along with the worker until its context ends.
+	// Beside are functions that run as long as the worker claims tasks. Each must return when its context ends.
 	Beside []func(context.Context)
 }
 
-// listenGrace is how long a worker that has stopped waits for its listeners.
+// listenGrace returns how long a worker that has stopped waits for its listeners.
 func (c *Config) listenGrace() time.Duration { return max(c.CancelGrace, time.Second) }

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// taskContext is the context of a handler. It ends when the claim is lost, when the worker stops, when its time is over
-// and when the handler has returned, and it carries the claim. It is the claim under another type, so it costs nothing
-// beyond the context that it wraps.
+// taskContext is the context of a handler. It ends when the claim is lost, when the task is cancelled, when the worker
+// stops, when the time limit is over, and when the handler has returned. Its value for claimKey is the claim. It is the
+// claim under another type, so that it needs no memory beside the context that it wraps.
 type taskContext Claim
 
 // Deadline implements context.Context.
@@ -19,10 +19,10 @@ func (t *taskContext) Done() <-chan struct{} { return t.context.Done() }
 // Err implements context.Context.
 func (t *taskContext) Err() error { return t.context.Err() }
 
-// claimKey is the key under which a taskContext answers with its claim.
+// claimKey is the key for the claim in a taskContext.
 var claimKey int
 
-// String names the context without the claim, which changes while it is printed.
+// String does not print the claim, which may change meanwhile.
 func (t *taskContext) String() string { return "delayed: task " + t.msg.Meta.ID }
 
 // Value implements context.Context.
@@ -33,7 +33,7 @@ func (t *taskContext) Value(key any) any {
 	return t.context.Value(key)
 }
 
-// ClaimFromContext returns the claim whose handler was given ctx, or a context made of that; nil if there is none.
+// ClaimFromContext returns the claim of the handler that was given ctx or a parent of it, or nil.
 func ClaimFromContext(ctx context.Context) *Claim {
 	if ctx == nil {
 		return nil
@@ -42,13 +42,12 @@ func ClaimFromContext(ctx context.Context) *Claim {
 	return c
 }
 
-// contextOf makes the context of the handler of a claim, a part of tasks. It ends limit after the claim has started; 0
-// is no limit.
-// The function must be called when the handler has ended.
+// contextOf returns the context of the handler of a claim, with parent as its parent. It ends limit after the start of
+// the claim; 0 is no limit. The caller must call the function when the handler has returned.
 func contextOf(
-	tasks context.Context, c *Claim, limit time.Duration,
+	parent context.Context, c *Claim, limit time.Duration,
 ) (context.Context, context.CancelCauseFunc) {
-	ctx, cancel := context.WithCancelCause(tasks)
+	ctx, cancel := context.WithCancelCause(parent)
 	if limit > 0 {
 		ctx, cancel = withLimit(ctx, cancel, c.started.Add(limit))
 	}

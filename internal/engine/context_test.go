@@ -14,9 +14,9 @@ type otherKey struct{}
 
 func TestTaskContext(t *testing.T) {
 	w := &Worker{}
-	w.tasks, w.cancel = context.WithCancelCause(context.WithValue(t.Context(), otherKey{}, "value"))
+	w.handlersCtx, w.cancelHandlers = context.WithCancelCause(context.WithValue(t.Context(), otherKey{}, "value"))
 	c := &Claim{msg: wire.Message{Meta: wire.Meta{ID: "x"}}}
-	ctx, cancel := contextOf(w.tasks, c, 0)
+	ctx, cancel := contextOf(w.handlersCtx, c, 0)
 	if got := fmt.Sprint(ctx); got != "delayed: task x" {
 		t.Errorf("it prints as %q", got)
 	}
@@ -34,9 +34,9 @@ func TestTaskContext(t *testing.T) {
 		ClaimFromContext(wrapped) != c {
 		t.Errorf("causes %v and %v, expected %v", context.Cause(ctx), context.Cause(wrapped), ErrLost)
 	}
-	ctx, cancel = contextOf(w.tasks, &Claim{}, 0)
+	ctx, cancel = contextOf(w.handlersCtx, &Claim{}, 0)
 	defer cancel(nil)
-	w.cancel(ErrShutdown)
+	w.cancelHandlers(ErrShutdown)
 	if <-ctx.Done(); !errors.Is(context.Cause(ctx), ErrShutdown) {
 		t.Errorf("cause %v, expected %v", context.Cause(ctx), ErrShutdown)
 	}
@@ -45,14 +45,14 @@ func TestTaskContext(t *testing.T) {
 // The context of a handler is part of its claim: it allocates no more than the standard library's.
 func TestTaskContextAllocates(t *testing.T) {
 	w, c := &Worker{}, &Claim{}
-	w.tasks, w.cancel = context.WithCancelCause(t.Context())
-	defer w.cancel(nil)
+	w.handlersCtx, w.cancelHandlers = context.WithCancelCause(t.Context())
+	defer w.cancelHandlers(nil)
 	plain := testing.AllocsPerRun(1000, func() {
-		_, cancel := context.WithCancelCause(w.tasks)
+		_, cancel := context.WithCancelCause(w.handlersCtx)
 		cancel(nil)
 	})
 	if ours := testing.AllocsPerRun(1000, func() {
-		_, cancel := contextOf(w.tasks, c, 0)
+		_, cancel := contextOf(w.handlersCtx, c, 0)
 		cancel(nil)
 	}); ours > plain {
 		t.Errorf("%v allocations, expected at most %v", ours, plain)
@@ -70,7 +70,7 @@ func TestHandlerContextCarriesItsClaim(t *testing.T) {
 	}
 }
 
-// What a handler has left behind learns from its context that the handler has returned.
+// A goroutine that a handler has started learns from the context that the handler has returned.
 func TestContextEndsWithItsHandler(t *testing.T) {
 	b := newBench(t)
 	left := make(chan context.Context, 1)

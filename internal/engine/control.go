@@ -8,16 +8,24 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
+// Status is a snapshot of a worker.
+type Status struct {
+	Phase      state.Worker
+	Busy       int    // running handlers
+	Connected  bool   // Redis has confirmed the heartbeat of every queue recently
+	StopReason string // "" unless it stops
+}
+
 // ID returns the worker's id, 32 hexadecimal digits. It never changes, and no other worker has it.
 func (w *Worker) ID() string {
 	return w.id
 }
 
-// Pause makes the worker claim no more tasks until Resume. It gives back what it has claimed ahead; running handlers go
+// Pause makes the worker claim no tasks until Resume. It gives back tasks that have not started; running handlers go
 // on.
 func (w *Worker) Pause() {
-	w.control.Lock()
-	defer w.control.Unlock()
+	w.controlMu.Lock()
+	defer w.controlMu.Unlock()
 	if w.paused.CompareAndSwap(false, true) {
 		w.holdBack()
 		w.log.Info("worker paused")
@@ -25,10 +33,10 @@ func (w *Worker) Pause() {
 	}
 }
 
-// Resume ends a Pause. It does not end Quiet.
+// Resume ends a Pause, but not Quiet.
 func (w *Worker) Resume() {
-	w.control.Lock()
-	defer w.control.Unlock()
+	w.controlMu.Lock()
+	defer w.controlMu.Unlock()
 	if w.paused.CompareAndSwap(true, false) {
 		w.exec.hold(w.quiet.Load() || w.phase.Load() >= int32(state.Stopping))
 		w.log.Info("worker resumed")
@@ -36,10 +44,10 @@ func (w *Worker) Resume() {
 	}
 }
 
-// Quiet makes the worker claim no more tasks for good, so that it can be stopped without hurry when it is idle.
+// Quiet makes the worker claim no more tasks, for good: it can then be stopped once it is idle.
 func (w *Worker) Quiet() {
-	w.control.Lock()
-	defer w.control.Unlock()
+	w.controlMu.Lock()
+	defer w.controlMu.Unlock()
 	if w.quiet.CompareAndSwap(false, true) {
 		w.holdBack()
 		w.log.Info("worker is quiet: it claims no more tasks")
@@ -47,14 +55,14 @@ func (w *Worker) Quiet() {
 	}
 }
 
-// holdBack starts nothing more and gives back what has not started. The fetcher does so with what a claim under way
-// brings.
+// holdBack lets no task start and gives back those that have not. The fetcher gives back what a claim call under way
+// returns.
 func (w *Worker) holdBack() {
 	w.exec.hold(true)
 	giveBack(w.exec.takeBack())
 }
 
-// Status returns a snapshot.
+// Status returns a snapshot of the worker.
 func (w *Worker) Status() Status {
 	s := Status{Phase: state.Worker(w.phase.Load()), StopReason: w.stopReason()}
 	if s.Phase == state.New {
@@ -85,10 +93,10 @@ func (w *Worker) Status() Status {
 // Begun reports whether Run was called.
 func (w *Worker) Begun() bool { return state.Worker(w.phase.Load()) != state.New }
 
-// Listen has fn called with every event, in their order, on a goroutine of its own. Call it before Run.
+// Listen calls fn with every event, in order, on a goroutine of its own. It must be called before Run.
 func (w *Worker) Listen(fn func(Event)) error {
-	w.control.Lock()
-	defer w.control.Unlock()
+	w.controlMu.Lock()
+	defer w.controlMu.Unlock()
 	if w.Begun() {
 		return fmt.Errorf("%w: Listen after Run: call it before", redisstore.ErrClosed)
 	}

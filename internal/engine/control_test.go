@@ -13,7 +13,7 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// deaf makes a worker hear no signals.
+// deaf makes a worker get no signals.
 func deaf(w *Worker) { w.cfg.Signals = redisstore.NewSignals(refusingSource{}) }
 
 // refusingSource has no connections.
@@ -25,7 +25,7 @@ func (refusingSource) Conn(context.Context, string) (redis.Conn, error) {
 func (refusingSource) Slot(string) int { return 0 }
 func (refusingSource) Close() error    { return nil }
 
-// TestPausedWorkerIsIdle counts what a worker asks whose only queue is paused and has tasks.
+// TestPausedWorkerIsIdle counts the requests of a worker whose only queue is paused and has tasks.
 func TestPausedWorkerIsIdle(t *testing.T) {
 	t.Parallel()
 	b := newBenchOn(t, redistest.Start(t))
@@ -48,7 +48,7 @@ func TestPausedWorkerIsIdle(t *testing.T) {
 	b.Idle()
 }
 
-// TestRestart stops the workers that serve the queue, after their tasks, and no later one.
+// TestRestart stops the present workers of the queue after their tasks, and none that starts later.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -103,8 +103,8 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// TestRestartBeforeTheFirstLook: a worker is told to restart as soon as it serves the queue, also if it hears of it
-// only later.
+// TestRestartBeforeTheFirstLook: an order to restart counts from the registration of a worker on, even if the worker
+// reads it later.
 func TestRestartBeforeTheFirstLook(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -10,10 +10,10 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// limit returns how long the handler of a claim that has been running for ran may run in all, counted from its start; 0
-// is for any time. The call decides, then the function, then the worker; a deadline may cut it short. It reads nothing
-// that changes while the handler runs.
-func (r *runner) limit(c *Claim, ran time.Duration) time.Duration {
+// timeLimit returns how long the handler of a claim may run, counted from its start; 0 is no limit. ran is how long it
+// has run so far. The limit of the call wins over that of the function, and that over the worker's; a deadline may
+// shorten it. timeLimit reads nothing that changes while the handler runs.
+func (r *runner) timeLimit(c *Claim, ran time.Duration) time.Duration {
 	d := r.cfg.Timeout
 	if own := c.fn.Policy.Timeout; own != 0 {
 		d = own
@@ -23,18 +23,19 @@ func (r *runner) limit(c *Claim, ran time.Duration) time.Duration {
 		d = wire.Milliseconds(x.Timeout)
 	}
 	if x != nil && x.Deadline != 0 {
-		left := max(time.UnixMilli(x.Deadline).Sub(c.lane.now()), 1-ran) // an overflow of Sub is a long time as well
+		// if Sub overflows, the deadline is far away as well
+		left := max(time.UnixMilli(x.Deadline).Sub(c.lane.now()), 1-ran)
 		if end := ran + min(left, math.MaxInt64-ran); d == 0 || end < d {
 			d = end
 		}
 	}
 	if d > wire.Milliseconds(wire.Unlimited)/2 {
-		return 0 // nobody waits that long
+		return 0 // such a limit is none
 	}
 	return d
 }
 
-// archiveIfLate archives a task that it is too late to start, and says whether it is.
+// archiveIfLate archives a task if it is too late to start it, and reports whether it is.
 func (r *runner) archiveIfLate(c *Claim) bool {
 	x := c.msg.Meta.Extra
 	if x.Expiry == 0 && x.Deadline == 0 && x.RetryUntil == 0 {

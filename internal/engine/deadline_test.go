@@ -46,7 +46,7 @@ func TestLimit(t *testing.T) {
 			c := &Claim{lane: newLane(redisstore.NewStore(nil, "", "q"), "w", false), fn: f}
 			c.msg.Meta.Extra = tt.extra
 			r := &runner{cfg: &Config{Timeout: tt.cfg}}
-			got := r.limit(c, tt.ran)
+			got := r.timeLimit(c, tt.ran)
 			if got != tt.want && got.Round(time.Minute) != tt.want && (got-tt.want).Abs() > time.Second {
 				t.Errorf("%v, expected %v", got, tt.want)
 			}

@@ -12,200 +12,203 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// decide decides what becomes of a task whose handler has returned err. done: it is to end as if it had succeeded.
+// decide decides what becomes of a task whose handler has returned err. done: acknowledge it as if it had succeeded.
 func (r *runner) decide(c *Claim, err error, now time.Time) (e ending, done bool) {
 	defer func() {
-		// The error's methods and the functions that are asked about it are not ours. A nil pointer in an error is a
-		// common slip; it must not end the process.
+		// The methods of the error and the functions that decide about it are users' code, and may panic. A nil pointer
+		// in an error is a common mistake, which must not end the process.
 		if p := recover(); p != nil {
 			err := fmt.Errorf("delayed: the error of the handler, a %T, or a function that was asked about it "+
 				"(WorkerConfig.IsFailure, "+
 				"WorkerConfig.Backoff, BackoffFunc) panicked: %v; does it return a nil pointer as an error? The "+
 				"error: %v", err, p, err)
-			j := decision{r: r, c: c, err: err, now: now}
-			e, done = j.make()
+			d := decision{r: r, c: c, err: err, now: now}
+			e, done = d.make()
 		}
 	}()
-	j := decision{r: r, c: c, err: err, now: now, trust: true}
-	return j.make()
+	d := decision{r: r, c: c, err: err, now: now, callUserCode: true}
+	return d.make()
 }
 
-// decision is one decision about a task whose handler has returned an error.
+// decision decides about one task whose handler has returned an error.
 type decision struct {
-	r     *runner
-	c     *Claim
-	err   error
-	now   time.Time // by Redis's clock
-	trust bool      // ask functions of others
+	r            *runner
+	c            *Claim
+	err          error
+	now          time.Time // by Redis's clock
+	callUserCode bool      // call functions of users, such as IsFailure
 
-	msg  wire.Message // the message as it goes on
+	msg  wire.Message // the message as it is filed
 	info wire.Info
 	log  loop.Journal
 }
 
-func (j *decision) make() (e ending, done bool) {
-	says, wait := said(j.err)
-	if errors.Is(context.Cause(j.r.tasks), ErrShutdown) && (says == saysNothing || says == SaysRetryIn) {
-		// The handler was told to stop. Neither a retry nor a death is spent.
-		return ending{claim: j.c, outcome: lifecycle.OutcomeRelease}, false
+func (d *decision) make() (e ending, done bool) {
+	says, wait := said(d.err)
+	if errors.Is(context.Cause(d.r.handlersCtx), ErrShutdown) && (says == saysNothing || says == SaysRetryIn) {
+		// The worker stops and has cancelled the handler. This counts neither as a retry nor as a death.
+		return ending{claim: d.c, outcome: lifecycle.OutcomeRelease}, false
 	}
-	j.prepare()
+	d.prepare()
 	switch says {
 	case SaysDrop:
-		j.log.WithError(j.err).Info("task dropped: its handler said so")
-		if j.c.needsComplete() {
-			j.info.Reason = "dropped"
-			e = endComplete(j.c, &j.info)
+		d.log.WithError(d.err).Info("task dropped: its handler said so")
+		if d.c.needsComplete() {
+			d.info.Reason = "dropped"
+			e = endComplete(d.c, &d.info)
 			e.outcome = lifecycle.OutcomeDrop
 			return e, false
 		}
 		return ending{}, true
 	case SaysSnooze:
-		j.info.Reason = "snoozed"
-		j.log.WithField("delay", wait.String()).Debug("task snoozed")
-		return j.file(lifecycle.OutcomeSnooze, wait, j.c.raw), false
+		d.info.Reason = "snoozed"
+		d.log.WithField("delay", wait.String()).Debug("task snoozed")
+		return d.file(lifecycle.OutcomeSnooze, wait, d.c.raw), false
 	default:
 	}
-	late, _ := j.err.(*timeoutError) //nolint:errorlint // conclude puts it outermost
+	late, _ := d.err.(*timeoutError) //nolint:errorlint // conclude wraps it around all others
 	switch {
-	case j.misfit():
-		if fields := j.c.fn.UnknownFields(&j.c.msg); len(fields) > 0 {
-			return j.r.park(j.c, parkedFields, j.now, fields...), false
+	case d.misfit():
+		if fields := d.c.fn.UnknownFields(&d.c.msg); len(fields) > 0 {
+			return d.r.park(d.c, parkedFields, d.now, fields...), false
 		}
-		// The same bytes never fit, however often they are tried.
-		j.info.Reason = lifecycle.ReasonArguments
-		j.log.WithError(j.err).Error("task archived: its arguments do not fit the function")
-		return j.file(lifecycle.OutcomeArchive, lifecycle.ArchivedLife, j.c.raw), false
+		// A retry with the same bytes would fail again.
+		d.info.Reason = lifecycle.ReasonArguments
+		d.log.WithError(d.err).Error("task archived: its arguments do not fit the function")
+		return d.file(lifecycle.OutcomeArchive, lifecycle.ArchivedLife, d.c.raw), false
 	case says == SaysDiscard:
-		return j.archive("its handler discarded it"), false
-	case late != nil && j.c.fn.Policy.FailOnTimeout:
-		return j.archive("it took too long"), false
+		return d.archive("its handler discarded it"), false
+	case late != nil && d.c.fn.Policy.FailOnTimeout:
+		return d.archive("it took too long"), false
 	}
-	if says != SaysRetryIn && j.trust && j.r.cfg.IsFailure != nil && !j.r.cfg.IsFailure(j.err) {
-		return j.postpone(), false
+	if says != SaysRetryIn && d.callUserCode && d.r.cfg.IsFailure != nil && !d.r.cfg.IsFailure(d.err) {
+		return d.postpone(), false
 	}
-	return j.fail(says == SaysRetryIn, wait), false
+	return d.retryOrArchive(says == SaysRetryIn, wait), false
 }
 
-// misfit reports whether the error says that the arguments do not fit the function of the task.
-func (j *decision) misfit() bool {
-	path, ok := j.r.cfg.Misfit(j.err)
-	return ok && path == j.c.fn.Path()
+// misfit reports whether the error says that the arguments do not fit the function of this task.
+func (d *decision) misfit() bool {
+	path, ok := d.r.cfg.Misfit(d.err)
+	return ok && path == d.c.fn.Path()
 }
 
 // prepare fills in what all decisions need.
-func (j *decision) prepare() {
-	j.msg = j.c.msg
-	j.msg.Extend()
-	m := &j.msg.Meta
+func (d *decision) prepare() {
+	d.msg = d.c.msg
+	d.msg.Extend()
+	m := &d.msg.Meta
 	if m.ID == "" {
 		m.ID = wire.NewTaskID()
 	}
-	j.info = wire.Info{
-		Reason: lifecycle.ReasonFailed, Function: j.msg.Path, Error: j.err.Error(), Attempts: m.Retried + 1,
-		Deaths: m.Deaths, At: j.now, Worker: j.r.worker, Progress: j.c.reported(),
+	d.info = wire.Info{
+		Reason: lifecycle.ReasonFailed, Function: d.msg.Path, Error: d.err.Error(), Attempts: m.Retried + 1,
+		Deaths: m.Deaths, At: d.now, Worker: d.r.worker, Progress: d.c.lastReport(),
 	}
 	var panicked *function.PanicError
-	if errors.As(j.err, &panicked) {
-		j.info.Stack = panicked.Stack
+	if errors.As(d.err, &panicked) {
+		d.info.Stack = panicked.Stack
 	}
-	j.log = j.r.log.With("queue", j.c.lane.store.Name).With("function", j.msg.Path).With("id", m.ID).With("attempt",
-		j.info.Attempts)
+	d.log = d.r.log.With("queue", d.c.lane.store.Name).With("function", d.msg.Path).With("id", m.ID).With("attempt",
+		d.info.Attempts)
 }
 
-// fail retries the task, or archives it. wait holds if it is given.
-func (j *decision) fail(given bool, wait time.Duration) ending {
-	x := j.failed()
-	if x.RetryUntil == 0 && j.msg.Meta.Retried >= j.c.MaxRetry() {
-		return j.archive("it failed and no retries are left")
+// retryOrArchive retries the task, or archives it if no retries or no time are left. If given, it waits for wait, else
+// for as long as delay says.
+func (d *decision) retryOrArchive(given bool, wait time.Duration) ending {
+	x := d.noteFirstFailure()
+	if x.RetryUntil == 0 && d.msg.Meta.Retried >= d.c.MaxRetry() {
+		return d.archive("it failed and no retries are left")
 	}
 	if !given {
-		wait = j.delay()
+		wait = d.delay()
 	}
-	if j.tooLate(wait) {
-		return j.archive("it failed and there is no time left for another try")
+	if d.tooLate(wait) {
+		return d.archive("it failed and there is no time left for another try")
 	}
-	j.msg.Meta.Retried++
-	j.log.WithError(j.err).WithField("delay", wait.String()).Warn("task failed and is tried again")
-	return j.file(lifecycle.OutcomeRetry, wait, j.msg.Append(nil))
+	d.msg.Meta.Retried++
+	d.log.WithError(d.err).WithField("delay", wait.String()).Warn("task failed and is tried again")
+	return d.file(lifecycle.OutcomeRetry, wait, d.msg.Append(nil))
 }
 
-// postpone tries the task again, for a reason that is no failure.
-func (j *decision) postpone() ending {
-	wait := j.delay()
-	if j.tooLate(wait) {
-		return j.archive("there is no time left for another try")
+// postpone retries the task without counting a failure.
+func (d *decision) postpone() ending {
+	wait := d.delay()
+	if d.tooLate(wait) {
+		return d.archive("there is no time left for another try")
 	}
-	j.info.Reason = "not failed"
-	j.log.WithError(j.err).WithField("delay", wait.String()).Info("task is tried again; this was no failure")
-	return j.file(lifecycle.OutcomePostpone, wait, j.c.raw)
+	d.info.Reason = "not failed"
+	d.log.WithError(d.err).WithField("delay", wait.String()).Info("task is tried again; this was no failure")
+	return d.file(lifecycle.OutcomePostpone, wait, d.c.raw)
 }
 
-// archive ends the task for good.
-func (j *decision) archive(why string) ending {
-	j.failed()
-	j.log.WithError(j.err).Error("task archived: " + why)
-	return j.file(lifecycle.OutcomeArchive, lifecycle.ArchivedLife, j.msg.Append(nil))
+// archive archives the task.
+func (d *decision) archive(why string) ending {
+	d.noteFirstFailure()
+	d.log.WithError(d.err).Error("task archived: " + why)
+	return d.file(lifecycle.OutcomeArchive, lifecycle.ArchivedLife, d.msg.Append(nil))
 }
 
-// failed notes in the message when the task has failed for the first time.
-func (j *decision) failed() *wire.Extra {
+// noteFirstFailure writes into the message when the task has failed first. It returns a copy of the fields that the
+// message shared with the claim.
+func (d *decision) noteFirstFailure() *wire.Extra {
 	x := wire.Extra{}
-	if shared := j.msg.Meta.Extra; shared != nil {
+	if shared := d.msg.Meta.Extra; shared != nil {
 		x = *shared
 	}
 	if x.FirstFailed == 0 {
-		x.FirstFailed = j.now.UnixMilli()
+		x.FirstFailed = d.now.UnixMilli()
 	}
-	j.msg.Meta.Extra, j.info.FirstFailed = &x, time.UnixMilli(x.FirstFailed)
+	d.msg.Meta.Extra, d.info.FirstFailed = &x, time.UnixMilli(x.FirstFailed)
 	return &x
 }
 
-func (j *decision) file(o lifecycle.Outcome, wait time.Duration, message []byte) ending {
+func (d *decision) file(o lifecycle.Outcome, wait time.Duration, message []byte) ending {
 	return ending{
-		claim: j.c, outcome: o, wait: wait, id: j.msg.Meta.ID, message: message,
-		info: j.info.Encode(), reason: j.info.Reason,
+		claim: d.c, outcome: o, wait: wait, id: d.msg.Meta.ID, message: message,
+		info: d.info.Encode(), reason: d.info.Reason,
 	}
 }
 
-// delay returns how long the task waits before it is tried again.
-func (j *decision) delay() time.Duration {
-	retried := j.msg.Meta.Retried
-	p := &j.c.fn.Policy
+// delay returns how long the task waits before the next attempt. Delays of the call win over those of the function, and
+// these over the worker's.
+func (d *decision) delay() time.Duration {
+	retried := d.msg.Meta.Retried
+	p := &d.c.fn.Policy
 	longest := p.Longest
 	var delays []int64
-	if x := j.msg.Meta.Extra; x != nil {
+	if x := d.msg.Meta.Extra; x != nil {
 		delays = x.RetryDelays
 		if x.RetryCap != 0 {
 			longest = wire.Milliseconds(x.RetryCap)
 		}
 	}
-	var d time.Duration
+	var wait time.Duration
 	switch {
 	case len(delays) > 0:
-		d = wire.Milliseconds(delays[min(retried, len(delays)-1)])
-	case j.trust && p.Backoff != nil:
-		d = p.Backoff(retried, j.err)
+		wait = wire.Milliseconds(delays[min(retried, len(delays)-1)])
+	case d.callUserCode && p.Backoff != nil:
+		wait = p.Backoff(retried, d.err)
 	case len(p.Delays) > 0:
-		d = p.Delays[min(retried, len(p.Delays)-1)]
-	case j.trust:
-		d = j.r.cfg.Backoff(retried)
+		wait = p.Delays[min(retried, len(p.Delays)-1)]
+	case d.callUserCode:
+		wait = d.r.cfg.Backoff(retried)
 	default:
-		d = DefaultBackoff(retried)
+		wait = DefaultBackoff(retried)
 	}
 	if longest > 0 {
-		d = min(d, longest)
+		wait = min(wait, longest)
 	}
-	return max(d, 0)
+	return max(wait, 0)
 }
 
-// tooLate says whether a task that waits for so long could not start any more.
-func (j *decision) tooLate(wait time.Duration) bool {
-	x := j.msg.Meta.Extra
+// tooLate reports whether the task could not start any more after waiting that long.
+func (d *decision) tooLate(wait time.Duration) bool {
+	x := d.msg.Meta.Extra
 	if x == nil {
 		return false
 	}
-	start := j.now.UnixMilli() + wait.Milliseconds()
+	start := d.now.UnixMilli() + wait.Milliseconds()
 	for _, end := range [...]int64{x.RetryUntil, x.Deadline, x.Expiry} {
 		if end != 0 && start >= end {
 			return true

@@ -62,7 +62,7 @@ type nilError struct{ inner error }
 func (e *nilError) Error() string { return "failed: " + e.inner.Error() }
 func (e *nilError) Unwrap() error { return e.inner }
 
-// judgedAt is the time of Redis when it is judged.
+// judgedAt is the time by Redis's clock of the decision.
 var judgedAt = time.UnixMilli(1_700_000_000_000)
 
 func (j trial) judge(t *testing.T) (e ending, done bool, info map[string]any) {
@@ -79,7 +79,7 @@ func (j trial) judge(t *testing.T) (e ending, done bool, info map[string]any) {
 	if j.stops {
 		cancel(ErrShutdown)
 	}
-	r := &runner{cfg: &cfg, worker: "w", log: loop.NewJournal(logger), tasks: tasks}
+	r := &runner{cfg: &cfg, worker: "w", log: loop.NewJournal(logger), handlersCtx: tasks}
 	f := newFunction(t, "judged", func() {}, j.opts...)
 	c := &Claim{lane: newLane(redisstore.NewStore(nil, "", "q"), "w", false), fn: f, raw: []byte("raw")}
 	switch cfg.MaxRetry {
@@ -111,7 +111,7 @@ func (j trial) judge(t *testing.T) (e ending, done bool, info map[string]any) {
 	return e, done, info
 }
 
-// parsed returns the meta of the message as it goes on.
+// parsed returns the meta of the message as it is filed.
 func (j trial) parsed(t *testing.T, e *ending) wire.Meta {
 	t.Helper()
 	m, err := wire.Parse(e.message, wire.WorkerLimits)
@@ -406,7 +406,7 @@ func TestJudgeOutcomes(t *testing.T) {
 	}
 }
 
-// What is dropped frees its lock, and who waits for its result learns that there is none.
+// A dropped task frees its lock, and callers that wait for its result learn that there is none.
 func TestJudgeDropsTasksThatHoldSomething(t *testing.T) {
 	e, done, _ := trial{err: Drop(nil), extra: &wire.Extra{Lock: "l"}}.judge(t)
 	if done || e.outcome != lifecycle.OutcomeDrop || e.id != "id" || e.wait != 0 || e.info != nil {
@@ -420,7 +420,7 @@ func TestJudgeDropsTasksThatHoldSomething(t *testing.T) {
 	}
 }
 
-// The first failure is remembered by the message, the last by the info.
+// The message has the time of the first failure, the info that of the last.
 func TestJudgeRemembersTheFirstFailure(t *testing.T) {
 	j := trial{err: errJudged, retried: 3, extra: &wire.Extra{FirstFailed: 1_600_000_000_000, Group: "g"}}
 	e, _, info := j.judge(t)
@@ -431,7 +431,7 @@ func TestJudgeRemembersTheFirstFailure(t *testing.T) {
 	}
 }
 
-// Functions that panic when they are asked do not decide, and the default backoff holds.
+// If functions of users panic while the worker decides, it decides without them, with the default backoff.
 func TestJudgeSurvivesPanics(t *testing.T) {
 	for name, j := range map[string]trial{
 		"IsFailure":   {cfg: Config{IsFailure: func(error) bool { panic("asked") }}},

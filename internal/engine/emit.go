@@ -10,7 +10,7 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// emitFor tells listeners what has happened to a claimed task; e says what and why.
+// emitFor tells listeners what has happened to a claimed task. It fills in queue and claim.
 func (l *listeners) emitFor(c *Claim, e Event) {
 	if !l.any() {
 		return
@@ -28,8 +28,7 @@ func (l *listeners) emitStart(c *Claim) {
 	l.emitFor(c, e)
 }
 
-// emitEnd tells listeners how a run has ended whose handler returned err, and what becomes of the task: end, or nothing
-// more if it is done.
+// emitEnd tells listeners that a handler has returned err, and what becomes of the task: done, or what end says.
 func (l *listeners) emitEnd(c *Claim, err error, end *ending, done bool) {
 	if !l.any() {
 		return
@@ -55,7 +54,7 @@ func (l *listeners) emitEnd(c *Claim, err error, end *ending, done bool) {
 	}
 	switch e.Kind { //nolint:exhaustive // the others have no fields of their own
 	case event.TaskParked:
-		return // park has told it
+		return // park has told listeners
 	case event.TaskRetried:
 		e.Wait = end.wait
 	case event.TaskArchived:
@@ -66,7 +65,7 @@ func (l *listeners) emitEnd(c *Claim, err error, end *ending, done bool) {
 	l.emitFor(c, e)
 }
 
-// emitSwept tells listeners of a task that the sweeper archives; msg is nil if the message is not read.
+// emitSwept tells listeners that the sweeper has archived a task; msg is nil if the message was not read.
 func (l *listeners) emitSwept(queue string, msg *wire.Message, reason string, err error) {
 	if !l.any() {
 		return
@@ -74,7 +73,7 @@ func (l *listeners) emitSwept(queue string, msg *wire.Message, reason string, er
 	l.emit(Event{Kind: event.TaskArchived, Queue: queue, Message: msg, Reason: reason, Err: err})
 }
 
-// wraps says whether err wraps a T. An error whose methods panic, as that of a nil pointer may, wraps nothing.
+// wraps reports whether err wraps a T. If a method of err panics, as one of a nil pointer may, wraps returns false.
 func wraps[T error](err error) (ok bool) {
 	defer func() { _ = recover() }()
 	var target T

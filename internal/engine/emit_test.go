@@ -13,17 +13,17 @@ import (
 func TestEventOfAHeartbeatThatCannotBeRenewed(t *testing.T) {
 	b := newBench(t)
 	w, h := b.listened(b.config())
-	beat := w.groups[0].heartbeat
+	beat := w.slotGroups[0].heartbeat
 	l := w.lanes[0]
 	fail := errors.New("away")
-	beat.missed(fail) // it was not registered yet
+	beat.checkExpired(fail) // it was not registered yet
 	now := time.Now()
 	l.confirmed.Store(&now)
-	beat.missed(fail)
+	beat.checkExpired(fail)
 	old := now.Add(-w.cfg.HeartbeatLife)
 	l.confirmed.Store(&old)
-	beat.missed(fail)
-	beat.missed(fail)
+	beat.checkExpired(fail)
+	beat.checkExpired(fail)
 	b.Do("SET", b.Name+"_worker:"+w.ID(), "v", "PX", 60000) // it had not expired
 	for range 2 {
 		b.Must(beat.beat(t.Context()))

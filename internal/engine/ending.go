@@ -6,16 +6,16 @@ import (
 	"github.com/godelayed/delayed/internal/lifecycle"
 )
 
-// ending is a claim whose end Redis must be told.
+// ending says how a claim ends. A finisher sends it to Redis.
 type ending struct {
 	claim   *Claim
 	outcome lifecycle.Outcome
-	wait    time.Duration // until it is due or expires; 0 if it is completed and nothing is kept
-	id      string        // to file it under
-	message []byte        // as it goes on; none: as it was claimed
-	info    []byte        // what is to be known of it then
+	wait    time.Duration // until the task is due or expires; 0: it is completed and nothing is kept
+	id      string        // under which the task is filed
+	message []byte        // the message as it is filed; nil: as it was claimed
+	info    []byte        // what is kept of the task
 	reason  string        // for listeners
-	certain bool          // cancelled, whatever Redis knows of it
+	certain bool          // the task counts as cancelled, even if Redis does not know that it was
 }
 
 // giveBack releases claims whose tasks have not started.

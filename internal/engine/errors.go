@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Causes of the contexts of handlers.
+// Causes why the contexts of handlers end.
 var (
 	ErrLost     = errors.New("delayed: claim lost")
 	ErrCanceled = errors.New("delayed: task was canceled")
@@ -25,7 +25,7 @@ func (e *RunningError) Error() string {
 	return fmt.Sprintf("delayed: %d handlers still run after shutdown: %s", len(e.Funcs), strings.Join(e.Funcs, ", "))
 }
 
-// StuckError says which handlers have stopped the worker because they ignore that their contexts have ended.
+// StuckError says which handlers have stopped the worker by ignoring that their contexts have ended.
 type StuckError struct {
 	Funcs []string // paths of the functions, one for each handler
 	IDs   []string // ids of their tasks in the same order, "" for tasks without an id
@@ -37,7 +37,7 @@ func (e *StuckError) Error() string {
 		strings.Join(e.Funcs, ", "))
 }
 
-// timeoutError is the error of a handler that has returned one after its time was over.
+// timeoutError wraps the error of a handler that has returned it after its time limit.
 type timeoutError struct {
 	limit time.Duration
 	err   error

@@ -11,15 +11,15 @@ import (
 type Event struct {
 	Kind  event.Kind
 	At    time.Time // by the clock of this process
-	Queue string    // "" if it is about the worker as a whole
+	Queue string    // "" if the event is about the worker as a whole
 
-	// Claim is that of the task that it is about. For a task that the sweeper has archived there is only its message.
+	// Claim is the task that the event is about. If the sweeper has archived it, there is only Message.
 	Claim   *Claim
 	Message *wire.Message
 
 	Duration time.Duration // how long the handler ran
-	Wait     time.Duration // until the task is tried again, or with event.TaskStarted since it was enqueued
+	Wait     time.Duration // until the task is tried again; with event.TaskStarted, since it was enqueued
 	Reason   string
 	Err      error
-	Missed   int // events before this one that were dropped
+	Missed   int // events that were dropped before this one
 }

@@ -6,88 +6,89 @@ import (
 	"time"
 )
 
-// holdAheadTime is how long a worker that gave tasks back claims no more than its free executors, so that others come
-// to them.
-const holdAheadTime = 100 * time.Millisecond
+// noAheadTime is how long a worker that has given tasks back claims only for its free executors, so that other workers
+// can take these tasks.
+const noAheadTime = 100 * time.Millisecond
 
-// executors run claimed tasks, a fixed number at a time. Tasks that wait for one are ready. What is done lies with its
-// lane until the fetcher or the lane's finisher takes it to Redis.
+// executors run claimed tasks, a fixed number at a time. A task that waits for an executor is ready. Done claims stay
+// in done until the fetcher or a finisher acknowledges them.
 type executors struct {
-	execute func(*Claim) (done bool) // done: to be acknowledged; else it has been seen to
+	execute func(*Claim) (done bool) // done: acknowledge the claim; otherwise execute has handled its end
 	life    time.Duration            // of a heartbeat
-	// changed holds an element when the fetcher should look again.
+	// changed has an element when the fetcher should look again.
 	changed chan struct{}
-	over    sync.WaitGroup // executors
-	// those that others have replaced, or that were given up; they add themselves before over may be done
-	late sync.WaitGroup
+	sound   sync.WaitGroup // executors whose handlers are not stuck
+	// stuck counts executors that were given up because their handlers do not return. Add to it before sound.Done, so
+	// that who waits for both misses none.
+	stuck sync.WaitGroup
 
-	mu             sync.Mutex // protects the following
-	work           sync.Cond  // ready, stopped or the age of a heartbeat has changed
-	ready          []*Claim
-	claiming       int // tasks that are being claimed, at most
-	busy           int
-	idle           int       // executors that wait for work
-	waking         bool      // one of them was woken and has not looked yet
-	lone           *Claim    // runs alone, or waits until it can; nothing else starts meanwhile
-	crowded        bool      // a suspect was put back for the sake of those in hand
-	holdAheadUntil time.Time // until then, claim no more than free executors
-	held           bool      // start nothing
-	marked         *Claim    // Redis has been told that nothing else is in hand
-	stopped        bool
-	pace           pace
-	ahead          int          // tasks to claim beyond free executors, as the fetcher last found
-	fetcherWaits   bool         // the fetcher waits for room
-	served         *lane        // the fetcher claims from it, and acknowledges in the same call what is done there
-	done           []doneClaims // of each lane, by its index
+	mu           sync.Mutex // protects the following
+	work         sync.Cond  // signalled when ready, stopped or the age of a heartbeat has changed
+	ready        []*Claim
+	claiming     int       // tasks that claim calls under way ask for
+	busy         int       // executors that run a task, but for stuck ones
+	idle         int       // executors that wait for a task
+	waking       bool      // one of them was signalled and has not run yet
+	lone         *Claim    // the suspect that runs alone, or waits until it can; no other task starts meanwhile
+	crowded      bool      // a suspect was put back because the worker had too many
+	noAheadUntil time.Time // until then, claim only for free executors
+	held         bool      // no task may start
+	marked       *Claim    // the task that is marked in Redis as this worker's only one
+	stopped      bool
+	pace         pace
+	ahead        int          // how many tasks to claim beyond free executors
+	fetcherWaits bool         // the fetcher waits for room
+	ackLane      *lane        // the next claim call of the fetcher acknowledges done claims of this lane
+	done         []doneClaims // of each lane, by its index
 	taskBudget
 
-	n          int
-	slots      []atomic.Pointer[Claim] // what each executor runs
-	goroutines []atomic.Uint64         // its number
-	spare      []int                   // slots for executors that take the place of stuck ones
+	n          int                     // number of executors
+	slots      []atomic.Pointer[Claim] // the task that each executor runs
+	goroutines []atomic.Uint64         // the id of each executor's goroutine
+	spare      []int                   // slots for executors that replace stuck ones
 }
 
-// newExecutors returns n executors. prefetch is how many tasks to claim ahead; negative: as the handlers allow.
-func newExecutors(n, prefetch int, life time.Duration, run func(*Claim) bool) *executors {
+// newExecutors returns n executors. prefetch is how many tasks to claim ahead; negative: as many as suits the handlers.
+func newExecutors(n, prefetch int, life time.Duration, execute func(*Claim) bool) *executors {
 	e := &executors{
-		execute: run, life: life, changed: make(chan struct{}, 1), pace: pace{fixed: prefetch}, n: n,
+		execute: execute, life: life, changed: make(chan struct{}, 1), pace: pace{fixed: prefetch}, n: n,
 		taskBudget: taskBudget{quit: make(chan struct{})},
 	}
-	e.allot(n)
+	e.makeSlots(n)
 	e.work.L = &e.mu
 	return e
 }
 
-// allot makes room to show what so many executors do.
-func (e *executors) allot(n int) {
+// makeSlots makes n slots.
+func (e *executors) makeSlots(n int) {
 	e.slots, e.goroutines = make([]atomic.Pointer[Claim], n), make([]atomic.Uint64, n)
 }
 
-// start lets the executors work.
+// start starts the executors.
 func (e *executors) start() {
-	e.over.Add(e.n)
+	e.sound.Add(e.n)
 	for i := range e.n {
 		go e.loop(i)
 	}
 }
 
-// loop runs tasks until the executors stop. A handler that calls runtime.Goexit ends the goroutine, not the executor.
+// loop runs tasks until the executors stop. If a handler calls runtime.Goexit, the executor goes on in a new goroutine.
 func (e *executors) loop(i int) {
 	stopped := false
 	var last *Claim
 	defer func() {
 		if stopped {
-			e.gone(last)
+			e.executorEnded(last)
 			return
 		}
 		c := e.slots[i].Swap(nil)
 		e.mu.Lock()
-		e.ended(c, false, 0)
-		e.callFetcher()
-		relieved := e.relieved(i, c)
+		e.taskEnded(c, false, 0)
+		e.wakeFetcherIfRoom()
+		relieved := e.freeIfReplaced(i, c)
 		e.mu.Unlock()
 		if relieved {
-			e.gone(c)
+			e.executorEnded(c)
 			return
 		}
 		go e.loop(i)
@@ -103,7 +104,7 @@ func (e *executors) loop(i int) {
 		last = next
 		done = e.execute(last)
 		if e.rest > 0 {
-			if !e.pause(i, last, done, start) {
+			if !e.takeRest(i, last, done, start) {
 				stopped = true
 				return
 			}
@@ -112,24 +113,24 @@ func (e *executors) loop(i int) {
 	}
 }
 
-// gone notes that an executor has ended, after it ran last.
-func (e *executors) gone(last *Claim) {
+// executorEnded notes that an executor has ended. last is the task that it ran last.
+func (e *executors) executorEnded(last *Claim) {
 	if last != nil && last.stuck {
-		e.late.Done()
+		e.stuck.Done()
 	} else {
-		e.over.Done()
+		e.sound.Done()
 	}
 }
 
-// next gives back the task that an executor ran last, if any, and waits for one that may start. It returns that and the
-// time; nil means that the executor is to end.
+// next notes the end of the task that executor i ran last, if any, and waits for one that may start. It returns that
+// task and the time; nil: the executor must end.
 func (e *executors) next(i int, last *Claim, done bool, start time.Time) (*Claim, time.Time) {
 	now := time.Now()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if last != nil {
-		e.ended(last, done, now.Sub(start))
-		if e.relieved(i, last) {
+		e.taskEnded(last, done, now.Sub(start))
+		if e.freeIfReplaced(i, last) {
 			return nil, now
 		}
 	}
@@ -141,12 +142,12 @@ func (e *executors) next(i int, last *Claim, done bool, start time.Time) (*Claim
 		if c := e.take(now); c != nil {
 			c.started = now
 			e.slots[i].Store(c)
-			e.callFetcher()
+			e.wakeFetcherIfRoom()
 			e.wakeOne()
 			return c, now
 		}
 		e.slots[i].Store(nil)
-		e.callFetcher()
+		e.wakeFetcherIfRoom()
 		e.idle++
 		e.work.Wait()
 		e.idle--
@@ -155,41 +156,41 @@ func (e *executors) next(i int, last *Claim, done bool, start time.Time) (*Claim
 	}
 }
 
-// ended notes that a task has ended. e.mu is held.
-func (e *executors) ended(c *Claim, done bool, took time.Duration) {
+// taskEnded notes that a task has ended. done: it must be acknowledged. e.mu is held.
+func (e *executors) taskEnded(c *Claim, done bool, took time.Duration) {
 	if !c.stuck {
 		e.busy--
-		e.pace.end(took)
+		e.pace.add(took)
 	}
-	e.spent()
+	e.checkUsedUp()
 	if c.suspicion > 0 {
-		e.release(c)
+		e.suspectLeft(c)
 	}
 	if !done {
 		return
 	}
 	d := &e.done[c.lane.index]
 	d.claims = append(d.claims, c)
-	if len(d.claims) > 1 || e.served == c.lane {
-		return // somebody knows
+	if len(d.claims) > 1 || e.ackLane == c.lane {
+		return // the finisher or the fetcher knows already
 	}
-	if e.fetcherWaits && e.served == nil {
-		e.served = c.lane // the fetcher takes it along, or stops serving
-		e.signal()
+	if e.fetcherWaits && e.ackLane == nil {
+		e.ackLane = c.lane // the fetcher claims from it, or leaves it to the finisher
+		e.wakeFetcher()
 	} else {
 		d.wake()
 	}
 }
 
-// take removes the first ready task that may start. e.mu is held.
+// take removes and returns the first ready task that may start. e.mu is held.
 func (e *executors) take(now time.Time) *Claim {
-	if e.held || e.limited && e.budget == 0 {
+	if e.held || e.limited && e.startsLeft == 0 {
 		return nil
 	}
 	for i, c := range e.ready {
 		if !c.lane.freshAt(now, e.life) && !c.lost.Load() {
-			// Another worker may have it by now. The heartbeat finds out, and wakes this executor.
-			c.lane.beat()
+			// Another worker may have the task by now. The next heartbeat finds out, and wakes this executor.
+			c.lane.beatNow()
 			continue
 		}
 		if i == 0 {
@@ -201,14 +202,14 @@ func (e *executors) take(now time.Time) *Claim {
 			e.ready = e.ready[:len(e.ready)-1]
 		}
 		e.busy++
-		e.spend()
+		e.countStart()
 		return c
 	}
 	return nil
 }
 
-// wakeOne wakes one more executor if there is work for it. One at a time: each wakes the next once it runs itself, so
-// that short tasks, which are done before, cost no wake-ups. e.mu is held.
+// wakeOne wakes one executor if there is a ready task. Each executor that takes a task wakes the next one, so short
+// tasks, which end before that, cost no wake-ups. e.mu is held.
 func (e *executors) wakeOne() {
 	if len(e.ready) > 0 && e.idle > 0 && !e.waking && !e.held {
 		e.waking = true
@@ -227,7 +228,7 @@ func (e *executors) add(claims []*Claim) {
 	e.mu.Unlock()
 }
 
-// takeBack removes all tasks that have not started.
+// takeBack removes and returns all tasks that have not started.
 func (e *executors) takeBack() []*Claim {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -239,33 +240,33 @@ func (e *executors) takeBackLocked() []*Claim {
 	e.ready = nil
 	for _, c := range claims {
 		if c.suspicion > 0 {
-			e.release(c)
+			e.suspectLeft(c)
 		}
 	}
 	return claims
 }
 
-// hold makes executors start nothing, until it is called with false.
+// hold(true) lets no task start until hold(false).
 func (e *executors) hold(on bool) {
 	e.mu.Lock()
 	e.held = on
 	e.mu.Unlock()
 	e.work.Broadcast()
-	e.signal()
+	e.wakeFetcher()
 }
 
-// wake lets executors look again, after a heartbeat.
-func (e *executors) wake() { e.work.Broadcast() }
+// wakeAll makes all idle executors look again, after a heartbeat.
+func (e *executors) wakeAll() { e.work.Broadcast() }
 
-// signal tells the fetcher to look again.
-func (e *executors) signal() {
+// wakeFetcher makes the fetcher look again.
+func (e *executors) wakeFetcher() {
 	select {
 	case e.changed <- struct{}{}:
 	default:
 	}
 }
 
-// stop lets executors end after their present task. Ready tasks must have been taken back.
+// stop lets the executors end after their present task. The caller must have taken back ready tasks before.
 func (e *executors) stop() {
 	e.mu.Lock()
 	if !e.stopped {
@@ -287,7 +288,7 @@ func (e *executors) running() []*Claim {
 	return claims
 }
 
-// takeBackOf removes all tasks of one lane that have not started.
+// takeBackOf removes and returns all tasks of one lane that have not started.
 func (e *executors) takeBackOf(l *lane) (claims []*Claim) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -299,14 +300,14 @@ func (e *executors) takeBackOf(l *lane) (claims []*Claim) {
 		}
 		claims = append(claims, c)
 		if c.suspicion > 0 {
-			e.release(c)
+			e.suspectLeft(c)
 		}
 	}
 	e.ready = kept
 	return claims
 }
 
-// idsOf returns the ids of one lane's tasks that run or wait for an executor.
+// idsOf returns the ids of one lane's tasks that run or are ready.
 func (e *executors) idsOf(l *lane) (ids []string) {
 	add := func(claims []*Claim) {
 		for _, c := range claims {
@@ -322,7 +323,7 @@ func (e *executors) idsOf(l *lane) (ids []string) {
 	return ids
 }
 
-// cancelRevoked ends the contexts of one lane's handlers whose tasks were cancelled.
+// cancelRevoked cancels the contexts of those handlers of one lane whose tasks were cancelled.
 func (e *executors) cancelRevoked(l *lane) {
 	for _, c := range e.running() {
 		if c.lane == l && l.isRevoked(c.msg.Meta.ID) {

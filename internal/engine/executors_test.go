@@ -47,7 +47,7 @@ func inCrew(t *testing.T, n, prefetch int, test func(*crew)) {
 			close(leave)
 		}
 		c.stop()
-		c.over.Wait()
+		c.sound.Wait()
 		if got := c.count(); got != "0 busy, 0 idle" {
 			t.Errorf("after the stop: %s", got)
 		}
@@ -66,7 +66,7 @@ func newCrew(t *testing.T, n, prefetch int) *crew {
 func (c *crew) newLane(name string) *lane {
 	l := newLane(redisstore.NewStore(nil, "", name), "w", false)
 	newFinisher(l, c.executors, loop.NewJournal((&logText{}).logger()), nil)
-	l.beat = func() { c.beats++ }
+	l.beatNow = func() { c.beats++ }
 	c.beaten(l)
 	return l
 }
@@ -114,10 +114,10 @@ func (c *crew) suspects(l *lane, n int, deaths uint8) []*Claim {
 func claimed(l *lane, n int) []*Claim {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.next++
-	b := newBatch(l, l.next, make([]any, n))
+	l.lastBatch++
+	b := newBatch(l, l.lastBatch, make([]any, n))
 	l.batches[b.number] = b
-	l.known += n
+	l.openCount += n
 	return b.claims
 }
 
@@ -145,15 +145,14 @@ func (c *crew) begun(what string, want ...*Claim) {
 	c.started = nil
 }
 
-// count says how many executors do what.
+// count returns how many executors do what.
 func (c *crew) count() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return fmt.Sprintf("%d busy, %d idle", c.busy, c.idle)
 }
 
-// told says whether somebody is told to look, the fetcher or a lane's finisher, once nothing moves in the bubble any
-// more.
+// told reports whether the fetcher or a finisher has been woken, once nothing moves in the bubble any more.
 func told(c chan struct{}) bool {
 	synctest.Wait()
 	return signalled(c)
@@ -202,7 +201,7 @@ func TestExecutorsWakeEachOther(t *testing.T) {
 	})
 }
 
-// An executor that was woken for a task that is gone must not keep the others from being woken.
+// An executor that was woken for a task that is gone must not prevent that others are woken.
 func TestExecutorsAreWokenInVain(t *testing.T) {
 	inCrew(t, 3, 0, func(c *crew) {
 		tasks := c.tasks(c.lane, 3)
@@ -229,7 +228,7 @@ func TestExecutorsThatAreHeld(t *testing.T) {
 		tasks := c.tasks(c.lane, 4)
 		c.add(tasks)
 		c.end(first[0], endDone)
-		c.wake()
+		c.wakeAll()
 		c.begun("held")
 		if got := c.count(); got != "0 busy, 3 idle" {
 			t.Errorf("held: %s", got)
@@ -255,17 +254,17 @@ func TestExecutorsWaitForTheHeartbeat(t *testing.T) {
 		}
 		c.add(others)
 		c.begun("the heartbeat of the other queue is fresh", others...)
-		c.wake()
+		c.wakeAll()
 		c.begun("woken without a heartbeat")
 		// A lost claim may go: it does not run, and is settled.
 		tasks[1].lost.Store(true)
-		c.wake()
+		c.wakeAll()
 		c.begun("one is lost", tasks[1])
 		c.end(tasks[1], endSeenTo)
 		c.end(others[0], endDone)
 		c.beaten(c.lane)
 		c.begun("nobody is woken yet")
-		c.wake()
+		c.wakeAll()
 		c.begun("after the heartbeat", tasks[0], tasks[2])
 		if got := c.count(); got != "2 busy, 1 idle" {
 			t.Errorf("after the heartbeat: %s", got)
@@ -344,7 +343,7 @@ func TestExecutorsSurviveGoexit(t *testing.T) {
 func TestGoexitMakesRoom(t *testing.T) {
 	inCrew(t, 1, 0, func(c *crew) {
 		suspect := c.suspects(c.lane, 1, 2)
-		c.admit(suspect[0])
+		c.admitSuspect(suspect[0])
 		c.add(suspect)
 		c.begun("the suspect", suspect...)
 		if n, _, _ := c.claimBudget(); n != 0 || c.loneTask() == nil {
@@ -367,7 +366,7 @@ func TestExecutorsStop(t *testing.T) {
 		c.end(tasks[1], endGoexit)
 		c.begun("nothing starts any more")
 		over := make(chan struct{})
-		go func() { c.over.Wait(); close(over) }()
+		go func() { c.sound.Wait(); close(over) }()
 		if told(over) {
 			t.Fatal("over while a task runs")
 		}
@@ -382,25 +381,24 @@ func TestExecutorsStop(t *testing.T) {
 	})
 }
 
-// TestDoneIsTold ends tasks while the fetcher has nothing to claim, and while it has: somebody must take to Redis what
-// is done.
+// TestDoneIsTold ends tasks while the fetcher has nothing to claim, and while it has: the fetcher or a finisher must
+// acknowledge them.
 func TestDoneIsTold(t *testing.T) {
 	t.Parallel()
 	for _, hungry := range []bool{false, true} {
 		c := newCrew(t, 1, 0)
 		c.mu.Lock()
 		c.fetcherWaits, c.busy = hungry, 1
-		c.ended(c.tasks(c.lane, 1)[0], true, 0)
+		c.taskEnded(c.tasks(c.lane, 1)[0], true, 0)
 		c.mu.Unlock()
-		finisher, fetcher := len(finisherOf(c.lane).signal), len(c.changed)
+		finisher, fetcher := len(finisherOf(c.lane).wakes), len(c.changed)
 		if hungry && (finisher != 0 || fetcher != 1) || !hungry && finisher != 1 {
 			t.Errorf("hungry %v: the finisher was woken %d times, the fetcher %d times", hungry, finisher, fetcher)
 		}
 	}
 }
 
-// TestStillness says of executors that they have nothing to do only when nothing runs, is ready, is being claimed or
-// waits to run alone.
+// TestStillness: executors are idle only if no task runs, is ready, is being claimed or waits to run alone.
 func TestStillness(t *testing.T) {
 	t.Parallel()
 	for name, set := range map[string]func(c *crew){
@@ -412,7 +410,7 @@ func TestStillness(t *testing.T) {
 	} {
 		c := newCrew(t, 1, 0)
 		set(c)
-		if still, _ := c.stillness(); still != (name == "") {
+		if still, _ := c.idleState(); still != (name == "") {
 			t.Errorf("%q: still %v", name, still)
 		}
 	}

@@ -12,121 +12,139 @@ import (
 )
 
 const (
-	// rideTime is how long what is done waits to be acknowledged by the next claim.
-	rideTime = 2 * time.Millisecond
-	// probeInterval is how long a queue that was found empty is not looked at while others have tasks.
+	// maxAckWait is how long done claims wait for the next claim call, which acknowledges them.
+	maxAckWait = 2 * time.Millisecond
+	// probeInterval is how long the fetcher does not look again at a queue that it found empty, while others have
+	// tasks.
 	probeInterval = 10 * time.Millisecond
 )
 
-// fetcher claims tasks for as many executors as are free, and blocks on the notify lists while there are none.
+// fetcher claims tasks for free executors. While there are none to claim, its waiters block on the notify lists.
 type fetcher struct {
-	worker  string // id
-	lanes   []*lane
-	plan    Order
-	waiters []*waiter
-	wakes   chan wakeUp
-	exec    *executors
-	budget  func() (int, time.Duration)
-	receive func(context.Context, []*Claim) (kept int)
-	// startLone starts the lone task, mayClaim says whether the worker claims at all.
+	worker      string // id
+	lanes       []*lane
+	plan        Order
+	waiters     []*waiter
+	wakes       chan wakeUp
+	exec        *executors
+	claimBudget func() (int, time.Duration)
+	receive     func(context.Context, []*Claim) (kept int)
+	// startLone starts the lone task; mayClaim reports whether the worker claims at all.
 	startLone func(context.Context, *Claim)
 	mayClaim  func() bool
 	life      time.Duration // of a heartbeat
-	patience  time.Duration // shortestPatience
+	patience  time.Duration // the first suspectState.patience: shortestPatience, but in tests
 	onDue     func()
 	log       loop.Journal
 
-	order    []int
-	hot      []bool      // the queue has tasks, as far as is known
-	held     []bool      // the queue was found paused
-	mend     []bool      // its notify list seems to lack notifications
-	probed   []time.Time // when it was last found empty
-	of       []*waiter   // of each queue: what goes wrong on one slot does not hold up the others
-	serving  bool        // what is done on the queue claimed from last waits for the next claim to take it along
-	flying   int         // calls under way
-	landed   chan flight // calls that are over
-	suspects suspectState
-	trouble  loop.Complaints // of claims
-	waits    loop.Complaints // of waits
-	lines    *loop.LineLimit // log lines about parked tasks that were claimed
+	order     []int       // of queues in the present round
+	hasTasks  []bool      // the queue seems to have tasks
+	wasPaused []bool      // the queue was paused when last looked at
+	mend      []bool      // the notify list of the queue seems to lack notifications: the next claim adds them
+	emptyAt   []time.Time // when the queue was last found empty
+	waiterOf  []*waiter   // of each queue; trouble on one slot does not delay the others
+	acksWait  bool        // done claims of the queue that was claimed from last wait for the next claim call
+	inFlight  int         // claim calls under way
+	returned  chan flight // claim calls that are over
+	suspects  suspectState
+	trouble   loop.Complaints // with claims
+	waits     loop.Complaints // with waits
+	lines     *loop.LineLimit // limits log lines about parked tasks that were claimed
 }
 
 // run claims tasks until ctx ends.
 func (f *fetcher) run(ctx context.Context) {
-	n := len(f.lanes)
-	f.order, f.hot, f.held, f.mend, f.probed = make([]int, n), make([]bool, n), make([]bool, n), make([]bool, n),
-		make([]time.Time, n)
-	for i := range f.hot {
-		f.hot[i] = true // look once before the first wait
-	}
-	f.of, f.landed = make([]*waiter, n), make(chan flight, mostFlying)
-	for _, w := range f.waiters {
-		for _, i := range w.lanes {
-			f.of[i] = w
-		}
-	}
+	f.prepare()
 	f.findSuspects(ctx)
 	for ctx.Err() == nil {
-		room, pause := f.budget()
-		if f.suspects.lone != nil {
-			f.handleLone(ctx)
-			continue
-		}
-		if f.flying > 0 && (room == 0 || f.flying == mostFlying) {
-			f.block(ctx, pause)
-			continue
-		}
-		if room > 0 && f.claimSuspects(ctx) {
-			f.poll(ctx)
-			continue
-		}
-		if room > 0 {
-			hot, later := f.anyHot()
-			if hot {
-				f.round(ctx, room)
-				f.poll(ctx)
-				continue
-			}
-			if f.flying == 0 {
-				f.stopServing()
-			}
-			f.arm(ctx)
-			if pause > 0 && (later == 0 || pause < later) {
-				later = pause
-			}
-			f.block(ctx, later)
-			continue
-		}
-		if f.serving && (pause == 0 || pause > rideTime) {
-			if f.block(ctx, rideTime) {
-				f.stopServing()
-			}
-			continue
-		}
-		f.stopServing()
-		f.block(ctx, pause)
+		f.step(ctx)
 	}
-	for f.flying > 0 {
-		f.land(ctx, <-f.landed)
+	for f.inFlight > 0 {
+		f.callReturned(ctx, <-f.returned)
 	}
-	if f.suspects.lone != nil && !f.suspects.runs {
-		f.dismissLone(lifecycle.OutcomeRelease)
+	if f.suspects.lone != nil && !f.suspects.started {
+		f.putBackLone(lifecycle.OutcomeRelease)
 	}
-	f.exec.retire()
+	f.exec.fetcherEnded()
 	f.mendAfterStop() //nolint:contextcheck // ctx has ended
 }
 
-// stopServing leaves what is done to the finishers.
-func (f *fetcher) stopServing() {
-	f.exec.stopServing()
-	f.serving = false
+// prepare makes what run needs for each queue.
+func (f *fetcher) prepare() {
+	n := len(f.lanes)
+	f.order, f.hasTasks, f.wasPaused, f.mend, f.emptyAt = make([]int, n), make([]bool, n), make([]bool, n),
+		make([]bool, n), make([]time.Time, n)
+	for i := range f.hasTasks {
+		f.hasTasks[i] = true // look once before the first wait
+	}
+	f.waiterOf, f.returned = make([]*waiter, n), make(chan flight, maxInFlight)
+	for _, w := range f.waiters {
+		for _, i := range w.lanes {
+			f.waiterOf[i] = w
+		}
+	}
 }
 
-// anyHot says whether there is a queue to claim from now. If not, later is when there may be one, 0 if nobody knows.
-func (f *fetcher) anyHot() (hot bool, later time.Duration) {
+// step claims tasks, or waits until it may be able to.
+func (f *fetcher) step(ctx context.Context) {
+	room, pause := f.claimBudget()
+	switch {
+	case f.suspects.lone != nil:
+		f.handleLone(ctx)
+	case f.inFlight > 0 && (room == 0 || f.inFlight == maxInFlight):
+		f.block(ctx, pause)
+	case room == 0:
+		f.waitForRoom(ctx, pause)
+	case f.claimSuspects(ctx):
+		f.poll(ctx)
+	default:
+		f.claimOrWait(ctx, room, pause)
+	}
+}
+
+// claimOrWait claims at most room tasks. If no queue seems to have any, it waits for tasks, at most for pause.
+func (f *fetcher) claimOrWait(ctx context.Context, room int, pause time.Duration) {
+	found, later := f.anyToClaim()
+	if found {
+		f.round(ctx, room)
+		f.poll(ctx)
+		return
+	}
+	if f.inFlight == 0 {
+		f.leaveToFinishers()
+	}
+	f.startWaits(ctx)
+	if pause > 0 && (later == 0 || pause < later) {
+		later = pause
+	}
+	f.block(ctx, later)
+}
+
+// waitForRoom waits until executors have room, at most for pause. If that takes longer than done claims may wait for
+// the next claim call, the finishers acknowledge them.
+func (f *fetcher) waitForRoom(ctx context.Context, pause time.Duration) {
+	if f.acksWait && (pause == 0 || pause > maxAckWait) {
+		if f.block(ctx, maxAckWait) {
+			f.leaveToFinishers()
+		}
+		return
+	}
+	f.leaveToFinishers()
+	f.block(ctx, pause)
+}
+
+// leaveToFinishers lets the finishers acknowledge done claims: no claim call follows soon.
+func (f *fetcher) leaveToFinishers() {
+	f.exec.leaveToFinishers()
+	f.acksWait = false
+}
+
+// anyToClaim reports whether there is a queue to claim from now. If not, it returns the time until there may be one, 0
+// if unknown.
+func (f *fetcher) anyToClaim() (found bool, later time.Duration) {
 	now := time.Now()
-	for i := range f.hot {
-		if f.paused(i) || !f.hot[i] && !f.lanes[i].parked.some.Load() {
+	for i := range f.hasTasks {
+		if f.paused(i) || !f.hasTasks[i] && !f.lanes[i].parked.some.Load() {
 			continue
 		}
 		wait := f.notBefore(i).Sub(now)
@@ -138,44 +156,44 @@ func (f *fetcher) anyHot() (hot bool, later time.Duration) {
 		}
 	}
 	for _, w := range f.waiters {
-		if wait := w.until.Sub(now); wait > 0 && (later == 0 || wait < later) {
+		if wait := w.noClaimsBefore.Sub(now); wait > 0 && (later == 0 || wait < later) {
 			later = wait
 		}
 	}
-	if wait := f.suspects.rest.Sub(now); wait > 0 &&
+	if wait := f.suspects.noneBefore.Sub(now); wait > 0 &&
 		slices.ContainsFunc(f.lanes, func(l *lane) bool { return l.hasSuspects }) && (later == 0 || wait < later) {
 		later = wait
 	}
 	return false, later
 }
 
-// paused says whether a queue is paused. One that is no longer is looked at, because nobody has waited for its
-// notifications.
+// paused reports whether queue i is paused. After a queue was resumed it is looked at once, because no waiter has
+// blocked on its notify list.
 func (f *fetcher) paused(i int) bool {
 	switch paused := f.lanes[i].queuePaused(); {
 	case paused:
-		f.held[i] = true
-	case f.held[i]:
-		f.held[i], f.hot[i] = false, true
+		f.wasPaused[i] = true
+	case f.wasPaused[i]:
+		f.wasPaused[i], f.hasTasks[i] = false, true
 	}
-	return f.held[i]
+	return f.wasPaused[i]
 }
 
-// arrange puts the queues into the order of one round.
+// arrange computes the order of queues for one round.
 func (f *fetcher) arrange() {
 	f.plan.reweigh(func(i int) int { return int(f.lanes[i].control.weight.Load()) })
 	f.plan.arrange(f.order)
 }
 
-// notBefore returns the time before which a queue is left alone.
+// notBefore returns the time before which the fetcher does not claim from queue i.
 func (f *fetcher) notBefore(i int) time.Time {
-	if rest := f.lanes[i].restsUntil(); rest.After(f.of[i].until) {
+	if rest := f.lanes[i].restsUntil(); rest.After(f.waiterOf[i].noClaimsBefore) {
 		return rest
 	}
-	return f.of[i].until
+	return f.waiterOf[i].noClaimsBefore
 }
 
-// round claims from the queues in their order until there is no room.
+// round claims from the queues in order until no more tasks fit.
 func (f *fetcher) round(ctx context.Context, room int) {
 	f.probe(ctx)
 	f.arrange()
@@ -184,10 +202,10 @@ func (f *fetcher) round(ctx context.Context, room int) {
 			return
 		}
 		parked := f.lanes[i].parked.some.Load()
-		if f.paused(i) || !f.hot[i] && !parked {
+		if f.paused(i) || !f.hasTasks[i] && !parked {
 			continue
 		}
-		// Without a heartbeat nothing can be claimed, and a server that does not answer would hold up the others for
+		// Redis refuses claims without a heartbeat, and a server that does not answer would delay the others for
 		// seconds.
 		if time.Now().Before(f.notBefore(i)) || !f.lanes[i].fresh(f.life) {
 			continue
@@ -195,23 +213,24 @@ func (f *fetcher) round(ctx context.Context, room int) {
 		if parked {
 			room -= f.claimParked(ctx, i, room)
 		}
-		if room > 0 && f.hot[i] {
-			room -= f.claim(ctx, i, room, 0)
+		if room > 0 && f.hasTasks[i] {
+			room -= f.claimQueue(ctx, i, room, 0)
 		}
 	}
 }
 
-// probe looks at the queues that were found empty a while ago: one request for all of a slot, as a claim of each would
-// let those that have tasks wait for as many round trips.
+// probe looks at queues that were found empty a while ago, with one request for each slot. A claim from each of them
+// would delay those that have tasks by as many round trips.
 func (f *fetcher) probe(ctx context.Context) {
 	now := time.Now()
 	for _, w := range f.waiters {
 		var lanes []int
 		var stores []*redisstore.Store
 		for j, i := range w.lanes {
-			if !f.paused(i) && !f.hot[i] && now.Sub(f.probed[i]) >= probeInterval && !now.Before(f.notBefore(i)) &&
+			if !f.paused(i) && !f.hasTasks[i] && now.Sub(f.emptyAt[i]) >= probeInterval &&
+				!now.Before(f.notBefore(i)) &&
 				f.lanes[i].fresh(f.life) {
-				f.probed[i] = now
+				f.emptyAt[i] = now
 				lanes, stores = append(lanes, i), append(stores, w.stores[j])
 			}
 		}
@@ -220,39 +239,39 @@ func (f *fetcher) probe(ctx context.Context) {
 		}
 		todos, err := redisstore.Check(context.WithoutCancel(ctx), w.link.Src, stores)
 		if err != nil {
-			w.until = now.Add(w.claims.Next())
+			w.noClaimsBefore = now.Add(w.claims.Next())
 			continue
 		}
 		for k, i := range lanes {
-			f.hot[i] = todos[k].Pending > 0
+			f.hasTasks[i] = todos[k].Pending > 0
 		}
 	}
 }
 
-// arm lets the waiters block on all queues that are neither paused nor at rest. Without a heartbeat, what they would
-// take could not be claimed.
-func (f *fetcher) arm(ctx context.Context) {
+// startWaits lets the waiters block on all queues that are neither paused nor at rest. A waiter whose heartbeat is not
+// fresh does not block: Redis would refuse to claim what it finds.
+func (f *fetcher) startWaits(ctx context.Context) {
 	rests := func(i int) bool { return f.paused(i) || time.Now().Before(f.lanes[i].restsUntil()) }
 	for _, w := range f.waiters {
-		if time.Now().Before(w.until) ||
+		if time.Now().Before(w.noClaimsBefore) ||
 			slices.ContainsFunc(w.lanes, func(i int) bool { return !f.lanes[i].fresh(f.life) }) {
 			continue
 		}
 		if w.blocking {
 			if err := w.renew(ctx, rests, f.worker); err != nil && ctx.Err() == nil {
 				f.log.Trouble(&f.waits, "cannot wait for tasks; trying again", err)
-				w.until = time.Now().Add(w.backoff.Next())
+				w.noClaimsBefore = time.Now().Add(w.backoff.Next())
 			}
 			continue
 		}
 		w.blocking = true
 		f.arrange()
-		w.arm <- w.keys(f.order, rests, f.takesSuspects(time.Now()), f.worker)
+		w.blockOn <- w.keys(f.order, rests, f.takesSuspects(time.Now()), f.worker)
 	}
 }
 
-// block waits until there may be something to do, and says whether pause is over; 0 is no bound.
-func (f *fetcher) block(ctx context.Context, pause time.Duration) (over bool) {
+// block waits until there may be something to do. It reports whether it has waited for the whole pause; 0 is no bound.
+func (f *fetcher) block(ctx context.Context, pause time.Duration) (timedOut bool) {
 	var expired <-chan time.Time
 	if pause > 0 {
 		timer := time.NewTimer(pause)
@@ -261,9 +280,9 @@ func (f *fetcher) block(ctx context.Context, pause time.Duration) (over bool) {
 	}
 	select {
 	case wake := <-f.wakes:
-		f.handle(ctx, wake)
-	case fl := <-f.landed:
-		f.land(ctx, fl)
+		f.handleWake(ctx, wake)
+	case fl := <-f.returned:
+		f.callReturned(ctx, fl)
 	case <-f.exec.changed:
 	case <-expired:
 		return true
@@ -272,21 +291,21 @@ func (f *fetcher) block(ctx context.Context, pause time.Duration) (over bool) {
 	return false
 }
 
-// poll handles what has come without waiting for more.
+// poll handles wake-ups and replies that have arrived, without waiting for more.
 func (f *fetcher) poll(ctx context.Context) {
 	for {
 		select {
 		case wake := <-f.wakes:
-			f.handle(ctx, wake)
-		case fl := <-f.landed:
-			f.land(ctx, fl)
+			f.handleWake(ctx, wake)
+		case fl := <-f.returned:
+			f.callReturned(ctx, fl)
 		default:
 			return
 		}
 	}
 }
 
-func (f *fetcher) handle(ctx context.Context, wake wakeUp) {
+func (f *fetcher) handleWake(ctx context.Context, wake wakeUp) {
 	if wake.waiter != nil {
 		wake.waiter.blocking = false
 		if wake.err == nil && wake.waiter.recovered(wake, time.Now()) {
@@ -300,7 +319,7 @@ func (f *fetcher) handle(ctx context.Context, wake wakeUp) {
 			f.log.Trouble(&f.waits, "cannot wait for tasks; trying again", wake.err)
 			wake.waiter.failed(wake.err, time.Now())
 			for _, i := range wake.waiter.lanes {
-				f.hot[i] = true // a notification may have been lost with the reply
+				f.hasTasks[i] = true // a notification may have been lost with the reply
 			}
 		}
 	case wake.due:
@@ -310,26 +329,25 @@ func (f *fetcher) handle(ctx context.Context, wake wakeUp) {
 		f.lanes[wake.lane].hasSuspects = true
 	case wake.suspects:
 		most := 0
-		if room, _ := f.budget(); room > 0 && !f.paused(wake.lane) && f.takesSuspects(time.Now()) {
+		if room, _ := f.claimBudget(); room > 0 && !f.paused(wake.lane) && f.takesSuspects(time.Now()) {
 			most = 1
 		}
 		f.claimSuspect(ctx, wake.lane, most, wake.held)
 	case wake.held > 0:
-		// The notification is spent on the queue that it came from, or given back, when there is no room any more.
-		room, _ := f.budget()
+		// The claim call uses up the notification, or puts it back if the executors have no room any more.
+		room, _ := f.claimBudget()
 		if f.suspects.lone != nil || f.paused(wake.lane) || time.Now().Before(f.lanes[wake.lane].restsUntil()) {
 			room = 0
 		}
-		f.claim(ctx, wake.lane, room, wake.held)
-		// The executor that this has woken goes first, or it would start behind the next wait that is about to be sent.
+		f.claimQueue(ctx, wake.lane, room, wake.held)
+		// Let the executor that this has woken run now, and not after the fetcher has sent the next wait.
 		runtime.Gosched()
 	default:
-		f.hot[wake.lane], f.mend[wake.lane] = true, true
+		f.hasTasks[wake.lane], f.mend[wake.lane] = true, true
 	}
 }
 
-// nudge tells the fetcher that a queue has pending tasks or suspects, whether or not it has notifications. It never
-// blocks.
+// nudge tells the fetcher that a queue has pending tasks or suspects, with or without notifications. It never blocks.
 func (f *fetcher) nudge(lane int, suspects bool) {
 	select {
 	case f.wakes <- wakeUp{lane: lane, suspects: suspects}:
@@ -337,9 +355,9 @@ func (f *fetcher) nudge(lane int, suspects bool) {
 	}
 }
 
-// mendAfterStop puts back the notification that a cut-off wait may have taken.
+// mendAfterStop puts back notifications that BLPOP may have taken when ctx cut off a wait.
 func (f *fetcher) mendAfterStop() {
-	// One second for all: handlers wait for the end of it.
+	// One second for all queues, because the stop of the worker waits for this.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	for _, w := range f.waiters {
@@ -347,7 +365,7 @@ func (f *fetcher) mendAfterStop() {
 			continue
 		}
 		for _, i := range w.lanes {
-			// if it fails, another worker's next look mends the list
+			// if this fails, another worker mends the list later
 			_, _, _ = f.lanes[i].claim(ctx, redisstore.ClaimCall{Mend: true}, nil)
 		}
 	}

@@ -10,20 +10,20 @@ import (
 
 // suspectState is what the fetcher knows of suspects.
 type suspectState struct {
-	rest     time.Time     // claim none before, unless there is nothing else to do
-	patience time.Duration // for how long to wait for other tasks to end, this time
-	lone     *Claim        // runs alone, or waits for that
-	runs     bool          // it has started
-	since    time.Time     // when the worker has stopped claiming for its sake
+	noneBefore time.Time     // claim no suspect before, unless there is nothing else to do
+	patience   time.Duration // how long to wait for other tasks to end, so that the lone one can start
+	lone       *Claim        // the suspect that runs alone, or waits until it can
+	started    bool          // lone has started
+	since      time.Time     // when the worker stopped claiming because of lone
 }
 
-// findSuspects looks for suspects of all queues, as a worker that has nothing in hand takes them first.
+// findSuspects looks for suspects of all queues: a worker that starts has no other tasks, so it takes suspects first.
 func (f *fetcher) findSuspects(ctx context.Context) {
 	f.suspects = suspectState{patience: f.patience}
 	for _, w := range f.waiters {
 		todos, err := redisstore.Check(ctx, w.link.Src, w.stores)
 		if err != nil {
-			continue // the mover tells of them
+			continue // the mover will report them
 		}
 		for j, i := range w.lanes {
 			f.lanes[i].hasSuspects = todos[j].Suspects > 0
@@ -31,7 +31,8 @@ func (f *fetcher) findSuspects(ctx context.Context) {
 	}
 }
 
-// claimSuspects claims one suspect if there may be one and the worker may hold it.
+// claimSuspects claims one suspect, if a queue seems to have any and the worker may take one. It reports whether it has
+// made the call.
 func (f *fetcher) claimSuspects(ctx context.Context) bool {
 	now := time.Now()
 	for i, l := range f.lanes {
@@ -47,74 +48,75 @@ func (f *fetcher) claimSuspects(ctx context.Context) bool {
 	return false
 }
 
-// takesSuspects says whether the worker may hold another suspect. One that runs alone takes at most half of its time
-// from other tasks.
+// takesSuspects reports whether the worker may take another suspect. Suspects that run alone take at most half of the
+// time.
 func (f *fetcher) takesSuspects(now time.Time) bool {
 	if f.suspects.lone != nil || f.exec.isCrowded() {
 		return false
 	}
-	if !now.Before(f.suspects.rest) {
+	if !now.Before(f.suspects.noneBefore) {
 		return true
 	}
-	hot, _ := f.anyHot()
-	return !hot && f.flying == 0 && inHand(f.lanes) == 0
+	found, _ := f.anyToClaim()
+	return !found && f.inFlight == 0 && inHand(f.lanes) == 0
 }
 
-// claimSuspect claims at most one suspect of a queue.
+// claimSuspect claims at most one suspect of queue i.
 func (f *fetcher) claimSuspect(ctx context.Context, i, most, held int) {
 	fl := flight{lane: i, asked: most, suspects: true}
-	f.exec.expect(most)
-	defer f.exec.arrived(most)
+	f.exec.beginClaim(most)
+	defer f.exec.endClaim(most)
 	l := f.lanes[i]
 	call := redisstore.ClaimCall{Most: most, Held: held, Suspects: true}
 	fl.claims, fl.left, fl.err = l.claim(context.WithoutCancel(ctx), call, nil)
 	l.hasSuspects = fl.err != nil || fl.left > 0
-	if !f.answered(fl) {
+	if !f.checkReply(fl) {
 		return
 	}
 	f.receive(ctx, fl.claims)
 	if c := f.exec.loneTask(); c != nil && c != f.suspects.lone {
-		f.suspects.lone, f.suspects.runs, f.suspects.since = c, false, time.Now()
+		f.suspects.lone, f.suspects.started, f.suspects.since = c, false, time.Now()
 	}
 }
 
-// handleLone sees to the lone task. Nothing is claimed meanwhile.
+// handleLone starts the lone task once the worker has no other, puts it back if that takes too long, and waits for its
+// end. The worker claims nothing meanwhile.
 func (f *fetcher) handleLone(ctx context.Context) {
-	f.stopServing()
-	d, now := &f.suspects, time.Now()
+	f.leaveToFinishers()
+	s, now := &f.suspects, time.Now()
 	switch {
-	case f.exec.loneTask() != d.lone:
-		d.patience = f.patience
+	case f.exec.loneTask() != s.lone:
+		s.patience = f.patience
 		f.loneOver(now)
-	case d.runs:
+	case s.started:
 		f.block(ctx, 0)
-	case d.lone.lost.Load() || !f.mayClaim() || f.paused(d.lone.lane.index):
-		f.dismissLone(lifecycle.OutcomeDefer)
+	case s.lone.lost.Load() || !f.mayClaim() || f.paused(s.lone.lane.index):
+		f.putBackLone(lifecycle.OutcomeDefer)
 		f.loneOver(now)
-	case f.flying == 0 && inHand(f.lanes) == 1:
-		f.startLone(ctx, d.lone)
-		d.runs = true
-	case now.Sub(d.since) > d.patience:
-		f.dismissLone(lifecycle.OutcomeDefer)
-		d.patience = min(2*d.patience, longestPatience)
+	case f.inFlight == 0 && inHand(f.lanes) == 1:
+		f.startLone(ctx, s.lone)
+		s.started = true
+	case now.Sub(s.since) > s.patience:
+		f.putBackLone(lifecycle.OutcomeDefer)
+		s.patience = min(2*s.patience, longestPatience)
 		f.loneOver(now)
 	default:
 		f.block(ctx, settlePause)
 	}
 }
 
-// dismissLone puts the lone task back.
-func (f *fetcher) dismissLone(how lifecycle.Outcome) {
+// putBackLone ends the claim of the lone task, which has not started, with the given outcome.
+func (f *fetcher) putBackLone(how lifecycle.Outcome) {
 	c := f.suspects.lone
-	f.exec.dismiss(c)
+	f.exec.forgetLone(c)
 	c.lane.ends.add(ending{claim: c, outcome: how})
 }
 
-// loneOver lets the worker claim again. Other tasks come first for as long as they had to wait.
+// loneOver lets the worker claim again. It takes no suspect for as long as other tasks have had to wait.
 func (f *fetcher) loneOver(now time.Time) {
-	d := &f.suspects
-	d.lone, d.rest = nil, now.Add(now.Sub(d.since))
-	for i := range f.hot {
-		f.hot[i] = true
+	s := &f.suspects
+	s.lone, s.noneBefore = nil, now.Add(now.Sub(s.since))
+	for i := range f.hasTasks {
+		f.hasTasks[i] = true
 	}
 }

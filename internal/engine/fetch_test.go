@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A task whose notification got lost wakes nobody; the worker finds it all the same when it looks at its queues.
+// A task whose notification was lost wakes no worker; its mover finds it all the same.
 func TestLostWakeUpIsNoticed(t *testing.T) {
 	b := newBench(t)
 	ran := make(chan int, 2)
@@ -27,7 +27,7 @@ func TestSuspectsWithoutNotificationAreNoticed(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	for list, suspects := range map[string]bool{"": false, "_suspects": true} {
 		r.b.Do("RPUSH", r.b.Name+list, "m")
-		if _, err := r.groups[0].mover.round(t.Context()); err != nil {
+		if _, err := r.slotGroups[0].mover.round(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		select {
@@ -42,7 +42,7 @@ func TestSuspectsWithoutNotificationAreNoticed(t *testing.T) {
 	}
 }
 
-// A worker that stops while it waits puts back the notification that Redis may have given to it just then.
+// A worker that stops while it waits puts back the notification that Redis may have sent just then.
 func TestNotificationOfTheLastWaitGoesBack(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	r.b.Do("RPUSH", r.b.Name, "m")

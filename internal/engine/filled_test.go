@@ -14,7 +14,8 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// suspectLeaves are the ways in which a suspect leaves the executors, from each of which others must come in again.
+// suspectLeaves are the ways in which a suspect leaves the executors. After each, other suspects must be admitted
+// again.
 var suspectLeaves = map[string]struct {
 	starts bool // it has
 	leave  func(*crew, *Claim)
@@ -25,7 +26,7 @@ var suspectLeaves = map[string]struct {
 	"it is stuck":         {true, func(c *crew, s *Claim) { c.replaceAll(s) }},
 	"all is taken back":   {false, func(c *crew, _ *Claim) { c.takeBack() }},
 	"its queue is paused": {false, func(c *crew, s *Claim) { c.takeBackOf(s.lane) }},
-	"it is dismissed":     {false, func(c *crew, s *Claim) { c.takeBack(); c.dismiss(s) }},
+	"it is dismissed":     {false, func(c *crew, s *Claim) { c.takeBack(); c.forgetLone(s) }},
 }
 
 // replaceAll puts other executors in the place of those that run a task.
@@ -49,12 +50,12 @@ func inCrewWithSpares(t *testing.T, n, spares int, test func(*crew)) {
 			close(leave)
 		}
 		c.stop()
-		c.over.Wait()
-		c.late.Wait()
+		c.sound.Wait()
+		c.stuck.Wait()
 	})
 }
 
-// expectAllFree expects that the executors take as much as if nothing had ever been there.
+// expectAllFree expects that the executors have as much room as at the start.
 func (c *crew) expectAllFree(what string) {
 	c.t.Helper()
 	synctest.Wait()
@@ -67,12 +68,12 @@ func (c *crew) expectAllFree(what string) {
 	}
 }
 
-// However the task leaves that runs alone, the worker claims again.
+// The worker claims again after the lone task has left, in whatever way.
 func TestLoneTaskLeaves(t *testing.T) {
 	for name, way := range suspectLeaves {
 		inCrewWithSpares(t, 4, 1, func(c *crew) {
 			lone := c.suspects(c.lane, 1, 9)
-			if !c.admit(lone[0]) || c.loneTask() != lone[0] {
+			if !c.admitSuspect(lone[0]) || c.loneTask() != lone[0] {
 				t.Fatal("it is not alone")
 			}
 			c.hold(!way.starts)
@@ -88,28 +89,28 @@ func TestLoneTaskLeaves(t *testing.T) {
 	}
 }
 
-// However a suspect leaves of which there are as many as may be, the worker takes another one.
+// A worker with as many suspects as it may have takes another one after one has left, in whatever way.
 func TestSuspectLeaves(t *testing.T) {
 	for name, way := range suspectLeaves {
 		inCrewWithSpares(t, 10, 1, func(c *crew) {
 			tasks := c.suspects(c.lane, 4, 2)
-			if !c.admit(tasks[0]) {
+			if !c.admitSuspect(tasks[0]) {
 				t.Fatal("the first may not come in")
 			}
 			c.hold(!way.starts)
 			c.add(tasks[:1])
 			synctest.Wait()
-			if !c.admit(tasks[1]) {
+			if !c.admitSuspect(tasks[1]) {
 				t.Fatal("the second may not come in")
 			}
 			c.add(tasks[1:2])
 			synctest.Wait()
-			if c.admit(tasks[2]) || !c.isCrowded() {
+			if c.admitSuspect(tasks[2]) || !c.isCrowded() {
 				t.Fatal("the third comes in")
 			}
 			signalled(c.changed)
 			way.leave(c, tasks[0])
-			if synctest.Wait(); !signalled(c.changed) || c.isCrowded() || !c.admit(tasks[3]) {
+			if synctest.Wait(); !signalled(c.changed) || c.isCrowded() || !c.admitSuspect(tasks[3]) {
 				t.Errorf("%s: no other comes in", name)
 			}
 		})
@@ -219,8 +220,8 @@ func (k *filler) calm() {
 	})
 }
 
-// left returns the number of tasks that are not over. It is read in one step: between two a task could move from what
-// was not read yet to what has been read.
+// left returns the number of tasks that are not over. It reads all places in one step: between two steps a task could
+// move to a place that was read already.
 func (k *filler) left() int {
 	k.T.Helper()
 	return k.Int("EVAL", `return redis.call('LLEN', KEYS[1]) + redis.call('LLEN', KEYS[1] .. '_suspects')
@@ -234,7 +235,7 @@ func (k *filler) letGo() {
 	close(*k.leave.Swap(&later))
 }
 
-// Whatever has happened to a worker, once that is over it fills all of its executors, and takes suspects.
+// After anything may have happened to a worker, it still fills all of its executors, and takes suspects.
 func TestWorkerFillsItsExecutorsAgain(t *testing.T) {
 	seed := rand.Uint64()
 	k := &filler{bench: newBench(t), rng: rand.New(rand.NewPCG(seed, 0))}

@@ -11,41 +11,39 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// finisher tells Redis how the claims of one lane ended, in batches, again and again until Redis answers.
+// finisher tells Redis how the claims of one lane ended, in batches. It repeats each call until Redis answers.
 type finisher struct {
 	lane *lane
-	exec *executors // keeps what is done
+	exec *executors // keeps the done claims
 	log  loop.Journal
-	// archiveMost and archiveKeep bound the archive.
+	// archiveMost and archiveKeep bound the number and the age of archived tasks.
 	archiveMost int
 	archiveKeep time.Duration
-	forward     *redisstore.Store // of the queue for Python tasks; nil: none
-	// canceled is the ending of a claim whose task turns out to be cancelled.
-	canceled func(*Claim) ending
+	python      *redisstore.Store // the queue for Python tasks; nil: none
+	// lateCancellation returns the ending of a claim whose task turns out to be cancelled.
+	lateCancellation func(*Claim) ending
 
 	trouble loop.Complaints
 
 	mu      sync.Mutex // protects the following
 	pending []ending
-	lost    int           // claims found lost that the day's counters lack
-	signal  chan struct{} // holds an element while pending may be non-empty
-	done    chan struct{}
+	lost    int           // lost claims that the next acknowledgement adds to the counters of the day
+	wakes   chan struct{} // has an element if there may be something to tell Redis
 }
 
-// newFinisher returns the finisher of a lane, which hands its endings to it from now on, as exec does with what is
-// done.
+// newFinisher returns the finisher of a lane. It becomes l.ends, and acknowledges the done claims of the lane in exec.
 func newFinisher(l *lane, exec *executors, log loop.Journal, forward *redisstore.Store) *finisher {
 	f := &finisher{
-		lane: l, exec: exec, log: log, forward: forward,
+		lane: l, exec: exec, log: log, python: forward,
 		archiveMost: lifecycle.MaxArchived, archiveKeep: lifecycle.ArchivedLife,
-		signal: make(chan struct{}, 1), done: make(chan struct{}),
+		wakes: make(chan struct{}, 1),
 	}
 	l.ends = f
-	exec.attach(l, f.wake)
+	exec.addLane(l, f.wake)
 	return f
 }
 
-// add hands over endings. It never blocks.
+// add adds an ending to those that Redis must be told.
 func (f *finisher) add(e ending) {
 	f.mu.Lock()
 	f.pending = append(f.pending, e)
@@ -53,8 +51,8 @@ func (f *finisher) add(e ending) {
 	f.wake()
 }
 
-// release hands over claims that are given back unchanged. It never blocks. One call of Redis takes them all: of two,
-// the second would put its tasks in front of those of the first.
+// release gives claims back unchanged. One call must take all of them: a second call would put its tasks in front of
+// those of the first.
 func (f *finisher) release(claims []*Claim) {
 	f.mu.Lock()
 	for _, c := range claims {
@@ -64,7 +62,7 @@ func (f *finisher) release(claims []*Claim) {
 	f.wake()
 }
 
-// countLost has lost claims counted.
+// countLost adds n to the number of lost claims that the next acknowledgement reports.
 func (f *finisher) countLost(n int) {
 	f.mu.Lock()
 	f.lost += n
@@ -74,17 +72,16 @@ func (f *finisher) countLost(n int) {
 
 func (f *finisher) wake() {
 	select {
-	case f.signal <- struct{}{}:
+	case f.wakes <- struct{}{}:
 	default:
 	}
 }
 
-// run works until stop ends and nothing is left to tell, or until abandon ends.
+// run tells Redis how claims ended, until stop ends and nothing is left to tell, or until abandon ends.
 func (f *finisher) run(stop, abandon context.Context) {
-	defer close(f.done)
 	var wait loop.Backoff
 	for {
-		worked, ok := f.work() //nolint:contextcheck // see flush
+		worked, ok := f.tellRedis() //nolint:contextcheck // see ack
 		switch {
 		case !ok:
 			if !loop.Sleep(abandon, wait.Next()) {
@@ -96,7 +93,7 @@ func (f *finisher) run(stop, abandon context.Context) {
 			continue
 		}
 		select {
-		case <-f.signal:
+		case <-f.wakes:
 		case <-stop.Done():
 			if f.waiting() == 0 {
 				return
@@ -105,8 +102,9 @@ func (f *finisher) run(stop, abandon context.Context) {
 	}
 }
 
-// work tells Redis what there is to tell. ok is false if Redis has not answered for all of it.
-func (f *finisher) work() (worked, ok bool) {
+// tellRedis tells Redis once about all that has ended so far. worked is false if that is nothing, ok if a call got no
+// answer.
+func (f *finisher) tellRedis() (worked, ok bool) {
 	f.mu.Lock()
 	endings, lost := f.pending, f.lost
 	f.pending, f.lost = nil, 0
@@ -125,17 +123,17 @@ func (f *finisher) work() (worked, ok bool) {
 	return true, ok
 }
 
-// ack acknowledges claims that are done and has lost ones counted. The call is not cut off when the worker stops: an
-// answer that arrives late is better than a task that runs again.
+// ack acknowledges done claims and reports the number of lost ones. The call is not cancelled when the worker stops:
+// without it, the tasks would run again.
 func (f *finisher) ack(done []*Claim, lost int) bool {
-	done, e := f.lane.ending(done)
+	done, e := f.lane.prepareAcks(done)
 	if len(done) == 0 && lost == 0 {
 		return true
 	}
 	stood, err := f.lane.store.Ack(context.Background(), f.lane.worker, e, lost)
 	if err != nil {
 		f.log.Trouble(&f.trouble, "cannot tell Redis how tasks ended; trying again", err)
-		f.unanswered(done, err)
+		f.ackFailed(done, err)
 		if !redisstore.MayHaveRun(err) {
 			f.countLost(lost)
 		}
@@ -145,7 +143,8 @@ func (f *finisher) ack(done []*Claim, lost int) bool {
 	return true
 }
 
-// acknowledged notes Redis's answer for claims that are done: which of them stood, nil for all.
+// acknowledged settles claims that Redis has acknowledged. stood says which of them still belonged to this worker; nil:
+// all.
 func (f *finisher) acknowledged(done []*Claim, stood []bool) {
 	if len(done) == 0 {
 		return
@@ -153,9 +152,9 @@ func (f *finisher) acknowledged(done []*Claim, stood []bool) {
 	f.log.Relief(&f.trouble, "Redis has been told how tasks ended")
 	lost := 0
 	for i, c := range done {
-		if stood != nil && !stood[i] && !c.unclear {
+		if stood != nil && !stood[i] && !c.maybeEnded {
 			lost++
-			f.tooLate(c)
+			f.reportLost(c)
 		}
 	}
 	f.lane.settle(done...)
@@ -164,26 +163,26 @@ func (f *finisher) acknowledged(done []*Claim, stood []bool) {
 	}
 }
 
-// unanswered puts claims back that are done and of which Redis could not be told.
-func (f *finisher) unanswered(done []*Claim, err error) {
+// ackFailed takes back claims whose acknowledgement got no answer, to send it again.
+func (f *finisher) ackFailed(done []*Claim, err error) {
 	if len(done) == 0 {
 		return
 	}
 	for _, c := range done {
-		c.unclear = c.unclear || redisstore.MayHaveRun(err)
+		c.maybeEnded = c.maybeEnded || redisstore.MayHaveRun(err)
 	}
-	f.lane.reopen(done)
+	f.lane.noteUnsent(done)
 	f.exec.putDone(f.lane, done)
 	f.wake()
 }
 
-func (f *finisher) tooLate(c *Claim) {
-	f.lane.report(c, Event{Kind: event.TaskLost})
+func (f *finisher) reportLost(c *Claim) {
+	f.lane.emit(c, Event{Kind: event.TaskLost})
 	f.log.With("function", c.msg.Path).With("id", c.msg.Meta.ID).
 		Warn("claim was lost before the task ended: another worker may run it again")
 }
 
-// flush tells Redis about endings and returns those it did not answer for.
+// flush sends endings and returns those that got no answer.
 func (f *finisher) flush(endings []ending) (left []ending) {
 	ctx := context.Background() // as in ack
 	var sorted [lifecycle.Outcomes][]ending
@@ -197,7 +196,7 @@ func (f *finisher) flush(endings []ending) (left []ending) {
 			size = redisstore.MaxShelved
 		}
 		if lifecycle.Outcome(kind) == lifecycle.OutcomeRelease {
-			// The last go back first, as each call puts its tasks in front of all others.
+			// Release the last ones first, because each call puts its tasks in front of all others.
 			for len(group) > 0 {
 				n := fitting(len(group), size, func(i int) *ending { return &group[len(group)-1-i] })
 				left = append(left, f.send(ctx, lifecycle.OutcomeRelease, group[len(group)-n:])...)
@@ -216,7 +215,7 @@ func (f *finisher) flush(endings []ending) (left []ending) {
 	return left
 }
 
-// send makes one call for endings of one kind and returns them if there was no answer.
+// send makes one call for endings of one kind. It returns them if there was no answer.
 func (f *finisher) send(ctx context.Context, kind lifecycle.Outcome, group []ending) (left []ending) {
 	claims := make([]*Claim, len(group))
 	for i := range group {
@@ -225,9 +224,9 @@ func (f *finisher) send(ctx context.Context, kind lifecycle.Outcome, group []end
 	stood, again, err := f.callScript(ctx, kind, claims, group)
 	if err != nil {
 		f.log.Trouble(&f.trouble, "cannot tell Redis how tasks ended; trying again", err)
-		f.lane.reopen(claims)
+		f.lane.noteUnsent(claims)
 		for _, c := range claims {
-			c.unclear = c.unclear || redisstore.MayHaveRun(err)
+			c.maybeEnded = c.maybeEnded || redisstore.MayHaveRun(err)
 		}
 		return group
 	}
@@ -236,15 +235,15 @@ func (f *finisher) send(ctx context.Context, kind lifecycle.Outcome, group []end
 	for i := range group {
 		e := &group[i]
 		if again != nil && again[i] {
-			f.endAgain(e)
+			f.endOtherwise(e)
 			continue
 		}
 		f.lane.settle(e.claim)
-		if !stood[i] && !e.claim.unclear && kind != lifecycle.OutcomeRelease && kind != lifecycle.OutcomeDefer {
+		if !stood[i] && !e.claim.maybeEnded && kind != lifecycle.OutcomeRelease && kind != lifecycle.OutcomeDefer {
 			lost++
-			f.tooLate(e.claim)
+			f.reportLost(e.claim)
 		}
-		if kind == lifecycle.OutcomeForward && stood[i] && e.claim.held() {
+		if kind == lifecycle.OutcomeForward && stood[i] && e.claim.holdsLock() {
 			f.freeForwarded(ctx, e.claim)
 		}
 	}
@@ -254,18 +253,19 @@ func (f *finisher) send(ctx context.Context, kind lifecycle.Outcome, group []end
 	return nil
 }
 
-// callScript picks the script. again says which claims still stand and must end in another way, nil for none.
+// callScript calls the script for endings of one kind. stood says which claims still belonged to this worker; again,
+// which still do because they must end in another way; nil: none.
 func (f *finisher) callScript(
 	ctx context.Context, kind lifecycle.Outcome, claims []*Claim, group []ending,
 ) (stood, again []bool, err error) {
 	end := &lifecycle.Ends[kind]
-	s, worker, batches := f.lane.store, f.lane.worker, f.lane.finished(claims)
+	s, worker, batches := f.lane.store, f.lane.worker, f.lane.noteSent(claims)
 	tokens := make([]string, len(claims))
 	for i, c := range claims {
 		tokens[i] = c.token
 	}
 	if end.Script != "complete" && end.Script != "annul" {
-		// First, or what it has reported would outlast the task if this process died in between.
+		// This must come first: if this process died in between, the report would outlast the task.
 		if err := forgetReports(ctx, group); err != nil {
 			return nil, nil, err
 		}
@@ -289,7 +289,7 @@ func (f *finisher) callScript(
 	case lifecycle.OutcomeGather:
 		stood, err = s.Join(ctx, worker, batches, tokens, membersOf(group))
 	case lifecycle.OutcomeForward:
-		stood, err = s.Release(ctx, worker, batches, tokens, f.forward, false)
+		stood, err = s.Release(ctx, worker, batches, tokens, f.python, false)
 	case lifecycle.OutcomeDefer:
 		stood, err = s.Release(ctx, worker, batches, tokens, f.lane.suspects, false)
 	default:
@@ -298,7 +298,7 @@ func (f *finisher) callScript(
 	return stood, nil, err
 }
 
-// waiting returns how many endings Redis has not answered for.
+// waiting returns how many ends of claims Redis has not confirmed.
 func (f *finisher) waiting() int {
 	f.mu.Lock()
 	n := len(f.pending)
@@ -306,29 +306,30 @@ func (f *finisher) waiting() int {
 	return n + f.exec.undone(f.lane)
 }
 
-// freeForwarded frees what a task has to itself that was handed on to another queue, whose workers cannot do it. If
-// Redis does not answer, it lapses.
+// freeForwarded frees the lock and the id of a task that was forwarded to another queue, whose workers cannot do so. If
+// Redis does not answer, they expire.
 func (f *finisher) freeForwarded(ctx context.Context, c *Claim) {
 	if err := f.lane.store.FreeForwarded(ctx, c.msg.Meta.ID); err != nil {
 		f.log.With("function", c.msg.Path).With("id", c.msg.Meta.ID).WithError(err).
-			Warn("the lock of a task that was handed on could not be freed, and lasts until it lapses")
+			Warn("the lock of a forwarded task could not be freed; it lasts until it expires")
 	}
 }
 
-// endAgain has a claim end in another way than it was to: its task was cancelled, or it was not.
-func (f *finisher) endAgain(e *ending) {
-	f.lane.reopen([]*Claim{e.claim})
+// endOtherwise ends a claim in another way than e says, after Redis has answered that its task was cancelled, or that
+// it was not.
+func (f *finisher) endOtherwise(e *ending) {
+	f.lane.noteUnsent([]*Claim{e.claim})
 	again := ending{claim: e.claim, outcome: lifecycle.OutcomeRelease}
 	if e.outcome == lifecycle.OutcomeCancel {
 		f.lane.forgetRevoked(e.claim.msg.Meta.ID)
 		e.claim.canceled.Store(false)
 	} else {
-		again = f.canceled(e.claim)
+		again = f.lateCancellation(e.claim)
 	}
 	f.add(again)
 }
 
-// forgetReports has Redis forget what tasks have reported that do not end by success.
+// forgetReports removes from Redis the progress that the tasks have reported.
 func forgetReports(ctx context.Context, group []ending) error {
 	for i := range group {
 		c := group[i].claim

@@ -10,7 +10,7 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// What Redis has not answered for stands before what has come meanwhile, and is told as it would have been.
+// Endings whose call got no answer come before newer ones, and are sent again unchanged.
 func TestEndingsWithoutAnswerComeFirst(t *testing.T) {
 	var meanwhile func()
 	r := newReceivingWorker(t, func(cfg *WorkerConfig) {
@@ -32,7 +32,7 @@ func TestEndingsWithoutAnswerComeFirst(t *testing.T) {
 	f.release(claims[:2])
 	r.b.Do("RENAME", r.b.Name+"_claims:"+r.ID(), r.b.Name+"_hidden")
 	r.b.Do("SET", r.b.Name+"_claims:"+r.ID(), "of another type")
-	if worked, ok := f.work(); !worked || ok {
+	if worked, ok := f.tellRedis(); !worked || ok {
 		t.Fatalf("work: %v, %v, expected that Redis refuses", worked, ok)
 	}
 	var order []*Claim
@@ -46,7 +46,7 @@ func TestEndingsWithoutAnswerComeFirst(t *testing.T) {
 		t.Errorf("the batch lacks %d answers, expected 3: it would be forgotten too early, or never", n)
 	}
 	r.b.Do("RENAME", r.b.Name+"_hidden", r.b.Name+"_claims:"+r.ID())
-	if _, ok := f.work(); !ok || r.b.Size("_processing:"+r.ID()) != 0 || r.b.Size("_claims:"+r.ID()) != 0 {
+	if _, ok := f.tellRedis(); !ok || r.b.Size("_processing:"+r.ID()) != 0 || r.b.Size("_claims:"+r.ID()) != 0 {
 		t.Errorf("Redis was not told: %v", r.b.Hash("_claims:"+r.ID()))
 	}
 }
@@ -56,12 +56,12 @@ func TestLostClaimsAreCountedLater(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	finisherOf(r.l).countLost(3)
 	r.b.Must(r.b.rdb.Close())
-	if _, ok := finisherOf(r.l).work(); ok || finisherOf(r.l).lost != 3 {
+	if _, ok := finisherOf(r.l).tellRedis(); ok || finisherOf(r.l).lost != 3 {
 		t.Errorf("%d claims are to be counted after a call that failed, expected 3", finisherOf(r.l).lost)
 	}
 }
 
-// Tasks that go back in more than one call stand in their order.
+// Tasks that are given back in several calls keep their order.
 func TestReleasedTasksKeepTheirOrder(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	calls := make([]*Task, redisstore.MaxTokens+3)
@@ -73,7 +73,7 @@ func TestReleasedTasksKeepTheirOrder(t *testing.T) {
 	}
 	before := r.b.List("")
 	giveBack(r.claim(len(calls)))
-	if _, ok := finisherOf(r.l).work(); !ok {
+	if _, ok := finisherOf(r.l).tellRedis(); !ok {
 		t.Fatal("Redis was not told")
 	}
 	if after := r.b.List(""); !slices.Equal(after, before) {
@@ -84,7 +84,7 @@ func TestReleasedTasksKeepTheirOrder(t *testing.T) {
 // A worker that waits for the end of a pause looks at the control hash with each heartbeat.
 func TestHeartbeatLooksWhileSomethingIsIntended(t *testing.T) {
 	r := newReceivingWorker(t, nil)
-	h := r.groups[0].heartbeat
+	h := r.slotGroups[0].heartbeat
 	beat := func(what string, want bool) {
 		t.Helper()
 		loop.Drain(r.l.control.poke)
@@ -97,22 +97,22 @@ func TestHeartbeatLooksWhileSomethingIsIntended(t *testing.T) {
 	r.l.control.version.Store(0)
 	r.b.Do("HSET", r.b.Name+"_control", "version", 7)
 	beat("nothing is intended", false)
-	r.l.control.intent.Store(true)
+	r.l.control.readOften.Store(true)
 	beat("a pause", true)
 }
 
 // Listeners are told that a heartbeat is lost when it may have expired, not before.
 func TestHeartbeatIsLostWhenItMayHaveExpired(t *testing.T) {
 	r := newReceivingWorker(t, nil)
-	h := r.groups[0].heartbeat
-	h.missed(redisstore.ErrClosed)
-	if h.missing[r.l] {
+	h := r.slotGroups[0].heartbeat
+	h.checkExpired(redisstore.ErrClosed)
+	if h.reportedLost[r.l] {
 		t.Error("a fresh heartbeat is told to be lost")
 	}
 	old := time.Now().Add(-time.Hour)
 	r.l.confirmed.Store(&old)
-	h.missed(redisstore.ErrClosed)
-	if !h.missing[r.l] {
+	h.checkExpired(redisstore.ErrClosed)
+	if !h.reportedLost[r.l] {
 		t.Error("nobody is told that an old heartbeat is lost")
 	}
 }
@@ -125,17 +125,18 @@ func TestMoverWaitsForTheFirstOfBothSets(t *testing.T) {
 			r.b.Do("ZADD", r.b.Name+set, time.Now().Add(wait).UnixMilli(), "id"+set)
 			r.b.Do("HSET", r.b.Name+"_tasks", "id"+set, "m")
 		}
-		if next, err := r.groups[0].mover.move(t.Context(), r.l.store); err != nil || next > time.Minute+time.Second ||
+		if next, err := r.slotGroups[0].mover.move(t.Context(), r.l.store); err != nil ||
+			next > time.Minute+time.Second ||
 			next < 0 {
 			t.Errorf("%+v: next in %v, %v, expected a minute", c, next, err)
 		}
 	}
 }
 
-// Tasks that are coming count against the number that a worker may start, and resting executors are not free.
+// Tasks that are being claimed count against the number that may start, and resting executors are not free.
 func TestRoomOfLimitedExecutors(t *testing.T) {
 	inCrew(t, 2, -1, func(c *crew) {
-		c.limited, c.budget, c.claiming = true, 3, 2
+		c.limited, c.startsLeft, c.claiming = true, 3, 2
 		if n := c.allowed(5); n != 1 {
 			t.Errorf("%d tasks may be claimed beside two that are coming, expected 1", n)
 		}
@@ -147,12 +148,12 @@ func TestRoomOfLimitedExecutors(t *testing.T) {
 		ahead := c.tasks(c.lane, 2)
 		c.add(ahead)
 		<-time.After(overdueTime)
-		c.expectRoom("one executor works and one rests", 0, holdAheadTime, ahead...)
+		c.expectRoom("one executor works and one rests", 0, noAheadTime, ahead...)
 		c.held, c.resting = false, 0
 	})
 }
 
-// A worker that gives up for its stuck handlers names those, and not the long ones without a limit.
+// The error of a worker that stops because of stuck handlers names those, and not long ones without a limit.
 func TestLongHandlersAreNotNamedAsStuck(t *testing.T) {
 	inWatched(t, 2, 0, func(w *watched) {
 		long, stuck := w.limited(1, 0), w.limited(1, 2*longRun)
@@ -169,7 +170,8 @@ func TestLongHandlersAreNotNamedAsStuck(t *testing.T) {
 	})
 }
 
-// A claim that Redis wants to end in another way has not ended: its batch lasts until all of its claims have.
+// A claim that must end in another way, as Redis has answered, has not ended: its batch lasts until all of its claims
+// have.
 func TestEndingInAnotherWayEndsTheClaimOnce(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	for _, s := range []string{"first", "second"} {
@@ -178,7 +180,7 @@ func TestEndingInAnotherWayEndsTheClaimOnce(t *testing.T) {
 	claims := r.claim(2)
 	claims[0].msg, _ = claims[0].parse()
 	finisherOf(r.l).add(r.runner.cancellation(claims[0], false)) // nobody has cancelled it
-	for worked, ok := finisherOf(r.l).work(); worked; worked, ok = finisherOf(r.l).work() {
+	for worked, ok := finisherOf(r.l).tellRedis(); worked; worked, ok = finisherOf(r.l).tellRedis() {
 		if !ok {
 			t.Fatal("Redis was not told")
 		}

@@ -6,21 +6,21 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// completedOf turns endings into what the store takes.
+// completedOf turns endings into arguments of Store.Complete.
 func completedOf(group []ending) []redisstore.Completed {
 	tasks := make([]redisstore.Completed, len(group))
 	for i := range group {
 		e := &group[i]
 		t := redisstore.Completed{Token: e.claim.token, ID: e.id, Keep: e.wait, Value: e.info}
 		if x := e.claim.msg.Meta.Extra; x != nil {
-			t.Lock, t.Awaited = e.claim.held(), x.Keeps()
+			t.Lock, t.Awaited = e.claim.holdsLock(), x.Keeps()
 		}
 		tasks[i] = t
 	}
 	return tasks
 }
 
-// annulledOf turns endings into what the store takes.
+// annulledOf turns endings into arguments of Store.Annul.
 func annulledOf(group []ending) []redisstore.Annulled {
 	tasks := make([]redisstore.Annulled, len(group))
 	for i, c := range completedOf(group) {
@@ -29,6 +29,7 @@ func annulledOf(group []ending) []redisstore.Annulled {
 	return tasks
 }
 
+// shelvedOf turns endings into arguments of Store.Shelve.
 func shelvedOf(group []ending) []redisstore.Shelved {
 	tasks := make([]redisstore.Shelved, len(group))
 	for i := range group {
@@ -42,16 +43,16 @@ func shelvedOf(group []ending) []redisstore.Shelved {
 	return tasks
 }
 
-// membersOf are the claimed tasks of endings that join a group.
+// membersOf turns endings into arguments of Store.Join.
 func membersOf(endings []ending) []group.Member {
 	members := make([]group.Member, len(endings))
 	for i := range endings {
-		members[i], _ = group.NewMember(endings[i].claim.raw) // which it was when the ending was made
+		members[i], _ = group.NewMember(endings[i].claim.raw) // no error: receive has tried it
 	}
 	return members
 }
 
-// sameGroup returns how many of the first endings join the same group.
+// sameGroup returns how many endings at the beginning of group have the same task group.
 func sameGroup(group []ending) int {
 	n := 1
 	for n < len(group) && group[n].id == group[0].id {
@@ -60,8 +61,8 @@ func sameGroup(group []ending) int {
 	return n
 }
 
-// fitting returns how many of n endings, at most size, go into one call that moves their messages: it must neither stop
-// Redis for long nor take longer than redisstore.CallTimeout on a slow line, or it would be repeated for ever.
+// fitting returns how many of n endings, at most size, one call may send. A call moves their messages: it must not
+// block Redis for long, and on a slow line it must not exceed redisstore.CallTimeout, or it would be repeated for ever.
 func fitting(n, size int, at func(int) *ending) (fit int) {
 	bytes := 0
 	for fit < min(n, size) {

@@ -12,7 +12,7 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// Endings that are told together are counted each as they ended.
+// Endings that are sent in one call are counted each by its own outcome.
 func TestEndingsAreCountedByThemselves(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func(int) {})

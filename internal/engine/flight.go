@@ -8,100 +8,99 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// mostFlying is how many claim calls are under way at a time: while Redis carries out one, the worker unpacks the
-// other.
-const mostFlying = 2
+// maxInFlight bounds the claim calls under way: while Redis runs one, the worker decodes the reply of the other.
+const maxInFlight = 2
 
 // flight is one claim call of the fetcher.
 type flight struct {
-	lane   int // position
-	asked  int // tasks asked for
+	lane   int // index
+	asked  int // how many tasks the call asks for
 	claims []*Claim
-	left   int // pending after it
-	parked bool
+	left   int  // tasks still pending after the call
+	parked bool // the call claims parked tasks
 	err    error
 
-	suspects bool // of suspects
+	suspects bool // the call claims suspects
 }
 
-// claim takes at most room tasks of one queue. It returns how many of them are to run here, or, if that is not known
-// yet, how many may be.
-func (f *fetcher) claim(ctx context.Context, i, room, held int) int {
+// claimQueue claims at most room tasks of queue i. It returns how many of them will run here, or room if the reply has
+// not come yet.
+func (f *fetcher) claimQueue(ctx context.Context, i, room, held int) int {
 	l := f.lanes[i]
-	// A claim is not cut off when the worker stops: its reply says what has to be given back.
+	// Do not cancel a claim call when the worker stops: its reply says what to give back.
 	kept := context.WithoutCancel(ctx)
 	call := redisstore.ClaimCall{Most: room, Held: held, Mend: f.mend[i]}
-	done := f.exec.serve(l)
-	f.serving = true
+	done := f.exec.takeForClaim(l)
+	f.acksWait = true
 	fl := flight{lane: i, asked: room}
-	f.exec.expect(room)
+	f.exec.beginClaim(room)
 	if !f.ahead(i, room) || held > 0 || call.Mend {
 		fl.claims, fl.left, fl.err = l.claim(kept, call, done)
 		return f.takeReply(ctx, fl)
 	}
-	f.flying++
+	f.inFlight++
 	l.pendingLeft -= room
 	go func() {
 		fl.claims, fl.left, fl.err = l.claim(kept, call, done)
-		f.landed <- fl
+		f.returned <- fl
 	}()
 	return room
 }
 
-// ahead says whether the fetcher goes on while a claim is under way: the queue has more than that one takes. A lone
-// executor gets its tasks one call after the other, so that it runs them in the order of the queue.
+// ahead reports whether the fetcher goes on while the claim call is under way: the queue has enough tasks for two
+// calls. A worker with one executor makes one call at a time, so that it keeps the order of the queue.
 func (f *fetcher) ahead(i, room int) bool {
 	return f.exec.n > 1 && f.lanes[i].pendingLeft >= 2*room
 }
 
-// land takes the answer of a call that was under way.
-func (f *fetcher) land(ctx context.Context, fl flight) {
-	f.flying--
+// callReturned handles the reply of a call that was in flight.
+func (f *fetcher) callReturned(ctx context.Context, fl flight) {
+	f.inFlight--
 	f.takeReply(ctx, fl)
 }
 
-// takeReply takes the answer of a call. It returns how many tasks are to run here.
+// takeReply handles the reply of a claim call, and returns how many tasks will run here.
 func (f *fetcher) takeReply(ctx context.Context, fl flight) (kept int) {
 	i := fl.lane
-	defer f.exec.arrived(fl.asked)
-	if !f.answered(fl) {
+	defer f.exec.endClaim(fl.asked)
+	if !f.checkReply(fl) {
 		return 0
 	}
 	if fl.parked {
-		return f.receive(ctx, fl.claims) // nothing was learnt of the pending ones
+		return f.receive(ctx, fl.claims) // the reply says nothing about pending tasks
 	}
 	f.mend[i] = false
 	f.lanes[i].pendingLeft = fl.left
-	// On a legacy queue tasks may be left that have no notification: they are another's.
-	f.hot[i] = fl.left > 0 && (len(fl.claims) > 0 || fl.asked == 0)
-	if !f.hot[i] {
-		f.probed[i] = time.Now()
+	// On a legacy queue, pending tasks without a notification belong to another worker.
+	f.hasTasks[i] = fl.left > 0 && (len(fl.claims) > 0 || fl.asked == 0)
+	if !f.hasTasks[i] {
+		f.emptyAt[i] = time.Now()
 	}
 	return f.receive(ctx, fl.claims)
 }
 
-// answered says whether a claim call has brought an answer, and sees to what has gone wrong if it has not.
-func (f *fetcher) answered(fl flight) bool {
+// checkReply reports whether a claim call has succeeded. If not, it logs the error and decides when to claim again.
+func (f *fetcher) checkReply(fl flight) bool {
 	i := fl.lane
 	switch {
 	case errors.Is(fl.err, redisstore.ErrNoHeartbeat):
-		f.lanes[i].beat()
-		f.of[i].until = time.Now().Add(20 * time.Millisecond)
+		f.lanes[i].beatNow()
+		f.waiterOf[i].noClaimsBefore = time.Now().Add(20 * time.Millisecond)
 		return false
 	case errors.Is(fl.err, redisstore.ErrBatchUsed):
 		f.log.With("queue", f.lanes[i].store.Name).Error("a batch number was used before; going on with the next")
 		return false
 	case errors.Is(fl.err, redisstore.ErrQueuePaused):
 		f.lanes[i].restWhilePaused()
-		f.hot[i] = true
+		f.hasTasks[i] = true
 		return false
 	case fl.err != nil:
 		f.log.With("queue", f.lanes[i].store.Name).Trouble(&f.trouble, "cannot claim tasks; trying again", fl.err)
-		f.of[i].until = time.Now().Add(f.of[i].claims.Next())
-		f.hot[i] = true
+		f.waiterOf[i].noClaimsBefore = time.Now().Add(f.waiterOf[i].claims.Next())
+		f.hasTasks[i] = true
 		return false
 	}
 	f.log.Relief(&f.trouble, "claiming tasks again")
-	f.of[i].claims.Reset()
+	f.waiterOf[i].claims.Reset()
 	return true
 }

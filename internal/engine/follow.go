@@ -9,20 +9,20 @@ import (
 )
 
 const (
-	// signalControl is published when the control hash has changed.
+	// signalControl is published when a control hash has changed.
 	signalControl = "control"
-	// signalCancel is published with an id behind it, when a task was cancelled that may be active.
+	// signalCancel is published, followed by an id, when a task was cancelled that may be active.
 	signalCancel = "cancel"
 )
 
-// follow does what the control hash of a lane's queue says, until ctx ends. Signals tell of changes, and the heartbeat
-// does when signals are lost.
+// follow carries out what the control hash of a queue says, until ctx ends. Signals announce changes; heartbeats find
+// those whose signals were lost.
 func (w *Worker) follow(ctx context.Context, l *lane) {
-	told, unsubscribe := w.cfg.Signals.SubscribeQueue(l.store) //nolint:contextcheck // its connection serves others
+	signals, unsubscribe := w.cfg.Signals.SubscribeQueue(l.store) //nolint:contextcheck // its connection serves others
 	defer unsubscribe()
 	for {
 		select {
-		case message := <-told:
+		case message := <-signals:
 			switch word, id, _ := strings.Cut(message, " "); word {
 			case signalCancel:
 				l.noteCanceled(id)
@@ -33,24 +33,24 @@ func (w *Worker) follow(ctx context.Context, l *lane) {
 					w.pokeMovers()
 				}
 				continue
-			case "": // that tasks were parked may have been missed
+			case "": // signals were lost, maybe that of a parked task
 				w.pokeMovers()
 			case signalControl:
 			default:
-				continue // of a later version
+				continue // a later version of this package sends it
 			}
 		case <-l.control.poke:
 		case <-ctx.Done():
 			return
 		}
 		if err := w.readControl(ctx, l); err != nil && ctx.Err() == nil {
-			// The next heartbeat finds the version still to be another one.
-			w.log.With("queue", l.store.Name).WithError(err).Debug("cannot look at the control hash")
+			// The next heartbeat finds the new version again.
+			w.log.With("queue", l.store.Name).WithError(err).Debug("cannot read the control hash")
 		}
 	}
 }
 
-// readControl reads the control hash and does what it says.
+// readControl reads the control hash of a queue and carries out what it says.
 func (w *Worker) readControl(ctx context.Context, l *lane) error {
 	lc := &l.control
 	lc.reading.Lock()
@@ -59,7 +59,7 @@ func (w *Worker) readControl(ctx context.Context, l *lane) error {
 	if err != nil {
 		return err
 	}
-	// In this order: what was cancelled before that version is among them.
+	// Read the ids after the version: then they include all tasks that were cancelled before it.
 	if now.Version != 0 {
 		err = w.readRevoked(ctx, l)
 	} else {
@@ -70,20 +70,20 @@ func (w *Worker) readControl(ctx context.Context, l *lane) error {
 	}
 	last := lc.last
 	if lc.version.Load() < 0 && !now.RestartedAfter(lc.since.Load()) {
-		last.Restart = now.Restart // that was before this worker
+		last.Restart = now.Restart // it was meant for workers before this one
 	}
 	lc.last = now
-	lc.intent.Store(now.Paused || now.Order != "")
+	lc.readOften.Store(now.Paused || now.Order != "")
 	lc.weight.Store(int32(min(max(now.Weight, 0), MaxWeight))) //nolint:gosec // within these bounds
 	paused := lc.paused.Swap(now.Paused)
 	lc.reads.Add(1)
 	if paused != now.Paused {
 		w.pauseLane(l, now.Paused)
 	} else if !now.Paused {
-		w.exec.signal() // the fetcher may have waited for this look
+		w.exec.wakeFetcher() // it may have waited for this reading
 	}
 	if now.Order != last.Order {
-		w.obey(last.Order, now.Order)
+		w.obeyOrder(last.Order, now.Order)
 	}
 	if now.Restart != "" && now.Restart != last.Restart {
 		w.stopFor(stopRestart)
@@ -92,22 +92,23 @@ func (w *Worker) readControl(ctx context.Context, l *lane) error {
 	return nil
 }
 
-// pauseLane gives back what has not started when a queue is paused, and has it claimed from when it is resumed.
+// pauseLane gives back the tasks of a paused queue that have not started, and lets the fetcher claim from a resumed
+// one.
 func (w *Worker) pauseLane(l *lane, paused bool) {
 	log := w.log.With("queue", l.store.Name)
 	if !paused {
 		log.Info("queue resumed")
 		w.events.emit(Event{Kind: event.QueueResumed, Queue: l.store.Name})
-		w.exec.signal()
+		w.exec.wakeFetcher()
 		return
 	}
-	log.Info("queue paused: no more of its tasks are claimed")
+	log.Info("queue paused: this worker claims no more of its tasks")
 	w.events.emit(Event{Kind: event.QueuePaused, Queue: l.store.Name})
 	giveBack(w.exec.takeBackOf(l))
 }
 
-// obey does what was ordered for this worker on one of its queues. An order that is withdrawn is a pause that is over.
-func (w *Worker) obey(last, order string) {
+// obeyOrder carries out an order to this worker. last is the order before; withdrawing a pause resumes the worker.
+func (w *Worker) obeyOrder(last, order string) {
 	switch order {
 	case OrderPause:
 		w.Pause()
@@ -122,15 +123,15 @@ func (w *Worker) obey(last, order string) {
 	}
 }
 
-// readRevoked learns which tasks were cancelled, and does what follows for those in hand.
+// readRevoked reads which tasks were cancelled, and cancels those that run here.
 func (w *Worker) readRevoked(ctx context.Context, l *lane) error {
-	ids, all, err := l.store.Revoked(ctx, revokedMost)
+	ids, all, err := l.store.Revoked(ctx, maxRevoked)
 	if err != nil {
 		return err
 	}
 	l.noteRevoked(ids, all)
 	for mine := w.exec.idsOf(l); !all && len(mine) > 0; {
-		n := min(len(mine), revokedMost)
+		n := min(len(mine), maxRevoked)
 		revoked, err := l.store.AreRevoked(ctx, mine[:n])
 		if err != nil {
 			return err

@@ -22,10 +22,10 @@ func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
 
 var bg = context.Background()
 
-// patience bounds every wait of a test. Nothing is measured with it: it only ends tests that hang.
+// patience bounds every wait of a test. It measures nothing: it only ends tests that hang.
 const patience = redistest.Patience
 
-// quietLife is that of heartbeats of which none comes within a test and makes the fetcher look again.
+// quietLife is the life of heartbeats that are so rare that none wakes the fetcher within a test.
 const quietLife = time.Hour
 
 // maxConcurrency is what the public configuration allows.
@@ -133,7 +133,7 @@ func finisherOf(l *lane) *finisher {
 	return f
 }
 
-// doneOn returns what is done on a lane and not taken.
+// doneOn returns the done claims of a lane that nobody has taken.
 func doneOn(l *lane) []*Claim { return finisherOf(l).exec.done[l.index].claims }
 
 // counters returns those of today.
@@ -207,7 +207,7 @@ func (b *bench) faulty(plan faultnet.Plan) (*Redis, *faultnet.Dialer) {
 	return FromSource(redisstore.PoolSource{Pool: pool}), d
 }
 
-// calls says whether a request runs the given script.
+// calls reports whether a request runs the given script.
 func calls(sc *redisstore.Script) func([]byte) bool {
 	return func(request []byte) bool { return bytes.Contains(request, []byte(sc.Sha)) }
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/godelayed/delayed/internal/sweep"
 )
 
-// heartbeat keeps a worker alive on the queues of one slot: it renews the heartbeats, registers the worker again when
-// they have expired, finds out which claims were lost meanwhile, and gives back claims whose replies never arrived.
+// heartbeat keeps a worker alive on the queues of one slot. It renews the heartbeats in Redis, registers the worker
+// again when they have expired, marks claims that were lost meanwhile, and gives back claims whose replies were lost.
 type heartbeat struct {
 	lanes  []*lane
 	stores []*redisstore.Store
@@ -23,17 +23,16 @@ type heartbeat struct {
 	health *sweep.LinkHealth
 	log    loop.Journal
 	events *listeners
-	onBeat func() // after every confirmed heartbeat
-	// listing returns what the worker's functions are, and a value that is another one after each change; nil: nothing
-	// is published.
+	onBeat func() // called after every confirmed heartbeat
+	// listing returns the JSON of the registered functions, and a value that changes with it; nil: publish nothing.
 	listing func() ([]byte, any)
 
-	beats         int // that Redis has answered
-	registrations int // attempts
-	// the answer of the last registration is unknown: it must be repeated, as it says which claims stand
-	unsure    map[*lane]bool
-	missing   map[*lane]bool // listeners were told that it is lost
-	published map[*lane]any  // what of listing Redis knows; nil for none
+	beats         int // heartbeats that Redis has answered
+	registrations int // attempts to register
+	// unanswered: the last registration got no answer. It must be repeated, because the answer says which claims stand.
+	unanswered   map[*lane]bool
+	reportedLost map[*lane]bool // listeners were told that the heartbeat is lost
+	published    map[*lane]any  // the value of listing that Redis has; nil: none
 
 	poke    chan struct{}
 	trouble loop.Complaints
@@ -41,7 +40,7 @@ type heartbeat struct {
 	link    redisstore.Link
 }
 
-// shortestBeat is how long a heartbeat is waited for at least.
+// shortestBeat is the shortest timeout of a heartbeat call.
 const shortestBeat = 500 * time.Millisecond
 
 func newHeartbeat(
@@ -50,7 +49,8 @@ func newHeartbeat(
 	h := &heartbeat{
 		link: lanes[0].store.NewLink(), lanes: lanes, worker: lanes[0].worker, life: life,
 		value: value, health: health, log: log, events: &listeners{}, onBeat: onBeat,
-		unsure: map[*lane]bool{}, missing: map[*lane]bool{}, published: map[*lane]any{}, poke: make(chan struct{}, 1),
+		unanswered: map[*lane]bool{}, reportedLost: map[*lane]bool{}, published: map[*lane]any{},
+		poke: make(chan struct{}, 1),
 	}
 	for _, l := range lanes {
 		h.stores = append(h.stores, l.store)
@@ -58,29 +58,29 @@ func newHeartbeat(
 	return h
 }
 
-// now asks for a heartbeat at once. It never blocks.
-func (h *heartbeat) now() {
+// beatNow asks for a heartbeat at once. It never blocks.
+func (h *heartbeat) beatNow() {
 	select {
 	case h.poke <- struct{}{}:
 	default:
 	}
 }
 
-// run beats until ctx ends.
+// run renews the heartbeats until ctx ends.
 func (h *heartbeat) run(ctx context.Context) {
 	defer h.link.HangUp()
-	loop.Drain(h.poke) // functions that were registered before
+	loop.Drain(h.poke) // Register has poked; the first heartbeat comes at once anyway
 	var wait loop.Backoff
 	for ctx.Err() == nil {
-		next := loop.Jitter(h.life*9/40, 0.1) // a quarter of the life at most: sweepers count on that
+		next := loop.Jitter(h.life*9/40, 0.1) // at most a quarter of the life: sweepers rely on that
 		if err := h.beat(ctx); err != nil {
 			if ctx.Err() != nil {
 				return
 			}
 			h.log.Trouble(&h.trouble, "cannot renew the heartbeat; trying again", err)
-			h.missed(err)
+			h.checkExpired(err)
 			next = min(wait.Next(), h.life/8)
-			loop.Drain(h.poke) // or a claim that waits for this heartbeat would make it a busy loop
+			loop.Drain(h.poke) // otherwise claims that wait for a heartbeat would make this a busy loop
 		} else {
 			h.log.Relief(&h.trouble, "heartbeat renewed")
 			wait.Reset()
@@ -97,7 +97,7 @@ func (h *heartbeat) run(ctx context.Context) {
 
 // beat renews the heartbeats once.
 func (h *heartbeat) beat(ctx context.Context) error {
-	// Short, so that what a broken connection has swallowed is soon sent on another one.
+	// A short timeout: if the connection is broken, the next attempt uses another one.
 	ctx, cancel := context.WithTimeout(ctx, min(max(h.life/8, shortestBeat), redisstore.CallTimeout))
 	defer cancel()
 	count, look := false, h.beats%lookAtLeast == 0
@@ -105,11 +105,11 @@ func (h *heartbeat) beat(ctx context.Context) error {
 	for i, l := range h.lanes {
 		known, _, unclear := l.count()
 		count = count || known > 0 || unclear
-		look = look || count || l.control.intent.Load()
+		look = look || count || l.control.readOften.Load()
 		until[i] = l.newest()
 	}
 	sent := time.Now()
-	pulses, now, err := h.call(ctx, count, look)
+	pulses, now, err := h.send(ctx, count, look)
 	if err != nil {
 		return err
 	}
@@ -117,11 +117,11 @@ func (h *heartbeat) beat(ctx context.Context) error {
 	for i, l := range h.lanes {
 		l.store.RedisTime(now)
 		if pulses[i].Version >= 0 {
-			l.versionIs(pulses[i].Version)
+			l.noteVersion(pulses[i].Version)
 		}
-		if pulses[i].Alive && l.confirmed.Load() != nil && !h.unsure[l] {
+		if pulses[i].Alive && l.confirmed.Load() != nil && !h.unanswered[l] {
 			l.confirmed.Store(&sent)
-			h.regained(l)
+			h.emitRegained(l)
 			if err := h.reconcile(ctx, l, pulses[i].Claims, until[i]); err != nil {
 				return err
 			}
@@ -137,8 +137,8 @@ func (h *heartbeat) beat(ctx context.Context) error {
 	return nil
 }
 
-// publish tells Redis which functions the worker runs, on queues where that has changed. No task depends on it: what
-// fails is tried again with the next heartbeat.
+// publish writes the worker's functions to queues where Redis does not have the present ones. No task depends on it;
+// the next heartbeat tries again.
 func (h *heartbeat) publish(ctx context.Context) {
 	if h.listing == nil {
 		return
@@ -162,8 +162,9 @@ func (h *heartbeat) publish(ctx context.Context) {
 	h.log.Relief(&h.untold, "functions of this worker published")
 }
 
-// call sends the heartbeats on a connection of their own.
-func (h *heartbeat) call(ctx context.Context, count, look bool) (pulses []redisstore.Pulse, now time.Time, err error) {
+// send renews the heartbeats on a connection of its own. count asks for the number of claims, look for the version of
+// the control hash.
+func (h *heartbeat) send(ctx context.Context, count, look bool) (pulses []redisstore.Pulse, now time.Time, err error) {
 	done := h.health.Call()
 	defer func() {
 		done(err)
@@ -177,33 +178,34 @@ func (h *heartbeat) call(ctx context.Context, count, look bool) (pulses []rediss
 	return redisstore.Beat(ctx, &h.link, h.stores, h.worker, h.life, count, look)
 }
 
-// register makes the worker known on a queue. Claims that were made before and do not stand any more are lost; those
-// made after the script was sent are not judged by its answer.
+// register registers the worker on a queue. Earlier claims that Redis does not list in its answer are lost. The answer
+// says nothing about claims that were made after the script was sent.
 func (h *heartbeat) register(ctx context.Context, l *lane) error {
-	before := l.open()
+	before := l.openClaims()
 	again := l.confirmed.Load() != nil
 	if again {
-		h.lost(l, nil)
-		// Redis was away for longer than the heartbeat lives, or this process stood still: so may have all others.
+		h.emitLost(l, nil)
+		// Redis was away for longer than the heartbeat lives, or this process stood still. The same may hold for all
+		// other workers, so do not judge them dead now.
 		h.health.Break()
 	}
 	until := l.newest()
-	l.register()
-	delete(h.published, l) // who has forgotten the worker has forgotten them too
+	l.nextEpoch()
+	delete(h.published, l) // Redis has forgotten the functions with the worker
 	h.registrations++
 	pulse := h.value + ":" + strconv.Itoa(h.registrations)
 	sent := time.Now()
-	// A stop waits for the answer: unregister must come after what registers.
+	// Do not cancel this when the worker stops: unregister must come after the registration.
 	deadline, _ := ctx.Deadline()
 	call, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline)
 	defer cancel()
 	tokens, err := l.store.Register(call, h.worker, h.life, pulse)
-	h.unsure[l] = err != nil
+	h.unanswered[l] = err != nil
 	if err == nil || errors.Is(err, redisstore.ErrUnknown) {
 		l.registered.Store(true)
 	}
 	if err != nil {
-		l.register()
+		l.nextEpoch()
 		return err
 	}
 	stands := make(map[string]bool, len(tokens))
@@ -217,44 +219,45 @@ func (h *heartbeat) register(ctx context.Context, l *lane) error {
 		}
 	}
 	l.pulse.Store(&pulse)
-	// Before the fetcher may claim, which a fresh heartbeat says: claims whose call begins during a registration are
-	// given back.
-	l.register()
+	// End the registration before the heartbeat counts as fresh, which lets the fetcher claim: claims whose call begins
+	// during a registration are given back.
+	l.nextEpoch()
 	l.confirmed.Store(&sent)
-	h.regained(l)
+	h.emitRegained(l)
 	if again {
 		h.log.With("queue", l.store.Name).WithField("lost", lost).WithField("kept", len(before)-lost).
 			Warn("heartbeat had expired; registered again")
 	}
-	return h.release(ctx, l, l.unknownTokens(tokens, until))
+	return h.releaseTokens(ctx, l, l.unknownTokens(tokens, until))
 }
 
-// missed tells listeners when a heartbeat that cannot be renewed may have expired.
-func (h *heartbeat) missed(err error) {
+// checkExpired tells listeners when a heartbeat that cannot be renewed may have expired.
+func (h *heartbeat) checkExpired(err error) {
 	for _, l := range h.lanes {
 		if l.confirmed.Load() != nil && !l.fresh(h.life) {
-			h.lost(l, err)
+			h.emitLost(l, err)
 		}
 	}
 }
 
-// lost tells listeners, once, that a heartbeat has expired or may have.
-func (h *heartbeat) lost(l *lane, err error) {
-	if !h.missing[l] {
-		h.missing[l] = true
+// emitLost tells listeners, once, that a heartbeat has or may have expired.
+func (h *heartbeat) emitLost(l *lane, err error) {
+	if !h.reportedLost[l] {
+		h.reportedLost[l] = true
 		h.events.emit(Event{Kind: event.HeartbeatLost, Queue: l.store.Name, Err: err})
 	}
 }
 
-// regained tells listeners that a heartbeat stands again, if it was lost.
-func (h *heartbeat) regained(l *lane) {
-	if h.missing[l] {
-		delete(h.missing, l)
+// emitRegained tells listeners that a lost heartbeat is renewed.
+func (h *heartbeat) emitRegained(l *lane) {
+	if h.reportedLost[l] {
+		delete(h.reportedLost, l)
 		h.events.emit(Event{Kind: event.HeartbeatRegained, Queue: l.store.Name})
 	}
 }
 
-// reconcile gives back claims that Redis holds for this worker and the worker does not know of.
+// reconcile gives back claims that Redis has for this worker and that the worker does not know, because their replies
+// were lost. claims is how many Redis has.
 func (h *heartbeat) reconcile(ctx context.Context, l *lane, claims int, until uint64) error {
 	known, calling, unclear := l.count()
 	if claims < 0 || claims == 0 || !unclear && (calling || claims <= known) {
@@ -264,11 +267,11 @@ func (h *heartbeat) reconcile(ctx context.Context, l *lane, claims int, until ui
 	if err != nil {
 		return err
 	}
-	return h.release(ctx, l, l.unknownTokens(tokens, until))
+	return h.releaseTokens(ctx, l, l.unknownTokens(tokens, until))
 }
 
-// release gives back claims whose replies were lost. No death is counted.
-func (h *heartbeat) release(ctx context.Context, l *lane, tokens []string) error {
+// releaseTokens gives back claims whose replies were lost. It counts no death.
+func (h *heartbeat) releaseTokens(ctx context.Context, l *lane, tokens []string) error {
 	for len(tokens) > 0 {
 		n := min(len(tokens), redisstore.MaxTokens)
 		if _, err := l.store.Release(ctx, h.worker, nil, tokens[:n], l.store, true); err != nil {
@@ -280,6 +283,6 @@ func (h *heartbeat) release(ctx context.Context, l *lane, tokens []string) error
 	return nil
 }
 
-// lookAtLeast is the number of heartbeats after which a worker looks at the control hash also if it has nothing to do.
-// One that has claims or is held back looks with each of them.
+// lookAtLeast: every heartbeat of this number asks for the version of the control hash. A worker that has claims, or
+// waits for the end of a pause or an order, asks with each heartbeat.
 const lookAtLeast = 4

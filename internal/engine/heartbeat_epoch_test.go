@@ -46,7 +46,7 @@ func newBeating(t *testing.T, plan faultnet.Plan) *beating {
 	newFinisher(h.lane, newExecutors(1, 0, quietLife, nil), log, nil)
 	h.heartbeat = newHeartbeat([]*lane{h.lane}, quietLife, "v", sweep.NewLinkHealth(quietLife), log,
 		func() { h.beaten++ })
-	h.lane.beat = h.now
+	h.lane.beatNow = h.beatNow
 	t.Cleanup(h.link.HangUp)
 	return h
 }
@@ -80,8 +80,7 @@ func (h *beating) claims(n int) []*Claim {
 	return claims
 }
 
-// swept takes a claim from the worker while its heartbeat is gone, as a sweeper does. Its message goes on with "+"
-// behind it.
+// swept takes a claim from the worker while its heartbeat is gone, as a sweeper does, and appends "+" to the message.
 func (h *beating) swept(c *Claim) {
 	h.T.Helper()
 	h.requeue("w", redisstore.Claimed{Token: c.token, Message: c.raw}, append(slices.Clone(c.raw), '+'))
@@ -130,8 +129,8 @@ func TestFirstRegistrationWithoutReply(t *testing.T) {
 	}
 }
 
-// The heartbeat expires, a sweeper takes a claim, and the reply of the registration that would have said so is lost.
-// The heartbeat in Redis is alive from then on; only a further registration tells what was lost.
+// The heartbeat expires, a sweeper takes a claim, and the reply of the registration that shows this is lost. From then
+// on the heartbeat in Redis is alive; only another registration shows which claims are lost.
 func TestRegistrationWithoutReplyIsRepeated(t *testing.T) {
 	h := newBeating(t, onRegister(faultnet.DropReply, 2))
 	if err := h.beat(bg); err != nil {
@@ -305,7 +304,7 @@ func TestTasksOfAClaimDuringARegistrationRunOnce(t *testing.T) {
 		t.Fatal("nothing was claimed")
 	}
 	b.Do("DEL", b.Name+"_worker:"+w.ID())
-	l.beat()
+	l.beatNow()
 	b.Until("the worker is registered again",
 		func() bool { return strings.Contains(b.log.String(), "registered again") })
 	if len(ran) > 0 {
@@ -331,11 +330,11 @@ func TestTasksOfAClaimDuringARegistrationRunOnce(t *testing.T) {
 	b.Check(redistest.Invariants{Idle: true})
 }
 
-// A worker whose own heartbeat had expired does not judge others by what it has seen before: Redis may have lost what
-// they had written, or all of them stood still.
+// A worker whose own heartbeat had expired does not judge others by earlier observations: Redis may have lost their
+// heartbeats, or all processes stood still.
 func TestRegistrationAgainBreaksContact(t *testing.T) {
 	r := newReceivingWorker(t, nil)
-	g := r.groups[0]
+	g := r.slotGroups[0]
 	r.b.Must(g.heartbeat.beat(t.Context()))
 	t.Cleanup(g.heartbeat.link.HangUp)
 	before, ok := g.heartbeat.health.UnbrokenSince()
@@ -353,7 +352,7 @@ func TestRegistrationAgainBreaksContact(t *testing.T) {
 // A worker's sweeper and its heartbeat know of each other's calls and breaks.
 func TestSweeperSharesTheHeartbeatsContact(t *testing.T) {
 	r := newReceivingWorker(t, nil)
-	g := r.groups[0]
+	g := r.slotGroups[0]
 	if _, ok := g.heartbeat.health.UnbrokenSince(); ok {
 		t.Fatal("contact before any call")
 	}
@@ -368,10 +367,10 @@ func TestSweeperSharesTheHeartbeatsContact(t *testing.T) {
 	sweeping.Wait()
 }
 
-// A worker that stops gives back what Redis holds for it without its knowledge, and Redis forgets it all the same.
+// A worker that stops gives back claims in Redis that it does not know, and unregisters all the same.
 func TestStopGivesBackUnknownClaims(t *testing.T) {
 	r := newReceivingWorker(t, nil)
-	h := r.groups[0].heartbeat
+	h := r.slotGroups[0].heartbeat
 	r.b.Do("DEL", r.b.Name+"_worker:"+r.ID())
 	r.b.Must(h.beat(t.Context()))
 	h.link.HangUp()

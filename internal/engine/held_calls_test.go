@@ -38,7 +38,7 @@ func (s heldSource) Conn(ctx context.Context, key string) (redis.Conn, error) {
 
 func (s heldSource) Slot(string) int { return 0 }
 
-// Who enqueues after all others have left does not share the end of their wait for a connection.
+// A caller that enqueues after all others have left does not get the error of their wait for a connection.
 func TestCoalescerAfterAllHaveLeft(t *testing.T) {
 	b := newBench(t)
 	src := heldSource{Source: b.rdb.loops, held: make(chan struct{})}
@@ -122,7 +122,7 @@ func TestFailedHeartbeatIsTriedAgainSoon(t *testing.T) {
 	})
 }
 
-// A mover reads on behind those parked tasks that stay; those that it has found will be gone.
+// A mover reads on after those parked tasks that stay; those that it has found will be gone.
 func TestMoverReadsOnBehindWhatStays(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	for i := range 3 * redisstore.ParkedPage {
@@ -130,8 +130,8 @@ func TestMoverReadsOnBehindWhatStays(t *testing.T) {
 		r.b.Do("ZADD", r.b.Name+"_parked", 1e15+float64(i), id)
 		r.b.Do("HSET", r.b.Name+"_tasks", id, "m")
 	}
-	m, pages := r.groups[0].mover, 0
-	m.runnable = func(_ context.Context, _ *lane, page []redisstore.Filed) (ids []string, err error) {
+	m, pages := r.slotGroups[0].mover, 0
+	m.runnableParked = func(_ context.Context, _ *lane, page []redisstore.Filed) (ids []string, err error) {
 		if pages++; pages < 2 {
 			return nil, nil
 		}
@@ -140,25 +140,25 @@ func TestMoverReadsOnBehindWhatStays(t *testing.T) {
 		}
 		return ids, nil
 	}
-	r.b.Must(m.find(t.Context(), 0, 3*redisstore.ParkedPage))
+	r.b.Must(m.findParked(t.Context(), 0, 3*redisstore.ParkedPage))
 	if want := 2*redisstore.ParkedPage - 60; m.offset[0] != want || pages != 2 {
 		t.Errorf("%d pages read, the next from %d on, expected 2 and %d", pages, m.offset[0], want)
 	}
 	// Whoever has read all of them begins again: the worker may know more functions by then.
-	m.runnable = func(context.Context, *lane, []redisstore.Filed) ([]string, error) { pages++; return nil, nil }
+	m.runnableParked = func(context.Context, *lane, []redisstore.Filed) ([]string, error) { pages++; return nil, nil }
 	for _, want := range []int{5, 8} {
-		r.b.Must(m.find(t.Context(), 0, 3*redisstore.ParkedPage))
+		r.b.Must(m.findParked(t.Context(), 0, 3*redisstore.ParkedPage))
 		if m.offset[0] != 0 || pages != want {
 			t.Errorf("%d pages read, the next from %d on, expected %d and 0", pages, m.offset[0], want)
 		}
 	}
 }
 
-// A queue that was found empty is not looked at again at once.
+// The fetcher does not look again at once at a queue that it found empty.
 func TestEmptyQueueIsNotedAsProbed(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	r.fetcher.probe(t.Context())
-	if r.fetcher.probed[0].IsZero() || r.fetcher.hot[0] {
-		t.Errorf("probed %v, hot %v", r.fetcher.probed[0], r.fetcher.hot[0])
+	if r.fetcher.emptyAt[0].IsZero() || r.fetcher.hasTasks[0] {
+		t.Errorf("probed %v, hot %v", r.fetcher.emptyAt[0], r.fetcher.hasTasks[0])
 	}
 }

@@ -9,29 +9,29 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// emptyInterval and emptyMost bound the time between two checks whether there is anything to do.
+// emptyInterval and emptyMaxInterval bound the time between two checks whether there is anything to do.
 const (
-	emptyInterval = 50 * time.Millisecond
-	emptyMost     = time.Second
+	emptyInterval    = 50 * time.Millisecond
+	emptyMaxInterval = time.Second
 )
 
-// idleWatch finds out when a worker has nothing to do.
+// idleWatch notices when a worker has nothing to do. It tells listeners, and stops the worker if it is configured to.
 type idleWatch struct {
 	worker *Worker
-	// for how long there must be nothing to do until the worker stops; negative: it does not stop
-	limit    time.Duration
-	listened bool // listeners are told
+	// limit is how long there must be nothing to do before the worker stops; negative: it does not stop.
+	limit        time.Duration
+	hasListeners bool
 
-	since  time.Time // nothing was to be done
-	starts uint64    // tasks that had started then
-	told   bool      // listeners know
+	since    time.Time // since when there was nothing to do
+	starts   uint64    // number of tasks that had started then
+	reported bool      // listeners were told
 }
 
-// run looks until ctx ends.
+// run checks until ctx ends.
 func (v *idleWatch) run(ctx context.Context) {
-	interval := emptyMost
+	interval := emptyMaxInterval
 	if v.limit >= 0 {
-		interval = min(max(v.limit/10, emptyInterval), emptyMost)
+		interval = min(max(v.limit/10, emptyInterval), emptyMaxInterval)
 	}
 	v.since = time.Now()
 	for loop.Sleep(ctx, interval) {
@@ -42,15 +42,15 @@ func (v *idleWatch) run(ctx context.Context) {
 	}
 }
 
-// check says whether there has been nothing to do for long enough. It asks Redis only when that matters.
+// check reports whether there has been nothing to do for long enough to stop. It asks Redis only if the answer matters.
 func (v *idleWatch) check(ctx context.Context, now time.Time) (enough bool) {
-	still, starts := v.worker.exec.stillness()
+	still, starts := v.worker.exec.idleState()
 	if !still || starts != v.starts {
-		v.since, v.starts, v.told = now, starts, false
+		v.since, v.starts, v.reported = now, starts, false
 		return false
 	}
 	over := v.limit >= 0 && now.Sub(v.since) >= v.limit
-	if !over && (!v.listened || v.told) {
+	if !over && (!v.hasListeners || v.reported) {
 		return false
 	}
 	empty, err := v.worker.empty(ctx)
@@ -58,20 +58,20 @@ func (v *idleWatch) check(ctx context.Context, now time.Time) (enough bool) {
 		v.since = now
 		return false
 	}
-	if still, starts = v.worker.exec.stillness(); !still || starts != v.starts {
-		return false // something came while Redis was asked
+	if still, starts = v.worker.exec.idleState(); !still || starts != v.starts {
+		return false // a task has arrived meanwhile
 	}
-	if v.listened && !v.told {
-		v.told = true
+	if v.hasListeners && !v.reported {
+		v.reported = true
 		v.worker.events.emit(Event{Kind: event.WorkerIdle})
 	}
 	return over
 }
 
-// empty says whether no task is pending or due on any queue that is not paused.
+// empty reports whether no task is pending or due on any queue that is not paused.
 func (w *Worker) empty(ctx context.Context) (bool, error) {
-	for _, g := range w.groups {
-		if !g.mover.looked.Load() {
+	for _, g := range w.slotGroups {
+		if !g.mover.checked.Load() {
 			return false, nil // there may be parked tasks that this worker knows
 		}
 		todos, err := redisstore.Check(ctx, g.mover.src, g.mover.stores)
@@ -80,7 +80,7 @@ func (w *Worker) empty(ctx context.Context) (bool, error) {
 		}
 		for i, t := range todos {
 			if g.lanes[i].queuePaused() {
-				continue // nobody may run its tasks, for as long as it likes
+				continue // its tasks may not run, possibly for ever
 			}
 			if t.Pending > 0 || t.Suspects > 0 || t.Due == 0 || t.Group == 0 || g.lanes[i].parked.some.Load() {
 				return false, nil

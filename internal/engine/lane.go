@@ -15,58 +15,60 @@ import (
 // lane is one queue as one worker sees it: its claims and its heartbeat there.
 type lane struct {
 	store    *redisstore.Store
-	suspects *redisstore.Store // its pending list is that of the suspects
+	suspects *redisstore.Store // the queue's list of suspects as a queue
 	worker   string            // id
 	legacy   bool
-	index    int // among the worker's lanes
-	maxRetry int // of tasks for which neither the call nor the function says it
+	index    int // position among the worker's lanes
+	maxRetry int // for tasks where neither the call nor the function sets it
 
-	ends   endings             // hears how claims end
-	report func(*Claim, Event) // tells listeners what has happened to a claim
+	ends endings             // tells Redis how claims end: the lane's finisher
+	emit func(*Claim, Event) // tells listeners what has happened to a claim
 
-	mu      sync.Mutex
-	batches map[uint64]*batch // claimed and not settled
-	known   int               // claims in batches that are not settled
-	revoked revocations       // cancelled tasks, as far as they are known
-	next    uint64            // number of the latest batch; moves on with every attempt
-	calling []uint64          // batches whose claim call is under way
-	epoch   uint64            // moves on when a registration begins and when it is over: odd in between
-	unclear time.Time         // when the reply of a claim was last lost or an error
+	mu        sync.Mutex
+	batches   map[uint64]*batch // those with claims that are not settled
+	openCount int               // claims that are not settled
+	revoked   revocations       // cancelled tasks that the worker knows of
+	lastBatch uint64            // number of the latest batch; each attempt to claim raises it
+	calling   []uint64          // batches whose claim call is under way, in order
+	epoch     uint64            // raised at the start and at the end of each registration: odd in between
+	// replyLostAt is when a claim call last failed that may have run, or its claims were left to the heartbeat.
+	replyLostAt time.Time
 
 	// owned by the fetcher
-	pendingLeft int // pending after the last claim
+	pendingLeft int // tasks that were still pending after the last claim
 	rest        queueRest
-	hasSuspects bool // it has suspects, as far as is known
+	hasSuspects bool // the queue seems to have suspects
 
-	beat func() // asks for a heartbeat of this queue now
+	beatNow func() // asks for a heartbeat of this queue at once
 
-	parked parkedTasks // found for this worker
+	parked parkedTasks // parked tasks that this worker can run
 
 	control laneControl
 
 	anyRevoked atomic.Bool // revoked has ids
 
-	// confirmed is when the last heartbeat that Redis confirmed was sent, by monotonic and by wall clock; nil: not
-	// registered.
+	// confirmed is when the last heartbeat was sent that Redis has confirmed, by the monotonic and the wall clock; nil:
+	// the worker is not registered.
 	confirmed atomic.Pointer[time.Time]
 	// registered: Redis may know the worker.
 	registered atomic.Bool
-	// pulse is the value that the heartbeat has in Redis since the last registration. Each registration has another
-	// one, and it is stored after the claims that were lost before are marked.
+	// pulse is the value that the last registration gave the heartbeat in Redis. Each registration writes another one;
+	// the worker stores it here after it has marked the claims that were lost before.
 	pulse atomic.Pointer[string]
 }
 
-// endings hears how the claims of a lane end, and tells Redis: the lane's finisher. Its methods never block.
+// endings is told how the claims of a lane end, and tells Redis. Its methods never block.
 type endings interface {
 	add(e ending)
 	// release gives claims back unchanged.
 	release(claims []*Claim)
 	// countLost adds n to the number of lost claims that the next call reports.
 	countLost(n int)
-	// acknowledged notes Redis's answer for claims that are done: which of them stood, nil for all.
+	// acknowledged settles claims that Redis has acknowledged. stood says which of them still belonged to this worker;
+	// nil: all.
 	acknowledged(done []*Claim, stood []bool)
-	// unanswered puts claims back that are done and of which Redis could not be told.
-	unanswered(done []*Claim, err error)
+	// ackFailed takes back claims whose acknowledgement got no answer, to send it again.
+	ackFailed(done []*Claim, err error)
 }
 
 // now returns the time by Redis's clock.
@@ -75,19 +77,19 @@ func (l *lane) now() time.Time { return l.store.Now() }
 func newLane(s *redisstore.Store, worker string, legacy bool) *lane {
 	l := &lane{
 		store: s, suspects: s.Suspects(), worker: worker, legacy: legacy, batches: map[uint64]*batch{},
-		report: func(*Claim, Event) {},
+		emit: func(*Claim, Event) {},
 	}
 	l.control.poke = make(chan struct{}, 1)
 	l.control.version.Store(-1)
 	return l
 }
 
-// fresh says whether Redis surely has not let the heartbeat expire: the last confirmed one is younger than life, less a
-// margin.
+// fresh reports whether the heartbeat cannot have expired in Redis: the last confirmed one is younger than its life,
+// less a margin.
 func (l *lane) fresh(life time.Duration) bool { return l.freshAt(time.Now(), life) }
 
-// freshAt is fresh at a time that was read just now. Both clocks must agree, because the monotonic one stands still
-// while a virtual machine is suspended.
+// freshAt is fresh at now, the present time. Both clocks must agree, because the monotonic one stands still while a
+// virtual machine is suspended.
 func (l *lane) freshAt(now time.Time, life time.Duration) bool {
 	confirmed := l.confirmed.Load()
 	if confirmed == nil {
@@ -97,15 +99,15 @@ func (l *lane) freshAt(now time.Time, life time.Duration) bool {
 	return now.Sub(*confirmed) < limit && now.UnixNano()-confirmed.UnixNano() < int64(limit)
 }
 
-// claim takes what call asks for, and acknowledges done in the same call. Whatever becomes of it, its batch number is
-// never used again.
+// claim claims tasks as call says, and acknowledges done in the same call. It never uses a batch number twice, whether
+// the call succeeds or not.
 func (l *lane) claim(
 	ctx context.Context, call redisstore.ClaimCall, done []*Claim,
 ) (claims []*Claim, left int, err error) {
-	done, call.Ended = l.ending(done)
+	done, call.Ended = l.prepareAcks(done)
 	l.mu.Lock()
-	l.next++
-	number, epoch := l.next, l.epoch
+	l.lastBatch++
+	number, epoch := l.lastBatch, l.epoch
 	l.calling = append(l.calling, number)
 	l.mu.Unlock()
 	call.Worker, call.Batch, call.Legacy = l.worker, number, l.legacy
@@ -121,7 +123,7 @@ func (l *lane) claim(
 		errors.Is(err, redisstore.ErrQueuePaused) {
 		l.ends.acknowledged(done, got.Stood)
 	} else {
-		l.ends.unanswered(done, err)
+		l.ends.ackFailed(done, err)
 	}
 	b := newBatch(l, number, got.Messages)
 	b.version, b.suspects = got.Version, call.Suspects
@@ -130,33 +132,33 @@ func (l *lane) claim(
 	l.calling = slices.DeleteFunc(l.calling, func(n uint64) bool { return n == number })
 	if err != nil {
 		if redisstore.MayHaveRun(err) {
-			l.unclear = time.Now()
+			l.replyLostAt = time.Now()
 		}
 		return nil, 0, err
 	}
-	l.versionIs(got.Version)
+	l.noteVersion(got.Version)
 	if epoch%2 != 0 || epoch != l.epoch {
-		// The heartbeat had expired, and nobody knows whether these claims are older than the registration: a sweeper
-		// may have given them to others. The next heartbeat gives back those that stand.
-		l.unclear = time.Now()
-		l.beat()
+		// The heartbeat had expired. These claims may be older than the registration, and a sweeper may have given them
+		// to other workers. The next heartbeat gives back those that this worker still has.
+		l.replyLostAt = time.Now()
+		l.beatNow()
 		return nil, got.Left, nil
 	}
 	if b.open > 0 {
 		l.batches[number] = b
-		l.known += b.open
+		l.openCount += b.open
 	}
 	return b.claims, got.Left, nil
 }
 
-// ending prepares claims that are done for the call that ends them. It leaves out those that are lost, which it
-// settles.
-func (l *lane) ending(done []*Claim) ([]*Claim, redisstore.Ended) {
+// prepareAcks returns the claims among done that are not lost, and what Redis needs to acknowledge them. It settles the
+// lost ones. It reuses the memory of done.
+func (l *lane) prepareAcks(done []*Claim) ([]*Claim, redisstore.Ended) {
 	var e redisstore.Ended
 	if len(done) == 0 {
 		return nil, e
 	}
-	// The value is read before the marks: under this value, whatever is not marked stands.
+	// Read the pulse before the marks: as long as Redis has this pulse, claims that are not marked as lost stand.
 	if pulse := l.pulse.Load(); pulse != nil {
 		e.Pulse = *pulse
 	}
@@ -167,27 +169,28 @@ func (l *lane) ending(done []*Claim) ([]*Claim, redisstore.Ended) {
 	for _, c := range done {
 		if c.lost.Load() {
 			l.settleLocked(c)
-			l.report(c, Event{Kind: event.TaskLost})
+			l.emit(c, Event{Kind: event.TaskLost})
 			continue
 		}
 		kept = append(kept, c)
 		e.Tokens = append(e.Tokens, c.token)
 	}
-	e.Batches = l.finishedLocked(kept)
+	e.Batches = l.noteSentLocked(kept)
 	if lost := len(done) - len(kept); lost > 0 {
 		l.ends.countLost(lost)
 	}
 	return kept, e
 }
 
-// finished notes that Redis is told how claims ended and returns the batches of which that was the last.
-func (l *lane) finished(claims []*Claim) []uint64 {
+// noteSent notes that a call tells Redis how claims ended. It returns the batches that have no other claims left to
+// tell of.
+func (l *lane) noteSent(claims []*Claim) []uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.finishedLocked(claims)
+	return l.noteSentLocked(claims)
 }
 
-func (l *lane) finishedLocked(claims []*Claim) (numbers []uint64) {
+func (l *lane) noteSentLocked(claims []*Claim) (numbers []uint64) {
 	for _, c := range claims {
 		c.batch.unsent--
 		if c.batch.unsent == 0 {
@@ -197,8 +200,8 @@ func (l *lane) finishedLocked(claims []*Claim) (numbers []uint64) {
 	return numbers
 }
 
-// reopen takes back what finished noted, after a call without an answer.
-func (l *lane) reopen(claims []*Claim) {
+// noteUnsent undoes noteSent after a call without an answer.
+func (l *lane) noteUnsent(claims []*Claim) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range claims {
@@ -220,25 +223,25 @@ func (l *lane) settleLocked(c *Claim) {
 		return
 	}
 	c.settled = true
-	l.known--
+	l.openCount--
 	c.batch.open--
 	if c.batch.open == 0 {
 		delete(l.batches, c.batch.number)
 	}
 }
 
-// register notes that a registration begins or is over.
-func (l *lane) register() {
+// nextEpoch notes that a registration begins or is over.
+func (l *lane) nextEpoch() {
 	l.mu.Lock()
 	l.epoch++
 	l.mu.Unlock()
 }
 
-// open returns all claims that are not settled.
-func (l *lane) open() []*Claim {
+// openClaims returns all claims that are not settled.
+func (l *lane) openClaims() []*Claim {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	claims := make([]*Claim, 0, l.known)
+	claims := make([]*Claim, 0, l.openCount)
 	for _, b := range l.batches {
 		for _, c := range b.claims {
 			if !c.settled {
@@ -249,15 +252,15 @@ func (l *lane) open() []*Claim {
 	return claims
 }
 
-// count returns the number of claims that are not settled, whether a claim call is under way, and whether a reply was
-// lost lately.
+// count returns the number of claims that are not settled, whether a claim call is under way, and whether the reply of
+// one was lost in the last ten minutes.
 func (l *lane) count() (known int, calling, unclear bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.known, len(l.calling) > 0, !l.unclear.IsZero() && time.Since(l.unclear) < 10*time.Minute
+	return l.openCount, len(l.calling) > 0, !l.replyLostAt.IsZero() && time.Since(l.replyLostAt) < 10*time.Minute
 }
 
-// lose marks a claim as lost and cancels its handler. It answers whether that was news.
+// lose marks a claim as lost and cancels its handler. It reports whether the claim was open and not marked before.
 func (l *lane) lose(c *Claim) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -271,9 +274,9 @@ func (l *lane) lose(c *Claim) bool {
 	return true
 }
 
-// begin notes that the handler of a claim starts; false means that the claim is lost already, or the task cancelled.
-// cancel is nil if the handler takes no context.
-func (l *lane) begin(c *Claim, cancel context.CancelCauseFunc) bool {
+// handlerStarts notes that the handler of a claim starts. It returns false if the handler must not start: the claim is
+// lost or the task was cancelled. cancel is nil if the handler takes no context.
+func (l *lane) handlerStarts(c *Claim, cancel context.CancelCauseFunc) bool {
 	if cancel == nil {
 		return !c.lost.Load() && !c.canceled.Load()
 	}
@@ -286,8 +289,8 @@ func (l *lane) begin(c *Claim, cancel context.CancelCauseFunc) bool {
 	return true
 }
 
-// end notes that the handler has returned, and answers whether the claim was lost meanwhile.
-func (l *lane) end(c *Claim) (lost bool) {
+// handlerReturned notes that the handler has returned, and reports whether the claim was lost meanwhile.
+func (l *lane) handlerReturned(c *Claim) (lost bool) {
 	if c.fn.TakesCtx {
 		l.mu.Lock()
 		c.cancel = nil
@@ -296,19 +299,19 @@ func (l *lane) end(c *Claim) (lost bool) {
 	return c.lost.Load()
 }
 
-// newest returns the number of the latest batch up to which all claim calls are over, with or without a reply.
+// newest returns the greatest batch number up to which no claim call is under way.
 func (l *lane) newest() uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.calling) > 0 {
-		return l.calling[0] - 1 // they are in order
+		return l.calling[0] - 1
 	}
-	return l.next
+	return l.lastBatch
 }
 
-// unknownTokens returns those of the tokens that Redis holds for this worker and that this process does not know: the
-// replies of their claims were lost. until is what newest returned before the tokens were read; later batches are not
-// judged.
+// unknownTokens returns those tokens of this worker in Redis that this process does not know, because the replies of
+// their claims were lost. until is what newest returned before the tokens were read; tokens of later batches are left
+// out.
 func (l *lane) unknownTokens(tokens []string, until uint64) []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -321,8 +324,8 @@ func (l *lane) unknownTokens(tokens []string, until uint64) []string {
 	return unknown
 }
 
-// unsettled says whether Redis has not answered yet how a claim ended.
-func (l *lane) unsettled(c *Claim) bool {
+// isOpen reports whether a claim is not settled.
+func (l *lane) isOpen(c *Claim) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return !c.settled
@@ -338,7 +341,7 @@ func (l *lane) find(token string) *Claim {
 	return b.claims[i-1]
 }
 
-// inHand returns the number of claims of which Redis does not know how they ended.
+// inHand returns the number of claims that are not settled.
 func inHand(lanes []*lane) (n int) {
 	for _, l := range lanes {
 		known, _, _ := l.count()

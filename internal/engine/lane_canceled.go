@@ -1,17 +1,16 @@
 package engine
 
-// revokedMost bounds the ids of cancelled tasks that a lane keeps in memory. If there are more, Redis is asked for each
-// batch of claims.
-const revokedMost = 1000
+// maxRevoked bounds the ids of cancelled tasks that a lane keeps in memory. If there are more, the worker asks Redis
+// about each batch of claims.
+const maxRevoked = 1000
 
-// revocations are the ids of cancelled tasks, as far as a lane knows them.
+// revocations are ids of cancelled tasks that a lane knows.
 type revocations struct {
 	ids     map[string]bool
-	partial bool // there are more
+	partial bool // Redis has more ids
 }
 
-// noteRevoked replaces what the lane knows. It is called with all that was cancelled before the present version of the
-// control hash.
+// noteRevoked replaces the ids that the lane knows. all: ids are all that Redis has.
 func (l *lane) noteRevoked(ids []string, all bool) {
 	known := make(map[string]bool, len(ids))
 	for _, id := range ids {
@@ -23,7 +22,7 @@ func (l *lane) noteRevoked(ids []string, all bool) {
 	l.anyRevoked.Store(len(ids) > 0)
 }
 
-// noteCanceled adds one id, of which a signal has told.
+// noteCanceled adds the id of a cancelled task.
 func (l *lane) noteCanceled(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -34,7 +33,7 @@ func (l *lane) noteCanceled(id string) {
 	l.anyRevoked.Store(true)
 }
 
-// forgetRevoked removes ids that are not those of cancelled tasks any more.
+// forgetRevoked removes the id of a task that is not cancelled any more.
 func (l *lane) forgetRevoked(id string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -42,7 +41,7 @@ func (l *lane) forgetRevoked(id string) {
 	l.anyRevoked.Store(len(l.revoked.ids) > 0)
 }
 
-// isRevoked says whether a task was cancelled, as far as the lane knows.
+// isRevoked reports whether the lane knows that a task was cancelled.
 func (l *lane) isRevoked(id string) bool {
 	if !l.anyRevoked.Load() || id == "" {
 		return false
@@ -52,7 +51,7 @@ func (l *lane) isRevoked(id string) bool {
 	return l.revoked.ids[id]
 }
 
-// cancelHandler notes that the task of a running handler was cancelled, and ends the handler's context.
+// cancelHandler notes that the task of a running handler was cancelled, and cancels its context.
 func (l *lane) cancelHandler(c *Claim) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,20 +11,20 @@ import (
 
 // laneControl is what a lane knows of the control hash of its queue.
 type laneControl struct {
-	paused atomic.Bool  // claim nothing
-	intent atomic.Bool  // there is something whose end must not be missed
-	weight atomic.Int32 // in place of the configured one; 0: none
-	poke   chan struct{}
+	paused    atomic.Bool   // the queue is paused: claim nothing
+	readOften atomic.Bool   // a pause or an order stands: each heartbeat asks for the version, to notice its end
+	weight    atomic.Int32  // replaces the configured weight; 0: none
+	poke      chan struct{} // asks for a reading; holds one element
 
 	trouble loop.Complaints
-	reading sync.Mutex         // one look at a time, so that none is overtaken by an older one
-	last    redisstore.Control // what it found
-	version atomic.Int64       // of last; -1: there was none yet
-	reads   atomic.Int64       // moves on with every look
-	since   atomic.Int64       // when the worker has registered first, ms by Redis's clock; 0: not yet
+	reading sync.Mutex         // held during a reading, so that an older one cannot overwrite a newer one
+	last    redisstore.Control // what the last reading found
+	version atomic.Int64       // of last; -1 before the first reading
+	reads   atomic.Int64       // number of readings
+	since   atomic.Int64       // when the worker registered first, in ms of Redis's clock; 0: not yet
 }
 
-// pokeControl asks for a look at the control hash.
+// pokeControl makes the worker read the control hash soon.
 func (l *lane) pokeControl() {
 	select {
 	case l.control.poke <- struct{}{}:
@@ -32,31 +32,31 @@ func (l *lane) pokeControl() {
 	}
 }
 
-// versionIs notes the version of the control hash that Redis has now.
-func (l *lane) versionIs(version int64) {
+// noteVersion makes the worker read the control hash if Redis has another version of it.
+func (l *lane) noteVersion(version int64) {
 	if version != l.control.version.Load() {
 		l.pokeControl()
 	}
 }
 
-// pausedRest is how long a queue is left alone whose control hash must be looked at.
+// pausedRest is how long the fetcher leaves a queue alone while the worker reads its control hash.
 const pausedRest = 20 * time.Millisecond
 
-// queueRest says how long a queue is left alone.
+// queueRest says how long the fetcher leaves a queue alone.
 type queueRest struct {
 	until time.Time
-	looks int64 // if not 0: it is over when as many looks at the control hash have come, or more
+	looks int64 // if not 0: the rest ends early, once laneControl.reads has reached this number
 }
 
-// restWhilePaused leaves the lane alone, whose queue was found paused, until the worker has looked at the control hash,
-// and asks for that. What that look finds holds: the queue may have been resumed already. A look that was under way may
-// be older, and then the next claim is refused again.
+// restWhilePaused leaves a queue alone that Redis has reported as paused, until the worker has read the control hash,
+// and asks for that. The queue may have been resumed already. If a reading was under way, it may be older than the
+// pause; then Redis refuses the next claim again.
 func (l *lane) restWhilePaused() {
 	l.rest = queueRest{until: time.Now().Add(pausedRest), looks: l.control.reads.Load() + 1}
 	l.pokeControl()
 }
 
-// restsUntil returns the time before which the lane is left alone.
+// restsUntil returns the time until which the fetcher leaves the lane alone.
 func (l *lane) restsUntil() time.Time {
 	if l.rest.looks != 0 && l.control.reads.Load() >= l.rest.looks {
 		return time.Time{}
@@ -64,5 +64,5 @@ func (l *lane) restsUntil() time.Time {
 	return l.rest.until
 }
 
-// queuePaused says whether the lane's queue is paused, as far as is known.
+// queuePaused reports whether the last reading of the control hash found the queue paused.
 func (l *lane) queuePaused() bool { return l.control.paused.Load() }

@@ -35,7 +35,7 @@ func newHeldLane(t *testing.T) *heldLane {
 	h := &heldLane{bench: b, src: &faultnet.HoldSource{Source: b.rdb.loops, Calls: make(chan *faultnet.HeldCall)}}
 	h.lane = newLane(redisstore.NewStore(h.src, "", b.Name), "w", false)
 	newFinisher(h.lane, newExecutors(1, 0, time.Minute, nil), loop.NewJournal(b.log.logger()), nil)
-	h.beat = func() { h.beats++ }
+	h.beatNow = func() { h.beats++ }
 	h.registered("v")
 	return h
 }
@@ -88,7 +88,7 @@ func (h *heldLane) claim(n int, done ...*Claim) []*Claim {
 	return got.claims
 }
 
-// fail answers a call with an error: nobody knows whether it ran.
+// fail answers a call with an error that does not say whether it ran.
 func (h *heldLane) fail(call *faultnet.HeldCall, result chan laneClaim) {
 	h.T.Helper()
 	call.Answer <- io.ErrUnexpectedEOF
@@ -110,7 +110,7 @@ func tokens(claims []*Claim) string {
 // expect expects which claims the lane knows, and which Redis has.
 func (h *heldLane) expect(what, known, inRedis string) {
 	h.T.Helper()
-	open := h.open()
+	open := h.openClaims()
 	counted, _, _ := h.count()
 	if got := tokens(open); got != known || counted != len(open) {
 		h.T.Errorf("%s: the lane knows %q and counts %d, expected %q", what, got, counted, known)
@@ -155,7 +155,7 @@ func TestClaimBesideARegistration(t *testing.T) {
 			h := newHeldLane(t)
 			times := func(n int) {
 				for range n {
-					h.register()
+					h.nextEpoch()
 				}
 			}
 			h.pend("a b c")
@@ -233,12 +233,13 @@ func TestTwoClaimsUnderWay(t *testing.T) {
 		t.Errorf("%d batches are open, expected one", len(h.batches))
 	}
 	h.settle(got.claims...)
-	if len(h.batches) != 0 || h.known != 0 {
-		t.Errorf("%d batches and %d claims are open, expected none", len(h.batches), h.known)
+	if len(h.batches) != 0 || h.openCount != 0 {
+		t.Errorf("%d batches and %d claims are open, expected none", len(h.batches), h.openCount)
 	}
 }
 
-// The reply of the first of two claims is lost. What it brought is found, without doubt about the second.
+// The reply of the first of two claim calls is lost. The worker finds its tokens, and does not take those of the second
+// for unknown.
 func TestReplyOfOneOfTwoClaimsIsLost(t *testing.T) {
 	for _, order := range []string{"the lost one first", "the lost one last"} {
 		t.Run(order, func(t *testing.T) {
@@ -272,7 +273,7 @@ func TestReplyOfOneOfTwoClaimsIsLost(t *testing.T) {
 	}
 }
 
-// A claim that surely has not run leaves no doubt.
+// After a claim call that has not run for certain, no reply counts as lost.
 func TestClaimThatWasNeverSent(t *testing.T) {
 	h := newHeldLane(t)
 	h.pend("a")
@@ -283,8 +284,8 @@ func TestClaimThatWasNeverSent(t *testing.T) {
 	if err == nil || redisstore.MayHaveRun(err) || calling || unclear || h.newest() != 2 {
 		t.Errorf("%v: calling %v, unclear %v, newest %d", err, calling, unclear, h.newest())
 	}
-	if first[0].unclear || len(doneOn(h.lane)) != 1 || first[0].batch.unsent != 1 {
-		t.Errorf("what was to ride on it: unclear %v, %d to be told, %d of its batch", first[0].unclear,
+	if first[0].maybeEnded || len(doneOn(h.lane)) != 1 || first[0].batch.unsent != 1 {
+		t.Errorf("what was to ride on it: unclear %v, %d to be told, %d of its batch", first[0].maybeEnded,
 			len(doneOn(h.lane)),
 			first[0].batch.unsent)
 	}
@@ -298,7 +299,7 @@ func TestBatchesEndWithTheirLastClaim(t *testing.T) {
 	one, two := h.claim(3), h.claim(2)
 	ended := func(what, want string, claims ...*Claim) []*Claim {
 		t.Helper()
-		kept, e := h.ending(slices.Clone(claims))
+		kept, e := h.prepareAcks(slices.Clone(claims))
 		if got := fmt.Sprintf("%v %v %s", e.Tokens, e.Batches, e.Pulse); got != want {
 			t.Errorf("%s: %s ends, expected %s", what, got, want)
 		}
@@ -306,10 +307,10 @@ func TestBatchesEndWithTheirLastClaim(t *testing.T) {
 	}
 	ended("some of two batches", "[1-1 2-1] [] v", one[0], two[0])
 	last := ended("the last of both", "[1-3 1-2 2-2] [1 2] v", one[2], one[1], two[1])
-	h.reopen(last)
+	h.noteUnsent(last)
 	ended("one of them again", "[1-2] [] v", one[1])
 	ended("the others again", "[2-2 1-3] [2 1] v", two[1], one[2])
-	if kept, e := h.ending(nil); kept != nil || e.Tokens != nil || e.Batches != nil || e.Pulse != "" {
+	if kept, e := h.prepareAcks(nil); kept != nil || e.Tokens != nil || e.Batches != nil || e.Pulse != "" {
 		t.Errorf("nothing ends: %v", e)
 	}
 }
@@ -320,10 +321,10 @@ func TestAcknowledgementsOfAClaimWithoutAnswer(t *testing.T) {
 	one := h.claim(2)
 	call, result := h.begin(1, one...)
 	h.fail(call, result)
-	if !signalled(finisherOf(h.lane).signal) {
+	if !signalled(finisherOf(h.lane).wakes) {
 		t.Error("the finisher is not told to try again")
 	}
-	if !slices.Equal(doneOn(h.lane), one) || !one[0].unclear || !one[1].unclear {
+	if !slices.Equal(doneOn(h.lane), one) || !one[0].maybeEnded || !one[1].maybeEnded {
 		t.Errorf("%q are to be told again, expected both", tokens(doneOn(h.lane)))
 	}
 	h.expect("nobody knows", "1-1 1-2", "1-1 1-2")
@@ -385,7 +386,7 @@ func TestAcknowledgementsOfAClaimWithoutHeartbeat(t *testing.T) {
 		t.Errorf("unclear %v, and %d to be told again", unclear, len(doneOn(h.lane)))
 	}
 	h.registered("again")
-	h.next-- // the number of a batch that exists
+	h.lastBatch-- // the number of a batch that exists
 	h.Do("HSET", h.Name+"_processing:w", "2-1", "x")
 	call, result = h.begin(1)
 	call.OK()
@@ -402,15 +403,15 @@ func TestLostClaimsAreNotAcknowledged(t *testing.T) {
 	if !h.lose(one[1]) || h.lose(one[1]) || !h.lose(one[3]) {
 		t.Error("expected news the first time, and only then")
 	}
-	kept, e := h.ending(slices.Clone(one[:3]))
+	kept, e := h.prepareAcks(slices.Clone(one[:3]))
 	if tokens(kept) != "1-1 1-3" || !slices.Equal(e.Tokens, []string{"1-1", "1-3"}) {
 		t.Errorf("%q end, told by %q, expected those that are not lost", tokens(kept), e.Tokens)
 	}
-	if !signalled(finisherOf(h.lane).signal) || finisherOf(h.lane).lost != 1 {
+	if !signalled(finisherOf(h.lane).wakes) || finisherOf(h.lane).lost != 1 {
 		t.Errorf("%d are to be counted, expected 1", finisherOf(h.lane).lost)
 	}
 	h.expect("one is settled", "1-1 1-3 1-4", "1-1 1-2 1-3 1-4")
-	h.reopen(kept)
+	h.noteUnsent(kept)
 	h.settle(one[0])
 	if h.lose(one[0]) {
 		t.Error("a claim that has ended was lost")
@@ -433,25 +434,25 @@ func TestLostClaimsDoNotRun(t *testing.T) {
 		c.fn = &function.Function{TakesCtx: c == one[2]}
 	}
 	h.lose(one[0])
-	if h.lane.begin(one[0], nil) || h.lane.begin(one[0], cancel) {
+	if h.handlerStarts(one[0], nil) || h.handlerStarts(one[0], cancel) {
 		t.Error("a lost claim begins")
 	}
-	if !h.lane.begin(one[1], nil) || !h.lane.begin(one[2], cancel) {
+	if !h.handlerStarts(one[1], nil) || !h.handlerStarts(one[2], cancel) {
 		t.Error("a claim does not begin")
 	}
 	h.cancelHandler(one[1])
-	if h.lane.begin(one[1], nil) || h.lane.begin(one[1], cancel) {
+	if h.handlerStarts(one[1], nil) || h.handlerStarts(one[1], cancel) {
 		t.Error("the claim of a task begins that was cancelled since it was looked up")
 	}
 	h.lose(one[1])
-	if !h.end(one[1]) {
+	if !h.handlerReturned(one[1]) {
 		t.Error("the claim was lost while its handler ran, and that is not known at its end")
 	}
 	h.lose(one[2])
 	if err := context.Cause(ctx); !errors.Is(err, ErrLost) {
 		t.Errorf("the handler's context ended with %v, expected ErrLost", err)
 	}
-	if !h.end(one[2]) || one[2].cancel != nil {
+	if !h.handlerReturned(one[2]) || one[2].cancel != nil {
 		t.Error("the handler has returned, and its context may be cancelled still")
 	}
 }

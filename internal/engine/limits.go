@@ -7,26 +7,26 @@ import (
 	"github.com/godelayed/delayed/internal/loop"
 )
 
-// Why a worker stops, as WorkerStatus.StopReason, its log and event.WorkerStopping say it.
+// Reasons why a worker stops, as in WorkerStatus.StopReason, the log and event.WorkerStopping.
 const (
 	stopContext = "context"    // the context of Run has ended
 	stopClosed  = "closed"     // the handle on Redis was closed
-	stopTasks   = "max tasks"  // WorkerConfig.MaxTasks have ended, or the one of Once
-	stopTime    = "max time"   // it has run for WorkerConfig.MaxTime
-	stopMemory  = "max memory" // the process has more than WorkerConfig.MaxMemory
-	stopEmpty   = "empty"      // its queues are empty, as StopWhenEmpty, StopWhenEmptyFor or Once want it
+	stopTasks   = "max tasks"  // WorkerConfig.MaxTasks tasks have ended, or the one of Once
+	stopTime    = "max time"   // the worker has run for WorkerConfig.MaxTime
+	stopMemory  = "max memory" // the process uses more than WorkerConfig.MaxMemory
+	stopEmpty   = "empty"      // the queues are empty: StopWhenEmpty, StopWhenEmptyFor, Once
 	stopStuck   = "stuck"      // too many handlers are stuck
 	stopRestart = "restart"    // Queue.Restart
 	stopOrder   = "order"      // WorkerControl.Stop
 
-	stopSettings = "settings" // Redis came back with settings that lose tasks
+	stopSettings = "settings" // Redis has come back with settings that lose tasks
 )
 
-// memoryInterval is the time between two looks at the memory of the process.
+// memoryInterval is the time between two checks of the memory of the process.
 const memoryInterval = time.Second
 
-// stopFor makes the worker stop as if the context of Run had ended. The first reason holds. It never blocks and may be
-// called at any time.
+// stopFor makes the worker stop as if the context of Run had ended. If it is called again, the first reason holds. It
+// never blocks and may be called at any time.
 func (w *Worker) stopFor(reason string) {
 	if w.reason.CompareAndSwap(nil, &reason) {
 		close(w.stopping)
@@ -41,15 +41,15 @@ func (w *Worker) stopReason() string {
 	return ""
 }
 
-// limitTasks prepares the limits that the executors keep.
-func (w *Worker) limitTasks() {
+// setTaskLimits sets the limits that the executors keep.
+func (w *Worker) setTaskLimits() {
 	w.exec.rest = w.cfg.Rest
-	w.exec.limited, w.exec.budget = w.cfg.MaxTasks > 0, w.cfg.MaxTasks
-	w.exec.onSpent = func() { w.stopFor(stopTasks) }
+	w.exec.limited, w.exec.startsLeft = w.cfg.MaxTasks > 0, w.cfg.MaxTasks
+	w.exec.onUsedUp = func() { w.stopFor(stopTasks) }
 }
 
-// watches returns what keeps the other limits, and notices for listeners that the worker is idle: functions that end
-// with their context.
+// watches returns functions that keep the other limits and notice when the worker is idle. Each runs until its context
+// ends.
 func (w *Worker) watches() (watches []func(context.Context)) {
 	if w.cfg.MaxTime > 0 {
 		watches = append(watches, func(ctx context.Context) {
@@ -61,19 +61,19 @@ func (w *Worker) watches() (watches []func(context.Context)) {
 	if w.cfg.MaxMemory > 0 {
 		watches = append(watches, w.watchMemory)
 	}
-	v := &idleWatch{worker: w, limit: -1, listened: w.events.any()}
+	v := &idleWatch{worker: w, limit: -1, hasListeners: w.events.any()}
 	switch {
 	case w.cfg.StopWhenEmptyFor > 0:
 		v.limit = w.cfg.StopWhenEmptyFor
 	case w.cfg.StopWhenEmpty:
 		v.limit = 0
-	case !v.listened:
+	case !v.hasListeners:
 		return watches
 	}
 	return append(watches, v.run)
 }
 
-// watchMemory stops the worker when the process has too much memory.
+// watchMemory stops the worker when the process uses too much memory.
 func (w *Worker) watchMemory(ctx context.Context) {
 	ticker := time.NewTicker(memoryInterval)
 	defer ticker.Stop()
@@ -85,7 +85,7 @@ func (w *Worker) watchMemory(ctx context.Context) {
 		}
 		if used := memoryUsed(); used > w.cfg.MaxMemory {
 			w.log.WithField("bytes", used).WithField("limit",
-				w.cfg.MaxMemory).Warn("the process has more memory than WorkerConfig.MaxMemory")
+				w.cfg.MaxMemory).Warn("the process uses more memory than WorkerConfig.MaxMemory")
 			w.stopFor(stopMemory)
 			return
 		}

@@ -213,7 +213,7 @@ func TestStopWhenEmptyWaitsForHandlers(t *testing.T) {
 	s := b.start(w)
 	await(b, "the task", running)
 	// only then anything counts as empty
-	b.Until("the mover has looked", func() bool { return w.groups[0].mover.looked.Load() })
+	b.Until("the mover has looked", func() bool { return w.slotGroups[0].mover.checked.Load() })
 	v := &idleWatch{worker: w}
 	for range 3 {
 		if v.check(t.Context(), time.Now().Add(time.Hour)) {
@@ -236,9 +236,9 @@ func TestVacancy(t *testing.T) {
 	f := b.fn("f", func() { ran <- struct{}{} })
 	w, h := b.listened(b.config(), f)
 	s := b.start(w)
-	b.Until("the mover has looked", func() bool { return w.groups[0].mover.looked.Load() })
+	b.Until("the mover has looked", func() bool { return w.slotGroups[0].mover.checked.Load() })
 	begin := time.Now()
-	v := &idleWatch{worker: w, limit: time.Hour, since: begin, listened: true}
+	v := &idleWatch{worker: w, limit: time.Hour, since: begin, hasListeners: true}
 	at := func(minutes int) bool { return v.check(t.Context(), begin.Add(time.Duration(minutes)*time.Minute)) }
 	idle := func() int { return len(h.of(event.WorkerIdle)) }
 	before := idle()
@@ -249,7 +249,7 @@ func TestVacancy(t *testing.T) {
 	b.delay(f)
 	await(b, "the task", ran)
 	b.Idle()
-	b.Until("it has ended", func() bool { still, _ := w.exec.stillness(); return still })
+	b.Until("it has ended", func() bool { still, _ := w.exec.idleState(); return still })
 	if at(61) || at(120) {
 		t.Error("less than an hour after a task")
 	}
@@ -277,11 +277,11 @@ func TestIdleIsToldOnce(t *testing.T) {
 	f := b.fn("f", func() {})
 	w, h := b.listened(b.config(), f)
 	s := b.start(w)
-	b.Until("the mover has looked", func() bool { return w.groups[0].mover.looked.Load() })
-	v := &idleWatch{worker: w, limit: -1, listened: true}
+	b.Until("the mover has looked", func() bool { return w.slotGroups[0].mover.checked.Load() })
+	v := &idleWatch{worker: w, limit: -1, hasListeners: true}
 	b.Until("listeners were told", func() bool { // a claim may be under way
 		v.check(t.Context(), time.Now())
-		return v.told
+		return v.reported
 	})
 	if v.check(t.Context(), time.Now().Add(24*time.Hour)) {
 		t.Error("expected that listeners were told, and that the worker goes on")
@@ -335,7 +335,7 @@ func TestNoLimitsNoWatches(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := len(w.watches()); n != 0 || w.exec.limited || w.exec.rest != 0 {
-		t.Errorf("found %d watches, a budget of %d tasks", n, w.exec.budget)
+		t.Errorf("found %d watches, a budget of %d tasks", n, w.exec.startsLeft)
 	}
 }
 
@@ -378,7 +378,7 @@ func TestMaxTasksDoesNotWaitForStuckHandlers(t *testing.T) {
 	inCrew(t, 1, 0, func(c *crew) {
 		spent := 0
 		c.mu.Lock()
-		c.limited, c.budget, c.onSpent = true, 1, func() { spent++ }
+		c.limited, c.startsLeft, c.onUsedUp = true, 1, func() { spent++ }
 		c.mu.Unlock()
 		tasks := c.tasks(c.lane, 1)
 		c.add(tasks)
@@ -394,7 +394,7 @@ func TestBudget(t *testing.T) {
 	inCrew(t, 3, 0, func(c *crew) {
 		spent := 0
 		c.mu.Lock()
-		c.limited, c.budget, c.onSpent = true, 2, func() { spent++ }
+		c.limited, c.startsLeft, c.onUsedUp = true, 2, func() { spent++ }
 		c.mu.Unlock()
 		if n, _, _ := c.claimBudget(); n != 2 {
 			t.Errorf("room for %d, expected 2", n)
@@ -426,7 +426,7 @@ func TestEmptyOnlyAfterTheMoverHasLooked(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, looked := range []bool{false, true} {
-		w.groups[0].mover.looked.Store(looked)
+		w.slotGroups[0].mover.checked.Store(looked)
 		if empty, err := w.empty(t.Context()); empty != looked || err != nil {
 			t.Errorf("the mover has looked: %v; expected the same of empty, found %v, %v", looked, empty, err)
 		}

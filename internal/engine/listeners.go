@@ -10,16 +10,16 @@ import (
 	"github.com/godelayed/delayed/internal/loop"
 )
 
-// maxEvents is how many events wait for listeners that are slow; further ones are dropped and counted.
+// maxEvents is how many events wait for slow listeners. Further ones are dropped and counted.
 const maxEvents = 10_000
 
-// listeners hands events to listeners. The zero value has none.
+// listeners calls functions with events, in order, on one goroutine. The zero value has no functions.
 type listeners struct {
-	on      atomic.Bool   // there are listeners
-	fns     []func(Event) // unchanged once the worker runs
-	log     loop.Journal
-	trouble loop.Complaints
-	over    chan struct{} // closed when the last event was heard
+	on        atomic.Bool   // fns is not empty
+	fns       []func(Event) // unchanged once the worker runs
+	log       loop.Journal
+	trouble   loop.Complaints
+	delivered chan struct{} // closed when the functions have returned from the last event
 
 	mu     sync.Mutex // protects the following
 	more   sync.Cond
@@ -28,16 +28,16 @@ type listeners struct {
 	closed bool
 }
 
-// add adds a listener, before start.
+// add adds a listener. It must be called before start.
 func (l *listeners) add(fn func(Event)) {
 	l.fns = append(slices.Clip(l.fns), fn)
 	l.on.Store(true)
 }
 
-// any reports whether there are listeners. Where making an event costs something, ask before.
+// any reports whether there are listeners. Ask before you make an event, if that costs something.
 func (l *listeners) any() bool { return l.on.Load() }
 
-// emit adds an event to those that listeners are to hear. It never blocks.
+// emit queues an event for the listeners. It never blocks.
 func (l *listeners) emit(e Event) {
 	if !l.any() {
 		return
@@ -58,18 +58,18 @@ func (l *listeners) emit(e Event) {
 	}
 }
 
-// start begins to tell listeners.
+// start starts the goroutine that calls the listeners.
 func (l *listeners) start(log loop.Journal) {
 	if !l.any() {
 		return
 	}
 	l.mu.Lock()
-	l.more.L, l.log, l.over = &l.mu, log, make(chan struct{})
+	l.more.L, l.log, l.delivered = &l.mu, log, make(chan struct{})
 	l.mu.Unlock()
 	go l.deliver(nil)
 }
 
-// stop waits until all events were heard, for as long as patience says.
+// stop waits until the listeners have returned from all events, but no longer than patience.
 func (l *listeners) stop(patience time.Duration) {
 	if !l.any() {
 		return
@@ -78,18 +78,18 @@ func (l *listeners) stop(patience time.Duration) {
 	l.closed = true
 	l.more.Signal()
 	l.mu.Unlock()
-	if !loop.Await(l.over, patience) {
+	if !loop.Await(l.delivered, patience) {
 		l.log.Warn("a listener for events has not returned; the last events may not have been heard")
 	}
 }
 
-// deliver calls the listeners: for events that were taken from the queue before, then for all that come, until they
-// are stopped.
+// deliver calls the listeners: first with events, which an earlier goroutine has left, then with all that follow, until
+// stop.
 func (l *listeners) deliver(events []Event) {
 	next, returned := 0, false
 	defer func() {
 		if !returned {
-			go l.deliver(events[next:]) // a listener has ended this goroutine
+			go l.deliver(events[next:]) // a listener has ended this goroutine by runtime.Goexit
 		}
 	}()
 	var spare []Event
@@ -101,7 +101,7 @@ func (l *listeners) deliver(events []Event) {
 				l.call(listener, e)
 			}
 		}
-		clear(events) // or they would hold on to their tasks
+		clear(events) // lets go of their claims
 		if cap(events) > cap(spare) {
 			spare = events
 		}
@@ -114,13 +114,13 @@ func (l *listeners) deliver(events []Event) {
 		spare = nil
 		if len(events) == 0 {
 			returned = true
-			close(l.over)
+			close(l.delivered)
 			return
 		}
 	}
 }
 
-// call calls one listener.
+// call calls one listener, and logs if it panics.
 func (l *listeners) call(listener func(Event), e Event) {
 	defer func() {
 		if p := recover(); p != nil {

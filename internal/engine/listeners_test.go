@@ -81,7 +81,7 @@ func TestEventsThatListenersAreTooSlowFor(t *testing.T) {
 	}
 }
 
-// TestPatienceWithListeners: Run waits for them for as long as CancelGrace says, and for a second at least.
+// TestPatienceWithListeners: Run waits for listeners for CancelGrace, and at least for a second.
 func TestPatienceWithListeners(t *testing.T) {
 	for grace, want := range map[time.Duration]time.Duration{
 		0: time.Second, time.Millisecond: time.Second,
@@ -106,7 +106,7 @@ func TestEventsCostNothingWithoutListeners(t *testing.T) {
 	}
 	h := &w.events
 	h.start(w.log)
-	if h.over != nil {
+	if h.delivered != nil {
 		t.Error("a goroutine waits for events that nobody hears")
 	}
 }

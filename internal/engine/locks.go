@@ -1,10 +1,10 @@
 package engine
 
-// unlockStart frees the lock of a task that is about to start. It answers false if the task does not start, and has
-// seen to what becomes of it.
+// unlockStart frees the lock of a task that is about to start. It returns false if the task must not start; then it has
+// handled the end of the claim.
 func (r *runner) unlockStart(c *Claim) bool {
 	if fields := c.fn.UnknownFields(&c.msg); len(fields) > 0 {
-		c.lane.ends.add(r.park(c, parkedFields, c.lane.now(), fields...)) // it has not started: its lock lasts
+		c.lane.ends.add(r.park(c, parkedFields, c.lane.now(), fields...)) // a task that does not start keeps its lock
 		return false
 	}
 	if r.unlock(c) {
@@ -14,18 +14,18 @@ func (r *runner) unlockStart(c *Claim) bool {
 	return true
 }
 
-// unlock frees the lock of a task that starts, and answers whether it must not: another one has taken its place. If
-// Redis does not answer, the task starts, and the lock ends with it.
+// unlock frees the lock of a task that starts. replaced: the task must not start, because another task has replaced it.
+// If Redis does not answer, the task starts and frees the lock at its end.
 func (r *runner) unlock(c *Claim) (replaced bool) {
-	left, replaced, err := c.lane.store.Unlock(r.tasks, c.msg.Meta.ID)
+	left, replaced, err := c.lane.store.Unlock(r.handlersCtx, c.msg.Meta.ID)
 	log := r.logOf(c)
 	switch {
 	case err != nil:
 		log.WithError(err).Warn("the task's lock could not be freed before it starts, and lasts until it is over")
 	case replaced:
-		log.Info("task dropped: another one has taken its place")
+		log.Info("task dropped: another one has replaced it")
 	default:
-		c.freed = !left
+		c.lockFreed = !left
 	}
 	return replaced
 }

@@ -16,9 +16,9 @@ func TestUntilStartWithoutRedis(t *testing.T) {
 	c.msg.Meta.ID, c.msg.Meta.Extra = "id", &wire.Extra{Lock: "l"}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	r := &runner{log: loop.NewJournal(b.log.logger()), tasks: ctx}
-	if r.unlock(c) || !c.held() {
-		t.Errorf("replaced, or nothing to free at the end: held %v", c.held())
+	r := &runner{log: loop.NewJournal(b.log.logger()), handlersCtx: ctx}
+	if r.unlock(c) || !c.holdsLock() {
+		t.Errorf("replaced, or nothing to free at the end: held %v", c.holdsLock())
 	}
 	if !strings.Contains(b.log.String(), "could not be freed") {
 		t.Errorf("log: %s", b.log)

@@ -9,7 +9,7 @@ import (
 	"github.com/godelayed/delayed/internal/lifecycle"
 )
 
-// loner is a fetcher that sees to a lone task, without Redis. Its starts are noted, not carried out.
+// loner is a fetcher with a lone task, without Redis. It notes what it would start.
 type loner struct {
 	*fetcher
 	c      *crew
@@ -22,13 +22,13 @@ func newLoner(c *crew, lanes ...*lane) *loner {
 	n := len(lanes)
 	l.fetcher = &fetcher{
 		lanes: lanes, exec: c.executors, life: time.Minute, patience: 2 * time.Second, wakes: make(chan wakeUp, 1),
-		landed: make(chan flight, 1), hot: make([]bool, n), held: make([]bool, n), mend: make([]bool, n),
-		probed:    make([]time.Time, n),
+		returned: make(chan flight, 1), hasTasks: make([]bool, n), wasPaused: make([]bool, n), mend: make([]bool, n),
+		emptyAt:   make([]time.Time, n),
 		mayClaim:  func() bool { return true },
 		startLone: func(_ context.Context, c *Claim) { l.starts = append(l.starts, c) },
 	}
 	for range lanes {
-		l.of = append(l.of, &waiter{})
+		l.waiterOf = append(l.waiterOf, &waiter{})
 	}
 	l.suspects.patience = l.patience
 	return l
@@ -37,11 +37,11 @@ func newLoner(c *crew, lanes ...*lane) *loner {
 // await makes a claim the lone task, which waits from now on.
 func (l *loner) await(task *Claim) {
 	l.exec.lone = task
-	l.suspects.lone, l.suspects.runs, l.suspects.since = task, false, time.Now()
-	clear(l.hot)
+	l.suspects.lone, l.suspects.started, l.suspects.since = task, false, time.Now()
+	clear(l.hasTasks)
 }
 
-// over lets the fetcher look until there is no lone task any more, and returns for how long that took.
+// over lets the fetcher work until there is no lone task any more, and returns how long that took.
 func (l *loner) over() time.Duration {
 	start := time.Now()
 	for l.suspects.lone != nil {
@@ -50,13 +50,13 @@ func (l *loner) over() time.Duration {
 	return time.Since(start)
 }
 
-// free expects that others come first for as long as they had to wait, and that all queues are looked at.
+// free expects that the worker takes no suspect for as long as other tasks had to wait, and looks at all queues.
 func (l *loner) free(what string, waited time.Duration) {
 	l.c.t.Helper()
-	if rest := time.Until(l.suspects.rest); rest != waited {
+	if rest := time.Until(l.suspects.noneBefore); rest != waited {
 		l.c.t.Errorf("%s: others come first for %v, expected %v", what, rest, waited)
 	}
-	for i, hot := range l.hot {
+	for i, hot := range l.hasTasks {
 		if !hot {
 			l.c.t.Errorf("%s: queue %d is not looked at", what, i)
 		}
@@ -104,11 +104,11 @@ func TestPatienceForALoneTask(t *testing.T) {
 		task := l.c.suspects(l.c.lane, 1, 9)[0]
 		l.await(task)
 		l.handleLone(l.c.t.Context())
-		if len(l.starts) != 1 || l.starts[0] != task || !l.suspects.runs {
+		if len(l.starts) != 1 || l.starts[0] != task || !l.suspects.started {
 			l.c.t.Fatalf("%d started, expected the lone task", len(l.starts))
 		}
 		<-time.After(7 * time.Second) // the task's work, by the time of the bubble
-		l.exec.dismiss(task)
+		l.exec.forgetLone(task)
 		l.over()
 		l.free("it has run", 7*time.Second)
 		if l.suspects.patience != l.patience {
@@ -136,12 +136,12 @@ func TestLoneTaskWaitsForClaims(t *testing.T) {
 	inLoner(t, func(l *loner) {
 		task := l.c.suspects(l.c.lane, 1, 9)[0]
 		l.await(task)
-		l.flying = 1
+		l.inFlight = 1
 		l.handleLone(l.c.t.Context())
 		if len(l.starts) > 0 {
 			l.c.t.Fatal("it starts beside what a claim brings")
 		}
-		l.flying = 0
+		l.inFlight = 0
 		l.handleLone(l.c.t.Context())
 		if len(l.starts) != 1 {
 			l.c.t.Error("it does not start")
@@ -149,24 +149,26 @@ func TestLoneTaskWaitsForClaims(t *testing.T) {
 	})
 }
 
-// While others come first, a worker takes suspects only when it has nothing else to do; never while it holds as many as
-// it may.
+// After a lone task, a worker takes suspects for a while only if it has nothing else to do, and never while it has as
+// many as it may.
 func TestWhenSuspectsAreTaken(t *testing.T) {
 	for what, c := range map[string]struct {
 		set  func(l *loner)
 		want bool
 	}{
-		"idle":                {func(*loner) {}, true},
-		"a task in hand":      {func(l *loner) { claimed(l.lanes[1], 1) }, false},
-		"a claim":             {func(l *loner) { l.flying = 1 }, false},
-		"a queue is hot":      {func(l *loner) { l.hot[1] = true }, false},
-		"enough suspects":     {func(l *loner) { l.exec.crowded = true }, false},
-		"a lone task":         {func(l *loner) { l.await(l.c.suspects(l.c.lane, 1, 9)[0]) }, false},
-		"their time again":    {func(l *loner) { l.hot[1], l.flying, l.suspects.rest = true, 1, time.Now() }, true},
-		"enough all the same": {func(l *loner) { l.exec.crowded, l.suspects.rest = true, time.Now() }, false},
+		"idle":              {func(*loner) {}, true},
+		"a task in hand":    {func(l *loner) { claimed(l.lanes[1], 1) }, false},
+		"a claim":           {func(l *loner) { l.inFlight = 1 }, false},
+		"a queue has tasks": {func(l *loner) { l.hasTasks[1] = true }, false},
+		"enough suspects":   {func(l *loner) { l.exec.crowded = true }, false},
+		"a lone task":       {func(l *loner) { l.await(l.c.suspects(l.c.lane, 1, 9)[0]) }, false},
+		"their time again": {func(l *loner) {
+			l.hasTasks[1], l.inFlight, l.suspects.noneBefore = true, 1, time.Now()
+		}, true},
+		"enough all the same": {func(l *loner) { l.exec.crowded, l.suspects.noneBefore = true, time.Now() }, false},
 	} {
 		inLoner(t, func(l *loner) {
-			l.suspects.rest = time.Now().Add(time.Minute)
+			l.suspects.noneBefore = time.Now().Add(time.Minute)
 			c.set(l)
 			if got := l.takesSuspects(time.Now()); got != c.want {
 				l.c.t.Errorf("%s: %v, expected %v", what, got, c.want)

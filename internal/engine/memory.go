@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// memoryUsed returns the memory of the process in bytes: what it has in main memory where the system tells (Linux),
-// else what the Go runtime has from the system.
+// memoryUsed returns the memory of the process in bytes: what is resident, where the system reports it (Linux), else
+// what the Go runtime has from the system.
 func memoryUsed() int64 {
 	if statm, err := os.ReadFile("/proc/self/statm"); err == nil {
 		if fields := bytes.Fields(statm); len(fields) > 1 {
@@ -20,7 +20,7 @@ func memoryUsed() int64 {
 	return runtimeMemory()
 }
 
-// runtimeMemory returns the bytes that the Go runtime has from the system and has not given back.
+// runtimeMemory returns the bytes that the Go runtime has from the system and has not returned.
 func runtimeMemory() int64 {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	metrics.Read(samples)

@@ -12,35 +12,36 @@ import (
 )
 
 const (
-
-	// CheckInterval bounds the time between two looks of a mover.
+	// CheckInterval bounds the time between two checks of a mover.
 	CheckInterval = 5 * time.Second
-	// parkedPages bounds the pages of parked tasks that are read at one look.
+	// parkedPages bounds the pages of parked tasks that a mover reads in one check.
 	parkedPages = 10
 )
 
-// mover makes due tasks pending, on queues of one slot. Every worker has one; no leader is needed, as a script moves a
-// task once. On its way it notices pending tasks without notifications, and parked tasks that this worker can run.
+// mover makes due tasks of the queues of one slot pending. Every worker has one for each slot; they need no leader,
+// because the script moves a task only once. A mover also notices pending tasks without notifications, and parked tasks
+// that this worker can run.
 type mover struct {
-	src     redisstore.Source
-	lanes   []*lane
-	stores  []*redisstore.Store
-	pending func(l *lane, suspects bool) // called for queues that have pending tasks, or suspects
-	// runnable returns the ids of those parked tasks that the worker can run or hand on.
-	runnable func(context.Context, *lane, []redisstore.Filed) ([]string, error)
-	found    func() // called when there are such tasks
-	log      loop.Journal
+	src       redisstore.Source
+	lanes     []*lane
+	stores    []*redisstore.Store
+	onPending func(l *lane, suspects bool) // called for queues that have pending tasks or suspects
+	// runnableParked returns the ids of those tasks on a page of parked ones that this worker may be able to run or
+	// forward.
+	runnableParked func(context.Context, *lane, []redisstore.Filed) ([]string, error)
+	onParkedFound  func() // called when there are such tasks
+	log            loop.Journal
 
 	poke    chan struct{}
-	offset  []int       // where to read on in each parked set
-	looked  atomic.Bool // at least once, without an error
-	lent    [][]string  // groups of each queue that are to be fired by this mover
-	loan    time.Duration
-	every   time.Duration // CheckInterval
+	offset  []int         // for each queue, where to read on in its parked tasks
+	checked atomic.Bool   // a check was successful since the last pokeMovers
+	lent    [][]string    // for each queue, the groups that Redis has lent to this mover
+	loan    time.Duration // groupLoan, but in tests
+	every   time.Duration // CheckInterval, but in tests
 	trouble loop.Complaints
-	lines   loop.LineLimit // log lines about tasks
-	events  *listeners     // of the worker; nil: none
-	// archiveKeep is how long tasks are archived that are too large to be moved.
+	lines   loop.LineLimit // limits log lines about tasks
+	events  *listeners
+	// archiveKeep is how long Redis keeps tasks that the mover archives because they are too large.
 	archiveKeep time.Duration
 }
 
@@ -57,15 +58,15 @@ func newMover(src redisstore.Source, lanes []*lane, log loop.Journal) *mover {
 	return m
 }
 
-// now makes the mover look at once. It never blocks.
-func (m *mover) now() {
+// runNow makes the mover check at once. It never blocks.
+func (m *mover) runNow() {
 	select {
 	case m.poke <- struct{}{}:
 	default:
 	}
 }
 
-// run looks until ctx ends.
+// run checks until ctx ends.
 func (m *mover) run(ctx context.Context) {
 	defer m.lines.Close()
 	var wait loop.Backoff
@@ -81,7 +82,7 @@ func (m *mover) run(ctx context.Context) {
 		} else {
 			m.log.Relief(&m.trouble, "looking for due tasks again")
 			wait.Reset()
-			m.looked.Store(true)
+			m.checked.Store(true)
 		}
 		timer := time.NewTimer(next)
 		select {
@@ -93,7 +94,7 @@ func (m *mover) run(ctx context.Context) {
 	}
 }
 
-// round moves what is due and returns when to look again.
+// round checks all queues once, moves due tasks, and returns when to check again.
 func (m *mover) round(ctx context.Context) (next time.Duration, err error) {
 	todos, err := redisstore.Check(ctx, m.src, m.stores)
 	if err != nil {
@@ -102,10 +103,10 @@ func (m *mover) round(ctx context.Context) (next time.Duration, err error) {
 	next = loop.Jitter(m.every-m.every/8, 0.14)
 	for i, t := range todos {
 		if t.Pending > 0 {
-			m.pending(m.lanes[i], false)
+			m.onPending(m.lanes[i], false)
 		}
 		if t.Suspects > 0 {
-			m.pending(m.lanes[i], true)
+			m.onPending(m.lanes[i], true)
 		}
 		due := t.Due
 		if due == 0 {
@@ -126,7 +127,7 @@ func (m *mover) round(ctx context.Context) (next time.Duration, err error) {
 			next = min(next, due)
 		}
 		if t.Parked > 0 {
-			if err := m.find(ctx, i, t.Parked); err != nil {
+			if err := m.findParked(ctx, i, t.Parked); err != nil {
 				return 0, err
 			}
 		} else {
@@ -136,14 +137,15 @@ func (m *mover) round(ctx context.Context) (next time.Duration, err error) {
 	return next, nil
 }
 
-// move makes all due tasks of one queue pending and returns the time until the next is due, negative for none.
+// move makes all due tasks of one queue pending. It returns the time until the next one is due; negative: there is
+// none.
 func (m *mover) move(ctx context.Context, s *redisstore.Store) (next time.Duration, err error) {
 	next = -1
 	for _, from := range []redisstore.Shelf{redisstore.ShelfScheduled, redisstore.ShelfRetry} {
 		for {
 			_, due, large, err := s.Move(ctx, from, redisstore.MoveBatch)
 			if err == nil && len(large) > 0 {
-				err = m.archive(ctx, s, from, large)
+				err = m.archiveLarge(ctx, s, from, large)
 			}
 			if err != nil {
 				return 0, err
@@ -160,8 +162,8 @@ func (m *mover) move(ctx context.Context, s *redisstore.Store) (next time.Durati
 	return next, nil
 }
 
-// archive archives due tasks whose messages are too large for any worker, as they are.
-func (m *mover) archive(
+// archiveLarge archives due tasks whose messages are too large for any worker, byte for byte.
+func (m *mover) archiveLarge(
 	ctx context.Context, s *redisstore.Store, from redisstore.Shelf, large []redisstore.LargeTask,
 ) error {
 	for len(large) > 0 {
@@ -185,16 +187,16 @@ func (m *mover) archive(
 	return nil
 }
 
-// find looks for parked tasks that this worker can run, and leaves them to the fetcher: among those that were parked
-// last, or else among a few pages of the others, behind those of the last look.
-func (m *mover) find(ctx context.Context, i, parked int) error {
-	ids, n, err := m.findOn(ctx, i, 0)
+// findParked looks for parked tasks that this worker can run, for the fetcher to claim. It reads the page of those that
+// were parked last. If none of them can run, it reads a few more pages, from where the last check has stopped.
+func (m *mover) findParked(ctx context.Context, i, parked int) error {
+	ids, n, err := m.findParkedOn(ctx, i, 0)
 	if err != nil {
 		return err
 	}
 	m.offset[i] = max(m.offset[i], n)
 	for pages := 1; pages < parkedPages && len(ids) == 0 && m.offset[i] < parked; pages++ {
-		if ids, n, err = m.findOn(ctx, i, m.offset[i]); err != nil {
+		if ids, n, err = m.findParkedOn(ctx, i, m.offset[i]); err != nil {
 			return err
 		}
 		m.offset[i] += n - len(ids)
@@ -204,17 +206,17 @@ func (m *mover) find(ctx context.Context, i, parked int) error {
 	}
 	m.lanes[i].parked.set(ids)
 	if len(ids) > 0 {
-		m.found()
+		m.onParkedFound()
 	}
 	return nil
 }
 
-// findOn looks at one page, and returns the ids of those that this worker can run and the number of all.
-func (m *mover) findOn(ctx context.Context, i, offset int) (ids []string, n int, err error) {
+// findParkedOn reads one page, and returns the ids of tasks that this worker can run and the number of all.
+func (m *mover) findParkedOn(ctx context.Context, i, offset int) (ids []string, n int, err error) {
 	page, err := m.stores[i].ParkedPage(ctx, offset, redisstore.ParkedPage, false)
 	if err != nil {
 		return nil, 0, err
 	}
-	ids, err = m.runnable(ctx, m.lanes[i], page)
+	ids, err = m.runnableParked(ctx, m.lanes[i], page)
 	return ids, len(page), err
 }

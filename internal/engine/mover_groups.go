@@ -10,16 +10,15 @@ import (
 )
 
 const (
-	// groupLoan is how long a mover that was told of a group has it for itself. Should it die, another one fires the
-	// group after that.
+	// groupLoan is how long Redis lends a due group to one mover. If the worker dies, another one fires the group after
+	// that.
 	groupLoan = 3 * time.Second
-	// fireRounds bounds what a mover does for groups before it looks at other tasks again.
+	// fireRounds bounds how many calls a mover makes for groups before it checks other tasks again.
 	fireRounds = 100
 )
 
-// fire makes the calls of groups of queue i that are due, and returns the time until the next group is due, negative
-// for none. No leader is needed: a script replaces the members by their call, and does nothing if another worker was
-// faster.
+// fire replaces each due group of queue i by its combined calls. It returns the time until the next group is due;
+// negative: there is none. Movers need no leader, because the script does nothing if another one was faster.
 func (m *mover) fire(ctx context.Context, i int) (next time.Duration, err error) {
 	s := m.stores[i]
 	for range fireRounds {
@@ -27,10 +26,10 @@ func (m *mover) fire(ctx context.Context, i int) (next time.Duration, err error)
 		for len(m.lent[i]) > 0 {
 			due, err := m.fireGroup(ctx, s, m.lent[i][0])
 			if err != nil && !redisstore.Answered(err) {
-				return 0, err // the loan is not over
+				return 0, err // keep the group, and try again
 			}
 			if err != nil {
-				m.cannotFire(s, m.lent[i][0], err) // it keeps no other group waiting
+				m.cannotFire(s, m.lent[i][0], err) // go on with the other groups
 			} else {
 				next = sooner(next, due)
 			}
@@ -49,8 +48,8 @@ func (m *mover) fire(ctx context.Context, i int) (next time.Duration, err error)
 	return 0, nil
 }
 
-// cannotFire logs that a key of a group, or of its queue, is not what it should be. Each call that joins a group has it
-// tried again.
+// cannotFire logs that a key of a group or of its queue has the wrong type. Each call that joins the group lets a mover
+// try again.
 func (m *mover) cannotFire(s *redisstore.Store, key string, err error) {
 	m.lines.Log(loop.LineKey{Queue: s.Name, Reason: "group"}, func(n int) {
 		m.log.With("queue", s.Name).With("group",
@@ -58,7 +57,7 @@ func (m *mover) cannotFire(s *redisstore.Store, key string, err error) {
 	})
 }
 
-// sooner returns the earlier of two times until something is due; negative ones stand for never.
+// sooner returns the shorter of two times until something is due; negative: never.
 func sooner(a, b time.Duration) time.Duration {
 	if a < 0 || b >= 0 && b < a {
 		return b
@@ -66,8 +65,8 @@ func sooner(a, b time.Duration) time.Duration {
 	return a
 }
 
-// fireGroup makes the calls of one group until it is no longer due, and returns the time until it is, negative if it is
-// gone.
+// fireGroup fires one group until it is not due any more. It returns the time until it is due again; negative: it is
+// empty.
 func (m *mover) fireGroup(ctx context.Context, s *redisstore.Store, key string) (due time.Duration, err error) {
 	for range fireRounds {
 		size, version, raws, large, err := s.Peek(ctx, key, redisstore.MaxClaimBytes)
@@ -82,7 +81,7 @@ func (m *mover) fireGroup(ctx context.Context, s *redisstore.Store, key string) 
 		}
 		calls, members := group.Compose(raws, size, s.Now().UnixMilli(), canceled)
 		if large > 0 {
-			members = []group.Member{{Bytes: large}} // whoever claims it archives it
+			members = []group.Member{{Bytes: large}} // the worker that claims it archives it
 		}
 		next := int64(0)
 		if len(members) < len(raws) {
@@ -97,11 +96,11 @@ func (m *mover) fireGroup(ctx context.Context, s *redisstore.Store, key string) 
 		case fired == redisstore.FiredNot:
 			continue
 		case fired != redisstore.FiredHere:
-			return -1, nil // another worker was faster; if that leaves the group due, it is lent again
+			return -1, nil // another worker was faster; if the group is still due, Redis lends it again
 		}
 		m.forgive(ctx, s, members, canceled)
 		m.log.With("queue", s.Name).WithField("calls", len(members)).WithField("tasks",
-			len(calls)).Debug("calls of a group are pending as one")
+			len(calls)).Debug("combined the calls of a group")
 		if due == 0 && ctx.Err() == nil {
 			continue
 		}
@@ -119,7 +118,7 @@ func canceledMembers(ctx context.Context, s *redisstore.Store, raws [][]byte) (c
 		}
 	}
 	for len(ids) > 0 {
-		n := min(len(ids), revokedMost)
+		n := min(len(ids), maxRevoked)
 		revoked, err := s.AreRevoked(ctx, ids[:n])
 		if err != nil {
 			return nil, err
@@ -138,8 +137,8 @@ func canceledMembers(ctx context.Context, s *redisstore.Store, raws [][]byte) (c
 	return canceled, nil
 }
 
-// forgive has Redis forget that members were cancelled, which are in no call now. If it does not, they are forgotten in
-// time.
+// forgive removes cancellations from Redis of members that have left their group because of them. If that fails, the
+// cancellations expire.
 func (m *mover) forgive(ctx context.Context, s *redisstore.Store, members []group.Member, canceled map[string]bool) {
 	var ids []string
 	for i := range members {
@@ -152,11 +151,11 @@ func (m *mover) forgive(ctx context.Context, s *redisstore.Store, members []grou
 	}
 	log := m.log.With("queue", s.Name).WithField("calls", len(ids))
 	if err := s.Forgive(ctx, ids); err != nil {
-		log.WithError(err).Debug("Redis was not told that cancelled calls have left their group")
+		log.WithError(err).Debug("cannot remove the cancellations of calls that have left their group")
 		return
 	}
 	for _, id := range ids {
-		_ = s.SignalEnd(ctx, id, redisstore.EndGathered) // somebody may wait for it who has only the id
+		_ = s.SignalEnd(ctx, id, redisstore.EndGathered) // a caller may wait for it by its id
 	}
 	log.Info("cancelled calls have left their group")
 }

@@ -47,7 +47,7 @@ func (q *Queue) gather(ctx context.Context, how wire.Gather, tasks ...*Task) err
 func TestLentGroupIsTriedAgain(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	r.b.Must(r.b.q.gather(t.Context(), wire.Gather{Grace: 1}, Call(r.b.fn("index", func(string, ...int) {}), "a", 1)))
-	m := r.groups[0].mover
+	m := r.slotGroups[0].mover
 	r.b.Until("the group is due", func() bool {
 		lent, _, err := r.l.store.Ripe(t.Context(), redisstore.MaxRipe, time.Hour)
 		r.b.Must(err)
@@ -69,9 +69,9 @@ func TestGroupFiresAtItsMaxDelay(t *testing.T) {
 	w, err := NewWorker(b.rdb, b.config())
 	b.Must(err)
 	b.Must(w.Register([]*Function{index}, nil))
-	w.groups[0].mover.every = time.Hour // so that it must be woken
+	w.slotGroups[0].mover.every = time.Hour // so that it must be woken
 	b.start(w)
-	b.Until("the mover has looked", func() bool { return w.groups[0].mover.looked.Load() })
+	b.Until("the mover has looked", func() bool { return w.slotGroups[0].mover.checked.Load() })
 	start := time.Now()
 	b.Must(b.q.gather(t.Context(), wire.Gather{Grace: time.Hour.Milliseconds(), MaxDelay: 200}, Call(index, "a", 1),
 		Call(index, "a", 2)))

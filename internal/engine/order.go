@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// Order is an order made ready for use.
+// Order is in which order a worker looks at its queues, prepared for use.
 type Order struct {
 	Names   []string
-	Weights []int // nil: strict
-	Total   int
-	// Configured are the weights before any change.
+	Weights []int // nil: strict order
+	Total   int   // of Weights
+	// Configured are the weights before control hashes have changed them.
 	Configured []int
 }
 
-// arrange puts the positions of names into the order of one round.
+// arrange fills positions with the indexes of the queues in the order of one round: as listed, or drawn by weight.
 func (p *Order) arrange(positions []int) {
 	for i := range positions {
 		positions[i] = i
@@ -36,7 +36,7 @@ func (p *Order) arrange(positions []int) {
 	}
 }
 
-// reweigh gives each queue the weight that of returns for its position, or the configured one where that is 0.
+// reweigh sets the weight of each queue i to of(i), or to the configured weight if that is 0.
 func (p *Order) reweigh(of func(i int) int) {
 	if p.Weights == nil {
 		return
@@ -48,7 +48,7 @@ func (p *Order) reweigh(of func(i int) int) {
 	}
 }
 
-// String returns the order as it is configured: "critical, mail (strict)" or "critical=6, mail=3 (weighted)".
+// String returns the order as configured: "critical, mail (strict)" or "critical=6, mail=3 (weighted)".
 func (p *Order) String() string {
 	if p.Configured == nil {
 		return strings.Join(p.Names, ", ") + " (strict)"

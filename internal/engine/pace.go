@@ -3,60 +3,59 @@ package engine
 import "time"
 
 const (
-	// paceTime is how much work a worker claims ahead: what its executors do in that time. It covers a round trip to
-	// Redis and back several times, and is short enough not to matter to a task that another worker could have begun at
-	// once.
+	// paceTime is how much work a worker claims ahead: as much as its executors do in that time. It covers several
+	// round trips to Redis. It is so short that it hardly delays a task that another worker could have started at once.
 	paceTime = 5 * time.Millisecond
-	// paceMost bounds what is claimed ahead however short the handlers are. Measured: further tasks ahead gain nothing.
-	paceMost = 800
-	// claimLot bounds what is claimed ahead by one call. Measured: calls of several hundred tasks cost Redis more for
-	// each.
-	claimLot = 200
-	// paceWindow is the shortest time over which the length of handlers is taken.
+	// maxAhead bounds how many tasks a worker claims ahead, however short they are. More gained nothing when measured.
+	maxAhead = 800
+	// maxAheadPerCall bounds how many tasks one call claims ahead. Measured: in calls of several hundred, Redis takes
+	// longer for each task.
+	maxAheadPerCall = 200
+	// paceWindow is the shortest time over which pace measures handlers.
 	paceWindow = time.Millisecond
-	// overdueTime is how long a task that was claimed ahead waits while all executors are busy. Then it goes back for
-	// others to take.
+	// overdueTime is how long a task that was claimed ahead waits while all executors are busy. Then the worker gives
+	// it back.
 	overdueTime = 20 * time.Millisecond
 )
 
-// pace finds out how long handlers take, and from that how many tasks to claim ahead: many short ones, so that no
-// executor waits for Redis; no long ones, as another worker could begin with them. It is not safe for concurrent use.
+// pace measures how long handlers take and decides how many tasks to claim ahead: many short ones, so that no executor
+// waits for Redis, and no long ones, which another worker could start. It is not safe for concurrent use.
 type pace struct {
-	fixed int // tasks ahead, whatever the handlers take; negative: find out
+	fixed int // tasks to claim ahead; negative: measure
 
-	mean   time.Duration // of recent handlers; 0: unknown
-	spent  time.Duration // by handlers that ended since the last look
-	ended  int           // their number
-	looked time.Time
-	most   int // what was found
+	mean       time.Duration // of recent handlers; 0: unknown
+	took       time.Duration // total time of handlers since the last measurement
+	runs       int           // number of these handlers
+	measuredAt time.Time
+	found      int // result of the last measurement
 }
 
-// end notes that a handler has returned.
-func (p *pace) end(took time.Duration) {
-	p.spent += took
-	p.ended++
+// add notes how long a handler took.
+func (p *pace) add(took time.Duration) {
+	p.took += took
+	p.runs++
 }
 
-// ahead returns how many tasks to claim beyond those that n executors can begin with at once.
+// ahead returns how many tasks to claim beyond those that n executors can start at once.
 func (p *pace) ahead(n int, now time.Time) int {
 	if p.fixed >= 0 {
 		return p.fixed
 	}
-	if p.ended == 0 || now.Sub(p.looked) < paceWindow {
-		return p.most
+	if p.runs == 0 || now.Sub(p.measuredAt) < paceWindow {
+		return p.found
 	}
-	mean := max(p.spent/time.Duration(p.ended), 1)
+	mean := max(p.took/time.Duration(p.runs), 1)
 	if p.mean == 0 || mean > p.mean {
-		p.mean = mean // handlers have become longer: believe it at once
+		p.mean = mean // handlers take longer now: believe it at once
 	} else {
 		p.mean = (p.mean + mean) / 2
 	}
-	p.spent, p.ended, p.looked = 0, 0, now
-	p.most = int(min(time.Duration(n)*paceTime/p.mean, paceMost))
-	return p.most
+	p.took, p.runs, p.measuredAt = 0, 0, now
+	p.found = int(min(time.Duration(n)*paceTime/p.mean, maxAhead))
+	return p.found
 }
 
-// stall forgets what was found: tasks claimed ahead had to wait for too long.
+// stall forgets the measurements, because tasks that were claimed ahead have waited for too long.
 func (p *pace) stall(now time.Time) {
-	p.mean, p.most, p.spent, p.ended, p.looked = 0, 0, 0, 0, now
+	p.mean, p.found, p.took, p.runs, p.measuredAt = 0, 0, 0, 0, now
 }

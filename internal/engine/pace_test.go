@@ -20,7 +20,7 @@ func paced(t *testing.T, p *pace, executors int, steps []paceStep) {
 	for i, s := range steps {
 		now = now.Add(s.later)
 		for range s.n {
-			p.end(s.took)
+			p.add(s.took)
 		}
 		if got := p.ahead(executors, now); got != s.want {
 			t.Fatalf("look %d, after %d handlers of %v: %d ahead, expected %d", i+1, s.n, s.took, got, s.want)
@@ -35,11 +35,11 @@ func TestPaceOfHandlersOfOneLength(t *testing.T) {
 		took      time.Duration
 		want      int
 	}{
-		{"too short to measure", 1, 0, paceMost},
-		{"of a microsecond", 2, time.Microsecond, paceMost},
+		{"too short to measure", 1, 0, maxAhead},
+		{"of a microsecond", 2, time.Microsecond, maxAhead},
 		{"short, and few executors", 1, 10 * time.Microsecond, 500},
-		{"short, and many executors", 50, 10 * time.Microsecond, paceMost},
-		{"just short enough for the most", 160, time.Millisecond, paceMost},
+		{"short, and many executors", 50, 10 * time.Microsecond, maxAhead},
+		{"just short enough for the most", 160, time.Millisecond, maxAhead},
 		{"of a millisecond", 50, time.Millisecond, 250},
 		{"one for a lone executor", 1, 5 * time.Millisecond, 1},
 		{"none for a lone executor", 1, 5*time.Millisecond + 1, 0},
@@ -99,7 +99,7 @@ func TestPaceAfterAStall(t *testing.T) {
 	const ms = time.Millisecond
 	p := pace{fixed: -1}
 	paced(t, &p, 40, []paceStep{{0, 9, ms, 200}})
-	p.end(0) // what ended before counts no more either
+	p.add(0) // what ended before counts no more either
 	start := time.Unix(1_000_000, 0)
 	p.stall(start)
 	for _, later := range []time.Duration{0, ms, time.Hour} {
@@ -107,7 +107,7 @@ func TestPaceAfterAStall(t *testing.T) {
 			t.Errorf("%d ahead %v after the stall, expected none: no handler has ended since", n, later)
 		}
 	}
-	p.end(2 * ms)
+	p.add(2 * ms)
 	if n := p.ahead(40, start.Add(ms-1)); n != 0 {
 		t.Errorf("%d ahead within the window, expected none", n)
 	}

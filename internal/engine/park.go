@@ -11,16 +11,16 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// Why tasks are parked.
+// Reasons for parking a task.
 const (
 	parkedUnknown = "unknown function"
-	// parkedFields: the structs of this worker lack fields of the task's arguments.
+	// parkedFields: structs of this worker lack fields that the task's arguments have.
 	parkedFields = "unknown fields"
 	parkedPython = "python"
 	parkedPlain  = "extended python on a queue for plain ones"
 )
 
-// park files a task for a worker that knows its function, and the fields of its arguments: here these were unknown.
+// park returns the ending that parks a task until a worker comes that can run it.
 func (r *runner) park(c *Claim, reason string, now time.Time, fields ...string) ending {
 	id := c.msg.Meta.ID
 	if id == "" {
@@ -45,14 +45,14 @@ func (r *runner) park(c *Claim, reason string, now time.Time, fields ...string) 
 	}
 }
 
-// parkedAdvice says what to do about it, unless workers that know the function are all that is missing.
+// parkedAdvice says in the log what to do, where more is needed than a worker that knows the function.
 var parkedAdvice = map[string]string{
 	parkedPlain: ": the workers of WorkerConfig.PythonQueue break on extended messages; serve another queue with " +
 		"godelayed's workers and name that, " +
 		"or have its producers open this queue as Legacy",
 }
 
-// unknownFieldsText says which fields a parked task waits for.
+// unknownFieldsText returns the error of a task that is parked because of fields.
 func unknownFieldsText(path string, fields []string) string {
 	return fmt.Sprintf("delayed: %s: the structs of this worker lack fields of the task (argument.field): %s; run a "+
 		"worker whose structs have them",

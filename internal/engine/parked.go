@@ -9,16 +9,16 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// parkedTasks are ids of parked tasks that a worker can run, as its mover has found them. Others may find them too;
-// who claims first has them.
+// parkedTasks are the ids of parked tasks that the mover has found for this worker. Other workers may find the same
+// ones; the first to claim a task gets it.
 type parkedTasks struct {
-	some atomic.Bool // there are any
+	some atomic.Bool // ids is not empty
 
 	mu  sync.Mutex // protects the following
 	ids []string
 }
 
-// set replaces them.
+// set replaces the ids.
 func (p *parkedTasks) set(ids []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -26,7 +26,7 @@ func (p *parkedTasks) set(ids []string) {
 	p.some.Store(len(ids) > 0)
 }
 
-// take removes the first n, or fewer.
+// take removes and returns the first n ids, or fewer.
 func (p *parkedTasks) take(n int) []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -37,7 +37,7 @@ func (p *parkedTasks) take(n int) []string {
 	return taken
 }
 
-// putBack puts what was taken before all others.
+// putBack puts ids in front of the others.
 func (p *parkedTasks) putBack(ids []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -45,8 +45,8 @@ func (p *parkedTasks) putBack(ids []string) {
 	p.some.Store(len(p.ids) > 0)
 }
 
-// claimParked claims at most n of the parked tasks that were found for this worker. They do not become pending in
-// between: another worker, which does not know their functions, would claim them and park them again.
+// claimParked claims at most n of the parked tasks that the mover has found. They do not become pending in between: a
+// worker that does not know their functions would claim and park them again.
 func (l *lane) claimParked(ctx context.Context, n int) ([]*Claim, error) {
 	ids := l.parked.take(redisstore.MaxUnparked)
 	if len(ids) == 0 {

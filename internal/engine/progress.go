@@ -10,11 +10,11 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// progressEvery is the shortest time between two reports of one task that reach Redis.
+// progressEvery is the shortest time between two reports of one task that are sent to Redis.
 const progressEvery = 100 * time.Millisecond
 
-// Report reports how far the task is, now or a little later. The error says that the task carries no id, that it is
-// another worker's by now, or that Redis could not be told.
+// Report reports the progress of a task, now or a little later. It returns an error if the task has no id, if the claim
+// is lost, or if Redis did not answer this report or an earlier one.
 func (c *Claim) Report(ctx context.Context, p wire.Progress) error {
 	if c.msg.Meta.ID == "" {
 		return redisstore.ErrNoID
@@ -29,24 +29,24 @@ func (c *Claim) Report(ctx context.Context, p wire.Progress) error {
 	return r.report(ctx, p)
 }
 
-// reporter sends the reports of one task, some of them later.
+// reporter sends the progress reports of one task. It delays those that come too fast.
 type reporter struct {
 	send func(context.Context, wire.Progress) error
 
-	mu    sync.Mutex // held while a report is sent
-	last  wire.Progress
-	late  bool        // last has not been sent
-	sent  time.Time   // when one was
-	timer *time.Timer // runs while late
-	over  bool        // the handler has returned
-	err   error       // of a report that was sent later
+	mu     sync.Mutex    // held while a report is sent
+	last   wire.Progress // the last report
+	unsent bool          // last has not been sent
+	sent   time.Time     // when a report was last sent
+	timer  *time.Timer   // sends last; runs while unsent
+	closed bool          // the handler has returned
+	err    error         // of the last delayed report
 }
 
-// report sends a report, or sees to it that it is sent unless a newer one is.
+// report sends p now, or later if no newer report comes before.
 func (r *reporter) report(ctx context.Context, p wire.Progress) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.over {
+	if r.closed {
 		return errors.New("delayed: Progress after the handler has returned")
 	}
 	r.last = p
@@ -55,8 +55,8 @@ func (r *reporter) report(ctx context.Context, p wire.Progress) error {
 		r.err = nil
 		return r.sendLocked(ctx)
 	}
-	if !r.late {
-		r.late = true
+	if !r.unsent {
+		r.unsent = true
 		r.timer = time.AfterFunc(wait, r.flush)
 	}
 	err := r.err
@@ -64,11 +64,11 @@ func (r *reporter) report(ctx context.Context, p wire.Progress) error {
 	return err
 }
 
-// flush sends what waits.
+// flush sends the delayed report.
 func (r *reporter) flush() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.late && !r.over {
+	if r.unsent && !r.closed {
 		r.err = r.sendLocked(context.Background())
 	}
 }
@@ -77,23 +77,23 @@ func (r *reporter) sendLocked(ctx context.Context) error {
 	if r.timer != nil {
 		r.timer.Stop()
 	}
-	r.late = false
+	r.unsent = false
 	err := r.send(ctx, r.last)
 	r.sent = time.Now()
 	return err
 }
 
-// close ends reporting. Nothing is sent after it.
+// close discards the delayed report and refuses further ones.
 func (r *reporter) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.over = true
+	r.closed = true
 	if r.timer != nil {
 		r.timer.Stop()
 	}
 }
 
-// sendProgress tells Redis.
+// sendProgress writes a report to Redis.
 func (c *Claim) sendProgress(ctx context.Context, p wire.Progress) error {
 	info := wire.Info{
 		Reason: "active", Function: c.msg.Path, At: c.lane.now(), Worker: c.lane.worker,
@@ -109,8 +109,8 @@ func (c *Claim) sendProgress(ctx context.Context, p wire.Progress) error {
 	return err
 }
 
-// reported returns the last report, or nothing. The handler has returned.
-func (c *Claim) reported() (last wire.Progress) {
+// lastReport returns the last report, or the zero value. The handler must have returned.
+func (c *Claim) lastReport() (last wire.Progress) {
 	if r := c.reporter.Load(); r != nil {
 		r.mu.Lock()
 		last = r.last
@@ -119,8 +119,8 @@ func (c *Claim) reported() (last wire.Progress) {
 	return last
 }
 
-// quiet ends reporting for a handler that has returned.
-func (c *Claim) quiet() {
+// endReports makes later reports fail, because the handler has returned.
+func (c *Claim) endReports() {
 	if r := c.reporter.Load(); r != nil {
 		r.close()
 	}

@@ -10,9 +10,9 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// handOn hands a Python task on, or parks it: where there is no other queue, or where its workers do not read extended
-// messages.
-func (r *receiver) handOn(ctx context.Context, c *Claim, now time.Time) ending {
+// forwardPython returns the ending that forwards a Python task to the queue for them. It parks the task if there is no
+// such queue, or if the workers there do not read its extended message.
+func (r *receiver) forwardPython(ctx context.Context, c *Claim, now time.Time) ending {
 	to := r.python
 	if to == nil || to.SameQueue(c.lane.store) {
 		return r.runner.park(c, parkedPython, now)
@@ -20,7 +20,7 @@ func (r *receiver) handOn(ctx context.Context, c *Claim, now time.Time) ending {
 	if c.msg.Kind == wire.PyExtended {
 		reads, err := r.readsExtended(ctx, to)
 		if err != nil {
-			return ending{claim: c, outcome: lifecycle.OutcomeRelease} // nobody knows: ask again with the next claim
+			return ending{claim: c, outcome: lifecycle.OutcomeRelease} // unknown: ask again after the next claim
 		}
 		if !reads {
 			return r.runner.park(c, parkedPlain, now)
@@ -30,8 +30,9 @@ func (r *receiver) handOn(ctx context.Context, c *Claim, now time.Time) ending {
 	return ending{claim: c, outcome: lifecycle.OutcomeForward}
 }
 
-// readsExtended says whether a queue of Python tasks takes extended ones. One without a form had no Python task from us
-// or from godelayed: it takes them from now on, but for a shared one, whose workers may be keakon's.
+// readsExtended reports whether workers of a queue for Python tasks read extended messages. A queue without a form has
+// never had a Python task from this package or godelayed, so it gets the extended form; but a legacy one may have
+// workers of keakon's delayed, which do not read it.
 func (r *receiver) readsExtended(ctx context.Context, to *redisstore.Store) (bool, error) {
 	form, err := to.Mode(ctx)
 	if err == nil && form == "" && !r.legacy {

@@ -21,7 +21,7 @@ func TestExtendedPythonTasksAreHandedOn(t *testing.T) {
 	cfg.PythonQueue = b.Name + "-py"
 	cold, err := NewWorker(b.rdb, cfg)
 	b.Must(err)
-	for _, g := range cold.groups {
+	for _, g := range cold.slotGroups {
 		g.mover.every = time.Hour
 	}
 	w := b.start(cold)
@@ -74,7 +74,7 @@ func TestPythonModeUnknownDoesNotPark(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // the worker is stopping
-	e := w.receiver.handOn(ctx, &Claim{lane: w.lanes[0], raw: raw, msg: parsed}, time.Now())
+	e := w.receiver.forwardPython(ctx, &Claim{lane: w.lanes[0], raw: raw, msg: parsed}, time.Now())
 	if e.outcome == lifecycle.OutcomePark {
 		t.Error("Redis was not asked, and the task is parked as if it had answered")
 	}

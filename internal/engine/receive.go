@@ -13,7 +13,7 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// receiver takes what claim calls bring: it hands the executors what can run here and ends all else.
+// receiver handles claimed tasks: it gives the executors those that can run here, and ends the claims of all others.
 type receiver struct {
 	worker   string // id
 	lanes    []*lane
@@ -23,69 +23,45 @@ type receiver struct {
 	python   *redisstore.Store // of the queue for Python tasks; nil: none
 	legacy   bool
 	log      loop.Journal
-	lines    *loop.LineLimit // log lines about tasks
+	lines    *loop.LineLimit // limits log lines about tasks
 
-	// readControl reads the control hash of a lane and does what it says.
+	// readControl reads the control hash of a lane and carries out what it says.
 	readControl func(context.Context, *lane) error
 }
 
-// receive sorts claimed tasks: those that can run here become ready, the others are parked, handed on or archived. It
-// blocks while Redis is told that a suspect is alone no longer. It returns how many tasks are to run here.
+// receive makes those tasks ready that can run here, and parks, forwards or archives the others. It returns how many of
+// them will run here. It blocks while it removes the mark of a suspect that does not run alone any more.
 func (r *receiver) receive(ctx context.Context, claims []*Claim) (kept int) {
 	if len(claims) == 0 {
 		return 0
 	}
 	l := claims[0].lane
 	if r.exec.loneTask() != nil || l.queuePaused() {
-		giveBack(claims) // their call was under way when that came
+		giveBack(claims) // the claim call was already under way
 		return 0
 	}
 	if claims = r.dropCanceled(ctx, claims); len(claims) == 0 {
 		return 0
 	}
-	now, ends := l.now(), l.ends
-	runnable := make([]*Claim, 0, len(claims)) // not claims[:0]: the batch holds on to that
+	now := l.now()
+	runnable := make([]*Claim, 0, len(claims)) // not claims[:0]: the batch uses that slice
 	suspects := false
 	for _, c := range claims {
-		var err error
-		if c.msg, err = c.parse(); err != nil {
-			ends.add(r.undecodable(c, err, now))
-			continue
+		if r.canRun(ctx, c, now) {
+			suspects = suspects || c.suspicion > 0
+			runnable = append(runnable, c)
 		}
-		if c.msg.Python() {
-			ends.add(r.handOn(ctx, c, now))
-			continue
-		}
-		if x := c.msg.Meta.Extra; x != nil && x.Group != "" {
-			// It was scheduled, and is due now. One that cannot be gathered runs alone.
-			if m, err := group.NewMember(c.raw); err == nil {
-				ends.add(ending{claim: c, outcome: lifecycle.OutcomeGather, id: m.Group})
-				continue
-			}
-		}
-		if c.fn = r.registry.Lookup(c.msg.Path); c.fn == nil {
-			ends.add(r.runner.park(c, parkedUnknown, now))
-			continue
-		}
-		c.suspicion = suspicionOf(c, now)
-		if c.suspicion >= minSuspectDeaths && (!c.batch.suspects || !r.exec.admit(c)) {
-			ends.add(ending{claim: c, outcome: lifecycle.OutcomeDefer})
-			l.hasSuspects = true
-			continue
-		}
-		suspects = suspects || c.suspicion > 0
-		runnable = append(runnable, c)
 	}
 	if suspects {
-		r.exec.holdAhead()
+		r.exec.stopAhead()
 		if r.exec.loneTask() != nil {
-			return 1 // it starts when nothing else is in hand
+			return 1 // it starts when the worker has no other task
 		}
 	}
 	if len(runnable) == 0 {
 		return 0
 	}
-	if !r.unmark(ctx) {
+	if !r.unmarkAlone(ctx) {
 		giveBack(runnable)
 		return 0
 	}
@@ -94,12 +70,46 @@ func (r *receiver) receive(ctx context.Context, claims []*Claim) (kept int) {
 	}
 	r.exec.add(runnable)
 	if l.queuePaused() {
-		giveBack(r.exec.takeBackOf(l)) // it was not when we looked
+		giveBack(r.exec.takeBackOf(l)) // it was paused after the first check
 	}
 	return len(runnable)
 }
 
-// undecodable archives a message that is none, or is too large, as it is. Its bytes are not sent back.
+// canRun parses the message of a claim and reports whether its task can run here. If not, it decides how the claim
+// ends.
+func (r *receiver) canRun(ctx context.Context, c *Claim, now time.Time) bool {
+	ends := c.lane.ends
+	var err error
+	if c.msg, err = c.parse(); err != nil {
+		ends.add(r.undecodable(c, err, now))
+		return false
+	}
+	if c.msg.Python() {
+		ends.add(r.forwardPython(ctx, c, now))
+		return false
+	}
+	if x := c.msg.Meta.Extra; x != nil && x.Group != "" {
+		// It was scheduled and is due now. A task that cannot join its group runs alone.
+		if m, err := group.NewMember(c.raw); err == nil {
+			ends.add(ending{claim: c, outcome: lifecycle.OutcomeGather, id: m.Group})
+			return false
+		}
+	}
+	if c.fn = r.registry.Lookup(c.msg.Path); c.fn == nil {
+		ends.add(r.runner.park(c, parkedUnknown, now))
+		return false
+	}
+	c.suspicion = suspicionOf(c, now)
+	if c.suspicion >= minSuspectDeaths && (!c.batch.suspects || !r.exec.admitSuspect(c)) {
+		ends.add(ending{claim: c, outcome: lifecycle.OutcomeDefer})
+		c.lane.hasSuspects = true
+		return false
+	}
+	return true
+}
+
+// undecodable archives a message that cannot be parsed or is too large, byte for byte. Redis moves it, so this call
+// does not contain it.
 func (r *receiver) undecodable(c *Claim, err error, now time.Time) ending {
 	id := wire.NewTaskID()
 	s := c.lane.store

@@ -8,7 +8,7 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// What cannot run here leaves a batch in another way; the worker still knows every claim by its token.
+// Tasks that cannot run here end otherwise; the worker still knows every claim of the batch by its token.
 func TestReceiveKeepsTheBatchAsItWasClaimed(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func(int) {})

@@ -8,8 +8,8 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
-// Register makes functions callable by tasks, unless there are errors already or anything is wrong with any. Parked
-// tasks of theirs are claimed then.
+// Register makes functions callable by tasks, unless there are errs already or one of the functions is wrong. Parked
+// tasks of the functions are then claimed.
 func (w *Worker) Register(fns []*function.Function, errs []error) error {
 	if err := w.registering("Register"); err != nil {
 		return err
@@ -26,11 +26,11 @@ func (w *Worker) Register(fns []*function.Function, errs []error) error {
 	return err
 }
 
-// registered says that there are new functions: parked tasks of theirs become pending, and Redis is told.
+// registered makes the worker look for parked tasks of new functions, and publish the functions.
 func (w *Worker) registered() {
 	w.pokeMovers()
-	for _, g := range w.groups {
-		g.heartbeat.now()
+	for _, g := range w.slotGroups {
+		g.heartbeat.beatNow()
 	}
 }
 
@@ -47,7 +47,7 @@ func (w *Worker) RegisterMethods(receiver any) error {
 	return err
 }
 
-// registering returns an error if functions cannot be registered any more.
+// registering returns an error if it is too late to register functions.
 func (w *Worker) registering(method string) error {
 	if state.Worker(w.phase.Load()) == state.Stopped {
 		return fmt.Errorf("%w: %s after Run has returned: make another worker", redisstore.ErrClosed, method)
@@ -55,7 +55,7 @@ func (w *Worker) registering(method string) error {
 	return nil
 }
 
-// Functions describes what is registered, sorted by path.
+// Functions describes the registered functions, sorted by path.
 func (w *Worker) Functions() []function.Info {
 	var infos []function.Info
 	for _, f := range w.registry.All() {

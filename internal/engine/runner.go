@@ -9,20 +9,20 @@ import (
 	"github.com/godelayed/delayed/internal/loop"
 )
 
-// runner runs the functions of claimed tasks and sees to what becomes of the tasks. All executors use it at once.
+// runner calls the functions of claimed tasks and decides how their claims end. All executors share it.
 type runner struct {
-	cfg    *Config
-	worker string // id
-	log    loop.Journal
-	lines  *loop.LineLimit // log lines about tasks
-	events *listeners
-	tasks  context.Context // of all handlers; its cause is ErrShutdown once it is cancelled
+	cfg         *Config
+	worker      string // id
+	log         loop.Journal
+	lines       *loop.LineLimit // limits log lines about tasks
+	events      *listeners
+	handlersCtx context.Context // parent of all handlers' contexts; cancelled with the cause ErrShutdown
 
-	onReturn func(*Claim, error) // hears what handlers returned; nil for nobody
+	onReturn func(*Claim, error) // called with what handlers have returned; nil: none
 }
 
-// execute runs one task. It answers whether that is done and to be acknowledged; if not, it has seen to what becomes of
-// the task.
+// execute runs one task. It returns true if the claim must be acknowledged; otherwise it has handled the end of the
+// claim.
 func (r *runner) execute(c *Claim) (done bool) {
 	if c.lane.isRevoked(c.msg.Meta.ID) {
 		r.cancelClaim(c, false)
@@ -36,16 +36,16 @@ func (r *runner) execute(c *Claim) (done bool) {
 			return false
 		}
 	}
-	limit := r.limit(c, 0)
-	ctx := r.tasks
+	limit := r.timeLimit(c, 0)
+	ctx := r.handlersCtx
 	var cancel context.CancelCauseFunc
 	if c.fn.TakesCtx || r.cfg.Wrapped(c) {
-		ctx, cancel = contextOf(r.tasks, c, limit)
+		ctx, cancel = contextOf(r.handlersCtx, c, limit)
 		defer cancel(nil)
 	}
-	if !c.lane.begin(c, cancel) {
+	if !c.lane.handlerStarts(c, cancel) {
 		if !c.lost.Load() {
-			r.cancelClaim(c, false) // since it was looked up
+			r.cancelClaim(c, false) // it was cancelled after the check above
 			return false
 		}
 		c.lane.settle(c)
@@ -63,9 +63,9 @@ func (r *runner) execute(c *Claim) (done bool) {
 	if c.needsComplete() {
 		began = c.lane.now()
 	}
-	// A deferred function, because a handler may end this goroutine by runtime.Goexit.
+	// Deferred, because a handler may end this goroutine by runtime.Goexit.
 	defer func() {
-		c.quiet()
+		c.endReports()
 		if done = r.conclude(c, err, returned, limit); done && c.needsComplete() {
 			c.lane.ends.add(r.endSuccess(c, result, began, c.lane.now()))
 			done = false
@@ -76,9 +76,9 @@ func (r *runner) execute(c *Claim) (done bool) {
 	return false
 }
 
-// conclude says what becomes of a task whose handler has ended: true, if it is done and to be acknowledged.
+// conclude handles the end of a handler. It returns true if the task has succeeded or counts as such.
 func (r *runner) conclude(c *Claim, err error, returned bool, limit time.Duration) (done bool) {
-	if c.lane.end(c) {
+	if c.lane.handlerReturned(c) {
 		c.lane.settle(c)
 		r.logOf(c).
 			Warn("task ended after its claim was lost; its outcome is discarded")
@@ -111,7 +111,7 @@ func (r *runner) conclude(c *Claim, err error, returned bool, limit time.Duratio
 	return done
 }
 
-// logOf returns the log for lines about one task.
+// logOf returns the log with the fields of one task.
 func (r *runner) logOf(c *Claim) loop.Journal {
 	return r.log.With("queue", c.lane.store.Name).With("function", c.msg.Path).With("id", c.msg.Meta.ID)
 }

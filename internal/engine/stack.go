@@ -8,21 +8,20 @@ import (
 )
 
 const (
-	maxStuckStack = 16 << 10 // bytes of stack in the report of a handler that is stuck
+	maxStuckStack = 16 << 10 // bytes of stack in the report of a stuck handler
 	firstDump     = 256 << 10
 	largestDump   = 16 << 20 // of the stacks of all goroutines
-	cut           = "...\n"  // stands for what was left out
+	cut           = "...\n"  // marks where the text was cut
 )
 
-// goroutineID returns the number of the calling goroutine, as stacks show it; 0 if it cannot be told. It takes about a
-// microsecond.
+// goroutineID returns the id of the calling goroutine as in stack traces, 0 if unknown. It takes about a microsecond.
 func goroutineID() uint64 {
 	var buf [64]byte
 	id, _ := goroutineOf(buf[:runtime.Stack(buf[:], false)])
 	return id
 }
 
-// goroutineOf reads the number from the first line of a stack.
+// goroutineOf returns the goroutine id in the first line of a stack trace.
 func goroutineOf(stack []byte) (id uint64, ok bool) {
 	rest, ok := bytes.CutPrefix(stack, []byte("goroutine "))
 	if !ok {
@@ -33,8 +32,7 @@ func goroutineOf(stack []byte) (id uint64, ok bool) {
 	return id, err == nil
 }
 
-// dumpStacks returns the stacks of all goroutines, or as much of them as is sensible. The program stands still
-// meanwhile.
+// dumpStacks returns the stacks of all goroutines, at most largestDump bytes. It stops the world meanwhile.
 func dumpStacks() []byte {
 	for size := firstDump; ; size *= 4 {
 		buf := make([]byte, size)
@@ -44,8 +42,8 @@ func dumpStacks() []byte {
 	}
 }
 
-// stackIn returns the stack of a goroutine in a dump, followed by those of the goroutines that it has started; "" if
-// there is none. It is without values of arguments, and at most maxStuckStack bytes long.
+// stackIn returns the stack of a goroutine in a dump, followed by the stacks of goroutines that it has started; "" if
+// the dump lacks it. It leaves out the values of arguments, and returns at most maxStuckStack bytes.
 func stackIn(dump []byte, goroutine uint64) string {
 	parent := []byte(" in goroutine " + strconv.FormatUint(goroutine, 10) + "\n")
 	var own, children []byte
@@ -74,7 +72,7 @@ func stackIn(dump []byte, goroutine uint64) string {
 	return text.String()
 }
 
-// withoutArguments takes the arguments off a function's line: they may be what nobody should read in a log.
+// withoutArguments removes the arguments from a function's line: they may be secrets.
 func withoutArguments(line []byte) []byte {
 	if bytes.HasPrefix(line, []byte("\t")) || !bytes.HasSuffix(line, []byte(")\n")) {
 		return line

@@ -9,24 +9,24 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// startCheck bounds how long the start of a worker waits for what Redis says of its settings.
+// startCheck bounds how long the start of a worker waits for the settings of Redis.
 const startCheck = time.Second
 
-// checkSettings asks the servers of the worker's queues whether their settings are fit for tasks, and logs warnings.
-// answered is false if one of them did not answer.
+// checkSettings asks the servers of the worker's queues for their settings, logs warnings, and returns an error if the
+// settings are unfit for tasks. answered is false if a server did not answer.
 func (w *Worker) checkSettings(ctx context.Context, limit time.Duration) (answered bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	servers := make([]redisstore.Server, len(w.groups))
-	for i, g := range w.groups {
+	servers := make([]redisstore.Server, len(w.slotGroups))
+	for i, g := range w.slotGroups {
 		servers[i] = g.lanes[0].store.Server(w.cfg.Where)
-		if len(w.groups) > 1 {
+		if len(w.slotGroups) > 1 {
 			servers[i].Name += fmt.Sprintf(", for queue %q,", g.lanes[0].store.Name)
 		}
 	}
 	warnings, unfit, err := w.cfg.Settings(ctx, servers)
 	if err != nil {
-		return false, nil // the loops say that Redis does not answer
+		return false, nil // the loops log that Redis does not answer
 	}
 	for _, warning := range warnings {
 		w.log.Warn(warning)
@@ -34,9 +34,9 @@ func (w *Worker) checkSettings(ctx context.Context, limit time.Duration) (answer
 	return true, unfit
 }
 
-// followUp does what the start could not wait for: the check of the settings, if Redis did not answer then, and a look
-// for queues that nobody uses.
-func (w *Worker) followUp(ctx context.Context, answered bool) {
+// afterStart does what the start did not wait for: it checks the settings until Redis answers, and warns of queues that
+// nobody uses.
+func (w *Worker) afterStart(ctx context.Context, answered bool) {
 	for wait := (loop.Backoff{}); !answered; {
 		var err error
 		if answered, err = w.checkSettings(ctx, redisstore.CallTimeout); err != nil {
@@ -57,7 +57,7 @@ func (w *Worker) followUp(ctx context.Context, answered bool) {
 	}
 }
 
-// logStart logs that the worker begins, and what it is.
+// logStart logs that the worker starts, with its configuration.
 func (w *Worker) logStart() {
 	functions := w.Functions()
 	paths := make([]string, len(functions))

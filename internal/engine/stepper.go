@@ -13,42 +13,42 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
-// stepper is a worker whose tasks run one at a time, in the goroutine of whoever asks for one: for package delayedtest.
-// It takes the place of the worker's loops, and uses what they use.
+// stepper runs the tasks of a worker one at a time, in the goroutine of its caller, for package delayedtest. It
+// replaces the loops of the worker and uses their parts.
 type stepper struct {
 	w *Worker
 
-	claiming sync.Mutex // claims are made and sorted one at a time
+	claiming sync.Mutex // held while tasks are claimed and received
 
-	mu    sync.Mutex // protects the following
-	ended map[*Claim]error
+	mu       sync.Mutex       // protects the following
+	returned map[*Claim]error // what handlers have returned
 }
 
-// NewStepper makes a worker known to Redis, in place of Run.
+// NewStepper registers a worker in Redis, in place of Run.
 func NewStepper(ctx context.Context, w *Worker) (seam.Stepper, error) {
 	if !w.phase.CompareAndSwap(int32(state.New), int32(state.Running)) {
 		return nil, redisstore.ErrClosed
 	}
-	if err := w.attach(); err != nil {
+	if err := w.makeReady(); err != nil {
 		return nil, err
 	}
-	s := &stepper{w: w, ended: map[*Claim]error{}}
+	s := &stepper{w: w, returned: map[*Claim]error{}}
 	w.runner.onReturn = func(c *Claim, err error) {
 		s.mu.Lock()
-		s.ended[c] = err
+		s.returned[c] = err
 		s.mu.Unlock()
 	}
 	if err := s.Beat(ctx); err != nil {
 		return nil, err
 	}
-	return s, s.Look(ctx) // there may be parked tasks of functions that this worker knows
+	return s, s.Look(ctx) // for parked tasks that this worker can run
 }
 
 // Look implements seam.Stepper.
 func (s *stepper) Look(ctx context.Context) error {
 	s.claiming.Lock()
 	defer s.claiming.Unlock()
-	for _, g := range s.w.groups {
+	for _, g := range s.w.slotGroups {
 		if _, err := g.mover.round(ctx); err != nil {
 			return err
 		}
@@ -58,7 +58,7 @@ func (s *stepper) Look(ctx context.Context) error {
 
 // Sweep implements seam.Stepper.
 func (s *stepper) Sweep(ctx context.Context) error {
-	for _, g := range s.w.groups {
+	for _, g := range s.w.slotGroups {
 		if err := g.sweeper.SweepAll(ctx); err != nil {
 			return err
 		}
@@ -68,12 +68,12 @@ func (s *stepper) Sweep(ctx context.Context) error {
 
 // Beat implements seam.Stepper.
 func (s *stepper) Beat(ctx context.Context) error {
-	for _, g := range s.w.groups {
+	for _, g := range s.w.slotGroups {
 		if err := g.heartbeat.beat(ctx); err != nil {
 			return err
 		}
 		for _, l := range g.lanes {
-			if err := s.heed(ctx, l); err != nil {
+			if err := s.obeyControl(ctx, l); err != nil {
 				return err
 			}
 		}
@@ -89,9 +89,9 @@ func (s *stepper) Step(ctx context.Context) (*seam.Run, time.Duration, error) {
 			return nil, 0, err
 		}
 		if c != nil {
-			r, wait, err := s.runClaim(c, ready) //nolint:contextcheck // what was claimed is brought to its end after ctx
+			r, wait, err := s.runClaim(c, ready) //nolint:contextcheck // claimed tasks are finished after ctx has ended
 			if err == nil && r.Outcome == lifecycle.Ends[lifecycle.OutcomeDefer].Name {
-				continue // it is a suspect, and pending still
+				continue // it is a suspect, and still pending
 			}
 			return r, wait, err
 		}
@@ -102,7 +102,7 @@ func (s *stepper) Step(ctx context.Context) (*seam.Run, time.Duration, error) {
 	}
 }
 
-// claimAny takes one task of the first queue that has any, suspects last.
+// claimAny claims one task from the first queue that has any, suspects last.
 func (s *stepper) claimAny(ctx context.Context) (c *Claim, ready bool, err error) {
 	for _, l := range s.w.lanes {
 		for _, suspects := range []bool{false, true} {
@@ -114,11 +114,11 @@ func (s *stepper) claimAny(ctx context.Context) (c *Claim, ready bool, err error
 	return nil, false, nil
 }
 
-// claimOne takes one task of a queue; ready says whether it can run here.
+// claimOne claims one task of a queue; ready reports whether it can run here.
 func (s *stepper) claimOne(ctx context.Context, l *lane, suspects bool) (c *Claim, ready bool, err error) {
 	s.claiming.Lock()
 	defer s.claiming.Unlock()
-	if l.queuePaused() { // nobody has told that it is no longer
+	if l.queuePaused() { // it may have been resumed
 		if err := s.w.readControl(ctx, l); err != nil {
 			return nil, false, err
 		}
@@ -143,8 +143,8 @@ func (s *stepper) claimOne(ctx context.Context, l *lane, suspects bool) (c *Clai
 	case e.loneTask() != claims[0]:
 	case inHand(s.w.lanes) == 1:
 		s.w.receiver.startLone(ctx, claims[0])
-	default: // within another task, which waits for it
-		e.dismiss(claims[0])
+	default: // a handler has asked for this task and waits for it
+		e.forgetLone(claims[0])
 		e.add(claims)
 	}
 	e.mu.Lock()
@@ -152,56 +152,56 @@ func (s *stepper) claimOne(ctx context.Context, l *lane, suspects bool) (c *Clai
 	return claims[0], e.take(time.Now()) == claims[0], nil
 }
 
-// runClaim runs a claimed task, if it is ready, and tells Redis what became of it.
+// runClaim runs a claimed task, if it is ready, and tells Redis how it ended.
 func (s *stepper) runClaim(c *Claim, ready bool) (r *seam.Run, wait time.Duration, err error) {
 	r = &seam.Run{Queue: c.lane.store.Name, Message: c.raw}
 	if !ready {
-		return r, 0, s.report(c, r)
+		return r, 0, s.finish(c, r)
 	}
 	c.started = time.Now()
 	done := false
-	around := s.w.exec.slots[0].Swap(c) // tasks may run within tasks
+	around := s.w.exec.slots[0].Swap(c) // the task around it, as tasks may run within tasks
 	// Deferred, because a handler may end this goroutine by runtime.Goexit, as t.FailNow does.
 	defer func() {
 		e := s.w.exec
 		e.slots[0].Store(around)
 		e.mu.Lock()
-		e.ended(c, done, time.Since(c.started))
+		e.taskEnded(c, done, time.Since(c.started))
 		e.mu.Unlock()
 		s.mu.Lock()
-		r.Err, r.Called = s.ended[c]
-		delete(s.ended, c)
+		r.Err, r.Called = s.returned[c]
+		delete(s.returned, c)
 		s.mu.Unlock()
-		err = s.report(c, r)
+		err = s.finish(c, r)
 	}()
 	done = s.w.runner.execute(c)
 	return r, 0, nil
 }
 
-// report tells Redis how a task ended, and notes it in r.
-func (s *stepper) report(c *Claim, r *seam.Run) error {
+// finish tells Redis how a task ended, and notes it in r.
+func (s *stepper) finish(c *Claim, r *seam.Run) error {
 	f := s.w.finishers[c.lane.index]
 	r.Outcome = lifecycle.Ends[lifecycle.OutcomeDone].Name
 	for tries := 1; ; tries++ {
 		f.mu.Lock()
-		for i := range f.pending { // Redis's answer may be that the task is to end in another way
+		for i := range f.pending { // Redis may answer that the task must end in another way
 			if e := &f.pending[i]; e.claim == c {
 				r.Outcome, r.Failed = lifecycle.Ends[e.outcome].Name, e.outcome.Failed()
 			}
 		}
 		f.mu.Unlock()
-		worked, ok := f.work()
+		worked, ok := f.tellRedis()
 		switch {
 		case ok && !worked:
-			return s.heed(context.Background(), c.lane)
+			return s.obeyControl(context.Background(), c.lane)
 		case !ok && tries == 3:
 			return fmt.Errorf("delayed: Redis could not be told how task %q ended", c.msg.Meta.ID)
 		}
 	}
 }
 
-// heed does what the control hash says, if there is news.
-func (s *stepper) heed(ctx context.Context, l *lane) error {
+// obeyControl carries out what the control hash says, if it has changed.
+func (s *stepper) obeyControl(ctx context.Context, l *lane) error {
 	select {
 	case <-l.control.poke:
 		return s.w.readControl(ctx, l)
@@ -210,12 +210,13 @@ func (s *stepper) heed(ctx context.Context, l *lane) error {
 	}
 }
 
-// findDue makes due tasks pending. If there was none, wait is the time until the next is due, negative for none.
+// findDue makes due tasks pending, and reports whether there were any. If not, wait is the time until the next is due;
+// negative: there is none.
 func (s *stepper) findDue(ctx context.Context) (wait time.Duration, again bool, err error) {
 	s.claiming.Lock()
 	defer s.claiming.Unlock()
 	wait = -1
-	for _, g := range s.w.groups {
+	for _, g := range s.w.slotGroups {
 		todos, err := redisstore.Check(ctx, g.mover.src, g.mover.stores)
 		if err != nil {
 			return 0, false, err
@@ -244,21 +245,21 @@ func (s *stepper) findDue(ctx context.Context) (wait time.Duration, again bool, 
 }
 
 // Stop implements seam.Stepper.
-func (s *stepper) Stop() { s.w.cancel(ErrShutdown) }
+func (s *stepper) Stop() { s.w.cancelHandlers(ErrShutdown) }
 
 // Close implements seam.Stepper.
 func (s *stepper) Close() error {
 	w := s.w
-	w.cancel(ErrShutdown)
+	w.cancelHandlers(ErrShutdown)
 	giveBack(w.exec.takeBack())
 	var errs []error
 	for _, f := range w.finishers {
-		if _, ok := f.work(); !ok {
+		if _, ok := f.tellRedis(); !ok {
 			errs = append(errs, fmt.Errorf("delayed: queue %q: Redis could not be told how tasks ended",
 				f.lane.store.Name))
 		}
 	}
-	for _, g := range w.groups {
+	for _, g := range w.slotGroups {
 		g.heartbeat.link.HangUp()
 	}
 	if len(errs) == 0 {

@@ -10,13 +10,13 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// unregisterPause is the time between two tries to unregister.
+// unregisterPause is the time between two attempts to unregister.
 const unregisterPause = 50 * time.Millisecond
 
-// unregister makes Redis forget the worker. If that fails, its heartbeat expires and a sweeper does it.
+// unregister removes the worker from Redis. If that fails, the heartbeat expires and a sweeper removes it.
 func (w *Worker) unregister() error {
 	var errs []error
-	ctx, cancel := context.WithTimeout(context.Background(), redisstore.CallTimeout) // for all together
+	ctx, cancel := context.WithTimeout(context.Background(), redisstore.CallTimeout) // for all queues together
 	defer cancel()
 	for _, f := range w.finishers {
 		if n := f.waiting(); n > 0 {
@@ -26,13 +26,13 @@ func (w *Worker) unregister() error {
 	}
 	for _, l := range w.lanes {
 		if len(errs) > 0 {
-			break // Redis does not answer: its heartbeat's end says the same
+			break // Redis does not answer: the heartbeat will expire
 		}
 		if !l.registered.Load() {
 			continue
 		}
-		// Again and again, because each connection that idled while Redis was away is dead: a pool may hold a dozen of
-		// them. Unregistering twice does no harm.
+		// Retry, because each pooled connection that idled while Redis was away is dead, and there may be a dozen.
+		// Unregistering twice does no harm.
 		err := w.unregisterFrom(ctx, l)
 		for err != nil && !errors.Is(err, redisstore.ErrClosed) && loop.Sleep(ctx, unregisterPause) {
 			err = w.unregisterFrom(ctx, l)
@@ -43,7 +43,7 @@ func (w *Worker) unregister() error {
 	}
 	err := errors.Join(errs...)
 	if err != nil {
-		w.log.WithError(err).Error("worker could not take its leave from Redis")
+		w.log.WithError(err).Error("worker could not unregister from Redis")
 	}
 	return err
 }
@@ -54,11 +54,11 @@ func (w *Worker) unregisterFrom(ctx context.Context, l *lane) error {
 	if err != nil || gone {
 		return err
 	}
-	// Claims whose replies were lost: this process never had them in hand.
+	// Redis still has claims of this worker: their replies were lost.
 	return w.releaseUnknown(ctx, l)
 }
 
-// releaseUnknown gives back what a worker that stops holds without knowing, and unregisters it.
+// releaseUnknown gives back claims of a stopping worker whose replies were lost, and unregisters it.
 func (w *Worker) releaseUnknown(ctx context.Context, l *lane) error {
 	tokens, err := l.store.Tokens(ctx, w.id)
 	if err != nil {
@@ -75,8 +75,8 @@ func (w *Worker) releaseUnknown(ctx context.Context, l *lane) error {
 	return err
 }
 
-// noteStop tells Redis that the worker stops in good order, so that what it leaves behind has not died with it. It
-// tries until ctx ends.
+// noteStop tells Redis that the worker stops in good order, so that sweepers do not count a death for the tasks that it
+// leaves behind. It retries until ctx ends.
 func (w *Worker) noteStop(ctx context.Context, l *lane) {
 	if known, _, _ := l.count(); known == 0 {
 		return

@@ -6,27 +6,27 @@ import (
 	"github.com/godelayed/delayed/internal/lifecycle"
 )
 
-// A worker that dies had tasks in hand. One of them may be the cause; most often none is. So a death that a task shared
-// with others only makes it suspect, and the archive is for tasks that died alone. The more deaths a task has shared,
-// the fewer suspects a worker holds at once, until one runs alone: that finds one poison task among k after about log k
-// deaths.
+// When a worker dies, one of its claimed tasks may be the cause; most often none is. So a death only makes its tasks
+// suspects, and a task is archived only for deaths that happened while it was its worker's only task. The more deaths a
+// task has shared with others, the fewer such tasks a worker takes at once, until one runs alone. This finds one poison
+// task among k after about log k deaths.
 //
-// A task of one death runs as any other does. One of more waits among the suspects of its queue, a pending list of its
-// own, where it holds up nobody else.
+// A task with one death runs like any other. A task with more waits in the queue's list of suspects, a pending list
+// where it does not delay other tasks.
 
 const (
-	// minSuspectDeaths is from how many deaths on a task waits among the suspects of its queue.
+	// minSuspectDeaths is the number of deaths from which a task waits in the list of suspects.
 	minSuspectDeaths = 2
 	// shortestPatience and longestPatience bound how long a worker claims nothing and waits for its other tasks to end,
-	// so that a suspect can run alone. Each time that this was in vain it waits for twice as long.
+	// so that a suspect can run alone. After each such wait in vain the next one is twice as long.
 	shortestPatience = 2 * time.Second
 	longestPatience  = time.Minute
-	// settlePause is the time between two looks whether Redis knows how the tasks before a lone suspect ended.
+	// settlePause is the time between two checks whether Redis knows how the other tasks have ended.
 	settlePause = 5 * time.Millisecond
 )
 
-// suspectsHeld returns how many tasks of so many deaths or more a worker with so many executors holds at once: all, a
-// quarter of them, and so on. Where that is 1, the task runs alone.
+// suspectsHeld returns how many tasks with that many deaths or more a worker takes at once: a quarter of its executors
+// for two deaths, a sixteenth for three, and so on. If that is 1, the task runs alone.
 func suspectsHeld(executors, deaths int) int {
 	for ; deaths >= minSuspectDeaths && executors > 1; deaths-- {
 		executors /= 4
@@ -34,7 +34,7 @@ func suspectsHeld(executors, deaths int) int {
 	return max(executors, 1)
 }
 
-// suspicionOf returns how many deaths of a task count now, at most 255.
+// suspicionOf returns how many deaths count against a task now, at most 255.
 func suspicionOf(c *Claim, now time.Time) uint8 {
 	m := &c.msg.Meta
 	if m.Deaths == 0 || now.UnixMilli()-m.DiedAt >= lifecycle.DeathLife.Milliseconds() {

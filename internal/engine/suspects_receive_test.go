@@ -44,11 +44,11 @@ func newReceivingWorker(t *testing.T, change func(*WorkerConfig)) *receivingWork
 	b.Must(w.Register([]*Function{r.f}, nil))
 	f := w.fetcher
 	n := len(w.lanes)
-	f.hot, f.held, f.mend, f.probed = make([]bool, n), make([]bool, n), make([]bool, n), make([]time.Time, n)
-	f.order, f.of, f.landed = make([]int, n), make([]*waiter, n), make(chan flight, mostFlying)
+	f.hasTasks, f.wasPaused, f.mend, f.emptyAt = make([]bool, n), make([]bool, n), make([]bool, n), make([]time.Time, n)
+	f.order, f.waiterOf, f.returned = make([]int, n), make([]*waiter, n), make(chan flight, maxInFlight)
 	for _, wt := range f.waiters {
 		for _, i := range wt.lanes {
-			f.of[i] = wt
+			f.waiterOf[i] = wt
 		}
 	}
 	now := time.Now()
@@ -78,7 +78,7 @@ func (r *receivingWorker) took(what string, n, kept, ready int) {
 	}
 }
 
-// ends expects the endings that Redis is to be told, and forgets them.
+// ends expects the endings that the finishers have, and forgets them.
 func (r *receivingWorker) ends(what string, want ...lifecycle.Outcome) {
 	r.b.T.Helper()
 	var got []lifecycle.Outcome
@@ -96,13 +96,13 @@ func (r *receivingWorker) ends(what string, want ...lifecycle.Outcome) {
 	}
 }
 
-// A suspect is noted as alone only if nothing else is in the worker's hands, whatever comes with it; and the worker
-// claims nothing ahead for a while, so that others come to what it gives back.
+// A suspect is marked as alone only if the worker has no other task, whatever is claimed with it. The worker claims
+// nothing ahead for a while, so that other workers can take what it gives back.
 func TestSuspectBesideOthersIsNotAlone(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	r.b.delay(r.f, "fresh")
 	r.took("a fresh task", 1, 1, 1)
-	if !r.exec.holdAheadUntil.IsZero() {
+	if !r.exec.noAheadUntil.IsZero() {
 		t.Error("the worker is restless without a suspect")
 	}
 	r.b.delayDied(1, r.f, "suspect")
@@ -110,12 +110,12 @@ func TestSuspectBesideOthersIsNotAlone(t *testing.T) {
 	if r.exec.markedTask() != nil || r.b.Hash("_claims:" + r.ID())[redisstore.MarkAlone] != "" {
 		t.Error("the suspect is noted as alone")
 	}
-	if !r.exec.holdAheadUntil.After(time.Now()) {
+	if !r.exec.noAheadUntil.After(time.Now()) {
 		t.Error("the worker may claim ahead")
 	}
 }
 
-// What may not start because Redis could not be told that a suspect is alone no longer goes back.
+// If the mark of a suspect cannot be removed, the worker gives back the tasks that it may not start because of that.
 func TestTasksGoBackWhenASuspectStaysNoted(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	r.b.delayDied(1, r.f, "suspect")
@@ -132,7 +132,7 @@ func TestTasksGoBackWhenASuspectStaysNoted(t *testing.T) {
 	r.ends("the fresh task", lifecycle.OutcomeRelease)
 }
 
-// A suspect that comes among other tasks is set apart, and looked for there.
+// A suspect that is claimed among other tasks goes to the list of suspects, and the fetcher looks there.
 func TestSuspectSetApartIsLookedFor(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	r.b.delayDied(2, r.f, "suspect")
@@ -148,7 +148,7 @@ func TestSuspectSetApartIsLookedFor(t *testing.T) {
 	}
 }
 
-// What was claimed before a pause was known does not start.
+// Tasks that were claimed before the worker knew of a pause do not start.
 func TestPauseWhileTasksAreReceived(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	r.b.delay(r.f, "before")
@@ -191,14 +191,14 @@ func TestNotificationsThatAreNotForNowGoBack(t *testing.T) {
 			r.b.Do("LPOP", r.b.Name+"_noti")
 		}
 		c.set(r)
-		r.fetcher.handle(t.Context(), wakeUp{held: 1, suspects: c.suspects})
+		r.fetcher.handleWake(t.Context(), wakeUp{held: 1, suspects: c.suspects})
 		if n, noti := r.b.Size("_processing:"+r.ID()), r.b.Size(list+"_noti"); n != 0 || noti != 1 {
 			t.Errorf("%s: %d tasks claimed, %d notifications, expected 0 and 1", what, n, noti)
 		}
 	}
 }
 
-// Each queue of a worker is looked at for suspects of its own.
+// The fetcher looks for suspects of each queue.
 func TestSuspectsOfAnyQueueAreFound(t *testing.T) {
 	r := newReceivingWorker(t, func(cfg *WorkerConfig) {
 		own, _ := cfg.Queues.(Strict)
@@ -235,7 +235,7 @@ func TestParkedTasksTakeRoom(t *testing.T) {
 	looks := 0
 	r.fetcher.onDue = func() { looks++ }
 	r.l.parked.set(ids)
-	r.fetcher.hot[0] = true
+	r.fetcher.hasTasks[0] = true
 	r.fetcher.round(t.Context(), 4)
 	if n := inHand(r.lanes); n != 4 || len(r.exec.ready) != 4 {
 		t.Errorf("%d tasks in hand, expected 4", n)

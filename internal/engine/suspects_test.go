@@ -17,7 +17,7 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// delayDied enqueues a call that was in hand when so many workers died.
+// delayDied enqueues a call that was claimed when that many workers died.
 func (b *bench) delayDied(deaths int, f *Function, args ...any) {
 	b.T.Helper()
 	task := Call(f, args...)
@@ -54,7 +54,7 @@ func TestSuspectsHeld(t *testing.T) {
 	}
 }
 
-// The more deaths tasks have shared, the fewer of them run at a time; those of one death run as all others do.
+// The more deaths tasks have shared, the fewer of them run at a time; tasks with one death run like any other.
 func TestSuspectsRunAsTheirDeathsAllow(t *testing.T) {
 	for deaths, most := range []int{10, 10, 2, 1} {
 		b := newBench(t)
@@ -90,7 +90,8 @@ func TestSuspectsRunAsTheirDeathsAllow(t *testing.T) {
 	}
 }
 
-// A task that has shared many deaths runs when nothing else is in hand, and Redis knows that before it starts.
+// A task that has shared many deaths runs when its worker has no other task, and is marked so in Redis before it
+// starts.
 func TestLoneTask(t *testing.T) {
 	b := newBench(t)
 	var mu sync.Mutex
@@ -131,8 +132,8 @@ func TestLoneTask(t *testing.T) {
 	}
 }
 
-// A suspect that finds nothing else in hand is noted as alone, until something else comes. That starts only after the
-// note is gone.
+// A suspect whose worker has no other task is marked as alone, until another one comes. That starts only after the mark
+// is removed.
 func TestSuspectIsAloneUntilAnotherComes(t *testing.T) {
 	b := newBench(t)
 	entered, leave := make(chan string, 10), make(chan struct{})
@@ -164,7 +165,7 @@ func TestSuspectIsAloneUntilAnotherComes(t *testing.T) {
 	b.Idle()
 }
 
-// setAside puts a suspect where workers find it when they look; nobody is told.
+// setAside puts a task into the list of suspects without a notification.
 func (b *bench) setAside(f *Function, args ...any) {
 	b.T.Helper()
 	task := Call(f, args...)
@@ -173,7 +174,7 @@ func (b *bench) setAside(f *Function, args ...any) {
 	b.Do("RPUSH", b.Name+"_suspects", task.msg.Append(nil))
 }
 
-// heard waits until the fetcher has done all that it was told to do so far.
+// heard waits until the fetcher has handled all wake-ups so far.
 func (s *started) heard() {
 	s.b.T.Helper()
 	for range 2 { // when it takes the second it is through with the first
@@ -224,8 +225,8 @@ func (b *bench) blocked() int {
 	return n
 }
 
-// A suspect that has ended, and of which Redis does not know that yet, is noted as alone no longer when others start:
-// their death is not its own.
+// If a suspect has ended and Redis does not know that yet, its mark is removed before other tasks start: their death is
+// not its own.
 func TestEndedSuspectIsAloneNoLonger(t *testing.T) {
 	b := newBench(t)
 	entered, leave := make(chan string, 10), make(chan struct{})
@@ -322,7 +323,7 @@ func TestLoneTaskDoesNotStopAWorker(t *testing.T) {
 	b.Idle()
 }
 
-// Suspects that a worker may not hold wait where they hold up nobody, and cost Redis little.
+// Suspects that a worker may not take do not delay other tasks while they wait, and cost Redis little.
 func TestSuspectsDoNotHoldUpOthers(t *testing.T) {
 	b := newBench(t)
 	entered, leave := make(chan string, 1000), make(chan struct{})
@@ -384,7 +385,7 @@ func TestLoneTaskIsGivenBackAtTheStop(t *testing.T) {
 	b.Check(redistest.Invariants{})
 }
 
-// A worker that stops while its handlers run tells Redis so: what it leaves behind has not died.
+// A worker that stops while its handlers run tells Redis so: no death is counted for the tasks that it leaves behind.
 func TestStopIsNoDeath(t *testing.T) {
 	b := newBench(t)
 	entered, leave := make(chan string, 10), make(chan struct{})

@@ -2,57 +2,57 @@ package engine
 
 import "time"
 
-// taskBudget is what limits let executors do. All of it is protected by executors.mu, but for what never changes.
+// taskBudget limits how many tasks the executors start, and how fast. executors.mu protects all fields that change.
 type taskBudget struct {
-	limited bool          // only a number of tasks may start; unchanged
-	budget  int           // how many still may
-	onSpent func()        // called when the last of the budget has ended, with executors.mu held
-	rest    time.Duration // of each executor between two tasks; unchanged
-	resting int           // executors that rest
-	quit    chan struct{} // closed when the executors stop
-	starts  uint64        // tasks that have started
+	limited    bool          // startsLeft counts; unchanged
+	startsLeft int           // how many more tasks may start
+	onUsedUp   func()        // called when startsLeft is 0 and the last task has ended; executors.mu is held
+	rest       time.Duration // of each executor between two tasks; unchanged
+	resting    int           // executors that rest
+	quit       chan struct{} // closed when the executors stop
+	starts     uint64        // number of tasks that have started
 }
 
-// spend notes that a task starts. e.mu is held.
-func (e *executors) spend() {
+// countStart notes that a task starts. e.mu is held.
+func (e *executors) countStart() {
 	e.starts++
 	if !e.limited {
 		return
 	}
-	if e.budget--; e.budget == 0 {
-		e.signal() // what is ready goes back
+	if e.startsLeft--; e.startsLeft == 0 {
+		e.wakeFetcher() // it gives back the ready tasks
 	}
 }
 
-// spent notices that the last task of the budget has ended. e.mu is held.
-func (e *executors) spent() {
-	if e.limited && e.budget == 0 && e.busy == 0 {
-		e.onSpent()
+// checkUsedUp calls onUsedUp if no more tasks may start and the last one has ended. e.mu is held.
+func (e *executors) checkUsedUp() {
+	if e.limited && e.startsLeft == 0 && e.busy == 0 {
+		e.onUsedUp()
 	}
 }
 
-// allowed returns how many of n tasks may be claimed for what is left of the budget. e.mu is held.
+// allowed returns how many of n tasks may be claimed, so that all of them may start. e.mu is held.
 func (e *executors) allowed(n int) int {
 	if !e.limited {
 		return n
 	}
-	return max(min(n, e.budget-len(e.ready)-e.claiming), 0)
+	return max(min(n, e.startsLeft-len(e.ready)-e.claiming), 0)
 }
 
-// exhausted says whether no more tasks may start.
+// exhausted reports whether no more tasks may start.
 func (e *executors) exhausted() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.limited && e.budget == 0
+	return e.limited && e.startsLeft == 0
 }
 
-// pause gives back the task that an executor ran last and lets the executor rest. It answers false, at once, if the
-// executor is to end.
-func (e *executors) pause(i int, last *Claim, done bool, start time.Time) bool {
+// takeRest notes the end of the task that executor i ran last, and lets the executor rest. It returns false, at once,
+// if the executor must end.
+func (e *executors) takeRest(i int, last *Claim, done bool, start time.Time) bool {
 	now := time.Now()
 	e.mu.Lock()
-	e.ended(last, done, now.Sub(start))
-	if e.relieved(i, last) {
+	e.taskEnded(last, done, now.Sub(start))
+	if e.freeIfReplaced(i, last) {
 		e.mu.Unlock()
 		return false
 	}
@@ -66,13 +66,13 @@ func (e *executors) pause(i int, last *Claim, done bool, start time.Time) bool {
 		timer.Stop()
 	}
 	e.mu.Lock()
-	e.resting-- // who goes on takes a task, or tells the fetcher that there is room
+	e.resting-- // the executor now takes a task, or tells the fetcher that there is room
 	e.mu.Unlock()
 	return true
 }
 
-// stillness says whether nothing is claimed, being claimed or running, and how many tasks have started so far.
-func (e *executors) stillness() (still bool, starts uint64) {
+// idleState reports whether nothing is ready, being claimed or running, and how many tasks have started so far.
+func (e *executors) idleState() (still bool, starts uint64) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.busy == 0 && len(e.ready) == 0 && e.claiming == 0 && e.lone == nil, e.starts

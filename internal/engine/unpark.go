@@ -10,20 +10,21 @@ import (
 )
 
 const (
-	// maxParkedBytes bounds the messages that are read of a page of parked tasks: up to here another part is read.
+	// maxParkedBytes bounds the messages that are read for a page of parked tasks. The part that exceeds it is the
+	// last.
 	maxParkedBytes = 4 << 20
-	// parkedPart is how many are read at a time.
+	// parkedPart is how many messages are read at a time.
 	parkedPart = 8
 )
 
-// knows says whether this worker runs a function, or hands its tasks on.
+// knows reports whether this worker runs a function, or forwards its tasks to the queue for Python tasks.
 func (r *receiver) knows(path string) bool {
 	return r.registry.Lookup(path) != nil || r.python != nil && strings.Contains(path, ":")
 }
 
-// runnable returns the ids of those parked tasks of a page that this worker can run, or hand on, as far as what is
-// known of them tells. A task that it has parked itself is not taken back before what was in the way has changed.
-func (r *receiver) runnable(ctx context.Context, l *lane, page []redisstore.Filed) (ids []string, err error) {
+// runnableParked returns the ids of those tasks on a page of parked ones that this worker may be able to run or
+// forward. It leaves out Python tasks that this worker has parked because it has no queue to forward them to.
+func (r *receiver) runnableParked(ctx context.Context, l *lane, page []redisstore.Filed) (ids []string, err error) {
 	var ours []redisstore.Filed
 	for _, t := range page {
 		info := wire.ParseInfo(t.Info)
@@ -44,14 +45,14 @@ func (r *receiver) runnable(ctx context.Context, l *lane, page []redisstore.File
 			ids = append(ids, t.ID)
 		}
 	}
-	fit, err := runnable(ctx, l.store, r.registry, ours)
+	fit, err := runnableHere(ctx, l.store, r.registry, ours)
 	return append(ids, fit...), err
 }
 
-// runnable returns the ids of those parked tasks of a page that this worker can run: it knows their functions, and
-// where they are parked for fields, its structs have all. What is told of a task may leave fields out, so their
-// messages are read, unless it lacks one that is told.
-func runnable(
+// runnableHere returns the ids of those tasks on a page of parked ones that this worker can run: it knows their
+// functions, and its structs have all fields of their arguments. The list of fields that is kept of a task may be
+// incomplete, so the messages are read, unless a struct lacks a listed field.
+func runnableHere(
 	ctx context.Context, s *redisstore.Store, r *function.Registry, page []redisstore.Filed,
 ) (ids []string, err error) {
 	var ask []string
@@ -72,7 +73,7 @@ func runnable(
 		}
 		for i, m := range messages {
 			read += len(m.Bytes)
-			// nil: it is gone or too large, which the release or the next claim sees to
+			// nil: it is gone, or too large; the claim finds out
 			if m.Bytes == nil || r.Accepts(m.Bytes) {
 				ids = append(ids, ask[i])
 			}

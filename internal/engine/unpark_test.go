@@ -33,16 +33,16 @@ func TestParkedForFieldsGoesToNobodyElse(t *testing.T) {
 	rights, others := b.work(b.config(), b.fn("F", func(right) {})), b.work(b.config(), b.fn("F", func(other) {}))
 	for range 5 {
 		for _, w := range []*started{lefts, rights, others} {
-			ids, err := runnable(t.Context(), b.q.store, &w.registry, b.parked())
+			ids, err := runnableHere(t.Context(), b.q.store, &w.registry, b.parked())
 			if err != nil || len(ids) != 0 {
 				t.Errorf("released %v, %v", ids, err)
 			}
-			w.groups[0].mover.now()
+			w.slotGroups[0].mover.runNow()
 		}
 	}
 	b.Until("each has looked", func() bool {
-		return lefts.groups[0].mover.looked.Load() && rights.groups[0].mover.looked.Load() &&
-			others.groups[0].mover.looked.Load()
+		return lefts.slotGroups[0].mover.checked.Load() && rights.slotGroups[0].mover.checked.Load() &&
+			others.slotGroups[0].mover.checked.Load()
 	})
 	if n := b.counters()["parked"]; n != 1 || b.Size("_parked") != 1 {
 		t.Errorf("parked %d times, %d are", n, b.Size("_parked"))
@@ -76,8 +76,8 @@ func (b *bench) parked() []redisstore.Filed {
 	return page
 }
 
-// TestWorkersOfOneQueueKnowDifferentFunctions: each task is run at once by a worker that knows its function, however
-// many of them a larger worker claims that does not, and the log tells of each function once.
+// TestWorkersOfOneQueueKnowDifferentFunctions: workers that know a function run its tasks at once, however many of them
+// a larger worker claims that does not know it. The log names each function once.
 func TestWorkersOfOneQueueKnowDifferentFunctions(t *testing.T) {
 	b := newBench(t)
 	const each = 250
@@ -90,7 +90,7 @@ func TestWorkersOfOneQueueKnowDifferentFunctions(t *testing.T) {
 		w, err := NewWorker(b.rdb, cfg)
 		b.Must(err)
 		b.Must(w.Register([]*Function{fn}, nil))
-		w.groups[0].mover.every = time.Hour // nothing but the signal tells
+		w.slotGroups[0].mover.every = time.Hour // nothing but the signal tells
 		workers = append(workers, b.start(w))
 	}
 	b.Until("both hear signals", func() bool {

@@ -14,45 +14,46 @@ import (
 
 // wakeUp tells the fetcher that there may be tasks.
 type wakeUp struct {
-	lane int
-	held int // 1: a notification was taken for it
-	// suspects: what is pending are suspects
+	lane int // index; -1: none
+	held int // 1: the waiter has taken a notification from the queue's notify list
+	// suspects: the pending tasks are suspects.
 	suspects bool
-	due      bool    // not tasks, but something that is due earlier than the mover expects
-	waiter   *waiter // that stopped waiting; nil for others
+	due      bool    // there may be no tasks, but something is due earlier than the mover knows
+	waiter   *waiter // the waiter that has stopped blocking; nil if the mover has sent this
 	err      error
 }
 
 // waiter blocks on the notify lists of one slot, on a connection of its own.
 type waiter struct {
-	link   redisstore.Link
-	lanes  []int // positions
-	stores []*redisstore.Store
-	wakes  chan<- wakeUp
-	arm    chan []string
-	limit  time.Duration // of one BLPOP; 0 means redisstore.WaitTime
+	link    redisstore.Link
+	lanes   []int // indexes
+	stores  []*redisstore.Store
+	wakes   chan<- wakeUp
+	blockOn chan []string // keys to block on; the fetcher sends them
+	limit   time.Duration // of one BLPOP; 0 is redisstore.WaitTime
 	// owned by the fetcher
-	blocking bool
-	on       []int        // lanes on whose notify lists it blocks
-	renewed  bool         // it was told to stop, because there are more lanes to block on
-	until    time.Time    // no claims before on queues of this slot, because its server is away
-	backoff  loop.Backoff // of waits
-	refused  time.Time    // when Redis has last answered a wait with an error
-	claims   loop.Backoff // of claims
+	blocking       bool         // the fetcher has sent keys, and no wake-up has come back
+	blocksOn       []int        // lanes on whose notify lists it blocks
+	renewed        bool         // it was told to stop blocking, because it should block on more lanes
+	noClaimsBefore time.Time    // no claims on queues of this slot before; its server does not answer
+	backoff        loop.Backoff // between failed waits
+	refusedAt      time.Time    // when Redis last answered a wait with an error
+	claims         loop.Backoff // between failed claims
 }
 
-// keys returns what to block on, and notes it: notify lists of lanes in the given order, without those that rest, and
-// of their suspects, if the worker takes any; then the wake lists, and what ends this wait alone.
+// keys returns the keys to block on and stores the lanes in blocksOn: the notify lists of lanes in the given order,
+// without those that rest; then those of their suspects, if the worker takes any; then the wake lists, and the key that
+// renew uses.
 func (w *waiter) keys(order []int, rests func(lane int) bool, suspects bool, worker string) []string {
 	keys := make([]string, 0, 3*len(w.lanes)+1)
 	var last []string
-	w.on, w.renewed = w.on[:0], false
+	w.blocksOn, w.renewed = w.blocksOn[:0], false
 	for _, i := range order {
 		for j, lane := range w.lanes {
 			if lane == i && !rests(i) {
 				keys = append(keys, w.stores[j].Keys.Noti)
 				last = append(last, w.stores[j].Keys.SuspectsNoti)
-				w.on = append(w.on, i)
+				w.blocksOn = append(w.blocksOn, i)
 			}
 		}
 	}
@@ -65,10 +66,11 @@ func (w *waiter) keys(order []int, rests func(lane int) bool, suspects bool, wor
 	return append(keys, w.stores[0].Keys.Rewait+worker)
 }
 
-// renew ends a wait that leaves out a lane that it should not. It must not be waited out: tasks of that lane would wait
-// as long.
+// renew ends a wait that leaves out a lane which does not rest any more. Otherwise tasks of that lane would wait until
+// BLPOP times out.
 func (w *waiter) renew(ctx context.Context, rests func(lane int) bool, worker string) error {
-	if w.renewed || !slices.ContainsFunc(w.lanes, func(i int) bool { return !rests(i) && !slices.Contains(w.on, i) }) {
+	if w.renewed || !slices.ContainsFunc(w.lanes,
+		func(i int) bool { return !rests(i) && !slices.Contains(w.blocksOn, i) }) {
 		return nil
 	}
 	err := w.stores[0].Rewait(ctx, worker, 2*redisstore.WaitTime)
@@ -76,26 +78,26 @@ func (w *waiter) renew(ctx context.Context, rests func(lane int) bool, worker st
 	return err
 }
 
-// run waits whenever it is armed, until ctx ends.
+// run blocks on the keys that the fetcher sends, until ctx ends.
 func (w *waiter) run(ctx context.Context) {
 	defer w.link.HangUp()
 	for {
 		var keys []string
 		select {
-		case keys = <-w.arm:
+		case keys = <-w.blockOn:
 		case <-ctx.Done():
 			return
 		}
 		key, err := w.wait(ctx, keys)
 		select {
-		case w.wakes <- w.wake(key, err):
+		case w.wakes <- w.wakeUpFor(key, err):
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// wait blocks once.
+// wait blocks once. It returns the key of which BLPOP has taken an element, or "".
 func (w *waiter) wait(ctx context.Context, keys []string) (string, error) {
 	if _, err := w.link.Open(ctx); err != nil {
 		return "", err
@@ -108,31 +110,31 @@ func (w *waiter) wait(ctx context.Context, keys []string) (string, error) {
 	w.link.HangUp()
 	if took := time.Since(start); errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil &&
 		took < limit+redisstore.CallTimeout/2 {
-		// The connection's own timeout is shorter than the wait: wait for less from now on. If a notification was lost
-		// with it, the mover finds the task.
+		// The connection has a timeout of its own, which is shorter: use shorter waits from now on. If a notification
+		// was lost with the connection, the mover finds the task.
 		w.limit = max(took/2, redisstore.ShortestWait)
 		return "", nil
 	}
 	return "", err
 }
 
-// failed notes that a wait has failed: no claims before its back-off is over.
+// failed notes that a wait has failed, and forbids claims for a while.
 func (w *waiter) failed(err error, now time.Time) {
-	w.until = now.Add(w.backoff.Next())
+	w.noClaimsBefore = now.Add(w.backoff.Next())
 	if redisstore.Refused(err) {
-		w.refused = now
+		w.refusedAt = now
 	}
 }
 
-// recovered reports whether a wait that has succeeded shows that the next one will. After an error that Redis has
-// answered, such as a key of the wrong type, one that has brought a notification does not: Redis has looked at no key
-// behind that one.
+// recovered reports whether a wait that has succeeded shows that the next one will. After Redis has answered a wait
+// with an error, such as a key of the wrong type, a notification shows nothing: Redis has not looked at the keys after
+// that one.
 func (w *waiter) recovered(wake wakeUp, now time.Time) bool {
-	return wake.lane < 0 || now.Sub(w.refused) > loop.ComplaintInterval
+	return wake.lane < 0 || now.Sub(w.refusedAt) > loop.ComplaintInterval
 }
 
-// wake says what the element of a key means.
-func (w *waiter) wake(key string, err error) wakeUp {
+// wakeUpFor returns the wake-up for an element that BLPOP took from key.
+func (w *waiter) wakeUpFor(key string, err error) wakeUp {
 	wake := wakeUp{lane: -1, waiter: w, err: err}
 	for j, s := range w.stores {
 		switch key {

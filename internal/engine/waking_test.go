@@ -45,7 +45,7 @@ func (k *waker) start() {
 	for _, wt := range w.fetcher.waiters {
 		wt.limit = time.Hour
 	}
-	for _, g := range w.groups {
+	for _, g := range w.slotGroups {
 		g.mover.every = time.Hour
 	}
 	k.order, k.own = false, false
@@ -111,8 +111,8 @@ func (k *waker) change() string {
 	}
 }
 
-// Whenever a served queue is not paused, has a task, and an executor is free, the worker waits on that queue or claims
-// from it.
+// Whenever a queue is not paused and has a task, and an executor is free, the worker waits on that queue or claims from
+// it.
 func TestWorkerWaitsOnEveryQueueThatIsNotPaused(t *testing.T) {
 	t.Parallel()
 	seed := rand.Uint64()
@@ -153,7 +153,7 @@ func TestWorkerWaitsOnEveryQueueThatIsNotPaused(t *testing.T) {
 	}
 }
 
-// starts says whether a task starts; others that start before it are forgotten.
+// starts reports whether a task starts; it forgets others that start before.
 func (k *waker) starts(task int) bool {
 	deadline := time.After(patience)
 	for {
@@ -224,7 +224,7 @@ func TestRecoveredWait(t *testing.T) {
 	} {
 		w := &waiter{}
 		w.failed(test.err, now)
-		if !w.until.After(now) {
+		if !w.noClaimsBefore.After(now) {
 			t.Errorf("%s: no back-off", test.name)
 		}
 		if got := w.recovered(test.wake, now.Add(test.after)); got != test.want {

@@ -11,69 +11,69 @@ import (
 )
 
 const (
-	// longRun is after which time a handler without a timeout is reported.
+	// longRun is after which time a handler without a time limit is reported.
 	longRun = 30 * time.Minute
-	// shortestLook is the shortest time between two looks at the handlers.
+	// shortestLook is the shortest time between two checks.
 	shortestLook = 10 * time.Millisecond
-	// mostReports bounds how many handlers are reported one by one at each look.
-	mostReports = 10
+	// maxReports bounds how many handlers each check reports one by one.
+	maxReports = 10
 )
 
-// watchdog looks for handlers that do not return: those that have ignored the end of their context for too long lose
-// their executor to the tasks that wait. It sleeps until a handler that runs could be stuck, and costs those that end
-// before nothing.
+// watchdog looks for handlers that do not return. If a handler ignores the end of its context for too long, another
+// executor replaces its own. The watchdog sleeps until a running handler could be stuck, so handlers that return in
+// time cost it nothing.
 type watchdog struct {
-	exec      *executors
-	limit     func(c *Claim, ran time.Duration) time.Duration
-	after     time.Duration // for how long a handler may ignore that its time is over
-	longAfter time.Duration
-	emit      func(Event)
-	drain     func() // stops the worker
-	log       loop.Journal
+	exec       *executors
+	timeLimit  func(c *Claim, ran time.Duration) time.Duration
+	after      time.Duration // how long a handler may ignore the end of its context
+	longAfter  time.Duration // longRun, but in tests
+	emit       func(Event)
+	stopWorker func() // stops the worker
+	log        loop.Journal
 
-	told  map[*Claim]bool // that were reported; true: its executor was given up
-	fatal *StuckError     // why it has stopped the worker; written before drain is called
+	reported map[*Claim]bool // handlers that were reported; true: the executor was given up
+	fatal    *StuckError     // why the watchdog has stopped the worker; written before stopWorker is called
 }
 
 func newWatchdog(
 	exec *executors, limit func(*Claim, time.Duration) time.Duration, after time.Duration, log loop.Journal,
 ) *watchdog {
 	return &watchdog{
-		exec: exec, limit: limit, after: after, longAfter: longRun, log: log, told: map[*Claim]bool{},
+		exec: exec, timeLimit: limit, after: after, longAfter: longRun, log: log, reported: map[*Claim]bool{},
 	}
 }
 
-// run looks at the handlers until ctx ends.
+// run checks the handlers until ctx ends.
 func (d *watchdog) run(ctx context.Context) {
 	for loop.Sleep(ctx, d.check(time.Now())) {
 	}
 }
 
-// late is a handler that runs for too long.
-type late struct {
+// overrun is a handler that runs for too long.
+type overrun struct {
 	claim *Claim
 	slot  int
 	ran   time.Duration
-	limit time.Duration // 0: it has none
+	limit time.Duration // 0: none
 }
 
-// check reports and replaces handlers that are stuck, and returns how long nobody can be stuck who is not now.
+// check reports and replaces stuck handlers. It returns how long until another one could be stuck.
 func (d *watchdog) check(now time.Time) (wait time.Duration) {
-	// Whoever starts after this look has that time at least.
+	// Handlers that start after this check have that time at least.
 	wait = min(d.after, d.longAfter)
-	var found []late
+	var found []overrun
 	running := map[*Claim]bool{}
 	for i := range d.exec.slots {
 		c := d.exec.slots[i].Load()
 		if c == nil {
 			continue
 		}
-		if _, told := d.told[c]; told {
+		if _, told := d.reported[c]; told {
 			running[c] = true
 			continue
 		}
-		l := late{claim: c, slot: i, ran: now.Sub(c.started)}
-		l.limit = d.limit(c, l.ran)
+		l := overrun{claim: c, slot: i, ran: now.Sub(c.started)}
+		l.limit = d.timeLimit(c, l.ran)
 		end := d.longAfter
 		if l.limit > 0 {
 			end = min(l.limit, math.MaxInt64-d.after) + d.after
@@ -84,20 +84,20 @@ func (d *watchdog) check(now time.Time) (wait time.Duration) {
 		}
 		found = append(found, l)
 	}
-	for c := range d.told {
+	for c := range d.reported {
 		if !running[c] {
-			delete(d.told, c)
+			delete(d.reported, c)
 		}
 	}
 	if len(found) > 0 {
-		d.handle(found)
+		d.handleOverruns(found)
 	}
 	return max(wait, shortestLook)
 }
 
-// handle sees to handlers that were found to run for too long.
-func (d *watchdog) handle(found []late) {
-	slices.SortFunc(found, func(a, b late) int { return int(min(max(b.ran-a.ran, -1), 1)) })
+// handleOverruns reports handlers that run for too long, and replaces those that ignore the end of their context.
+func (d *watchdog) handleOverruns(found []overrun) {
+	slices.SortFunc(found, func(a, b overrun) int { return int(min(max(b.ran-a.ran, -1), 1)) })
 	dump := dumpStacks()
 	full := false
 	for i, l := range found {
@@ -110,22 +110,22 @@ func (d *watchdog) handle(found []late) {
 		if !stuck {
 			continue // it has just returned
 		}
-		d.told[l.claim] = l.limit > 0
+		d.reported[l.claim] = l.limit > 0
 		full = full || l.limit > 0 && !replaced
-		if i < mostReports {
+		if i < maxReports {
 			d.report(l, replaced, stackIn(dump, d.exec.goroutines[l.slot].Load()))
 		}
 	}
-	if more := len(found) - mostReports; more > 0 {
+	if more := len(found) - maxReports; more > 0 {
 		d.log.WithField("handlers", more).Error("more handlers run for too long")
 	}
 	if full && d.fatal == nil {
-		d.giveUp()
+		d.tooManyStuck()
 	}
 }
 
-// report tells of one handler.
-func (d *watchdog) report(l late, replaced bool, stack string) {
+// report logs one handler and tells listeners.
+func (d *watchdog) report(l overrun, replaced bool, stack string) {
 	c := l.claim
 	log := d.log.With("queue", c.lane.store.Name).With("function", c.msg.Path).With("id", c.msg.Meta.ID).With("ran",
 		l.ran.Round(time.Millisecond).String())
@@ -144,15 +144,15 @@ func (d *watchdog) report(l late, replaced bool, stack string) {
 	default:
 		reason = "given up"
 		log.With("limit", l.limit.Round(time.Millisecond).String()).
-			Error("handler is stuck: it ignores that its context has ended; too many are to go on")
+			Error("handler is stuck: it ignores that its context has ended; too many handlers are stuck to go on")
 	}
 	d.emit(Event{Kind: event.TaskStuck, Queue: c.lane.store.Name, Claim: c, Duration: l.ran, Reason: reason})
 }
 
-// giveUp stops the worker.
-func (d *watchdog) giveUp() {
+// tooManyStuck stops the worker because no spare executor is left.
+func (d *watchdog) tooManyStuck() {
 	d.fatal = &StuckError{}
-	for c, stuck := range d.told {
+	for c, stuck := range d.reported {
 		if stuck {
 			d.fatal.Funcs = append(d.fatal.Funcs, c.fn.Path())
 			d.fatal.IDs = append(d.fatal.IDs, c.msg.Meta.ID)
@@ -160,5 +160,5 @@ func (d *watchdog) giveUp() {
 	}
 	d.log.WithError(d.fatal).
 		Error("too many handlers are stuck; the worker stops, so that the process can be restarted")
-	d.drain()
+	d.stopWorker()
 }

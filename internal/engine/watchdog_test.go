@@ -31,10 +31,10 @@ func inWatched(t *testing.T, n, spare int, test func(*watched)) {
 		w := &watched{crew: newCrew(t, n, 0), log: &logText{}, limits: map[*Claim]time.Duration{}}
 		w.reserve(spare)
 		w.dog = &watchdog{
-			exec: w.executors, limit: func(c *Claim, _ time.Duration) time.Duration { return w.limits[c] },
+			exec: w.executors, timeLimit: func(c *Claim, _ time.Duration) time.Duration { return w.limits[c] },
 			after:     30 * time.Second,
-			longAfter: longRun, log: loop.NewJournal(w.log.logger()), drain: func() { w.drains++ },
-			told: map[*Claim]bool{},
+			longAfter: longRun, log: loop.NewJournal(w.log.logger()), stopWorker: func() { w.drains++ },
+			reported: map[*Claim]bool{},
 			emit: func(e Event) {
 				w.events = append(w.events, fmt.Sprint(e.Kind == event.TaskStuck, " ", e.Reason, " ", e.Duration))
 			},
@@ -47,8 +47,8 @@ func inWatched(t *testing.T, n, spare int, test func(*watched)) {
 			close(leave)
 		}
 		w.stop()
-		w.over.Wait()
-		w.late.Wait()
+		w.sound.Wait()
+		w.stuck.Wait()
 		if got := w.count(); got != "0 busy, 0 idle" || len(w.spare)+w.n != n+spare {
 			t.Errorf("after the stop: %s, %d spare beside %d", got, len(w.spare), w.n)
 		}
@@ -150,7 +150,7 @@ func TestStuckHandlersThatLeave(t *testing.T) {
 	})
 }
 
-// An executor that rests between two tasks ends as well when its place was taken.
+// A replaced executor ends also if it would rest before its next task.
 func TestStuckHandlersBetweenRests(t *testing.T) {
 	inWatched(t, 1, 1, func(w *watched) {
 		w.rest = 5 * time.Second
@@ -189,7 +189,7 @@ func TestTooManyStuckHandlers(t *testing.T) {
 			for _, c := range tasks[:3] {
 				w.end(c, endDone)
 			}
-			if n := w.space(); n != 0 || w.n != spare {
+			if n := w.claimable(); n != 0 || w.n != spare {
 				t.Errorf("room for %d, and %d executors, expected those that were spare", n, w.n)
 			}
 		})
@@ -214,20 +214,20 @@ func TestLongHandlersWithoutLimitAreReported(t *testing.T) {
 		w.end(tasks[0], endDone)
 		w.begun("it goes on as ever", tasks[1])
 		w.looks("it is forgotten", 30*time.Second, 1)
-		if len(w.dog.told) != 0 {
-			t.Errorf("%d are remembered", len(w.dog.told))
+		if len(w.dog.reported) != 0 {
+			t.Errorf("%d are remembered", len(w.dog.reported))
 		}
 	})
 }
 
-// Many at once do not fill the log.
+// Many stuck handlers at once do not fill the log.
 func TestManyStuckHandlers(t *testing.T) {
-	inWatched(t, mostReports+5, mostReports+5, func(w *watched) {
-		tasks := w.limited(mostReports+5, time.Second)
+	inWatched(t, maxReports+5, maxReports+5, func(w *watched) {
+		tasks := w.limited(maxReports+5, time.Second)
 		w.add(tasks)
 		w.begun("all", tasks...)
 		w.pass(time.Minute)
-		w.looks("all are stuck", 30*time.Second, mostReports)
+		w.looks("all are stuck", 30*time.Second, maxReports)
 		if !strings.Contains(w.log.String(), "handlers=5") || w.drains != 0 {
 			t.Error(w.log.String())
 		}

@@ -18,36 +18,36 @@ import (
 // Worker claims tasks from its queues and calls the functions registered with it. Its methods are safe for concurrent
 // use.
 type Worker struct {
-	cfg       Config
-	log       loop.Journal
-	id        string
-	plan      Order
-	registry  function.Registry
-	lanes     []*lane
-	finishers []*finisher // of the lanes, by their index
-	groups    []*slotGroup
-	runner    *runner
-	exec      *executors
-	receiver  *receiver
-	fetcher   *fetcher
-	watchdog  *watchdog
-	lines     loop.LineLimit // log lines about tasks
+	cfg        Config
+	log        loop.Journal
+	id         string
+	plan       Order
+	registry   function.Registry
+	lanes      []*lane
+	finishers  []*finisher // one for each lane, in the same order
+	slotGroups []*slotGroup
+	runner     *runner
+	exec       *executors
+	receiver   *receiver
+	fetcher    *fetcher
+	watchdog   *watchdog
+	lines      loop.LineLimit // limits log lines about tasks
 
-	tasks  context.Context // of all handlers; its cause is ErrShutdown once it is cancelled
-	cancel context.CancelCauseFunc
+	handlersCtx    context.Context // parent of all handlers' contexts; cancelled with the cause ErrShutdown
+	cancelHandlers context.CancelCauseFunc
 
-	unfit    error // why Redis must not hold tasks, with the reason stopSettings
+	unfit    error // why the settings of Redis are unfit for tasks; set with the reason stopSettings
 	events   listeners
 	stopping chan struct{} // closed by stopFor
 
-	control sync.Mutex // what is held back agrees with the following
-	phase   atomic.Int32
-	paused  atomic.Bool
-	quiet   atomic.Bool
-	reason  atomic.Pointer[string] // to stop; nil: none yet
+	controlMu sync.Mutex // held while one of the following, and what the executors hold back because of it, changes
+	phase     atomic.Int32
+	paused    atomic.Bool
+	quiet     atomic.Bool
+	reason    atomic.Pointer[string] // why the worker stops; nil: it does not
 }
 
-// slotGroup is what a worker does for queues of one slot.
+// slotGroup has the parts of a worker that serve the queues of one slot together.
 type slotGroup struct {
 	lanes     []*lane
 	heartbeat *heartbeat
@@ -55,31 +55,25 @@ type slotGroup struct {
 	sweeper   *sweep.Group
 }
 
-// New returns a worker. It does not connect.
+// New returns a worker. It does not connect to Redis.
 func New(cfg Config) *Worker {
 	w := &Worker{cfg: cfg, id: wire.NewWorkerID(), plan: cfg.Queues, stopping: make(chan struct{})}
 	w.log = cfg.Log.With("worker", w.id)
-	w.tasks, w.cancel = context.WithCancelCause(context.Background())
+	w.handlersCtx, w.cancelHandlers = context.WithCancelCause(context.Background())
 	w.runner = &runner{
-		cfg: &w.cfg, worker: w.id, log: w.log, lines: &w.lines, events: &w.events, tasks: w.tasks,
+		cfg: &w.cfg, worker: w.id, log: w.log, lines: &w.lines, events: &w.events, handlersCtx: w.handlersCtx,
 	}
 	w.exec = newExecutors(cfg.Concurrency, cfg.Prefetch, cfg.HeartbeatLife, w.runner.execute)
-	w.limitTasks()
+	w.setTaskLimits()
 	w.exec.reserve(cfg.MaxStuck)
-	w.watchdog = newWatchdog(w.exec, w.runner.limit, cfg.StuckAfter, w.log)
-	w.watchdog.emit, w.watchdog.drain = w.events.emit, func() { w.stopFor(stopStuck) }
+	w.watchdog = newWatchdog(w.exec, w.runner.timeLimit, cfg.StuckAfter, w.log)
+	w.watchdog.emit, w.watchdog.stopWorker = w.events.emit, func() { w.stopFor(stopStuck) }
 	var python *redisstore.Store
 	if cfg.PythonQueue != "" {
 		python = redisstore.NewStore(cfg.Source, cfg.Prefix, cfg.PythonQueue)
 	}
 	for _, name := range w.plan.Names {
-		l := newLane(redisstore.NewStore(cfg.Source, cfg.Prefix, name), w.id, cfg.Legacy)
-		l.maxRetry, l.report = cfg.MaxRetry, w.events.emitFor
-		w.lanes = append(w.lanes, l)
-		f := newFinisher(l, w.exec, w.log.With("queue", name), python)
-		f.canceled = w.runner.canceledLate
-		f.archiveMost, f.archiveKeep = cfg.ArchiveMax, cfg.ArchiveFor
-		w.finishers = append(w.finishers, f)
+		w.addLane(name, python)
 	}
 	w.receiver = &receiver{
 		worker: w.id, lanes: w.lanes, exec: w.exec, registry: &w.registry, runner: w.runner,
@@ -87,16 +81,27 @@ func New(cfg Config) *Worker {
 	}
 	w.fetcher = &fetcher{
 		worker: w.id, patience: shortestPatience, lines: &w.lines, lanes: w.lanes, plan: w.plan,
-		wakes: make(chan wakeUp, len(w.lanes)+16), budget: w.budget, exec: w.exec,
+		wakes: make(chan wakeUp, len(w.lanes)+16), claimBudget: w.claimBudget, exec: w.exec,
 		receive: w.receiver.receive, startLone: w.receiver.startLone, mayClaim: w.mayClaim, onDue: w.pokeMovers,
 		life: cfg.HeartbeatLife, log: w.log,
 	}
-	w.group()
+	w.groupLanes()
 	return w
 }
 
-// group puts the lanes of each slot together, and makes what serves them together.
-func (w *Worker) group() {
+// addLane makes the lane and the finisher of a queue.
+func (w *Worker) addLane(name string, python *redisstore.Store) {
+	l := newLane(redisstore.NewStore(w.cfg.Source, w.cfg.Prefix, name), w.id, w.cfg.Legacy)
+	l.maxRetry, l.emit = w.cfg.MaxRetry, w.events.emitFor
+	w.lanes = append(w.lanes, l)
+	f := newFinisher(l, w.exec, w.log.With("queue", name), python)
+	f.lateCancellation = w.runner.lateCancellation
+	f.archiveMost, f.archiveKeep = w.cfg.ArchiveMax, w.cfg.ArchiveFor
+	w.finishers = append(w.finishers, f)
+}
+
+// groupLanes groups the lanes by slot and makes the parts of each group.
+func (w *Worker) groupLanes() {
 	bySlot := map[int]*slotGroup{}
 	for _, l := range w.lanes {
 		slot := l.store.Slot()
@@ -104,30 +109,30 @@ func (w *Worker) group() {
 		if g == nil {
 			g = &slotGroup{}
 			bySlot[slot] = g
-			w.groups = append(w.groups, g)
+			w.slotGroups = append(w.slotGroups, g)
 		}
 		g.lanes = append(g.lanes, l)
 	}
 	host, _ := os.Hostname()
 	value := fmt.Sprintf("%s:%d", host, os.Getpid())
-	for _, g := range w.groups {
-		w.equip(g, value)
+	for _, g := range w.slotGroups {
+		w.makeParts(g, value)
 	}
 }
 
-// equip makes the parts of a group. value is that of its heartbeat.
-func (w *Worker) equip(g *slotGroup, value string) {
+// makeParts makes the parts of a group. value identifies this process in the heartbeat's value.
+func (w *Worker) makeParts(g *slotGroup, value string) {
 	src, life := w.cfg.Source, w.cfg.HeartbeatLife
 	health := sweep.NewLinkHealth(life)
 	g.heartbeat = newHeartbeat(g.lanes, life, value, health, w.log, w.onBeat)
 	g.heartbeat.listing, g.heartbeat.events = w.registry.Listing, &w.events
 	g.mover = newMover(src, g.lanes, w.log)
-	g.mover.pending = func(l *lane, suspects bool) { w.fetcher.nudge(l.index, suspects) }
-	g.mover.runnable, g.mover.found = w.receiver.runnable, w.exec.signal
+	g.mover.onPending = func(l *lane, suspects bool) { w.fetcher.nudge(l.index, suspects) }
+	g.mover.runnableParked, g.mover.onParkedFound = w.receiver.runnableParked, w.exec.wakeFetcher
 	g.mover.events, g.mover.archiveKeep = &w.events, w.cfg.ArchiveFor
-	waiter := &waiter{link: g.lanes[0].store.NewLink(), wakes: w.fetcher.wakes, arm: make(chan []string, 1)}
+	waiter := &waiter{link: g.lanes[0].store.NewLink(), wakes: w.fetcher.wakes, blockOn: make(chan []string, 1)}
 	for _, l := range g.lanes {
-		l.beat = g.heartbeat.now
+		l.beatNow = g.heartbeat.beatNow
 		waiter.lanes = append(waiter.lanes, l.index)
 		waiter.stores = append(waiter.stores, l.store)
 	}
@@ -139,9 +144,9 @@ func (w *Worker) equip(g *slotGroup, value string) {
 	})
 }
 
-// budget returns how many tasks the fetcher may claim now. A worker that shall not claim gives back what has not
-// started.
-func (w *Worker) budget() (int, time.Duration) {
+// claimBudget returns how many tasks the fetcher may claim now, and how long to wait at most before it asks again; 0 is
+// no bound. A worker that may not claim gives back the tasks that have not started.
+func (w *Worker) claimBudget() (int, time.Duration) {
 	if !w.mayClaim() {
 		giveBack(w.exec.takeBack())
 		return 0, 0
@@ -151,20 +156,21 @@ func (w *Worker) budget() (int, time.Duration) {
 	return n, wait
 }
 
-// mayClaim says whether the worker claims tasks at all.
+// mayClaim reports whether the worker may claim tasks at all.
 func (w *Worker) mayClaim() bool {
 	return !w.paused.Load() && !w.quiet.Load() && (!w.exec.limited || !w.exec.exhausted())
 }
 
-// onBeat wakes whoever waits for a heartbeat.
+// onBeat wakes the executors and the fetcher, which may wait for a heartbeat.
 func (w *Worker) onBeat() {
-	w.exec.wake()
-	w.exec.signal()
+	w.exec.wakeAll()
+	w.exec.wakeFetcher()
 }
 
+// pokeMovers makes all movers check their queues now.
 func (w *Worker) pokeMovers() {
-	for _, g := range w.groups {
-		g.mover.looked.Store(false) // until it has, nobody knows whether there is anything to do
-		g.mover.now()
+	for _, g := range w.slotGroups {
+		g.mover.checked.Store(false) // until then it is unknown whether there is work
+		g.mover.runNow()
 	}
 }

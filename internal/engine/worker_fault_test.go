@@ -62,7 +62,7 @@ func TestLostReplyOfAWaitIsFollowedByALook(t *testing.T) {
 	w, err := NewWorker(rdb, cfg)
 	b.Must(err)
 	b.Must(w.Register([]*Function{f}, nil))
-	w.groups[0].mover.pending = func(*lane, bool) {}
+	w.slotGroups[0].mover.onPending = func(*lane, bool) {}
 	s := b.start(w)
 	await(b, "the worker to wait", waits)
 	b.delay(f, 1)
@@ -233,7 +233,7 @@ func TestPrefetchedTaskWaitsForFreshHeartbeat(t *testing.T) {
 	}
 	b.Do("DEL", b.Name+"_worker:"+w.ID())
 	var token string
-	for _, c := range l.open() {
+	for _, c := range l.openClaims() {
 		if m, err := c.parse(); err == nil && m.Payload[0] == 2 {
 			token = c.token
 		}

@@ -36,8 +36,7 @@ func TestStatusConnected(t *testing.T) {
 	w.phase.Store(int32(state.Stopped))
 }
 
-// Tasks come while idle workers stop. Whatever has become of their waits, nothing is left claimed, and all tasks run
-// once.
+// Tasks come while idle workers stop. Whatever their waits have taken, nothing stays claimed, and all tasks run once.
 func TestStopWhileTasksCome(t *testing.T) {
 	b := newBench(t)
 	var ran atomic.Int64

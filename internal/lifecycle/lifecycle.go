@@ -1,6 +1,6 @@
-// Package lifecycle has the state machine of tasks, as tables: which states there are, how the claim of a task may end
-// and what that means, and all other changes of state. It also holds what workers and sweepers must agree on: how long
-// a task is kept in each state, and the words for why it was archived. It knows neither Redis nor functions.
+// Package lifecycle has the state machine of tasks, as tables: the states, the outcomes of claims and what each means,
+// and all other changes of state. It also has what workers and sweepers must agree on: how long Redis keeps tasks, and
+// the reasons for archiving them. It knows neither Redis nor functions.
 package lifecycle
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/godelayed/delayed/event"
 )
 
-// State is where a task is. Package state has the public ones: pending and active tasks cannot be found by id.
+// State is where a task is. Package state has those that are public: pending and active tasks cannot be found by id.
 type State string
 
 // The states of a task.
@@ -22,22 +22,22 @@ const (
 	StateParked      State = "parked"      // it waits for a worker that can run it
 	StateArchived    State = "archived"    // it has failed for good
 	StateAggregating State = "aggregating" // it waits in a group
-	StateCompleted   State = "completed"   // it has succeeded, and its result or itself is kept
-	StateDropped     State = "dropped"     // its handler has dropped it, and that is kept
-	StateCanceled    State = "canceled"    // it was canceled, and that is kept
-	StateGone        State = "gone"        // nothing is kept of it
+	StateCompleted   State = "completed"   // it has succeeded, and Redis keeps its result or the task
+	StateDropped     State = "dropped"     // its handler has dropped it, and Redis keeps that
+	StateCanceled    State = "canceled"    // it was canceled, and Redis keeps that
+	StateGone        State = "gone"        // Redis keeps nothing of it
 )
 
-// Outcome is how a claim ends. The set is closed.
+// Outcome is how a claim ends.
 type Outcome uint8
 
 // The outcomes of claims.
 const (
-	OutcomeDone     Outcome = iota // succeeded, and there is nothing to do but to acknowledge it
-	OutcomeComplete                // succeeded, and a result is kept or a lock is freed
-	OutcomeDrop                    // its handler dropped it, and that is kept or a lock is freed
+	OutcomeDone     Outcome = iota // succeeded, and only has to be acknowledged
+	OutcomeComplete                // succeeded, and Redis keeps a result or frees a lock
+	OutcomeDrop                    // its handler dropped it, and Redis keeps that or frees a lock
 	OutcomeRetry                   // failed, and is tried again
-	OutcomePostpone                // tried again, for a reason that is no failure
+	OutcomePostpone                // is tried again, but has not failed
 	OutcomeArchive                 // failed for good
 	OutcomeExpire                  // it was too late to start
 	OutcomeReject                  // its message cannot be read
@@ -45,18 +45,18 @@ const (
 	OutcomePark                    // this worker cannot run it
 	OutcomeRelease                 // given back unchanged, to the front of the queue
 	OutcomeDefer                   // given back unchanged, to the end of the queue's suspects
-	OutcomeForward                 // handed on to the queue for Python tasks
+	OutcomeForward                 // forwarded to the queue for Python tasks
 	OutcomeGather                  // was scheduled, and joins a group
 	OutcomeCancel                  // its task was canceled
-	Outcomes                       // their number
+	Outcomes                       // the number of outcomes
 )
 
 // End says what an outcome means.
 type End struct {
-	Name     string // as delayedtest tells it
+	Name     string // as delayedtest calls it
 	To       State
-	Script   string       // which ends the claim
-	Counters []string     // of the day, each raised by one for each task
+	Script   string       // ends the claim
+	Counters []string     // of the day; each such task raises them by one
 	Events   []event.Kind // in this order; the last one says what becomes of the task
 }
 
@@ -86,7 +86,7 @@ var Ends = [Outcomes]End{
 	OutcomeReject: {"archived", StateArchived, "shelve", []string{"archived"}, []event.Kind{event.TaskArchived}},
 	OutcomeSnooze: {"snoozed", StateScheduled, "shelve", []string{"snoozed"}, []event.Kind{event.TaskSnoozed}},
 	OutcomePark:   {"parked", StateParked, "shelve", []string{"parked"}, []event.Kind{event.TaskParked}},
-	// The event comes only if the handler was called.
+	// Listeners get this event only if the handler was called.
 	OutcomeRelease: {"released", StatePending, "release", nil, []event.Kind{event.TaskReleased}},
 	OutcomeDefer:   {"deferred", StatePending, "release", nil, nil},
 	OutcomeForward: {"forwarded", StatePending, "release", nil, []event.Kind{event.TaskForwarded}},
@@ -97,7 +97,7 @@ var Ends = [Outcomes]End{
 // Failed reports whether an outcome counts as a failure.
 func (o Outcome) Failed() bool { return slices.Contains(Ends[o].Counters, "failed") }
 
-// Move is a change of state that is not the end of a living worker's claim.
+// Move is a change of state other than the end of a living worker's claim.
 type Move struct {
 	From, To State
 	Script   string
@@ -105,7 +105,7 @@ type Move struct {
 	Counters []string
 }
 
-// Moves are all of them, in the order of a task's life.
+// Moves are all such changes, in the order of a task's life.
 var Moves = []Move{
 	{StateNew, StatePending, "enqueue", "Delay", nil},
 	{StateNew, StatePending, "enlist", "Delay with an id, a lock or Front", nil},

@@ -7,10 +7,10 @@ const (
 	MaxDeaths = 3
 	// DeathLife is how long a death counts.
 	DeathLife = 72 * time.Hour
-	// ParkedLife is how long a task waits for a worker that knows its function before it is archived.
+	// ParkedLife is how long a task waits for a worker that can run it. Then it is archived.
 	ParkedLife = 7 * 24 * time.Hour
-	// ArchivedLife is how long an archived task is kept, unless the configuration says otherwise.
+	// ArchivedLife is how long Redis keeps an archived task, unless configured otherwise.
 	ArchivedLife = 90 * 24 * time.Hour
-	// MaxArchived is how many archived tasks a queue keeps, unless the configuration says otherwise.
+	// MaxArchived is how many archived tasks Redis keeps of a queue, unless configured otherwise.
 	MaxArchived = 10_000
 )

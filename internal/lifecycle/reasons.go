@@ -1,12 +1,12 @@
 package lifecycle
 
-// Why a task was archived. Redis keeps these words with the task, and events carry them.
+// Reasons for archiving a task. Redis keeps them with the task, and events have them.
 const (
 	ReasonFailed        = "failed"          // no retries are left, or its handler discarded it
 	ReasonArguments     = "arguments"       // its arguments do not fit the function
 	ReasonExpired       = "expired"         // it was too late to start
-	ReasonUndecodable   = "undecodable"     // its bytes are no message
+	ReasonUndecodable   = "undecodable"     // its bytes are not a message
 	ReasonTooLarge      = "too large"       // its message is larger than workers read
 	ReasonDeaths        = "deaths"          // its worker died too often, with nothing else in hand
-	ReasonParkedTooLong = "parked too long" // no worker came that knows its function
+	ReasonParkedTooLong = "parked too long" // no worker came that can run it
 )

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// handlerSays is what a handler may say beside "it failed".
+// handlerSays is what a handler may say instead of "it failed".
 type handlerSays uint8
 
 // What handlers say.
@@ -17,14 +17,14 @@ const (
 	SaysSnooze
 )
 
-// outcomeError is the error by which a handler says what shall become of its task.
+// outcomeError is an error by which a handler says what shall become of its task.
 type outcomeError struct {
 	says handlerSays
 	wait time.Duration
 	err  error // may be nil
 }
 
-// Say makes an error by which a handler says what shall become of its task.
+// Say returns an error by which a handler says what shall become of its task.
 func Say(says handlerSays, wait time.Duration, err error) error {
 	return &outcomeError{says, wait, err}
 }
@@ -44,7 +44,7 @@ func (e *outcomeError) Error() string {
 // Unwrap returns the handler's own error.
 func (e *outcomeError) Unwrap() error { return e.err }
 
-// said returns what a handler says by its error; the outermost holds.
+// said returns what err says about the task. If several errors in its tree say something, the outermost one wins.
 func said(err error) (handlerSays, time.Duration) {
 	var o *outcomeError
 	if errors.As(err, &o) {

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// dropCanceled ends those of a batch's claims whose tasks were cancelled before they were claimed, and returns the
-// others. Their messages are parsed then. It costs nothing as long as nobody uses the control hash, and Redis is asked
-// only when something has changed. If it does not answer, all are given back.
+// dropCanceled ends the claims of one batch whose tasks were cancelled before, and returns the others. If Redis does
+// not answer it gives all of them back. While the control hash does not exist it costs nothing, and it asks Redis only
+// if the hash has changed.
 func (r *receiver) dropCanceled(ctx context.Context, claims []*Claim) []*Claim {
 	b := claims[0].batch
 	if b.version == 0 {
@@ -15,12 +15,12 @@ func (r *receiver) dropCanceled(ctx context.Context, claims []*Claim) []*Claim {
 	}
 	l := claims[0].lane
 	for _, c := range claims {
-		c.msg, _ = c.parse() // who receives it parses it again, and judges
+		c.msg, _ = c.parse() // for the id; receive parses again and handles the error
 	}
 	revoked, err := r.canceledAmong(ctx, l, b.version, claims)
 	if err != nil {
 		r.log.With("queue", l.store.Name).Trouble(&l.control.trouble,
-			"cannot ask which tasks were canceled; giving them back", err)
+			"cannot ask Redis which tasks were canceled; giving them back", err)
 		l.rest = queueRest{until: time.Now().Add(pausedRest)}
 		giveBack(claims)
 		return nil
@@ -36,7 +36,7 @@ func (r *receiver) dropCanceled(ctx context.Context, claims []*Claim) []*Claim {
 	return kept
 }
 
-// canceledAmong says which claims' tasks were cancelled; nil for none.
+// canceledAmong reports for each claim whether its task was cancelled; nil: none was.
 func (r *receiver) canceledAmong(ctx context.Context, l *lane, version int64, claims []*Claim) ([]bool, error) {
 	if l.control.version.Load() != version {
 		if err := r.readControl(ctx, l); err != nil {

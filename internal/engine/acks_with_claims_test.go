@@ -12,13 +12,13 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// isDone gives a lane claims that are done, while no executor is at work.
+// isDone gives a lane done claims, while no executor works.
 func (c *crew) isDone(claims ...*Claim) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, task := range claims {
 		c.busy++
-		c.ended(task, true, 0)
+		c.taskEnded(task, true, 0)
 	}
 }
 
@@ -31,44 +31,44 @@ func inOffice(t *testing.T, test func(c *crew, one, two *lane)) {
 	})
 }
 
-// Somebody must know of all that is done: the fetcher, which takes it along, or the lane's finisher.
+// Every done claim must be known to the fetcher, whose next claim call acknowledges it, or to the lane's finisher.
 func TestSomebodyIsToldOfWhatIsDone(t *testing.T) {
 	t.Run("the finisher, when nobody claims", func(t *testing.T) {
 		inOffice(t, func(c *crew, one, two *lane) {
 			c.isDone(claimed(one, 1)...)
-			if !told(finisherOf(one).signal) || told(finisherOf(two).signal) || told(c.changed) {
+			if !told(finisherOf(one).wakes) || told(finisherOf(two).wakes) || told(c.changed) {
 				t.Error("expected the lane's finisher to be told, and nobody else")
 			}
 			c.isDone(claimed(one, 2)...)
-			if told(finisherOf(one).signal) {
+			if told(finisherOf(one).wakes) {
 				t.Error("the finisher is told again although it has not taken the first")
 			}
 			if n := len(c.takeDone(one)); n != 3 {
 				t.Errorf("it takes %d, expected 3", n)
 			}
 			c.isDone(claimed(one, 1)...)
-			if !told(finisherOf(one).signal) {
+			if !told(finisherOf(one).wakes) {
 				t.Error("the finisher is not told again after it has taken what was done")
 			}
 		})
 	})
 	t.Run("nobody, while the fetcher claims from the lane", func(t *testing.T) {
 		inOffice(t, func(c *crew, one, two *lane) {
-			if done := c.serve(one); len(done) != 0 {
+			if done := c.takeForClaim(one); len(done) != 0 {
 				t.Errorf("%d are done at first", len(done))
 			}
 			claims := claimed(one, 3)
 			c.isDone(claims...)
-			if told(finisherOf(one).signal) || told(c.changed) {
+			if told(finisherOf(one).wakes) || told(c.changed) {
 				t.Error("somebody is told although the fetcher comes by")
 			}
-			if done := c.serve(one); !slices.Equal(done, claims) {
+			if done := c.takeForClaim(one); !slices.Equal(done, claims) {
 				t.Errorf("the fetcher takes %d along, expected 3", len(done))
 			}
-			if done := c.serve(one); len(done) != 0 {
+			if done := c.takeForClaim(one); len(done) != 0 {
 				t.Errorf("the fetcher takes %d along a second time", len(done))
 			}
-			if told(finisherOf(one).signal) {
+			if told(finisherOf(one).wakes) {
 				t.Error("the finisher is told of what the fetcher has taken")
 			}
 		})
@@ -77,59 +77,59 @@ func TestSomebodyIsToldOfWhatIsDone(t *testing.T) {
 		inOffice(t, func(c *crew, one, two *lane) {
 			c.fetcherWaits = true
 			c.isDone(claimed(one, 1)...)
-			if !told(c.changed) || told(finisherOf(one).signal) || c.served != one {
+			if !told(c.changed) || told(finisherOf(one).wakes) || c.ackLane != one {
 				t.Error("expected the fetcher to be told, and nobody else")
 			}
 			c.isDone(claimed(two, 1)...)
-			if told(c.changed) || !told(finisherOf(two).signal) {
+			if told(c.changed) || !told(finisherOf(two).wakes) {
 				t.Error("expected the finisher of the other lane to be told: the fetcher takes one lane's along")
 			}
-			c.stopServing()
-			if !told(finisherOf(one).signal) || c.served != nil {
+			c.leaveToFinishers()
+			if !told(finisherOf(one).wakes) || c.ackLane != nil {
 				t.Error("the fetcher leaves off, and the finisher is not told")
 			}
 		})
 	})
 	t.Run("the finisher, when the fetcher turns to another lane", func(t *testing.T) {
 		inOffice(t, func(c *crew, one, two *lane) {
-			c.serve(one)
+			c.takeForClaim(one)
 			c.isDone(claimed(one, 1)...)
 			c.isDone(claimed(two, 1)...)
-			if !told(finisherOf(two).signal) {
+			if !told(finisherOf(two).wakes) {
 				t.Error("the finisher of the other lane is not told")
 			}
-			if done := c.serve(two); len(done) != 1 || done[0].lane != two {
+			if done := c.takeForClaim(two); len(done) != 1 || done[0].lane != two {
 				t.Errorf("the fetcher takes %d along, expected the one of this lane", len(done))
 			}
-			if !told(finisherOf(one).signal) || told(finisherOf(two).signal) {
+			if !told(finisherOf(one).wakes) || told(finisherOf(two).wakes) {
 				t.Error("expected the finisher of the lane that the fetcher left to be told")
 			}
-			c.serve(one)
-			if told(finisherOf(two).signal) {
+			c.takeForClaim(one)
+			if told(finisherOf(two).wakes) {
 				t.Error("a finisher is told of nothing")
 			}
 		})
 	})
 	t.Run("nobody, when nothing is done", func(t *testing.T) {
 		inOffice(t, func(c *crew, one, two *lane) {
-			c.serve(one)
-			c.stopServing()
-			c.stopServing()
+			c.takeForClaim(one)
+			c.leaveToFinishers()
+			c.leaveToFinishers()
 			c.busy = 1
-			c.ended(claimed(one, 1)[0], false, 0) // failed: somebody else sees to it
-			if told(finisherOf(one).signal) || told(c.changed) || len(doneOn(one)) > 0 {
+			c.taskEnded(claimed(one, 1)[0], false, 0) // failed: somebody else sees to it
+			if told(finisherOf(one).wakes) || told(c.changed) || len(doneOn(one)) > 0 {
 				t.Error("a finisher is told of nothing")
 			}
 		})
 	})
 }
 
-// One call tells Redis of so many at most; the others wait in their order, and what could not be told comes first.
+// One call acknowledges a limited number of claims. The others wait in order, after those whose call got no answer.
 func TestWhatIsDoneIsTakenInOrder(t *testing.T) {
 	inOffice(t, func(c *crew, one, _ *lane) {
 		claims := claimed(one, redisstore.MaxTokens+20)
 		c.isDone(claims...)
-		first := c.serve(one)
+		first := c.takeForClaim(one)
 		if !slices.Equal(first, claims[:redisstore.MaxTokens]) {
 			t.Fatalf("%d are taken, expected the first %d", len(first), redisstore.MaxTokens)
 		}
@@ -152,7 +152,7 @@ func TestWhatIsDoneIsTakenInOrder(t *testing.T) {
 	})
 }
 
-// The last task of a queue is done when the fetcher has left off long ago: no claim comes that could take it along.
+// The last task of a queue ends long after the fetcher has claimed last: no claim call comes that could acknowledge it.
 func TestLastTaskIsAcknowledged(t *testing.T) {
 	b := newBench(t)
 	entered, leave := make(chan int, 1), make(chan struct{})
@@ -167,7 +167,7 @@ func TestLastTaskIsAcknowledged(t *testing.T) {
 	b.Idle()
 }
 
-// A worker that is paused claims nothing, so nothing is taken along.
+// A paused worker makes no claim calls, so they acknowledge nothing.
 func TestTasksThatEndDuringAPauseAreAcknowledged(t *testing.T) {
 	b := newBench(t)
 	entered, leave := make(chan int, 2), make(chan struct{})
@@ -185,8 +185,7 @@ func TestTasksThatEndDuringAPauseAreAcknowledged(t *testing.T) {
 	b.Idle()
 }
 
-// A queue that is empty shares its worker with one that has plenty: claims of the other do not take its
-// acknowledgements along.
+// An empty queue shares its worker with a full one: claim calls for the full one do not acknowledge its tasks.
 func TestTaskOfAnEmptyQueueIsAcknowledgedBesideABusyOne(t *testing.T) {
 	b := newBench(t)
 	entered, leave := make(chan int, 1), make(chan struct{})
@@ -237,8 +236,8 @@ func TestTaskOfAnEmptyQueueIsAcknowledgedBesideABusyOne(t *testing.T) {
 	close(started)
 }
 
-// arguments returns those of a request, as far as they have been sent: the command comes first. n is the number of them
-// all.
+// arguments returns the arguments of a request that have been sent so far, the command first. n is their number once
+// all are sent.
 func arguments(request []byte) (n int, args []string) {
 	lines := bytes.Split(request, []byte("\r\n"))
 	n, _ = strconv.Atoi(string(bytes.TrimPrefix(lines[0], []byte("*"))))
@@ -248,7 +247,7 @@ func arguments(request []byte) (n int, args []string) {
 	return n, args
 }
 
-// endsIn returns how many claims a call of claim or ack ends.
+// endsIn returns how many claims a call of claim.lua or ack.lua ends.
 func endsIn(request []byte) int {
 	n, args := arguments(request)
 	keys, _ := strconv.Atoi(args[2])
@@ -260,7 +259,7 @@ func endsIn(request []byte) int {
 	return n - plain - 1 - batches
 }
 
-// Under load no call is spent on acknowledgements: each claim takes along what is done.
+// Under load no call only acknowledges: each claim call acknowledges the done claims.
 func TestAcknowledgementsRideOnClaims(t *testing.T) {
 	b := newBench(t)
 	var claimCalls, ackCalls, rode, walked atomic.Int64

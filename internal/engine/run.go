@@ -1,0 +1,229 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/godelayed/delayed/event"
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/state"
+)
+
+// workerRun is one call of Worker.Run: the goroutines that it has started, and the contexts that end them.
+type workerRun struct {
+	w     *Worker
+	grace time.Time // when handlers that still run are cancelled
+
+	loops, beats, finishers sync.WaitGroup
+
+	// These contexts end one after the other: finishing when all handlers have returned, which lets finishers end once
+	// Redis knows all outcomes; retrying when finishers shall give up; beating last, which ends the heartbeats.
+	finishing, retrying, beating          context.Context
+	endFinishing, endRetrying, endBeating context.CancelFunc
+}
+
+// Run claims and runs tasks until ctx ends or the worker stops for another reason. Then it stops claiming, gives back
+// tasks that have not started, and waits for running handlers.
+//
+//nolint:contextcheck // claimed tasks are finished after ctx has ended
+func (w *Worker) Run(ctx context.Context) error {
+	if !w.phase.CompareAndSwap(int32(state.New), int32(state.Running)) {
+		return fmt.Errorf("%w: Run was called before: make another worker", redisstore.ErrClosed)
+	}
+	answered, err := w.prepare(ctx)
+	if err != nil {
+		w.phase.Store(int32(state.Stopped))
+		return err
+	}
+	w.logStart()
+	w.events.emit(Event{Kind: event.WorkerStarted})
+	ctx, end := w.cfg.Signals.Until(ctx)
+	defer end()
+
+	r := newWorkerRun(w)
+	r.start(ctx, answered)
+	select {
+	case <-ctx.Done():
+		if redisstore.Closing(ctx) != nil {
+			w.stopFor(stopClosed)
+		}
+		w.stopFor(stopContext)
+	case <-w.stopping:
+	}
+	defer context.AfterFunc(w.cfg.Signals.Open, r.endRetrying)() // the connections are closed: retries are in vain
+	reason := r.stop(end)
+	idle := r.drain(reason)
+	if loop.Await(idle, 0) {
+		err := r.finish(idle, reason)
+		w.log.Info("worker stopped")
+		return w.stopError(reason, err)
+	}
+	// The rest goes on in the background: a handler that still runs keeps its claim and its heartbeat.
+	err = w.stillRunning(reason)
+	go func() { _ = r.finish(idle, reason) }() // finish logs its error
+	w.log.WithError(err).Error("handlers still run; their tasks stay claimed until the process exits")
+	return err
+}
+
+// prepare does what must precede the first claim. answered is false if Redis did not return its settings.
+func (w *Worker) prepare(ctx context.Context) (answered bool, err error) {
+	answered, err = w.checkSettings(ctx, startCheck)
+	if err == nil {
+		err = w.makeReady()
+	}
+	if w.cfg.Signals.Open.Err() != nil {
+		err = redisstore.ErrHandleClosed
+	}
+	return answered, err
+}
+
+// makeReady prepares the functions and starts the listeners. None can be added afterwards.
+func (w *Worker) makeReady() error {
+	w.controlMu.Lock() // Listen may be running
+	defer w.controlMu.Unlock()
+	if err := w.cfg.Prepare(); err != nil {
+		return err
+	}
+	w.events.start(w.log)
+	return nil
+}
+
+func newWorkerRun(w *Worker) *workerRun {
+	r := &workerRun{w: w}
+	r.finishing, r.endFinishing = context.WithCancel(context.Background())
+	r.retrying, r.endRetrying = context.WithCancel(context.Background())
+	r.beating, r.endBeating = context.WithCancel(context.Background())
+	return r
+}
+
+// start starts the goroutines of the worker. Those that claim and move tasks end with ctx.
+func (r *workerRun) start(ctx context.Context, answered bool) {
+	w := r.w
+	w.exec.start()
+	for _, g := range w.slotGroups {
+		r.beats.Go(func() { g.heartbeat.run(r.beating) })
+		r.loops.Go(func() { g.mover.run(ctx) })
+		if !w.cfg.NoSweeper {
+			r.loops.Go(func() { g.sweeper.Run(ctx) })
+		}
+	}
+	if w.cfg.StuckAfter > 0 {
+		r.beats.Go(func() { w.watchdog.run(r.beating) })
+	}
+	for _, wt := range w.fetcher.waiters {
+		r.loops.Go(func() { wt.run(ctx) })
+	}
+	for _, f := range w.finishers {
+		r.finishers.Go(func() { f.run(r.finishing, r.retrying) })
+	}
+	for _, lane := range w.lanes {
+		r.beats.Go(func() { w.follow(r.beating, lane) })
+	}
+	r.loops.Go(func() { w.fetcher.run(ctx) })
+	r.loops.Go(func() { w.afterStart(ctx, answered) })
+	for _, beside := range w.cfg.Beside {
+		r.loops.Go(func() { beside(ctx) })
+	}
+	for _, watch := range w.watches() {
+		r.loops.Go(func() { watch(ctx) })
+	}
+}
+
+// stop ends claiming, logs why, and returns the reason.
+func (r *workerRun) stop(end context.CancelFunc) (reason string) {
+	w := r.w
+	w.controlMu.Lock()
+	w.phase.Store(int32(state.Stopping))
+	w.holdBack() // now: the loops below may have to wait for Redis
+	w.controlMu.Unlock()
+	end()
+	reason = w.stopReason()
+	w.log.WithField("reason", reason).Info("worker stops: it claims no more tasks")
+	w.events.emit(Event{Kind: event.WorkerStopping, Reason: reason})
+	if reason != stopStuck {
+		for _, lane := range w.lanes {
+			r.beats.Go(func() { w.noteStop(r.beating, lane) })
+		}
+	}
+	r.grace = time.Now().Add(w.cfg.Grace)
+	r.loops.Wait()
+	return reason
+}
+
+// drain gives back tasks that have not started and waits for running handlers: first for the grace period, then with
+// their contexts cancelled. It closes the channel that it returns when all of them have returned.
+func (r *workerRun) drain(reason string) (idle <-chan struct{}) {
+	w := r.w
+	giveBack(w.exec.takeBack())
+	w.exec.stop()
+	sound, all := make(chan struct{}), make(chan struct{})
+	go func() {
+		w.exec.sound.Wait()
+		close(sound)
+		w.exec.stuck.Wait()
+		close(all)
+	}()
+	awaited := all
+	if reason == stopStuck {
+		awaited = sound // stuck handlers do not return
+	}
+	if !loop.Await(awaited, time.Until(r.grace)) {
+		w.cancelHandlers(ErrShutdown)
+		loop.Await(awaited, w.cfg.CancelGrace)
+	}
+	return all
+}
+
+// finish waits for all handlers, tells Redis how the last tasks ended, and unregisters the worker.
+func (r *workerRun) finish(idle <-chan struct{}, reason string) error {
+	w := r.w
+	<-idle
+	w.cancelHandlers(ErrShutdown)
+	r.endFinishing()
+	timer := time.AfterFunc(w.cfg.CancelGrace+redisstore.CallTimeout, r.endRetrying)
+	r.finishers.Wait()
+	timer.Stop()
+	r.endRetrying()
+	r.endBeating() // before unregister: a later heartbeat would register the worker again
+	r.beats.Wait()
+	err := w.unregister()
+	w.lines.Close()
+	w.phase.Store(int32(state.Stopped))
+	w.events.emit(Event{Kind: event.WorkerStopped, Reason: reason, Err: w.stopError(reason, err)})
+	w.events.stop(w.cfg.listenGrace())
+	return err
+}
+
+// stopError returns what Run returns: err, joined with the cause if the worker stopped because of stuck handlers, of a
+// closed handle on Redis or of the settings of Redis.
+func (w *Worker) stopError(reason string, err error) error {
+	switch {
+	case reason == stopSettings:
+		return errors.Join(w.unfit, err)
+	case reason == stopClosed && !errors.Is(err, redisstore.ErrClosed):
+		return errors.Join(redisstore.ErrHandleClosed, err)
+	case reason != stopStuck:
+		return err
+	case err == nil:
+		return w.watchdog.fatal
+	}
+	return errors.Join(w.watchdog.fatal, err)
+}
+
+// stillRunning returns the error of a worker whose handlers have not returned.
+func (w *Worker) stillRunning(reason string) error {
+	running := &RunningError{}
+	for _, c := range w.exec.running() {
+		if reason != stopStuck || !w.exec.isStuck(c) {
+			running.Funcs = append(running.Funcs, c.fn.Path())
+		}
+	}
+	if reason == stopStuck && len(running.Funcs) == 0 {
+		return w.watchdog.fatal
+	}
+	return w.stopError(reason, running)
+}
