@@ -52,7 +52,8 @@ func TestNumbersOfThePages(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text := strings.Join(strings.Fields(strings.ReplaceAll(string(page), "//", "")), " "); !strings.Contains(text,
+		if text := strings.Join(strings.Fields(strings.ReplaceAll(string(page), "//", "")),
+			" "); !strings.Contains(text,
 			c.says) {
 			t.Errorf("%s does not say %q any more", c.page, c.says)
 		}

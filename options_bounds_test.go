@@ -47,7 +47,10 @@ func TestBoundsOfOptions(t *testing.T) {
 	for name, c := range map[string]struct {
 		n, size int
 		ok      bool
-	}{"64 headers": {64, 4, true}, "65 headers": {65, 4, false}, "8,192 bytes": {2, 4096, true}, "a byte more": {2, 4097, false}} {
+	}{
+		"64 headers": {64, 4, true}, "65 headers": {65, 4, false}, "8,192 bytes": {2, 4096, true},
+		"a byte more": {2, 4097, false},
+	} {
 		q := b.q
 		for i := range c.n {
 			key := string(rune('A' + i))
@@ -64,7 +67,8 @@ func TestWeightsAtTheirBounds(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	for weight, ok := range map[int]bool{-1: false, 0: true, 1: true, 1000: true, 1001: false} {
-		if err := b.q.SetWeight(t.Context(), weight); ok != (err == nil) || !ok && !errors.Is(err, delayed.ErrArguments) {
+		if err := b.q.SetWeight(t.Context(), weight); ok != (err == nil) || !ok &&
+			!errors.Is(err, delayed.ErrArguments) {
 			t.Errorf("weight %d: %v", weight, err)
 		}
 	}

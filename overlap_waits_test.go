@@ -16,7 +16,10 @@ func TestWaitingTickIsNoTrouble(t *testing.T) {
 	b := newBench(t)
 	s, err := delayed.NewScheduler(b.rdb, delayed.SchedulerConfig{
 		Queue: b.Name, Owner: "o", Logger: b.config().Logger, Entries: []delayed.Entry{
-			{Name: "held", Spec: "@every 2s", Task: delayed.Call(b.fn("held", func() {})), Overlap: delayed.OverlapQueue},
+			{
+				Name: "held", Spec: "@every 2s", Task: delayed.Call(b.fn("held", func() {})),
+				Overlap: delayed.OverlapQueue,
+			},
 			{Name: "free", Spec: "@every 1s", Task: delayed.Call(b.fn("free", func() {}))},
 		},
 	})

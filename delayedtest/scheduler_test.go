@@ -9,8 +9,8 @@ import (
 	"github.com/godelayed/delayed/delayedtest"
 )
 
-// TestSchedulerGoesByTheClockOfRedis: what is due by that is enqueued, although the clock of the process says that there
-// are two hours left.
+// TestSchedulerGoesByTheClockOfRedis: what is due by that is enqueued, although the clock of the process says that
+// there are two hours left.
 func TestSchedulerGoesByTheClockOfRedis(t *testing.T) {
 	t.Parallel()
 	rdb := delayedtest.NewRedis(t)

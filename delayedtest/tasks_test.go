@@ -84,5 +84,6 @@ func TestDrainTellsOfWhatCouldNotRun(t *testing.T) {
 	q := delayedtest.NewQueue(t)
 	delay(t, q.With(delayed.TTL(time.Minute)), announce, "ann")
 	delayedtest.Advance(t, q, time.Hour)
-	fails(t, func(t testing.TB) { delayedtest.Drain(t, q, announce) }, `announce("ann") is archived: `, "its TTL ended at")
+	fails(t, func(t testing.TB) { delayedtest.Drain(t, q, announce) }, `announce("ann") is archived: `,
+		"its TTL ended at")
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/godelayed/delayed"
 )
 
-// TestConnectionsOutliveHandlersThatStillRun: Run closes them at a clean end alone, as else the heartbeats of what still
-// runs would end and others would run it as well.
+// TestConnectionsOutliveHandlersThatStillRun: Run closes them at a clean end alone, as else the heartbeats of what
+// still runs would end and others would run it as well.
 func TestConnectionsOutliveHandlersThatStillRun(t *testing.T) {
 	q, flags := newQueue(t)
 	release := make(chan struct{})

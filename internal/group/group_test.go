@@ -242,7 +242,12 @@ func TestCompose(t *testing.T) {
 		{"the last cancelled", abc, 9, []string{"c"}, "a[a [1 2]]", 3},
 		{"the cancelled do not count", abc, 2, []string{"b"}, "a[a [1 3]]", 3},
 		{"all cancelled", abc, 9, []string{"a", "b", "c"}, "", 3},
-		{"another group between", [][]byte{abc[0], raws(other)[0], abc[1]}, 9, nil, "a[a [1]], other[b [7]], b[a [2]]", 3},
+		{
+			"another group between",
+			[][]byte{abc[0], raws(other)[0], abc[1]},
+			9, nil, "a[a [1]], other[b [7]], b[a [2]]",
+			3,
+		},
 		{"garbage between", [][]byte{abc[0], garbage, abc[1], abc[2]}, 9, nil, "a[a [1]], garbage, b[a [2 3]]", 4},
 		{"garbage alone", [][]byte{garbage}, 9, nil, "garbage", 1},
 	} {

@@ -31,7 +31,8 @@ func TestAggregatingReadsGroupsToTheEnd(t *testing.T) {
 			for _, key := range []string{"one", "two"} {
 				for i := range c.calls {
 					msg := wire.Message{Kind: wire.GoExtended, Path: "a.f", Payload: payload, Meta: wire.Meta{
-						ID: fmt.Sprintf("%s-%d", key, i), HasN: true, N: 1, Extra: &wire.Extra{Group: key, Gather: &how},
+						ID: fmt.Sprintf("%s-%d", key, i), HasN: true, N: 1,
+						Extra: &wire.Extra{Group: key, Gather: &how},
 					}}
 					m, err := group.NewMember(msg.Append(nil))
 					b.Must(err)

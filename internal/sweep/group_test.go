@@ -89,7 +89,8 @@ func TestSweepAll(t *testing.T) {
 	const most = 3*redisstore.TrimPage + 1
 	state := redistest.State{
 		"_parked": redistest.Zset{}, "_archived": redistest.Zset{}, "_completed": redistest.Zset{},
-		"_locked": redistest.Zset{}, "_revoked": redistest.Zset{}, "_tasks": redistest.Hash{}, "_info": redistest.Hash{},
+		"_locked": redistest.Zset{}, "_revoked": redistest.Zset{}, "_tasks": redistest.Hash{},
+		"_info":    redistest.Hash{},
 		"_results": redistest.Hash{}, "_locks": redistest.Hash{},
 	}
 	parked := wire.Info{Function: "f", Error: "expected more fields"}
@@ -112,7 +113,8 @@ func TestSweepAll(t *testing.T) {
 	b.deadWorker("m1")
 	b.Must(b.group(time.Minute, time.Hour).SweepAll(t.Context()))
 	for key, want := range map[string]int{
-		"": 2, "_workers": 0, "_parked": 0, "_archived": most, "_completed": 0, "_results": 0, "_locked": 0, "_locks": 0,
+		"": 2, "_workers": 0, "_parked": 0, "_archived": most, "_completed": 0, "_results": 0, "_locked": 0,
+		"_locks":   0,
 		"_revoked": 0, "_tasks": most, "_info": most,
 	} {
 		if n := b.Size(key); n != want {
