@@ -206,7 +206,7 @@ func TestControlIsPublished(t *testing.T) {
 	b := newBench(t)
 	s := redisstore.NewSignals(b.src)
 	defer s.Close()
-	c, end := s.Subscribe(b.store.Keys.Signals())
+	c, end := s.SubscribeQueue(b.store)
 	defer end()
 	if got := await(b, "the subscription", c); got != "" {
 		t.Fatalf("signal %q, expected that the subscription holds", got)

@@ -11,7 +11,7 @@ import (
 // TestSetWithoutATaskKeepsItsOptions: what counted from the moment of enqueueing still does.
 func TestSetWithoutATaskKeepsItsOptions(t *testing.T) {
 	t.Parallel()
-	b := newPublicBench(t)
+	b := newBench(t)
 	p := b.q.Periodic()
 	e := delayed.Entry{
 		Name: "e", Spec: "@daily", Task: delayed.Call(b.fn("f", func() {})),

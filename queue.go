@@ -106,7 +106,7 @@ func (q *Queue) String() string {
 	if q.checkMade() != nil {
 		return "no queue"
 	}
-	return wire.OneLine("queue " + q.store.Keys.List)
+	return wire.OneLine("queue " + q.store.String())
 }
 
 // GoString is String.
@@ -486,7 +486,7 @@ func (q *Queue) stamp(now time.Time) int64 {
 // notifyListener tells the listener, if there is one, that Redis has accepted tasks.
 func (q *Queue) notifyListener() {
 	if q.listener != nil {
-		q.listener.Enqueued(q.store.Keys.List)
+		q.listener.Enqueued(q.store.String())
 	}
 }
 

@@ -166,7 +166,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		loop.Sleep(ctx, wait.Next())
 	}
 	wait.Reset()
-	told, forget := s.signals.Subscribe(s.store.Keys.Signals()) //nolint:contextcheck // the connection serves others too
+	told, forget := s.signals.SubscribeQueue(s.store) //nolint:contextcheck // the connection serves others too
 	defer forget()
 	for ctx.Err() == nil {
 		next, err := s.enqueueDue(ctx)

@@ -324,7 +324,7 @@ func TestChangesAreNoticed(t *testing.T) {
 	b.schedule(s)
 	b.Until("the scheduler listens", func() bool {
 		n, err := redis.Ints(b.Conn.Do("EVAL", "return {#redis.call('PUBSUB', 'CHANNELS', ARGV[1])}", 0,
-			b.store.Keys.Signals()))
+			b.store.String()+"_signals"))
 		return err == nil && n[0] > 0
 	})
 	b.Must(b.periodic().Set(bg,

@@ -22,7 +22,7 @@ func init() {
 		if bounded, ok := src.(*redisstore.BoundedSource); ok {
 			src = bounded.Source
 		}
-		return src, strings.TrimSuffix(q.store.Keys.List, q.name), q.name
+		return src, strings.TrimSuffix(q.store.String(), q.name), q.name
 	}
 	seam.List = func(ctx context.Context, queue any) ([]seam.Filed, error) {
 		q := queue.(*Queue) //nolint:errcheck // by contract
@@ -39,15 +39,7 @@ func init() {
 		_, err := scheduler.(*Scheduler).enqueueDue(ctx) //nolint:errcheck // by contract
 		return err
 	}
-	seam.Refusable = func(called string) bool {
-		for _, s := range redisstore.Scripts {
-			if s.Sha == called || s.Source == called {
-				header, _, _ := strings.Cut(s.Source, "\nlocal ")
-				return strings.Contains(header, "A full Redis refuses it")
-			}
-		}
-		return false
-	}
+	seam.Refusable = redisstore.NeedsMemory
 }
 
 // matchTask is seam.Match.

@@ -266,7 +266,7 @@ func (f *fetcher) startWaits(ctx context.Context) {
 		}
 		w.blocking = true
 		f.arrange()
-		w.blockOn <- w.keys(f.order, rests, f.takesSuspects(time.Now()), f.worker)
+		w.blockOn <- w.waitOn(f.order, rests, f.takesSuspects(time.Now()), f.worker)
 	}
 }
 

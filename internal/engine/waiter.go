@@ -29,10 +29,10 @@ type waiter struct {
 	lanes   []int // indexes
 	stores  []*redisstore.Store
 	wakes   chan<- wakeUp
-	blockOn chan []string // keys to block on; the fetcher sends them
-	limit   time.Duration // of one BLPOP; 0 is redisstore.WaitTime
+	blockOn chan redisstore.WaitOn // from the fetcher
+	limit   time.Duration          // of one BLPOP; 0 is redisstore.WaitTime
 	// owned by the fetcher
-	blocking       bool         // the fetcher has sent keys, and no wake-up has come back
+	blocking       bool         // the fetcher has sent what to block on, and no wake-up has come back
 	blocksOn       []int        // lanes on whose notify lists it blocks
 	renewed        bool         // it was told to stop blocking, because it should block on more lanes
 	noClaimsBefore time.Time    // no claims on queues of this slot before; its server does not answer
@@ -41,29 +41,21 @@ type waiter struct {
 	claims         loop.Backoff // between failed claims
 }
 
-// keys returns the keys to block on and stores the lanes in blocksOn: the notify lists of lanes in the given order,
-// without those that rest; then those of their suspects, if the worker takes any; then the wake lists, and the key that
-// renew uses.
-func (w *waiter) keys(order []int, rests func(lane int) bool, suspects bool, worker string) []string {
-	keys := make([]string, 0, 3*len(w.lanes)+1)
-	var last []string
+// waitOn returns what to block on and stores the lanes in blocksOn: tasks of lanes in the given order, without those
+// that rest; then their suspects, if the worker takes any; then what becomes due on all lanes.
+func (w *waiter) waitOn(order []int, rests func(lane int) bool, suspects bool, worker string) redisstore.WaitOn {
+	on := redisstore.WaitOn{Tasks: make([]*redisstore.Store, 0, len(w.lanes)), Due: w.stores, Worker: worker}
 	w.blocksOn, w.renewed = w.blocksOn[:0], false
 	for _, i := range order {
-		for j, lane := range w.lanes {
-			if lane == i && !rests(i) {
-				keys = append(keys, w.stores[j].Keys.Noti)
-				last = append(last, w.stores[j].Keys.SuspectsNoti)
-				w.blocksOn = append(w.blocksOn, i)
-			}
+		if j := slices.Index(w.lanes, i); j >= 0 && !rests(i) {
+			on.Tasks = append(on.Tasks, w.stores[j])
+			w.blocksOn = append(w.blocksOn, i)
 		}
 	}
 	if suspects {
-		keys = append(keys, last...)
+		on.Suspects = on.Tasks
 	}
-	for _, s := range w.stores {
-		keys = append(keys, s.Keys.Wake)
-	}
-	return append(keys, w.stores[0].Keys.Rewait+worker)
+	return on
 }
 
 // renew ends a wait that leaves out a lane which does not rest any more. Otherwise tasks of that lane would wait until
@@ -78,34 +70,34 @@ func (w *waiter) renew(ctx context.Context, rests func(lane int) bool, worker st
 	return err
 }
 
-// run blocks on the keys that the fetcher sends, until ctx ends.
+// run blocks on what the fetcher sends, until ctx ends.
 func (w *waiter) run(ctx context.Context) {
 	defer w.link.HangUp()
 	for {
-		var keys []string
+		var on redisstore.WaitOn
 		select {
-		case keys = <-w.blockOn:
+		case on = <-w.blockOn:
 		case <-ctx.Done():
 			return
 		}
-		key, err := w.wait(ctx, keys)
+		woken, err := w.wait(ctx, on)
 		select {
-		case w.wakes <- w.wakeUpFor(key, err):
+		case w.wakes <- w.wakeUpFor(woken, err):
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// wait blocks once. It returns the key of which BLPOP has taken an element, or "".
-func (w *waiter) wait(ctx context.Context, keys []string) (string, error) {
+// wait blocks once.
+func (w *waiter) wait(ctx context.Context, on redisstore.WaitOn) (redisstore.Woken, error) {
 	if _, err := w.link.Open(ctx); err != nil {
-		return "", err
+		return redisstore.Woken{}, err
 	}
 	limit, start := cmp.Or(w.limit, redisstore.WaitTime), time.Now()
-	key, err := redisstore.Wait(ctx, &w.link, keys, limit)
+	woken, err := redisstore.Wait(ctx, &w.link, on, limit)
 	if err == nil {
-		return key, nil
+		return woken, nil
 	}
 	w.link.HangUp()
 	if took := time.Since(start); errors.Is(err, os.ErrDeadlineExceeded) && ctx.Err() == nil &&
@@ -113,9 +105,9 @@ func (w *waiter) wait(ctx context.Context, keys []string) (string, error) {
 		// The connection has a timeout of its own, which is shorter: use shorter waits from now on. If a notification
 		// was lost with the connection, the mover finds the task.
 		w.limit = max(took/2, redisstore.ShortestWait)
-		return "", nil
+		return redisstore.Woken{}, nil
 	}
-	return "", err
+	return redisstore.Woken{}, err
 }
 
 // failed notes that a wait has failed, and forbids claims for a while.
@@ -133,18 +125,15 @@ func (w *waiter) recovered(wake wakeUp, now time.Time) bool {
 	return wake.lane < 0 || now.Sub(w.refusedAt) > loop.ComplaintInterval
 }
 
-// wakeUpFor returns the wake-up for an element that BLPOP took from key.
-func (w *waiter) wakeUpFor(key string, err error) wakeUp {
+// wakeUpFor returns the wake-up for what a wait has brought.
+func (w *waiter) wakeUpFor(woken redisstore.Woken, err error) wakeUp {
 	wake := wakeUp{lane: -1, waiter: w, err: err}
-	for j, s := range w.stores {
-		switch key {
-		case s.Keys.Noti:
-			wake.lane, wake.held = w.lanes[j], 1
-		case s.Keys.SuspectsNoti:
-			wake.lane, wake.held, wake.suspects = w.lanes[j], 1, true
-		case s.Keys.Wake:
-			wake.lane, wake.due = w.lanes[j], true
-		}
+	if woken.Store == nil {
+		return wake
+	}
+	wake.lane, wake.due = w.lanes[slices.Index(w.stores, woken.Store)], woken.Due
+	if !woken.Due {
+		wake.held, wake.suspects = 1, woken.Suspects
 	}
 	return wake
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -255,8 +256,9 @@ func TestResumedQueueIsWaitedOn(t *testing.T) {
 		stores: []*redisstore.Store{b.q.store, redisstore.NewStore(b.rdb.loops, "", b.Name+".x")},
 	}
 	rests := func(i int) bool { return i == 1 }
-	if keys := w.keys([]int{0, 1}, rests, true, "w"); len(keys) != 5 {
-		t.Errorf("keys %q", keys)
+	if on := w.waitOn([]int{1, 0}, rests, true, "w"); !slices.Equal(on.Tasks, w.stores[:1]) ||
+		!slices.Equal(on.Suspects, on.Tasks) || !slices.Equal(on.Due, w.stores) || on.Worker != "w" {
+		t.Errorf("it waits on %+v", on)
 	}
 	b.Must(w.renew(t.Context(), rests, "w"))
 	if n := b.Size("_rewait:w"); n != 0 {

@@ -130,7 +130,10 @@ func (w *Worker) makeParts(g *slotGroup, value string) {
 	g.mover.onPending = func(l *lane, suspects bool) { w.fetcher.nudge(l.index, suspects) }
 	g.mover.runnableParked, g.mover.onParkedFound = w.receiver.runnableParked, w.exec.wakeFetcher
 	g.mover.events, g.mover.archiveKeep = &w.events, w.cfg.ArchiveFor
-	waiter := &waiter{link: g.lanes[0].store.NewLink(), wakes: w.fetcher.wakes, blockOn: make(chan []string, 1)}
+	waiter := &waiter{
+		link: g.lanes[0].store.NewLink(), wakes: w.fetcher.wakes,
+		blockOn: make(chan redisstore.WaitOn, 1),
+	}
 	for _, l := range g.lanes {
 		l.beatNow = g.heartbeat.beatNow
 		waiter.lanes = append(waiter.lanes, l.index)

@@ -285,8 +285,9 @@ func TestIdleWaitLastsItsTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A context that can end must not let the connection's own timeout cut the wait short.
-	if key, err := redisstore.Wait(ctx, l, []string{b.Name + "_noti"}, redisstore.WaitTime); key != "" || err != nil {
-		t.Errorf("%q, %v", key, err)
+	on := redisstore.WaitOn{Due: []*redisstore.Store{b.q.store}, Worker: "w"}
+	if woken, err := redisstore.Wait(ctx, l, on, redisstore.WaitTime); woken.Store != nil || err != nil {
+		t.Errorf("%+v, %v", woken, err)
 	}
 }
 
@@ -301,9 +302,9 @@ func TestWaitOnAnImpatientConnection(t *testing.T) {
 	defer w.link.HangUp()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	keys := []string{b.Name + "_noti"}
-	if key, err := w.wait(ctx, keys); key != "" || err != nil {
-		t.Fatalf("%q, %v", key, err)
+	on := redisstore.WaitOn{Due: []*redisstore.Store{b.q.store}, Worker: "w"}
+	if woken, err := w.wait(ctx, on); woken.Store != nil || err != nil {
+		t.Fatalf("%+v, %v", woken, err)
 	}
 	if w.limit < redisstore.ShortestWait || w.limit >= timeout {
 		t.Errorf("waits %v; expected less than the connection's timeout of %v", w.limit, timeout)

@@ -28,7 +28,7 @@ func (s *Store) Rerun(ctx context.Context, tasks []Rerun) ([]int, error) {
 		args = append(args, t.Name, t.ID, t.Old, t.New, flag(t.Own))
 	}
 	keys := []string{
-		s.Keys.archived, s.Keys.tasks, s.Keys.info, s.Keys.List, s.Keys.Noti, s.Keys.revoked, s.Keys.locks,
+		s.Keys.archived, s.Keys.tasks, s.Keys.info, s.Keys.list, s.Keys.noti, s.Keys.revoked, s.Keys.locks,
 		s.Keys.locked,
 	}
 	answers, err := redis.Ints(s.eval(ctx, scriptRerun, keys, args...))

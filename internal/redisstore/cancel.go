@@ -39,7 +39,7 @@ func (s *Store) Cancel(
 		k.locks, k.locked, s.StatsKey(),
 	}
 	n, err := redis.Int(s.eval(ctx, scriptCancel, keys, id, revokedLife.Milliseconds(), keep.Milliseconds(), info,
-		k.endedOf(id), k.Signals(),
+		k.endedOf(id), k.signals(),
 		statsLife, PardonPage, flag(filed)))
 	return Cancellation(n), err //nolint:gosec // 0 to 3
 }

@@ -7,7 +7,6 @@ import (
 	"iter"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -61,7 +60,7 @@ type ClaimReply struct {
 // be sent again.
 func (s *Store) Claim(ctx context.Context, c ClaimCall) (got ClaimReply, err error) {
 	keys := []string{
-		s.Keys.List, s.Keys.Noti, s.Keys.heartbeat + c.Worker, s.Keys.processing + c.Worker, s.Keys.claims + c.Worker,
+		s.Keys.list, s.Keys.noti, s.Keys.heartbeat + c.Worker, s.Keys.processing + c.Worker, s.Keys.claims + c.Worker,
 		s.StatsKey(),
 		s.Keys.control,
 	}
@@ -143,32 +142,6 @@ func (s *Store) Unpark(ctx context.Context, c ClaimCall) (got ClaimReply, err er
 		}
 	}
 	return ClaimReply{Messages: reply[3:], Left: int(numbers[1]), Version: numbers[2]}, nil
-}
-
-// Wait blocks until one of keys has an element and returns the key it was popped from, or "" after limit.
-func Wait(ctx context.Context, l *Link, keys []string, limit time.Duration) (string, error) {
-	args := make([]any, 0, len(keys)+1)
-	for _, k := range keys {
-		args = append(args, k)
-	}
-	args = append(args, limit.Seconds())
-	// The connection waits longer than Redis does: giving up on a slow answer would lose its notification.
-	reply, err := redis.Strings(Do(ctx, l.conn, CallTimeout+limit, "BLPOP", args...))
-	switch {
-	case errors.Is(err, redis.ErrNil):
-		return "", nil
-	case err != nil:
-		return "", err
-	case len(reply) != 2:
-		return "", fmt.Errorf("%w: %d values from BLPOP", ErrReply, len(reply))
-	}
-	return reply[0], nil
-}
-
-// Rewait wakes a worker that waits on its rewait list, among other keys.
-func (s *Store) Rewait(ctx context.Context, worker string, life time.Duration) error {
-	_, err := s.eval(ctx, scriptRewait, []string{s.Keys.Rewait + worker}, life.Milliseconds())
-	return err
 }
 
 // TokensOf returns the tokens of a batch of n claims, in order. They share the memory of one string.

@@ -37,7 +37,7 @@ func (c *Control) RestartedAfter(ms int64) bool {
 
 // SetControl changes one field of the control hash; "" deletes it. It returns whether there was one before.
 func (s *Store) SetControl(ctx context.Context, field, value string) (was bool, err error) {
-	return redis.Bool(s.eval(ctx, scriptControl, []string{s.Keys.control}, field, value, s.Keys.Signals()))
+	return redis.Bool(s.eval(ctx, scriptControl, []string{s.Keys.control}, field, value, s.Keys.signals()))
 }
 
 // Control reads the control hash as it is for one worker.

@@ -32,7 +32,7 @@ type Listing struct {
 // *EnlistError.
 func (s *Store) Enlist(ctx context.Context, at Place, tasks []Listing) ([]string, error) {
 	args := make([]any, 0, 5+6*len(tasks))
-	args = append(args, at.How, at.Due, s.Keys.Signals(), LockLife.Milliseconds(), LapsePage)
+	args = append(args, at.How, at.Due, s.Keys.signals(), LockLife.Milliseconds(), LapsePage)
 	for i := range tasks {
 		t := &tasks[i]
 		reserve, name, life, rule := int64(0), "", int64(0), conflictFail
@@ -45,9 +45,9 @@ func (s *Store) Enlist(ctx context.Context, at Place, tasks []Listing) ([]string
 		args = append(args, t.ID, t.Message, reserve, name, life, ruleWords[rule])
 	}
 	keys := []string{
-		s.Keys.List, s.Keys.Noti, s.Keys.scheduled, s.Keys.retry, s.Keys.parked, s.Keys.tasks, s.Keys.info,
+		s.Keys.list, s.Keys.noti, s.Keys.scheduled, s.Keys.retry, s.Keys.parked, s.Keys.tasks, s.Keys.info,
 		s.Keys.completed,
-		s.Keys.locks, s.Keys.locked, s.Keys.revoked, s.Keys.Wake, s.Keys.control,
+		s.Keys.locks, s.Keys.locked, s.Keys.revoked, s.Keys.wake, s.Keys.control,
 	}
 	reply, err := redis.Values(s.accept(ctx, scriptEnlist, keys, args...))
 	if err != nil {

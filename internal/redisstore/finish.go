@@ -84,7 +84,7 @@ func (s *Store) Release(
 	for _, t := range tokens {
 		args = append(args, t)
 	}
-	keys := []string{s.Keys.processing + worker, s.Keys.claims + worker, to.Keys.List, to.Keys.Noti}
+	keys := []string{s.Keys.processing + worker, s.Keys.claims + worker, to.Keys.list, to.Keys.noti}
 	reply, err := s.eval(ctx, ScriptRelease, keys, args...)
 	return answers(reply, err, len(tokens))
 }
@@ -109,7 +109,7 @@ func (s *Store) Shelve(
 	case ShelfScheduled:
 		set = s.Keys.scheduled
 	case ShelfParked:
-		set, wake, workers = s.Keys.parked, 0, s.Keys.Signals()
+		set, wake, workers = s.Keys.parked, 0, s.Keys.signals()
 	case ShelfArchived:
 		set, wake, free = s.Keys.archived, 0, 1 // the task is over
 	}
@@ -128,7 +128,7 @@ func (s *Store) Shelve(
 		args = append(args, t.Token, t.ID, t.Wait.Milliseconds(), t.Message, t.Info, told)
 	}
 	keys := []string{
-		s.Keys.processing + worker, s.Keys.claims + worker, s.Keys.tasks, set, s.Keys.info, s.StatsKey(), s.Keys.Wake,
+		s.Keys.processing + worker, s.Keys.claims + worker, s.Keys.tasks, set, s.Keys.info, s.StatsKey(), s.Keys.wake,
 		s.Keys.locks, s.Keys.locked, s.Keys.revoked,
 	}
 	reply, err := s.eval(ctx, ScriptShelve, keys, args...)

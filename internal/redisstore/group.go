@@ -38,7 +38,7 @@ func (s *Store) Gather(ctx context.Context, members []group.Member) (size int, d
 		args = append(args, members[i].Message)
 	}
 	reply, err := s.accept(ctx, scriptGather,
-		[]string{s.Keys.group + last.Group, s.Keys.groups, s.Keys.gathered, s.Keys.Wake}, args...)
+		[]string{s.Keys.group + last.Group, s.Keys.groups, s.Keys.gathered, s.Keys.wake}, args...)
 	answer, err := ints(reply, err, 2)
 	if err != nil {
 		return 0, 0, err
@@ -147,7 +147,7 @@ func (s *Store) Fire(
 	for _, m := range messages {
 		args = append(args, m)
 	}
-	keys := []string{s.Keys.group + group, s.Keys.groups, s.Keys.gathered, s.Keys.List, s.Keys.Noti, s.Keys.control}
+	keys := []string{s.Keys.group + group, s.Keys.groups, s.Keys.gathered, s.Keys.list, s.Keys.noti, s.Keys.control}
 	reply, err := s.eval(ctx, scriptFire, keys, args...)
 	answer, err := ints(reply, err, 2)
 	if err != nil {
@@ -169,7 +169,7 @@ func (s *Store) Join(
 	}
 	keys := []string{
 		s.Keys.processing + worker, s.Keys.claims + worker, s.Keys.group + last.Group, s.Keys.groups, s.Keys.gathered,
-		s.Keys.Wake,
+		s.Keys.wake,
 	}
 	reply, err := s.eval(ctx, scriptJoin, keys, args...)
 	return answers(reply, err, len(tokens))

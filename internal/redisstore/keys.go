@@ -27,7 +27,7 @@ var keyInfixes = []string{"_processing:", "_claims:", "_worker:", "_rewait:", "_
 
 // Keys are the Redis keys of one queue. lua/README.md says what each holds, who writes it and who deletes it.
 type Keys struct {
-	List, Noti, Wake                     string
+	list, noti, wake                     string
 	legacy, workers                      string
 	scheduled, retry, archived, parked   string
 	tasks, info, deaths, sweeper, mode   string
@@ -38,22 +38,22 @@ type Keys struct {
 	processing, claims, heartbeat, stats string // a worker's id or a day follows
 	groups, gathered                     string
 	group                                string // a group follows
-	suspects, SuspectsNoti               string // as List and Noti, for tasks that run with few others or alone
-	Rewait                               string // a worker's id follows
+	suspects, suspectsNoti               string // as list and noti, for tasks that run with few others or alone
+	rewait                               string // a worker's id follows
 }
 
 // NewQueueKeys returns the keys of a queue.
 func NewQueueKeys(prefix, name string) Keys {
 	n := prefix + name
 	return Keys{
-		List: n, Noti: n + "_noti", Wake: n + "_wake",
+		list: n, noti: n + "_noti", wake: n + "_wake",
 		legacy: n + "_processing", workers: n + "_workers",
 		scheduled: n + "_scheduled", retry: n + "_retry", archived: n + "_archived", parked: n + "_parked",
 		tasks: n + "_tasks", info: n + "_info", deaths: n + "_deaths", sweeper: n + "_sweeper", mode: n + "_mode",
 		completed: n + "_completed", results: n + "_results", locks: n + "_locks", locked: n + "_locked",
 		revoked: n + "_revoked",
 		control: n + "_control", functions: n + "_functions",
-		suspects: n + "_suspects", SuspectsNoti: n + "_suspects_noti", Rewait: n + "_rewait:",
+		suspects: n + "_suspects", suspectsNoti: n + "_suspects_noti", rewait: n + "_rewait:",
 		groups: n + "_groups", gathered: n + "_gathered", group: n + "_group:",
 		periodic: n + "_periodic", ticks: n + "_ticks", history: n + "_history:",
 		processing: n + "_processing:", claims: n + "_claims:", heartbeat: n + "_worker:", stats: n + "_stats:",
@@ -63,18 +63,18 @@ func NewQueueKeys(prefix, name string) Keys {
 // statsOf returns the counter hash of the UTC day of t.
 func (k *Keys) statsOf(t time.Time) string { return k.stats + t.UTC().Format("20060102") }
 
-// Signals is the channel on which workers of the queue are told of changes. Channels are not keys: all databases of a
+// signals is the channel on which workers of the queue are told of changes. Channels are not keys: all databases of a
 // server share them.
-func (k *Keys) Signals() string { return k.List + "_signals" }
+func (k *Keys) signals() string { return k.list + "_signals" }
 
 // endedOf returns the channel on which the end of a task is published. It is no key.
-func (k *Keys) endedOf(id string) string { return k.List + "_ended:" + id }
+func (k *Keys) endedOf(id string) string { return k.list + "_ended:" + id }
 
 // OneSlot reports whether one script may use all keys of a queue.
 func OneSlot(src Source, prefix, name string) bool {
 	k := NewQueueKeys(prefix, name)
-	slot := src.Slot(k.List)
-	for _, key := range []string{k.Noti, k.Wake, k.workers} {
+	slot := src.Slot(k.list)
+	for _, key := range []string{k.noti, k.wake, k.workers} {
 		if src.Slot(key) != slot {
 			return false
 		}

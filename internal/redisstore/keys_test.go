@@ -76,8 +76,8 @@ func TestKeysOfQueuesDiffer(t *testing.T) {
 func TestKeys(t *testing.T) {
 	keys := NewQueueKeys("app:", "mail")
 	for _, c := range []struct{ got, want string }{
-		{keys.List, "app:mail"},
-		{keys.Noti, "app:mail_noti"},
+		{keys.list, "app:mail"},
+		{keys.noti, "app:mail_noti"},
 		{keys.processing, "app:mail_processing:"},
 		{keys.statsOf(time.Date(2025, 1, 2, 23, 59, 59, 0, time.FixedZone("", -3600))), "app:mail_stats:20250103"},
 		{keys.statsOf(time.Date(2025, 1, 2, 0, 0, 0, 0, time.UTC)), "app:mail_stats:20250102"},

@@ -129,10 +129,10 @@ for i = 1, 1000 do list[i] = string.format('message %d %s', ARGV[1] * 1000 + i, 
 return redis.call('RPUSH', KEYS[1], unpack(list))`
 
 func (l *large) pending() {
-	l.fill(1000, thousand, l.Keys.List)
+	l.fill(1000, thousand, l.Keys.list)
 	ask := func() {
 		l.t.Helper()
-		conn, err := l.Src.Conn(bg, l.Keys.List)
+		conn, err := l.Src.Conn(bg, l.Keys.list)
 		l.must(err)
 		defer conn.Close()
 		queues, err := Survey(bg, &Link{conn: conn}, []*Store{l.Store}, "me", time.Hour)
@@ -262,9 +262,9 @@ for i = 1, 100 do redis.call('RPUSH', KEYS[1], unpack(ones)) end`
 		},
 		func() error { _, err := l.Claim(bg, ClaimCall{Worker: "w", Batch: 3, Most: 100}); return err },
 	} {
-		l.fill(1, hundredThousand, l.Keys.Noti)
+		l.fill(1, hundredThousand, l.Keys.noti)
 		if batch == 0 {
-			l.fill(9, hundredThousand, l.Keys.Noti) // a million
+			l.fill(9, hundredThousand, l.Keys.noti) // a million
 		}
 		l.must(change())
 	}
@@ -434,7 +434,7 @@ func (l *large) gathered() {
 }
 
 func (l *large) bytes() {
-	l.fill(100, `for i = 1, 10 do redis.call('RPUSH', KEYS[1], string.rep('x', 102400)) end`, l.Keys.List)
+	l.fill(100, `for i = 1, 10 do redis.call('RPUSH', KEYS[1], string.rep('x', 102400)) end`, l.Keys.list)
 	_, err := l.Register(bg, "w", time.Hour, "v")
 	l.must(err)
 	for batch := uint64(1); batch <= 5; batch++ {

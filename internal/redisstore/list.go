@@ -15,7 +15,7 @@ import (
 
 // List returns all tasks of the queue, state by state. It is not atomic: use it while nothing else uses the queue.
 func (s *Store) List(ctx context.Context) (tasks []seam.Filed, err error) {
-	messages, err := s.listed(ctx, s.Keys.List)
+	messages, err := s.listed(ctx, s.Keys.list)
 	suspects, err2 := s.listed(ctx, s.Keys.suspects)
 	messages, err = append(messages, suspects...), errors.Join(err, err2)
 	revoked, err2 := redis.Strings(s.do(ctx, "ZRANGE", s.Keys.revoked, 0, -1))

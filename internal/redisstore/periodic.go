@@ -88,7 +88,7 @@ func (s *Store) Tick(ctx context.Context, p *schedule.Plan) (holder string, err 
 		args = append(args, t.At.UnixMilli(), t.ID, t.Message, t.Free, t.Held)
 	}
 	keys := []string{
-		s.Keys.List, s.Keys.Noti, s.Keys.periodic, s.Keys.ticks, s.Keys.history + p.Was.Name, s.Keys.locks,
+		s.Keys.list, s.Keys.noti, s.Keys.periodic, s.Keys.ticks, s.Keys.history + p.Was.Name, s.Keys.locks,
 		s.Keys.locked,
 	}
 	reply, err := redis.Values(s.eval(ctx, ScriptTick, keys, args...))

@@ -205,3 +205,15 @@ func flag(b bool) int {
 	}
 	return 0
 }
+
+// NeedsMemory reports whether a full Redis refuses a script, which is given by its SHA-1 or its source; false for text
+// that is no script of ours.
+func NeedsMemory(called string) bool {
+	for _, s := range Scripts {
+		if s.Sha == called || s.Source == called {
+			header, _, _ := strings.Cut(s.Source, "\nlocal ")
+			return strings.Contains(header, "A full Redis refuses it")
+		}
+	}
+	return false
+}

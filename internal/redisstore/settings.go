@@ -26,7 +26,7 @@ var SettingNames = []string{settingEviction, settingReplica, settingScripts, set
 type Server struct{ Key, Name string }
 
 // Server returns the server of a queue, at the address where.
-func (s *Store) Server(where string) Server { return Server{s.Keys.List, "Redis at " + where} }
+func (s *Store) Server(where string) Server { return Server{s.Keys.list, "Redis at " + where} }
 
 // Servers returns the masters of a cluster, or the single server at the address where.
 func Servers(ctx context.Context, src Source, key, where string) ([]Server, error) {

@@ -382,7 +382,7 @@ func (s *Signals) deliver(name, message string, confirmed bool) {
 
 // SubscribeQueue subscribes to the messages for the workers and schedulers of a queue.
 func (s *Signals) SubscribeQueue(queue *Store) (messages <-chan string, unsubscribe func()) {
-	return s.Subscribe(queue.Keys.Signals())
+	return s.Subscribe(queue.Keys.signals())
 }
 
 // SubscribeEnd subscribes to the end of a task.
@@ -393,7 +393,7 @@ func (s *Signals) SubscribeEnd(queue *Store, id string) (messages <-chan string,
 // Signal publishes a message for the workers and schedulers of the queue. Without it they would notice the change only
 // later.
 func (s *Store) Signal(ctx context.Context, message string) error {
-	_, err := s.do(ctx, "PUBLISH", s.Keys.Signals(), message)
+	_, err := s.do(ctx, "PUBLISH", s.Keys.signals(), message)
 	return err
 }
 

@@ -208,7 +208,7 @@ func TestParkingIsPublished(t *testing.T) {
 	t.Parallel()
 	b := newSignalBench(t)
 	store := NewStore(dialled(t, b.Server.URL()), "", b.Name)
-	c, end := b.signals.Subscribe(store.Keys.Signals())
+	c, end := b.signals.Subscribe(store.Keys.signals())
 	defer end()
 	b.expect(c, "")
 	b.Do("HSET", b.Name+"_processing:w", "1-1", "message")

@@ -36,14 +36,17 @@ func NewStore(src Source, prefix, name string) *Store {
 	return s
 }
 
+// String returns the queue's name behind the key prefix, which is also the key of its pending list.
+func (s *Store) String() string { return s.Keys.list }
+
 // RedisTime notes the present time of Redis's clock.
 func (s *Store) RedisTime(now time.Time) { s.skew.Store(int64(time.Until(now))) }
 
 // SameQueue reports whether both stores are of the same queue.
-func (s *Store) SameQueue(other *Store) bool { return s.Keys.List == other.Keys.List }
+func (s *Store) SameQueue(other *Store) bool { return s.Keys.list == other.Keys.list }
 
 // Slot returns the queue's hash slot. Stores of one slot may share a script.
-func (s *Store) Slot() int { return s.Src.Slot(s.Keys.List) }
+func (s *Store) Slot() int { return s.Src.Slot(s.Keys.list) }
 
 // StatsKey is the counter hash of today, by Redis's clock.
 func (s *Store) StatsKey() string { return s.Keys.statsOf(s.Now()) }
@@ -93,7 +96,7 @@ func ConnError(err error) error {
 
 // do sends one command.
 func (s *Store) do(ctx context.Context, cmd string, args ...any) (any, error) {
-	conn, err := Connect(ctx, s.Src, s.Keys.List)
+	conn, err := Connect(ctx, s.Src, s.Keys.list)
 	if err != nil {
 		return nil, ConnError(err)
 	}
@@ -107,7 +110,7 @@ func (s *Store) do(ctx context.Context, cmd string, args ...any) (any, error) {
 
 // Length returns the number of pending tasks, suspects included.
 func (s *Store) Length(ctx context.Context) (int, error) {
-	n, err := redis.Int(s.do(ctx, "LLEN", s.Keys.List))
+	n, err := redis.Int(s.do(ctx, "LLEN", s.Keys.list))
 	if err != nil {
 		return 0, err
 	}
@@ -118,7 +121,7 @@ func (s *Store) Length(ctx context.Context) (int, error) {
 // Suspects returns a store whose pending list holds the queue's suspects. All else it shares with s.
 func (s *Store) Suspects() *Store {
 	other := &Store{Src: s.Src, Name: s.Name, Keys: s.Keys, Now: s.Now, Wait: s.Wait}
-	other.Keys.List, other.Keys.Noti = s.Keys.suspects, s.Keys.SuspectsNoti
+	other.Keys.list, other.Keys.noti = s.Keys.suspects, s.Keys.suspectsNoti
 	return other
 }
 
@@ -127,7 +130,7 @@ func (s *Store) Suspects() *Store {
 func (s *Store) Used(ctx context.Context, worker string) (bool, error) {
 	k := &s.Keys
 	keys := []any{
-		k.List, k.suspects, k.processing + worker, k.legacy, k.scheduled, k.retry, k.archived, k.parked, k.completed,
+		k.list, k.suspects, k.processing + worker, k.legacy, k.scheduled, k.retry, k.archived, k.parked, k.completed,
 		k.groups, k.periodic,
 	}
 	for day := range statsLife / (24 * 60 * 60) {
@@ -152,7 +155,7 @@ func (s *Store) SettleMode(ctx context.Context, want string) (string, error) {
 // form that holds. Call HoldsNone before: the script does not look for active tasks.
 func (s *Store) Reform(ctx context.Context, found, want string) (string, error) {
 	return redis.String(s.eval(ctx, scriptReform, []string{
-		s.Keys.mode, s.Keys.List, s.Keys.scheduled, s.Keys.retry, s.Keys.parked, s.Keys.archived, s.Keys.legacy,
+		s.Keys.mode, s.Keys.list, s.Keys.scheduled, s.Keys.retry, s.Keys.parked, s.Keys.archived, s.Keys.legacy,
 		s.Keys.periodic,
 		s.Keys.suspects,
 	}, found, want))
@@ -198,7 +201,7 @@ func ints(reply any, err error, n int) ([]int64, error) {
 }
 
 // NewLink returns a link to the node of a queue. It does not connect.
-func (s *Store) NewLink() Link { return Link{Src: s.Src, Key: s.Keys.List} }
+func (s *Store) NewLink() Link { return Link{Src: s.Src, Key: s.Keys.list} }
 
 // Workers returns the ids in the worker set.
 func (s *Store) Workers(ctx context.Context) ([]string, error) {

@@ -25,7 +25,7 @@ func Survey(
 ) ([]SurveyedQueue, error) {
 	keys := make([]string, 0, 5*len(stores))
 	for _, s := range stores {
-		keys = append(keys, s.Keys.sweeper, s.Keys.workers, s.Keys.List, s.Keys.Noti, s.Keys.legacy)
+		keys = append(keys, s.Keys.sweeper, s.Keys.workers, s.Keys.list, s.Keys.noti, s.Keys.legacy)
 	}
 	reply, err := redis.Values(l.eval(ctx, scriptSurvey, keys, sweeper, lock.Milliseconds()))
 	if err != nil {
@@ -209,7 +209,7 @@ func (s *Store) Sweep(
 		args = append(args, a.Token, old, a.Renewed, a.Kind, a.ID, a.Info, a.Digest, s.channel(a.ID, a.Awaited))
 	}
 	keys := []string{
-		from.liveness, from.key, s.Keys.List, s.Keys.Noti, s.Keys.tasks, s.Keys.archived, s.Keys.info, s.Keys.deaths,
+		from.liveness, from.key, s.Keys.list, s.Keys.noti, s.Keys.tasks, s.Keys.archived, s.Keys.info, s.Keys.deaths,
 		s.StatsKey(),
 		s.Keys.locks, s.Keys.locked, s.Keys.completed, s.Keys.results, s.Keys.revoked,
 	}
@@ -226,7 +226,7 @@ func (s *Store) Sweep(
 
 // Repair removes surplus notifications, or adds at most n missing ones. It returns by how much their number changed.
 func (s *Store) Repair(ctx context.Context, n int) (change int, err error) {
-	reply, err := s.eval(ctx, scriptRepair, []string{s.Keys.List, s.Keys.Noti}, n)
+	reply, err := s.eval(ctx, scriptRepair, []string{s.Keys.list, s.Keys.noti}, n)
 	values, err := ints(reply, err, 3)
 	if err != nil {
 		return 0, err

@@ -60,7 +60,7 @@ var fieldsCases = storeTable{script: "fields", cases: []storeCase{
 }}
 
 func pageWith(from, n int) func(s *Store) (any, error) {
-	return func(s *Store) (any, error) { return storedTexts(s.page(bg, s.Keys.List, from, n)) }
+	return func(s *Store) (any, error) { return storedTexts(s.page(bg, s.Keys.list, from, n)) }
 }
 
 var pageCases = storeTable{script: "page", cases: []storeCase{
@@ -86,7 +86,7 @@ var pageCases = storeTable{script: "page", cases: []storeCase{
 		name: "as many bytes as fit",
 		seed: redistest.State{"": redistest.List(append(strings.Fields(fourLargest), "e")), "_noti": ones(5)},
 		do: func(s *Store) (any, error) {
-			values, err := s.page(bg, s.Keys.List, 0, 10)
+			values, err := s.page(bg, s.Keys.list, 0, 10)
 			return len(values), err
 		}, result: 4,
 	},

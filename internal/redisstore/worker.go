@@ -108,7 +108,7 @@ type Todo struct {
 func Check(ctx context.Context, src Source, stores []*Store) ([]Todo, error) {
 	keys := make([]string, 0, 6*len(stores))
 	for _, s := range stores {
-		keys = append(keys, s.Keys.List, s.Keys.scheduled, s.Keys.retry, s.Keys.parked, s.Keys.groups, s.Keys.suspects)
+		keys = append(keys, s.Keys.list, s.Keys.scheduled, s.Keys.retry, s.Keys.parked, s.Keys.groups, s.Keys.suspects)
 	}
 	reply, err := evalOn(ctx, src, scriptCheck, keys, nil)
 	values, err := ints(reply, err, 5*len(stores))
@@ -137,7 +137,7 @@ type LargeTask struct {
 func (s *Store) Move(
 	ctx context.Context, from Shelf, most int,
 ) (moved int, next time.Duration, large []LargeTask, err error) {
-	keys := []string{s.shelfKey(from), s.Keys.tasks, s.Keys.info, s.Keys.List, s.Keys.Noti}
+	keys := []string{s.shelfKey(from), s.Keys.tasks, s.Keys.info, s.Keys.list, s.Keys.noti}
 	reply, err := redis.Values(s.eval(ctx, scriptMove, keys, most, MaxClaimBytes, wire.WorkerLimits.Bytes))
 	if err != nil {
 		return 0, 0, nil, err
