@@ -7,27 +7,27 @@ import "fmt"
 type Task uint8
 
 const (
-	// Unknown: the task is pending or active, it is over and nothing is kept of it, or there never was a task with this
-	// id. Pending and active tasks are not indexed by id, because that would cost every task something.
+	// Unknown means that the task is pending or active, it is over and nothing is kept of it, or there never was a task
+	// with this id. Pending and active tasks are not indexed by id, because that would cost every task something.
 	Unknown Task = iota
-	// Scheduled: the task waits for the time that In, At or Snooze said.
+	// Scheduled means that the task waits for the time that In, At or Snooze said.
 	Scheduled
-	// Retry: the task has failed and waits to be tried again.
+	// Retry means that the task has failed and waits to be tried again.
 	Retry
-	// Parked: the task waits for a worker that knows its function, and all fields of its arguments.
+	// Parked means that the task waits for a worker that knows its function, and all fields of its arguments.
 	Parked
-	// Archived: the task has failed for good.
+	// Archived means that the task has failed for good.
 	Archived
-	// Active: the task runs and has reported its progress.
+	// Active means that the task runs and has reported its progress.
 	Active
-	// Completed: the task has succeeded, no longer ago than KeepResult or Retention says.
+	// Completed means that the task has succeeded, no longer ago than KeepResult or Retention says.
 	Completed
-	// Dropped: the task's handler has returned Drop, no longer ago than KeepResult or Retention says.
+	// Dropped means that the task's handler has returned Drop, no longer ago than KeepResult or Retention says.
 	Dropped
-	// Aggregating: the task waits in a Group. To find that out, Ref.State reads the groups of the queue one after the
-	// other. The call that is made of the group has the id of its first task; the others are Unknown then.
+	// Aggregating means that the task waits in a Group. To find that out, Ref.State reads the groups of the queue one
+	// after the other. The call that is made of the group has the id of its first task; the others are Unknown then.
 	Aggregating
-	// Canceled: the task was cancelled, no longer ago than KeepResult or Retention says.
+	// Canceled means that the task was cancelled, no longer ago than KeepResult or Retention says.
 	Canceled
 )
 
