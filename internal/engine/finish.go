@@ -102,8 +102,8 @@ func (f *finisher) run(stop, abandon context.Context) {
 	}
 }
 
-// tellRedis tells Redis once about all that has ended so far. worked is false if that is nothing, ok if a call got no
-// answer.
+// tellRedis tells Redis once about all that has ended so far. worked is false if that is nothing; ok is false if a call
+// got no answer.
 func (f *finisher) tellRedis() (worked, ok bool) {
 	f.mu.Lock()
 	endings, lost := f.pending, f.lost
