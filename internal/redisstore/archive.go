@@ -28,8 +28,8 @@ func (s *Store) Rerun(ctx context.Context, tasks []Rerun) ([]int, error) {
 		args = append(args, t.Name, t.ID, t.Old, t.New, flag(t.Own))
 	}
 	keys := []string{
-		s.Keys.archived, s.Keys.tasks, s.Keys.info, s.Keys.list, s.Keys.noti, s.Keys.revoked, s.Keys.locks,
-		s.Keys.locked,
+		s.keys.archived, s.keys.tasks, s.keys.info, s.keys.list, s.keys.noti, s.keys.revoked, s.keys.locks,
+		s.keys.locked,
 	}
 	answers, err := redis.Ints(s.eval(ctx, scriptRerun, keys, args...))
 	if err == nil && len(answers) != len(tasks) {
@@ -45,5 +45,5 @@ func (s *Store) Delete(ctx context.Context, ids []string) (int, error) {
 		args[i] = id
 	}
 	return redis.Int(s.eval(ctx, scriptDelete,
-		[]string{s.Keys.archived, s.Keys.tasks, s.Keys.info, s.Keys.completed, s.Keys.results}, args...))
+		[]string{s.keys.archived, s.keys.tasks, s.keys.info, s.keys.completed, s.keys.results}, args...))
 }

@@ -33,7 +33,7 @@ const (
 func (s *Store) Cancel(
 	ctx context.Context, id string, filed bool, keep time.Duration, info []byte,
 ) (Cancellation, error) {
-	k := &s.Keys
+	k := &s.keys
 	keys := []string{
 		k.revoked, k.control, k.scheduled, k.retry, k.parked, k.archived, k.completed, k.tasks, k.info, k.results,
 		k.locks, k.locked, s.StatsKey(),
@@ -46,7 +46,7 @@ func (s *Store) Cancel(
 
 // FiledMessage returns the message of a task that is scheduled, retrying, parked or archived.
 func (s *Store) FiledMessage(ctx context.Context, id string) (Stored, error) {
-	messages, err := s.someFields(ctx, s.Keys.tasks, []string{id}, wire.WorkerLimits.Bytes)
+	messages, err := s.someFields(ctx, s.keys.tasks, []string{id}, wire.WorkerLimits.Bytes)
 	if err != nil {
 		return Stored{}, err
 	}
@@ -72,8 +72,8 @@ func (s *Store) Annul(
 		args = append(args, t.Token, t.ID, t.Keep.Milliseconds(), t.Value, flag(t.Certain), s.channel(t.ID, t.Awaited))
 	}
 	keys := []string{
-		s.Keys.processing + worker, s.Keys.claims + worker, s.Keys.revoked, s.Keys.completed, s.Keys.results,
-		s.Keys.locks, s.Keys.locked, s.StatsKey(),
+		s.keys.processing + worker, s.keys.claims + worker, s.keys.revoked, s.keys.completed, s.keys.results,
+		s.keys.locks, s.keys.locked, s.StatsKey(),
 	}
 	reply, err := s.eval(ctx, scriptAnnul, keys, args...)
 	return answersAgain(reply, err, len(tasks))
@@ -81,12 +81,12 @@ func (s *Store) Annul(
 
 // Pardon forgets at most n expired revocations; after the last one, also a control hash that only holds a version.
 func (s *Store) Pardon(ctx context.Context, n int) (int, error) {
-	return redis.Int(s.eval(ctx, scriptPardon, []string{s.Keys.revoked, s.Keys.control}, n))
+	return redis.Int(s.eval(ctx, scriptPardon, []string{s.keys.revoked, s.keys.control}, n))
 }
 
 // Revoked returns up to n ids of cancelled tasks. all is true if there are no more.
 func (s *Store) Revoked(ctx context.Context, n int) (ids []string, all bool, err error) {
-	if ids, err = redis.Strings(s.do(ctx, "ZRANGE", s.Keys.revoked, 0, n)); err != nil {
+	if ids, err = redis.Strings(s.do(ctx, "ZRANGE", s.keys.revoked, 0, n)); err != nil {
 		return nil, false, err
 	}
 	if len(ids) > n {
@@ -98,7 +98,7 @@ func (s *Store) Revoked(ctx context.Context, n int) (ids []string, all bool, err
 // AreRevoked reports for each id whether its task is revoked.
 func (s *Store) AreRevoked(ctx context.Context, ids []string) ([]bool, error) {
 	args := make([]any, 0, 1+len(ids))
-	args = append(args, s.Keys.revoked)
+	args = append(args, s.keys.revoked)
 	for _, id := range ids {
 		args = append(args, id)
 	}
@@ -119,7 +119,7 @@ func (s *Store) AreRevoked(ctx context.Context, ids []string) ([]bool, error) {
 // Forgive forgets the revocations of tasks that have ended.
 func (s *Store) Forgive(ctx context.Context, ids []string) error {
 	args := make([]any, 0, 1+len(ids))
-	args = append(args, s.Keys.revoked)
+	args = append(args, s.keys.revoked)
 	for _, id := range ids {
 		args = append(args, id)
 	}

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// MaxClaim bounds the tasks of one claim: the script passes two values for each to Lua's unpack.
-	MaxClaim = 1000
+	// maxClaim bounds the tasks of one claim: the script passes two values for each to Lua's unpack.
+	maxClaim = 1000
 	// MaxClaimBytes bounds what one call reads or moves, unless its first task alone is larger. A claim ends at four
 	// times the size of the largest task.
 	MaxClaimBytes = 4 << 20
@@ -34,7 +34,7 @@ var ErrQueuePaused = errors.New("delayed: queue is paused")
 type ClaimCall struct {
 	Worker string
 	Batch  uint64
-	Most   int  // at most MaxClaim; 0 only mends the notify list
+	Most   int  // at most maxClaim; 0 only mends the notify list
 	Held   int  // notifications in hand, 0 or 1
 	Legacy bool // Legacy workers share the queue
 	// Suspects claims from the queue's suspects.
@@ -60,12 +60,12 @@ type ClaimReply struct {
 // be sent again.
 func (s *Store) Claim(ctx context.Context, c ClaimCall) (got ClaimReply, err error) {
 	keys := []string{
-		s.Keys.list, s.Keys.noti, s.Keys.heartbeat + c.Worker, s.Keys.processing + c.Worker, s.Keys.claims + c.Worker,
+		s.keys.list, s.keys.noti, s.keys.heartbeat + c.Worker, s.keys.processing + c.Worker, s.keys.claims + c.Worker,
 		s.StatsKey(),
-		s.Keys.control,
+		s.keys.control,
 	}
 	args := make([]any, 0, 9+len(c.Ended.Batches)+len(c.Ended.Tokens))
-	args = append(args, c.Batch, min(c.Most, MaxClaim), c.Held, wire.WorkerLimits.Bytes, flag(c.Legacy), flag(c.Mend),
+	args = append(args, c.Batch, min(c.Most, maxClaim), c.Held, wire.WorkerLimits.Bytes, flag(c.Legacy), flag(c.Mend),
 		statsLife)
 	reply, err := redis.Values(s.eval(ctx, ScriptClaim, keys, c.Ended.append(args)...))
 	if err != nil {
@@ -108,8 +108,8 @@ func (s *Store) Claim(ctx context.Context, c ClaimCall) (got ClaimReply, err err
 // call must never be sent again.
 func (s *Store) Unpark(ctx context.Context, c ClaimCall) (got ClaimReply, err error) {
 	keys := []string{
-		s.Keys.parked, s.Keys.tasks, s.Keys.info, s.Keys.heartbeat + c.Worker, s.Keys.processing + c.Worker,
-		s.Keys.claims + c.Worker, s.Keys.control,
+		s.keys.parked, s.keys.tasks, s.keys.info, s.keys.heartbeat + c.Worker, s.keys.processing + c.Worker,
+		s.keys.claims + c.Worker, s.keys.control,
 	}
 	args := make([]any, 0, 3+len(c.Parked))
 	args = append(args, c.Batch, min(c.Most, MaxUnparked), wire.WorkerLimits.Bytes)

@@ -81,7 +81,7 @@ func big(c string, n int) string { return strings.Repeat(c, n) }
 
 var manyClaimed = func() redistest.Hash {
 	hash := redistest.Hash{}
-	for i, m := range messages(MaxClaim) {
+	for i, m := range messages(maxClaim) {
 		hash["7-"+strconv.Itoa(i+1)] = m
 	}
 	return hash
@@ -232,9 +232,9 @@ var claimCases = storeTable{script: "claim", cases: []storeCase{
 	},
 	{
 		name:   "as many as a call may take",
-		seed:   redistest.State{"": append(messages(MaxClaim), "x"), "_noti": ones(MaxClaim + 1), "_worker:w": alive},
-		do:     claimWithCount(MaxClaim + 5),
-		result: MaxClaim,
+		seed:   redistest.State{"": append(messages(maxClaim), "x"), "_noti": ones(maxClaim + 1), "_worker:w": alive},
+		do:     claimWithCount(maxClaim + 5),
+		result: maxClaim,
 		want: redistest.State{
 			"": redistest.List{"x"}, "_noti": ones(1), "_worker:w": alive, "_processing:w": manyClaimed,
 			"_claims:w": redistest.Hash{"7": nowMark},

@@ -26,7 +26,7 @@ func TestClaimsPage(t *testing.T) {
 	conn := server.Dial(t)
 	redistest.Seed(t, conn, name, manyHeld)
 	s := NewStore(dialled(t, server.URL()), "", name)
-	hash := s.Keys.processing + "w"
+	hash := s.keys.processing + "w"
 	for left := maps.Clone(manyClaims); len(left) > 0; {
 		page, total, err := claimsPage(s, s.ClaimsOf("w"), 200)
 		if err != nil || total != len(left) || len(page) != min(200, total) {

@@ -321,7 +321,7 @@ type coalescerKey struct {
 func (cs *Coalescers) Of(s *Store) *Coalescer {
 	cs.Mu.Lock()
 	defer cs.Mu.Unlock()
-	key := coalescerKey{s.Keys.list, s.Wait}
+	key := coalescerKey{s.keys.list, s.Wait}
 	if c := cs.ByKey[key].Value(); c != nil {
 		return c
 	}

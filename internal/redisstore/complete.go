@@ -19,13 +19,13 @@ type Completed struct {
 
 // Progress writes the progress report of an active task; nil removes it. It reports whether the claim stands.
 func (s *Store) Progress(ctx context.Context, worker, token, id string, report []byte) (bool, error) {
-	keys := []string{s.Keys.processing + worker, s.Keys.completed, s.Keys.results}
+	keys := []string{s.keys.processing + worker, s.keys.completed, s.keys.results}
 	return redis.Bool(s.eval(ctx, scriptProgress, keys, token, id, report))
 }
 
 // Expire deletes completed tasks that were kept for long enough, at most n.
 func (s *Store) Expire(ctx context.Context, n int) (int, error) {
-	return redis.Int(s.eval(ctx, scriptExpire, []string{s.Keys.completed, s.Keys.results}, n))
+	return redis.Int(s.eval(ctx, scriptExpire, []string{s.keys.completed, s.keys.results}, n))
 }
 
 // Complete ends claims of succeeded tasks, keeps their results, frees their locks, drops their revocations, and wakes
@@ -39,8 +39,8 @@ func (s *Store) Complete(ctx context.Context, worker string, batches []uint64, t
 		args = append(args, t.Token, t.ID, t.Keep.Milliseconds(), t.Value, flag(t.Lock), s.channel(t.ID, t.Awaited))
 	}
 	keys := []string{
-		s.Keys.processing + worker, s.Keys.claims + worker, s.Keys.completed, s.Keys.results, s.Keys.locks,
-		s.Keys.locked, s.StatsKey(), s.Keys.revoked,
+		s.keys.processing + worker, s.keys.claims + worker, s.keys.completed, s.keys.results, s.keys.locks,
+		s.keys.locked, s.StatsKey(), s.keys.revoked,
 	}
 	reply, err := s.eval(ctx, ScriptComplete, keys, args...)
 	return answers(reply, err, len(tasks))

@@ -63,7 +63,7 @@ func (l *Link) eval(ctx context.Context, sc *Script, keys []string, args ...any)
 
 // do sends a command.
 func (l *Link) do(ctx context.Context, cmd string, args ...any) (any, error) {
-	reply, err := Do(ctx, l.conn, CallTimeout, cmd, args...)
+	reply, err := do(ctx, l.conn, CallTimeout, cmd, args...)
 	if err != nil {
 		return nil, fmt.Errorf("delayed: %s: %w", cmd, err)
 	}

@@ -37,12 +37,12 @@ func (c *Control) RestartedAfter(ms int64) bool {
 
 // SetControl changes one field of the control hash; "" deletes it. It returns whether there was one before.
 func (s *Store) SetControl(ctx context.Context, field, value string) (was bool, err error) {
-	return redis.Bool(s.eval(ctx, scriptControl, []string{s.Keys.control}, field, value, s.Keys.signals()))
+	return redis.Bool(s.eval(ctx, scriptControl, []string{s.keys.control}, field, value, s.keys.signals()))
 }
 
 // Control reads the control hash as it is for one worker.
 func (s *Store) Control(ctx context.Context, worker string) (c Control, err error) {
-	reply, err := redis.Strings(s.do(ctx, "HMGET", s.Keys.control, "version", ControlPaused, ControlRestart,
+	reply, err := redis.Strings(s.do(ctx, "HMGET", s.keys.control, "version", ControlPaused, ControlRestart,
 		ControlWeight, ControlWorker+worker))
 	if err != nil {
 		return c, err
@@ -59,5 +59,5 @@ func (s *Store) Control(ctx context.Context, worker string) (c Control, err erro
 
 // Lives reports whether a worker has a heartbeat on the queue.
 func (s *Store) Lives(ctx context.Context, worker string) (bool, error) {
-	return redis.Bool(s.do(ctx, "EXISTS", s.Keys.heartbeat+worker))
+	return redis.Bool(s.do(ctx, "EXISTS", s.keys.heartbeat+worker))
 }

@@ -77,7 +77,7 @@ func checkDialled(conn redis.Conn) (err error) {
 
 // ParseURL turns a URL into the arguments of redigo's Dial. Passwords never appear in its errors.
 func ParseURL(rawURL string) (network, addr string, opts []redis.DialOption, limits redisurl.Limits, err error) {
-	limits = redisurl.Limits{DialTimeout: DialTimeout, PoolSize: CallerConns}
+	limits = redisurl.Limits{DialTimeout: dialTimeout, PoolSize: CallerConns}
 	opts = []redis.DialOption{
 		redis.DialReadTimeout(readTimeout), redis.DialWriteTimeout(CallTimeout),
 		redis.DialClientName("delayed"),
@@ -144,8 +144,8 @@ func parseUnix(rest string, opts []redis.DialOption) (network, addr string, _ []
 }
 
 const (
-	// DialTimeout bounds connecting to a server, unless the URL says otherwise.
-	DialTimeout = 5 * time.Second
+	// dialTimeout bounds connecting to a server, unless the URL says otherwise.
+	dialTimeout = 5 * time.Second
 
 	// readTimeout is the connection's own time-out. Every call has a shorter one, but for calls with a context redigo
 	// uses this one if it is less, so it must not be shorter than the time-out of the longest call, a BLPOP.

@@ -42,7 +42,7 @@ func filedAs(set string, due redistest.Zset) redistest.State {
 func checkOne(s *Store) (any, error) { return checkStores(s, s) }
 
 func checkTwo(s *Store) (any, error) {
-	return checkStores(s, NewStore(s.Src, "", s.Keys.list+".other"), s)
+	return checkStores(s, NewStore(s.Src, "", s.keys.list+".other"), s)
 }
 
 func checkStores(s *Store, stores ...*Store) (any, error) {

@@ -32,7 +32,7 @@ type Listing struct {
 // *EnlistError.
 func (s *Store) Enlist(ctx context.Context, at Place, tasks []Listing) ([]string, error) {
 	args := make([]any, 0, 5+6*len(tasks))
-	args = append(args, at.How, at.Due, s.Keys.signals(), LockLife.Milliseconds(), LapsePage)
+	args = append(args, at.How, at.Due, s.keys.signals(), LockLife.Milliseconds(), LapsePage)
 	for i := range tasks {
 		t := &tasks[i]
 		reserve, name, life, rule := int64(0), "", int64(0), conflictFail
@@ -45,9 +45,9 @@ func (s *Store) Enlist(ctx context.Context, at Place, tasks []Listing) ([]string
 		args = append(args, t.ID, t.Message, reserve, name, life, ruleWords[rule])
 	}
 	keys := []string{
-		s.Keys.list, s.Keys.noti, s.Keys.scheduled, s.Keys.retry, s.Keys.parked, s.Keys.tasks, s.Keys.info,
-		s.Keys.completed,
-		s.Keys.locks, s.Keys.locked, s.Keys.revoked, s.Keys.wake, s.Keys.control,
+		s.keys.list, s.keys.noti, s.keys.scheduled, s.keys.retry, s.keys.parked, s.keys.tasks, s.keys.info,
+		s.keys.completed,
+		s.keys.locks, s.keys.locked, s.keys.revoked, s.keys.wake, s.keys.control,
 	}
 	reply, err := redis.Values(s.accept(ctx, scriptEnlist, keys, args...))
 	if err != nil {
@@ -109,9 +109,9 @@ func (s *Store) FreeForwarded(ctx context.Context, id string) error {
 	return err
 }
 
-func (s *Store) unlockKeys() []string { return []string{s.Keys.locks, s.Keys.locked, s.Keys.revoked} }
+func (s *Store) unlockKeys() []string { return []string{s.keys.locks, s.keys.locked, s.keys.revoked} }
 
 // Lapse drops up to n locks that have expired, and returns their number.
 func (s *Store) Lapse(ctx context.Context, n int) (int, error) {
-	return redis.Int(s.eval(ctx, scriptLapse, []string{s.Keys.locks, s.Keys.locked}, n))
+	return redis.Int(s.eval(ctx, scriptLapse, []string{s.keys.locks, s.keys.locked}, n))
 }

@@ -45,7 +45,7 @@ func (a *scriptArgs) free(err error) {
 
 // enqueueHead returns the arguments of the script enqueue that come before the messages.
 func (s *Store) enqueueHead() []any {
-	return []any{ScriptEnqueue.Sha, ScriptEnqueue.keys, s.Keys.list, s.Keys.noti}
+	return []any{ScriptEnqueue.Sha, ScriptEnqueue.keys, s.keys.list, s.keys.noti}
 }
 
 // Enqueue makes up to MaxBatchTasks messages pending, all or none.
@@ -82,7 +82,7 @@ func (s *Store) open(ctx context.Context) (e enqueuer, err error) {
 		}
 		e.bounded = bounded
 	}
-	if e.conn, err = Connect(ctx, s.Src, s.Keys.list); err != nil {
+	if e.conn, err = Connect(ctx, s.Src, s.keys.list); err != nil {
 		e.releasePlace()
 		return e, ConnError(err)
 	}
@@ -123,7 +123,7 @@ func (s *Store) Schedule(ctx context.Context, batch []Envelope, due int64, relat
 	for i := range batch {
 		args = append(args, batch[i].ID, batch[i].Message)
 	}
-	reply, err := s.accept(ctx, scriptSchedule, []string{s.Keys.scheduled, s.Keys.tasks, s.Keys.wake}, args...)
+	reply, err := s.accept(ctx, scriptSchedule, []string{s.keys.scheduled, s.keys.tasks, s.keys.wake}, args...)
 	answer, err := ints(reply, err, 2)
 	if err != nil {
 		return err

@@ -370,7 +370,7 @@ func TestConnectingIsBoundedWhileRedisIsFrozen(t *testing.T) {
 		conn.Close()
 		t.Fatal("connected to a server that answers nothing")
 	}
-	if took := time.Since(start); took > 2*DialTimeout {
-		t.Errorf("failed after %v: %v; expected about %v", took, err, DialTimeout)
+	if took := time.Since(start); took > 2*dialTimeout {
+		t.Errorf("failed after %v: %v; expected about %v", took, err, dialTimeout)
 	}
 }

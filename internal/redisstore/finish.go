@@ -62,7 +62,7 @@ func (s *Store) Ack(ctx context.Context, worker string, e Ended, lost int) ([]bo
 	args := make([]any, 0, 4+len(e.Batches)+len(e.Tokens))
 	args = append(args, statsLife, lost)
 	args = e.append(args)
-	keys := []string{s.Keys.processing + worker, s.Keys.claims + worker, s.StatsKey(), s.Keys.heartbeat + worker}
+	keys := []string{s.keys.processing + worker, s.keys.claims + worker, s.StatsKey(), s.keys.heartbeat + worker}
 	reply, err := s.eval(ctx, ScriptAck, keys, args...)
 	if err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (s *Store) Release(
 	for _, t := range tokens {
 		args = append(args, t)
 	}
-	keys := []string{s.Keys.processing + worker, s.Keys.claims + worker, to.Keys.list, to.Keys.noti}
+	keys := []string{s.keys.processing + worker, s.keys.claims + worker, to.keys.list, to.keys.noti}
 	reply, err := s.eval(ctx, ScriptRelease, keys, args...)
 	return answers(reply, err, len(tokens))
 }
@@ -94,7 +94,7 @@ func (s *Store) channel(id string, awaited bool) string {
 	if !awaited {
 		return ""
 	}
-	return s.Keys.endedOf(id)
+	return s.keys.endedOf(id)
 }
 
 // Shelve ends claims by filing their tasks. most bounds the set (0: any number); counters names the day's counters to
@@ -103,15 +103,15 @@ func (s *Store) channel(id string, awaited bool) string {
 func (s *Store) Shelve(
 	ctx context.Context, worker string, batches []uint64, on Shelf, most int, counters []string, tasks []Shelved,
 ) (stood, canceled []bool, err error) {
-	set, wake, free, workers := s.Keys.retry, 1, 0, ""
+	set, wake, free, workers := s.keys.retry, 1, 0, ""
 	switch on {
 	case ShelfRetry:
 	case ShelfScheduled:
-		set = s.Keys.scheduled
+		set = s.keys.scheduled
 	case ShelfParked:
-		set, wake, workers = s.Keys.parked, 0, s.Keys.signals()
+		set, wake, workers = s.keys.parked, 0, s.keys.signals()
 	case ShelfArchived:
-		set, wake, free = s.Keys.archived, 0, 1 // the task is over
+		set, wake, free = s.keys.archived, 0, 1 // the task is over
 	}
 	args := make([]any, 0, 7+len(counters)+len(batches)+6*len(tasks))
 	args = append(args, statsLife, most, wake, free, workers, len(counters))
@@ -128,8 +128,8 @@ func (s *Store) Shelve(
 		args = append(args, t.Token, t.ID, t.Wait.Milliseconds(), t.Message, t.Info, told)
 	}
 	keys := []string{
-		s.Keys.processing + worker, s.Keys.claims + worker, s.Keys.tasks, set, s.Keys.info, s.StatsKey(), s.Keys.wake,
-		s.Keys.locks, s.Keys.locked, s.Keys.revoked,
+		s.keys.processing + worker, s.keys.claims + worker, s.keys.tasks, set, s.keys.info, s.StatsKey(), s.keys.wake,
+		s.keys.locks, s.keys.locked, s.keys.revoked,
 	}
 	reply, err := s.eval(ctx, ScriptShelve, keys, args...)
 	return answersAgain(reply, err, len(tasks))

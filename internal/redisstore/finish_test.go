@@ -213,7 +213,7 @@ func releaseWith(batches []uint64, tokens ...string) func(s *Store) (any, error)
 // forwardWith releases to another queue and adds what is pending there to the answers.
 func forwardWith(batches []uint64, tokens ...string) func(s *Store) (any, error) {
 	return func(s *Store) (any, error) {
-		other := NewStore(s.Src, "", s.Keys.list+".other")
+		other := NewStore(s.Src, "", s.keys.list+".other")
 		if err := other.Enqueue(bg, []Envelope{{Message: []byte("old")}}); err != nil {
 			return nil, err
 		}
@@ -221,11 +221,11 @@ func forwardWith(batches []uint64, tokens ...string) func(s *Store) (any, error)
 		if err != nil {
 			return nil, err
 		}
-		pending, err := redis.Strings(other.do(bg, "LRANGE", other.Keys.list, 0, -1))
+		pending, err := redis.Strings(other.do(bg, "LRANGE", other.keys.list, 0, -1))
 		if err != nil {
 			return nil, err
 		}
-		noti, err := redis.Int(other.do(bg, "LLEN", other.Keys.noti))
+		noti, err := redis.Int(other.do(bg, "LLEN", other.keys.noti))
 		return fmt.Sprint(stood, pending, noti), err
 	}
 }

@@ -38,7 +38,7 @@ func (s *Store) Gather(ctx context.Context, members []group.Member) (size int, d
 		args = append(args, members[i].Message)
 	}
 	reply, err := s.accept(ctx, scriptGather,
-		[]string{s.Keys.group + last.Group, s.Keys.groups, s.Keys.gathered, s.Keys.wake}, args...)
+		[]string{s.keys.group + last.Group, s.keys.groups, s.keys.gathered, s.keys.wake}, args...)
 	answer, err := ints(reply, err, 2)
 	if err != nil {
 		return 0, 0, err
@@ -58,7 +58,7 @@ func weigh(members []group.Member) (bytes, values int) {
 // Ripe returns up to n groups that are due, and the time until the next one is due, negative for none. It puts them off
 // by the time loan, so that no other mover gets them meanwhile.
 func (s *Store) Ripe(ctx context.Context, n int, loan time.Duration) (groups []string, next time.Duration, err error) {
-	reply, err := redis.Values(s.eval(ctx, scriptRipe, []string{s.Keys.groups}, n, loan.Milliseconds()))
+	reply, err := redis.Values(s.eval(ctx, scriptRipe, []string{s.keys.groups}, n, loan.Milliseconds()))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -96,7 +96,7 @@ func Answered(err error) bool {
 func (s *Store) Peek(
 	ctx context.Context, group string, most int,
 ) (size int, version int64, messages [][]byte, large int, err error) {
-	reply, err := redis.Values(s.eval(ctx, scriptPeek, []string{s.Keys.group + group, s.Keys.gathered, s.Keys.control},
+	reply, err := redis.Values(s.eval(ctx, scriptPeek, []string{s.keys.group + group, s.keys.gathered, s.keys.control},
 		group, most, maxPeek, wire.WorkerLimits.Bytes))
 	if err != nil {
 		return 0, 0, nil, 0, err
@@ -147,7 +147,7 @@ func (s *Store) Fire(
 	for _, m := range messages {
 		args = append(args, m)
 	}
-	keys := []string{s.Keys.group + group, s.Keys.groups, s.Keys.gathered, s.Keys.list, s.Keys.noti, s.Keys.control}
+	keys := []string{s.keys.group + group, s.keys.groups, s.keys.gathered, s.keys.list, s.keys.noti, s.keys.control}
 	reply, err := s.eval(ctx, scriptFire, keys, args...)
 	answer, err := ints(reply, err, 2)
 	if err != nil {
@@ -168,8 +168,8 @@ func (s *Store) Join(
 		args = append(args, t, members[i].Bytes, members[i].Values)
 	}
 	keys := []string{
-		s.Keys.processing + worker, s.Keys.claims + worker, s.Keys.group + last.Group, s.Keys.groups, s.Keys.gathered,
-		s.Keys.wake,
+		s.keys.processing + worker, s.keys.claims + worker, s.keys.group + last.Group, s.keys.groups, s.keys.gathered,
+		s.keys.wake,
 	}
 	reply, err := s.eval(ctx, scriptJoin, keys, args...)
 	return answers(reply, err, len(tokens))

@@ -21,7 +21,7 @@ type WaitingGroup struct {
 
 // Groups reads the first n groups. It leaves out those that are fired meanwhile.
 func (s *Store) Groups(ctx context.Context, n int) ([]WaitingGroup, error) {
-	found, err := redis.Values(s.do(ctx, "ZRANGE", s.Keys.groups, 0, n-1, "WITHSCORES"))
+	found, err := redis.Values(s.do(ctx, "ZRANGE", s.keys.groups, 0, n-1, "WITHSCORES"))
 	if err != nil {
 		return nil, err
 	}
@@ -32,14 +32,14 @@ func (s *Store) Groups(ctx context.Context, n int) ([]WaitingGroup, error) {
 		if found, err = redis.Scan(found, &name, &due); err != nil {
 			return nil, err
 		}
-		size, err := redis.Int(s.do(ctx, "LLEN", s.Keys.group+name))
+		size, err := redis.Int(s.do(ctx, "LLEN", s.keys.group+name))
 		if err != nil {
 			return nil, err
 		}
 		if size == 0 {
 			continue
 		}
-		first, err := s.page(ctx, s.Keys.group+name, 0, 1)
+		first, err := s.page(ctx, s.keys.group+name, 0, 1)
 		if err != nil {
 			return nil, err
 		}
@@ -57,13 +57,13 @@ func (s *Store) Groups(ctx context.Context, n int) ([]WaitingGroup, error) {
 // Aggregating finds the task with the given id in a group, and returns its message. It reads one group after the other,
 // so use it for single tasks, and only when they are nowhere else.
 func (s *Store) Aggregating(ctx context.Context, id string) (message []byte, waits bool, err error) {
-	names, err := redis.Strings(s.do(ctx, "ZRANGE", s.Keys.groups, 0, -1))
+	names, err := redis.Strings(s.do(ctx, "ZRANGE", s.keys.groups, 0, -1))
 	if err != nil {
 		return nil, false, err
 	}
 	for _, name := range names {
 		for from := 0; ; {
-			messages, err := s.page(ctx, s.Keys.group+name, from, groupPage)
+			messages, err := s.page(ctx, s.keys.group+name, from, groupPage)
 			if err != nil {
 				return nil, false, err
 			}

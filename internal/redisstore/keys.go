@@ -25,8 +25,8 @@ var keySuffixes = []string{
 // keyInfixes stand between a queue's name and a variable part.
 var keyInfixes = []string{"_processing:", "_claims:", "_worker:", "_rewait:", "_stats:", "_group:", "_history:"}
 
-// Keys are the Redis keys of one queue. lua/README.md says what each holds, who writes it and who deletes it.
-type Keys struct {
+// keys are the Redis keys of one queue. lua/README.md says what each holds, who writes it and who deletes it.
+type keys struct {
 	list, noti, wake                     string
 	legacy, workers                      string
 	scheduled, retry, archived, parked   string
@@ -42,10 +42,10 @@ type Keys struct {
 	rewait                               string // a worker's id follows
 }
 
-// NewQueueKeys returns the keys of a queue.
-func NewQueueKeys(prefix, name string) Keys {
+// newQueueKeys returns the keys of a queue.
+func newQueueKeys(prefix, name string) keys {
 	n := prefix + name
-	return Keys{
+	return keys{
 		list: n, noti: n + "_noti", wake: n + "_wake",
 		legacy: n + "_processing", workers: n + "_workers",
 		scheduled: n + "_scheduled", retry: n + "_retry", archived: n + "_archived", parked: n + "_parked",
@@ -61,18 +61,18 @@ func NewQueueKeys(prefix, name string) Keys {
 }
 
 // statsOf returns the counter hash of the UTC day of t.
-func (k *Keys) statsOf(t time.Time) string { return k.stats + t.UTC().Format("20060102") }
+func (k *keys) statsOf(t time.Time) string { return k.stats + t.UTC().Format("20060102") }
 
 // signals is the channel on which workers of the queue are told of changes. Channels are not keys: all databases of a
 // server share them.
-func (k *Keys) signals() string { return k.list + "_signals" }
+func (k *keys) signals() string { return k.list + "_signals" }
 
 // endedOf returns the channel on which the end of a task is published. It is no key.
-func (k *Keys) endedOf(id string) string { return k.list + "_ended:" + id }
+func (k *keys) endedOf(id string) string { return k.list + "_ended:" + id }
 
 // OneSlot reports whether one script may use all keys of a queue.
 func OneSlot(src Source, prefix, name string) bool {
-	k := NewQueueKeys(prefix, name)
+	k := newQueueKeys(prefix, name)
 	slot := src.Slot(k.list)
 	for _, key := range []string{k.noti, k.wake, k.workers} {
 		if src.Slot(key) != slot {

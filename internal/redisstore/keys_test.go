@@ -58,7 +58,7 @@ func TestKeysOfQueuesDiffer(t *testing.T) {
 		if err := CheckQueueName(name); err != nil {
 			t.Fatal(err)
 		}
-		keys := NewQueueKeys("", name)
+		keys := newQueueKeys("", name)
 		fields := reflect.ValueOf(keys)
 		for i := range fields.NumField() {
 			key := fields.Field(i).String()
@@ -74,7 +74,7 @@ func TestKeysOfQueuesDiffer(t *testing.T) {
 }
 
 func TestKeys(t *testing.T) {
-	keys := NewQueueKeys("app:", "mail")
+	keys := newQueueKeys("app:", "mail")
 	for _, c := range []struct{ got, want string }{
 		{keys.list, "app:mail"},
 		{keys.noti, "app:mail_noti"},

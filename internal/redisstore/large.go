@@ -85,7 +85,7 @@ func (s *Store) someFields(ctx context.Context, hash string, fields []string, mo
 
 // FiledMessages reads the messages of filed tasks in order, as many as someFields would.
 func (s *Store) FiledMessages(ctx context.Context, ids []string) ([]Stored, error) {
-	return s.someFields(ctx, s.Keys.tasks, ids, wire.WorkerLimits.Bytes)
+	return s.someFields(ctx, s.keys.tasks, ids, wire.WorkerLimits.Bytes)
 }
 
 // fields reads fields of a hash. It leaves out values of more than most bytes.

@@ -129,10 +129,10 @@ for i = 1, 1000 do list[i] = string.format('message %d %s', ARGV[1] * 1000 + i, 
 return redis.call('RPUSH', KEYS[1], unpack(list))`
 
 func (l *large) pending() {
-	l.fill(1000, thousand, l.Keys.list)
+	l.fill(1000, thousand, l.keys.list)
 	ask := func() {
 		l.t.Helper()
-		conn, err := l.Src.Conn(bg, l.Keys.list)
+		conn, err := l.Src.Conn(bg, l.keys.list)
 		l.must(err)
 		defer conn.Close()
 		queues, err := Survey(bg, &Link{conn: conn}, []*Store{l.Store}, "me", time.Hour)
@@ -152,7 +152,7 @@ func (l *large) pending() {
 		l.t.Errorf("%d tasks are left, expected all", got.Left)
 	}
 	for batch := uint64(1); batch <= 40; batch++ {
-		got, err := l.Claim(bg, ClaimCall{Worker: "w", Batch: batch, Most: MaxClaim, Legacy: batch > 30, Mend: true})
+		got, err := l.Claim(bg, ClaimCall{Worker: "w", Batch: batch, Most: maxClaim, Legacy: batch > 30, Mend: true})
 		l.must(err)
 		tokens := slices.Collect(TokensOf(batch, len(got.Messages)))
 		for len(tokens) > 0 {
@@ -200,8 +200,8 @@ var largeSweep = SweepLimits{
 
 func (l *large) sweepAll(action string) (requeued, archived int) {
 	l.t.Helper()
-	hash := l.Keys.processing + "w"
-	l.fill(100, thousandClaims, hash, l.Keys.claims+"w", l.Keys.workers)
+	hash := l.keys.processing + "w"
+	l.fill(100, thousandClaims, hash, l.keys.claims+"w", l.keys.workers)
 	for {
 		page, total, err := claimsPage(l.Store, l.ClaimsOf("w"), SweepPage)
 		l.must(err)
@@ -262,9 +262,9 @@ for i = 1, 100 do redis.call('RPUSH', KEYS[1], unpack(ones)) end`
 		},
 		func() error { _, err := l.Claim(bg, ClaimCall{Worker: "w", Batch: 3, Most: 100}); return err },
 	} {
-		l.fill(1, hundredThousand, l.Keys.noti)
+		l.fill(1, hundredThousand, l.keys.noti)
 		if batch == 0 {
-			l.fill(9, hundredThousand, l.Keys.noti) // a million
+			l.fill(9, hundredThousand, l.keys.noti) // a million
 		}
 		l.must(change())
 	}
@@ -283,7 +283,7 @@ redis.call('HSET', KEYS[2], unpack(tasks))
 if KEYS[3] then redis.call('HSET', KEYS[3], unpack(infos)) end`
 
 func (l *large) due() {
-	l.fill(100, thousandDue, l.Keys.scheduled, l.Keys.tasks)
+	l.fill(100, thousandDue, l.keys.scheduled, l.keys.tasks)
 	for range 20 {
 		_, err := Check(bg, l.Src, []*Store{l.Store})
 		l.must(err)
@@ -303,9 +303,9 @@ func (l *large) due() {
 }
 
 func (l *large) filed() {
-	l.fill(20, thousandDue, l.Keys.archived, l.Keys.tasks, l.Keys.info)
-	l.fill(20, strings.ReplaceAll(thousandDue, "'id", "'parked"), l.Keys.parked, l.Keys.tasks, l.Keys.info)
-	l.fill(1, thousandClaims, l.Keys.processing+"w", l.Keys.claims+"w", l.Keys.workers)
+	l.fill(20, thousandDue, l.keys.archived, l.keys.tasks, l.keys.info)
+	l.fill(20, strings.ReplaceAll(thousandDue, "'id", "'parked"), l.keys.parked, l.keys.tasks, l.keys.info)
+	l.fill(1, thousandClaims, l.keys.processing+"w", l.keys.claims+"w", l.keys.workers)
 	_, err := l.Register(bg, "w", time.Hour, "v")
 	l.must(err)
 	for i := range 20 {
@@ -349,8 +349,8 @@ const thousandOver = `for n = 0, 2 do
 end`
 
 func (l *large) over() {
-	l.fill(100, thousandOver, l.Keys.locked, l.Keys.locks, l.Keys.completed, l.Keys.results, l.Keys.revoked)
-	l.fill(10, thousandClaims, l.Keys.processing+"w", l.Keys.claims+"w", l.Keys.workers)
+	l.fill(100, thousandOver, l.keys.locked, l.keys.locks, l.keys.completed, l.keys.results, l.keys.revoked)
+	l.fill(10, thousandClaims, l.keys.processing+"w", l.keys.claims+"w", l.keys.workers)
 	for i := range 10 {
 		batch := make([]Listing, MaxEnlisted)
 		ends := make([]Completed, MaxShelved)
@@ -401,7 +401,7 @@ redis.call('HSET', KEYS[3], unpack(states))`
 
 func (l *large) gathered() {
 	const key = "group1"
-	l.fill(100, thousandGathered, l.Keys.group+key, l.Keys.groups, l.Keys.gathered)
+	l.fill(100, thousandGathered, l.keys.group+key, l.keys.groups, l.keys.gathered)
 	members := make([]group.Member, MaxBatchTasks)
 	for i := range members {
 		members[i] = group.Member{
@@ -434,11 +434,11 @@ func (l *large) gathered() {
 }
 
 func (l *large) bytes() {
-	l.fill(100, `for i = 1, 10 do redis.call('RPUSH', KEYS[1], string.rep('x', 102400)) end`, l.Keys.list)
+	l.fill(100, `for i = 1, 10 do redis.call('RPUSH', KEYS[1], string.rep('x', 102400)) end`, l.keys.list)
 	_, err := l.Register(bg, "w", time.Hour, "v")
 	l.must(err)
 	for batch := uint64(1); batch <= 5; batch++ {
-		got, err := l.Claim(bg, ClaimCall{Worker: "w", Batch: batch, Most: MaxClaim})
+		got, err := l.Claim(bg, ClaimCall{Worker: "w", Batch: batch, Most: maxClaim})
 		l.must(err)
 		if len(got.Messages) != 41 {
 			l.t.Errorf("%d tasks were claimed, expected 41", len(got.Messages))

@@ -15,10 +15,10 @@ import (
 
 // List returns all tasks of the queue, state by state. It is not atomic: use it while nothing else uses the queue.
 func (s *Store) List(ctx context.Context) (tasks []seam.Filed, err error) {
-	messages, err := s.listed(ctx, s.Keys.list)
-	suspects, err2 := s.listed(ctx, s.Keys.suspects)
+	messages, err := s.listed(ctx, s.keys.list)
+	suspects, err2 := s.listed(ctx, s.keys.suspects)
 	messages, err = append(messages, suspects...), errors.Join(err, err2)
-	revoked, err2 := redis.Strings(s.do(ctx, "ZRANGE", s.Keys.revoked, 0, -1))
+	revoked, err2 := redis.Strings(s.do(ctx, "ZRANGE", s.keys.revoked, 0, -1))
 	err = errors.Join(err, err2)
 	for _, m := range messages {
 		f := seam.Filed{State: "pending", ID: idOf(m), Message: m}
@@ -30,7 +30,7 @@ func (s *Store) List(ctx context.Context) (tasks []seam.Filed, err error) {
 	workers, err2 := s.Workers(ctx)
 	err = errors.Join(err, err2)
 	for _, worker := range workers {
-		hash := s.Keys.processing + worker
+		hash := s.keys.processing + worker
 		tokens, err2 := redis.Strings(s.do(ctx, "HKEYS", hash))
 		err = errors.Join(err, err2)
 		claims, err2 := s.fields(ctx, hash, tokens, wire.WorkerLimits.Bytes)
@@ -39,21 +39,21 @@ func (s *Store) List(ctx context.Context) (tasks []seam.Filed, err error) {
 			tasks = append(tasks, seam.Filed{State: "active", ID: idOf(m), Message: m})
 		}
 	}
-	groups, err2 := s.scores(ctx, s.Keys.groups)
+	groups, err2 := s.scores(ctx, s.keys.groups)
 	err = errors.Join(err, err2)
 	for _, g := range groups {
-		calls, err2 := s.listed(ctx, s.Keys.group+g.member)
+		calls, err2 := s.listed(ctx, s.keys.group+g.member)
 		err = errors.Join(err, err2)
 		for _, m := range calls {
 			tasks = append(tasks, seam.Filed{State: "aggregating", ID: idOf(m), Message: m, At: g.at})
 		}
 	}
 	for _, set := range []struct{ state, key string }{
-		{"scheduled", s.Keys.scheduled},
-		{"retry", s.Keys.retry},
-		{"parked", s.Keys.parked},
-		{"archived", s.Keys.archived},
-		{"completed", s.Keys.completed},
+		{"scheduled", s.keys.scheduled},
+		{"retry", s.keys.retry},
+		{"parked", s.keys.parked},
+		{"archived", s.keys.archived},
+		{"completed", s.keys.completed},
 	} {
 		filed, err2 := s.listSet(ctx, set.state, set.key)
 		tasks, err = append(tasks, filed...), errors.Join(err, err2)
@@ -87,15 +87,15 @@ func (s *Store) listSet(ctx context.Context, state, key string) (tasks []seam.Fi
 		}
 		f := seam.Filed{State: state, ID: m.member, At: m.at}
 		if state == "completed" { // their infos are in the results hash
-			f.Info, err = s.field(ctx, s.Keys.results, f.ID)
+			f.Info, err = s.field(ctx, s.keys.results, f.ID)
 			f.Message = wire.ParseInfo(f.Info).Message
 			tasks = append(tasks, f)
 			continue
 		}
-		if f.Message, err = s.field(ctx, s.Keys.tasks, f.ID); err != nil {
+		if f.Message, err = s.field(ctx, s.keys.tasks, f.ID); err != nil {
 			break
 		}
-		f.Info, err = s.field(ctx, s.Keys.info, f.ID)
+		f.Info, err = s.field(ctx, s.keys.info, f.ID)
 		tasks = append(tasks, f)
 	}
 	return tasks, err

@@ -48,7 +48,7 @@ func (s *Seen) Place() (place string, due time.Time, info []byte) {
 
 // Look reads what is known of a task. It ignores expired entries of the completed set.
 func (s *Store) Look(ctx context.Context, id string, message bool) (found Seen, err error) {
-	k := &s.Keys
+	k := &s.keys
 	keys := []string{k.scheduled, k.retry, k.parked, k.archived, k.completed, k.tasks, k.info, k.results}
 	most := 0
 	if message {

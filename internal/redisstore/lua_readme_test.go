@@ -200,7 +200,7 @@ func checkDictionary(d *dictionary) (problems []string) {
 	for _, k := range d.keys {
 		suffixes = append(suffixes, k.suffix)
 	}
-	fields := reflect.ValueOf(NewQueueKeys("", ""))
+	fields := reflect.ValueOf(newQueueKeys("", ""))
 	for i := range fields.NumField() {
 		named = append(named, fields.Field(i).String())
 	}

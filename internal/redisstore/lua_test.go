@@ -409,7 +409,7 @@ func TestScriptLimits(t *testing.T) {
 		{"enqueue", MaxBatchTasks},
 		{"schedule", MaxBatchTasks},
 		{"enlist", MaxEnlisted},
-		{"claim", MaxClaim},
+		{"claim", maxClaim},
 		{"gather", MaxBatchTasks},
 		{"ripe", MaxRipe},
 		{"fire", MaxBatchTasks},

@@ -45,5 +45,5 @@ func (s *Store) FiledList(ctx context.Context, on Shelf, offset, n int) (page []
 
 // infos reads the infos of tasks; nil where there is none, or one larger than this package writes.
 func (s *Store) infos(ctx context.Context, ids []string) ([][]byte, error) {
-	return s.fields(ctx, s.Keys.info, ids, maxInfo)
+	return s.fields(ctx, s.keys.info, ids, maxInfo)
 }

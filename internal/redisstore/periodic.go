@@ -33,7 +33,7 @@ type Agenda struct {
 
 // Agenda returns up to AgendaPage due entries, after skipping some.
 func (s *Store) Agenda(ctx context.Context, skip int) (Agenda, error) {
-	reply, err := redis.Values(s.eval(ctx, ScriptAgenda, []string{s.Keys.periodic, s.Keys.ticks}, skip, AgendaPage))
+	reply, err := redis.Values(s.eval(ctx, ScriptAgenda, []string{s.keys.periodic, s.keys.ticks}, skip, AgendaPage))
 	if err != nil {
 		return Agenda{}, err
 	}
@@ -64,7 +64,7 @@ func dueText(due time.Time) any {
 // SetEntry replaces an entry; with empty raw it removes the entry and its history. It returns ErrEntryChanged if the
 // entry is no longer as it was read.
 func (s *Store) SetEntry(ctx context.Context, was schedule.EntryValue, raw []byte, due time.Time) error {
-	keys := []string{s.Keys.periodic, s.Keys.ticks, s.Keys.history + was.Name}
+	keys := []string{s.keys.periodic, s.keys.ticks, s.keys.history + was.Name}
 	done, err := redis.Bool(s.eval(ctx, ScriptEntry, keys, was.Name, was.Raw, raw, dueText(due)))
 	if err == nil && !done {
 		return ErrEntryChanged
@@ -88,8 +88,8 @@ func (s *Store) Tick(ctx context.Context, p *schedule.Plan) (holder string, err 
 		args = append(args, t.At.UnixMilli(), t.ID, t.Message, t.Free, t.Held)
 	}
 	keys := []string{
-		s.Keys.list, s.Keys.noti, s.Keys.periodic, s.Keys.ticks, s.Keys.history + p.Was.Name, s.Keys.locks,
-		s.Keys.locked,
+		s.keys.list, s.keys.noti, s.keys.periodic, s.keys.ticks, s.keys.history + p.Was.Name, s.keys.locks,
+		s.keys.locked,
 	}
 	reply, err := redis.Values(s.eval(ctx, ScriptTick, keys, args...))
 	if err != nil {
@@ -112,7 +112,7 @@ func (s *Store) Tick(ctx context.Context, p *schedule.Plan) (holder string, err 
 
 // Entry returns an entry, with nil bytes if there is none.
 func (s *Store) Entry(ctx context.Context, name string) (schedule.EntryValue, error) {
-	raw, err := redis.Bytes(s.do(ctx, "HGET", s.Keys.periodic, name))
+	raw, err := redis.Bytes(s.do(ctx, "HGET", s.keys.periodic, name))
 	if err != nil && !errors.Is(err, redis.ErrNil) {
 		return schedule.EntryValue{}, err
 	}
@@ -121,7 +121,7 @@ func (s *Store) Entry(ctx context.Context, name string) (schedule.EntryValue, er
 
 // Entries returns all entries, in no order.
 func (s *Store) Entries(ctx context.Context) ([]schedule.EntryValue, error) {
-	names, err := redis.Strings(s.do(ctx, "HKEYS", s.Keys.periodic))
+	names, err := redis.Strings(s.do(ctx, "HKEYS", s.keys.periodic))
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +129,7 @@ func (s *Store) Entries(ctx context.Context) ([]schedule.EntryValue, error) {
 	for len(names) > 0 {
 		n := min(len(names), AgendaPage)
 		args := make([]any, 0, n+1)
-		args = append(args, s.Keys.periodic)
+		args = append(args, s.keys.periodic)
 		for _, name := range names[:n] {
 			args = append(args, name)
 		}
@@ -152,7 +152,7 @@ func (s *Store) Entries(ctx context.Context) ([]schedule.EntryValue, error) {
 
 // HistoryOf returns the lines of an entry's history, the latest first.
 func (s *Store) HistoryOf(ctx context.Context, name string) ([]string, error) {
-	return redis.Strings(s.do(ctx, "LRANGE", s.Keys.history+name, 0, historyMost-1))
+	return redis.Strings(s.do(ctx, "LRANGE", s.keys.history+name, 0, historyMost-1))
 }
 
 // Time returns the time by the clock of Redis.

@@ -117,14 +117,14 @@ func (s *Script) evalshaArgs(keys []string, args []any) []any {
 
 // send is eval with arguments that evalshaArgs has made.
 func (s *Script) send(ctx context.Context, conn redis.Conn, timeout time.Duration, all []any) (any, error) {
-	reply, err := Do(ctx, conn, timeout, "EVALSHA", all...)
+	reply, err := do(ctx, conn, timeout, "EVALSHA", all...)
 	if err == nil {
 		return reply, nil
 	}
 	var answer redis.Error
 	if errors.As(err, &answer) && strings.HasPrefix(string(answer), "NOSCRIPT") {
 		all[0] = s.Source
-		if reply, err = Do(ctx, conn, timeout, "EVAL", all...); err == nil {
+		if reply, err = do(ctx, conn, timeout, "EVAL", all...); err == nil {
 			return reply, nil
 		}
 	}
@@ -174,8 +174,8 @@ func MayHaveRun(err error) bool {
 	return errors.Is(err, ErrUnknown) || errors.Is(err, ErrReply) || errors.As(err, &answer)
 }
 
-// Do sends one command. An error about the type of a key says which key.
-func Do(ctx context.Context, conn redis.Conn, timeout time.Duration, cmd string, args ...any) (any, error) {
+// do sends one command. An error about the type of a key says which key.
+func do(ctx context.Context, conn redis.Conn, timeout time.Duration, cmd string, args ...any) (any, error) {
 	reply, err := rawDo(ctx, conn, timeout, cmd, args...)
 	if err != nil {
 		err = wrongType(conn, cmd, args, ofOtherKind(ctx, conn, timeout, err))

@@ -26,7 +26,7 @@ var SettingNames = []string{settingEviction, settingReplica, settingScripts, set
 type Server struct{ Key, Name string }
 
 // Server returns the server of a queue, at the address where.
-func (s *Store) Server(where string) Server { return Server{s.Keys.list, "Redis at " + where} }
+func (s *Store) Server(where string) Server { return Server{s.keys.list, "Redis at " + where} }
 
 // Servers returns the masters of a cluster, or the single server at the address where.
 func Servers(ctx context.Context, src Source, key, where string) ([]Server, error) {
@@ -38,7 +38,7 @@ func Servers(ctx context.Context, src Source, key, where string) ([]Server, erro
 		return nil, ConnError(err)
 	}
 	defer conn.Close()
-	ranges, err := redis.Values(Do(ctx, conn, CallTimeout, "CLUSTER", "SLOTS"))
+	ranges, err := redis.Values(do(ctx, conn, CallTimeout, "CLUSTER", "SLOTS"))
 	if err != nil {
 		return nil, fmt.Errorf("delayed: CLUSTER SLOTS: %w", err)
 	}
@@ -103,7 +103,7 @@ func Inspect(ctx context.Context, src Source, server Server) (f Findings, err er
 		return f, ConnError(err)
 	}
 	defer conn.Close()
-	text, err := redis.String(Do(ctx, conn, CallTimeout, "INFO"))
+	text, err := redis.String(do(ctx, conn, CallTimeout, "INFO"))
 	switch {
 	case passing(err):
 		return f, fmt.Errorf("delayed: INFO: %w", err)
@@ -113,7 +113,7 @@ func Inspect(ctx context.Context, src Source, server Server) (f Findings, err er
 	default:
 		f.check(server.Name, parseServerInfo(text))
 	}
-	if _, err = Do(ctx, conn, CallTimeout, "EVAL", "return 1", 0); passing(err) {
+	if _, err = do(ctx, conn, CallTimeout, "EVAL", "return 1", 0); passing(err) {
 		return f, fmt.Errorf("delayed: EVAL: %w", err)
 	} else if err != nil {
 		f.refuse(settingScripts, "%s runs no Lua scripts: %v; expected that the user may call EVAL and EVALSHA",

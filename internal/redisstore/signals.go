@@ -26,8 +26,8 @@ const (
 	signalLife = 5 * time.Minute
 	// signalRefused is the pause after Redis has refused to subscribe: its ACL must change first.
 	signalRefused = 30 * time.Second
-	// SignalBuffer bounds the messages that wait for one subscriber. When it is full, an empty message replaces them.
-	SignalBuffer = 64
+	// signalBuffer bounds the messages that wait for one subscriber. When it is full, an empty message replaces them.
+	signalBuffer = 64
 )
 
 // Signals receives what is published for this process, over one connection for each handle. Its messages only make
@@ -37,29 +37,29 @@ const (
 // It connects with the first subscription and closes the connection a while after the last.
 type Signals struct {
 	src    Source
-	Linger time.Duration   // signalLinger
+	linger time.Duration   // signalLinger
 	Again  time.Duration   // lookEvery
 	Open   context.Context // ends when the handle is closed
 	shut   context.CancelFunc
 
 	Mu       sync.Mutex // protects the following
-	Channels map[string]*Channel
+	Channels map[string]*channel
 	touched  []string // channels whose subscriptions have changed
 	stop     context.CancelFunc
 	closed   bool
 	change   chan struct{} // holds an element when touched has
 }
 
-// Channel is one channel with those who listen to it.
-type Channel struct {
-	Listeners []chan string
+// channel is one channel with those who listen to it.
+type channel struct {
+	listeners []chan string
 	ready     bool // Redis has confirmed the subscription on the present connection
 }
 
 // NewSignals returns the signals of one handle. It connects with the first subscription.
 func NewSignals(src Source) *Signals {
 	s := &Signals{
-		src: src, Linger: signalLinger, Again: lookEvery, Channels: map[string]*Channel{},
+		src: src, linger: signalLinger, Again: lookEvery, Channels: map[string]*channel{},
 		change: make(chan struct{}, 1),
 	}
 	s.Open, s.shut = context.WithCancel(context.Background())
@@ -72,7 +72,7 @@ func NewSignals(src Source) *Signals {
 // as the last one, when the handle is closed. None comes while Redis is away, so a subscriber must also look from time
 // to time. Subscribe never blocks; unsubscribe may be called more than once.
 func (s *Signals) Subscribe(name string) (messages <-chan string, unsubscribe func()) {
-	c := make(chan string, SignalBuffer)
+	c := make(chan string, signalBuffer)
 	s.Mu.Lock()
 	defer s.Mu.Unlock()
 	if s.closed {
@@ -81,11 +81,11 @@ func (s *Signals) Subscribe(name string) (messages <-chan string, unsubscribe fu
 	}
 	ch := s.Channels[name]
 	if ch == nil {
-		ch = &Channel{}
+		ch = &channel{}
 		s.Channels[name] = ch
 		s.markChanged(name)
 	}
-	ch.Listeners = append(ch.Listeners, c)
+	ch.listeners = append(ch.listeners, c)
 	if ch.ready {
 		c <- ""
 	}
@@ -104,8 +104,8 @@ func (s *Signals) unsubscribe(name string, c chan string) {
 	if ch == nil {
 		return
 	}
-	ch.Listeners = slices.DeleteFunc(ch.Listeners, func(other chan string) bool { return other == c })
-	if len(ch.Listeners) == 0 {
+	ch.listeners = slices.DeleteFunc(ch.listeners, func(other chan string) bool { return other == c })
+	if len(ch.listeners) == 0 {
 		delete(s.Channels, name)
 		s.markChanged(name)
 	}
@@ -164,8 +164,8 @@ func (s *Signals) Close() {
 }
 
 // Send hands a message to all listeners. Signals.Mu is held, so nobody else sends.
-func (ch *Channel) Send(message string) {
-	for _, c := range ch.Listeners {
+func (ch *channel) Send(message string) {
+	for _, c := range ch.listeners {
 		select {
 		case c <- message:
 			continue
@@ -271,7 +271,7 @@ func (s *Signals) session(ctx context.Context, ping *time.Duration) error {
 		case wanted:
 			abandoned = nil
 		case abandoned == nil:
-			idle = time.NewTimer(s.Linger)
+			idle = time.NewTimer(s.linger)
 			abandoned = idle.C
 		}
 		select {
@@ -382,18 +382,18 @@ func (s *Signals) deliver(name, message string, confirmed bool) {
 
 // SubscribeQueue subscribes to the messages for the workers and schedulers of a queue.
 func (s *Signals) SubscribeQueue(queue *Store) (messages <-chan string, unsubscribe func()) {
-	return s.Subscribe(queue.Keys.signals())
+	return s.Subscribe(queue.keys.signals())
 }
 
 // SubscribeEnd subscribes to the end of a task.
 func (s *Signals) SubscribeEnd(queue *Store, id string) (messages <-chan string, unsubscribe func()) {
-	return s.Subscribe(queue.Keys.endedOf(id))
+	return s.Subscribe(queue.keys.endedOf(id))
 }
 
 // Signal publishes a message for the workers and schedulers of the queue. Without it they would notice the change only
 // later.
 func (s *Store) Signal(ctx context.Context, message string) error {
-	_, err := s.do(ctx, "PUBLISH", s.Keys.signals(), message)
+	_, err := s.do(ctx, "PUBLISH", s.keys.signals(), message)
 	return err
 }
 
@@ -402,7 +402,7 @@ const EndGathered = "canceled"
 
 // SignalEnd publishes how a task has ended, for ends that no script publishes.
 func (s *Store) SignalEnd(ctx context.Context, id, how string) error {
-	_, err := s.do(ctx, "PUBLISH", s.Keys.endedOf(id), how)
+	_, err := s.do(ctx, "PUBLISH", s.keys.endedOf(id), how)
 	return err
 }
 

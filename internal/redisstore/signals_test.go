@@ -175,16 +175,16 @@ func TestSignalsClosed(t *testing.T) {
 
 func TestSignalsOfASlowSubscriber(t *testing.T) {
 	t.Parallel()
-	ch := &Channel{Listeners: []chan string{make(chan string, SignalBuffer)}}
-	for range SignalBuffer {
+	ch := &channel{listeners: []chan string{make(chan string, signalBuffer)}}
+	for range signalBuffer {
 		ch.Send("m")
 	}
-	if n := len(ch.Listeners[0]); n != SignalBuffer {
-		t.Errorf("%d messages wait, expected %d", n, SignalBuffer)
+	if n := len(ch.listeners[0]); n != signalBuffer {
+		t.Errorf("%d messages wait, expected %d", n, signalBuffer)
 	}
 	ch.Send("lost")
 	ch.Send("next")
-	if a, b := <-ch.Listeners[0], <-ch.Listeners[0]; a != "" || b != "next" || len(ch.Listeners[0]) > 0 {
+	if a, b := <-ch.listeners[0], <-ch.listeners[0]; a != "" || b != "next" || len(ch.listeners[0]) > 0 {
 		t.Errorf("found %q and %q, expected the demand to look again and what came after", a, b)
 	}
 }
@@ -194,7 +194,7 @@ func TestSignalsEnd(t *testing.T) {
 	t.Parallel()
 	b := newSignalBench(t)
 	s := b.signals
-	s.Linger = 0
+	s.linger = 0
 	for range 3 {
 		c, end := s.Subscribe("c")
 		b.expect(c, "")
@@ -208,7 +208,7 @@ func TestParkingIsPublished(t *testing.T) {
 	t.Parallel()
 	b := newSignalBench(t)
 	store := NewStore(dialled(t, b.Server.URL()), "", b.Name)
-	c, end := b.signals.Subscribe(store.Keys.signals())
+	c, end := b.signals.Subscribe(store.keys.signals())
 	defer end()
 	b.expect(c, "")
 	b.Do("HSET", b.Name+"_processing:w", "1-1", "message")

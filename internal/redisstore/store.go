@@ -23,7 +23,7 @@ const (
 type Store struct {
 	Src  Source
 	Name string
-	Keys Keys
+	keys keys
 	Now  func() time.Time // by Redis's clock, once RedisTime was called
 	skew atomic.Int64     // Redis's clock less ours, ns
 	Wait int              // replicas that must have a task before it counts as accepted
@@ -31,25 +31,25 @@ type Store struct {
 
 // NewStore returns the store of a queue.
 func NewStore(src Source, prefix, name string) *Store {
-	s := &Store{Src: src, Name: name, Keys: NewQueueKeys(prefix, name)}
+	s := &Store{Src: src, Name: name, keys: newQueueKeys(prefix, name)}
 	s.Now = func() time.Time { return time.Now().Add(time.Duration(s.skew.Load())) }
 	return s
 }
 
 // String returns the queue's name behind the key prefix, which is also the key of its pending list.
-func (s *Store) String() string { return s.Keys.list }
+func (s *Store) String() string { return s.keys.list }
 
 // RedisTime notes the present time of Redis's clock.
 func (s *Store) RedisTime(now time.Time) { s.skew.Store(int64(time.Until(now))) }
 
 // SameQueue reports whether both stores are of the same queue.
-func (s *Store) SameQueue(other *Store) bool { return s.Keys.list == other.Keys.list }
+func (s *Store) SameQueue(other *Store) bool { return s.keys.list == other.keys.list }
 
 // Slot returns the queue's hash slot. Stores of one slot may share a script.
-func (s *Store) Slot() int { return s.Src.Slot(s.Keys.list) }
+func (s *Store) Slot() int { return s.Src.Slot(s.keys.list) }
 
 // StatsKey is the counter hash of today, by Redis's clock.
-func (s *Store) StatsKey() string { return s.Keys.statsOf(s.Now()) }
+func (s *Store) StatsKey() string { return s.keys.statsOf(s.Now()) }
 
 // eval runs a script on a connection of the pool. An error that wraps ErrUnknown leaves open whether the script ran.
 func (s *Store) eval(ctx context.Context, sc *Script, keys []string, args ...any) (any, error) {
@@ -96,12 +96,12 @@ func ConnError(err error) error {
 
 // do sends one command.
 func (s *Store) do(ctx context.Context, cmd string, args ...any) (any, error) {
-	conn, err := Connect(ctx, s.Src, s.Keys.list)
+	conn, err := Connect(ctx, s.Src, s.keys.list)
 	if err != nil {
 		return nil, ConnError(err)
 	}
 	defer conn.Close()
-	reply, err := Do(ctx, conn, CallTimeout, cmd, args...)
+	reply, err := do(ctx, conn, CallTimeout, cmd, args...)
 	if err != nil {
 		return nil, fmt.Errorf("delayed: %s: %w", cmd, err)
 	}
@@ -110,25 +110,25 @@ func (s *Store) do(ctx context.Context, cmd string, args ...any) (any, error) {
 
 // Length returns the number of pending tasks, suspects included.
 func (s *Store) Length(ctx context.Context) (int, error) {
-	n, err := redis.Int(s.do(ctx, "LLEN", s.Keys.list))
+	n, err := redis.Int(s.do(ctx, "LLEN", s.keys.list))
 	if err != nil {
 		return 0, err
 	}
-	suspects, err := redis.Int(s.do(ctx, "LLEN", s.Keys.suspects))
+	suspects, err := redis.Int(s.do(ctx, "LLEN", s.keys.suspects))
 	return n + suspects, err
 }
 
 // Suspects returns a store whose pending list holds the queue's suspects. All else it shares with s.
 func (s *Store) Suspects() *Store {
-	other := &Store{Src: s.Src, Name: s.Name, Keys: s.Keys, Now: s.Now, Wait: s.Wait}
-	other.Keys.list, other.Keys.noti = s.Keys.suspects, s.Keys.suspectsNoti
+	other := &Store{Src: s.Src, Name: s.Name, keys: s.keys, Now: s.Now, Wait: s.Wait}
+	other.keys.list, other.keys.noti = s.keys.suspects, s.keys.suspectsNoti
 	return other
 }
 
 // Used reports whether Redis knows of any task of the queue: filed, pending, claimed by the given worker or by a legacy
 // one, or counted within the last 90 days.
 func (s *Store) Used(ctx context.Context, worker string) (bool, error) {
-	k := &s.Keys
+	k := &s.keys
 	keys := []any{
 		k.list, k.suspects, k.processing + worker, k.legacy, k.scheduled, k.retry, k.archived, k.parked, k.completed,
 		k.groups, k.periodic,
@@ -148,16 +148,16 @@ const (
 
 // SettleMode settles the form of the queue's Python tasks, unless that was done before, and returns it.
 func (s *Store) SettleMode(ctx context.Context, want string) (string, error) {
-	return redis.String(s.eval(ctx, ScriptMode, []string{s.Keys.mode}, want))
+	return redis.String(s.eval(ctx, ScriptMode, []string{s.keys.mode}, want))
 }
 
 // Reform replaces the form of Python tasks if it is still the one found and the script finds no task, and returns the
 // form that holds. Call HoldsNone before: the script does not look for active tasks.
 func (s *Store) Reform(ctx context.Context, found, want string) (string, error) {
 	return redis.String(s.eval(ctx, scriptReform, []string{
-		s.Keys.mode, s.Keys.list, s.Keys.scheduled, s.Keys.retry, s.Keys.parked, s.Keys.archived, s.Keys.legacy,
-		s.Keys.periodic,
-		s.Keys.suspects,
+		s.keys.mode, s.keys.list, s.keys.scheduled, s.keys.retry, s.keys.parked, s.keys.archived, s.keys.legacy,
+		s.keys.periodic,
+		s.keys.suspects,
 	}, found, want))
 }
 
@@ -172,7 +172,7 @@ func (s *Store) HoldsNone(ctx context.Context) (bool, error) {
 		return false, err
 	}
 	for _, w := range workers {
-		if n, err := redis.Int(s.do(ctx, "HLEN", s.Keys.processing+w)); n > 0 || err != nil {
+		if n, err := redis.Int(s.do(ctx, "HLEN", s.keys.processing+w)); n > 0 || err != nil {
 			return false, err
 		}
 	}
@@ -181,7 +181,7 @@ func (s *Store) HoldsNone(ctx context.Context) (bool, error) {
 
 // Mode returns the settled form of Python tasks, "" for none yet.
 func (s *Store) Mode(ctx context.Context) (string, error) {
-	form, err := redis.String(s.do(ctx, "GET", s.Keys.mode))
+	form, err := redis.String(s.do(ctx, "GET", s.keys.mode))
 	if errors.Is(err, redis.ErrNil) {
 		return "", nil
 	}
@@ -201,9 +201,9 @@ func ints(reply any, err error, n int) ([]int64, error) {
 }
 
 // NewLink returns a link to the node of a queue. It does not connect.
-func (s *Store) NewLink() Link { return Link{Src: s.Src, Key: s.Keys.list} }
+func (s *Store) NewLink() Link { return Link{Src: s.Src, Key: s.keys.list} }
 
 // Workers returns the ids in the worker set.
 func (s *Store) Workers(ctx context.Context) ([]string, error) {
-	return redis.Strings(s.do(ctx, "SMEMBERS", s.Keys.workers))
+	return redis.Strings(s.do(ctx, "SMEMBERS", s.keys.workers))
 }

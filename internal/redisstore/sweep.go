@@ -25,7 +25,7 @@ func Survey(
 ) ([]SurveyedQueue, error) {
 	keys := make([]string, 0, 5*len(stores))
 	for _, s := range stores {
-		keys = append(keys, s.Keys.sweeper, s.Keys.workers, s.Keys.list, s.Keys.noti, s.Keys.legacy)
+		keys = append(keys, s.keys.sweeper, s.keys.workers, s.keys.list, s.keys.noti, s.keys.legacy)
 	}
 	reply, err := redis.Values(l.eval(ctx, scriptSurvey, keys, sweeper, lock.Milliseconds()))
 	if err != nil {
@@ -59,7 +59,7 @@ func (s *Store) Lifetimes(ctx context.Context, l *Link, workers []string) ([]tim
 	for page := range slices.Chunk(workers, livesMost) {
 		keys := make([]string, len(page))
 		for i, w := range page {
-			keys[i] = s.Keys.heartbeat + w
+			keys[i] = s.keys.heartbeat + w
 		}
 		reply, err := l.eval(ctx, scriptLives, keys)
 		values, err := ints(reply, err, len(page))
@@ -88,7 +88,7 @@ func (s *Store) LegacyAlive(ctx context.Context, id string) (bool, error) {
 
 // Ages reports whether the queue has anything that is deleted at some age.
 func (s *Store) Ages(ctx context.Context) (bool, error) {
-	k := &s.Keys
+	k := &s.keys
 	n, err := redis.Int(s.do(ctx, "EXISTS", k.archived, k.parked, k.completed, k.locked, k.revoked))
 	return n > 0, err
 }
@@ -98,21 +98,21 @@ type ClaimHash struct{ key, liveness string }
 
 // ClaimsOf returns the hash with the claims of a worker.
 func (s *Store) ClaimsOf(worker string) ClaimHash {
-	return ClaimHash{s.Keys.processing + worker, s.Keys.heartbeat + worker}
+	return ClaimHash{s.keys.processing + worker, s.keys.heartbeat + worker}
 }
 
 // LegacyClaims returns the hash with the claims of all legacy workers, to sweep the claim of one of them.
 func (s *Store) LegacyClaims(worker string) ClaimHash {
 	if worker == "" || s.Src.Slot(worker) != s.Slot() {
 		// Another node of the cluster holds the liveness key, and LegacyAlive has asked there. This key never exists.
-		return ClaimHash{s.Keys.legacy, s.Keys.heartbeat + "legacy"}
+		return ClaimHash{s.keys.legacy, s.keys.heartbeat + "legacy"}
 	}
-	return ClaimHash{s.Keys.legacy, worker}
+	return ClaimHash{s.keys.legacy, worker}
 }
 
 // LegacyWorkers returns the ids of legacy workers that hold claims: all of them if there are at most n, else some n.
 func (s *Store) LegacyWorkers(ctx context.Context, n int) ([]string, error) {
-	ids, _, err := s.ClaimTokens(ctx, ClaimHash{key: s.Keys.legacy}, n)
+	ids, _, err := s.ClaimTokens(ctx, ClaimHash{key: s.keys.legacy}, n)
 	return ids, err
 }
 
@@ -175,7 +175,7 @@ type Death struct {
 
 // DeathOf reads what a dead worker had noted with Mark.
 func (s *Store) DeathOf(ctx context.Context, worker string) (d Death, err error) {
-	notes, err := redis.Strings(s.do(ctx, "HMGET", s.Keys.claims+worker, MarkAlone, MarkStopped))
+	notes, err := redis.Strings(s.do(ctx, "HMGET", s.keys.claims+worker, MarkAlone, MarkStopped))
 	if err != nil {
 		return d, err
 	}
@@ -209,9 +209,9 @@ func (s *Store) Sweep(
 		args = append(args, a.Token, old, a.Renewed, a.Kind, a.ID, a.Info, a.Digest, s.channel(a.ID, a.Awaited))
 	}
 	keys := []string{
-		from.liveness, from.key, s.Keys.list, s.Keys.noti, s.Keys.tasks, s.Keys.archived, s.Keys.info, s.Keys.deaths,
+		from.liveness, from.key, s.keys.list, s.keys.noti, s.keys.tasks, s.keys.archived, s.keys.info, s.keys.deaths,
 		s.StatsKey(),
-		s.Keys.locks, s.Keys.locked, s.Keys.completed, s.Keys.results, s.Keys.revoked,
+		s.keys.locks, s.keys.locked, s.keys.completed, s.keys.results, s.keys.revoked,
 	}
 	reply, err := s.eval(ctx, scriptSweep, keys, args...)
 	values, err := ints(reply, err, 2)
@@ -226,7 +226,7 @@ func (s *Store) Sweep(
 
 // Repair removes surplus notifications, or adds at most n missing ones. It returns by how much their number changed.
 func (s *Store) Repair(ctx context.Context, n int) (change int, err error) {
-	reply, err := s.eval(ctx, scriptRepair, []string{s.Keys.list, s.Keys.noti}, n)
+	reply, err := s.eval(ctx, scriptRepair, []string{s.keys.list, s.keys.noti}, n)
 	values, err := ints(reply, err, 3)
 	if err != nil {
 		return 0, err

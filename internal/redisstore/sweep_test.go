@@ -12,14 +12,14 @@ import (
 // surveyOf surveys the queue as sweeper me, with lock life of an hour; two adds another queue in its slot.
 func surveyOf(two bool) func(s *Store) (any, error) {
 	return func(s *Store) (any, error) {
-		conn, err := s.Src.Conn(bg, s.Keys.list)
+		conn, err := s.Src.Conn(bg, s.keys.list)
 		if err != nil {
 			return nil, err
 		}
 		defer conn.Close()
 		stores := []*Store{s}
 		if two {
-			stores = append(stores, NewStore(s.Src, "", s.Keys.list+".other"))
+			stores = append(stores, NewStore(s.Src, "", s.keys.list+".other"))
 		}
 		queues, err := Survey(bg, &Link{conn: conn}, stores, "me", time.Hour)
 		for i := range queues {
@@ -93,7 +93,7 @@ var surveyCases = storeTable{script: "survey", cases: []storeCase{
 }}
 
 func livesOfThree(s *Store) (any, error) {
-	conn, err := s.Src.Conn(bg, s.Keys.list)
+	conn, err := s.Src.Conn(bg, s.keys.list)
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +128,7 @@ func sweepW(actions ...SweepAction) func(s *Store) (any, error) {
 // sweepLegacyL sweeps claims of legacy workers, with a key of the queue in place of the one that the worker's id names.
 func sweepLegacyL(actions ...SweepAction) func(s *Store) (any, error) {
 	return func(s *Store) (any, error) {
-		return sweepText(s.Sweep(bg, ClaimHash{s.Keys.legacy, s.Keys.heartbeat + "l"}, testLimits, actions))
+		return sweepText(s.Sweep(bg, ClaimHash{s.keys.legacy, s.keys.heartbeat + "l"}, testLimits, actions))
 	}
 }
 

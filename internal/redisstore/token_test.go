@@ -9,7 +9,7 @@ import (
 
 func TestTokensOfABatch(t *testing.T) {
 	for _, number := range []uint64{0, 1, 9, 10, math.MaxUint64} {
-		for _, n := range []int{0, 1, 9, 10, 11, 99, 100, MaxClaim} {
+		for _, n := range []int{0, 1, 9, 10, 11, 99, 100, maxClaim} {
 			var want []string
 			for i := range n {
 				want = append(want, fmt.Sprintf("%d-%d", number, i+1))

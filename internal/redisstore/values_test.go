@@ -26,7 +26,7 @@ func storedTexts(values []Stored, err error) (any, error) {
 }
 
 func fieldsWith(most int, ids ...string) func(s *Store) (any, error) {
-	return func(s *Store) (any, error) { return storedTexts(s.someFields(bg, s.Keys.tasks, ids, most)) }
+	return func(s *Store) (any, error) { return storedTexts(s.someFields(bg, s.keys.tasks, ids, most)) }
 }
 
 // filledTasks are tasks filed nowhere.
@@ -46,21 +46,21 @@ var fieldsCases = storeTable{script: "fields", cases: []storeCase{
 		name: "as many bytes as one call reads",
 		seed: filledTasks(redistest.Hash{"x": big("x", MaxClaimBytes/2), "y": "m"}),
 		do: func(s *Store) (any, error) {
-			values, err := s.someFields(bg, s.Keys.tasks, []string{"x", "x", "y"}, MaxClaimBytes)
+			values, err := s.someFields(bg, s.keys.tasks, []string{"x", "x", "y"}, MaxClaimBytes)
 			return len(values), err
 		}, result: 2,
 	},
 	{
 		name: "the first in any case", seed: filledTasks(redistest.Hash{"x": big("x", MaxClaimBytes+1), "y": "m"}),
 		do: func(s *Store) (any, error) {
-			values, err := s.someFields(bg, s.Keys.tasks, []string{"x", "y"}, MaxClaimBytes+1)
+			values, err := s.someFields(bg, s.keys.tasks, []string{"x", "y"}, MaxClaimBytes+1)
 			return len(values), err
 		}, result: 1,
 	},
 }}
 
 func pageWith(from, n int) func(s *Store) (any, error) {
-	return func(s *Store) (any, error) { return storedTexts(s.page(bg, s.Keys.list, from, n)) }
+	return func(s *Store) (any, error) { return storedTexts(s.page(bg, s.keys.list, from, n)) }
 }
 
 var pageCases = storeTable{script: "page", cases: []storeCase{
@@ -86,7 +86,7 @@ var pageCases = storeTable{script: "page", cases: []storeCase{
 		name: "as many bytes as fit",
 		seed: redistest.State{"": redistest.List(append(strings.Fields(fourLargest), "e")), "_noti": ones(5)},
 		do: func(s *Store) (any, error) {
-			values, err := s.page(bg, s.Keys.list, 0, 10)
+			values, err := s.page(bg, s.keys.list, 0, 10)
 			return len(values), err
 		}, result: 4,
 	},
@@ -98,9 +98,9 @@ func TestFieldsOfSeveralCalls(t *testing.T) {
 	ids := make([]string, 12)
 	for i := range ids {
 		ids[i] = fmt.Sprint("id", i)
-		b.Do("HSET", s.Keys.tasks, ids[i], big(string(rune('a'+i)), 1<<20))
+		b.Do("HSET", s.keys.tasks, ids[i], big(string(rune('a'+i)), 1<<20))
 	}
-	values, err := s.fields(bg, s.Keys.tasks, ids, 1<<20)
+	values, err := s.fields(bg, s.keys.tasks, ids, 1<<20)
 	if err != nil || len(values) != len(ids) {
 		t.Fatalf("%d values, %v", len(values), err)
 	}

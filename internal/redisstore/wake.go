@@ -28,26 +28,26 @@ type Woken struct {
 func (w *WaitOn) keys() []any {
 	keys := make([]any, 0, len(w.Tasks)+len(w.Suspects)+len(w.Due)+2)
 	for _, s := range w.Tasks {
-		keys = append(keys, s.Keys.noti)
+		keys = append(keys, s.keys.noti)
 	}
 	for _, s := range w.Suspects {
-		keys = append(keys, s.Keys.suspectsNoti)
+		keys = append(keys, s.keys.suspectsNoti)
 	}
 	for _, s := range w.Due {
-		keys = append(keys, s.Keys.wake)
+		keys = append(keys, s.keys.wake)
 	}
-	return append(keys, w.Due[0].Keys.rewait+w.Worker)
+	return append(keys, w.Due[0].keys.rewait+w.Worker)
 }
 
 // woken returns what an element of a key means.
 func (w *WaitOn) woken(key string) Woken {
 	for _, s := range w.Due {
 		switch key {
-		case s.Keys.noti:
+		case s.keys.noti:
 			return Woken{Store: s}
-		case s.Keys.suspectsNoti:
+		case s.keys.suspectsNoti:
 			return Woken{Store: s, Suspects: true}
-		case s.Keys.wake:
+		case s.keys.wake:
 			return Woken{Store: s, Due: true}
 		}
 	}
@@ -59,7 +59,7 @@ func (w *WaitOn) woken(key string) Woken {
 func Wait(ctx context.Context, l *Link, w WaitOn, limit time.Duration) (Woken, error) {
 	args := append(w.keys(), limit.Seconds())
 	// The connection waits longer than Redis does: giving up on a slow answer would lose its notification.
-	reply, err := redis.Strings(Do(ctx, l.conn, CallTimeout+limit, "BLPOP", args...))
+	reply, err := redis.Strings(do(ctx, l.conn, CallTimeout+limit, "BLPOP", args...))
 	switch {
 	case errors.Is(err, redis.ErrNil):
 		return Woken{}, nil
@@ -73,6 +73,6 @@ func Wait(ctx context.Context, l *Link, w WaitOn, limit time.Duration) (Woken, e
 
 // Rewait wakes a worker that waits, so that it waits on other queues.
 func (s *Store) Rewait(ctx context.Context, worker string, life time.Duration) error {
-	_, err := s.eval(ctx, scriptRewait, []string{s.Keys.rewait + worker}, life.Milliseconds())
+	_, err := s.eval(ctx, scriptRewait, []string{s.keys.rewait + worker}, life.Milliseconds())
 	return err
 }

@@ -31,17 +31,17 @@ func TestWait(t *testing.T) {
 		}
 	}
 	// Tasks go before suspects, whatever their queue, and both before what is due.
-	push(a.Keys.rewait + "w")
-	push(b.Keys.wake)
-	push(a.Keys.suspectsNoti)
-	push(b.Keys.noti)
-	push(a.Keys.noti)
+	push(a.keys.rewait + "w")
+	push(b.keys.wake)
+	push(a.keys.suspectsNoti)
+	push(b.keys.noti)
+	push(a.keys.noti)
 	expect("tasks of the first", Woken{Store: a})
 	expect("tasks of the second", Woken{Store: b})
 	expect("suspects", Woken{Store: a, Suspects: true})
 	expect("something due", Woken{Store: b, Due: true})
 	expect("a wait that another one replaces", Woken{})
-	push(b.Keys.suspectsNoti) // nobody waits for it
+	push(b.keys.suspectsNoti) // nobody waits for it
 	start := time.Now()
 	expect("nothing", Woken{})
 	if took := time.Since(start); took < 900*time.Millisecond {
@@ -61,7 +61,7 @@ func TestWait(t *testing.T) {
 			break
 		}
 	}
-	push(a.Keys.noti)
+	push(a.keys.noti)
 	if woken := <-got; woken != a.String()+" <nil>" {
 		t.Errorf("expected to be woken by %s, found %s", a, woken)
 	}

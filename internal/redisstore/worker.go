@@ -25,7 +25,7 @@ func Beat(
 ) ([]Pulse, time.Time, error) {
 	keys := make([]string, 0, 3*len(stores))
 	for _, s := range stores {
-		keys = append(keys, s.Keys.heartbeat+worker, s.Keys.processing+worker, s.Keys.control)
+		keys = append(keys, s.keys.heartbeat+worker, s.keys.processing+worker, s.keys.control)
 	}
 	reply, err := l.eval(ctx, ScriptBeat, keys, life.Milliseconds(), flag(count), flag(control))
 	values, err := ints(reply, err, 2+3*len(stores))
@@ -41,7 +41,7 @@ func Beat(
 
 // Register registers the worker and returns the tokens of its claims that stand.
 func (s *Store) Register(ctx context.Context, worker string, life time.Duration, value string) ([]string, error) {
-	keys := []string{s.Keys.heartbeat + worker, s.Keys.workers, s.Keys.processing + worker}
+	keys := []string{s.keys.heartbeat + worker, s.keys.workers, s.keys.processing + worker}
 	return redis.Strings(s.eval(ctx, ScriptRegister, keys, life.Milliseconds(), worker, value))
 }
 
@@ -57,20 +57,20 @@ func (s *Store) Forget(ctx context.Context, worker string) (bool, error) {
 
 func (s *Store) workerKeys(worker string) []string {
 	return []string{
-		s.Keys.heartbeat + worker, s.Keys.workers, s.Keys.processing + worker, s.Keys.claims + worker,
-		s.Keys.control, s.Keys.functions,
+		s.keys.heartbeat + worker, s.keys.workers, s.keys.processing + worker, s.keys.claims + worker,
+		s.keys.control, s.keys.functions,
 	}
 }
 
 // Publish writes the listing of the functions that a worker runs. It reports false if the worker is not registered.
 func (s *Store) Publish(ctx context.Context, worker string, listing []byte) (bool, error) {
-	return redis.Bool(s.eval(ctx, scriptPublish, []string{s.Keys.heartbeat + worker, s.Keys.functions}, worker,
+	return redis.Bool(s.eval(ctx, scriptPublish, []string{s.keys.heartbeat + worker, s.keys.functions}, worker,
 		listing))
 }
 
 // FunctionsOf returns the listing that a worker has published, nil for none.
 func (s *Store) FunctionsOf(ctx context.Context, worker string) ([]byte, error) {
-	b, err := redis.Bytes(s.do(ctx, "HGET", s.Keys.functions, worker))
+	b, err := redis.Bytes(s.do(ctx, "HGET", s.keys.functions, worker))
 	if errors.Is(err, redis.ErrNil) {
 		return nil, nil
 	}
@@ -85,13 +85,13 @@ const (
 
 // Mark notes in a worker's claims hash what sweepers may conclude from its death; the value "" removes the note.
 func (s *Store) Mark(ctx context.Context, worker, note, value string) error {
-	_, err := s.eval(ctx, scriptMark, []string{s.Keys.claims + worker}, note, value)
+	_, err := s.eval(ctx, scriptMark, []string{s.keys.claims + worker}, note, value)
 	return err
 }
 
 // Tokens returns the tokens of a worker's claims.
 func (s *Store) Tokens(ctx context.Context, worker string) ([]string, error) {
-	return redis.Strings(s.do(ctx, "HKEYS", s.Keys.processing+worker))
+	return redis.Strings(s.do(ctx, "HKEYS", s.keys.processing+worker))
 }
 
 // Todo is what Check found on one queue.
@@ -108,7 +108,7 @@ type Todo struct {
 func Check(ctx context.Context, src Source, stores []*Store) ([]Todo, error) {
 	keys := make([]string, 0, 6*len(stores))
 	for _, s := range stores {
-		keys = append(keys, s.Keys.list, s.Keys.scheduled, s.Keys.retry, s.Keys.parked, s.Keys.groups, s.Keys.suspects)
+		keys = append(keys, s.keys.list, s.keys.scheduled, s.keys.retry, s.keys.parked, s.keys.groups, s.keys.suspects)
 	}
 	reply, err := evalOn(ctx, src, scriptCheck, keys, nil)
 	values, err := ints(reply, err, 5*len(stores))
@@ -137,7 +137,7 @@ type LargeTask struct {
 func (s *Store) Move(
 	ctx context.Context, from Shelf, most int,
 ) (moved int, next time.Duration, large []LargeTask, err error) {
-	keys := []string{s.shelfKey(from), s.Keys.tasks, s.Keys.info, s.Keys.list, s.Keys.noti}
+	keys := []string{s.shelfKey(from), s.keys.tasks, s.keys.info, s.keys.list, s.keys.noti}
 	reply, err := redis.Values(s.eval(ctx, scriptMove, keys, most, MaxClaimBytes, wire.WorkerLimits.Bytes))
 	if err != nil {
 		return 0, 0, nil, err
@@ -158,8 +158,8 @@ func (s *Store) Move(
 // shelfKey returns the key of a set.
 func (s *Store) shelfKey(of Shelf) string {
 	return [...]string{
-		ShelfScheduled: s.Keys.scheduled, ShelfRetry: s.Keys.retry, ShelfParked: s.Keys.parked,
-		ShelfArchived: s.Keys.archived,
+		ShelfScheduled: s.keys.scheduled, ShelfRetry: s.keys.retry, ShelfParked: s.keys.parked,
+		ShelfArchived: s.keys.archived,
 	}[of]
 }
 
@@ -178,9 +178,9 @@ func (s *Store) ParkedPage(ctx context.Context, offset, n int, expired bool) ([]
 	var err error
 	if expired {
 		now := s.Now().UnixMilli()
-		ids, err = redis.Strings(s.do(ctx, "ZRANGEBYSCORE", s.Keys.parked, "-inf", now, "LIMIT", offset, n))
+		ids, err = redis.Strings(s.do(ctx, "ZRANGEBYSCORE", s.keys.parked, "-inf", now, "LIMIT", offset, n))
 	} else {
-		ids, err = redis.Strings(s.do(ctx, "ZRANGE", s.Keys.parked, -offset-n, -offset-1))
+		ids, err = redis.Strings(s.do(ctx, "ZRANGE", s.keys.parked, -offset-n, -offset-1))
 	}
 	if err != nil || len(ids) == 0 {
 		return nil, err
@@ -203,12 +203,12 @@ func (s *Store) Condemn(ctx context.Context, from Shelf, keep time.Duration, tas
 	for i := range tasks {
 		args = append(args, tasks[i].ID, tasks[i].Info)
 	}
-	keys := []string{s.shelfKey(from), s.Keys.archived, s.Keys.info, s.StatsKey(), s.Keys.locks, s.Keys.locked}
+	keys := []string{s.shelfKey(from), s.keys.archived, s.keys.info, s.StatsKey(), s.keys.locks, s.keys.locked}
 	return redis.Int(s.eval(ctx, scriptCondemn, keys, args...))
 }
 
 // Trim deletes archived tasks that are too old or too many, at most n.
 func (s *Store) Trim(ctx context.Context, most, n int) (int, error) {
-	return redis.Int(s.eval(ctx, scriptTrim, []string{s.Keys.archived, s.Keys.tasks, s.Keys.info, s.StatsKey()},
+	return redis.Int(s.eval(ctx, scriptTrim, []string{s.keys.archived, s.keys.tasks, s.keys.info, s.StatsKey()},
 		statsLife, most, n))
 }

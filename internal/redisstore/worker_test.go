@@ -12,14 +12,14 @@ import (
 // beatWith beats for worker w on the queue and, if two, on another one in its slot.
 func beatWith(life time.Duration, count, control, two bool) func(s *Store) (any, error) {
 	return func(s *Store) (any, error) {
-		conn, err := s.Src.Conn(bg, s.Keys.list)
+		conn, err := s.Src.Conn(bg, s.keys.list)
 		if err != nil {
 			return nil, err
 		}
 		defer conn.Close()
 		stores := []*Store{s}
 		if two {
-			stores = append(stores, NewStore(s.Src, "", s.Keys.list+".other"))
+			stores = append(stores, NewStore(s.Src, "", s.keys.list+".other"))
 		}
 		before, err := redistest.TimeOf(conn)
 		if err != nil {
