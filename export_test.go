@@ -74,3 +74,8 @@ func WithDefaults(cfg WorkerConfig) WorkerConfig { return cfg.withDefaults() }
 
 // PublicEnd translates the error with which a worker of the engine has ended.
 func PublicEnd(err error) error { return publicEnd(err) }
+
+// Rest waits as a scheduler does between two looks: for d, or until a message says that something has changed.
+func Rest(ctx context.Context, s *Scheduler, d time.Duration, told <-chan string) {
+	s.rest(ctx, d, told)
+}

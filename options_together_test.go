@@ -1,6 +1,7 @@
 package delayed_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -33,6 +34,22 @@ func TestOptionsThatContradict(t *testing.T) {
 				t.Errorf("%s: %v, expected an error about Debounce", name, err)
 			}
 		}
+	}
+}
+
+// TestFuncTimeoutZero: Timeout(0) of Func is no bound, also for tasks that carry no timeout, as those of NewGoTask.
+func TestFuncTimeoutZero(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	bounded := make(chan bool, 1)
+	f := b.fn("f", func(ctx context.Context) { _, ok := ctx.Deadline(); bounded <- ok }, delayed.Timeout(0))
+	cfg := b.config()
+	cfg.Timeout = time.Hour
+	b.work(cfg, f)
+	_, err := b.q.Enqueue(bg, delayed.NewGoTask(b.Name+".f"))
+	b.Must(err)
+	if await(b, "the call", bounded) {
+		t.Error("the worker's timeout holds")
 	}
 }
 

@@ -141,7 +141,7 @@ func TestNoValueAndNoControlCharacterIsKept(t *testing.T) {
 		b.Must(err)
 		return p
 	}
-	four := 8731
+	four := 873_193_751
 	for i, m := range []wire.Message{
 		{Kind: wire.GoExtended, Path: path, Payload: payload(four, secret), Meta: wire.Meta{HasN: true, N: 2}},
 		{Kind: wire.GoExtended, Path: path, Payload: payload(1, four), Meta: wire.Meta{HasN: true, N: 2}},

@@ -373,3 +373,19 @@ func TestSecondRunOfScheduler(t *testing.T) {
 		t.Errorf("second Run: %v", err)
 	}
 }
+
+// TestSchedulerLooksAfterABreak: an empty message says that others may have been lost.
+func TestSchedulerLooksAfterABreak(t *testing.T) {
+	b := newBench(t)
+	s := b.scheduler(b.rdb, "")
+	for message, looks := range map[string]bool{"": true, "periodic": true, "pause": false} {
+		told := make(chan string, 1)
+		told <- message
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		delayed.Rest(ctx, s, time.Hour, told)
+		if early := ctx.Err() == nil; early != looks {
+			t.Errorf("%q: looks at once: %t, expected %t", message, early, looks)
+		}
+		cancel()
+	}
+}

@@ -29,6 +29,10 @@ func TestLimit(t *testing.T) {
 		{"none by the function", time.Minute, []FuncOption{Timeout(math.MaxInt64)}, nil, 0, 0},
 		{"a deadline", 0, nil, &wire.Extra{Deadline: now.Add(3 * time.Hour).UnixMilli()}, 0, 3 * time.Hour},
 		{"the deadline is earlier", 0, hour, &wire.Extra{Deadline: now.Add(time.Minute).UnixMilli()}, 0, time.Minute},
+		{
+			"the deadline is earlier than the call's", 0, nil,
+			&wire.Extra{Timeout: 3_600_000, Deadline: now.Add(time.Minute).UnixMilli()}, 0, time.Minute,
+		},
 		{"the timeout is earlier", 0, hour, &wire.Extra{Deadline: now.Add(3 * time.Hour).UnixMilli()}, 0, time.Hour},
 		{
 			"a deadline, after a while", 0, nil, &wire.Extra{Deadline: now.Add(time.Hour).UnixMilli()}, time.Hour,

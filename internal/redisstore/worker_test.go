@@ -286,9 +286,9 @@ var markCases = storeTable{script: "mark", cases: []storeCase{
 	},
 	{
 		name: "noted anew",
-		seed: redistest.State{"_claims:w": redistest.Hash{"alone": "3-1"}},
+		seed: redistest.State{"_claims:w": redistest.Hash{"4": "1", "alone": "3-1"}},
 		do:   markWith(MarkAlone, "4-1"),
-		want: redistest.State{"_claims:w": redistest.Hash{"alone": "4-1"}},
+		want: redistest.State{"_claims:w": redistest.Hash{"4": "1", "alone": "4-1"}},
 	},
 	{
 		name: "taken back",
@@ -297,9 +297,15 @@ var markCases = storeTable{script: "mark", cases: []storeCase{
 		want: redistest.State{"_claims:w": redistest.Hash{"3": "1", "stopped": "1"}},
 	},
 	{
-		name: "of a worker without claims",
+		name: "of a worker without claims, which may have gone", // the note would stay for ever
 		do:   markWith(MarkStopped, "1"),
-		want: redistest.State{"_claims:w": redistest.Hash{"stopped": "1"}},
+		want: redistest.State{},
+	},
+	{
+		name: "without claims, noted before",
+		seed: redistest.State{"_claims:w": redistest.Hash{"alone": "3-1"}},
+		do:   markWith(MarkStopped, "1"),
+		want: redistest.State{"_claims:w": redistest.Hash{"alone": "3-1"}},
 	},
 }}
 

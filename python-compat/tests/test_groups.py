@@ -213,3 +213,21 @@ def test_a_group_whose_key_is_not_what_it_should_be_keeps_no_other_waiting(firin
     assert firing.fire(redis) == 30
     assert [args[0] for args in redis.fired] == ['b']
     assert 'the calls of group a cannot be put together' in caplog.text
+
+
+def test_cancelled_calls_of_a_group_are_found_on_each_page():
+    """Redis is asked about 1,000 at a time."""
+    packed_calls = [packed([i]) for i in range(2_001)]
+    gone = {packed_calls[i].id for i in (0, 999, 1_000, 2_000)}
+    forgiven = []
+    store = types.SimpleNamespace(
+        name='q',
+        keys=Keys('q'),
+        are_revoked=lambda link, ids: [id in gone for id in ids],
+        forgive=lambda link, ids: forgiven.extend(ids),
+    )
+    redis = Redis(peek=[[5_000, 7, *[p.message for p in packed_calls]]], fire=[[1, -1]])
+    assert Firing(store, Lines())._fire_group(redis, 'g') == -1
+    (args,) = redis.fired
+    assert arguments(args[-1]) == [i for i in range(2_001) if i not in (0, 999, 1_000, 2_000)]
+    assert set(forgiven) == gone

@@ -1,0 +1,61 @@
+package delayed_test
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/redistest"
+)
+
+// flakySource is a source that refuses some connections.
+type flakySource struct {
+	delayed.Source
+	next *atomic.Int64 // how many
+}
+
+func (s flakySource) Conn(ctx context.Context, key string) (redis.Conn, error) {
+	if s.next.Add(-1) >= 0 {
+		return nil, errors.New("connection refused")
+	}
+	return s.Source.Conn(ctx, key)
+}
+
+// TestUnansweredThenRefused: Redis has carried out the end of a claim and its answer was lost. Then nobody can connect.
+// When Redis says at last that the claim does not stand, the worker does not count it as lost.
+func TestUnansweredThenRefused(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	var lose atomic.Bool
+	var refuse atomic.Int64
+	src := redistest.Intercept(b.src, func(cmd string, args []any, send func() (any, error)) (any, error) {
+		reply, err := send()
+		if cmd == "EVALSHA" && args[0] == redisstore.ScriptShelve.Sha && lose.CompareAndSwap(true, false) {
+			refuse.Store(3)
+			return nil, errors.New("connection reset by peer")
+		}
+		return reply, err
+	})
+	rdb := delayed.FromSource(flakySource{src, &refuse})
+	defer rdb.Close()
+	cfg := b.config()
+	cfg.HeartbeatLife, cfg.NoSweeper = time.Hour, true // nobody but the finisher connects meanwhile
+	cfg.Backoff = func(int) time.Duration { return time.Hour }
+	f := b.fn("f", func() error { return errors.New("no") })
+	w := b.workWith(rdb, cfg, f)
+	b.delay(f) // with it Redis learns the script
+	b.Until("the first is filed", func() bool { return b.Size("_retry") == 1 })
+	lose.Store(true)
+	b.delay(f)
+	b.Until("connections were refused", func() bool { return !lose.Load() && refuse.Load() < 0 })
+	w.mustStop()
+	if c := b.counters(); c["lost"] != 0 || c["retried"] != 2 {
+		t.Errorf("counters %v, expected two retries and no lost claim", c)
+	}
+}
