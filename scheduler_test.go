@@ -381,7 +381,11 @@ func TestSchedulerLooksAfterABreak(t *testing.T) {
 	for message, looks := range map[string]bool{"": true, "periodic": true, "pause": false} {
 		told := make(chan string, 1)
 		told <- message
-		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		limit := patience
+		if !looks {
+			limit = 50 * time.Millisecond
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
 		delayed.Rest(ctx, s, time.Hour, told)
 		if early := ctx.Err() == nil; early != looks {
 			t.Errorf("%q: looks at once: %t, expected %t", message, early, looks)

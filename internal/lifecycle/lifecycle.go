@@ -101,36 +101,35 @@ func (o Outcome) Failed() bool { return slices.Contains(Ends[o].Counters, "faile
 type Move struct {
 	From, To State
 	Script   string
-	When     string
-	Counters []string
 }
 
 // Moves are all such changes, in the order of a task's life.
 var Moves = []Move{
-	{StateNew, StatePending, "enqueue", "Delay", nil},
-	{StateNew, StatePending, "enlist", "Delay with an id, a lock or Front", nil},
-	{StateNew, StateScheduled, "schedule", "In or At", nil},
-	{StateNew, StateScheduled, "enlist", "In or At with an id or a lock, Debounce", nil},
-	{StateNew, StateAggregating, "gather", "Gather", nil},
-	{StateNew, StatePending, "tick", "a periodic entry is due", nil},
-	{StateScheduled, StatePending, "move", "it is due", nil},
-	{StateRetry, StatePending, "move", "it is due", nil},
-	{StateAggregating, StatePending, "fire", "its group is due; one task replaces all", nil},
-	{StatePending, StateActive, "claim", "a worker has room", nil},
-	{StateParked, StateActive, "unpark", "a worker can run it", nil},
-	{StateActive, StatePending, "sweep", "its worker has died", []string{"swept"}},
-	{StateActive, StateArchived, "sweep", "its workers have died of it too often", []string{"swept", "archived"}},
-	{StateScheduled, StateArchived, "condemn", "it is due, and too large", []string{"archived"}},
-	{StateRetry, StateArchived, "condemn", "it is due, and too large", []string{"archived"}},
-	{StateParked, StateArchived, "condemn", "it was parked for too long", []string{"archived"}},
-	{StateArchived, StatePending, "rerun", "RunAgain", nil},
-	{StateScheduled, StateCanceled, "cancel", "Cancel", []string{"canceled"}},
-	{StateRetry, StateCanceled, "cancel", "Cancel", []string{"canceled"}},
-	{StateParked, StateCanceled, "cancel", "Cancel", []string{"canceled"}},
-	{StateScheduled, StateGone, "enlist", "another call replaces it, by Debounce or OnConflict", nil},
-	{StateArchived, StateGone, "delete", "Delete", nil},
-	{StateArchived, StateGone, "trim", "it was kept for long enough, or there are too many", []string{"trimmed"}},
-	{StateCompleted, StateGone, "expire", "it was kept for long enough", nil},
-	{StateDropped, StateGone, "expire", "it was kept for long enough", nil},
-	{StateCanceled, StateGone, "expire", "it was kept for long enough", nil},
+	{StateNew, StatePending, "enqueue"},        // Delay
+	{StateNew, StatePending, "enlist"},         // Delay with an id, a lock or Front
+	{StateNew, StateScheduled, "schedule"},     // In or At
+	{StateNew, StateScheduled, "enlist"},       // In or At with an id or a lock, Debounce
+	{StateNew, StateAggregating, "gather"},     // Gather
+	{StateNew, StatePending, "tick"},           // a periodic entry is due
+	{StateScheduled, StatePending, "move"},     // it is due
+	{StateRetry, StatePending, "move"},         // it is due
+	{StateAggregating, StatePending, "fire"},   // its group is due; one task replaces all
+	{StatePending, StateActive, "claim"},       // a worker has room
+	{StateParked, StateActive, "unpark"},       // a worker can run it
+	{StateActive, StatePending, "sweep"},       // its worker has died
+	{StateActive, StateArchived, "sweep"},      // its workers have died of it too often
+	{StateScheduled, StateArchived, "condemn"}, // it is due, and too large
+	{StateRetry, StateArchived, "condemn"},     // it is due, and too large
+	{StateParked, StateArchived, "condemn"},    // it was parked for too long
+	{StateArchived, StatePending, "rerun"},     // RunAgain
+	{StateScheduled, StateCanceled, "cancel"},  // Cancel
+	{StateRetry, StateCanceled, "cancel"},      // Cancel
+	{StateParked, StateCanceled, "cancel"},     // Cancel
+	{StateScheduled, StateGone, "enlist"},      // another call replaces it, by Debounce or OnConflict
+	{StateArchived, StateGone, "delete"},       // Delete
+	{StateArchived, StateGone, "trim"},         // it was kept for long enough, or there are too many
+	{StateCompleted, StateGone, "delete"},      // Delete
+	{StateCompleted, StateGone, "expire"},      // it was kept for long enough
+	{StateDropped, StateGone, "expire"},        // it was kept for long enough
+	{StateCanceled, StateGone, "expire"},       // it was kept for long enough
 }
