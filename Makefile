@@ -37,16 +37,16 @@ help: ## Print this list
 ##@ Everything
 
 .PHONY: setup
-setup: ## Install what the tests need: Redis, Python packages, linter (3 min once, then 1 s)
+setup: ## Install what the tests need: Redis, Prometheus, Python packages, linter (3 min once, then 1 s)
 	@scripts/setup.sh
 
 .PHONY: test
-test: ## Install what is missing, lint and run all tests, stage by stage (9 min, 15 with cold caches)
+test: ## Install what is missing, lint and run all tests, stage by stage (12 min, more with cold caches)
 	@FUZZTIME=$${FUZZTIME:-100000x} scripts/stages.sh setup tidy vet lint house verify cover race-nested+python \
 		examples fuzz bench-smoke
 
 .PHONY: ci
-ci: ## What CI runs for a commit: the stages of test (9 min, 15 with cold caches)
+ci: ## What CI runs for a commit: the stages of test (12 min, more with cold caches)
 	@.ci/run
 
 .PHONY: fresh
@@ -134,7 +134,7 @@ bench-smoke: ## Run each Go benchmark once, to see that it works (20 s)
 		sed 's,^,./,; s,/[^/]*$$,,' | sort -u)
 
 .PHONY: planted
-planted: ## Break the code in each way kept in itest/planted and expect a test to fail (35 min on two processors)
+planted: ## Break the code in each way kept in itest/planted and expect a test to fail (40 min on two processors)
 	@cd itest && go run ./planted $(PLANTED)
 
 ##@ Python
@@ -184,7 +184,7 @@ verify: ## Check that generated and copied files are what their sources say (10 
 	@scripts/verify.sh
 
 .PHONY: generate
-generate: ## Copy what the Python package shares with Go: scripts and golden vectors (1 s)
+generate: ## Copy what the Python package shares with Go; write docs/CLI.md and schemas of the command (5 s)
 	@scripts/generate.sh
 
 .PHONY: vectors

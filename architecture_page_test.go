@@ -76,7 +76,7 @@ func (n *sourceNames) addWords(ext string, text []byte) {
 	}
 }
 
-// missing says what is wrong with a name in the text; "" if nothing is, or if it is no name of a file or of code.
+// missing returns what is wrong with a name in the text; "" if nothing is, or if it does not name a file or code.
 func (n *sourceNames) missing(name string) string {
 	switch {
 	case strings.HasPrefix(name, "go "), strings.HasPrefix(name, "make "), strings.HasPrefix(name, "N_"), name == ".":
@@ -95,7 +95,7 @@ func (n *sourceNames) missing(name string) string {
 	return ""
 }
 
-// TestArchitecturePage holds the names of files and identifiers in docs/ARCHITECTURE.md against the sources.
+// TestArchitecturePage compares the names of files and identifiers in docs/ARCHITECTURE.md with the sources.
 func TestArchitecturePage(t *testing.T) {
 	text, err := os.ReadFile("docs/ARCHITECTURE.md")
 	if err != nil {
@@ -133,7 +133,7 @@ func TestArchitecturePage(t *testing.T) {
 			t.Errorf("internal/engine has no %s", m[1])
 		}
 	}
-	// Whoever asks where something is should not have to open more files than of comparable projects.
+	// A reader who looks for something should not have to open more files than in comparable projects.
 	const most = 18
 	open := map[string]bool{}
 	anyFile := regexp.MustCompile("`([\\w/]+\\.(?:go|lua))`")

@@ -11,19 +11,19 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
-// Archived returns a page of the queue's archived tasks, those that have failed for good, and how many there are. Ref
-// gives one of them back by its ID: to run it again, with other arguments if need be, or to delete it.
+// Archived returns a page of the queue's archived tasks and how many there are. Use q.Ref(info.ID) to run one again,
+// with other arguments if need be, or to delete it.
 //
-// The page begins after offset tasks and has at most n, 1 to 1,000; those that are deleted first come first. Pages are
-// read one after the other: tasks that come or go in between may be missing or twice.
+// The page begins after offset tasks and has at most n, 1 to 1,000. Tasks are sorted by when they will be deleted,
+// soonest first. Pages are read one after the other: tasks that come or go in between may be missing or twice.
 func (q *Queue) Archived(ctx context.Context, offset, n int) (page []TaskInfo, total int, err error) {
 	return q.listFiled(ctx, "Archived", state.Archived, offset, n)
 }
 
-// RunAgain makes an archived task pending again, at the end of its queue: with all its retries, as if it had never
-// failed. Its deaths are forgotten, and a deadline, an expiry or a time of RetryUntil that are over. Locks that it held
-// are not taken again, but an id of TaskID is its own again. The error wraps ErrNotArchived if the task is not
-// archived. Repeating the call after an ErrUnknown does no harm.
+// RunAgain makes an archived task pending again, at the end of its queue, with all its retries, as if it had never
+// failed. The count of its deaths starts at zero. If its Deadline, TTL or RetryUntil is over, that bound is removed. It
+// does not take the lock of Unique again, but it reserves an id of TaskID again. The error wraps ErrNotArchived if the
+// task is not archived. Repeating the call after an ErrUnknown does no harm.
 func (r *Ref) RunAgain(ctx context.Context) error {
 	return r.runAgain(ctx, nil)
 }
@@ -39,13 +39,13 @@ func (r *Ref) RunAgainWith(ctx context.Context, t *Task) error {
 	return r.runAgain(ctx, t)
 }
 
-// Delete deletes an archived or a completed task with all that is kept of it. The error wraps ErrNotArchived if the
-// task is neither. Tasks that wait are cancelled instead.
+// Delete deletes an archived task, or what KeepResult or Retention keeps of one that has ended. The error wraps
+// ErrNotArchived if there is neither. Tasks that wait are cancelled instead, by Cancel.
 func (r *Ref) Delete(ctx context.Context) error {
 	if err := r.check(ctx); err != nil {
 		return err
 	}
-	n, err := r.queue.store.Delete(ctx, []string{r.id})
+	n, err := r.queue.store.Delete(ctx, redisstore.DeleteBoth, []string{r.id})
 	if err == nil && n == 0 {
 		err = r.notArchived()
 	}
@@ -92,7 +92,9 @@ func (q *Queue) RunArchivedAgain(ctx context.Context, only func(TaskInfo) bool) 
 // DeleteArchived deletes archived tasks: those of which only answers true, all of them if it is nil. It returns how
 // many, and works as RunArchivedAgain does.
 func (q *Queue) DeleteArchived(ctx context.Context, only func(TaskInfo) bool) (n int, err error) {
-	return q.eachArchived(ctx, only, func(ids []string) (int, error) { return q.store.Delete(ctx, ids) })
+	return q.eachArchived(ctx, only, func(ids []string) (int, error) {
+		return q.store.Delete(ctx, redisstore.DeleteArchived, ids)
+	})
 }
 
 // eachArchived calls do with pages of the archived tasks for which only returns true. do returns how many of them are
@@ -185,8 +187,7 @@ func newRerun(name string, old []byte, t *Task, now int64) (redisstore.Rerun, er
 	msg, err := wire.Parse(old, wire.WorkerLimits)
 	switch {
 	case err == nil && t != nil && t.msg.Path != msg.Path:
-		return again, fmt.Errorf("%w: running a task again: expected arguments of %s, found those of %s", ErrFunction,
-			msg.Path, t.msg.Path)
+		return again, otherFunction(&msg, t)
 	case err != nil && t == nil:
 		return again, nil
 	case err != nil:
@@ -210,6 +211,9 @@ func newRerun(name string, old []byte, t *Task, now int64) (redisstore.Rerun, er
 	m.Retried, m.Deaths, m.DiedAt = 0, 0, 0
 	if m.Extra != nil {
 		x := *m.Extra
+		if x.FirstFailed != 0 || x.Due != 0 {
+			x.Due = max(x.Due, now)
+		}
 		x.FirstFailed, x.AloneDeaths = 0, 0
 		again.Own = x.Lock != ""
 		for _, end := range []*int64{&x.Deadline, &x.Expiry, &x.RetryUntil} {
@@ -223,15 +227,21 @@ func newRerun(name string, old []byte, t *Task, now int64) (redisstore.Rerun, er
 	return again, err
 }
 
+// otherFunction returns the error for arguments that are not those of a message's function.
+func otherFunction(msg *wire.Message, t *Task) error {
+	return fmt.Errorf("%w: running a task again: expected arguments of %s, found those of %s", ErrFunction, msg.Path,
+		t.msg.Path)
+}
+
 // Parked returns a page of the queue's parked tasks and how many there are. A task is parked when the worker that has
 // claimed it cannot run it: its function is unknown there, its structs have fields that those of the worker lack, or it
-// is Python's. A worker that knows the function, by name or Alias, and the fields claims it at once, within 50 ms if it
-// has a free executor, and one that starts later does when it starts. Else it is archived at Due, seven days after At.
-// So what is here for long shows that a version is missing which producers count on.
+// is a Python task. A worker that knows the function, by name or Alias, and the fields claims it at once, within 50 ms
+// if it has a free executor, and one that starts later does when it starts. Otherwise it is archived at Due, seven days
+// after At. Tasks that stay parked for long show that producers expect a version of the workers that does not run.
 //
-// The page begins after offset tasks and has at most n, 1 to 1,000; those that are archived first come first. Of each,
-// ID, State, Function, Due, At, Reason and Worker are known, and Error if Reason is "unknown fields": it says which.
-// Pages are read one after the other: tasks that come or go in between may be missing or twice.
+// The page begins after offset tasks and has at most n, 1 to 1,000. Tasks are sorted by when they will be archived,
+// soonest first. Of each, ID, State, Function, Due, At, Reason and Worker are known, and Error if Reason is "unknown
+// fields": it says which. Pages are read one after the other: tasks that come or go in between may be missing or twice.
 func (q *Queue) Parked(ctx context.Context, offset, n int) (page []TaskInfo, total int, err error) {
 	return q.listFiled(ctx, "Parked", state.Parked, offset, n)
 }

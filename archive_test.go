@@ -11,6 +11,7 @@ import (
 )
 
 func TestArchiveBounds(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	fail := b.fn("fail", func(int) error { return errors.New("no") }, delayed.MaxRetry(0))
 	cfg := b.config()
@@ -72,7 +73,7 @@ func TestArchiveBounds(t *testing.T) {
 	}
 }
 
-// What the sweeper of a worker archives is kept as the worker's configuration says.
+// The sweeper of a worker archives tasks within the limits of the worker's configuration.
 func TestArchiveBoundsOfWhatIsSwept(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -24,8 +24,8 @@ func between(src delayed.Source, then func()) delayed.Source {
 	})
 }
 
-// TestChangesBetweenReadAndWrite makes one change of an entry between the moment at which another one has read it and
-// that at which it writes: both hold, or the later one says why not.
+// TestChangesBetweenReadAndWrite makes one change of an entry after another one has read it and before that one writes
+// it: both changes hold, or the later one returns why not.
 func TestChangesBetweenReadAndWrite(t *testing.T) {
 	type change func(b *bench, rdb *delayed.Redis) error
 	set := func(b *bench, rdb *delayed.Redis) error {
@@ -44,11 +44,11 @@ func TestChangesBetweenReadAndWrite(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name          string
-		paused        bool // at first
+		paused        bool // paused at the start
 		outer, inner  change
 		err           error
-		want          string // what the entry is then
-		tasks, lately int    // tasks that are pending then; of them, those of the changed entry
+		want          string // the expected entry
+		tasks, lately int    // pending tasks afterwards, and how many of them belong to the changed entry
 	}{
 		{name: "pause while it is set", outer: set, inner: pause, want: "@every 2h paused"},
 		{name: "set while it is paused", outer: pause, inner: set, want: "@every 2h paused"},

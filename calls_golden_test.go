@@ -24,8 +24,8 @@ type goldenCall struct {
 	List                             []int
 }
 
-// The messages, locks and groups that calls with options give are those of the vectors, which Python's producer is held
-// against as well.
+// Calls with options give the messages, locks and groups of the vectors, with which Python's producer is tested as
+// well.
 func TestGoldenCalls(t *testing.T) {
 	raw, err := os.ReadFile("testdata/wire/calls.json")
 	if err != nil {
@@ -77,10 +77,10 @@ func (v *goldenCall) check(t *testing.T, now int64) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if msg.Meta.ID != "" { // it is random
+	if msg.Meta.ID != "" { // a random id
 		msg.Meta.ID = v.ID
 	}
-	if msg.Kind == wire.PyExtended { // Go does not need to count what it names
+	if msg.Kind == wire.PyExtended { // Go need not count arguments with names
 		kwargs, _ := v.Kwargs.(map[string]any)
 		msg.Meta.HasN, msg.Meta.N = true, len(args)+len(kwargs)
 	}
@@ -179,7 +179,7 @@ func goldenOptions(t *testing.T, given map[string]any) (options []delayed.Option
 	return options
 }
 
-// goldenAs is v as a T.
+// goldenAs returns v as a T.
 func goldenAs[T any](t *testing.T, v any) T {
 	t.Helper()
 	x, ok := v.(T)

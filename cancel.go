@@ -10,7 +10,8 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// Cancel cancels the task, wherever it is. What nil promises depends on where the task is then:
+// Cancel cancels the task in any state before its end. If it returns nil, what follows depends on where the task is at
+// that moment:
 //
 //   - Scheduled, retrying or parked: it is taken out at once, and its handler never starts.
 //   - Pending: its handler never starts. A worker that claims it after that learns of the cancellation in the same
@@ -21,20 +22,20 @@ import (
 //     error it returns then, the task is not tried again; if it returns nil, the task has succeeded. Handlers without a
 //     context run on.
 //
-// Nobody but the worker knows which of its claims have started, and asking Redis before each start would cost every
-// task a round trip; so who must be certain waits for the end of the task, by Ref.Wait. The lock of Unique is free
-// when Cancel returns; an id that TaskID said, when the task has ended. Who waits for the task gets an error that
-// wraps ErrCanceled.
+// Only the worker knows which of its claims have started: asking Redis before each start would cost every task a round
+// trip. To be certain that the task has ended, call Ref.Wait. When Cancel returns, the lock of Unique is free; an id of
+// TaskID is free when the task has ended. Ref.Wait for a cancelled task returns an error that wraps ErrCanceled, unless
+// the handler has succeeded all the same; it needs KeepResult or Retention.
 //
-// The error wraps ErrEnded if the task is known to have ended: it is archived, or completed and kept. Of most tasks
-// that have ended nothing is known; then, and for an id that never was one, Cancel returns nil, and what it notes is
-// forgotten after seven days. Cancelling again changes nothing. Other errors are those of asking Redis; a Redis whose
-// memory is full cancels as well.
+// If Redis still knows that the task has ended, because it is archived, or completed and kept, the error wraps
+// ErrEnded. Redis keeps nothing of most ended tasks; for these, and for an id that no task ever had, Cancel returns
+// nil, and Redis forgets the cancellation after seven days. Cancelling again changes nothing. Other errors are those of
+// asking Redis. Cancel also works when the memory of Redis is full.
 //
-// A call that a Group gathers is left out of the one call that its group becomes. That has the id of its first, and is
-// cancelled by it, with all that it was made of; the others are part of it then. Legacy workers run what was cancelled
-// while it was pending; so do workers that do not know the task's id, as keakon's Python workers. The error wraps
-// ErrNoID if the task has none.
+// A cancelled call that a Group still gathers is left out of the one call. The one call has the id of the first call:
+// once it is made, cancelling that id cancels all gathered calls, and the ids of the other calls cancel nothing. Legacy
+// workers, and other workers that do not know the task's id, run a task that was cancelled while it was pending. The
+// error wraps ErrNoID if the task has no id.
 func (r *Ref) Cancel(ctx context.Context) error {
 	if err := r.check(ctx); err != nil {
 		return err

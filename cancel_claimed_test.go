@@ -9,7 +9,7 @@ import (
 	"github.com/godelayed/delayed"
 )
 
-// TestCancelOfWhatWaitsInRedis: no task starts that was pending when Cancel returned.
+// TestCancelOfWhatWaitsInRedis: a task that was pending when Cancel returned never starts.
 func TestCancelOfWhatWaitsInRedis(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -39,8 +39,8 @@ func TestCancelOfWhatWaitsInRedis(t *testing.T) {
 	}
 }
 
-// TestCancelOfWhatIsClaimed: a worker that hears no signals may start it after Cancel has returned, but the context
-// ends with the next heartbeat, and what has not started by then does not start.
+// TestCancelOfWhatIsClaimed: a worker that gets no signals may start the task after Cancel has returned, but the next
+// heartbeat ends its context, and tasks that have not started by then do not start.
 func TestCancelOfWhatIsClaimed(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -30,14 +30,14 @@ func TestCancelGathered(t *testing.T) {
 	}
 	b.Idle()
 	b.Until("the others are forgotten", func() bool { return b.revoked() == 0 })
-	// All of them.
+	// Cancel all of them.
 	q = b.q.With(delayed.Group("k"), whenFull(2))
 	first := b.delayWith(q, index, "b", 1)
 	b.Must(first.Cancel(t.Context()))
 	waited := make(chan error, 1)
 	go func() { waited <- b.q.Ref(first.ID()).Wait(b.within()) }() // as in another process
 	b.Until("somebody waits", func() bool { return b.subscribed(first.ID()) == 1 })
-	w.mustStop() // else the last could be called before it is cancelled
+	w.mustStop() // otherwise the last could be called before it is cancelled
 	last := b.delayWith(b.q.With(delayed.Group("k"), delayed.Gather(delayed.GatherPolicy{Grace: time.Millisecond})),
 		index, "b", 2)
 	b.Must(last.Cancel(t.Context()))
@@ -53,7 +53,7 @@ func TestCancelGathered(t *testing.T) {
 	b.Check(redistest.Invariants{})
 }
 
-// TestCancelGatheredRace cancels calls while their groups become one call: no other call is lost with them.
+// TestCancelGatheredRace cancels calls while their groups become one call: no other call is lost with a cancelled one.
 func TestCancelGatheredRace(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -69,7 +69,7 @@ func TestCancelGatheredRace(t *testing.T) {
 	q := b.q.With(delayed.Group("k"), delayed.Gather(delayed.GatherPolicy{Grace: time.Millisecond}))
 	const rounds = 300
 	for i := range rounds {
-		// What is cancelled is the last call so far: if it has become a task by itself, no other call is in it.
+		// The test cancels the last call so far: if that has become a task of its own, the task contains no other call.
 		b.delayWith(q, index, 2*i)
 		b.Must(b.delayWith(q, index, 2*i+1).Cancel(t.Context()))
 	}

@@ -56,7 +56,7 @@ func TestCancelPending(t *testing.T) {
 	}
 }
 
-// TestCancelFiled cancels tasks that are scheduled, retrying and parked.
+// TestCancelFiled cancels scheduled, retrying and parked tasks.
 func TestCancelFiled(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -92,7 +92,7 @@ func TestCancelFiled(t *testing.T) {
 	b.delayWith(b.q.With(delayed.In(time.Hour), delayed.UniqueKey("k", time.Hour)), f) // the lock is free
 }
 
-// TestCancelTooLate cancels tasks that are archived, completed, or have none of these.
+// TestCancelTooLate cancels tasks that are archived or completed, or have ended without a trace.
 func TestCancelTooLate(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -114,7 +114,7 @@ func TestCancelTooLate(t *testing.T) {
 	if err := (*delayed.Ref)(nil).Cancel(t.Context()); !errors.Is(err, delayed.ErrNoID) {
 		t.Errorf("nil: %v", err)
 	}
-	// An id that may be used again, though nobody knows that its task has ended.
+	// An id that another task may use again, although nobody knows that its first task has ended.
 	own := b.q.With(delayed.TaskID("own"))
 	b.delayWith(own, works)
 	b.Idle()
@@ -125,7 +125,7 @@ func TestCancelTooLate(t *testing.T) {
 	b.Until("it has run again", func() bool { return b.counters()["processed"] == 4 })
 }
 
-// TestCancelRunning ends the contexts of handlers, whatever they return then.
+// TestCancelRunning: cancelling ends the contexts of handlers, whatever the handlers return then.
 func TestCancelRunning(t *testing.T) {
 	t.Parallel()
 	for _, hears := range []bool{true, false} {
@@ -152,7 +152,7 @@ func TestCancelRunning(t *testing.T) {
 			cfg := b.config()
 			cfg.Concurrency = 10
 			if hears {
-				cfg.HeartbeatLife = time.Hour // which alone would be too late
+				cfg.HeartbeatLife = time.Hour // too long for the heartbeat alone
 			}
 			w, err := delayed.NewWorker(b.hearing(hears), cfg)
 			b.Must(err)
@@ -193,8 +193,8 @@ func TestCancelRunning(t *testing.T) {
 	}
 }
 
-// TestCancelUnknownToTheWorker has a task fail before its worker has heard that it was cancelled: the script that would
-// file it knows.
+// TestCancelUnknownToTheWorker: a task fails before its worker knows that it was cancelled, but the script that would
+// store it for a retry knows.
 func TestCancelUnknownToTheWorker(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -219,7 +219,7 @@ func TestCancelUnknownToTheWorker(t *testing.T) {
 	}
 }
 
-// TestCancelOfDeadWorkersTask cancels a task whose worker has died, and would be archived for it.
+// TestCancelOfDeadWorkersTask cancels a task whose worker has died, and which would be archived because of that.
 func TestCancelOfDeadWorkersTask(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -246,8 +246,8 @@ func TestCancelOfDeadWorkersTask(t *testing.T) {
 	}
 }
 
-// TestCancelRace cancels tasks at any moment of their lives, many times. Each ends once: it succeeds, or it is
-// cancelled, and when it was cancelled before it was claimed it does not run.
+// TestCancelRace cancels tasks at random moments, many times. Each task ends once: it succeeds or it is cancelled, and
+// if it was cancelled before it was claimed it does not run.
 func TestCancelRace(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

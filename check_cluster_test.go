@@ -10,7 +10,7 @@ import (
 	"github.com/godelayed/delayed/rediscluster"
 )
 
-// TestCheckOfACluster expects that each master is looked at.
+// TestCheckOfACluster: Check looks at each master.
 func TestCheckOfACluster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)

@@ -40,8 +40,9 @@ func settingsOf(err error) string {
 	return errorsOfSettings{err}.names()
 }
 
-// TestCheck looks at servers with settings of all kinds.
+// TestCheck checks servers with settings of all kinds.
 func TestCheck(t *testing.T) {
+	t.Parallel()
 	master := redistest.Start(t, "--appendonly", "yes")
 	host, port, _ := strings.Cut(master.Addr(), ":")
 	for _, c := range []struct {
@@ -138,7 +139,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckOfAServerThatIsNotReady: what passes is an error about the connection, not about a setting.
+// TestCheckOfAServerThatIsNotReady: a temporary condition is an error of the connection, not of a setting.
 func TestCheckOfAServerThatIsNotReady(t *testing.T) {
 	for _, reply := range []string{
 		"-LOADING Redis is loading the dataset in memory\r\n", "-BUSY a script runs\r\n",
@@ -196,7 +197,7 @@ func TestWorkerRefusesSettings(t *testing.T) {
 	}
 }
 
-// TestWorkerRefusesSettingsOfARedisThatComesLate: Redis is away when the worker starts.
+// TestWorkerRefusesSettingsOfARedisThatComesLate: Redis is unreachable when the worker starts.
 func TestWorkerRefusesSettingsOfARedisThatComesLate(t *testing.T) {
 	server := redistest.Start(t, "--maxmemory-policy", "allkeys-lru")
 	server.Stop(t)
@@ -238,7 +239,7 @@ func TestWorkerRefusesSettingsOfARedisThatComesLate(t *testing.T) {
 	}
 }
 
-// TestStartIsTold: what the log says when a worker starts.
+// TestStartIsTold checks the log of a worker's start.
 func TestStartIsTold(t *testing.T) {
 	b := newBench(t)
 	known := redistest.Name(t)

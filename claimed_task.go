@@ -68,8 +68,9 @@ func (t *Task) Queue() string {
 	return t.claimed.claim.Queue()
 }
 
-// Attempt returns which attempt of a received task this is: 1 for the first, one more after each failure. Runs that a
-// worker's death, its stop or Snooze has ended do not count. 0 for a task that is to be enqueued.
+// Attempt returns which attempt of a received task this is: 1 for the first, one more after each failure. Runs that
+// ended by a worker's death or stop, by Snooze, or by an error that WorkerConfig.IsFailure does not count are left out.
+// RunAgain begins at 1 again. 0 for a task that is to be enqueued.
 func (t *Task) Attempt() int {
 	if t.mustExist().claimed == nil {
 		return 0
@@ -86,7 +87,10 @@ func (t *Task) MaxRetry() int {
 	return t.claimed.claim.MaxRetry()
 }
 
-// Deaths returns how many workers have died while they ran the received task, in the last 72 hours.
+// Deaths returns how many workers have died that had claimed the received task, also together with others. A worker
+// that was stopping in good order does not count, nor one that was running another task alone. A death more than 72
+// hours after the last one is counted as the first again. Toward the archive only those deaths count whose worker had
+// no other task in hand: after three of them the task is archived, with the reason "deaths".
 func (t *Task) Deaths() int { return t.meta().Deaths }
 
 // EnqueuedAt returns when a received task was enqueued, by its producer's clock and in milliseconds; the zero time if

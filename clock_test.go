@@ -11,7 +11,7 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// TestCountersFollowRedis: the day that something is counted on is Redis's, whatever the clocks of producers say.
+// TestCountersFollowRedis: counters belong to the day by Redis's clock, whatever the clocks of producers show.
 func TestCountersFollowRedis(t *testing.T) {
 	b := newBench(t)
 	const ahead = 72 * time.Hour

@@ -31,7 +31,7 @@ func (b *bench) runs(rdb *delayed.Redis) map[string]func(context.Context) error 
 	return map[string]func(context.Context) error{"worker": w.Run, "sweeper": sweeper.Run, "scheduler": scheduler.Run}
 }
 
-// TestRunOnAClosedHandle: nothing can be done any more, so Run says so and does not wait for its context.
+// TestRunOnAClosedHandle: Run returns an error and does not wait for its context, because it can do nothing any more.
 func TestRunOnAClosedHandle(t *testing.T) {
 	for _, when := range []string{"before", "meanwhile"} {
 		b := newBench(t)
@@ -67,8 +67,8 @@ func TestRunOnAClosedHandle(t *testing.T) {
 	}
 }
 
-// TestClosedHandleWithTasks: a task that ends after the handle was closed cannot be told of; Run does not wait for
-// that, and says both.
+// TestClosedHandleWithTasks: Redis cannot be told of a task that ends after the handle was closed. Run does not wait
+// for that, and its error names both.
 func TestClosedHandleWithTasks(t *testing.T) {
 	b := newBench(t)
 	rdb, err := delayed.Dial(b.Server.URL())
@@ -102,8 +102,7 @@ func TestClosedHandleWithTasks(t *testing.T) {
 	}
 }
 
-// TestDeadlineIsACleanStop: a context that ends by a deadline ends Run as one that is cancelled does, without a word
-// of trouble.
+// TestDeadlineIsACleanStop: a context that ends by a deadline stops Run like a cancelled one, without logging an error.
 func TestDeadlineIsACleanStop(t *testing.T) {
 	b := newBench(t)
 	var all sync.WaitGroup
@@ -124,7 +123,7 @@ func TestDeadlineIsACleanStop(t *testing.T) {
 	}
 }
 
-// TestCloseEndsSubscriptions: who waits for a signal looks again, and finds that the handle is closed.
+// TestCloseEndsSubscriptions: a caller that waits for a signal looks again, and finds that the handle is closed.
 func TestCloseEndsSubscriptions(t *testing.T) {
 	b := newBench(t)
 	c, end := delayed.Signals(b.rdb).Subscribe(b.Name)

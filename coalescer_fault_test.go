@@ -16,8 +16,8 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// TestProducersOnABadNetwork: many producers at once, and replies and requests get lost. Everyone knows about its own
-// task.
+// TestProducersOnABadNetwork: many producers enqueue at once while replies and requests get lost. Each caller learns
+// what happened to its own task.
 func TestProducersOnABadNetwork(t *testing.T) {
 	b := newBench(t)
 	b.Server.Do(t, "SCRIPT", "LOAD", redisstore.ScriptEnqueue.Source)

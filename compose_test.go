@@ -18,7 +18,7 @@ import (
 
 type pointForTest struct{ X, Y int16 }
 
-// growingFunctions are functions of every kind that can be gathered: what they return is what they were called with.
+// growingFunctions are functions of every kind that can be gathered: each returns its arguments.
 var growingFunctions = []any{
 	func(xs ...int64) any { return xs },
 	func(xs []int64) any { return xs },
@@ -34,7 +34,7 @@ var growingFunctions = []any{
 	func(at pointForTest, xs ...[]int32) any { return []any{at, xs} },
 }
 
-// randomValue is any value of a type; of an interface one of a few.
+// randomValue returns a random value of a type; for an interface type, one of a few.
 func randomValue(r *rand.Rand, t reflect.Type) reflect.Value {
 	v := reflect.New(t).Elem()
 	switch t.Kind() {
@@ -78,8 +78,7 @@ func randomValue(r *rand.Rand, t reflect.Type) reflect.Value {
 	return v
 }
 
-// gatheredForTest is what calls of one function become: messages, and the arguments they were made with, fixed ones
-// first.
+// gatheredForTest returns the messages of calls of one function, and the arguments of the calls, fixed ones first.
 func gatheredForTest(
 	t *testing.T, r *rand.Rand, q *delayed.Queue, f any, n int,
 ) (messages [][]byte, fixed []any, list reflect.Value) {
@@ -112,8 +111,7 @@ func gatheredForTest(
 	return messages, fixed, list
 }
 
-// TestComposeConcatenates makes calls of random ones: the arguments of all of them are those that were given, in their
-// order.
+// TestComposeConcatenates combines random calls: the combined calls have the arguments of all of them, in order.
 func TestComposeConcatenates(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
@@ -167,7 +165,7 @@ func TestComposeConcatenates(t *testing.T) {
 	}
 }
 
-// canonical shows values as they travel: an empty slice is not nil there either.
+// canonical shows values as they are sent, where an empty slice differs from nil.
 func canonical(v reflect.Value) string {
 	c, err := wire.CodecFor(v.Type())
 	if err != nil {
@@ -177,7 +175,7 @@ func canonical(v reflect.Value) string {
 	return fmt.Sprintf("%x %v", b, err)
 }
 
-// TestMembersOfGroups holds apart what belongs to different groups.
+// TestMembersOfGroups: calls that belong to different groups stay apart.
 func TestMembersOfGroups(t *testing.T) {
 	q := offline(t)
 	index := delayed.Func(func(string, ...int) {}, delayed.Name("a.index"))
@@ -212,7 +210,7 @@ func TestMembersOfGroups(t *testing.T) {
 	}
 }
 
-// TestForeignMembers composes what other programs may gather.
+// TestForeignMembers combines calls that other programs may gather.
 func TestForeignMembers(t *testing.T) {
 	member := func(payload []byte, n int, how *wire.Gather) []byte {
 		m := wire.Message{
@@ -264,7 +262,7 @@ func TestForeignMembers(t *testing.T) {
 			t.Errorf("%s: %d members became %q, expected %q", c.name, len(members), got, c.want)
 		}
 	}
-	// What cannot be put together becomes pending as it is, and those around it do not wait for it.
+	// A message that cannot be combined becomes pending unchanged, and those around it do not wait for it.
 	good := func(i byte) []byte { return member([]byte{0x91, i}, -1, nil) }
 	for name, bad := range map[string][]byte{
 		"no message": []byte("garbage"),
@@ -307,7 +305,7 @@ func TestForeignMembers(t *testing.T) {
 	}
 }
 
-// TestComposeWithinLimits makes no call that a producer could not have sent.
+// TestComposeWithinLimits: Compose makes no call that a producer could not have sent.
 func TestComposeWithinLimits(t *testing.T) {
 	q := offline(t).With(delayed.Group("k"))
 	blobs := delayed.Func(func(string, ...[]byte) {}, delayed.Name("compose.blobs"))
@@ -335,8 +333,8 @@ func TestComposeWithinLimits(t *testing.T) {
 	}
 }
 
-// TestComposedOptions are those of the last call. It has not failed yet and no worker has died of it, whatever has
-// become of that call.
+// TestComposedOptions: the combined call has the options of the last call. It counts as never failed and never died,
+// whatever happened to that call.
 func TestComposedOptions(t *testing.T) {
 	q := offline(t).With(delayed.Group("k"))
 	fn := delayed.Func(func([]int) {}, delayed.Name("compose.options"), delayed.MaxRetry(9))

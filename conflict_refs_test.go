@@ -13,8 +13,7 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
-// conflicting are the ways to make a call that finds another task in its way; each returns the Ref that the call was
-// given.
+// conflicting are the ways to make a call that conflicts with another task; each returns the Ref that the call got.
 var conflicting = map[string]func(b *bench, q *delayed.Queue, fn *delayed.Function, arg int) *delayed.Ref{
 	"Delay": func(b *bench, q *delayed.Queue, fn *delayed.Function, arg int) *delayed.Ref {
 		return b.delayWith(q, fn, arg)
@@ -37,13 +36,13 @@ var conflicting = map[string]func(b *bench, q *delayed.Queue, fn *delayed.Functi
 	},
 }
 
-// awaited is what Await has returned.
+// awaited is the result of Await.
 type awaited struct {
 	n   int
 	err error
 }
 
-// awaiting waits for a task's result elsewhere, and returns once Redis has been asked to tell of it.
+// awaiting waits for a task's result in another goroutine, and returns once its subscription in Redis is active.
 func (b *bench) awaiting(ref *delayed.Ref) <-chan awaited {
 	b.T.Helper()
 	c := make(chan awaited, 1)
@@ -55,8 +54,8 @@ func (b *bench) awaiting(ref *delayed.Ref) <-chan awaited {
 	return c
 }
 
-// TestAwaitBySkippedRef: the Ref of a call that was skipped waits for the task that is there, begun before that runs
-// and after. What that one keeps counts, and not what the call would have had kept.
+// TestAwaitBySkippedRef: the Ref of a skipped call waits for the existing task, whether Await begins before or after
+// that task runs. The options of the existing task decide what is kept, not those of the skipped call.
 func TestAwaitBySkippedRef(t *testing.T) {
 	for how, call := range conflicting {
 		for kind, lock := range map[string]delayed.Option{
@@ -65,7 +64,7 @@ func TestAwaitBySkippedRef(t *testing.T) {
 		} {
 			t.Run(how+" "+kind, func(t *testing.T) {
 				b := newBench(t)
-				delayed.Signals(b.rdb).Again = time.Hour // so that it must be told
+				delayed.Signals(b.rdb).Again = time.Hour // so that only a signal wakes it
 				f := b.fn("f", func(n int) int { return 2 * n })
 				first := b.delayWith(b.q.With(lock, delayed.KeepResult(time.Hour)), f, 1)
 				last := time.Now().UnixMilli()
@@ -89,7 +88,7 @@ func TestAwaitBySkippedRef(t *testing.T) {
 				if kind == "key" {
 					return // its lock is free
 				}
-				// The task is over and is kept, so that its id is taken still.
+				// The task is over but kept, so its id is still taken.
 				if n, err := delayed.Await[int](b.within(), call(b, skip, f, 3)); n != 2 || err != nil {
 					t.Errorf("of a task that is over: Await returned %d, %v", n, err)
 				}
@@ -98,8 +97,8 @@ func TestAwaitBySkippedRef(t *testing.T) {
 	}
 }
 
-// TestManySkippedRefs: of a call for many tasks each Ref is that of the task in whose place it stands, beyond the first
-// batch as well.
+// TestManySkippedRefs: of a call for many tasks, each Ref of a skipped one is that of the existing task, also after the
+// first batch.
 func TestManySkippedRefs(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func(n int) int { return n }, delayed.Unique(time.Hour), delayed.OnConflict(delayed.Skip),
@@ -124,10 +123,10 @@ func TestManySkippedRefs(t *testing.T) {
 	b.unlocked()
 }
 
-// TestFailureBySkippedRef tells of the end of the task that is there.
+// TestFailureBySkippedRef: the Ref reports how the existing task ended.
 func TestFailureBySkippedRef(t *testing.T) {
 	b := newBench(t)
-	delayed.Signals(b.rdb).Again = time.Hour // so that it must be told
+	delayed.Signals(b.rdb).Again = time.Hour // so that only a signal wakes it
 	f := b.fn("f", func(int) (int, error) { return 0, errors.New("no") })
 	first := b.delayWith(b.q.With(delayed.UniqueKey("k", time.Hour), delayed.KeepResult(time.Hour),
 		delayed.MaxRetry(1)), f, 1)
@@ -151,7 +150,7 @@ func TestFailureBySkippedRef(t *testing.T) {
 	}
 }
 
-// TestInfoBySkippedRef describes the task that is there, which waits for longer than the call would have.
+// TestInfoBySkippedRef: Info describes the existing task, which waits for longer than the call would have.
 func TestInfoBySkippedRef(t *testing.T) {
 	for how, call := range conflicting {
 		t.Run(how, func(t *testing.T) {
@@ -174,7 +173,7 @@ func TestInfoBySkippedRef(t *testing.T) {
 	}
 }
 
-// TestCancelBySkippedRef cancels the task that is there, wherever that is, and its lock is free then.
+// TestCancelBySkippedRef cancels the existing task, wherever it is, and that frees its lock.
 func TestCancelBySkippedRef(t *testing.T) {
 	for name, opts := range map[string][]delayed.Option{
 		"pending": nil, "scheduled": {delayed.In(time.Hour)},
@@ -182,7 +181,7 @@ func TestCancelBySkippedRef(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
-			delayed.Signals(b.rdb).Again = time.Hour // so that it must be told
+			delayed.Signals(b.rdb).Again = time.Hour // so that only a signal wakes it
 			began, ran := make(chan struct{}, 1), make(chan int, 10)
 			f := b.fn("f", func(ctx context.Context, n int) error {
 				if name == "running" && n == 1 {
@@ -232,14 +231,14 @@ func TestCancelBySkippedRef(t *testing.T) {
 	}
 }
 
-// TestRefsOfReplacedTasks: the Ref of a task that was replaced says so, and touches the one in its place no more; the
-// other's Ref is its own.
+// TestRefsOfReplacedTasks: the Ref of a replaced task reports that, and does not affect the task that replaced it,
+// which has a Ref of its own.
 func TestRefsOfReplacedTasks(t *testing.T) {
 	for how, call := range conflicting {
 		for name, opts := range map[string][]delayed.Option{"until end": nil, "until start": {delayed.UntilStart()}} {
 			t.Run(how+" "+name, func(t *testing.T) {
 				b := newBench(t)
-				delayed.Signals(b.rdb).Again = time.Hour // so that it must be told
+				delayed.Signals(b.rdb).Again = time.Hour // so that only a signal wakes it
 				f := b.fn("f", func(n int) int { return 2 * n })
 				lock := append([]delayed.Option{delayed.UniqueKey("k", time.Hour)}, opts...)
 				q := b.q.With(append(lock, delayed.OnConflict(delayed.Replace), delayed.KeepResult(time.Hour))...)
@@ -249,7 +248,7 @@ func TestRefsOfReplacedTasks(t *testing.T) {
 				if ref.ID() == old.ID() {
 					t.Fatalf("both have the Ref of %v", ref)
 				}
-				b.Must(old.Cancel(bg)) // what is replaced is cancelled already
+				b.Must(old.Cancel(bg)) // a replaced task counts as cancelled already
 				_, err := b.q.With(lock...).Delay(f, 3)
 				inTheWay(t, err, ref.ID())
 				if how == "later" {

@@ -12,8 +12,8 @@ import (
 	"github.com/godelayed/delayed/internal/fakeredis"
 )
 
-// TestServerOfAnotherKind lets handles of Dial meet a node of a cluster and a Sentinel, whose answers are those of
-// Redis 7.0.
+// TestServerOfAnotherKind connects handles of Dial to a node of a cluster and to a Sentinel, with the answers of Redis
+// 7.0.
 func TestServerOfAnotherKind(t *testing.T) {
 	sentinel := func(args []string) string {
 		if args[0] == "ROLE" {

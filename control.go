@@ -10,10 +10,10 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// Pause makes all workers, those that start later too, run no further tasks of the queue until Resume. What they have
-// claimed and not started they give back; running handlers go on. Workers hear of it at once, and no task is claimed
-// from the moment on when Pause has returned. Tasks can be enqueued meanwhile, and scheduled ones become pending. It is
-// remembered in Redis. Legacy workers do not heed it.
+// Pause makes all workers, those that start later too, run no further tasks of the queue until Resume. They give back
+// tasks that they have claimed and not started; running handlers go on. Workers hear of it at once, and no task is
+// claimed once Pause has returned. Tasks can be enqueued meanwhile, and scheduled ones become pending. Redis remembers
+// the pause. Legacy workers ignore it.
 //
 // Pausing again changes nothing. Errors are those of asking Redis, also when its memory is full: then it works all the
 // same.
@@ -43,9 +43,10 @@ func (q *Queue) Paused(ctx context.Context) (bool, error) {
 	return c.Paused, err
 }
 
-// Restart makes every worker that serves the queue now stop as if the context of Run had ended, with the reason
-// "restart": it finishes its running tasks, and Run returns nil, so that whoever watches over the process starts it
-// again. Workers started later are not affected. A worker that cannot be reached stops when it can.
+// Restart tells every worker that serves the queue now to stop, on all its queues, as if the context of Run had ended,
+// with the reason "restart": it finishes its running tasks, and Run returns nil after a clean stop. The library starts
+// nothing again: the process should end then, and its supervisor must start it again after a clean exit too, as systemd
+// does with Restart=always. Workers started later are not affected. A worker that cannot be reached stops when it can.
 func (q *Queue) Restart(ctx context.Context) error {
 	if err := q.check(ctx); err != nil {
 		return err
@@ -55,7 +56,7 @@ func (q *Queue) Restart(ctx context.Context) error {
 }
 
 // SetWeight changes the weight of the queue for all workers that serve it in Weighted order: 1 to 1000, or 0 for the
-// weight that each of them was configured with. It is remembered in Redis. Workers in Strict order do not heed it.
+// weight that each of them was configured with. Redis remembers it. Workers in Strict order ignore it.
 func (q *Queue) SetWeight(ctx context.Context, weight int) error {
 	if err := q.check(ctx); err != nil {
 		return err
@@ -128,7 +129,7 @@ func (f Fleet) Pause(ctx context.Context) error { return f.each(ctx, (*Queue).Pa
 // Resume resumes all queues.
 func (f Fleet) Resume(ctx context.Context) error { return f.each(ctx, (*Queue).Resume) }
 
-// Restart restarts the workers of all queues.
+// Restart tells the workers of all queues to stop, so that their supervisors start them again: see Queue.Restart.
 func (f Fleet) Restart(ctx context.Context) error { return f.each(ctx, (*Queue).Restart) }
 
 func (f Fleet) each(ctx context.Context, do func(*Queue, context.Context) error) error {

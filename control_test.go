@@ -15,7 +15,7 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
-// hearing returns a handle whose workers hear signals, or hear none because Redis does not let them subscribe.
+// hearing returns a handle whose workers get signals, or get none because Redis does not let them subscribe.
 func (b *bench) hearing(signals bool) *delayed.Redis {
 	if signals {
 		return b.rdb
@@ -27,7 +27,7 @@ func (b *bench) hearing(signals bool) *delayed.Redis {
 	return deaf
 }
 
-// TestPause pauses and resumes a queue, of whose tasks one runs and some are claimed ahead.
+// TestPause pauses and resumes a queue while one of its tasks runs and some are claimed ahead.
 func TestPause(t *testing.T) {
 	t.Parallel()
 	for _, hears := range []bool{true, false} {
@@ -39,7 +39,7 @@ func TestPause(t *testing.T) {
 			cfg := b.config()
 			cfg.Concurrency, cfg.Prefetch = 1, 5
 			if hears {
-				cfg.HeartbeatLife = time.Hour // which alone would be too late
+				cfg.HeartbeatLife = time.Hour // too long for the heartbeat alone
 			}
 			for i := range 5 {
 				b.delay(f, i)
@@ -59,11 +59,11 @@ func TestPause(t *testing.T) {
 			b.Until("they are given back", func() bool { return b.Size("") == 4 && b.Size("_processing:"+w.ID()) == 1 })
 			release <- struct{}{} // the running one ends
 			b.Until("it is acknowledged", func() bool { return b.Size("_processing:"+w.ID()) == 0 })
-			// What comes meanwhile waits, and what is due becomes pending.
+			// Tasks that are enqueued meanwhile wait, and due ones become pending.
 			b.delay(f, 5)
 			b.delayWith(b.q.With(delayed.In(time.Millisecond)), f, 6)
 			b.Until("all are pending", func() bool { return b.Size("") == 6 && b.Size("_noti") >= 1 })
-			// A worker that starts now heeds it too.
+			// A worker that starts now obeys the pause too.
 			other := b.work(cfg, f)
 			b.delay(f, 7)
 			b.Until("the others know it", func() bool { return b.Size("") == 7 })
@@ -88,7 +88,7 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// TestPauseOfOneQueue lets the worker go on with another one.
+// TestPauseOfOneQueue: the worker goes on with another queue.
 func TestPauseOfOneQueue(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -112,7 +112,7 @@ func TestPauseOfOneQueue(t *testing.T) {
 	}
 }
 
-// TestWorkerOrders pauses one of two workers from elsewhere.
+// TestWorkerOrders pauses one of two workers through Redis.
 func TestWorkerOrders(t *testing.T) {
 	t.Parallel()
 	for _, hears := range []bool{true, false} {
@@ -200,7 +200,7 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// TestControlIsPublished listens while the control hash changes.
+// TestControlIsPublished checks the signals for changes of the control hash.
 func TestControlIsPublished(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -20,7 +20,7 @@ func TestWorkerConfigRefusesNegativeTimeout(t *testing.T) {
 	}
 }
 
-// The context of a handler ends when its time is over, with the cause and the deadline that say so.
+// The context of a handler ends when the task's time is over, with the right cause and deadline.
 func TestTimeoutEndsTheContext(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
@@ -100,7 +100,7 @@ func TestTimedOutHandlers(t *testing.T) {
 				}),
 			}, tt.opts...)
 			f := b.fn("f", func(ctx context.Context) error { <-ctx.Done(); return tt.result }, opts...)
-			// It takes no context, and takes too long all the same.
+			// It takes no context, and so takes too long.
 			g := b.fn("g", func() error { <-time.After(5 * time.Millisecond); return tt.result }, opts...)
 			b.work(b.config(), f, g)
 			b.delay(f)
@@ -124,7 +124,7 @@ func TestTimedOutHandlers(t *testing.T) {
 	}
 }
 
-// A task that is too late to start does not run, and spends no attempt.
+// A task that is too late to start does not run, and uses up no attempt.
 func TestExpiredTasksAreArchived(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -171,7 +171,7 @@ func TestExpiredTasksAreArchived(t *testing.T) {
 	}
 }
 
-// A failed task that comes back too late, as nobody was there to run it in time, is archived with what is known.
+// A retry that no worker could run in time is archived with what is known about the failure.
 func TestRetryThatComesTooLate(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func() { t.Error("it has run") })

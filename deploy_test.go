@@ -24,7 +24,7 @@ type deploy struct {
 	next int64
 }
 
-// ran notes a run. It is what all versions of the function do.
+// ran records a run. All versions of the function call it.
 func (d *deploy) ran(version string, n int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -48,7 +48,7 @@ func (d *deploy) total() (tasks, runs int) {
 	return len(seen), runs
 }
 
-// produce delays n tasks as a version's producers do.
+// produce delays n tasks as the producers of a version do.
 func (d *deploy) produce(r *release, n int) {
 	d.T.Helper()
 	for range n {
@@ -84,6 +84,7 @@ func (d *deploy) over() {
 // TestRollingDeployOfARenamedFunction has three versions: the first knows the old name, the second the new one and the
 // old one as its alias, the third the new name alone.
 func TestRollingDeployOfARenamedFunction(t *testing.T) {
+	t.Parallel()
 	d := &deploy{bench: newBench(t), runs: map[string]map[int64]int{}}
 	oldName, newName := d.Name+".mail.Send", d.Name+".post.Send"
 	version := func(name string, opts ...delayed.FuncOption) *release {
@@ -103,7 +104,7 @@ func TestRollingDeployOfARenamedFunction(t *testing.T) {
 	if err != nil || total != 20 || page[0].Function != newName || page[0].Reason != "unknown function" {
 		t.Errorf("what waits is not visible: %+v of %d, %v", page, total, err)
 	}
-	two := d.work(d.config(), v2.fns...) // releases them, beside the old worker, which may park them again
+	two := d.work(d.config(), v2.fns...) // it releases them, but the old worker may park them again
 	d.produce(v1, 20)
 	d.produce(v2, 20)
 	d.settled(0)
@@ -118,7 +119,7 @@ func TestRollingDeployOfARenamedFunction(t *testing.T) {
 	one.mustStop()
 	two = d.work(d.config(), v2.fns...)
 	d.settled(0)
-	// The third version comes too early: tasks of the old name wait for a worker of the second.
+	// The third version comes too early: tasks with the old name wait for a worker of the second.
 	three := d.work(d.config(), v3.fns...)
 	two.mustStop()
 	d.produce(v1, 20)
@@ -137,8 +138,8 @@ func TestRollingDeployOfARenamedFunction(t *testing.T) {
 	}
 }
 
-// TestRollingDeployOfAnAddedArgument has a second version with one argument more. Tasks of the first run in both; tasks
-// of the second wait for its workers, because they go by another name: to a worker of the first they would have one
+// TestRollingDeployOfAnAddedArgument: the second version has one argument more. Tasks of the first run in both. Tasks
+// of the second wait for its workers, because they have another name: for a worker of the first they would have one
 // argument too many, which is an error.
 func TestRollingDeployOfAnAddedArgument(t *testing.T) {
 	d := &deploy{bench: newBench(t), runs: map[string]map[int64]int{}}

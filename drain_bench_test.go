@@ -13,9 +13,9 @@ import (
 	"github.com/godelayed/delayed"
 )
 
-// BenchmarkDrain drains a queue that is full: messages without id, which are so small that Redis would keep a short
-// processing hash as one block of memory, and those of ordinary tasks. server-us is the time that the server's thread
-// spends in scripts for each task.
+// BenchmarkDrain drains a full queue: of messages without id, so small that Redis would store a short processing hash
+// as one block of memory, and of ordinary tasks. server-us is the time that the server's thread spends in scripts for
+// each task.
 func BenchmarkDrain(b *testing.B) {
 	for _, legacy := range []bool{true, false} {
 		for _, concurrency := range []int{1, 10, 50} {

@@ -9,9 +9,9 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// Entry is a task that is enqueued again and again: at the times of a cron spec, or every so often. Declare entries in
-// SchedulerConfig, or set them while programs run, with PeriodicControl.Set. Each tick becomes one task, with the id
-// name@tick, the tick in ms since 1970.
+// Entry declares a periodic entry: a task that is enqueued again and again, at the times of a cron spec or every so
+// often. PeriodicEntry is the status of one. Declare entries in SchedulerConfig, or set them while programs run, with
+// PeriodicControl.Set. Each tick becomes one task, with the id name@tick, the tick in ms since 1970.
 type Entry struct {
 	// Name is what the entry is known by in its queue, also after restarts and when everything else about it changes.
 	// Up to 128 printable bytes without spaces, not beginning with @. Required.
@@ -23,12 +23,13 @@ type Entry struct {
 	// @every are counted from From, or else from 1970, so that restarts do not shift them: @every 1h is each full hour
 	// in UTC. Required.
 	Spec string
-	// Zone is the time zone of the fields, such as Europe/Berlin. Defaults to UTC.
+	// Zone is the time zone of the fields, such as Europe/Berlin. Defaults to that of a CRON_TZ= prefix of Spec, or
+	// else to UTC. A prefix that names another zone than Zone is an error.
 	Zone string
 	// Task is what is enqueued: what Call, NewGoTask or NewPyTask returned. Required in declarations; for
 	// PeriodicControl.Set nil keeps the task and options that the entry has.
 	Task *Task
-	// Options hold for each task of the entry, as those of Queue.With do. In, At, Debounce, Deadline, RetryUntil,
+	// Options apply to each task of the entry, as those of Queue.With do. In, At, Debounce, Deadline, RetryUntil,
 	// Front, TaskID, Group, Unique and its kin are refused: the entry says when its tasks run and whether they may
 	// overlap.
 	Options []Option
@@ -49,8 +50,8 @@ type Entry struct {
 	// Overlap says what happens when the entry ticks while its previous task is not over: pending, running or waiting
 	// for a retry. Defaults to OverlapAllow.
 	Overlap Overlap
-	// Jitter delays each tick by up to so much, by a different time for each but always the same one for the same tick.
-	// At most 1 h.
+	// Jitter delays each tick by up to so much, by a time that differs between ticks and is always the same for one
+	// tick. At most 1 h.
 	Jitter time.Duration
 	// From and Until are the first moment at which the entry may tick, and the one from which on it does not. Zero: no
 	// bound.

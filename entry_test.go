@@ -21,7 +21,7 @@ func TestEntryChecks(t *testing.T) {
 	work := delayed.Func(func(int) {}, delayed.Name("checks.work"))
 	good := delayed.Entry{Name: "e", Spec: "@daily", Task: delayed.Call(work, 1)}
 	for _, c := range []struct {
-		want   string // of the error; empty: none
+		want   string // text of the error; empty: none
 		change func(e *delayed.Entry)
 	}{
 		{"", func(*delayed.Entry) {}},
@@ -110,7 +110,7 @@ func (b *bench) definition(name string) schedule.Definition {
 	return r.Def
 }
 
-// TestMessagesOfTicks have the id and the time of their tick; what options count from the present counts from there.
+// TestMessagesOfTicks: messages have the id and the time of their tick, and relative options count from that time.
 func TestMessagesOfTicks(t *testing.T) {
 	b := newBench(t)
 	e := delayed.Entry{
@@ -157,7 +157,7 @@ func TestMessagesOfTicks(t *testing.T) {
 	}
 }
 
-// TestPoliciesAgree: what an Entry may say, internal/schedule knows by the same numbers, which stand in Redis.
+// TestPoliciesAgree: the policies of an Entry have the same numbers in internal/schedule, and Redis stores these.
 func TestPoliciesAgree(t *testing.T) {
 	overlaps := 0
 	for !strings.HasPrefix(delayed.Overlap(overlaps).String(), "Overlap(") {
@@ -180,7 +180,7 @@ func TestPoliciesAgree(t *testing.T) {
 	}
 }
 
-// TestClocksThatChange: what an Entry says of them is kept, and List shows it.
+// TestClocksThatChange: Redis keeps an Entry's policies for clock changes, and List shows them.
 func TestClocksThatChange(t *testing.T) {
 	b := newBench(t)
 	p, ctx := b.q.Periodic(), t.Context()

@@ -16,21 +16,25 @@ import (
 // Errors of registering and calling functions.
 var (
 	// ErrFunction is wrapped by every error about a function that cannot be registered or delayed: a closure without a
-	// name, a method value, a parameter of a type that cannot be an argument, two functions under one path.
+	// name, a method value, a parameter of a type that cannot be an argument, two functions under one path, a wrong
+	// option of Func, or an option that the function cannot have, such as Group without a slice to grow.
 	ErrFunction = function.ErrFunction
 
 	// ErrArguments is wrapped by every error about arguments that do not fit the function, whose details are in an
-	// *ArgumentError, and about wrong options.
+	// *ArgumentError, and about wrong options of Queue.With. Wrong options of Func wrap ErrFunction, except that what
+	// is wrong with Unique, UniqueKey, UntilStart or OnConflict is found when a task is delayed, and wraps
+	// ErrArguments.
 	ErrArguments = function.ErrArguments
 )
 
-// Errors of enqueueing tasks, and of asking about and controlling them. None of them means that a task was half
-// enqueued.
+// Errors of enqueueing tasks, and of asking about and controlling them. A task is enqueued as a whole or not at all;
+// only ErrUnknown leaves open which of the two. Of several tasks, *BatchError says which are enqueued.
 var (
 	// ErrUnknown says that the outcome is unknown, because the connection broke after the request was sent: the task
-	// may or may not have been enqueued, cancelled or whatever was asked for. Enqueueing it again can run it twice,
-	// unless it has a TaskID. A queue with QueueConfig.Wait also returns it when too few replicas have confirmed the
-	// task; the task is enqueued then. Questions that change nothing, such as Ref.State, do not return it.
+	// may or may not have been enqueued, cancelled or whatever was asked for. Enqueueing it again can run it twice.
+	// With a TaskID it cannot while the first task exists or is kept; TaskID says when an id is free again. A queue
+	// with QueueConfig.Wait also returns ErrUnknown when too few replicas have confirmed the task; the task is enqueued
+	// then. Questions that change nothing, such as Ref.State, do not return it.
 	ErrUnknown = redisstore.ErrUnknown
 
 	// ErrFull says that Redis refuses writes because its memory or its disk is full. Nothing was enqueued.
@@ -47,13 +51,15 @@ var (
 	// Retention, the function returns nothing, or what it returned is not of the type that Await was asked for.
 	ErrNoResult = errors.New("delayed: no result")
 
-	// ErrNotArchived says that a task cannot be run again or deleted, because it is not archived.
+	// ErrNotArchived says that a task cannot be run again, because it is not archived, or that it cannot be deleted,
+	// because it is not archived and nothing is kept of its end by KeepResult or Retention.
 	ErrNotArchived = errors.New("delayed: task is not archived")
 	// ErrEnded says that a task cannot be cancelled because it has ended.
 	ErrEnded = errors.New("delayed: task has ended")
 
-	// ErrClosed is returned by a second Run of a Worker, Sweeper or Scheduler and by everything that uses a Redis
-	// handle after its Close, every Run included.
+	// ErrClosed is wrapped by the errors of a second Run of a Worker, Sweeper or Scheduler, of Worker.Use and
+	// Worker.Listen after Run was called, of Worker.Register and Worker.RegisterMethods after Run has returned, and of
+	// everything that uses a Redis handle after its Close, every Run included.
 	ErrClosed = redisstore.ErrClosed
 )
 
@@ -125,15 +131,16 @@ func duplicate(err error) error {
 	return err
 }
 
-// TaskError says that a task has failed for good: it is archived, dropped or canceled.
+// TaskError says that a task has ended without success: it is archived, dropped or canceled.
 type TaskError struct {
 	ID    string
 	State state.Task // where it is now
-	// Reason is failed, arguments, expired, undecodable, too large, deaths, parked too long, dropped or canceled.
+	// Reason is failed, arguments, expired, undecodable, too large, deaths, parked too long, by hand, moving, dropped
+	// or canceled.
 	Reason   string
 	Text     string    // of its last error; "" if there was none
-	Attempts int       // runs that failed
-	Deaths   int       // how many workers died while they ran it, in the last 72 h
+	Attempts int       // see TaskInfo.Attempts; 0 if nothing is kept of the task
+	Deaths   int       // see Task.Deaths
 	At       time.Time // when it failed
 }
 

@@ -22,7 +22,9 @@ type Event struct {
 	Duration time.Duration
 	// Wait is how long the task waits until it is tried again, or with event.TaskStarted how long ago it was enqueued.
 	Wait time.Duration
-	// Reason says why, in one of the words that docs/HOOKS.md lists for the kind.
+	// Reason says why. With event.TaskArchived and event.TaskParked it is as in TaskInfo.Reason; with event.TaskStuck
+	// it is long, replaced or given up; with event.WorkerStopping and event.WorkerStopped it is as in
+	// WorkerStatus.StopReason.
 	Reason string
 	// Err is the error that led to it.
 	Err error

@@ -38,7 +38,7 @@ func ExampleRef_RunAgainWith() {
 		panic(err)
 	}
 	go func() {
-		for { // until it is there
+		for { // until the task is there
 			tasks, _, err := q.Archived(ctx, 0, 10)
 			if err != nil {
 				panic(err)

@@ -14,7 +14,7 @@ func Greet(name string) {
 	called <- struct{}{}
 }
 
-// A queue is paused while the mail server is away, say. Its tasks wait.
+// A queue is paused, for example while the mail server is down. Its tasks wait.
 func ExampleQueue_Pause() {
 	ctx := context.Background()
 	rdb, _ := delayed.Dial(redisURL())
@@ -52,8 +52,8 @@ func ExampleQueue_Pause() {
 	// hello gopher
 }
 
-// A new version of the program is installed: every worker finishes its tasks and ends, and what watches over the
-// processes starts the new one.
+// A new version of the program is installed: every worker finishes its tasks and ends, and a process manager starts the
+// new version.
 func ExampleFleet() {
 	ctx := context.Background()
 	rdb, _ := delayed.Dial(redisURL())

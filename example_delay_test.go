@@ -55,7 +55,7 @@ func ExampleArgumentError() {
 	// Output: argument 1: expected int64, found string
 }
 
-// Options come before the call, so that the function's arguments stay its own.
+// Options come before the call, so that they do not mix with the function's arguments.
 func ExampleQueue_With() {
 	rdb, _ := delayed.Dial(redisURL())
 	defer rdb.Close()

@@ -43,7 +43,7 @@ func ExampleOptional() {
 	// welcome 2 in "de"
 }
 
-// Tasks that no worker knows wait, and can be seen.
+// Tasks that no worker knows wait in the queue's list of parked tasks.
 func ExampleQueue_Parked() {
 	rdb, _ := delayed.Dial(redisURL())
 	defer rdb.Close()

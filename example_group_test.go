@@ -14,7 +14,7 @@ func Index(tenant string, ids ...int) {
 	called <- struct{}{}
 }
 
-// Calls that come within the grace of each other, or until there are enough of them, run as one.
+// Calls that follow one another within the grace run as one, as soon as there are no more or there are enough of them.
 func ExampleGroup() {
 	rdb, _ := delayed.Dial(redisURL())
 	defer rdb.Close()

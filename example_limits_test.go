@@ -8,8 +8,8 @@ import (
 	"github.com/godelayed/delayed/event"
 )
 
-// A worker that does what there is to do and stops, as a cron job would want it. Others stop after some tasks, after a
-// while, or when the process has grown too large.
+// A worker that does everything there is to do and stops, as for a cron job. Other settings stop it after some tasks,
+// after a while, or when the process has grown too large.
 func ExampleWorkerConfig_stopWhenEmpty() {
 	rdb, _ := delayed.Dial(redisURL())
 	defer rdb.Close()
@@ -37,7 +37,7 @@ func ExampleWorkerConfig_stopWhenEmpty() {
 	// Run: <nil> because: empty
 }
 
-// A listener hears what has happened, here of the worker itself.
+// A listener receives events, here those of the worker itself.
 func ExampleWorker_Listen() {
 	rdb, _ := delayed.Dial(redisURL())
 	defer rdb.Close()
@@ -53,7 +53,7 @@ func ExampleWorker_Listen() {
 			fmt.Println(e.Kind)
 		case event.WorkerStopping:
 			fmt.Println(e.Kind, "because:", e.Reason)
-		default: // more kinds may come
+		default: // later versions may have more kinds
 		}
 	})
 	if err != nil {

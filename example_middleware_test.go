@@ -12,7 +12,7 @@ import (
 // same to a map.
 type traceparent struct{}
 
-// inject is for QueueConfig.Inject: tasks carry the trace of the context that they are enqueued with.
+// inject is for QueueConfig.Inject: tasks carry the trace of the context with which they are enqueued.
 func inject(ctx context.Context) map[string]string {
 	parent, ok := ctx.Value(traceparent{}).(string)
 	if !ok {
@@ -35,7 +35,7 @@ func traced(next delayed.HandlerFunc) delayed.HandlerFunc {
 	}
 }
 
-// A trace goes on from the producer through a task into a task that this one delays.
+// A trace continues from the producer through a task into a task that this one delays.
 func ExampleWorker_Use() {
 	rdb, _ := delayed.Dial(redisURL())
 	defer rdb.Close()
@@ -78,7 +78,7 @@ func ExampleWorker_Use() {
 	// bill for order 42
 }
 
-// A handler that must not charge twice passes the task's key on to whom it asks.
+// A handler that must not charge twice passes the task's key on to the payment service.
 func ExampleTaskFromContext() {
 	rdb, _ := delayed.Dial(redisURL())
 	defer rdb.Close()
@@ -107,7 +107,7 @@ func ExampleTaskFromContext() {
 	// attempt 1 of at most 4
 }
 
-// Middleware of one function: here it tells when the last attempt has failed.
+// Middleware of one function: here it reports that the last attempt has failed.
 func ExampleMiddleware() {
 	rdb, _ := delayed.Dial(redisURL())
 	defer rdb.Close()

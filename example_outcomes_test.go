@@ -12,10 +12,10 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
-// errNoSuchUser does not go away by trying again.
+// errNoSuchUser is permanent: trying again does not help.
 var errNoSuchUser = errors.New("no such user")
 
-// Deliver says by its error what becomes of the task.
+// Deliver decides by its error what happens to the task.
 func Deliver(_ context.Context, userID int) error {
 	switch userID {
 	case 1:
@@ -27,7 +27,7 @@ func Deliver(_ context.Context, userID int) error {
 	case 4:
 		return delayed.RetryIn(30*time.Second, errors.New("rate limit")) // as the server says
 	}
-	return errors.New("connection refused") // the backoff says when
+	return errors.New("connection refused") // after the usual backoff
 }
 
 func handle(userID int) {
@@ -66,7 +66,7 @@ func ExampleBackoff() {
 	// : option Backoff(-1m0s): expected no negative delay, found -1m0s as number 1
 }
 
-// Report has a policy of its own.
+// Report has its own settings for retries.
 var Report = delayed.Func(func(ctx context.Context, day string) error {
 	<-ctx.Done() // it takes too long
 	fmt.Println("report of", day, "ends:", context.Cause(ctx))
@@ -100,7 +100,7 @@ func ExampleTimeout() {
 	// Output: report of 2025-01-02 ends: delayed: handler takes too long
 }
 
-// A code that is of use for five minutes is not sent later.
+// A code that is valid for five minutes is not sent later.
 func ExampleTTL() {
 	rdb, _ := delayed.Dial(redisURL())
 	defer rdb.Close()
@@ -111,12 +111,12 @@ func ExampleTTL() {
 	// Output: <nil>
 }
 
-// A worker whose handlers do not come back stops, so that its process can be started anew.
+// A worker whose handlers do not return stops, so that its process can be restarted.
 func ExampleStuckError() {
 	rdb, _ := delayed.Dial(redisURL())
 	defer rdb.Close()
 	forever := make(chan struct{})
-	// it takes no context, and would not hear of its end
+	// it takes no context, so it does not notice its timeout
 	wait := delayed.Func(func() { <-forever }, delayed.Name("example.Wait"))
 	if _, err := delayed.NewQueue("example-stuck", rdb).Delay(wait); err != nil {
 		panic(err)

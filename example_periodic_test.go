@@ -14,8 +14,8 @@ func Summary(kind string) {
 	called <- struct{}{}
 }
 
-// Entries that the code declares run beside the worker. Any number of workers may declare the same: each tick becomes
-// one task.
+// Entries that the code declares run together with the worker. Any number of workers may declare the same entries: each
+// tick becomes one task.
 func ExampleSchedulerConfig() {
 	rdb, _ := delayed.Dial(redisURL())
 	defer rdb.Close()
@@ -44,7 +44,7 @@ func ExampleSchedulerConfig() {
 	// Output: summary: heartbeat
 }
 
-// A scheduler by itself serves the entries that others set.
+// A scheduler without a worker serves the entries that others have set.
 func ExampleNewScheduler() {
 	rdb, _ := delayed.Dial(redisURL())
 	defer rdb.Close()

@@ -9,9 +9,11 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/state"
 )
 
-// What README.md shows in a few lines; there, functions are those of a package mail.
+// The examples that README.md shows in a few lines; there, the functions are in a package mail.
 
 // tenantKey is the key of the tenant in contexts.
 type tenantKey struct{}
@@ -20,7 +22,7 @@ func withTenant(ctx context.Context, tenant string) context.Context {
 	return context.WithValue(ctx, tenantKey{}, tenant)
 }
 
-// Digest prints for whom it is.
+// Digest prints the tenant.
 func Digest(ctx context.Context) {
 	fmt.Println("digest for", ctx.Value(tenantKey{}))
 	called <- struct{}{}
@@ -92,7 +94,7 @@ func Example_results() {
 	if err != nil {
 		panic(err)
 	}
-	id := ref.ID()                                     // all that another process needs
+	id := ref.ID()                                     // another process needs no more
 	text, err := delayed.Await[string](ctx, q.Ref(id)) // wakes up when the task has ended
 	fmt.Println(text, err)
 	stop()
@@ -108,7 +110,7 @@ func Example_priorities() {
 	var cfg delayed.WorkerConfig
 	cfg.Queues = delayed.Weighted{"critical": 6, "mail": 3} // critical is looked at first twice as often as mail
 	fmt.Println(cfg.Queues)
-	cfg.Queues = delayed.Strict{"critical", "mail"} // mail is served only while critical is empty
+	cfg.Queues = delayed.Strict{"critical", "mail"} // the worker serves mail only while critical is empty
 	fmt.Println(cfg.Queues)
 	q := delayed.NewQueue("example-readme-front", rdb)
 	ref, err := q.With(delayed.Front()).Delay(Render, 42) // before all other tasks of its queue
@@ -119,8 +121,29 @@ func Example_priorities() {
 	// true <nil>
 }
 
-// TestReadmeLines: each line of code in the section of README.md that shows things in a few lines is one of the
-// examples above.
+func Example_inspector() {
+	rdb, _ := delayed.Dial(redisURL())
+	defer rdb.Close()
+	rdb, ctx := rdb.WithPrefix("example-readme:"), context.Background()
+	ref, _ := delayed.NewQueue("mail", rdb).Delay(Render, 42)
+
+	ins, err := inspect.New(rdb, inspect.Config{})
+	fmt.Println(ins != nil, err)
+	queues, err := ins.Queues(ctx) // what waits, for how long, what has failed, who works
+	fmt.Println(len(queues), queues[0].Name, queues[0].Pending, err)
+	_, err = ins.Do(ctx, "mail", inspect.Archive(), ref.ID())
+	fmt.Println(err)
+	bad := inspect.Query{State: state.Archived, Filter: inspect.Filter{Function: "Render"}}
+	report, err := ins.DoAll(ctx, "mail", inspect.RunNow(), bad, nil)
+	fmt.Println(report.Done, err)
+	// Output:
+	// true <nil>
+	// 1 mail 1 <nil>
+	// <nil>
+	// 1 <nil>
+}
+
+// TestReadmeLines: each line of code in README.md's section of short examples is in one of the examples above.
 func TestReadmeLines(t *testing.T) {
 	page, err := os.ReadFile("README.md")
 	if err != nil {
@@ -130,7 +153,7 @@ func TestReadmeLines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	code := func(line string) string { // without its comment, and however it is aligned
+	code := func(line string) string { // without its comment and alignment
 		line, _, _ = strings.Cut(line, " // ")
 		return strings.TrimSpace(strings.ReplaceAll(line, "mail.", ""))
 	}

@@ -17,7 +17,7 @@ func Thumbnail(path string, width int) (string, error) {
 	return fmt.Sprintf("%s-%d.png", path, width), nil
 }
 
-// What a function returns is kept for who waits for it, in this process or another.
+// A function's result is kept for callers that wait for it, in this process or another.
 func ExampleAwait() {
 	rdb, _ := delayed.Dial(redisURL())
 	defer rdb.Close()
@@ -42,7 +42,7 @@ func ExampleAwait() {
 	name, err := delayed.Await[string](ctx, ref)
 	fmt.Println(name, err)
 
-	// Who has only the id waits as well, and a failure arrives as an error.
+	// A caller that has only the id can wait as well, and a failure is returned as an error.
 	ref, err = q.Delay(Thumbnail, "dog", 0)
 	if err != nil {
 		panic(err)
@@ -61,7 +61,7 @@ func ExampleAwait() {
 	// archived no width
 }
 
-// Import reports how far it is.
+// Import reports its progress.
 func Import(ctx context.Context, rows int64) error {
 	for i := range rows {
 		// Others read at most ten reports a second, and the last one.
@@ -72,7 +72,7 @@ func Import(ctx context.Context, rows int64) error {
 	return nil
 }
 
-// What a task reports can be read while it runs, and, if its result is kept, afterwards.
+// A task's progress can be read while the task runs and, if its result is kept, afterwards.
 func ExampleProgress() {
 	rdb, _ := delayed.Dial(redisURL())
 	defer rdb.Close()

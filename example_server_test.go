@@ -26,7 +26,7 @@ func quietLog() slog.Handler { return slog.NewTextHandler(io.Discard, nil) }
 // called receives an element from each function of the examples.
 var called = make(chan struct{}, 10)
 
-// runOne runs a worker until a function was called. A program calls w.Run(ctx) with a context that ends with its
+// runOne runs a worker until a function was called. A real program calls w.Run(ctx) with a context that ends with its
 // signals.
 func runOne(w *delayed.Worker) {
 	ctx, cancel := context.WithCancel(context.Background())

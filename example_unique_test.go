@@ -9,7 +9,7 @@ import (
 	"github.com/godelayed/delayed"
 )
 
-// While a call waits or runs, the same call is refused; who wants the task that is there asks for it.
+// While a call waits or runs, the same call is refused, unless the caller asks for the existing task.
 func ExampleUnique() {
 	rdb, _ := delayed.Dial(redisURL())
 	defer rdb.Close()
@@ -30,7 +30,7 @@ func ExampleUnique() {
 	// <nil>
 }
 
-// All tasks of one invoice go one after the other, and what came last counts.
+// The tasks of one invoice run one after the other, and the last call counts.
 func ExampleUniqueKey() {
 	rdb, _ := delayed.Dial(redisURL())
 	defer rdb.Close()
@@ -47,7 +47,8 @@ func ExampleUniqueKey() {
 	// Output: true
 }
 
-// A function may be unique by default. With UntilStart a call that comes while it runs is not lost: it runs once more.
+// A function may be unique by default. With UntilStart, a call that comes while it runs is not lost: the function runs
+// once more.
 func ExampleUntilStart() {
 	rdb, _ := delayed.Dial(redisURL())
 	defer rdb.Close()
@@ -89,7 +90,7 @@ func ExampleDebounce() {
 	// <nil>
 }
 
-// An id can be given once: the task of a payment runs once, however often it is announced.
+// An id can be used only once: the task of a payment runs once, however often the payment is announced.
 func ExampleTaskID() {
 	rdb, _ := delayed.Dial(redisURL())
 	defer rdb.Close()
@@ -103,7 +104,7 @@ func ExampleTaskID() {
 	// true
 }
 
-// The one that is urgent goes first.
+// The urgent task goes first.
 func ExampleFront() {
 	rdb, _ := delayed.Dial(redisURL())
 	defer rdb.Close()

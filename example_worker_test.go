@@ -10,7 +10,7 @@ import (
 	"github.com/godelayed/delayed"
 )
 
-// Sum is generic; its instances all have the same path, so each needs a name.
+// Sum is generic; all its instances have the same path, so each needs a name.
 func Sum[T int | float64](values ...T) {
 	var sum T
 	for _, v := range values {
@@ -20,7 +20,7 @@ func Sum[T int | float64](values ...T) {
 	called <- struct{}{}
 }
 
-// SumInts is one value for both sides.
+// SumInts is used by both producer and worker.
 var SumInts = delayed.Func(Sum[int], delayed.Name("sum.int"), delayed.Alias("old/path.SumInts"), delayed.MaxRetry(5))
 
 func ExampleFunc() {
@@ -46,7 +46,7 @@ func ExampleFunc() {
 // Mailer is a handler with a dependency.
 type Mailer struct{ from string }
 
-// Send is delayed as (*Mailer).Send; the receiver is the worker's.
+// Send is delayed as (*Mailer).Send; the worker provides the receiver.
 func (m *Mailer) Send(_ context.Context, userID int64) error {
 	fmt.Println("mail from", m.from, "to", userID)
 	called <- struct{}{}
@@ -73,7 +73,7 @@ func ExampleWorker_RegisterMethods() {
 	// Output: mail from shop to 42
 }
 
-// Three mails are looked at for each report, while there are both.
+// While both queues have tasks, the worker takes three mails for each report.
 func ExampleWeighted() {
 	rdb, _ := delayed.Dial(redisURL())
 	defer rdb.Close()
@@ -82,7 +82,7 @@ func ExampleWeighted() {
 	// Output: <nil>
 }
 
-// A sweeper of its own gives back the tasks of dead workers where no worker of this package runs.
+// A sweeper without a worker gives back the tasks of dead workers where no worker of this package runs.
 func ExampleNewSweeper() {
 	rdb, _ := delayed.Dial(redisURL())
 	defer rdb.Close()

@@ -8,7 +8,7 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// What the tests in package delayed_test need beside the public API.
+// What the tests in package delayed_test need in addition to the public API.
 
 // Message returns the message that q sends for a task at a time, the Ref that Enqueue would return, and the name of the
 // lock that the task takes, if any. Nothing is enqueued.
@@ -31,7 +31,7 @@ func Message(q *Queue, t *Task, nowMs int64) (message []byte, ref *Ref, lock str
 // Signals returns the Pub/Sub connection of a handle.
 func Signals(r *Redis) *redisstore.Signals { return r.signals }
 
-// Coalescer returns what joins the calls of a queue with those of others.
+// Coalescer returns the coalescer that sends the calls of a queue together.
 func Coalescer(q *Queue) *redisstore.Coalescer { return q.coalescer }
 
 // Coalescers returns how many coalescers a handle remembers.
@@ -58,13 +58,13 @@ func NewQuickScheduler(rdb *Redis, cfg SchedulerConfig, shortest time.Duration) 
 // Declare makes the entries of a scheduler known to Redis, as Run does first.
 func Declare(ctx context.Context, s *Scheduler) error { return s.declare(ctx) }
 
-// LookEvery sets how often a scheduler looks at entries that nobody told it of.
+// LookEvery sets how often a scheduler looks at entries without a signal.
 func LookEvery(s *Scheduler, d time.Duration) { s.every = d }
 
 // ClaimOf returns the claim of a task that a worker has received.
 func ClaimOf(t *Task) *engine.Claim { return t.claimed.claim }
 
-// Caller returns what calls claimed tasks when a worker runs, through the middleware that Use has given it.
+// Caller returns the function with which a running worker calls claimed tasks, including the middleware of Use.
 func Caller(w *Worker) (call func(context.Context, *engine.Claim) (any, error), err error) {
 	return w.callFunction, w.build()
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/godelayed/delayed"
 )
 
-// TestRollingDeployOfAStruct has three versions of a struct: the second adds a field and changes the order, the third
-// renames one with a tag, makes one optional and adds another. Each task runs once, at a worker that has its fields,
-// whoever comes first.
+// TestRollingDeployOfAStruct: a struct has three versions. The second adds a field and changes the order; the third
+// renames one with a tag, makes one optional and adds another. Each task runs once, on a worker that has its fields,
+// whichever worker claims it first.
 func TestRollingDeployOfAStruct(t *testing.T) {
 	d := &deploy{bench: newBench(t), runs: map[string]map[int64]int{}}
 	name := delayed.Name(d.Name + ".Place")
@@ -65,7 +65,7 @@ func TestRollingDeployOfAStruct(t *testing.T) {
 		t.Errorf("the fields that are told: %v", said)
 	}
 	two := d.work(d.config(), f2)
-	d.settled(10) // those of the second version ran; the first worker may have taken and parked some of them again
+	d.settled(10) // those of the second version ran; the first worker may have parked some of them again
 	produce(1, 10)
 	produce(2, 10)
 	produce(3, 10)
@@ -93,12 +93,12 @@ func TestRollingDeployOfAStruct(t *testing.T) {
 	}
 }
 
-// What the versions of a program send in TestRollingDeployOfAStruct.
+// The structs that the versions of a program send in TestRollingDeployOfAStruct.
 type (
 	order1 struct{ ID, Count int64 }
 	order2 struct {
 		Note  string
-		Count int64 // has changed places
+		Count int64 // has another position
 		ID    int64
 	}
 	order3 struct {

@@ -17,7 +17,7 @@ import (
 // flakySource is a source that refuses some connections.
 type flakySource struct {
 	delayed.Source
-	next *atomic.Int64 // how many
+	next *atomic.Int64 // how many connections it refuses next
 }
 
 func (s flakySource) Conn(ctx context.Context, key string) (redis.Conn, error) {
@@ -27,8 +27,8 @@ func (s flakySource) Conn(ctx context.Context, key string) (redis.Conn, error) {
 	return s.Source.Conn(ctx, key)
 }
 
-// TestUnansweredThenRefused: Redis has carried out the end of a claim and its answer was lost. Then nobody can connect.
-// When Redis says at last that the claim does not stand, the worker does not count it as lost.
+// TestUnansweredThenRefused: Redis has ended a claim, but its answer was lost, and then connections fail. When Redis
+// finally answers that the claim does not exist, the worker does not count it as lost.
 func TestUnansweredThenRefused(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -45,11 +45,11 @@ func TestUnansweredThenRefused(t *testing.T) {
 	rdb := delayed.FromSource(flakySource{src, &refuse})
 	defer rdb.Close()
 	cfg := b.config()
-	cfg.HeartbeatLife, cfg.NoSweeper = time.Hour, true // nobody but the finisher connects meanwhile
+	cfg.HeartbeatLife, cfg.NoSweeper = time.Hour, true // only the finisher connects meanwhile
 	cfg.Backoff = func(int) time.Duration { return time.Hour }
 	f := b.fn("f", func() error { return errors.New("no") })
 	w := b.workWith(rdb, cfg, f)
-	b.delay(f) // with it Redis learns the script
+	b.delay(f) // this loads the script in Redis
 	b.Until("the first is filed", func() bool { return b.Size("_retry") == 1 })
 	lose.Store(true)
 	b.delay(f)

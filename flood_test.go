@@ -14,7 +14,7 @@ import (
 
 var lineCount = regexp.MustCompile(` count=(\d+)`)
 
-// linesAbout returns how many lines of a log have a message, and how many tasks they are about.
+// linesAbout returns how many lines of a log contain a message, and how many tasks these lines stand for.
 func linesAbout(log, message string) (lines, tasks int) {
 	for line := range strings.Lines(log) {
 		if !strings.Contains(line, message) {
@@ -29,7 +29,7 @@ func linesAbout(log, message string) (lines, tasks int) {
 	return lines, tasks
 }
 
-// TestFloodOfBadMessages logs a line a second about what comes by the thousand, and counts all of it.
+// TestFloodOfBadMessages: the worker logs thousands of bad messages with one line a second, and counts all of them.
 func TestFloodOfBadMessages(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -61,7 +61,8 @@ func TestFloodOfBadMessages(t *testing.T) {
 	}
 }
 
-// TestFloodOfBadGroups logs a line a second about groups whose lists are of another type, however many there are.
+// TestFloodOfBadGroups: the worker logs groups whose lists have the wrong type with one line a second, however many
+// there are.
 func TestFloodOfBadGroups(t *testing.T) {
 	b := newBench(t)
 	const n = 300
@@ -86,8 +87,8 @@ func TestFloodOfBadGroups(t *testing.T) {
 	b.Do("UNLINK", b.Name+"_groups")
 }
 
-// TestLogOfManyLegacyWorkers logs a line a second about the tasks of dead legacy workers, and of an id without end only
-// the beginning.
+// TestLogOfManyLegacyWorkers: the worker logs the tasks of dead legacy workers with one line a second, and only the
+// beginning of an extremely long id.
 func TestLogOfManyLegacyWorkers(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -45,7 +45,7 @@ func TestFront(t *testing.T) {
 	b.Check(redistest.Invariants{})
 }
 
-// TestFrontOnALegacyQueue leaves the message as workers of other packages read it.
+// TestFrontOnALegacyQueue: the message stays in the form that workers of other packages read.
 func TestFrontOnALegacyQueue(t *testing.T) {
 	b := newBench(t)
 	q, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name, Legacy: true})

@@ -90,8 +90,7 @@ func Middleware(mw ...func(HandlerFunc) HandlerFunc) FuncOption {
 // says.
 //
 // The receiver of a method expression is left out of the arguments; the worker registers the method value under the
-// same Name. What is wrong with fn or with the options is reported by Delay and by Register, as an error that wraps
-// ErrFunction.
+// same Name. If fn or an option is wrong, Delay and Register return an error that wraps ErrFunction.
 func Func(fn any, opts ...FuncOption) *Function {
 	var d funcDefaults
 	for _, o := range opts {

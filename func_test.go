@@ -23,7 +23,7 @@ func TestFuncOptions(t *testing.T) {
 		opts    []delayed.FuncOption
 		path    string
 		aliases string
-		retries int // negative: left to the worker
+		retries int // negative: the worker decides
 	}{
 		{
 			[]delayed.FuncOption{delayed.Alias("old.A"), delayed.MaxRetry(5), delayed.Alias("old.B", "old.C")},
@@ -60,7 +60,7 @@ func idleWorker(t testing.TB) *delayed.Worker {
 	return w
 }
 
-// described returns what a worker says of a function that is registered.
+// described returns how a worker describes a registered function.
 func described(t testing.TB, fn any) delayed.FunctionInfo {
 	t.Helper()
 	w := idleWorker(t)
@@ -123,7 +123,8 @@ func BenchmarkTask(b *testing.B) {
 	})
 }
 
-// TestOptionalIsNotForProducers: they know the function, and Go would not compile a call with fewer arguments either.
+// TestOptionalIsNotForProducers: producers must give all arguments; for a Go function the compiler would refuse fewer
+// as well.
 func TestOptionalIsNotForProducers(t *testing.T) {
 	f := delayed.Func(func(int, string) {}, delayed.Name("test.fn"), delayed.Optional(1))
 	if _, err := offline(t).Enqueue(t.Context(), delayed.Call(f, 1)); !errors.Is(err, delayed.ErrArguments) ||
@@ -132,7 +133,7 @@ func TestOptionalIsNotForProducers(t *testing.T) {
 	}
 }
 
-// TestHandlesAreNoArguments: what only this process can use is refused, and data of this package travels.
+// TestHandlesAreNoArguments: values that only this process can use are refused; plain data of this package can be sent.
 func TestHandlesAreNoArguments(t *testing.T) {
 	for _, handle := range []any{
 		&delayed.Queue{}, &delayed.Redis{}, &delayed.Worker{}, &delayed.Scheduler{},
@@ -154,7 +155,7 @@ type uncomparable struct{ parts []string }
 
 func (u uncomparable) Error() string { return strings.Join(u.parts, " ") }
 
-// TestPublicEnd: what a worker says of its end is translated also where it is joined, and all else stays as it is.
+// TestPublicEnd: PublicEnd translates a worker's errors also inside joined errors, and leaves all others unchanged.
 func TestPublicEnd(t *testing.T) {
 	other := errors.Join(delayed.ErrUnknown, uncomparable{[]string{"no", "answer"}})
 	if got := delayed.PublicEnd(other); got.Error() != other.Error() || !errors.Is(got, delayed.ErrUnknown) {

@@ -30,10 +30,16 @@ const (
 // the order of the calls. Calls that differ in the function or in the arguments before it are in groups of their own,
 // whatever their key. In a task made by NewGoTask the last argument must be a slice: it is what grows.
 //
-// A call with In or At joins its group when it is due. GatherPolicy says when the one call is made. It has the id of
-// the first Ref, and the options of the last call. A group is not lost with any process: every worker of the queue sees
-// to it, also one that does not know the function. Group does not go together with TaskID, with options that hold a
-// lock, and with Python tasks. The key is not empty and at most 256 bytes long.
+// A call with In or At joins its group when it is due. GatherPolicy says when the one call is made. The one call has
+// the id of the first call that it is made of, and the options of the last one. No process owns a group: every worker
+// of the queue makes the one call when it is due, also a worker that does not know the function. Group cannot be
+// combined with TaskID, Front, options that hold a lock, or Python tasks.
+//
+// While the group gathers, each call has a Ref of its own: Ref.State returns state.Aggregating, and Ref.Cancel leaves
+// the call out. Once the one call is made, only the Ref of its first call names a task. The state of the others is then
+// state.Unknown, and cancelling them changes nothing. Ref.Wait of a Ref that a gathered call has returned fails with
+// ErrNoResult: to wait for the one call, take Queue.Ref with the id of the first. The key is not empty and at most 256
+// bytes long.
 func Group(key string) Option { return groupOption(key) }
 
 type groupOption string
@@ -51,19 +57,19 @@ func (o groupOption) String() string { return fmt.Sprintf("Group(%q)", string(o)
 
 // GatherPolicy says when the calls of a Group become one: when the first of its conditions holds, or when another call
 // would make the arguments more than a message may hold (1 MiB, 65,536 values). The policy of the latest call of a
-// group holds for all of it.
+// group applies to all of it.
 type GatherPolicy struct {
-	// Grace is how long the group waits for another call, rounded to milliseconds. Defaults to a minute.
+	// Grace is how long the group waits for another call. Defaults to a minute.
 	Grace time.Duration
-	// MaxDelay is how long the first call waits at most, rounded to milliseconds. Defaults to no limit: as long as
-	// calls come within Grace and MaxSize is not reached.
+	// MaxDelay is how long the first call waits at most. Defaults to no limit: as long as calls come within Grace and
+	// MaxSize is not reached.
 	MaxDelay time.Duration
 	// MaxSize is how many calls are gathered at most. Defaults to 1,000; never more than 5,000.
 	MaxSize int
 }
 
 // Gather says when the calls of a Group become one. Given to Func it is the function's default, given to Queue.With it
-// holds for one call. Without Group it changes nothing.
+// applies to one call. Without Group it changes nothing.
 func Gather(p GatherPolicy) TaskOption { return gatherOption(p) }
 
 type gatherOption GatherPolicy

@@ -17,7 +17,7 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
-// soon gathers until nothing has come for a moment.
+// soon gathers until no call has come for a moment.
 var soon = delayed.Gather(delayed.GatherPolicy{Grace: 50 * time.Millisecond})
 
 // whenFull gathers n calls, however long it takes.
@@ -25,7 +25,7 @@ func whenFull(n int) delayed.TaskOption {
 	return delayed.Gather(delayed.GatherPolicy{Grace: time.Hour, MaxSize: n})
 }
 
-// indexed is a function that can be gathered; what it is called with goes to calls.
+// indexed returns a function that can be gathered; it sends its arguments to calls.
 func (b *bench) indexed(name string) (fn *delayed.Function, calls chan string) {
 	calls = make(chan string, 1000)
 	return b.fn(name, func(tenant string, ids ...int) { calls <- fmt.Sprint(tenant, ids) }), calls
@@ -92,7 +92,7 @@ func TestGroupFiresWhenFull(t *testing.T) {
 	}
 }
 
-// groupNames are the names of the groups that wait.
+// groupNames returns the names of the groups that wait.
 func (b *bench) groupNames() []string {
 	b.T.Helper()
 	names, err := redis.Strings(b.Conn.Do("ZRANGE", b.Name+"_groups", 0, -1))
@@ -102,7 +102,7 @@ func (b *bench) groupNames() []string {
 	return names
 }
 
-// TestGroupOfAnUnknownFunction is put together by a worker that does not know the function, and parked.
+// TestGroupOfAnUnknownFunction: a worker that does not know the function combines the calls and parks the result.
 func TestGroupOfAnUnknownFunction(t *testing.T) {
 	b := newBench(t)
 	index, calls := b.indexed("index")
@@ -117,7 +117,7 @@ func TestGroupOfAnUnknownFunction(t *testing.T) {
 	}
 }
 
-// TestGarbageInGroup is archived, and what stands around it is called.
+// TestGarbageInGroup: bytes that are not a message are archived, and the calls around them run.
 func TestGarbageInGroup(t *testing.T) {
 	b := newBench(t)
 	index, calls := b.indexed("index")
@@ -189,8 +189,8 @@ func TestGroupsAreListed(t *testing.T) {
 	}
 }
 
-// TestScheduledCallsJoinTheirGroup gathers calls when they are due, also with a worker that does not know the function,
-// and with others that are not scheduled.
+// TestScheduledCallsJoinTheirGroup: scheduled calls join their group when they are due, together with unscheduled ones,
+// even on a worker that does not know the function.
 func TestScheduledCallsJoinTheirGroup(t *testing.T) {
 	b := newBench(t)
 	index, calls := b.indexed("index")
@@ -220,7 +220,7 @@ func TestScheduledCallsJoinTheirGroup(t *testing.T) {
 	b.Check(redistest.Invariants{})
 }
 
-// TestLoneCallThatCannotBeGathered runs alone, rather than to come back again and again.
+// TestLoneCallThatCannotBeGathered: the call runs alone instead of coming back again and again.
 func TestLoneCallThatCannotBeGathered(t *testing.T) {
 	b := newBench(t)
 	ran := make(chan int, 1)

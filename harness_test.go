@@ -16,10 +16,10 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// patience bounds every wait of a test. Nothing is measured with it: it only ends tests that hang.
+// patience bounds every wait of a test. It measures nothing: it only ends tests that hang.
 const patience = redistest.Patience
 
-// Due times that have been over, or lie ahead, for as long as anybody will run these tests.
+// Due times that are in the past, or in the future, whenever these tests run.
 const (
 	past  = 1_000
 	later = 4_000_000_000_001
@@ -61,7 +61,7 @@ func newBenchOn(t testing.TB, server *redistest.Server) *bench {
 	return b
 }
 
-// config is that of a quick worker.
+// config returns the configuration of a quick worker.
 func (b *bench) config() delayed.WorkerConfig {
 	return delayed.WorkerConfig{
 		Queues: delayed.Strict{b.Name}, Concurrency: 4, HeartbeatLife: 2 * time.Second,
@@ -71,7 +71,7 @@ func (b *bench) config() delayed.WorkerConfig {
 	}
 }
 
-// started is a worker that runs.
+// started is a running worker.
 type started struct {
 	*delayed.Worker
 	b    *bench
@@ -86,7 +86,7 @@ func (s *started) mustStop() {
 	}
 }
 
-// work starts a worker and waits until Redis knows it. It is stopped at the end of the test, and the queue is checked.
+// work starts a worker and waits until Redis knows it. At the end of the test it stops the worker and checks the queue.
 func (b *bench) work(cfg delayed.WorkerConfig, fns ...any) *started {
 	b.T.Helper()
 	return b.workWith(b.rdb, cfg, fns...)
@@ -133,7 +133,7 @@ func (b *bench) start(w *delayed.Worker) *started {
 	return s
 }
 
-// counters returns those of today.
+// counters returns the counters of today.
 func (b *bench) counters() map[string]int {
 	b.T.Helper()
 	m, err := redis.IntMap(b.Conn.Do("HGETALL", b.store.StatsKey()))
@@ -174,7 +174,7 @@ func (b *bench) fn(name string, f any, opts ...delayed.FuncOption) *delayed.Func
 
 func errorText(err error) string { return fmt.Sprint(err) }
 
-// offline is a queue whose server nobody asks.
+// offline returns a queue without a server.
 func offline(t testing.TB) *delayed.Queue {
 	t.Helper()
 	rdb, err := delayed.Dial("redis://localhost:1")
@@ -185,7 +185,7 @@ func offline(t testing.TB) *delayed.Queue {
 	return delayed.NewQueue("offline", rdb)
 }
 
-// messageOf is the message that a call becomes.
+// messageOf returns the message of a call.
 func messageOf(t testing.TB, q *delayed.Queue, task *delayed.Task) []byte {
 	t.Helper()
 	message, _, _, err := delayed.Message(q, task, 1_700_000_000_000)

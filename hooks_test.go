@@ -153,7 +153,7 @@ func TestListenersCannotHarmTheWorker(t *testing.T) {
 	}
 }
 
-// TestHooksPage holds docs/HOOKS.md against the kinds of events and the reasons to stop.
+// TestHooksPage compares docs/HOOKS.md with the kinds of events and the reasons to stop.
 func TestHooksPage(t *testing.T) {
 	page, err := os.ReadFile("docs/HOOKS.md")
 	if err != nil {
@@ -170,7 +170,7 @@ func TestHooksPage(t *testing.T) {
 		return found
 	}
 	constants, rows := first(source, `(?m)^\t((?:Task|Worker|Heartbeat|Queue)\w+) .*//`),
-		first(page, "(?m)^\\| `event\\.(\\w+)` \\|")
+		first(page, "(?m)^- `event\\.(\\w+)`: ")
 	if len(constants) == 0 || !slices.Equal(constants, rows) {
 		t.Errorf("kinds of events in event/kind.go and docs/HOOKS.md differ: %d and %d\n%q\n%q", len(constants),
 			len(rows),
@@ -187,13 +187,13 @@ func TestHooksPage(t *testing.T) {
 			t.Errorf("kind %d, which is none, is called %q", none, name)
 		}
 	}
-	_, reasons, _ := strings.Cut(string(page), "| reason |")
+	_, reasons, _ := strings.Cut(string(page), "\n### Why a worker stops\n")
 	source, err = os.ReadFile("internal/engine/limits.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	said, listed := first(source, `(?m)^\s*(?:const )?[Ss]top[A-Z]\w* += "([^"]+)"`),
-		first([]byte(reasons), "(?m)^\\| `([^`]+)` \\|")
+		first([]byte(reasons), "(?m)^- `([^`]+)`: ")
 	if len(said) == 0 || !slices.Equal(said, listed) {
 		t.Errorf("reasons to stop in limits.go and docs/HOOKS.md differ:\n%q\n%q", said, listed)
 	}

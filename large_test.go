@@ -17,7 +17,7 @@ import (
 // oversized is a message that no worker reads.
 var oversized = strings.Repeat("x", wire.WorkerLimits.Bytes+1)
 
-// TestLargeMessageAmongOthers archives a message that is too large, and runs what lies before and behind it.
+// TestLargeMessageAmongOthers archives a message that is too large, and runs those before and after it.
 func TestLargeMessageAmongOthers(t *testing.T) {
 	b := newBench(t)
 	ran := make(chan int, 10)
@@ -65,7 +65,7 @@ func TestLargeMessageAmongOthers(t *testing.T) {
 	b.Check(redistest.Invariants{Idle: true})
 }
 
-// TestLargeParkedTask archives a parked task that is too large: its function is known, from what is kept beside it.
+// TestLargeParkedTask archives a parked task that is too large. Its info contains the function, so a worker finds it.
 func TestLargeParkedTask(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func() {})
@@ -114,7 +114,7 @@ func TestLargeDueTasks(t *testing.T) {
 	}
 }
 
-// TestLargeMemberOfAGroup makes a call of the others, and archives what is too large.
+// TestLargeMemberOfAGroup combines the other members into a call, and archives the one that is too large.
 func TestLargeMemberOfAGroup(t *testing.T) {
 	b := newBench(t)
 	ran := make(chan []int, 10)

@@ -9,8 +9,8 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// TestPeriodicTasksOfLegacyQueues are what the queue's legacy workers can read: structs by position, and Python tasks
-// without ids.
+// TestPeriodicTasksOfLegacyQueues: ticks enqueue tasks that the queue's legacy workers can read: structs by position,
+// and Python tasks without ids.
 func TestPeriodicTasksOfLegacyQueues(t *testing.T) {
 	t.Parallel()
 	type point struct{ X, Y int }
@@ -46,7 +46,7 @@ func TestPeriodicTasksOfLegacyQueues(t *testing.T) {
 	}
 }
 
-// TestOverlapOnALegacyQueue ends with each task of the entry: the next tick is enqueued.
+// TestOverlapOnALegacyQueue: the overlap ends with each task of the entry, so the next tick is enqueued.
 func TestOverlapOnALegacyQueue(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -17,7 +17,7 @@ import (
 func (b *bench) unlocked() {
 	b.T.Helper()
 	b.Until("all locks are free, and no task is on its way", func() bool {
-		// In one step: a task is on its way between two.
+		// In one step, because a task moves between two.
 		return b.Int("EVAL", `return redis.call('HLEN', KEYS[1] .. '_locks') + redis.call('ZCARD', KEYS[1] .. '_locked')
 			+ redis.call('ZCARD', KEYS[1] .. '_retry') + redis.call('LLEN', KEYS[1])
 			+ #redis.call('KEYS', KEYS[1] .. '_processing:*')`, 1, b.Name) == 0
@@ -27,6 +27,7 @@ func (b *bench) unlocked() {
 
 // TestLocksEndWithTheirTasks runs tasks to each of their ends, and enqueues them again.
 func TestLocksEndWithTheirTasks(t *testing.T) {
+	t.Parallel()
 	no := errors.New("no")
 	for name, c := range map[string]struct {
 		handler func() error
@@ -78,7 +79,7 @@ func TestLocksEndWithTheirTasks(t *testing.T) {
 	}
 }
 
-// TestIDOfATaskThatIsKept: archived and completed tasks have their ids for as long as they are kept.
+// TestIDOfATaskThatIsKept: archived and completed tasks hold their ids as long as they are kept.
 func TestIDOfATaskThatIsKept(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func(fail bool) error {
@@ -123,7 +124,7 @@ func TestLockLastsThroughRetries(t *testing.T) {
 	b.Check(redistest.Invariants{})
 }
 
-// TestLocksOfTheDead: a task that is swept keeps its lock, and one that is archived by the sweeper loses it.
+// TestLocksOfTheDead: a task that a sweeper gives back keeps its lock, and one that the sweeper archives loses it.
 func TestLocksOfTheDead(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func() {})
@@ -196,7 +197,7 @@ func TestLocksThatMakeNoSenseAreErrors(t *testing.T) {
 	if n := b.Size("") + b.Size("_scheduled") + b.Size("_locks"); n != 0 {
 		t.Errorf("%d elements were written", n)
 	}
-	// The function's default, made until start by the call; an option that is given again.
+	// The function's default, which the call changes to until start; and an option that is given twice.
 	if _, err := b.q.With(delayed.UntilStart(), delayed.Unique(time.Hour), delayed.UniqueKey("a", time.Hour),
 		delayed.UniqueKey("b", time.Minute)).Delay(locked, 1); err != nil {
 		t.Error(err)
@@ -229,7 +230,7 @@ func TestLocksEndWhenATaskIsHandedOn(t *testing.T) {
 	b.unlocked()
 }
 
-// TestExpiredLocksAreDropped by the sweeper.
+// TestExpiredLocksAreDropped: the sweeper deletes expired locks.
 func TestExpiredLocksAreDropped(t *testing.T) {
 	b := newBench(t)
 	for i := range redisstore.LapsePage + 5 {

@@ -47,7 +47,7 @@ func (b *bench) using(
 	return b.start(w)
 }
 
-// around is one piece of middleware that is a HandlerFunc with next.
+// around returns middleware made of a function that also gets next.
 func around(
 	f func(ctx context.Context, t *delayed.Task, next delayed.HandlerFunc) error,
 ) []func(delayed.HandlerFunc) delayed.HandlerFunc {
@@ -116,7 +116,7 @@ func TestMiddlewareDecides(t *testing.T) {
 		}
 		err := next(ctx, task)
 		seen <- err
-		return nil // whatever it was
+		return nil // whatever the error was
 	}), ok, failing, panicking, skipped, refused)
 	none := b.q.With(delayed.MaxRetry(0))
 	b.delayWith(none, ok, 1)
@@ -153,8 +153,8 @@ func TestMiddlewareDecides(t *testing.T) {
 	b.Check(redistest.Invariants{})
 }
 
-// TestMiddlewareThatMisbehaves panics, ends its goroutine, and passes on another task. Each time the task fails and the
-// worker goes on.
+// TestMiddlewareThatMisbehaves: middleware panics, ends its goroutine, or passes on another task. Each time the task
+// fails and the worker goes on.
 func TestMiddlewareThatMisbehaves(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func(string) {})
@@ -307,7 +307,7 @@ func TestReceivedTaskIsEnqueuedAgain(t *testing.T) {
 	}
 }
 
-// TestNoMiddlewareCostsNothing: without any, no task is made for a call.
+// TestNoMiddlewareCostsNothing: without middleware, the worker makes no Task for a call.
 func TestNoMiddlewareCostsNothing(t *testing.T) {
 	b := newBench(t)
 	claims := make(chan *engine.Claim, 1)
@@ -335,7 +335,7 @@ func TestNoMiddlewareCostsNothing(t *testing.T) {
 	}
 }
 
-// TestMiddlewareWithoutAContext: middleware that gives next no context has failed, and the function is not called.
+// TestMiddlewareWithoutAContext: if middleware gives next no context, it has failed, and the function is not called.
 func TestMiddlewareWithoutAContext(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func(context.Context) { t.Error("the function was called") },

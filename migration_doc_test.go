@@ -80,7 +80,7 @@ func TestMigrationNames(t *testing.T) {
 	}
 	packages := map[string]string{
 		"delayed": ".", "workermain": "workermain", "delayedtest": "delayedtest", "rediscluster": "rediscluster",
-		"redissentinel": "redissentinel",
+		"redissentinel": "redissentinel", "delayedprom": "contrib/prometheus",
 	}
 	names := exportedNames(t, packages)
 	// Variables of the page's examples, and types named without their package.

@@ -33,7 +33,7 @@ func misusedTasks(rdb *delayed.Redis) (all []misuse) {
 		})
 	}
 	return append(all,
-		misuse{"ID without a context", none(func() { delayed.TaskFromContext(nil).ID() }), "the *Task is nil"}, //nolint:staticcheck // on purpose
+		misuse{"ID without a context", none(func() { delayed.TaskFromContext(noContext).ID() }), "the *Task is nil"},
 		misuse{"Enqueue(nil)", enqueue(nil), "the *Task is nil or zero"},
 		misuse{"Enqueue(&Task{})", enqueue(&delayed.Task{}), "the *Task is nil or zero"},
 		misuse{
@@ -84,7 +84,7 @@ func misusedTasks(rdb *delayed.Redis) (all []misuse) {
 			"outside of a handler",
 		},
 		misuse{
-			"Progress without a context", func() error { return delayed.Progress(nil, 1, 2, "") }, //nolint:staticcheck // on purpose
+			"Progress without a context", func() error { return delayed.Progress(noContext, 1, 2, "") },
 			"outside of a handler",
 		},
 	)

@@ -20,7 +20,7 @@ func (*emptySource) Close() error                                       { return
 // emptyConn is a connection whose nil pointer a program may return by mistake.
 type emptyConn struct{ redis.Conn }
 
-// misusedConnections has pools and sources whose connections are nil.
+// misusedConnections returns uses of pools and sources whose connections are nil.
 func misusedConnections(t *testing.T) (all []misuse) {
 	t.Helper()
 	for name, handle := range map[string]struct {

@@ -80,8 +80,11 @@ func misusedHandles(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 			"SlogLogger of a nil pointer", none(func() { delayed.SlogLogger((*slog.JSONHandler)(nil)) }),
 			"SlogLogger(nil)",
 		},
-		misuse{"Ping without a context", func() error { return rdb.Ping(nil) }, "the context is nil"},                  //nolint:staticcheck // on purpose
-		misuse{"Check without a context", func() error { _, err := rdb.Check(nil); return err }, "the context is nil"}, //nolint:staticcheck // on purpose
+		misuse{"Ping without a context", func() error { return rdb.Ping(noContext) }, "the context is nil"},
+		misuse{
+			"Check without a context", func() error { _, err := rdb.Check(noContext); return err },
+			"the context is nil",
+		},
 		misuse{
 			"Check with an unknown name", func() error { _, err := rdb.Check(t.Context(), "evictions"); return err },
 			`unknown name "evictions"`,
@@ -107,7 +110,10 @@ func misusedHandles(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 			"Run of a zero Sweeper", func() error { return new(delayed.Sweeper).Run(t.Context()) },
 			"the *Sweeper is nil or zero",
 		},
-		misuse{"Run of a Sweeper without a context", func() error { return sweeper.Run(nil) }, "the context is nil"}, //nolint:staticcheck // on purpose
+		misuse{
+			"Run of a Sweeper without a context", func() error { return sweeper.Run(noContext) },
+			"the context is nil",
+		},
 		misuse{"Run of a Sweeper twice", twice(sweeper.Run), "delayed: closed: Run was called before"},
 		misuse{
 			"Run of a nil Scheduler", func() error { return (*delayed.Scheduler)(nil).Run(t.Context()) },
@@ -118,7 +124,7 @@ func misusedHandles(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 			"the *Scheduler is nil or zero",
 		},
 		misuse{
-			"Run of a Scheduler without a context", func() error { return scheduler.Run(nil) }, //nolint:staticcheck // on purpose
+			"Run of a Scheduler without a context", func() error { return scheduler.Run(noContext) },
 			"the context is nil",
 		},
 		misuse{"Run of a Scheduler twice", twice(scheduler.Run), "delayed: closed: Run was called before"},

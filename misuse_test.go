@@ -18,7 +18,10 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// misuse is a wrong use of the package: it must return an error, or panic where it cannot, with a text that begins with
+// noContext is what careless callers pass.
+var noContext context.Context
+
+// misuse is a wrong use of the package. It must return an error, or panic if it cannot, with a text that begins with
 // "delayed: " and contains want.
 type misuse struct {
 	name string
@@ -75,7 +78,7 @@ func TestMisuse(t *testing.T) {
 	}
 }
 
-// try returns the error, or what was panicked with on purpose.
+// try returns the error, or the value of the expected panic.
 func (m *misuse) try() (err error) {
 	defer func() {
 		p := recover()
@@ -88,7 +91,7 @@ func (m *misuse) try() (err error) {
 	return m.do()
 }
 
-// none makes a panic expected of a function that returns no error.
+// none wraps a function that returns no error, so that it is expected to panic.
 func none(do func()) func() error {
 	return func() error {
 		do()
@@ -181,7 +184,10 @@ func misusedQueues(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 			"Fleet with a zero Queue", func() error { return delayed.Fleet{{}}.Resume(t.Context()) },
 			"the *Queue is nil or zero",
 		},
-		misuse{"Fleet without a context", func() error { return delayed.Fleet{q}.Restart(nil) }, "the context is nil"}, //nolint:staticcheck // on purpose
+		misuse{
+			"Fleet without a context", func() error { return delayed.Fleet{q}.Restart(noContext) },
+			"the context is nil",
+		},
 		misuse{
 			"order to no worker", func() error { return q.Worker("nobody").Pause(t.Context()) },
 			`no living worker "nobody"`,
@@ -325,7 +331,7 @@ func misusedWorkers(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 	panics := func(delayed.HandlerFunc) delayed.HandlerFunc { panic("no database") }
 	forgetful := func(delayed.HandlerFunc) delayed.HandlerFunc { return nil }
 	return append(all,
-		misuse{"Run without a context", func() error { return w.Run(nil) }, "the context is nil"}, //nolint:staticcheck // on purpose
+		misuse{"Run without a context", func() error { return w.Run(noContext) }, "the context is nil"},
 		misuse{"Register(nil)", func() error { return w.Register(nil) }, "function cannot be delayed"},
 		misuse{"Register of a list", func() error { return w.Register([]any{wrongOne}) }, "function cannot be delayed"},
 		misuse{
@@ -385,7 +391,7 @@ func misusedWorkers(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 	)
 }
 
-// wrongSource is a source that is nowhere.
+// wrongSource is a source without a server.
 type wrongSource struct{}
 
 func (*wrongSource) Conn(context.Context, string) (redis.Conn, error) {

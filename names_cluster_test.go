@@ -11,9 +11,9 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
-// TestNamesInACluster: a name whose keys would be in several slots is refused, with one that works.
+// TestNamesInACluster: a name whose keys would be in several slots is refused, and the error proposes one that works.
 func TestNamesInACluster(t *testing.T) {
-	cluster, err := rediscluster.Dial("redis://127.0.0.1:1") // not asked
+	cluster, err := rediscluster.Dial("redis://127.0.0.1:1") // never connects
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestNamesInACluster(t *testing.T) {
 	}
 }
 
-// TestTextsOfHandles: what queues and tasks look like in a log.
+// TestTextsOfHandles: how queues and tasks look in a log.
 func TestTextsOfHandles(t *testing.T) {
 	rdb, err := delayed.Dial("redis://localhost:1")
 	if err != nil {

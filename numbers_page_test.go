@@ -14,7 +14,7 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// TestNumbersOfThePages holds what pages and documentation say in numbers against the constants behind them.
+// TestNumbersOfThePages compares the numbers in pages and documentation with the constants in the code.
 func TestNumbersOfThePages(t *testing.T) {
 	const day = 24 * time.Hour
 	for _, c := range []struct {

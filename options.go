@@ -17,8 +17,15 @@ const maxYear = 9999
 // maxRetryLimit keeps retry counts within the integers of every reader of messages.
 const maxRetryLimit = 1 << 30
 
-// Option changes one call of Delay; give it to Queue.With. When an option is given twice, the last one holds, and so it
-// is with In and At, and with Unique and UniqueKey. Its String method shows it as it is written in code.
+// Option changes the tasks that Delay, DelayContext, Enqueue and DelayMany enqueue; give it to Queue.With, or to the
+// Options of a periodic Entry. When an option is given twice, the last one holds, and so it is with In and At, and with
+// Unique and UniqueKey. Headers of several keys are all kept: for each key the last value holds. Debounce takes the key
+// and the ttl of a Unique or UniqueKey beside it, whichever comes first.
+//
+// Durations and times are rounded down to milliseconds, except that Timeout, TTL and MaxBackoff are rounded up. A
+// positive duration below a millisecond, as in In(60), is refused: it was probably meant in another unit.
+//
+// The String method of an option shows it as it is written in code.
 type Option interface {
 	fmt.Stringer
 	// The name appears in the compiler's error about an option that does not belong here.
@@ -65,17 +72,21 @@ func extraOf(defaults, options []extra, nowMs int64) *wire.Extra {
 	return x
 }
 
+// dueAt returns when a scheduled task is due, in ms since 1970. nowMs is the producer's time.
+func (o *callOptions) dueAt(nowMs int64) int64 {
+	if o.relative {
+		return nowMs + o.due
+	}
+	return o.due
+}
+
 // startsInTime returns an error if the task is due only when it may no longer start. x is what its message says, nowMs
 // the producer's time.
 func (o *callOptions) startsInTime(x *wire.Extra, nowMs int64) error {
 	if !o.later || x == nil {
 		return nil
 	}
-	due := o.due
-	if o.relative {
-		due += nowMs
-	}
-	switch {
+	switch due := o.dueAt(nowMs); {
 	case x.Expiry != 0 && due >= x.Expiry:
 		return fmt.Errorf("options TTL and In, At or Debounce: expected a TTL that is longer than the delay, found "+
 			"one that ends %v before the task is due",
@@ -89,9 +100,9 @@ func (o *callOptions) startsInTime(x *wire.Extra, nowMs int64) error {
 	}
 }
 
-// In delays the task by d, rounded to milliseconds and counted by Redis's clock from the moment Redis accepts it. A d
-// of zero or less makes it pending at once. A d between that and a millisecond is refused, as in all options: it was
-// meant in another unit. For a moment that was computed there is At.
+// In delays the task by d, counted by Redis's clock from the moment Redis accepts it. A d of zero or less makes it
+// pending at once; one between that and a millisecond is refused, see Option. For a moment that was computed there is
+// At.
 func In(d time.Duration) Option { return inOption(d) }
 
 type inOption time.Duration
@@ -106,8 +117,8 @@ func (o inOption) forQueueWith(c *callOptions) {
 
 func (o inOption) String() string { return fmt.Sprintf("In(%v)", time.Duration(o)) }
 
-// At schedules the task for t, rounded to milliseconds and compared with Redis's clock. A time in the past makes it
-// pending as soon as a worker looks; the zero time is refused.
+// At schedules the task for t, compared with Redis's clock. A time in the past makes it pending as soon as a worker
+// looks; the zero time is refused.
 func At(t time.Time) Option { return atOption(t) }
 
 type atOption time.Time
@@ -129,8 +140,8 @@ type TaskOption interface {
 }
 
 // MaxRetry says how often a failed task is tried again before it is archived. 0 archives it after the first failure; a
-// negative n means 0. Given to Func it is the function's default, given to Queue.With it holds for one call. Without
-// either, the worker's WorkerConfig.MaxRetry holds.
+// negative n means 0. Given to Func it is the function's default, given to Queue.With it applies to one call. Without
+// either, WorkerConfig.MaxRetry applies.
 func MaxRetry(n int) TaskOption { return maxRetryOption(min(max(n, 0), maxRetryLimit)) }
 
 type maxRetryOption int
@@ -149,8 +160,13 @@ func (o maxRetryOption) String() string { return fmt.Sprintf("MaxRetry(%d)", int
 
 // TaskID names the task, instead of a random id. An id that belongs to a task of the queue, be it pending, active,
 // scheduled, retrying, parked, archived or completed and kept, is refused with a *DuplicateError; OnConflict(Skip)
-// makes that a success. So a call whose outcome is unknown can be repeated. If no worker has run the task for 7 days
-// after it was due, its id is free again; waits for retries add to that. It is at most 256 bytes long and not empty.
+// makes that a success. So a call whose outcome is unknown can be repeated while its first task exists or is kept. The
+// id is at most 256 bytes long and not empty.
+//
+// The id is free again when the task has succeeded, was dropped by its handler (Drop), or has ended because it was
+// cancelled; with KeepResult or Retention only once they keep it no longer. The id of an archived task is free when the
+// task is deleted, by hand or because the archive keeps it no longer. The id of a task that is still pending or active
+// 7 days after it was due is free as well; waits for retries add to these days.
 func TaskID(id string) Option { return taskIDOption(id) }
 
 type taskIDOption string
@@ -164,8 +180,8 @@ func (o taskIDOption) String() string { return fmt.Sprintf("TaskID(%q)", string(
 
 // Header adds a header to the task: a string that middleware and handlers read by Task.Header, such as a trace context
 // or a tenant. It travels beside the arguments and stays with the task when it is retried. It may be given for several
-// keys; for one key the last value holds. Keys and values are UTF-8, at most 64 headers and 8,192 bytes in all; keys
-// are not empty and compared as they are. QueueConfig.Inject adds headers to every task of a queue.
+// keys; of several values for one key the last one counts. Keys and values are UTF-8, at most 64 headers and 8,192
+// bytes in all; keys are not empty and compared as they are. QueueConfig.Inject adds headers to every task of a queue.
 func Header(key, value string) Option { return headerOption{key, value} }
 
 type headerOption struct{ key, value string }
@@ -212,18 +228,18 @@ func withHeaders(x *wire.Extra, headers map[string]string) *wire.Extra {
 	return x
 }
 
-// KeepResult keeps what the function returns for d after the task has succeeded, rounded to milliseconds: the T of a
-// result T or (T, error), which must be of a type that can be an argument. Await reads it, in any process. Who waits is
-// also told when the task fails for good. A d of zero or less keeps nothing. Given to Func it is the function's
-// default, given to Queue.With it holds for one call.
+// KeepResult keeps what the function returns for d after the task has succeeded: the T of a result T or (T, error),
+// which must be of a type that can be an argument. Await reads it, in any process. If the function returns no T, what
+// is kept is that the task has succeeded, for Ref.Wait. Ref.Wait and Await also return when the task fails for good. A
+// d of zero or less keeps nothing. Given to Func it is the function's default, given to Queue.With it applies to one
+// call.
 func KeepResult(d time.Duration) TaskOption {
 	return keepOption{"KeepResult", d, func(x *wire.Extra, ms int64) { x.KeepResult = ms }}
 }
 
-// Retention keeps the task itself for d after it has succeeded, rounded to milliseconds: its call, its times and what
-// the function returned. Without it a task is gone once it is done. A d of zero or less keeps nothing. Given to Func it
-// is the function's default, given to Queue.With it holds for one call. With KeepResult, everything is kept for the
-// longer of the two.
+// Retention keeps the task itself for d after it has succeeded: its call, its times and what the function returned.
+// Without it a task is gone once it is done. A d of zero or less keeps nothing. Given to Func it is the function's
+// default, given to Queue.With it applies to one call. With KeepResult, everything is kept for the longer of the two.
 func Retention(d time.Duration) TaskOption {
 	return keepOption{"Retention", d, func(x *wire.Extra, ms int64) { x.Retention = ms }}
 }

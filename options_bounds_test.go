@@ -9,7 +9,7 @@ import (
 	"github.com/godelayed/delayed"
 )
 
-// TestBoundsOfOptions has each option at its bound, which is allowed, and beyond it, which is not.
+// TestBoundsOfOptions sets each option to its limit, which is allowed, and beyond it, which is not.
 func TestBoundsOfOptions(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -62,7 +62,7 @@ func TestBoundsOfOptions(t *testing.T) {
 	}
 }
 
-// TestWeightsAtTheirBounds takes the highest weight, and none beyond.
+// TestWeightsAtTheirBounds: the highest weight is allowed, and none above.
 func TestWeightsAtTheirBounds(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -74,7 +74,7 @@ func TestWeightsAtTheirBounds(t *testing.T) {
 	}
 }
 
-// TestRefusedTaskOfASecondBatch counts tasks from the first of all, not from that of their batch.
+// TestRefusedTaskOfASecondBatch: the error gives the task's position in the whole call, not in its batch.
 func TestRefusedTaskOfASecondBatch(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -93,7 +93,7 @@ func TestRefusedTaskOfASecondBatch(t *testing.T) {
 	}
 }
 
-// TestGroupWithoutAPolicy waits for a minute, and for a thousand calls at most.
+// TestGroupWithoutAPolicy: by default a group waits for a minute, and for at most a thousand calls.
 func TestGroupWithoutAPolicy(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -107,8 +107,8 @@ func TestGroupWithoutAPolicy(t *testing.T) {
 	for _, step := range []struct {
 		tasks     []*delayed.Task
 		size      int
-		sooner    time.Duration // it is due at the earliest
-		later     time.Duration // and at the latest
+		sooner    time.Duration // earliest due time
+		later     time.Duration // latest due time
 		groupsNow int
 	}{
 		{tasks, 999, 50 * time.Second, time.Minute, 1},
@@ -122,7 +122,7 @@ func TestGroupWithoutAPolicy(t *testing.T) {
 		if len(groups) != step.groupsNow {
 			t.Fatalf("found %+v", groups)
 		}
-		g := groups[len(groups)-1] // those that are due first come first
+		g := groups[len(groups)-1] // the groups are in order of their due times
 		left := time.Until(g.Due)
 		if g.Size != step.size || g.Key != "k" || left < step.sooner || left > step.later+time.Second {
 			t.Errorf("found %+v, due in %v, expected %d calls, due in %v to %v", g, left, step.size, step.sooner,

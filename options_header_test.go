@@ -25,7 +25,7 @@ func headersOf(m *wire.Message) map[string]string {
 func TestHeadersTravel(t *testing.T) {
 	b := newBench(t)
 	q := b.q.With(delayed.Header("tenant", "a"), delayed.Header("x", "1"), delayed.Header("x", "2"))
-	other := q.With(delayed.Header("tenant", "b"), delayed.MaxRetry(1)) // leaves q as it is
+	other := q.With(delayed.Header("tenant", "b"), delayed.MaxRetry(1)) // this leaves q unchanged
 	b.delayWith(q, plainForTest, 1)
 	b.delayWith(other, plainForTest, 1)
 	if _, err := other.Enqueue(t.Context(), delayed.NewGoTask("a.b", 1)); err != nil {
@@ -106,7 +106,7 @@ func TestInjectAddsHeadersOfTheContext(t *testing.T) {
 		delayed.NewPyTask("m:f", nil, nil)); err != nil {
 		t.Fatal(err)
 	}
-	b.delayWith(q, plainForTest, 1) // a context that knows nothing
+	b.delayWith(q, plainForTest, 1) // a context without values
 	want := []map[string]string{
 		{"trace": "t1", "x": "injected"},
 		{"trace": "t1", "x": "given"},
@@ -138,7 +138,7 @@ func TestInjectAddsHeadersOfTheContext(t *testing.T) {
 	}
 }
 
-// TestHeadersOfPythonTasks: given ones are refused where they cannot travel, injected ones left out.
+// TestHeadersOfPythonTasks: where headers cannot be sent, given ones are refused and injected ones left out.
 func TestHeadersOfPythonTasks(t *testing.T) {
 	b := newBench(t)
 	inject := func(context.Context) map[string]string { return map[string]string{"trace": "t1"} }
@@ -174,7 +174,8 @@ func TestHeadersOfPythonTasks(t *testing.T) {
 	}
 }
 
-// TestInjectOnLegacyQueue: what is injected makes the message an extended one, which go-delayed's workers read as well.
+// TestInjectOnLegacyQueue: an injected header makes the message an extended one, which go-delayed's workers read as
+// well.
 func TestInjectOnLegacyQueue(t *testing.T) {
 	b := newBench(t)
 	found := map[string]string{"trace": "t1"}

@@ -15,7 +15,7 @@ import (
 
 var someTime = time.Date(2030, 1, 2, 3, 4, 5, 6e6, time.UTC)
 
-// What the options of retries and times write into messages, and how they are shown.
+// What options for retries and times write into messages, and how they are printed.
 func TestRetryAndTimeOptions(t *testing.T) {
 	const now = 1_700_000_000_000
 	many := make([]time.Duration, wire.MaxRetryDelays)
@@ -65,7 +65,7 @@ func TestRetryAndTimeOptions(t *testing.T) {
 	}
 }
 
-// extraOf shows what options have written into the message of a task.
+// extraOf prints what options have written into the message of a task.
 func extraOf(t *testing.T, q *delayed.Queue, task *delayed.Task, now int64) string {
 	t.Helper()
 	message, _, _, err := delayed.Message(q, task, now)
@@ -124,7 +124,7 @@ func TestRetryAndTimeOptionsRefuse(t *testing.T) {
 	}
 }
 
-// Queues made of one queue do not see each other's options.
+// Queues derived from one queue do not see each other's options.
 func TestOptionsOfSiblingsStayApart(t *testing.T) {
 	q := offline(t).With(delayed.MaxBackoff(time.Second), delayed.TTL(time.Hour), delayed.RetryUntil(someTime))
 	a, b := q.With(delayed.Timeout(time.Second)), q.With(delayed.Timeout(2*time.Second))
@@ -136,7 +136,7 @@ func TestOptionsOfSiblingsStayApart(t *testing.T) {
 	}
 }
 
-// The caller's slice is the caller's.
+// Backoff copies the caller's slice, so that the caller may change it.
 func TestBackoffCopiesItsDelays(t *testing.T) {
 	delays := []time.Duration{time.Second, time.Minute}
 	o := delayed.Backoff(delays...)

@@ -14,8 +14,8 @@ import (
 // at its context is not ended by force; see WorkerConfig.StuckAfter.
 //
 // Timeout(0) is no bound, whatever the function and the worker say; a negative d is an error. Given to Func it is the
-// function's default, given to Queue.With it holds for one call. Without either, WorkerConfig.Timeout holds. Of Timeout
-// and Deadline, the earlier one holds.
+// function's default, given to Queue.With it applies to one call. Without either, WorkerConfig.Timeout applies. Of
+// Timeout and Deadline, the earlier one applies.
 func Timeout(d time.Duration) TaskOption { return timeoutOption(d) }
 
 type timeoutOption time.Duration
@@ -56,10 +56,10 @@ func (o timeoutOption) forFunc(d *funcDefaults) {
 
 func (o timeoutOption) String() string { return fmt.Sprintf("Timeout(%v)", time.Duration(o)) }
 
-// Deadline says when the task must be over, compared with Redis's clock and rounded to milliseconds: at t the context
-// of its handler ends with cause ErrTimeout, as after Timeout. A task that has not started by then is not run, nor is
-// one that would be tried again later: it is archived. t must lie after 1970, and after the moment of In or At, if they
-// are given. A t in the past is accepted: the first worker that claims the task archives it with the reason "expired".
+// Deadline says when the task must be over, compared with Redis's clock: at t the context of its handler ends with
+// cause ErrTimeout, as after Timeout. A task that has not started by then is not run, nor is one that would be tried
+// again later: it is archived. t must lie after 1970, and after the moment of In or At, if they are given. A t in the
+// past is accepted: the first worker that claims the task archives it with the reason "expired".
 func Deadline(t time.Time) Option { return deadlineOption(t) }
 
 type deadlineOption time.Time
@@ -70,11 +70,12 @@ func (o deadlineOption) forQueueWith(c *callOptions) {
 
 func (o deadlineOption) String() string { return textOfTime("Deadline", time.Time(o)) }
 
-// TTL says how long the task is of use: one that has not started d after it was delayed, by the producer's clock and
-// rounded up to milliseconds, is not run but archived, with the reason "expired", and counted as expired. That holds
-// for each start, so the task is not tried again after d either. A task that is delayed with In or At for as long as
-// its TTL, or longer, is refused. d must be positive. Given to Func it is the function's default, given to Queue.With
-// it holds for one call.
+// TTL says how long the task is of use: one that has not started d after it was delayed, rounded up to milliseconds, is
+// not run but archived, with the reason "expired", and counted as expired. That applies to each start, so the task is
+// not tried again after d either. The producer computes the end by its own clock, and workers compare it with Redis's
+// clock: a producer whose clock is a minute behind takes a minute off d, and one whose clock is a minute ahead adds a
+// minute. A task that is delayed with In or At for as long as its TTL, or longer, is refused. d must be positive. Given
+// to Func it is the function's default, given to Queue.With it applies to one call.
 func TTL(d time.Duration) TaskOption { return ttlOption(d) }
 
 type ttlOption time.Duration

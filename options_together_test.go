@@ -10,10 +10,10 @@ import (
 	"github.com/godelayed/delayed"
 )
 
-// Options that contradict each other are refused rather than one of them ignored.
+// Options that contradict each other are refused; none of them is ignored.
 func TestOptionsThatContradict(t *testing.T) {
 	t.Parallel()
-	rdb, err := delayed.Dial("redis://localhost:1") // nothing is sent
+	rdb, err := delayed.Dial("redis://localhost:1") // never connects
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +37,7 @@ func TestOptionsThatContradict(t *testing.T) {
 	}
 }
 
-// TestFuncTimeoutZero: Timeout(0) of Func is no bound, also for tasks that carry no timeout, as those of NewGoTask.
+// TestFuncTimeoutZero: Timeout(0) of Func means no limit, also for tasks without a timeout, such as those of NewGoTask.
 func TestFuncTimeoutZero(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -53,10 +53,10 @@ func TestFuncTimeoutZero(t *testing.T) {
 	}
 }
 
-// What holds for one moment cannot hold for all ticks of an entry.
+// Options for one point in time cannot hold for all ticks of an entry.
 func TestEntryWithOneMoment(t *testing.T) {
 	t.Parallel()
-	rdb, err := delayed.Dial("redis://localhost:1") // nothing is sent
+	rdb, err := delayed.Dial("redis://localhost:1") // never connects
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 
 var errJudged = errors.New("no luck")
 
-// infoOf returns what is known of a task that is filed.
+// infoOf returns the info of a task that is in one of the sets.
 func (b *bench) infoOf(ref *delayed.Ref) string {
 	b.T.Helper()
 	return b.Hash("_info")[ref.ID()]
@@ -76,7 +76,7 @@ func TestSnoozedTasksRunAgainWithoutSpendingRetries(t *testing.T) {
 	b.Check(redistest.Invariants{})
 }
 
-// An error that is no failure holds on the last attempt too.
+// An error that is no failure counts as none on the last attempt too.
 func TestNoFailureOnTheLastAttempt(t *testing.T) {
 	b := newBench(t)
 	busy := errors.New("busy")
@@ -99,7 +99,7 @@ func TestNoFailureOnTheLastAttempt(t *testing.T) {
 	b.Check(redistest.Invariants{})
 }
 
-// RetryUntil takes the place of the number of retries, and ends the task in time.
+// RetryUntil replaces the number of retries, and ends the task in time.
 func TestRetryUntil(t *testing.T) {
 	b := newBench(t)
 	var ran atomic.Int64
@@ -116,7 +116,7 @@ func TestRetryUntil(t *testing.T) {
 	}
 }
 
-// Messages without meta can be retried by the function's policy, as it is the worker's as well.
+// The function's settings for retries apply to messages without meta as well, because the worker knows them.
 func TestPolicyOfTheFunctionHoldsForMessagesWithoutIt(t *testing.T) {
 	b := newBench(t)
 	var ran atomic.Int64

@@ -9,8 +9,8 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// TestWaitingTickIsNoTrouble has a tick wait for a task that does not end: other entries tick on, and the log says of
-// nothing that it could not be done.
+// TestWaitingTickIsNoTrouble: a tick waits for a task that does not end. Other entries keep ticking, and the log
+// contains no error.
 func TestWaitingTickIsNoTrouble(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

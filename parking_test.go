@@ -20,6 +20,7 @@ import (
 )
 
 func TestUnknownFunctionIsParkedUntilAWorkerKnowsIt(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	var known, later atomic.Int64
 	f := b.fn("known", func(int) { known.Add(1) })
@@ -36,7 +37,7 @@ func TestUnknownFunctionIsParkedUntilAWorkerKnowsIt(t *testing.T) {
 	if !strings.Contains(info, "unknown function") || !strings.Contains(info, b.Name+".later") {
 		t.Errorf("info %q", info)
 	}
-	if err := w.Register(g); err != nil { // while it runs
+	if err := w.Register(g); err != nil { // while the worker runs
 		t.Fatal(err)
 	}
 	b.Until("they have run", func() bool { return later.Load() == 251 })
@@ -47,6 +48,7 @@ func TestUnknownFunctionIsParkedUntilAWorkerKnowsIt(t *testing.T) {
 }
 
 func TestParkedTasksOfOthersDoNotHideThoseOfOurs(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	var ran atomic.Int64
 	foreign := b.fn("foreign", func(int) {})
@@ -129,8 +131,8 @@ func TestUndecodableMessageIsArchivedAsItIs(t *testing.T) {
 	b.Check(redistest.Invariants{})
 }
 
-// TestNoValueAndNoControlCharacterIsKept of what a task brings along: in no line of the log and in nothing that is
-// kept.
+// TestNoValueAndNoControlCharacterIsKept: no line of the log and nothing that Redis keeps contains argument values or
+// control characters of a task.
 func TestNoValueAndNoControlCharacterIsKept(t *testing.T) {
 	b := newBench(t)
 	const secret, forged = "hunter2", "\n2026-01-01 level=error msg=forged\x1b[2J"
@@ -214,7 +216,7 @@ func TestParkedForTooLongIsArchived(t *testing.T) {
 	b.Check(redistest.Invariants{})
 }
 
-// TestTextsForLogsAreOneLine holds what callers log themselves against an id that its producer has chosen.
+// TestTextsForLogsAreOneLine: texts that callers log themselves stay one line, whatever id the producer has chosen.
 func TestTextsForLogsAreOneLine(t *testing.T) {
 	const forged = "x\n2026-01-01 level=error\x1b[2J\u2028"
 	b := newBench(t)

@@ -29,8 +29,8 @@ type PeriodicControl struct {
 	shortest time.Duration
 }
 
-// Periodic returns the control of the queue's periodic entries. Options of With, such as Header, hold for the tasks of
-// entries that Set defines, and those of the entry after them. What QueueConfig.Inject finds does not travel with them.
+// Periodic returns the control of the queue's periodic entries. Options of With, such as Header, apply to the tasks of
+// entries that Set defines; Entry.Options take precedence. Headers of QueueConfig.Inject are not added to these tasks.
 func (q *Queue) Periodic() *PeriodicControl {
 	must(q.checkMade())
 	own := *q
@@ -38,7 +38,7 @@ func (q *Queue) Periodic() *PeriodicControl {
 	return &PeriodicControl{queue: &own, shortest: schedule.ShortestEvery}
 }
 
-// PeriodicEntry is what is known of a periodic entry.
+// PeriodicEntry is the status of a periodic entry, as PeriodicControl.List returns it. Entry declares one.
 type PeriodicEntry struct {
 	Name               string
 	Spec, Zone         string
@@ -67,8 +67,8 @@ type PeriodicRun struct {
 	Skipped string
 }
 
-// Set creates an entry, or changes the one that has its name; a new spec, zone or bound holds from now on, and ticks
-// before now are not made up for. A paused entry stays paused. If the entry is declared in code, the change holds until
+// Set creates an entry, or changes the one that has its name; a new spec, zone or bound applies from now on, and ticks
+// before now are not made up for. A paused entry stays paused. If the entry is declared in code, the change stays until
 // its declaration changes.
 func (p *PeriodicControl) Set(ctx context.Context, e Entry) error {
 	if err := p.check(ctx); err != nil {

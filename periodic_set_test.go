@@ -8,7 +8,7 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// TestSetWithoutATaskKeepsItsOptions: what counted from the moment of enqueueing still does.
+// TestSetWithoutATaskKeepsItsOptions: options that count from the time of enqueueing still do so.
 func TestSetWithoutATaskKeepsItsOptions(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -26,7 +26,7 @@ func idInMessage(t testing.TB, raw string) string {
 	return strings.Clone(msg.Meta.ID)
 }
 
-// names are those of all entries, with their owners.
+// entryNames returns the names of all entries, with their owners.
 func (b *bench) entryNames() string {
 	b.T.Helper()
 	all, err := b.periodic().List(bg)
@@ -63,7 +63,7 @@ func TestSetListRemove(t *testing.T) {
 		e.Until.Year()); got != "30 9 * * * Europe/Berlin true 5 skip 1m0s true 2101\n" {
 		t.Errorf("found %s in %+v", got, e)
 	}
-	// Without a task, it keeps the one it has.
+	// Without a task, the entry keeps the one that it has.
 	b.Must(p.Set(bg, delayed.Entry{Name: "e", Spec: "@daily"}))
 	if e := b.entry("e"); e.Function != b.Name+".set" || e.Spec != "@daily" || time.Until(e.Next) > 24*time.Hour {
 		t.Errorf("found %+v", e)
@@ -76,7 +76,7 @@ func TestSetListRemove(t *testing.T) {
 		delayed.Entry{Name: "f", Spec: "@every 10ms", Task: delayed.Call(fn, 1)}); err == nil {
 		t.Error("a hundred ticks a second, and no error")
 	}
-	// The same again moves nothing.
+	// Setting the same again changes no time.
 	b.rewind("e", time.Hour)
 	before := b.entry("e").Previous
 	b.Must(p.Set(bg, delayed.Entry{Name: "e", Spec: "@daily", CatchUp: 7}))
@@ -100,8 +100,8 @@ func TestSetListRemove(t *testing.T) {
 	}
 }
 
-// TestSetHoldsFromNowOn: what changes when an entry ticks holds from now on, and makes up for no tick before now. All
-// else shifts nothing.
+// TestSetHoldsFromNowOn: a change of when an entry ticks takes effect from now on, and adds no ticks for the past.
+// Other changes do not affect the times.
 func TestSetHoldsFromNowOn(t *testing.T) {
 	b := newBench(t)
 	p, task := b.periodic(), delayed.Call(b.fn("x", func() {}))
@@ -132,7 +132,7 @@ func TestSetHoldsFromNowOn(t *testing.T) {
 		}
 		b.Must(p.Remove(bg, "e"))
 	}
-	// One that is over ticks again.
+	// An entry that had ended ticks again.
 	over := berlin
 	over.Until = time.Now().Add(-time.Hour)
 	b.Must(p.Set(bg, over))
@@ -147,7 +147,7 @@ func TestSetHoldsFromNowOn(t *testing.T) {
 }
 
 // TestChangesDropTheTickThatWaits: a tick that waits for the previous task is dropped when its entry is paused, and
-// when it does not queue ticks any more.
+// when the entry no longer queues ticks.
 func TestChangesDropTheTickThatWaits(t *testing.T) {
 	for name, change := range map[string]func(p *delayed.PeriodicControl) error{
 		"Pause": func(p *delayed.PeriodicControl) error { return p.Pause(bg, "e") },
@@ -236,7 +236,7 @@ func TestRunNowWhileRunning(t *testing.T) {
 	}
 }
 
-// TestDeclarations come and go with the code that declares them.
+// TestDeclarations: entries come and go with the code that declares them.
 func TestDeclarations(t *testing.T) {
 	b := newBench(t)
 	p := b.periodic()
@@ -269,7 +269,7 @@ func TestDeclarations(t *testing.T) {
 	declare("blog")
 	expect("b/shop d/shop free/")
 
-	// What is changed at run time stays until the declaration changes.
+	// A change at run time lasts until the declaration changes.
 	b.Must(p.Set(bg, delayed.Entry{Name: "b", Spec: "@hourly"}))
 	b.Must(p.Pause(bg, "b"))
 	declare("shop", daily("b", 1), daily("d", 1))
@@ -280,7 +280,7 @@ func TestDeclarations(t *testing.T) {
 	if e := b.entry("b"); e.Spec != "@daily" || !e.Paused {
 		t.Errorf("found %+v", e)
 	}
-	// A declaration that stays shifts nothing.
+	// An unchanged declaration changes no time.
 	b.rewind("d", time.Hour)
 	before := b.entry("d").Previous
 	declare("shop", daily("b", 2), daily("d", 1))
@@ -289,7 +289,7 @@ func TestDeclarations(t *testing.T) {
 	}
 }
 
-// TestVersionsOfDeclarations lets an old program start beside a new one.
+// TestVersionsOfDeclarations starts an old program while a new one runs.
 func TestVersionsOfDeclarations(t *testing.T) {
 	b := newBench(t)
 	fn := b.fn("x", func(int) {})
@@ -331,7 +331,7 @@ func TestVersionsOfDeclarations(t *testing.T) {
 	}
 }
 
-// TestConcurrentChanges of one entry are all made.
+// TestConcurrentChanges: several changes of one entry at the same time all take effect.
 func TestConcurrentChanges(t *testing.T) {
 	b := newBench(t)
 	b.Must(b.periodic().Set(bg,
@@ -363,7 +363,7 @@ func TestConcurrentChanges(t *testing.T) {
 	}
 }
 
-// TestPeriodicPython enqueues what Python workers read.
+// TestPeriodicPython enqueues tasks that Python workers can read.
 func TestPeriodicPython(t *testing.T) {
 	b := newBench(t)
 	b.Must(b.periodic().Set(bg,
@@ -383,7 +383,7 @@ func TestPeriodicPython(t *testing.T) {
 	}
 }
 
-// TestEntriesOfNewerVersions are left alone, and those beside them served.
+// TestEntriesOfNewerVersions: schedulers leave entries of newer versions alone, and serve the others.
 func TestEntriesOfNewerVersions(t *testing.T) {
 	b := newBench(t)
 	strange := schedule.EntryValue{Name: "strange"}
@@ -405,7 +405,7 @@ func TestEntriesOfNewerVersions(t *testing.T) {
 	}
 }
 
-// TestManyEntriesOfNewerVersions: more than one look reads do not keep another from its turn.
+// TestManyEntriesOfNewerVersions: more such entries than one look reads do not keep another entry from ticking.
 func TestManyEntriesOfNewerVersions(t *testing.T) {
 	b := newBench(t)
 	for i := range redisstore.AgendaPage + 1 {
@@ -420,7 +420,8 @@ func TestManyEntriesOfNewerVersions(t *testing.T) {
 	}
 }
 
-// TestSetWithOptionsOfTheQueue: what With says holds for the tasks of entries, and the entry's own options after that.
+// TestSetWithOptionsOfTheQueue: the options of With apply to the tasks of entries, and the entry's own options take
+// precedence.
 func TestSetWithOptionsOfTheQueue(t *testing.T) {
 	b := newBench(t)
 	q := b.q.With(delayed.Header("tenant", "a"), delayed.Header("trace", "b"), delayed.MaxRetry(3))

@@ -13,6 +13,7 @@ import (
 )
 
 func TestProgress(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	step, gone := make(chan string), make(chan error)
 	f := b.fn("f", func(ctx context.Context) error {
@@ -68,7 +69,7 @@ func TestProgress(t *testing.T) {
 	step <- "done"
 	b.Until("nothing is left of it", func() bool { return b.Size("_results") == 0 })
 
-	// It stays with what is kept.
+	// The progress stays in the kept info.
 	ref = b.delayWith(b.q.With(delayed.KeepResult(time.Hour)), f)
 	say("kept")
 	say("to the end")
@@ -81,7 +82,7 @@ func TestProgress(t *testing.T) {
 		t.Errorf("its state is %v", where)
 	}
 
-	// And with what is known of a failure.
+	// It stays in the info of a failure as well.
 	ref = b.delay(f)
 	say("so far")
 	step <- "fail"
@@ -120,7 +121,7 @@ func TestProgressOfLessThanNothing(t *testing.T) {
 	}
 }
 
-// TestProgressOfReleased gives back a task that has reported: what it said is forgotten.
+// TestProgressOfReleased gives back a task that has reported progress: the report is deleted.
 func TestProgressOfReleased(t *testing.T) {
 	b := newBench(t)
 	began := make(chan struct{})

@@ -11,7 +11,7 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// published is what Redis knows of a worker's functions; the zero value for none.
+// published returns what Redis knows about a worker's functions; the zero value if it knows nothing.
 func (b *bench) published(w *started) (found catalog.List) {
 	b.T.Helper()
 	raw, err := b.store.FunctionsOf(b.T.Context(), w.ID())
@@ -26,8 +26,8 @@ func (b *bench) published(w *started) (found catalog.List) {
 	return found
 }
 
-// A worker tells Redis the signatures of its functions while it lives, also of those that it registers later and after
-// its heartbeat was lost.
+// A living worker publishes the signatures of its functions in Redis, also of those that it registers later, and again
+// after its heartbeat was lost.
 func TestFunctionsArePublished(t *testing.T) {
 	t.Parallel()
 	type item struct {
@@ -59,7 +59,7 @@ func TestFunctionsArePublished(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Until("the new one is published", func() bool { return len(b.published(w).Functions) == 2 })
-	b.Do("DEL", b.Name+"_worker:"+w.ID(), b.Name+"_functions") // Redis has forgotten it
+	b.Do("DEL", b.Name+"_worker:"+w.ID(), b.Name+"_functions") // as if Redis had lost it
 	b.Until("they are published again", func() bool { return len(b.published(w).Functions) == 2 })
 	w.mustStop()
 	if b.Size("_functions") != 0 || b.Int("EXISTS", second+"_functions") != 0 {
@@ -68,7 +68,7 @@ func TestFunctionsArePublished(t *testing.T) {
 	b.Check(redistest.Invariants{})
 }
 
-// What is registered while the worker runs is published at once, not with its next heartbeat.
+// A function that is registered while the worker runs is published at once, not with the next heartbeat.
 func TestNewFunctionsArePublishedAtOnce(t *testing.T) {
 	b := newBench(t)
 	cfg := b.config()
@@ -79,7 +79,7 @@ func TestNewFunctionsArePublishedAtOnce(t *testing.T) {
 	b.Until("the new one is published", func() bool { return len(b.published(w).Functions) == 2 })
 }
 
-// What cannot be published keeps no task waiting.
+// Tasks do not wait when publishing fails.
 func TestWorkerRunsThoughItCannotPublish(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -20,10 +20,10 @@ import (
 	"github.com/godelayed/delayed/internal/schedule"
 )
 
-// tickServer answers what schedulers ask of Redis, from memory and by the clock of a bubble: so that each tick has its
-// exact time.
+// tickServer answers the commands of schedulers from memory, by the clock of a synctest bubble, so that each tick has
+// its exact time.
 type tickServer struct {
-	mute bool // it tells nobody of changes
+	mute bool // whether it publishes no signals
 
 	mu      sync.Mutex // protects the following
 	values  map[string]string
@@ -50,7 +50,7 @@ func (s *tickServer) Conn(context.Context, string) (redis.Conn, error) { return 
 func (s *tickServer) Slot(string) int                                  { return 0 }
 func (s *tickServer) Close() error                                     { return nil }
 
-// tickConn is a connection. Nobody can subscribe on it; publish tells who listens.
+// tickConn is a connection. It cannot subscribe; publish calls the listeners.
 type tickConn struct{ s *tickServer }
 
 func (c tickConn) Close() error                   { return nil }
@@ -68,7 +68,7 @@ func (c tickConn) DoWithTimeout(_ time.Duration, cmd string, args ...any) (any, 
 }
 func (c tickConn) ReceiveWithTimeout(time.Duration) (any, error) { return nil, io.EOF }
 
-// do carries out a command. Scripts do what the ones in lua do, as far as entries without a lock need it.
+// do executes a command. Scripts do what those in lua do, as far as entries without a lock need it.
 func (s *tickServer) do(cmd string, args []any) (any, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +123,7 @@ func (s *tickServer) do(cmd string, args []any) (any, error) {
 	return nil, redis.Error("ERR an unexpected script")
 }
 
-// file writes an entry.
+// file stores an entry.
 func (s *tickServer) file(name, value string, due any) {
 	s.values[name] = value
 	delete(s.dues, name)
@@ -132,7 +132,7 @@ func (s *tickServer) file(name, value string, due any) {
 	}
 }
 
-// agenda is what is due now, and when the next is.
+// agenda returns what is due now, and when the next entry is due.
 func (s *tickServer) agenda(now int64) []any {
 	s.looks++
 	next, due := int64(-1), []string{}
@@ -152,7 +152,7 @@ func (s *tickServer) agenda(now int64) []any {
 	return reply
 }
 
-// tell hands a message to those who listen on a handle.
+// tell sends a message to those who listen on a handle.
 func (s *tickServer) tell(rdb *delayed.Redis, channel, message string) {
 	if s.mute {
 		return
@@ -164,7 +164,7 @@ func (s *tickServer) tell(rdb *delayed.Redis, channel, message string) {
 	}
 }
 
-// since returns the ticks of an entry that were enqueued since the last time, and forgets all.
+// since returns the ticks of an entry that were enqueued since the last call, and forgets all ticks.
 func (s *tickServer) since() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,7 +198,7 @@ func (s *tickServer) schedule(t *testing.T, entries ...delayed.Entry) (stop func
 	}
 }
 
-// punctual expects each tick of the entries since a time, in order, each at the moment when it is due.
+// punctual checks that each tick of the entries since a time was enqueued, in order, exactly when it was due.
 func (s *tickServer) punctual(t *testing.T, what string, from time.Time, entries ...delayed.Entry) {
 	t.Helper()
 	synctest.Wait()
@@ -223,8 +223,8 @@ func (s *tickServer) punctual(t *testing.T, what string, from time.Time, entries
 	}
 }
 
-// TestTicksArePunctual: each tick is enqueued once, at the millisecond at which it is due, by one scheduler or several,
-// when one ends and another takes over, and after the entry was changed. Looks are as many as ticks, about.
+// TestTicksArePunctual: each tick is enqueued once, in the millisecond in which it is due, by one scheduler or several,
+// when one ends and another takes over, and after the entry was changed. There are about as many looks as ticks.
 func TestTicksArePunctual(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newTickServer(false)
@@ -247,7 +247,7 @@ func TestTicksArePunctual(t *testing.T) {
 		s.mu.Unlock()
 		time.Sleep(70 * time.Second) //nolint:forbidigo // as above
 		synctest.Wait()
-		// each tick is served, and looked behind; now and then there is none
+		// one look serves each tick, and one follows it; some find none
 		if s.mu.Lock(); s.looks > 3*len(s.ticks)+14 {
 			t.Errorf("%d looks for %d ticks", s.looks, len(s.ticks))
 		}
@@ -290,7 +290,7 @@ func TestTicksArePunctual(t *testing.T) {
 	})
 }
 
-// TestTicksWithoutSignals: a scheduler that nobody tells of a change notices it within five seconds, enqueues the ticks
+// TestTicksWithoutSignals: a scheduler that gets no signals notices a change within five seconds, enqueues the ticks
 // that were due meanwhile, and the others at their times.
 func TestTicksWithoutSignals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -15,23 +15,27 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// QueueConfig says how a queue is opened. All programs that use one queue should open it in the same way.
+// QueueConfig says how a queue is opened. All programs that enqueue tasks on one queue should open it in the same way;
+// see Legacy.
 type QueueConfig struct {
 	// Name of the queue: up to 128 printable bytes, without spaces. In a Redis Cluster it may carry a {tag}.
 	Name string
-	// Legacy is for queues that workers of keakon's package delayed or of go-delayed share: tasks without options, and
-	// all Python tasks, are sent in the form that those read, without an id, and what those cannot read and a prefix of
-	// the handle are refused.
+	// Legacy says that workers of keakon's package delayed or of go-delayed share the queue. Set it in every program
+	// that enqueues tasks there, SchedulerConfig.Legacy included, and set WorkerConfig.Legacy in its workers. Tasks
+	// without options, and all Python tasks, are then sent as plain messages, which those workers read and which carry
+	// no id. A Python task with other options than In, At, MaxRetry and Front is refused, so is one with a map whose
+	// keys are not strings, and so is a handle with a key prefix.
 	//
-	// Redis records the form of Python tasks with the first one. A program that opened the queue in the other way is
-	// then refused to enqueue Python tasks until the queue holds no task at all and no periodic entry.
+	// With the first Python task, Redis records whether the Python tasks of the queue are plain. From then on, a
+	// program that opened the queue in the other way gets an error for Python tasks, until the queue holds no task at
+	// all and no periodic entry. For Go tasks nothing checks that programs agree.
 	//
-	// Structs among the arguments of Go functions travel by position there. Their fields must stay as they are: two
-	// that change places swap their values. Defaults to false.
+	// On a legacy queue, structs among the arguments of Go functions travel by position. Do not change their fields:
+	// two fields that change places swap their values. Defaults to false.
 	Legacy bool
 	// Inject returns headers for a task from the context that it is enqueued with, such as a trace context; see Header.
-	// It is called by DelayContext, DelayMany and Enqueue in the goroutine of their callers, for DelayMany once for all
-	// tasks, and what Header says holds against it. Python tasks of a legacy queue cannot carry headers and go without.
+	// DelayContext, DelayMany and Enqueue call it in the goroutine of their caller, DelayMany once for all tasks.
+	// Headers that Header sets take precedence. Python tasks of a legacy queue cannot carry headers and go without.
 	// Defaults to none.
 	Inject func(ctx context.Context) map[string]string
 	// Wait is how many replicas must have a task before the call that enqueues it succeeds: what a master has accepted
@@ -56,6 +60,9 @@ type Queue struct {
 	// settled is when Redis last confirmed the form of Python tasks, by clock; shared with the copies that With makes
 	settled  *atomic.Int64
 	listener seam.Listener // in tests; nil for nobody
+	registry *redisstore.Registry
+	// announced is when the queue was last made known to inspectors, in s; shared with the copies that With makes
+	announced *atomic.Int64
 }
 
 // NewQueue returns the queue with the given name. It panics if the name is malformed; OpenQueue returns an error
@@ -92,6 +99,7 @@ func OpenQueue(rdb *Redis, cfg QueueConfig) (*Queue, error) {
 		store: s, coalescer: rdb.coalescers.Of(s), signals: rdb.signals, name: cfg.Name, legacy: cfg.Legacy,
 		inject:  cfg.Inject,
 		settled: new(atomic.Int64), listener: listenerOf(s.Src),
+		registry: rdb.registry, announced: new(atomic.Int64),
 	}, nil
 }
 
@@ -101,7 +109,8 @@ func (q *Queue) Name() string {
 	return q.name
 }
 
-// String returns the queue's name behind its key prefix, for logs: "queue mail".
+// String returns "queue", the key prefix of the handle and the name, for logs: "queue mail", or "queue app:mail" with
+// the prefix "app:".
 func (q *Queue) String() string {
 	if q.checkMade() != nil {
 		return "no queue"
@@ -165,9 +174,14 @@ func (q *Queue) With(opts ...Option) *Queue {
 //
 // fn is a function of a package, a method expression or what Func returned. The arguments must be assignable to its
 // parameters, or be integers that fit. A leading context.Context is left out, because the worker provides it, and so is
-// the receiver of a method expression, which the worker has: q.Delay((*Mailer).Send, 42).
-// Errors wrap ErrFunction, ErrArguments, ErrDuplicate, ErrFull, ErrUnknown, or are those of dialling Redis. Delay gives
-// up after some seconds if Redis does not answer; DelayContext bounds the wait as you like.
+// the receiver of a method expression, which the worker has: q.Delay((*Mailer).Send, 42). Errors wrap ErrFunction,
+// ErrArguments, ErrDuplicate, ErrFull, ErrUnknown, or are those of dialling Redis.
+//
+// Delay gives up when connecting to Redis fails or takes longer than 5 s, or than the dial_timeout of the URL: nothing
+// was enqueued then. It also gives up when Redis does not answer within 5 s after the task was sent: then the error
+// wraps ErrUnknown. Before that it may wait for a free connection of the handle. DelayContext bounds the wait as you
+// like. The same limits apply to each request of all other methods, even if their context allows more; Ref.Wait and
+// Await go on until their context ends.
 //
 // Goroutines that call it at the same time share round trips, so that many are faster than one; for one goroutine with
 // many tasks there is DelayMany. Tasks of one goroutine keep their order.
@@ -210,7 +224,7 @@ func (q *Queue) DelayContext(ctx context.Context, fn any, args ...any) (*Ref, er
 }
 
 // DelayMany enqueues tasks in order, 1,000 or 8 MiB at a time; each such batch is accepted as a whole or not at all. If
-// one of the tasks is faulty, none is enqueued. A *BatchError says how many of the first tasks stand.
+// one of the tasks is faulty, none is enqueued. A *BatchError says how many of the first tasks are enqueued.
 //
 // With Unique and its kin a batch is at most 100 tasks. A task whose lock is held has its batch refused, by an error
 // that names it and wraps a *DuplicateError; with OnConflict(Skip) its Ref is that of the task that holds the lock,
@@ -303,7 +317,7 @@ func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {
 		sent += n
 	}
 	d.free()
-	q.notifyListener()
+	q.accepted(ctx, time.Now())
 	return refs, nil
 }
 
@@ -360,7 +374,7 @@ func (q *Queue) enqueue(ctx context.Context, t *Task, d *draft) (*Ref, error) {
 		return nil, err // d may be in use
 	}
 	d.free()
-	q.notifyListener()
+	q.accepted(ctx, now)
 	return ref, nil
 }
 
@@ -481,20 +495,4 @@ func (q *Queue) stamp(now time.Time) int64 {
 		now = q.listener.Now()
 	}
 	return now.UnixMilli()
-}
-
-// notifyListener tells the listener, if there is one, that Redis has accepted tasks.
-func (q *Queue) notifyListener() {
-	if q.listener != nil {
-		q.listener.Enqueued(q.store.String())
-	}
-}
-
-// listenerOf returns the source as the listener to tasks that are enqueued through it, nil if it is none.
-func listenerOf(src Source) seam.Listener {
-	if bounded, ok := src.(*redisstore.BoundedSource); ok {
-		src = bounded.Source
-	}
-	l, _ := src.(seam.Listener)
-	return l
 }

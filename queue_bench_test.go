@@ -17,7 +17,7 @@ func benchTask(int64, string) {}
 
 var benchFunction = delayed.Func(benchTask, delayed.Name("bench.task"))
 
-// produce calls f for 0 to b.N−1 from so many goroutines.
+// produce calls f for 0 to b.N−1 from a number of goroutines.
 func produce(b *testing.B, producers int, f func(i int) error) {
 	b.Helper()
 	var group sync.WaitGroup
@@ -59,7 +59,7 @@ func BenchmarkDelay(b *testing.B) {
 	}
 }
 
-// BenchmarkPair is the least that an enqueue can be: two RPUSH in one round trip, neither atomic nor with an id.
+// BenchmarkPair measures the least work of enqueueing: two RPUSH in one round trip, neither atomic nor with an id.
 func BenchmarkPair(b *testing.B) {
 	server := redistest.Shared(b)
 	conn, name, message := server.Dial(b), redistest.Name(b), make([]byte, 36)

@@ -27,7 +27,7 @@ func (b *bench) faulty(plan faultnet.Plan) (*delayed.Redis, *faultnet.Dialer) {
 	return delayed.FromPool(pool), d
 }
 
-// calls says whether a request runs the given script.
+// calls returns a function that reports whether a request runs the given script.
 func calls(sc *redisstore.Script) func([]byte) bool {
 	return func(request []byte) bool { return bytes.Contains(request, []byte(sc.Sha)) }
 }

@@ -106,7 +106,7 @@ func TestPythonFormsDoNotMix(t *testing.T) {
 	if _, err := legacy.Enqueue(ctx, task); !strings.Contains(errorText(err), "extended") {
 		t.Errorf("plain task on an extended queue: %v", err)
 	}
-	b.delay(plainForTest, 1) // Go tasks do not care
+	b.delay(plainForTest, 1) // Go tasks have only one form
 	other := newBench(t)
 	legacy, _ = delayed.OpenQueue(other.rdb, delayed.QueueConfig{Name: other.Name, Legacy: true})
 	refs, err := legacy.With(delayed.MaxRetry(1)).DelayMany(ctx, task, task)
@@ -127,7 +127,7 @@ func TestPythonFormsDoNotMix(t *testing.T) {
 	}
 }
 
-// TestPythonFormEndsWithTheLastTask lets the other form follow once the queue holds nothing that may be a Python task:
+// TestPythonFormEndsWithTheLastTask: the other form may follow once the queue holds nothing that may be a Python task,
 // in no place, and no entry that makes one.
 func TestPythonFormEndsWithTheLastTask(t *testing.T) {
 	b := newBench(t)
@@ -159,7 +159,7 @@ func TestPythonFormEndsWithTheLastTask(t *testing.T) {
 		}
 		b.Do("DEL", b.Name, b.Name+"_noti")
 	}
-	// Who has seen the form confirmed asks again after a while.
+	// A handle that has seen the form confirmed asks again after a while.
 	b.Do("SET", b.Name+"_mode", "extended")
 	b.Do("RPUSH", b.Name, "m")
 	q, _ := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name, Legacy: true})
@@ -169,8 +169,8 @@ func TestPythonFormEndsWithTheLastTask(t *testing.T) {
 	}
 }
 
-// TestLegacyQueueRefusesWhatKeakonCannotRead: its worker takes messages from the list before it finds keys that are no
-// text.
+// TestLegacyQueueRefusesWhatKeakonCannotRead: keakon's worker takes messages from the list before it finds keys that
+// are not strings.
 func TestLegacyQueueRefusesWhatKeakonCannotRead(t *testing.T) {
 	b := newBench(t)
 	legacy, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name, Legacy: true})
@@ -235,7 +235,7 @@ func TestScheduledPythonTaskKeepsItsBytes(t *testing.T) {
 	q, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name, Legacy: true})
 	b.Must(err)
 	q = q.With(delayed.In(time.Hour))
-	for range 2 { // equal messages must not collapse into one
+	for range 2 { // equal messages must not become one
 		if _, err := q.Enqueue(t.Context(), delayed.NewPyTask("m:f", nil, nil)); err != nil {
 			t.Fatal(err)
 		}
@@ -341,6 +341,7 @@ func TestFaultyCallsAreErrorsAndWriteNothing(t *testing.T) {
 }
 
 func TestDelayManySplitsBySize(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	f := b.fn("f", func(string) {})
 	large := strings.Repeat("x", 900_000)
@@ -368,7 +369,7 @@ func TestContextEndsDelay(t *testing.T) {
 		errors.Is(err, delayed.ErrUnknown) {
 		t.Errorf("a context that had ended: %v", err)
 	}
-	// A server that accepts and never answers.
+	// A server that accepts connections and never answers.
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

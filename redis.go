@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/seam"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -37,6 +39,7 @@ type Redis struct {
 
 	coalescers *redisstore.Coalescers // shared with the handles that WithPrefix returns, as is signals
 	signals    *redisstore.Signals
+	registry   *redisstore.Registry // of the queues with this prefix
 }
 
 // Dial returns a handle for a URL such as redis://user:password@host:6379/0, rediss://host:6380 (TLS) or
@@ -53,7 +56,7 @@ type Redis struct {
 //	dial_timeout=2s                   for connecting; defaults to 5s, and to 2s with Sentinel
 //	pool_size=200                     connections for concurrent producers; defaults to 64
 //
-// What they cannot say, a pool of your own can: see FromPool.
+// For other settings, make a pool of your own: see FromPool.
 func Dial(rawURL string) (*Redis, error) {
 	calls, loops, addr, err := redisstore.DialSources(rawURL)
 	if err != nil {
@@ -99,7 +102,7 @@ func FromSource(src Source) *Redis {
 func newRedis(calls, loops Source) *Redis {
 	return &Redis{
 		calls: calls, loops: loops, coalescers: new(redisstore.Coalescers),
-		signals: redisstore.NewSignals(loops),
+		signals: redisstore.NewSignals(loops), registry: redisstore.NewRegistry(calls, ""),
 	}
 }
 
@@ -108,7 +111,7 @@ func newRedis(calls, loops Source) *Redis {
 func (r *Redis) WithPrefix(prefix string) *Redis {
 	must(r.check())
 	c := *r
-	c.prefix = prefix
+	c.prefix, c.registry = prefix, r.registry.WithPrefix(prefix)
 	return &c
 }
 
@@ -183,3 +186,29 @@ func (r *Redis) checkSlots(names []string) error {
 	}
 	return nil
 }
+
+// listenerOf returns the source as the listener to tasks that are enqueued through it, nil if it is none.
+func listenerOf(src Source) seam.Listener {
+	if bounded, ok := src.(*redisstore.BoundedSource); ok {
+		src = bounded.Source
+	}
+	l, _ := src.(seam.Listener)
+	return l
+}
+
+// accepted is called when Redis has accepted tasks. now is the present time; it need not be exact.
+func (q *Queue) accepted(ctx context.Context, now time.Time) {
+	if q.listener != nil {
+		q.listener.Enqueued(q.store.String())
+	}
+	if now.Unix()-q.announced.Load() >= int64(redisstore.AnnounceEvery/time.Second) {
+		// The tasks are enqueued: that nobody can look for the queue yet is no error of theirs.
+		ctx, cancel := context.WithTimeout(ctx, announceTime)
+		defer cancel()
+		again := q.registry.Announce(ctx, q.name, q.legacy)
+		q.announced.Store(now.Add(again - redisstore.AnnounceEvery).Unix())
+	}
+}
+
+// announceTime bounds how long a call waits until inspectors know its queue.
+const announceTime = time.Second

@@ -15,8 +15,8 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// refusing returns a source where calls of a script fail until times is negative: Redis refuses them, as it does while
-// it loads its data, or carries them out and the answers are lost.
+// refusing returns a source on which calls of a script fail until times is negative: either Redis refuses them, as it
+// does while it loads its data, or Redis executes them and the answers are lost.
 func refusing(src delayed.Source, script *redisstore.Script, lost bool, times *atomic.Int32) delayed.Source {
 	return redistest.Intercept(src, func(cmd string, args []any, send func() (any, error)) (any, error) {
 		if cmd != "EVALSHA" || args[0] != script.Sha || times.Add(-1) < 0 {
@@ -34,8 +34,8 @@ func refusing(src delayed.Source, script *redisstore.Script, lost bool, times *a
 }
 
 // TestEndingsAreToldAfterRefusals: Redis refuses the same call once, or several times in a row. In the end each task
-// has ended once, those behind them have run, nothing is left in hand, and the log says twice what it has to say: that
-// it fails and that it is over.
+// has ended once, the tasks after it have run, the worker holds no claims, and the log has two lines: one that the call
+// fails, and one that it works again.
 func TestEndingsAreToldAfterRefusals(t *testing.T) {
 	t.Parallel()
 	const tasks = 3

@@ -11,8 +11,8 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
-// TestDebounceRunsTheLast runs a burst of calls once, with the arguments of the last. They have one key, wherever it is
-// given.
+// TestDebounceRunsTheLast: a burst of calls runs once, with the arguments of the last. All calls have one key, whether
+// the function or the call gives it.
 func TestDebounceRunsTheLast(t *testing.T) {
 	t.Parallel()
 	debounce, key := delayed.Debounce(200*time.Millisecond), delayed.UniqueKey("k", time.Hour)
@@ -50,7 +50,7 @@ func debounced(t *testing.T, call []delayed.Option, fn ...delayed.FuncOption) {
 	}
 	group.Wait()
 	b.delayWith(q, f, -1)
-	b.work(b.config(), f) // not before: on a slow machine the burst could pause for long enough
+	b.work(b.config(), f) // not earlier, because on a slow machine the burst could pause for long enough
 	if n := await(b, "the task", ran); n != -1 {
 		t.Errorf("%d ran", n)
 	}
@@ -61,7 +61,7 @@ func debounced(t *testing.T, call []delayed.Option, fn ...delayed.FuncOption) {
 	}
 }
 
-// TestReplacedWhilePending drops pending tasks whose place another one has taken.
+// TestReplacedWhilePending: a worker drops pending tasks that others have replaced.
 func TestReplacedWhilePending(t *testing.T) {
 	for name, opts := range map[string][]delayed.Option{"until end": nil, "until start": {delayed.UntilStart()}} {
 		t.Run(name, func(t *testing.T) {
@@ -88,7 +88,8 @@ func TestReplacedWhilePending(t *testing.T) {
 	}
 }
 
-// TestReplacedBetweenClaimAndStart: what was not known when a task was claimed is known when it starts.
+// TestReplacedBetweenClaimAndStart: a replacement that was unknown when a task was claimed is known when the task
+// starts.
 func TestReplacedBetweenClaimAndStart(t *testing.T) {
 	b := newBench(t)
 	began, goOn, ran := make(chan struct{}), make(chan struct{}), make(chan int, 10)
@@ -114,7 +115,7 @@ func TestReplacedBetweenClaimAndStart(t *testing.T) {
 	}
 }
 
-// TestReplacedWhileRunning ends the context of the task whose place another one has taken.
+// TestReplacedWhileRunning: a replacement ends the context of the running task.
 func TestReplacedWhileRunning(t *testing.T) {
 	b := newBench(t)
 	began, ended := make(chan int, 2), make(chan error, 2)
@@ -145,13 +146,13 @@ func TestReplacedWhileRunning(t *testing.T) {
 	}
 }
 
-// TestWaitForATaskThatIsReplaced ends, wherever the task waits: scheduled tasks leave nothing behind that could tell
-// later.
+// TestWaitForATaskThatIsReplaced: the wait ends, wherever the task waits. Nothing is kept of a replaced scheduled task,
+// so a later look would not find its end.
 func TestWaitForATaskThatIsReplaced(t *testing.T) {
 	for name, opts := range map[string][]delayed.Option{"scheduled": {delayed.In(time.Hour)}, "pending": nil} {
 		t.Run(name, func(t *testing.T) {
 			b := newBench(t)
-			delayed.Signals(b.rdb).Again = time.Hour // so that it must be told
+			delayed.Signals(b.rdb).Again = time.Hour // so that only a signal wakes it
 			f := b.fn("f", func(int) {})
 			q := b.q.With(append(opts, delayed.UniqueKey("k", time.Hour), delayed.OnConflict(delayed.Replace),
 				delayed.KeepResult(time.Hour))...)
@@ -171,7 +172,7 @@ func TestWaitForATaskThatIsReplaced(t *testing.T) {
 	}
 }
 
-// That a task was cancelled is known for as long as anything of its end would have been kept.
+// Redis keeps the cancellation of a task as long as it would have kept its result or info.
 func TestCancelledTaskIsKeptAsLongAsItsEnd(t *testing.T) {
 	for what, opts := range map[string][]delayed.FuncOption{
 		"a result":  {delayed.KeepResult(time.Hour)},

@@ -50,7 +50,7 @@ func TestRunAgain(t *testing.T) {
 	if name, err := delayed.Await[string](ctx, first); name != "a" || err != nil {
 		t.Errorf("Await: %q, %v", name, err)
 	}
-	// With edited arguments, which are checked.
+	// With edited arguments, which RunAgainWith checks.
 	for _, c := range []struct {
 		task *delayed.Task
 		is   error
@@ -78,7 +78,7 @@ func TestRunAgain(t *testing.T) {
 	if err := second.Wait(ctx); err != nil {
 		t.Error(err)
 	}
-	// By path, when the function is not linked here.
+	// By path, for a function that this program does not link.
 	broken.Store(true)
 	third := fail("d")
 	broken.Store(false)
@@ -153,6 +153,7 @@ func TestArchivedPages(t *testing.T) {
 }
 
 func TestRunArchivedAgain(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	const n = 1200 // more than one page
 	b.archive(n)
@@ -162,7 +163,7 @@ func TestRunArchivedAgain(t *testing.T) {
 	seen := 0
 	got, err := b.q.RunArchivedAgain(ctx, func(task delayed.TaskInfo) bool {
 		if seen++; seen == 500 {
-			// One that fails again at once is left alone.
+			// A task that fails again at once stays in the archive.
 			b.Do("HSET", b.Name+"_tasks", "later", "m")
 			b.Do("ZADD", b.Name+"_archived", 4_000_000_000_001, "later")
 		}
@@ -195,7 +196,7 @@ func TestRunArchivedAgain(t *testing.T) {
 	b.Check(redistest.Invariants{})
 }
 
-// TestRerunMessages holds what becomes of messages that run again.
+// TestRerunMessages checks the messages of tasks that run again.
 func TestRerunMessages(t *testing.T) {
 	now := time.Now().UnixMilli()
 	extra := func(x wire.Extra) []byte {
@@ -211,12 +212,13 @@ func TestRerunMessages(t *testing.T) {
 		task *delayed.Task
 		want wire.Message
 		same bool
+		due  bool // the message says that it is due now
 	}{
 		{name: "plain", old: []byte("\x92\xa3a.b\xc4\x01\x01"), same: true},
 		{name: "Python", old: []byte("\x91\xa3a:b"), same: true},
 		{name: "no message", old: []byte("no message"), same: true},
 		{
-			name: "times that are over go, others stay",
+			name: "times that are over go, others stay", due: true,
 			old: extra(wire.Extra{
 				Deadline: 5, Expiry: now + 1e6, RetryUntil: now, FirstFailed: 3, AloneDeaths: 2,
 				Timeout: 7, KeepResult: 9,
@@ -269,6 +271,15 @@ func TestRerunMessages(t *testing.T) {
 				b.Must(b.q.Ref("f").RunAgain(b.within()))
 			}
 			want := c.old
+			if c.due {
+				begin := redistest.Time(t, b.Conn) - time.Minute.Milliseconds()
+				found, err := wire.Parse([]byte(b.List("")[0]), wire.WorkerLimits)
+				b.Must(err)
+				c.want.Meta.Extra.Due = found.Meta.Extra.Due
+				if due := found.Meta.Extra.Due; due < begin || due > begin+time.Hour.Milliseconds() {
+					t.Errorf("due at %d, expected the present, about %d", due, begin)
+				}
+			}
 			if !c.same {
 				want = c.want.Append(nil)
 			}
@@ -282,7 +293,7 @@ func TestRerunMessages(t *testing.T) {
 	}
 }
 
-// TestRefsOfNoTask: what names no task is an error, not a panic.
+// TestRefsOfNoTask: a Ref without a task returns errors and does not panic.
 func TestRefsOfNoTask(t *testing.T) {
 	b := newBench(t)
 	ctx := t.Context()

@@ -18,9 +18,16 @@ import (
 // Wait waits until the task has ended: nil if it has succeeded, a *TaskError if it has failed for good, was dropped or
 // cancelled.
 //
-// The task must be enqueued with KeepResult or Retention. Without them Wait returns an error that wraps ErrNoResult, at
-// once, if this process has got r by enqueueing the task. For any other Ref it cannot tell, and waits until ctx ends,
-// as it does for an id that never was one and for a result that is kept no longer: give ctx a deadline.
+// The task must be enqueued with KeepResult or Retention, even if its function returns only an error. Without them Wait
+// returns an error that wraps ErrNoResult, at once, if this process has got r by enqueueing the task. For any other Ref
+// it cannot tell, and waits until ctx ends, as it does for an id that never was one and for a result that is kept no
+// longer: give ctx a deadline.
+//
+// A Wait that begins after the end returns at once while the end is kept: of a task that has succeeded, was dropped or
+// cancelled for as long as KeepResult or Retention says, of an archived one until it is deleted. A task that is
+// cancelled or replaced while it is pending or active ends when a worker has seen that, and Wait waits for it. Nothing
+// is kept of a task that was replaced while it was scheduled, retrying or parked, nor of a cancelled call of a Group: a
+// Wait that begins later lasts until ctx ends.
 //
 // Waiting does not poll: all waits of a process share one connection, on which Redis tells the end. While Redis is
 // away, Wait goes on until ctx ends, and the error says so then. Other errors are those that Redis answers with: of its
@@ -32,8 +39,8 @@ func (r *Ref) Wait(ctx context.Context) error {
 
 // Await waits as Ref.Wait does and returns what the function of the task has returned. Decoding is as strict as that of
 // arguments: if the value is not a T the error wraps ErrNoResult and says what was expected and found. It also wraps
-// ErrNoResult if the function has returned nothing. Structs travel by name: fields that T has and the value lacks are
-// zero, one that the value has and T lacks is such an error.
+// ErrNoResult if the function has returned nothing. Fields of structs are matched by name: a field that T has and the
+// value lacks is zero, and a field that the value has and T lacks is such an error.
 //
 //	n, err := delayed.Await[int](ctx, ref)
 func Await[T any](ctx context.Context, ref *Ref) (T, error) {
@@ -199,9 +206,10 @@ func (r *Ref) Progress(ctx context.Context) (done, total int64, note string, err
 	return info.Done, info.Total, info.Note, err
 }
 
-// State asks Redis where the task is. Pending and running tasks are not indexed by id, so they are state.Unknown, like
-// a task that has ended and of which nothing is kept; a running task that has called Progress is state.Active. To learn
-// of the end, enqueue the task with KeepResult or Retention and call Wait. Errors are those of asking.
+// State asks Redis where the task is. It returns state.Unknown for pending tasks and most running ones, because they
+// are not indexed by id; package inspect finds them. Only a running task that has called Progress is state.Active. A
+// task that has ended and of which nothing is kept is state.Unknown, too. To learn of the end, enqueue the task with
+// KeepResult or Retention and call Wait. Errors are those of asking.
 func (r *Ref) State(ctx context.Context) (state.Task, error) {
 	found, err := r.readState(ctx, false)
 	if err != nil {
@@ -218,8 +226,8 @@ func (r *Ref) State(ctx context.Context) (state.Task, error) {
 	return where, nil
 }
 
-// Info asks Redis what is known of the task. If the state is state.Unknown nothing but the ID is; see State. Errors are
-// those of asking.
+// Info asks Redis what is known of the task. Of pending tasks and most running ones, whose State is state.Unknown, that
+// is nothing but the ID; package inspect finds them. Errors are those of asking.
 func (r *Ref) Info(ctx context.Context) (TaskInfo, error) {
 	found, err := r.readState(ctx, true)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/godelayed/delayed"
 )
 
-// BenchmarkAwait measures the time from the end of a function to the return of Await in another goroutine, which has
-// been waiting: p50-us and p99-us.
+// BenchmarkAwait measures the time from the end of a function to the return of Await in another goroutine that has been
+// waiting: p50-us and p99-us.
 func BenchmarkAwait(b *testing.B) {
 	for _, waiters := range []int{1, 10, 100} {
 		b.Run(fmt.Sprintf("waiters=%d", waiters), func(b *testing.B) {

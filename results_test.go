@@ -16,7 +16,7 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
-// ended bounds a wait for a task.
+// within returns a context that limits a wait for a task.
 func (b *bench) within() context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	b.T.Cleanup(cancel)
@@ -64,7 +64,7 @@ func TestAwait(t *testing.T) {
 	if err := b.delay(tick).Wait(ctx); err != nil {
 		t.Errorf("Wait returned %v", err)
 	}
-	// By its id, as another process would.
+	// By its id, as in another process.
 	ref := b.delay(double, 5)
 	if n, err := delayed.Await[int](ctx, b.q.Ref(ref.ID())); n != 10 || err != nil {
 		t.Errorf("Await returned %d, %v", n, err)
@@ -113,7 +113,7 @@ func TestAwait(t *testing.T) {
 		}
 	}
 	ref = b.delayWith(b.q.With(delayed.MaxRetry(1)), double, -1)
-	delayed.Signals(b.rdb).Again = time.Hour // so that it must be told
+	delayed.Signals(b.rdb).Again = time.Hour // so that only a signal wakes it
 	_, err = delayed.Await[int](ctx, ref)
 	var failed *delayed.TaskError
 	if !errors.As(err, &failed) {
@@ -192,7 +192,7 @@ func (b *bench) subscribed(id string) int64 {
 	return n
 }
 
-// TestManyWait has a thousand goroutines wait: they share one connection and all are woken.
+// TestManyWait: a thousand goroutines wait on one connection, and all are woken.
 func TestManyWait(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func(n int) int { return n }, delayed.KeepResult(time.Hour))
@@ -226,7 +226,7 @@ func TestManyWait(t *testing.T) {
 	}
 }
 
-// TestWaitForTheRightTask waits for a task whose id was that of another one before: what is kept of that one does not
+// TestWaitForTheRightTask waits for a task whose id belonged to another one before: what is kept of that one does not
 // count.
 func TestWaitForTheRightTask(t *testing.T) {
 	b := newBench(t)
@@ -239,7 +239,7 @@ func TestWaitForTheRightTask(t *testing.T) {
 	w.mustStop()
 	last := time.Now().UnixMilli()
 	b.Until("it is a millisecond later", func() bool { return time.Now().UnixMilli() > last })
-	// As a producer does that does not look who has the id.
+	// Like a producer that does not check who has the id.
 	message, ref, _, err := delayed.Message(q, delayed.Call(f, 2), time.Now().UnixMilli())
 	b.Must(err)
 	b.Must(b.store.Enqueue(t.Context(), []redisstore.Envelope{{ID: ref.ID(), Message: message}}))
@@ -323,7 +323,7 @@ func TestStatesAndInfo(t *testing.T) {
 	}
 }
 
-// TestInfoOfOthers reads what is no info, or one that other programs wrote.
+// TestInfoOfOthers reads bytes that are no info, or that other programs wrote.
 func TestInfoOfOthers(t *testing.T) {
 	pair := func(key string) []byte { return wire.AppendString(wire.AppendMapHeader(nil, 1), key) }
 	for _, b := range [][]byte{
@@ -367,7 +367,7 @@ func TestKeptForTheLongerTime(t *testing.T) {
 	}
 }
 
-// TestAwaitOfAnotherType returns no part of a value that does not fit.
+// TestAwaitOfAnotherType: if a value does not fit the type, Await returns no part of it.
 func TestAwaitOfAnotherType(t *testing.T) {
 	type returned struct {
 		A int

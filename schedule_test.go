@@ -127,3 +127,30 @@ func TestBadOptionsAreErrors(t *testing.T) {
 		t.Error("something was written")
 	}
 }
+
+// A task that waits says in its message when it is due, by which the time is measured that it waits for a worker.
+func TestMessagesSayWhenTasksAreDue(t *testing.T) {
+	q := offline(t)
+	const now = 1_700_000_000_000
+	for _, c := range []struct {
+		option delayed.Option
+		want   int64
+	}{
+		{delayed.In(time.Minute), now + 60_000},
+		{delayed.At(time.UnixMilli(1_900_000_000_000)), 1_900_000_000_000},
+		{delayed.In(0), 0},
+		{delayed.MaxRetry(1), 0},
+	} {
+		message, _, _, err := delayed.Message(q.With(c.option), delayed.NewGoTask("a.b", 1), now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		due := int64(0)
+		if x := parsed(t, message).Meta.Extra; x != nil {
+			due = x.Due
+		}
+		if due != c.want {
+			t.Errorf("%v: due at %d, expected %d", c.option, due, c.want)
+		}
+	}
+}

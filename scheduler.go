@@ -22,21 +22,23 @@ const (
 	maxOwner = 128
 )
 
-// SchedulerConfig says what a scheduler does. Its zero value lacks only Queue.
+// SchedulerConfig says what a scheduler does. Only Queue is required.
 type SchedulerConfig struct {
 	// Queue is where the entries are kept and their tasks enqueued. Required.
 	Queue string
-	// Legacy says that the queue is opened so, as in QueueConfig. Defaults to false.
+	// Legacy opens the queue as QueueConfig.Legacy does. Set it as all other programs that enqueue tasks there do.
+	// Defaults to false.
 	Legacy bool
-	// Owner names the program, or the service of several programs, whose code declares Entries: all that declare the
-	// same ones have the same owner, and no others. It decides which entries go when code no longer declares them. Up
-	// to 128 bytes. Required with Entries.
+	// Owner names the program, or the service of several programs, whose code declares Entries. Programs that declare
+	// the same entries have the same Owner; all others need another one, because a scheduler removes the entries of its
+	// Owner that its own code does not declare. Up to 128 bytes. Required with Entries.
 	Owner string
-	// Entries are those that the code declares. When the scheduler starts they are made known to Redis: new ones are
-	// created, changed ones change, and those that an earlier version has declared under the same Owner are removed.
-	// Entries of other owners, and those set with PeriodicControl.Set, stay; a name that another owner has declared is
-	// not taken from it, which the log says. Changes made at run time hold until the declaration changes. Without
-	// Entries nothing is declared and nothing removed, unless Owner is set: then all of that owner's are.
+	// Entries are those that the code declares. When the scheduler starts it writes them to Redis: it creates new ones,
+	// updates changed ones, and removes those that the same Owner has declared before and that are no longer among
+	// Entries. Entries of other owners, and those set with PeriodicControl.Set, stay. If another owner has declared a
+	// name, its entry stays, and the log says so. Changes made at run time stay until the declaration changes. With no
+	// Entries and no Owner, no entry is written or removed. With an Owner but no Entries, all entries of that Owner are
+	// removed.
 	Entries []Entry
 	// Version keeps an old program, started while a new one is being rolled out, from undoing what that has declared:
 	// nothing is declared once Redis knows a higher version of the same Owner. A counter of migrations or the time of

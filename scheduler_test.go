@@ -20,10 +20,10 @@ import (
 	"github.com/godelayed/delayed/internal/schedule"
 )
 
-// shortEvery is the shortest interval that tests may ask for.
+// shortEvery is the shortest interval that tests may use.
 const shortEvery = 10 * time.Millisecond
 
-// scheduler makes one of the queue that may tick quickly.
+// scheduler returns a scheduler of the queue whose entries may tick quickly.
 func (b *bench) scheduler(rdb *delayed.Redis, owner string, entries ...delayed.Entry) *delayed.Scheduler {
 	b.T.Helper()
 	cfg := delayed.SchedulerConfig{Queue: b.Name, Owner: owner, Entries: entries, Logger: b.log.Logger()}
@@ -50,14 +50,14 @@ func (b *bench) schedule(s *delayed.Scheduler) (stop func()) {
 	return stop
 }
 
-// periodic controls the entries of the queue, which may tick quickly.
+// periodic returns the control of the queue's entries, which may tick quickly.
 func (b *bench) periodic() *delayed.PeriodicControl { return b.periodicOn(b.rdb) }
 
 func (b *bench) periodicOn(rdb *delayed.Redis) *delayed.PeriodicControl {
 	return delayed.Quicken(delayed.NewQueue(b.Name, rdb).Periodic(), shortEvery)
 }
 
-// entry returns what is known of an entry.
+// entry returns what List knows about an entry.
 func (b *bench) entry(name string) delayed.PeriodicEntry {
 	b.T.Helper()
 	all, err := b.periodic().List(bg)
@@ -82,7 +82,7 @@ func (b *bench) history(name string) (lines []string) {
 	return lines
 }
 
-// rewind makes an entry believe that nobody has seen to it for a while.
+// rewind makes an entry look as if no scheduler had served it for a while.
 func (b *bench) rewind(name string, d time.Duration) {
 	b.T.Helper()
 	v, err := b.store.Entry(bg, name)
@@ -98,7 +98,7 @@ func (b *bench) rewind(name string, d time.Duration) {
 	b.Must(b.store.SetEntry(bg, v, r.Encode(), due))
 }
 
-// ids are the ids of all pending tasks.
+// pendingIDs returns the ids of all pending tasks.
 func (b *bench) pendingIDs() (ids []string) {
 	b.T.Helper()
 	for _, raw := range b.List("") {
@@ -107,17 +107,17 @@ func (b *bench) pendingIDs() (ids []string) {
 	return ids
 }
 
-// TestEachTickOnce runs three schedulers, some of whose connections are cut at any time, and which are stopped and
-// replaced at any time: each tick is enqueued once, under its id, and none is left out.
+// TestEachTickOnce runs three schedulers. At random times it cuts some of their connections, and stops and replaces
+// schedulers: each tick is enqueued once, under its id, and none is left out.
 func TestEachTickOnce(t *testing.T) {
 	t.Parallel()
 	b := newBenchOn(t, redistest.Start(t))
-	const every = 20 * time.Millisecond
+	const every = 10 * time.Millisecond
 	fn := b.fn("tick", func(string) {})
 	entries := []delayed.Entry{
-		{Name: "a", Spec: "@every 20ms", Task: delayed.Call(fn, "a")},
-		{Name: "b", Spec: "@every 20ms", Task: delayed.Call(fn, "b"), Jitter: 15 * time.Millisecond},
-		{Name: "c", Spec: "@every 50ms", Task: delayed.Call(fn, "c"), CatchUp: -1},
+		{Name: "a", Spec: "@every 10ms", Task: delayed.Call(fn, "a")},
+		{Name: "b", Spec: "@every 10ms", Task: delayed.Call(fn, "b"), Jitter: 7 * time.Millisecond},
+		{Name: "c", Spec: "@every 25ms", Task: delayed.Call(fn, "c"), CatchUp: -1},
 	}
 	var stops [3]func()
 	start := func(i int) {
@@ -165,7 +165,7 @@ func TestEachTickOnce(t *testing.T) {
 	for _, name := range []string{"a", "b", "c"} {
 		step := every.Milliseconds()
 		if name == "c" {
-			step = 50
+			step = 25
 		}
 		for i, ms := range ticks[name] {
 			if i > 0 && ms != ticks[name][i-1]+step {
@@ -183,7 +183,7 @@ func TestEachTickOnce(t *testing.T) {
 	b.Check(redistest.Invariants{})
 }
 
-// TestMissedTicks starts schedulers after nobody ran for a while.
+// TestMissedTicks starts schedulers after none ran for a while.
 func TestMissedTicks(t *testing.T) {
 	b := newBench(t)
 	fn := b.fn("tick", func() {})
@@ -210,7 +210,7 @@ func TestMissedTicks(t *testing.T) {
 			ids = append(ids, schedule.TickID(name, e.Previous.Add(-time.Duration(want-1-i)*time.Hour)))
 		}
 		got := slices.DeleteFunc(b.pendingIDs(), func(id string) bool { return !strings.HasPrefix(id, name) })
-		// in the first 30 seconds of an hour one is in time
+		// in the first 30 seconds of an hour, the tick of that hour is on time
 		if !slices.Equal(got, ids) && time.Since(e.Previous) > 30*time.Second {
 			t.Errorf("%s: %v are pending, expected %v", name, got, ids)
 		}
@@ -248,8 +248,8 @@ func TestOverlap(t *testing.T) {
 			b.Until("it has ticked over a task that runs", func() bool {
 				lines := b.history("e")
 				if policy == delayed.OverlapAllow {
-					// That ticks are enqueued is not enough: the worker may not have claimed the second before hold
-					// ends.
+					// It is not enough that ticks are enqueued: the worker may not have claimed the second task before
+					// hold ends.
 					return len(lines) > 5 && running.Load() > 1
 				}
 				return len(lines) > 5 && running.Load() > 0 && strings.HasSuffix(lines[0], "overlap")
@@ -290,7 +290,7 @@ func TestOverlap(t *testing.T) {
 	}
 }
 
-// TestPeriodicBesideWorker needs no process of its own.
+// TestPeriodicBesideWorker: a scheduler needs no process of its own.
 func TestPeriodicBesideWorker(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -316,11 +316,11 @@ func TestPeriodicBesideWorker(t *testing.T) {
 	}
 }
 
-// TestChangesAreNoticed sets an entry while a scheduler sleeps, which is told.
+// TestChangesAreNoticed sets an entry while a scheduler sleeps; a signal wakes the scheduler.
 func TestChangesAreNoticed(t *testing.T) {
 	b := newBench(t)
 	s := b.scheduler(b.rdb, "")
-	delayed.LookEvery(s, time.Hour) // which alone would be too late
+	delayed.LookEvery(s, time.Hour) // too long without a signal
 	b.schedule(s)
 	b.Until("the scheduler listens", func() bool {
 		n, err := redis.Ints(b.Conn.Do("EVAL", "return {#redis.call('PUBSUB', 'CHANNELS', ARGV[1])}", 0,
@@ -332,7 +332,7 @@ func TestChangesAreNoticed(t *testing.T) {
 	b.Until("it ticks", func() bool { return b.Size("") > 0 })
 }
 
-// TestSchedulerWithoutRedis goes on when Redis comes back, and is quiet at its end.
+// TestSchedulerWithoutRedis: the scheduler goes on when Redis is back, and logs no error at its end.
 func TestSchedulerWithoutRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, "--appendonly", "yes")
@@ -364,7 +364,7 @@ func canceled() context.Context {
 	return ctx
 }
 
-// TestSecondRun is refused.
+// TestSecondRunOfScheduler: a second Run is refused.
 func TestSecondRunOfScheduler(t *testing.T) {
 	b := newBench(t)
 	s := b.scheduler(b.rdb, "")
@@ -374,7 +374,7 @@ func TestSecondRunOfScheduler(t *testing.T) {
 	}
 }
 
-// TestSchedulerLooksAfterABreak: an empty message says that others may have been lost.
+// TestSchedulerLooksAfterABreak: an empty message means that others may have been lost, so the scheduler looks.
 func TestSchedulerLooksAfterABreak(t *testing.T) {
 	b := newBench(t)
 	s := b.scheduler(b.rdb, "")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -13,8 +14,15 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// init sets the functions that package delayedtest needs beside the public API.
+// init sets the functions that packages delayedtest and inspect need beside the public API.
 func init() {
+	seam.Handle = func(rdb any) (seam.Parts, error) {
+		r, _ := rdb.(*Redis)
+		if err := r.check(); err != nil {
+			return seam.Parts{}, err
+		}
+		return seam.Parts{Source: r.calls, Signals: r.signals, Registry: r.registry, Prefix: r.prefix}, nil
+	}
 	seam.Locate = func(queue any) (any, string, string) {
 		q := queue.(*Queue) //nolint:errcheck // by contract
 		must(q.checkMade())
@@ -24,6 +32,7 @@ func init() {
 		}
 		return src, strings.TrimSuffix(q.store.String(), q.name), q.name
 	}
+	seam.Renew = renew
 	seam.List = func(ctx context.Context, queue any) ([]seam.Filed, error) {
 		q := queue.(*Queue) //nolint:errcheck // by contract
 		if err := q.check(ctx); err != nil {
@@ -40,6 +49,43 @@ func init() {
 		return err
 	}
 	seam.Refusable = redisstore.NeedsMemory
+}
+
+// renew is seam.Renew.
+func renew(queue any, name string, old []byte, call any, keep bool) (message []byte, id string, own bool, err error) {
+	q := queue.(*Queue) //nolint:errcheck // by contract
+	var t *Task
+	if call != nil {
+		t = call.(*Task) //nolint:errcheck // by contract
+		if err := t.check(); err != nil {
+			return nil, "", false, err
+		}
+		t = t.forQueue(q)
+	}
+	if keep {
+		message, err = withArguments(name, old, t)
+		return message, name, false, err
+	}
+	again, err := newRerun(name, old, t, q.stamp(time.Now()))
+	return again.New, again.ID, again.Own, err
+}
+
+// withArguments returns a message with the arguments of t and everything else as it was.
+func withArguments(name string, old []byte, t *Task) ([]byte, error) {
+	msg, err := wire.Parse(old, wire.WorkerLimits)
+	switch {
+	case t == nil:
+		return old, nil
+	case err != nil:
+		return nil, fmt.Errorf("%w: the message of task %s cannot be read, so its arguments cannot be replaced: %w",
+			ErrArguments, wire.OneLine(name), err)
+	case t.msg.Path != msg.Path:
+		return nil, otherFunction(&msg, t)
+	}
+	msg.Extend()
+	msg.Payload, msg.Py = t.msg.Payload, t.msg.Py
+	msg.Meta.HasN, msg.Meta.N = t.msg.Meta.HasN, t.msg.Meta.N
+	return finishMessage(nil, &msg)
 }
 
 // matchTask is seam.Match.

@@ -33,7 +33,7 @@ func (b *bench) stepper(fns ...any) seam.Stepper {
 	return s
 }
 
-// step makes one step in which a task comes to an end, or nothing is left for now.
+// step does steps until a task has ended, or there is nothing to do for now.
 func (b *bench) step(s seam.Stepper) (*seam.Run, time.Duration) {
 	b.T.Helper()
 	run, wait, err := s.Step(b.T.Context())
@@ -129,7 +129,7 @@ func TestStepperWithin(t *testing.T) {
 	var ref *delayed.Ref
 	inner := b.fn("inner", func() {})
 	outer := b.fn("outer", func(ctx context.Context) error {
-		b.delay(inner)                                                //nolint:contextcheck // the tests of a bench have no context
+		b.delay(inner)                                                //nolint:contextcheck // a bench has no context
 		if run, _ := b.step(s); run == nil || run.Outcome != "done" { //nolint:contextcheck // likewise
 			t.Errorf("within the task: %+v", run)
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/godelayed/delayed"
 )
 
-// sizedSource is a source for one producer, as the parameter pool_size of a URL makes one.
+// sizedSource is a source for one producer, such as the parameter pool_size of a URL makes.
 type sizedSource struct {
 	delayed.Source
 	asked chan struct{}

@@ -6,8 +6,8 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
-// TaskInfo is what is known of a task that waits, is archived, is completed or has reported its progress. What is not
-// known is zero. Times are in milliseconds, by Redis's clock, except EnqueuedAt.
+// TaskInfo is what is known of a task that waits, is archived, is completed or has reported its progress. Fields that
+// are not known are zero. Times are in milliseconds, by Redis's clock, except EnqueuedAt.
 type TaskInfo struct {
 	ID       string
 	State    state.Task
@@ -20,12 +20,17 @@ type TaskInfo struct {
 	At          time.Time // when it failed, was parked, was completed or reported its progress
 	FirstFailed time.Time // zero if it has not failed
 	// Reason says why the task is where it is: failed, not failed, snoozed, arguments, expired, undecodable, too large,
-	// unknown function, unknown fields, python, deaths, parked too long, completed, dropped, canceled or active.
-	Reason      string
-	Error       string // the text of its last error, up to 4 KiB
-	Stack       string // of its last panic, up to 4 KiB
-	Attempts    int    // runs that failed or succeeded
-	Deaths      int    // how many workers died while they ran it, in the last 72 h
+	// unknown function, unknown fields, python, "extended python on a queue for plain ones", deaths, parked too long,
+	// by hand, moving, completed, dropped, canceled or active.
+	Reason string
+	Error  string // the text of its last error, up to 4 KiB
+	Stack  string // of its last panic, up to 4 KiB
+	// Attempts is Task.Attempt of the last run if the Reason is failed, not failed, snoozed, arguments, completed or
+	// dropped, so that run counts whether it failed or not. It is the number of runs that failed and were followed by a
+	// retry if the Reason is expired, canceled or active, and what it was before if the Reason is by hand or moving.
+	// Otherwise it is 0.
+	Attempts    int
+	Deaths      int    // see Task.Deaths
 	Worker      string // id of the worker that had it last
 	Done, Total int64  // of its last report by Progress
 	Note        string // of the same report

@@ -13,8 +13,8 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// TestStopUnregistersAgain has the connections of a worker break while it takes its leave: it tries again, so Run
-// returns nil, and no sweeper has to find it.
+// TestStopUnregistersAgain breaks the connections of a worker while it unregisters. It tries again, so Run returns nil,
+// and no sweeper has to remove the worker.
 func TestStopUnregistersAgain(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -14,7 +14,7 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// replicated starts a master with a replica that is in step with it.
+// replicated starts a master with a replica that is up to date.
 func replicated(t *testing.T) (master, replica *redistest.Server) {
 	t.Helper()
 	master = redistest.Start(t, "--repl-diskless-sync-delay", "0")
@@ -72,7 +72,7 @@ func TestWaitForReplicas(t *testing.T) {
 			if err := enqueue(ctx); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
-			// One goes with EVALSHA, which finds no script, and one with EVAL.
+			// One WAIT goes with EVALSHA, which finds no script, and one with EVAL.
 			if n := master.CommandStats(t).Since(before)["wait"]; n != 2 {
 				t.Errorf("%s: Redis was asked to wait %d times, expected 2", name, n)
 			}
@@ -84,7 +84,7 @@ func TestWaitForReplicas(t *testing.T) {
 		}
 	}
 
-	// Tasks that go together wait together.
+	// Tasks that are sent together wait together.
 	const callers, each = 32, 20
 	before := master.CommandStats(t)
 	var wg sync.WaitGroup
@@ -114,13 +114,13 @@ func TestWaitForReplicas(t *testing.T) {
 	if n := redisInt(t, master, "LLEN", "mail"); n != pending+1 {
 		t.Errorf("%d tasks are pending, expected %d: it was enqueued", n, pending+1)
 	}
-	// Who does not ask for replicas does not wait for them, nor behind those who do.
+	// A caller that does not ask for replicas waits neither for them nor for those who do.
 	if _, err := delayed.NewQueue("mail", rdb).Enqueue(t.Context(), call()); err != nil {
 		t.Errorf("without Wait: %v", err)
 	}
 }
 
-// TestWaitRefused expects that a server that will not wait is no reason to take a task for safe.
+// TestWaitRefused: if the server refuses WAIT, the producer does not report the task as safe.
 func TestWaitRefused(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

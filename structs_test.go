@@ -30,7 +30,7 @@ var structArg = structOuter{
 	Raw: []byte{7},
 }
 
-// What structArg is by name and by position.
+// structArg in messages, by name and by position.
 var (
 	structByName = wireDict{
 		{K: "In", V: wireDict{{K: "B", V: 1}, {K: "a", V: "x"}}},
@@ -94,7 +94,7 @@ func TestStructsGoByNameExceptOnLegacyQueues(t *testing.T) {
 		}
 		b.Do("DEL", b.Name, b.Name+"_noti", b.Name+"_locks", b.Name+"_locked")
 
-		// A periodic entry that code declares has the form of its queue.
+		// A periodic entry that code declares uses the form of its queue.
 		s, err := delayed.NewScheduler(b.rdb, delayed.SchedulerConfig{
 			Queue: b.Name, Legacy: c.legacy, Owner: "test", Logger: b.log.Logger(),
 			Entries: []delayed.Entry{{Name: "e", Spec: "@hourly", Task: call}},
@@ -106,7 +106,7 @@ func TestStructsGoByNameExceptOnLegacyQueues(t *testing.T) {
 		}
 		b.Must(q.Periodic().Remove(bg, "e"))
 
-		// So have other arguments for an archived task.
+		// Other arguments for an archived task use it as well.
 		b.archive(1)
 		page, _, err := q.Archived(t.Context(), 0, 1)
 		if err != nil || len(page) != 1 {
@@ -122,7 +122,7 @@ func TestStructsGoByNameExceptOnLegacyQueues(t *testing.T) {
 	}
 }
 
-// take takes the one pending message.
+// take removes and returns the only pending message.
 func (b *bench) take() wire.Message {
 	b.T.Helper()
 	list := b.List("")
@@ -143,7 +143,7 @@ type (
 	wirePair struct{ K, V any }
 )
 
-// packed writes a value without the codecs that are to be tested with it.
+// packed encodes a value without the codecs under test.
 func packed(v any) []byte { return appendPacked(nil, v) }
 
 func appendPacked(b []byte, v any) []byte {

@@ -14,7 +14,7 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
-// stuckOn blocks as a handler does that waits for something that never comes.
+// stuckOn blocks like a handler that waits for ever.
 func stuckOn(leave chan struct{}) { <-leave }
 
 func TestWorkerReplacesStuckHandlers(t *testing.T) {
@@ -32,7 +32,7 @@ func TestWorkerReplacesStuckHandlers(t *testing.T) {
 	cfg := b.config()
 	cfg.Concurrency, cfg.StuckAfter = 1, 10*time.Millisecond
 	w := b.work(cfg, f)
-	b.delayWith(b.q.With(delayed.Timeout(10*time.Millisecond)), f, 0) // the others have all the time they need
+	b.delayWith(b.q.With(delayed.Timeout(10*time.Millisecond)), f, 0) // the others have no limit
 	b.delay(f, 1)
 	await(b, "the first task", entered)
 	if err := await(b, "the end of its context", ends); !errors.Is(err, delayed.ErrTimeout) {
@@ -43,6 +43,7 @@ func TestWorkerReplacesStuckHandlers(t *testing.T) {
 	if n := b.Size("_processing:" + w.ID()); n != 1 {
 		t.Errorf("%d claims stand, expected that of the stuck task", n)
 	}
+	b.Until("the first is logged", func() bool { return strings.Contains(b.log.String(), "handler is stuck") })
 	if text := b.log.String(); !strings.Contains(text, "delayed_test.stuckOn") ||
 		!strings.Contains(text, "function="+b.Name+".f") || strings.Contains(text, "stuckOn(0x") {
 		t.Error(text)
@@ -57,10 +58,11 @@ func TestWorkerReplacesStuckHandlers(t *testing.T) {
 }
 
 func TestWorkerStopsBecauseOfStuckHandlers(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name  string
 		grace time.Duration
-		sound bool // the other handler finishes
+		sound bool // whether the other handler finishes
 	}{
 		{"the others finish", time.Hour, true},
 		{"others do not", 10 * time.Millisecond, false},
@@ -121,7 +123,7 @@ func TestWorkerStopsBecauseOfStuckHandlers(t *testing.T) {
 	}
 }
 
-// Handlers that are stuck are no reason to wait longer for a stop, and are reported as those that still run.
+// A stop does not wait longer because of stuck handlers, and its error names them as still running.
 func TestStopBesideAStuckHandler(t *testing.T) {
 	b := newBench(t)
 	entered, leave := make(chan struct{}, 1), make(chan struct{})

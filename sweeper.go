@@ -12,7 +12,7 @@ import (
 	"github.com/godelayed/delayed/internal/sweep"
 )
 
-// SweeperConfig says what a sweeper does. Its zero value lacks only Queues.
+// SweeperConfig says what a sweeper does. Only Queues is required.
 type SweeperConfig struct {
 	// Queues to sweep. Required.
 	Queues []string

@@ -22,7 +22,7 @@ import (
 // shortestLife is the shortest HeartbeatLife that is accepted.
 const shortestLife = 500 * time.Millisecond
 
-// deadWorker leaves what a killed worker leaves: claims, and no heartbeat. It returns the id.
+// deadWorker creates what a killed worker leaves: claims, and no heartbeat. It returns the worker's id.
 func (b *bench) deadWorker(messages ...string) string {
 	b.T.Helper()
 	id := wire.NewWorkerID()
@@ -34,7 +34,7 @@ func (b *bench) deadWorker(messages ...string) string {
 	return id
 }
 
-// sweep gives back what dead workers of the queue hold, at first sight.
+// sweep gives back the claims of dead workers of the queue, at the first look.
 func (b *bench) sweep() {
 	b.T.Helper()
 	g := sweep.NewGroup(sweep.Config{
@@ -54,7 +54,7 @@ func TestSweeperRunsAlone(t *testing.T) {
 	}
 }
 
-// sweepAlone has a worker die between two passes of a sweeper, which looks at least once in the life of a heartbeat.
+// sweepAlone lets a worker die between two passes of a sweeper, which looks at least once in the life of a heartbeat.
 func sweepAlone(t *testing.T, interval time.Duration) {
 	t.Helper()
 	b := newBench(t)

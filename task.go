@@ -305,6 +305,12 @@ func (t *Task) appendMessage(dst []byte, q *Queue, nowMs int64, ref *Ref, h *red
 	if h != nil {
 		more = h.Write(more, ref.id)
 	}
+	if o.later {
+		if more == nil {
+			more = new(wire.Extra)
+		}
+		more.Due = o.dueAt(nowMs)
+	}
 	if more != nil && more.KeepResult > 0 && t.fn != nil && t.fn.NoResult != nil {
 		return nil, t.fn.NoResult
 	}
@@ -344,7 +350,8 @@ func finishMessage(dst []byte, msg *wire.Message) ([]byte, error) {
 	return b, nil
 }
 
-// Ref names an enqueued task. It is a small value; keep its ID to find the task from another process.
+// Ref names an enqueued task. It is a small value; keep its ID to find the task from another process. State and Info do
+// not find pending tasks and most running ones: see State.
 type Ref struct {
 	queue *Queue
 	id    string

@@ -19,7 +19,7 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// TestEventsOfTasks has one task for each way in which a run may end.
+// TestEventsOfTasks has one task for each way in which a run can end.
 func TestEventsOfTasks(t *testing.T) {
 	no := errors.New("no")
 	for name, c := range map[string]struct {
@@ -151,7 +151,7 @@ func TestEventsOfTasksThatDoNotRun(t *testing.T) {
 	}
 }
 
-// TestEventsTellHowLongATaskHasWaited, and that arguments that do not fit are a failure.
+// TestEventsTellHowLongATaskHasWaited also checks that arguments that do not fit count as a failure.
 func TestEventsTellHowLongATaskHasWaited(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func(int) {})
@@ -192,7 +192,7 @@ func TestEventOfATaskThatGoesBackWhenTheWorkerStops(t *testing.T) {
 	}
 }
 
-// TestEventsOfAHeartbeatThatIsLost deletes it and the claim of the task that runs, as a sweeper would.
+// TestEventsOfAHeartbeatThatIsLost deletes the heartbeat and the claim of the running task, as a sweeper would.
 func TestEventsOfAHeartbeatThatIsLost(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -218,7 +218,7 @@ func TestEventsOfAHeartbeatThatIsLost(t *testing.T) {
 	}
 }
 
-// TestEachKindOfEventIsMade looks for the kinds in the source: one that nobody emits must not be documented.
+// TestEachKindOfEventIsMade searches the source for all kinds: a kind that no code emits must not be documented.
 func TestEachKindOfEventIsMade(t *testing.T) {
 	files := []string{"internal/lifecycle/lifecycle.go"}
 	more, err := filepath.Glob("internal/engine/*.go")
@@ -253,7 +253,7 @@ func TestEachKindOfEventIsMade(t *testing.T) {
 	}
 }
 
-// TestEventOfATaskThatTookItsWorkerDown: the worker whose sweeper archives it tells.
+// TestEventOfATaskThatTookItsWorkerDown: the worker whose sweeper archives the task emits the event.
 func TestEventOfATaskThatTookItsWorkerDown(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

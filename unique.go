@@ -15,15 +15,15 @@ import (
 )
 
 // Unique lets no second task with the same function and the same arguments into the queue for as long as this one is
-// there: until it has succeeded, was archived, cancelled or deleted. A retry does not end it. What is the same is
-// decided by path and encoded arguments.
+// there: until it has succeeded, or was dropped, archived, cancelled or deleted. A retry does not end that. Two tasks
+// are the same if their paths and their encoded arguments are equal.
 //
 // ttl bounds it, so that a lock whose task vanished does not stay for ever: the lock lapses that long after the task is
-// due at first, and each wait for a retry adds to it. Choose it longer than the task waits and runs. It is rounded to
-// milliseconds, and at least one.
+// due at first, and each wait for a retry adds to it. Choose it longer than the task waits and runs. It must be
+// positive.
 //
 // A call that finds the lock taken fails with a *DuplicateError, which names the task that is there; OnConflict changes
-// that. Given to Func it holds for all tasks of the function.
+// that. Given to Func it applies to all tasks of the function.
 func Unique(ttl time.Duration) TaskOption { return uniqueOption{ttl} }
 
 type uniqueOption struct{ ttl time.Duration }
@@ -82,11 +82,14 @@ const (
 	// Fail refuses the new task with a *DuplicateError that names the other one.
 	Fail Conflict = iota
 	// Skip leaves the other task as it is and enqueues nothing; the call succeeds and its Ref is the other task's.
+	// Nothing else tells the caller which of the two happened: where that matters, use Fail and look for a
+	// *DuplicateError.
 	Skip
 	// Replace enqueues the new task, which takes the lock over, and cancels the other one: if it has not started it
-	// never runs, and if it runs its context ends as Ref.Cancel ends it. If the other task was scheduled, retrying or
-	// parked, a Ref.Wait for it returns ErrCanceled at that moment; a Wait that begins later lasts until its context
-	// ends. Replace needs Unique or UniqueKey: an id cannot pass from one task to another.
+	// never runs, and if it runs its context ends as Ref.Cancel ends it. Nothing is kept of a task that was scheduled,
+	// retrying or parked when it was replaced: a Ref.Wait for it returns an error that wraps ErrCanceled at that
+	// moment, and a Wait that begins later lasts until its context ends. Replace needs Unique or UniqueKey: an id
+	// cannot pass from one task to another.
 	Replace
 )
 
@@ -121,8 +124,9 @@ func (o conflictOption) applyLock(r *lockRule) { r.conflict, r.ruled = Conflict(
 func (o conflictOption) String() string        { return fmt.Sprintf("OnConflict(%v)", Conflict(o)) }
 
 // Debounce runs a burst of calls once, with the arguments of the last, when d has passed since that: it is In(d) with
-// Unique, UntilStart and OnConflict(Replace). Calls that never pause for as long as d put it off for ever. d must be
-// positive. In and At are refused beside it.
+// Unique, UntilStart and OnConflict(Replace); an OnConflict behind it holds instead of Replace. Its lock lapses seven
+// days after the task is due, unless a Unique or UniqueKey beside it gives another ttl. Calls that never pause for as
+// long as d put it off for ever. d must be positive. In and At are refused beside it.
 //
 // Calls with other arguments are other tasks, unless UniqueKey says what belongs together:
 //

@@ -12,7 +12,7 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// inTheWay expects that a call was refused because of a task.
+// inTheWay checks that a call was refused because of the task with this id.
 func inTheWay(t *testing.T, err error, id string) {
 	t.Helper()
 	var dup *delayed.DuplicateError
@@ -21,7 +21,7 @@ func inTheWay(t *testing.T, err error, id string) {
 	}
 }
 
-// TestOneOfManyProducersHasTheLock: exactly one task stands, and all who were refused know its id.
+// TestOneOfManyProducersHasTheLock: exactly one task is enqueued, and all refused producers get its id.
 func TestOneOfManyProducersHasTheLock(t *testing.T) {
 	for name, opts := range map[string][]delayed.Option{
 		"arguments": {delayed.Unique(time.Hour)}, "key": {delayed.UniqueKey("k", time.Hour)},
@@ -67,7 +67,7 @@ func TestOneOfManyProducersHasTheLock(t *testing.T) {
 	}
 }
 
-// TestWhatIsTheSame holds calls against each other: the lock is over function and arguments.
+// TestWhatIsTheSame compares calls: the lock covers function and arguments.
 func TestWhatIsTheSame(t *testing.T) {
 	b := newBench(t)
 	f, g := b.fn("f", func(int, string) {}), b.fn("g", func(int, string) {})
@@ -98,10 +98,10 @@ func TestWhatIsTheSame(t *testing.T) {
 	first = b.delayWith(key, f, 1, "a")
 	_, err = key.Delay(g, 2, "b")
 	inTheWay(t, err, first.ID())
-	b.delay(f, 1, "a") // not unique itself
+	b.delay(f, 1, "a") // this call is not unique
 }
 
-// TestUntilStart frees the lock when the task starts, so that it may enqueue itself.
+// TestUntilStart: the lock ends when the task starts, so the task may enqueue itself.
 func TestUntilStart(t *testing.T) {
 	b := newBench(t)
 	q := b.q.With(delayed.Unique(time.Hour), delayed.UntilStart())
@@ -131,8 +131,8 @@ func TestUntilStart(t *testing.T) {
 	b.unlocked()
 }
 
-// TestUntilStartOfAParkedTask: a task that waits for a worker whose structs have its fields has not started, and keeps
-// its lock.
+// TestUntilStartOfAParkedTask: a task that waits for a worker with its struct fields has not started, so it keeps its
+// lock.
 func TestUntilStartOfAParkedTask(t *testing.T) {
 	b := newBench(t)
 	name := delayed.Name(b.Name + ".f")
@@ -160,7 +160,7 @@ func TestUntilStartOfAParkedTask(t *testing.T) {
 	b.Idle()
 }
 
-// TestOnConflictSkip gives the Ref of the task that is there.
+// TestOnConflictSkip: the call returns the Ref of the existing task.
 func TestOnConflictSkip(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func(int) {}, delayed.Unique(time.Hour), delayed.OnConflict(delayed.Skip))
@@ -230,7 +230,7 @@ func TestUniqueMany(t *testing.T) {
 	b.unlocked()
 }
 
-// TestUniquePythonTask carries its lock in the extended form.
+// TestUniquePythonTask: the extended form of a Python message contains the lock.
 func TestUniquePythonTask(t *testing.T) {
 	b := newBench(t)
 	q, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name})

@@ -17,7 +17,7 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// awaySource has no connections until it is back.
+// awaySource has no connections until it is set to be back.
 type awaySource struct {
 	delayed.Source
 	asked atomic.Int64
@@ -32,7 +32,7 @@ func (s *awaySource) Conn(ctx context.Context, key string) (redis.Conn, error) {
 	return s.Source.Conn(ctx, key)
 }
 
-// TestWaitWhileRedisIsAway: Redis is away from the first look on, and Wait waits until it is back, or ctx ends.
+// TestWaitWhileRedisIsAway: Redis is unreachable from the first look on, and Wait waits until it is back, or ctx ends.
 func TestWaitWhileRedisIsAway(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func() int { return 7 }, delayed.KeepResult(time.Hour))
@@ -51,7 +51,7 @@ func TestWaitWhileRedisIsAway(t *testing.T) {
 		n, err := delayed.Await[int](b.within(), there)
 		answered <- answer{n, err}
 	}()
-	// The first look, and the first attempt to subscribe behind it.
+	// The first look, and then the first attempt to subscribe.
 	b.Until("Redis has been asked for", func() bool { return src.asked.Load() >= 2 })
 	select {
 	case a := <-answered:
@@ -71,7 +71,7 @@ func TestWaitWhileRedisIsAway(t *testing.T) {
 	}
 }
 
-// TestWaitThatRedisRefuses: it will not answer any better, however long one waits.
+// TestWaitThatRedisRefuses: Wait returns the error, because waiting does not help.
 func TestWaitThatRedisRefuses(t *testing.T) {
 	b := newBench(t)
 	b.Do("SET", b.Name+"_completed", "x")
@@ -92,7 +92,7 @@ func TestWaitThatRedisRefuses(t *testing.T) {
 	}
 }
 
-// TestReadsAreNeverUnknown: what only asks has changed nothing, whether or not it was answered.
+// TestReadsAreNeverUnknown: a command that only reads has changed nothing, whether or not it was answered.
 func TestReadsAreNeverUnknown(t *testing.T) {
 	b := newBench(t)
 	proxy := faultnet.NewProxy(t, b.Server.Addr())
@@ -116,7 +116,9 @@ func TestReadsAreNeverUnknown(t *testing.T) {
 		}
 	}
 	for _, s := range redisstore.Scripts {
-		if slices.Contains([]string{"agenda", "check", "fields", "lives", "look", "page", "peek"}, s.Name) != s.Reads {
+		if slices.Contains([]string{
+			"agenda", "check", "fields", "lengths", "lives", "look", "overview", "page", "peek", "roster", "shelf",
+		}, s.Name) != s.Reads {
 			t.Errorf("%s only reads: %v", s.Name, s.Reads)
 		}
 		if err := s.Explain(errors.New("EOF")); errors.Is(err, delayed.ErrUnknown) == s.Reads {

@@ -9,7 +9,7 @@ import (
 	"github.com/godelayed/delayed"
 )
 
-// TestWaitInVain ends with its context, and says nothing of Redis where that has answered.
+// TestWaitInVain: the wait ends with its context, and the error does not mention Redis if Redis has answered.
 func TestWaitInVain(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -21,7 +21,7 @@ func TestWaitInVain(t *testing.T) {
 		"of nobody knows what":                  b.q.Ref("nobody"),
 		"of a call that may have been gathered": b.q.With(delayed.Group("k")).Ref("nobody"),
 	} {
-		deadline, end := context.WithTimeout(t.Context(), 500*time.Millisecond) // not while it looks
+		deadline, end := context.WithTimeout(t.Context(), 500*time.Millisecond) // not during a look
 		err := ref.Wait(deadline)
 		end()
 		want := "delayed: waiting for task " + ref.String() + ": context deadline exceeded"

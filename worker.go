@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"reflect"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"sync"
 
+	"github.com/godelayed/delayed/internal/buildinfo"
 	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/loop"
@@ -78,12 +78,13 @@ func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
 func (c WorkerConfig) engine(rdb *Redis, plan engine.Order) engine.Config {
 	e := engine.Config{
 		Source: rdb.loops, Prefix: rdb.prefix, Where: rdb.where, Signals: rdb.signals, Log: loop.NewJournal(c.Logger),
-		Queues: plan, Concurrency: c.Concurrency, Prefetch: c.prefetch(), HeartbeatLife: c.HeartbeatLife,
+		Registry: rdb.registry,
+		Queues:   plan, Concurrency: c.Concurrency, Prefetch: c.prefetch(), HeartbeatLife: c.HeartbeatLife,
 		SweepInterval: c.SweepInterval, NoSweeper: c.NoSweeper, Grace: c.Grace, CancelGrace: c.CancelGrace,
 		MaxRetry: c.MaxRetry, Backoff: c.Backoff, IsFailure: c.IsFailure, Timeout: c.Timeout, StuckAfter: c.StuckAfter,
 		MaxStuck: c.MaxStuck, Legacy: c.Legacy, PythonQueue: c.PythonQueue, Rest: c.Rest, ArchiveMax: c.ArchiveMax,
 		ArchiveFor: c.ArchiveFor, MaxTasks: c.MaxTasks, MaxTime: c.MaxTime, MaxMemory: c.MaxMemory,
-		StopWhenEmpty: c.StopWhenEmpty, StopWhenEmptyFor: c.StopWhenEmptyFor, Version: libraryVersion(),
+		StopWhenEmpty: c.StopWhenEmpty, StopWhenEmptyFor: c.StopWhenEmptyFor, Build: buildinfo.Read(),
 	}
 	if c.Once {
 		e.MaxTasks, e.StopWhenEmpty = 1, true
@@ -242,8 +243,8 @@ func (w *Worker) Resume() {
 	w.engine.Resume()
 }
 
-// Quiet makes the worker stop claiming for good: Resume does not undo it. What it has claimed ahead it gives back;
-// running handlers go on. So it can be stopped without hurry when it is idle.
+// Quiet makes the worker stop claiming for good: Resume does not undo it. It gives back what it has claimed ahead;
+// running handlers go on. Once it is idle it can be stopped without hurry.
 func (w *Worker) Quiet() {
 	must(w.check())
 	w.engine.Quiet()
@@ -258,24 +259,6 @@ func (w *Worker) Status() WorkerStatus {
 	}
 }
 
-// libraryVersion returns the version of this module that is linked into the program.
-func libraryVersion() string {
-	const path = "github.com/godelayed/delayed"
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	if info.Main.Path == path {
-		return info.Main.Version
-	}
-	for _, dep := range info.Deps {
-		if dep.Path == path {
-			return dep.Version
-		}
-	}
-	return "unknown"
-}
-
 // WorkerStatus is a snapshot of a worker, for health checks.
 type WorkerStatus struct {
 	ID    string // of the worker, 32 hexadecimal digits
@@ -284,8 +267,8 @@ type WorkerStatus struct {
 	Busy int
 	// Connected says that Redis has confirmed the worker's heartbeat on every queue within its life.
 	Connected bool
-	// StopReason says why the worker stops or has stopped, in one of the words that docs/HOOKS.md lists; "" while it
-	// does not.
+	// StopReason says why the worker stops or has stopped: context, closed, max tasks, max time, max memory, empty,
+	// stuck, restart, order or settings. It is "" while the worker does not stop. docs/HOOKS.md explains each.
 	StopReason string
 }
 

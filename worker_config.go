@@ -18,16 +18,19 @@ const (
 	maxConcurrency = 100_000
 )
 
-// WorkerConfig says what a worker does. Its zero value lacks only Queues.
+// WorkerConfig says what a worker does. Only Queues is required. A field that is zero takes its default; where zero
+// itself makes sense and is not the default, as with Grace or MaxRetry, a negative value means it.
 type WorkerConfig struct {
 	// Queues to serve: Strict{"critical", "mail"} or Weighted{"critical": 6, "mail": 3}. Required.
 	Queues QueueOrder
-	// Concurrency is how many tasks run at once. Defaults to 10 × GOMAXPROCS.
+	// Concurrency is how many tasks run at once: the worker has as many executors, goroutines that each run one task at
+	// a time. A stuck handler is not counted, because another executor takes its place; see StuckAfter. At most
+	// 100,000. Defaults to 10 × GOMAXPROCS.
 	Concurrency int
 	// Prefetch is how many tasks beyond Concurrency are claimed ahead, so that an executor need not wait for Redis. By
 	// default the worker claims ahead what its executors do in about 5 ms, at most 800 tasks, and gives back what has
-	// waited for 20 ms while all executors are busy. A number is kept to, and such tasks wait for as long as it takes,
-	// while an idle worker could run them; negative: none.
+	// waited for 20 ms while all executors are busy. With a number, the worker claims up to that many ahead and gives
+	// none back, however long they wait, even while another worker is idle; negative: none.
 	Prefetch int
 	// HeartbeatLife is how long the worker counts as alive after its last heartbeat; it renews it four times in that
 	// time. Sweepers and workers of one queue should agree on it. At least 500 ms. Defaults to 15 s.
@@ -49,29 +52,33 @@ type WorkerConfig struct {
 	// nor the function says by Backoff or BackoffFunc. It is called concurrently. Defaults to 5 s, doubled each time,
 	// at most 6 h, ± 25 %.
 	Backoff func(retried int) time.Duration
-	// IsFailure says whether an error of a handler is a failure. If not, the task is tried again after the backoff,
-	// which then does not grow, without a retry being spent and without being counted as failed, also when no retries
-	// are left. It is called concurrently. What handlers say by Discard, Drop, RetryIn and Snooze is not asked about.
-	// An error about which it panics is a failure. Defaults to nil: every error is one.
+	// IsFailure says whether an error of a handler is a failure. If it is none, the task is tried again after the
+	// backoff, which does not grow. That spends no retry and does not count as failed. Such a task is tried again
+	// without end, also when no retries are left, unless TTL, Deadline or RetryUntil bounds it. It is called
+	// concurrently. It is not called for errors made by Discard, Drop, RetryIn and Snooze. If it panics, the error is a
+	// failure. Defaults to nil: every error is a failure.
 	IsFailure func(err error) bool
 	// Timeout bounds the runs of tasks if neither the call nor the function says; see the option of this name. Defaults
 	// to none.
 	Timeout time.Duration
 	// StuckAfter is how long a handler may go on after its Timeout or Deadline before it counts as stuck: that is
-	// logged once, with its stack, and another executor takes its place; the task stays claimed, and its outcome
-	// counts, should it return after all. Handlers without a timeout are logged when they have run for 30 minutes.
+	// logged once, with its stack, and another executor takes its place; the task stays claimed, and its outcome counts
+	// if the handler returns after all. Handlers without a timeout are logged when they have run for 30 minutes.
 	// Defaults to 30 s; negative: nobody looks for such handlers.
 	StuckAfter time.Duration
-	// MaxStuck is how many stuck handlers the worker bears. With one more it stops as at the end of Run's context,
-	// except that it does not wait for stuck handlers, and Run returns *StuckError: then it is time to restart the
-	// process. Defaults to a tenth of Concurrency, one at least; negative: none.
+	// MaxStuck is how many stuck handlers the worker tolerates; see StuckAfter. With one more it stops as at the end of
+	// Run's context, except that it does not wait for stuck handlers, and Run returns *StuckError: then restart the
+	// process. Defaults to a tenth of Concurrency, one at least; negative: none, so that the first stuck handler stops
+	// the worker.
 	MaxStuck int
-	// Legacy is for queues that workers of keakon's package delayed or of go-delayed share: the worker takes only tasks
-	// that have a notification, so that those never wake in vain. Defaults to false.
+	// Legacy says that workers of keakon's package delayed or of go-delayed share the queues. The worker then claims
+	// only as many tasks as have a notification, so that those workers find a task whenever they wake. Set it in every
+	// worker of such a queue, beside QueueConfig.Legacy in its producers. Defaults to false.
 	Legacy bool
-	// PythonQueue names a queue that Python tasks are handed on to. In a Redis Cluster it must have the same {tag}.
-	// What a task has to itself in its queue, an id or a lock, ends then. Extended Python tasks are parked if that
-	// queue is a legacy one: it holds plain ones, or holds none yet and Legacy is set. Defaults to none: Python tasks
+	// PythonQueue names the queue to which the worker hands on the Python tasks that it claims. In a Redis Cluster it
+	// must have the same {tag}. A task that is handed on gives up its reserved id (TaskID) and its lock (Unique). A
+	// Python task in an extended message, which carries its options, is parked if PythonQueue takes plain messages
+	// only: the Python tasks there are plain, or there were none yet and Legacy is set. Defaults to none: Python tasks
 	// are parked.
 	PythonQueue string
 	// MaxTasks makes the worker stop when that many tasks have ended; it never starts more. Retries count as tasks of
@@ -87,8 +94,9 @@ type WorkerConfig struct {
 	// here. Tasks that are due later, those that run elsewhere and those of paused queues do not count. Defaults to
 	// false.
 	StopWhenEmpty bool
-	// StopWhenEmptyFor makes the worker stop when that has been so for that long, without a task that it has run
-	// meanwhile. Defaults to 0: see StopWhenEmpty.
+	// StopWhenEmptyFor makes the worker stop when its queues have been empty, as StopWhenEmpty defines that, for this
+	// long, and it has run no task meanwhile. It does not need StopWhenEmpty, and replaces it if both are set. Defaults
+	// to 0: see StopWhenEmpty.
 	StopWhenEmptyFor time.Duration
 	// Once makes the worker stop after one task, or when there is none: MaxTasks of 1 with StopWhenEmpty. Defaults to
 	// false.

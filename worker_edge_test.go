@@ -3,7 +3,6 @@ package delayed_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -13,7 +12,6 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/godelayed/delayed"
-	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
 	"github.com/godelayed/delayed/state"
@@ -68,7 +66,7 @@ func TestResumeDuringPause(t *testing.T) {
 	logger.SetOutput(b.log)
 	logger.AddHook(onMessage{"worker paused", func() {
 		go w.Resume()
-		// Either Resume waits for Pause to be done, or it is done here.
+		// Either Resume waits until Pause is done, or Pause is done here.
 		for end := time.Now().Add(200 * time.Millisecond); w.Status().State == state.Paused && time.Now().Before(end); {
 			<-time.After(time.Millisecond)
 		}
@@ -153,82 +151,6 @@ func TestWhatIsAcceptedCanBeRead(t *testing.T) {
 	}
 }
 
-func TestDelayContextIsBoundedWhileRedisIsFrozen(t *testing.T) {
-	t.Parallel()
-	b := newBenchOn(t, redistest.Start(t))
-	f := b.fn("f", func() {})
-	pool, _, _, err := redisstore.DialSources(b.Server.URL())
-	b.Must(err)
-	rdb := delayed.FromSource(pool)
-	defer rdb.Close()
-	var conns []redis.Conn
-	for range 4 {
-		c, err := pool.Conn(t.Context(), "x")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := c.Do("PING"); err != nil {
-			t.Fatal(err)
-		}
-		conns = append(conns, c)
-	}
-	for _, c := range conns {
-		c.Close()
-	}
-	<-time.After(redisstore.PingAfter + 100*time.Millisecond)
-	b.Server.Pause(t)
-	defer b.Server.Resume(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
-	defer cancel()
-	start := time.Now()
-	_, err = delayed.NewQueue(b.Name, rdb).DelayContext(ctx, f)
-	if took := time.Since(start); took > 3*time.Second {
-		t.Errorf("a call bounded by 500 ms took %v: %v", took, err)
-	}
-}
-
-func TestStopIsBoundedWhileRedisIsFrozen(t *testing.T) {
-	t.Parallel()
-	b := newBenchOn(t, redistest.Start(t))
-	entered, cancelled := make(chan struct{}), make(chan time.Time, 1)
-	f := b.fn("f", func(ctx context.Context) { close(entered); <-ctx.Done(); cancelled <- time.Now() })
-	cfg := b.config()
-	cfg.Grace, cfg.CancelGrace = 500*time.Millisecond, 500*time.Millisecond
-	names := delayed.Strict{b.Name}
-	for i := range 10 {
-		names = append(names, fmt.Sprintf("%s%d", b.Name, i))
-	}
-	cfg.Queues = names
-	w, err := delayed.NewWorker(b.rdb, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Register(f); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	result := make(chan error, 1)
-	go func() { result <- w.Run(ctx) }()
-	b.Until("connected", func() bool { return w.Status().Connected })
-	b.delay(f)
-	await(b, "the task", entered)
-	b.Server.Pause(t)
-	start := time.Now()
-	cancel()
-	at := <-cancelled
-	t.Logf("handler told to stop after %v", at.Sub(start))
-	if d := at.Sub(start); d > 7*time.Second {
-		t.Errorf("the handler was told to stop after %v; Grace is %v", d, cfg.Grace)
-	}
-	err = <-result
-	d := time.Since(start)
-	t.Logf("Run returned after %v: %v", d, err)
-	if d > 30*time.Second {
-		t.Errorf("Run returned after %v", d)
-	}
-	b.Server.Resume(t)
-}
-
 func TestNothingStartsAfterStop(t *testing.T) {
 	t.Parallel()
 	b := newBenchOn(t, redistest.Start(t))
@@ -283,7 +205,7 @@ func TestSmallPoolIsReported(t *testing.T) {
 	cfg := b.config()
 	w, err := delayed.NewWorker(delayed.FromPool(pool), cfg)
 	if err != nil {
-		return // said so
+		return // it was reported
 	}
 	_ = w.Register(f)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -75,7 +75,7 @@ func TestWorkerLeavesNothingBehind(t *testing.T) {
 	b.Check(redistest.Invariants{Idle: true})
 	where := redistest.Dump(t, b.Conn, b.Name)
 	for suffix := range where {
-		if suffix != "_sweeper" && !strings.HasPrefix(suffix, "_stats:") {
+		if suffix != "_sweeper" && !strings.HasPrefix(suffix, "_stats:") && !strings.HasPrefix(suffix, "_metrics:") {
 			t.Errorf("key %q is left", suffix)
 		}
 	}
@@ -92,7 +92,7 @@ func TestWorkerRetriesThenSucceeds(t *testing.T) {
 	attempts := make(chan int, 10)
 	n := 0
 	f := b.fn("f", func(int) error {
-		n++ // one at a time: it is retried, never doubled
+		n++ // one at a time: retried, never doubled
 		attempts <- n
 		if n < 4 {
 			return fmt.Errorf("attempt %d", n)
@@ -304,7 +304,7 @@ func TestWorkerStopReportsHandlersThatStillRun(t *testing.T) {
 		running.Funcs[0] != b.Name+".stubborn" {
 		t.Fatalf("Run: %v", err)
 	}
-	// The claim and the heartbeat stand, so that nobody runs the task a second time.
+	// The claim and the heartbeat remain, so that nobody runs the task a second time.
 	if n := b.Size("_processing:" + w.ID()); n != 1 {
 		t.Errorf("%d claims stand, expected 1", n)
 	}

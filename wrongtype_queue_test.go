@@ -10,7 +10,7 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// TestWrongTypedKeyIsNamed: whoever meets a key of another program says which.
+// TestWrongTypedKeyIsNamed: errors about a key of another program name the key.
 func TestWrongTypedKeyIsNamed(t *testing.T) {
 	b := newBench(t)
 	q := func() (*delayed.Queue, string) {
@@ -32,7 +32,7 @@ func TestWrongTypedKeyIsNamed(t *testing.T) {
 		},
 	} {
 		q, name := q()
-		if _, err := b.Conn.Do("PFADD", name+suffix, "x"); err != nil { // a string, of which nobody here makes any
+		if _, err := b.Conn.Do("PFADD", name+suffix, "x"); err != nil { // a string, which no code of this package makes
 			t.Fatal(err)
 		}
 		err := do(q)
@@ -47,7 +47,7 @@ func TestWrongTypedKeyIsNamed(t *testing.T) {
 	}
 }
 
-// TestWrongTypeWithoutTYPE: a user who may not call TYPE is told which keys it may be.
+// TestWrongTypeWithoutTYPE: for a user who may not call TYPE, the error names the possible keys.
 func TestWrongTypeWithoutTYPE(t *testing.T) {
 	server := redistest.Start(t)
 	name := redistest.Name(t)

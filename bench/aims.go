@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// aim is something that delayed is to reach, in one run, against a peer or by itself.
+// aim is a goal for delayed: a ratio to a peer in the same run, or a value of its own.
 type aim struct {
 	text               string
 	table, row, figure string
@@ -99,7 +99,7 @@ var aims = []aim{
 	},
 }
 
-// verdict is what became of an aim.
+// verdict says whether delayed reached an aim.
 type verdict struct {
 	aim
 	found   spread
@@ -122,7 +122,7 @@ func aimsOf(r *results) []verdict {
 			}
 		}
 		if strings.HasSuffix(a.figure, "max [ms]") {
-			found.Middle = found.High // never is the longest of all rounds
+			found.Middle = found.High // the middle value says little: take the longest of all rounds
 		}
 		verdicts = append(verdicts,
 			verdict{a, found, (a.least == 0 || found.Middle >= a.least) && (a.most == 0 || found.Middle <= a.most)})

@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// awake keeps every core from halting while figures are taken that are one round trip at a time: an idle core of a
-// virtual machine takes tens of microseconds to come back, now and then, which makes such figures bimodal.
+// awake keeps every core from going idle while bench takes figures of single round trips: an idle core of a virtual
+// machine sometimes takes tens of microseconds to wake, which makes such figures bimodal.
 type awake struct {
 	cmd *exec.Cmd
 	in  io.Closer
@@ -38,7 +38,7 @@ func keepAwake() (*awake, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	if _, err := io.ReadFull(out, make([]byte, 1)); err != nil { // it says when it has begun
+	if _, err := io.ReadFull(out, make([]byte, 1)); err != nil { // the child writes a byte when it has begun
 		return nil, errors.Join(errors.New("the process that keeps the cores awake did not start"), err, cmd.Wait())
 	}
 	return &awake{cmd, in}, nil
@@ -58,7 +58,7 @@ func spinCommand(context.Context, []string) error {
 	for range cores {
 		go func() {
 			runtime.LockOSThread()
-			// Of this thread alone: Linux keeps a priority for each.
+			// The priority holds for this thread only: Linux has one for each thread.
 			started <- syscall.Setpriority(syscall.PRIO_PROCESS, 0, 19)
 			var spun atomic.Uint64
 			for {

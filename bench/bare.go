@@ -10,7 +10,7 @@ import (
 	"github.com/shamaton/msgpack/v2"
 )
 
-// bareTask is a task of the prototype: what is to be called, and its arguments as MessagePack in MessagePack.
+// bareTask is a task of the prototype: the function to call, and its arguments as MessagePack inside MessagePack.
 type bareTask struct {
 	FuncPath string
 	Payload  []byte
@@ -21,7 +21,7 @@ type bareArguments struct {
 	Text   string
 }
 
-// encodeBare encodes a task of the prototype. Both values always can be.
+// encodeBare encodes a task of the prototype. Encoding a number and a text never fails.
 func encodeBare(number int64, text string) []byte {
 	payload, err := msgpack.MarshalAsArray(&bareArguments{number, text})
 	if err != nil {
@@ -81,10 +81,10 @@ func (h *bareHandler) run(task []byte) error {
 type bareFetcher struct {
 	conn           redis.Conn
 	script         *redis.Script // ackClaim
-	name           string        // begins the names of its claims
+	name           string        // prefix of the names of its claims
 	claim, callers int
 	handler        *bareHandler
-	waits          bool // for notifications when the list is empty; else it ends then
+	waits          bool // whether it waits for notifications when the list is empty; else it ends then
 }
 
 // bareItem is a claimed task and its field among the claimed ones.
@@ -155,7 +155,7 @@ func (f *bareFetcher) run() error {
 		case err != nil:
 			return err
 		}
-		if len(tasks) == 1 && f.waits { // nothing to spread: the shortest way to the handler
+		if len(tasks) == 1 && f.waits { // nothing to distribute: call the handler directly
 			if err := f.handler.run(tasks[0]); err != nil {
 				return err
 			}

@@ -15,7 +15,7 @@ func pushPair(conn redis.Conn, task []byte) error {
 	return err
 }
 
-// pushMany enqueues tasks with so many notifications, two commands in one round trip.
+// pushMany enqueues tasks and a number of notifications, with two commands in one round trip.
 func pushMany(conn redis.Conn, tasks [][]byte, notifications int) error {
 	args, ones := make([]any, 0, len(tasks)+1), make([]any, 0, notifications+1)
 	args, ones = append(args, ceilingList), append(ones, ceilingNotify)
@@ -32,7 +32,7 @@ func pushMany(conn redis.Conn, tasks [][]byte, notifications int) error {
 	return err
 }
 
-// coalescer sends the tasks of concurrent callers together on one connection: whatever has piled up while the last
+// coalescer sends the tasks of concurrent callers together on one connection: those that have arrived while the last
 // request was under way. Each call returns once Redis has its own task.
 type coalescer struct {
 	requests chan *bareRequest
@@ -63,7 +63,7 @@ func newCoalescer(conn redis.Conn, variadic bool) *coalescer {
 	return c
 }
 
-// pile adds what else is there to the first request, up to 1,000.
+// pile adds the other waiting requests to the first one, up to 1,000.
 func (c *coalescer) pile(first *bareRequest) []*bareRequest {
 	batch := []*bareRequest{first}
 	for len(batch) < 1000 {

@@ -7,15 +7,15 @@ import (
 	"time"
 )
 
-// bed is what one measurement of one peer has for its own: a fresh server, perhaps behind a proxy, and drivers. It is
-// closed as a whole, whatever went wrong.
+// bed is what one measurement of one peer uses: a fresh server, perhaps behind a proxy, and drivers. Closing it closes
+// all of these, even after an error.
 type bed struct {
 	peer   *peer
 	addr   string // that drivers use
 	server *server
-	scale  float64 // of the number of tasks; 1 is that of the published figures
+	scale  float64 // factor for the number of tasks; 1 gives that of the published figures
 	record func(table, row, measure string, less bool, value float64)
-	middle func(table, row, measure, peer string) float64 // the median of what was recorded so far; NaN: nothing
+	middle func(table, row, measure, peer string) float64 // median of the values so far; NaN if none
 
 	proxy *proxy
 
@@ -24,7 +24,7 @@ type bed struct {
 	aborted  bool
 }
 
-// bare tells a bed to have no proxy; other delays are those of one direction.
+// bare tells makeBed to use no proxy; other delays are for one direction.
 const bare = time.Duration(-1)
 
 func makeBed(p *peer, aof string, delay time.Duration) (*bed, error) {
@@ -69,7 +69,7 @@ func (b *bed) driver() (*program, error) {
 	return d, nil
 }
 
-// abort ends the drivers at once, so that nobody waits for them any longer.
+// abort kills the drivers at once, so that nobody waits for them any longer.
 func (b *bed) abort() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -89,7 +89,7 @@ func (b *bed) close() {
 	b.server.stop()
 }
 
-// redis reports whether the peer's store is a redis-server, which tells more about itself.
+// redis reports whether the peer's store is a redis-server, which reports more about itself.
 func (b *bed) redis() bool { return b.peer.start == nil }
 
 // tasks returns how many tasks to use where the published figures of delayed use n: at least least.
@@ -100,7 +100,7 @@ func (b *bed) tasks(n, least int) int {
 	return max(least, int(float64(b.peer.tasks(n))*b.scale))
 }
 
-// state is what the server says, as far as it can be asked.
+// state returns a snapshot of the server, with only as much as the peer's store reports.
 func (b *bed) state() (*snapshot, error) {
 	if !b.redis() {
 		pid := b.server.cmd.Process.Pid

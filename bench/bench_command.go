@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// benchCommand is `bench`: delayed, asynq and the ceiling on every axis.
+// benchCommand runs the command `bench`: delayed, asynq and the ceiling on every axis.
 func benchCommand(ctx context.Context, args []string) error {
 	o := options{rounds: 7, axisRounds: 3, within: 14 * time.Minute}
 	_ = measureFlags("bench", &o).Parse(args)
@@ -26,14 +26,14 @@ func benchPeers() []*peer {
 		func(p *peer) bool { return !slices.Contains([]string{"delayed", "asynq", "ceiling"}, p.name) })
 }
 
-// Who takes part in a scenario.
+// The peers that take part in a scenario.
 var (
 	self     = []string{"delayed"}
 	twoPeers = []string{"delayed", "asynq"}
 )
 
-// benchScenarios are those of `bench`: one axis at a time from the base point, which is AOF everysec, concurrency 50,
-// 20 bytes, a handler that only counts, no network.
+// benchScenarios returns the scenarios of `bench`: one axis at a time from the base point, which is AOF everysec,
+// concurrency 50, 20 bytes, a handler that only counts, no network.
 func benchScenarios() []scenario {
 	s := enqueueScenarios()
 	s = append(s, drainScenarios()...)
@@ -115,13 +115,13 @@ func drainScenarios() []scenario {
 	)
 }
 
-// networkScenarios are behind a proxy that adds nothing, and behind one that adds 1 ms to each round trip.
+// networkScenarios run behind a proxy that adds nothing, and behind one that adds 1 ms to each round trip.
 func networkScenarios() []scenario {
 	var s []scenario
 	for _, d := range []struct {
 		name  string
 		delay time.Duration
-		slow  int // a lone producer is so many times slower
+		slow  int // a lone producer is slower by this factor
 	}{{"0 ms", 0, 2}, {"1 ms", time.Millisecond / 2, 20}} {
 		add := func(name string, take func(*bed) error) {
 			s = append(s, scenario{
@@ -129,7 +129,7 @@ func networkScenarios() []scenario {
 				awake: name == "enqueue 1", take: take,
 			})
 		}
-		row := " behind " + d.name
+		row := " +" + d.name
 		add("enqueue 1", takeEnqueue("network", "enqueue, 1 producer,"+row, 1, 20_000/d.slow))
 		add("enqueue 64", takeEnqueue("network", "enqueue, 64 producers,"+row, 64, 50_000))
 		add("enqueue batch", takeBatch("network", "enqueue, 1,000 a call,"+row, 200_000))

@@ -13,9 +13,9 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// ceilingCommand is `ceiling`: how fast Redis lists are when nothing but the bare work is done, in tables that show
-// where the limits are. Client and worker are one process here; in `bench` the ceiling's worker is a process of its
-// own.
+// ceilingCommand runs the command `ceiling`: how fast Redis lists are when a program does only the necessary work, in
+// tables that show where the limits are. Client and worker are one process here; in `bench` the ceiling's worker is a
+// process of its own.
 func ceilingCommand(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("ceiling", flag.ExitOnError)
 	c := &ceilingRun{ctx: ctx, out: os.Stdout}
@@ -60,7 +60,7 @@ type ceilingRun struct {
 	n       int
 	options []string
 
-	server *server // of the present table
+	server *server // of the current table
 	ctl    redis.Conn
 }
 
@@ -84,7 +84,7 @@ func (c *ceilingRun) head(title string, columns ...string) {
 		strings.Repeat("---:|", len(columns)))
 }
 
-// bareRun is what one repeat of a figure found.
+// bareRun is the result of one repeat of a figure.
 type bareRun struct{ perSecond, server, worker float64 } // CPU in seconds per 100,000 tasks
 
 // row repeats a figure and prints it.
@@ -151,7 +151,7 @@ func (c *ceilingRun) fill(n int) error {
 	return nil
 }
 
-// slow returns n, or a part of it where every command waits for the disk.
+// slow returns n, or n divided by part where every command waits for the disk.
 func (c *ceilingRun) slow(n, part int) int {
 	if c.aof == aofAlways {
 		return n / part

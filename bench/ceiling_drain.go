@@ -10,7 +10,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// tableB drains with one goroutine that claims, some that call, and one that acknowledges what has piled up.
+// tableB drains with one goroutine that claims, some that call, and one that acknowledges everything done since its
+// last command.
 func (c *ceilingRun) tableB() error {
 	c.head("(b) claim, decode, call, acknowledge: one claiming goroutine, c callers, one acknowledging goroutine",
 		"tasks/s", "server CPU [s per 100,000]", "worker CPU [s per 100,000]")
@@ -173,7 +174,7 @@ func (a *apart) fetch(k, callers int) error {
 	}
 }
 
-// call runs tasks until there are no more. It takes them even after an error, so that nobody waits for it.
+// call runs tasks until there are no more. After an error it still takes them, so that nobody waits for it.
 func (a *apart) call() error {
 	var failed error
 	for items := range a.work {
@@ -187,7 +188,7 @@ func (a *apart) call() error {
 	return failed
 }
 
-// acknowledge sends what has piled up in one HDEL.
+// acknowledge sends everything done since its last command in one HDEL.
 func (a *apart) acknowledge() error {
 	var failed error
 	for fields := range a.acks {

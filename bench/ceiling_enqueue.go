@@ -103,8 +103,8 @@ func (c *ceilingRun) batches(size, notifications, n int) (bareRun, error) {
 	})
 }
 
-// tableD measures from the call that enqueues to the woken worker that holds the task, with the cores as they are and
-// kept awake.
+// tableD measures from the call that enqueues to the woken worker that holds the task, once with the cores as they are
+// and once with the cores kept awake.
 func (c *ceilingRun) tableD() error {
 	c.head("(d) wake-up: from the enqueueing call to the woken worker holding the task", "p50 [µs]", "p99 [µs]",
 		"cores kept awake: p50 [µs]", "p99 [µs]")
@@ -128,7 +128,7 @@ func (c *ceilingRun) tableD() error {
 	return nil
 }
 
-// wakeUps returns, sorted, how long each took, in µs.
+// wakeUps returns the duration of each wake-up in µs, sorted.
 func (c *ceilingRun) wakeUps(notified bool) ([]float64, error) {
 	const n = 300
 	var all []float64
@@ -143,7 +143,7 @@ func (c *ceilingRun) wakeUps(notified bool) ([]float64, error) {
 		held, failed := make(chan time.Time, 1), make(chan error, 1)
 		go func() { failed <- wait(worker, n, notified, held) }()
 		for range min(n, c.n) {
-			time.Sleep(5 * time.Millisecond) // the worker goes to wait
+			time.Sleep(5 * time.Millisecond) // the worker starts to wait
 			start := time.Now()
 			if notified {
 				err = pushPair(c.ctl, encodeBare(baseNumber, baseText))

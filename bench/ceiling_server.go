@@ -10,8 +10,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// Scripts that claim, with different records of what is claimed: a field a task by one HSET each, or all by one HSET;
-// one field for all; a list of the claim's own.
+// Scripts that claim and record the claims differently: a field for each task by one HSET each, or all fields by one
+// HSET; one field for all tasks; a list for the claim.
 const (
 	claimEach = `local ts = redis.call('LPOP', KEYS[1], ARGV[1])
 if not ts then return nil end
@@ -77,7 +77,7 @@ func (c *ceilingRun) tableA() error {
 	return nil
 }
 
-// benchmark prints how many tasks a second redis-benchmark's requests handle, with so many in each.
+// benchmark prints how many tasks a second redis-benchmark's requests handle, with each tasks in a request.
 func (c *ceilingRun) benchmark(binary, name string, each, pipeline, requests int, command []string) error {
 	host, port, _ := net.SplitHostPort(c.server.addr)
 	args := append([]string{

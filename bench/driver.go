@@ -72,9 +72,9 @@ type request struct {
 	Profile string `json:"profile,omitempty"`
 }
 
-// response is a driver's answer.
+// response is the answer of a driver.
 type response struct {
-	// Error says what went wrong; the driver is then of no use any more.
+	// Error says what went wrong; the driver cannot be used any more then.
 	Error string `json:"error,omitempty"`
 	// None says that the peer has no such call.
 	None bool `json:"none,omitempty"`
@@ -102,20 +102,20 @@ type span struct {
 	End    int64 `json:"e"`
 }
 
-// Optional abilities of a queue, asked for by requests that are marked "Go only".
+// Optional methods of a queue, needed for requests that are marked "Go only".
 type (
 	scheduler interface {
 		schedule(due time.Time, number int64, text string) error
 	}
 	tuner interface {
-		tune(producers int) error // of the enqueues that follow
+		tune(producers int) error // for the enqueues that follow
 	}
 	spreader interface {
 		spread(queues int) error // from now on
 	}
 )
 
-// driverCommand is `bench driver`: it serves requests for one peer that is a Go package.
+// driverCommand runs the command `bench driver`: it serves requests for one peer that is a Go package.
 func driverCommand(_ context.Context, args []string) error {
 	flags := flag.NewFlagSet("driver", flag.ExitOnError)
 	name := flags.String("peer", "", "the peer")
@@ -141,8 +141,8 @@ type driver struct {
 	recorder *recorder // of the last "work"
 }
 
-// serve answers requests until in ends. It calls gone if that happens while it is busy: who asked does not wait for the
-// answer any more.
+// serve answers requests until in ends. It calls gone if that happens while it is busy, because bench does not wait for
+// the answer any more.
 func (d *driver) serve(in io.Reader, out io.Writer, gone func()) error {
 	w := bufio.NewWriter(out)
 	answer := func(r *response) error {

@@ -8,7 +8,7 @@ import (
 	"testing/synctest"
 )
 
-// deafQueue accepts tasks and never runs any.
+// deafQueue accepts tasks and never runs them.
 type deafQueue struct{ enqueued []string }
 
 func (d *deafQueue) enqueue(_ int64, text string) error {
@@ -52,7 +52,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// TestServeNoticesThatItsCallerIsGone even while it works.
+// TestServeNoticesThatItsCallerIsGone checks that serve notices it even while it works.
 func TestServeNoticesThatItsCallerIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in, caller := io.Pipe()
@@ -82,7 +82,7 @@ func TestServeNoticesThatItsCallerIsGone(t *testing.T) {
 	})
 }
 
-// TestPace keeps the times of tasks when a call is slow, and passes errors on.
+// TestPace: pace keeps the times of tasks when a call is slow, and returns errors.
 func TestPace(t *testing.T) {
 	numbers := make(chan int64, 100)
 	err := pace(func(number int64, text string) error {

@@ -6,7 +6,7 @@ import (
 )
 
 func TestWaitsWhileFree(t *testing.T) {
-	// Two executors. One is taken from 0 to 100; the other from 10 to 20.
+	// Two executors: one runs a task from 0 to 100, the other from 10 to 20.
 	long := span{Number: 0, Long: true, Begin: 0, End: 100}
 	for _, tt := range []struct {
 		name string

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// graphsOf draws what r has figures for, by the name of the file.
+// graphsOf draws the graphs for which r has figures, by file name.
 func graphsOf(r *results) map[string]string {
 	graphs := map[string]string{}
 	bars := func(name, title string, log bool, groups []barGroup) {
@@ -50,7 +50,7 @@ func groupsOf(r *results, table, measure, prefix string) []barGroup {
 	return groups
 }
 
-// pointsOf returns the figures of growth whose row ends with suffix: how many of what, and the value.
+// pointsOf returns the figures of growth whose row ends with suffix: the number in the row, and the value.
 func pointsOf(r *results, suffix, measure string) []point {
 	var points []point
 	for _, f := range r.of(growthTable) {

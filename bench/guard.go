@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// publishedFile holds the figures that docs/PERFORMANCE.md shows of `bench`.
+// publishedFile holds the figures of `bench` that docs/PERFORMANCE.md shows.
 const publishedFile = "published.json"
 
 // guardTolerance is how much a ratio may fall behind the published one.
 const guardTolerance = 0.15
 
-// guardCommand is `guard`: it takes the ratios of enqueueing and draining to asynq and to the ceiling anew, all in one
-// run, and fails when one has fallen behind.
+// guardCommand runs the command `guard`: it measures again the ratios of enqueueing and draining to asynq and to the
+// ceiling, all in one run, and fails when one has fallen behind.
 func guardCommand(ctx context.Context, args []string) error {
 	o := options{rounds: 7, axisRounds: 1}
 	flags := measureFlags("guard", &o)
@@ -34,7 +34,7 @@ func guardCommand(ctx context.Context, args []string) error {
 	}
 	var checks []check
 	var failed []string
-	for attempt := range 2 { // the second adds as many rounds, and all of them are judged
+	for attempt := range 2 { // the second attempt adds as many rounds and judges all of them
 		if err := r.run(ctx, guardScenarios()); err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func guardCommand(ctx context.Context, args []string) error {
 	return nil
 }
 
-// behind returns the names of those that have fallen by more than the tolerance.
+// behind returns the names of the checks whose ratios have fallen by more than the tolerance.
 func behind(checks []check) []string {
 	var names []string
 	for _, c := range checks {
@@ -73,7 +73,7 @@ func behind(checks []check) []string {
 	return names
 }
 
-// guardScenarios are the ones of `bench` that matter most.
+// guardScenarios returns the scenarios of `bench` that matter most.
 func guardScenarios() []scenario {
 	var chosen []scenario
 	for _, s := range benchScenarios() {
@@ -101,7 +101,7 @@ func guardChecks(published, now *results) []check {
 	for _, f := range now.Figures {
 		old := published.find(f.Table, f.Row, f.Measure)
 		if old == nil || f.Measure != perSecond || f.Row == concurrencyRow(baseConcurrency) {
-			continue // the last is among those of durability too
+			continue // the table of durability contains the last one as well
 		}
 		for _, peer := range []string{"asynq", "ceiling"} {
 			was, ok := old.better(peer)

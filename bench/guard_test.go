@@ -46,7 +46,7 @@ func TestGuard(t *testing.T) {
 	}
 }
 
-// TestGuardTakesWhatIsPublished keeps the names of scenarios that guard looks for.
+// TestGuardTakesWhatIsPublished checks that the names of scenarios for which guard looks exist.
 func TestGuardTakesWhatIsPublished(t *testing.T) {
 	if got := len(guardScenarios()); got != 5 {
 		t.Errorf("%d scenarios, expected 5", got)

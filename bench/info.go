@@ -8,7 +8,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// snapshot is what a redis-server says of itself at one moment.
+// snapshot is what a redis-server reports about itself at one moment.
 type snapshot struct {
 	cpu      float64 // user and system seconds
 	memory   float64 // used_memory, bytes
@@ -17,7 +17,7 @@ type snapshot struct {
 	micros   map[string]float64 // time within each command, µs
 }
 
-// takeSnapshot asks the server at addr, with one command that it counts itself.
+// takeSnapshot asks the server at addr, with one command that the server counts too.
 func takeSnapshot(addr string) (*snapshot, error) {
 	conn, err := redis.Dial("tcp", addr)
 	if err != nil {
@@ -87,7 +87,7 @@ func (s *snapshot) since(before *snapshot) *snapshot {
 	return d
 }
 
-// commands returns how many commands were carried out, those within scripts included.
+// commands returns how many commands the server executed, including those within scripts.
 func (s *snapshot) commands() float64 {
 	var sum float64
 	for _, n := range s.calls {

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// machine is where figures were taken.
+// machine describes where figures were taken.
 type machine struct {
 	Cores     int    `json:"cores"`
 	Processor string `json:"processor"`
@@ -43,7 +43,7 @@ func thisMachine() (machine, error) {
 	return m, nil
 }
 
-// field returns the value behind the first occurrence of a name in a file of lines "name: value".
+// field returns the value after the first occurrence of a name in a file of lines "name: value".
 func field(file, name string) string {
 	b, _ := os.ReadFile(file)
 	for line := range strings.Lines(string(b)) {

@@ -1,4 +1,7 @@
-// Command bench measures delayed beside other task queues and beside a bare prototype of what Redis allows.
+// Command bench measures delayed together with other task queues and with a bare prototype of what Redis allows.
+//
+// \tgo run . bench delayed, asynq and the ceiling, on every axis
+// \tgo run . help the other commands
 //
 //	go run . bench     delayed, asynq and the ceiling, on every axis
 //	go run . help      the other commands

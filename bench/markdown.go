@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // report writes everything that was measured, in Markdown.
@@ -87,68 +88,195 @@ func peersOf(r *results, figures []*figure) []string {
 }
 
 // tableText writes one table: medians with ranges of each peer, and how many times better delayed is than each other.
+// The ranges are in a table of their own where the lines would be too wide otherwise.
 func tableText(r *results, table string) string {
 	figures := ordered(r.of(table))
 	names := peersOf(r, figures)
 	if len(names) > 3 {
 		return manyPeers(figures, names)
 	}
+	if text := fewPeers(figures, names, spreadText, ratioText, true); fits(text) {
+		return text
+	}
+	medians := fewPeers(figures, names, middleText, boldText, true)
+	return medians + "\nRanges of the rounds:\n\n" + fewPeers(figures, names, rangeText, ratioRange, false)
+}
+
+// fewPeers writes a table with a line for each figure: its value of each peer, the ratios to each other peer, and the
+// number of rounds. It leaves out lines that have no value.
+func fewPeers(
+	figures []*figure, names []string, value func([]float64) string, ratio func(spread, bool) string, rounds bool,
+) string {
 	compare := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == "delayed" })
 	if !slices.Contains(names, "delayed") {
 		compare = nil
 	}
-	var b strings.Builder
-	b.WriteString("| | |")
-	for _, name := range names {
-		fmt.Fprintf(&b, " %s |", name)
+	measure := sameMeasure(figures) // stands in the head, if it is that of all figures
+	head := slices.Concat([]string{measure}, names)
+	if measure == "" {
+		head = slices.Concat([]string{"", ""}, names)
 	}
 	for _, name := range compare {
-		fmt.Fprintf(&b, " times %s |", name)
+		head = append(head, "times "+name)
 	}
-	b.WriteString(" rounds |\n|---|---|" + strings.Repeat("---:|", len(names)+len(compare)+1) + "\n")
+	if rounds {
+		head = append(head, "rounds")
+	}
+	lines := [][]string{head}
 	row := ""
 	for _, f := range figures {
+		var cells []string
+		for _, name := range names {
+			cells = append(cells, value(f.Values[name]))
+		}
+		for _, name := range compare {
+			cells = append(cells, ratio(f.better(name)))
+		}
+		if !slices.ContainsFunc(cells, func(c string) bool { return c != none }) {
+			continue
+		}
+		if rounds {
+			cells = append(cells, count(roundsOf(f, names)))
+		}
+		if measure == "" {
+			cells = slices.Insert(cells, 0, f.Measure)
+		}
 		shown := f.Row
 		if shown == row {
 			shown = "" // the same as above
 		}
 		row = f.Row
-		fmt.Fprintf(&b, "| %s | %s |", shown, f.Measure)
-		rounds := 0
-		for _, name := range names {
-			rounds = max(rounds, len(f.Values[name]))
-			fmt.Fprintf(&b, " %s |", spreadText(f.Values[name]))
-		}
-		for _, name := range compare {
-			fmt.Fprintf(&b, " %s |", ratioText(f.better(name)))
-		}
-		fmt.Fprintf(&b, " %d |\n", rounds)
+		lines = append(lines, slices.Insert(cells, 0, shown))
 	}
-	return b.String()
+	if measure == "" {
+		return tableOf(lines, 2)
+	}
+	return tableOf(lines, 1)
+}
+
+// sameMeasure returns the measure of the figures, or nothing if they have different ones.
+func sameMeasure(figures []*figure) string {
+	for _, f := range figures {
+		if f.Measure != figures[0].Measure {
+			return ""
+		}
+	}
+	return figures[0].Measure
+}
+
+func roundsOf(f *figure, names []string) int {
+	rounds := 0
+	for _, name := range names {
+		rounds = max(rounds, len(f.Values[name]))
+	}
+	return rounds
 }
 
 // manyPeers writes tables with a line for each peer and a few figures side by side.
 func manyPeers(figures []*figure, names []string) string {
-	const columns = 4
-	var b strings.Builder
-	for chunk := range slices.Chunk(figures, columns) {
-		b.WriteString("| |")
-		for _, f := range chunk {
-			fmt.Fprintf(&b, " %s, %s |", f.Row, f.Measure)
-		}
-		b.WriteString("\n|---|" + strings.Repeat("---:|", len(chunk)) + "\n")
+	var columns [][]string
+	for _, f := range figures {
+		column := []string{f.Row + ", " + f.Measure}
 		for _, name := range names {
-			fmt.Fprintf(&b, "| %s |", name)
-			for _, f := range chunk {
-				fmt.Fprintf(&b, " %s", spreadText(f.Values[name]))
-				if s, ok := f.better(name); ok && name != "delayed" {
-					fmt.Fprintf(&b, "; × %s", ratioText(s, true))
-				}
-				b.WriteString(" |")
+			cell := spreadText(f.Values[name])
+			if s, ok := f.better(name); ok && name != "delayed" {
+				cell += timesText(s)
 			}
+			column = append(column, cell)
+		}
+		columns = append(columns, column)
+	}
+	return sideBySide(slices.Concat([]string{""}, names), columns)
+}
+
+// sideBySide writes tables of as many columns as fit a line, behind a first one that all of them have. A line without
+// values is left out.
+func sideBySide(first []string, columns [][]string) string {
+	var b strings.Builder
+	for len(columns) > 0 {
+		n := len(columns)
+		for n > 1 && !fits(tableOf(linesOf(first, columns[:n]), 1)) {
+			n--
+		}
+		if b.Len() > 0 {
 			b.WriteString("\n")
 		}
-		b.WriteString("\n")
+		b.WriteString(tableOf(linesOf(first, columns[:n]), 1))
+		columns = columns[n:]
+	}
+	return b.String()
+}
+
+// linesOf turns columns into lines, without those that have no value.
+func linesOf(first []string, columns [][]string) [][]string {
+	var lines [][]string
+	for i := range first {
+		line, values := []string{first[i]}, false
+		for _, c := range columns {
+			line = append(line, c[i])
+			values = values || c[i] != none
+		}
+		if values {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// tableOf writes a table whose first line is the head and whose first columns are text.
+func tableOf(lines [][]string, text int) string {
+	var b strings.Builder
+	for i, cells := range lines {
+		for _, c := range cells {
+			b.WriteString(strings.TrimRight("| "+c, " ") + " ")
+		}
+		b.WriteString("|\n")
+		if i == 0 {
+			b.WriteString("|" + strings.Repeat("---|", text) + strings.Repeat("---:|", len(cells)-text) + "\n")
+		}
+	}
+	return b.String()
+}
+
+// columnsOfPage is how wide lines of docs/PERFORMANCE.md may be.
+const columnsOfPage = 120
+
+// fits reports whether no line of text is too wide.
+func fits(text string) bool {
+	for line := range strings.Lines(text) {
+		if utf8.RuneCountInString(strings.TrimSuffix(line, "\n")) > columnsOfPage {
+			return false
+		}
+	}
+	return true
+}
+
+// wrap breaks lines that are too wide at spaces, and indents what continues an item of a list. It leaves tables alone.
+func wrap(text string) string {
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		indent := ""
+		if strings.HasPrefix(line, "- ") {
+			indent = "  "
+		}
+		for !strings.HasPrefix(line, "|") && !fits(line) {
+			at, columns := 0, 0 // of the last space that is not too far to the right
+			for i, c := range line {
+				if columns > columnsOfPage {
+					break
+				}
+				if c == ' ' && columns > len("- ") {
+					at = i
+				}
+				columns++
+			}
+			if at == 0 {
+				break
+			}
+			b.WriteString(line[:at] + "\n")
+			line = indent + line[at+1:]
+		}
+		b.WriteString(line)
 	}
 	return b.String()
 }
@@ -167,23 +295,64 @@ func ordered(figures []*figure) []*figure {
 	return sorted
 }
 
+// none stands where a peer has no value.
+const none = "–"
+
 func spreadText(values []float64) string {
-	switch s := spreadOf(values); len(values) {
-	case 0:
-		return "–"
-	case 1:
-		return number(s.Middle)
-	default:
-		return fmt.Sprintf("%s (%s–%s)", number(s.Middle), number(s.Low), number(s.High))
+	if len(values) < 2 {
+		return middleText(values)
 	}
+	return middleText(values) + " (" + rangeText(values) + ")"
 }
 
-func ratioText(s spread, ok bool) string {
-	if !ok {
-		return "–"
+// middleText is the median.
+func middleText(values []float64) string {
+	if len(values) == 0 {
+		return none
 	}
-	if s.Low == s.High {
+	return number(spreadOf(values).Middle)
+}
+
+// rangeText is the range of more than one value.
+func rangeText(values []float64) string {
+	if len(values) < 2 {
+		return none
+	}
+	return betweenText(spreadOf(values))
+}
+
+func betweenText(s spread) string { return number(s.Low) + "–" + number(s.High) }
+
+func ratioText(s spread, ok bool) string {
+	if !ok || s.Low == s.High {
+		return boldText(s, ok)
+	}
+	return boldText(s, ok) + " (" + betweenText(s) + ")"
+}
+
+// boldText is the median of a ratio, in bold type if rounds differ.
+func boldText(s spread, ok bool) string {
+	switch {
+	case !ok:
+		return none
+	case s.Low == s.High:
 		return number(s.Middle)
 	}
-	return fmt.Sprintf("**%s** (%s–%s)", number(s.Middle), number(s.Low), number(s.High))
+	return "**" + number(s.Middle) + "**"
+}
+
+// ratioRange is the range of a ratio.
+func ratioRange(s spread, ok bool) string {
+	if !ok || s.Low == s.High {
+		return none
+	}
+	return betweenText(s)
+}
+
+// timesText is what tables of many peers have behind a value: how many times better delayed is.
+func timesText(s spread) string {
+	if s.Low == s.High {
+		return "; × " + number(s.Middle)
+	}
+	return "; × " + number(s.Middle) + " (" + betweenText(s) + ")"
 }

@@ -21,7 +21,7 @@ type options struct {
 	peers              string
 	json, markdown     string
 	quiet              bool
-	among              []*peer // what -peers chooses from; all that are registered when nil
+	among              []*peer // the peers from which -peers chooses; nil: all registered ones
 }
 
 // measureFlags returns the flags of a command with its defaults.
@@ -40,7 +40,7 @@ func measureFlags(name string, o *options) *flag.FlagSet {
 	return f
 }
 
-// runner returns the runner for peers, of which it leaves out those that are not asked for or not installed.
+// runner returns the runner for peers, without those that were not asked for or are not installed.
 func (o *options) runner(line string, peers []*peer) (*runner, error) {
 	if o.rounds < 1 || o.axisRounds < 1 || o.scale <= 0 {
 		return nil, errors.New("expected at least one round and a scale above 0")
@@ -90,7 +90,7 @@ func (o *options) output(r *results) error {
 	return os.WriteFile(o.markdown, []byte(text), 0o644)
 }
 
-// commandLine is how a command was called, as a reader would call it.
+// commandLine returns the command line with which a reader would repeat the command.
 func commandLine(name string, args []string) string {
 	return strings.Join(append([]string{"go run .", name}, args...), " ")
 }

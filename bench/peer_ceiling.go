@@ -16,8 +16,8 @@ func init() {
 	})
 }
 
-// The ceiling is what a Redis list allows when nothing but claims and acknowledgements is done: tasks are lost to no
-// crash, but nobody would notice one. It enqueues by variadic RPUSH, coalescing concurrent calls, and drains by
+// The ceiling is what a Redis list allows when a program does nothing but claim and acknowledge: no crash loses a task,
+// but nothing would notice a crash. It enqueues by variadic RPUSH, which coalesces concurrent calls, and drains by
 // ceilingFetchers connections that acknowledge and claim ceilingClaim tasks in one script, each with ceilingCallers
 // goroutines that decode and call by reflection.
 const (
@@ -33,8 +33,8 @@ const (
 	ceilingHeld   = "p"
 )
 
-// ackClaim acknowledges what a fetcher finished since its last call and claims up to ARGV[1] more, in one round trip.
-// An empty list makes the notifications void.
+// ackClaim acknowledges what a fetcher has finished since its last call and claims up to ARGV[1] more tasks, in one
+// round trip. When the list is empty, it deletes the notifications.
 const ackClaim = `if #ARGV > 2 then redis.call('HDEL', KEYS[2], unpack(ARGV, 3)) end
 local ts = redis.call('LPOP', KEYS[1], ARGV[1])
 if not ts then redis.call('DEL', KEYS[3]) return nil end
@@ -60,7 +60,7 @@ func openCeiling(addr string) (queue, error) {
 	return &ceilingQueue{addr: addr, conn: conn}, nil
 }
 
-// tune makes a lone producer send its pair of commands by itself.
+// tune makes a lone producer send its own pair of commands.
 func (c *ceilingQueue) tune(producers int) error {
 	c.alone = producers == 1
 	if c.alone || c.co != nil {
@@ -92,7 +92,7 @@ func (c *ceilingQueue) enqueueMany(number int64, texts []string) error {
 	return pushMany(c.conn, tasks, len(tasks))
 }
 
-// work starts the fetchers. Concurrency does not matter to them.
+// work starts the fetchers, whose number does not depend on the concurrency.
 func (c *ceilingQueue) work(_ int, handle func(int64, string)) (func(), error) {
 	script := redis.NewScript(3, ackClaim)
 	var conns []redis.Conn

@@ -1,8 +1,9 @@
 package main
 
-// The peers of `python`, most of which only that command measures.
+// The peers of the command `python`, which alone measures most of them.
 
-// pythonOfTree is the interpreter that has the Python package of this tree, and keakon's; `make setup` installs both.
+// pythonOfTree is the interpreter that has the Python package of this repository, and keakon's; `make setup` installs
+// both.
 const pythonOfTree = "../.venv/bin/python"
 
 var pythonPeers = []*peer{

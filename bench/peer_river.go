@@ -48,7 +48,7 @@ func registerRiver(p *peer, tuned bool) {
 	register(p)
 }
 
-// riverConnections lets 16 producers insert at once; pgx's default is one a core, and four at least.
+// riverConnections lets 16 producers insert at once; pgx's default is one connection for each core, at least four.
 const riverConnections = 20
 
 func riverPool(ctx context.Context, url string) (*pgxpool.Pool, error) {
@@ -86,7 +86,7 @@ func migrateRiver(url string) error {
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("the server did not answer within 20 s: %w", err)
-		case <-time.After(10 * time.Millisecond): // it is starting
+		case <-time.After(10 * time.Millisecond): // the server is starting
 		}
 	}
 	migrator, err := rivermigrate.New(riverpgxv5.New(pool), nil)

@@ -41,8 +41,8 @@ func postgresVersion() (string, error) {
 	return version, err
 }
 
-// clusterScript makes a cluster, runs its server until stdin ends, and removes everything: also when bench is killed,
-// since the system closes the pipe then. The data is not wanted any more, so the server stops at once.
+// clusterScript makes a cluster, runs its server until stdin ends, and removes everything. That works also when bench
+// is killed, because the system closes the pipe then. The data is not needed any more, so the server stops at once.
 const clusterScript = `
 dir=$1 initdb=$2 postgres=$3
 shift 3
@@ -102,7 +102,8 @@ func startPostgres(aof string) (*server, error) {
 	}
 	s.cmd.Dir = dir
 	s.cmd.Stderr = os.Stderr
-	// A group of its own: an interrupt from the terminal is for bench, which then stops the server.
+	// The server has its own process group: an interrupt from the terminal goes only to bench, which then stops the
+	// server.
 	s.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := asPostgres(s.cmd, dir); err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
@@ -132,8 +133,8 @@ func postgresLog(s *server) []byte {
 	return log
 }
 
-// asPostgres lets cmd run as the user postgres, with dir as its own, when this process is root's: the server refuses to
-// be.
+// asPostgres makes cmd run as the user postgres, who becomes the owner of dir, if this process runs as root: the server
+// refuses to run as root.
 func asPostgres(cmd *exec.Cmd, dir string) error {
 	if os.Getuid() != 0 {
 		return nil

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestRiver runs tasks through river on a PostgreSQL server of its own with each durability, and expects nothing to be
-// left of it.
+// TestRiver runs tasks through river on a PostgreSQL server of its own with each durability, and checks that nothing is
+// left of the server.
 func TestRiver(t *testing.T) {
 	if _, err := postgresVersion(); err != nil {
 		t.Skip(err)

@@ -47,19 +47,19 @@ func init() {
 	}, pythonOfPeers, "drivers/drive.py", "rq")
 }
 
-// Relative to the folder of this file, which bench is run in.
+// Relative to the folder of this file, in which bench runs.
 const (
 	peersDir      = ".peers"
 	pythonOfPeers = peersDir + "/venv/bin/python"
 )
 
-// registerScript registers what script makes.
+// registerScript registers the peer that script returns.
 func registerScript(p *peer, interpreter, path string, args ...string) {
 	register(script(p, interpreter, path, args...))
 }
 
-// script returns p, whose driver is started as interpreter, script and further arguments, and the address behind them;
-// with --version between script and arguments it prints its peer's version.
+// script completes p. Its driver starts as interpreter, script and further arguments, with the address after them; with
+// --version between script and arguments it prints its peer's version.
 func script(p *peer, interpreter, script string, args ...string) *peer {
 	p.version = func() (string, error) {
 		line, err := scriptLine(interpreter, script)
@@ -109,7 +109,7 @@ func fileOfBench(path string) (string, error) {
 
 func notSetUp(err error) error { return fmt.Errorf("`make bench-peers-setup` installs it: %w", err) }
 
-// versionOf returns what a command prints.
+// versionOf returns the output of a command.
 func versionOf(line ...string) (string, error) {
 	out, err := exec.Command(line[0], line[1:]...).Output()
 	var failed *exec.ExitError

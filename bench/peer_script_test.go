@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// TestScriptPeers runs tasks through each peer that is another program and is installed, and closes it while its worker
-// waits: as when bench ends, whatever made it end. The worker's children must be gone then as well.
+// TestScriptPeers runs tasks through each installed peer that is another program, and closes it while its worker waits:
+// as when bench ends, for whatever reason. The worker's children must have ended then as well.
 func TestScriptPeers(t *testing.T) {
 	for _, p := range slices.Concat(allPeers(), pythonPeers) {
 		if p.driver == nil {
@@ -43,7 +43,7 @@ func TestScriptPeers(t *testing.T) {
 			select {
 			case a := <-worker.answers:
 				t.Fatalf("the driver answered before the last task: %+v", a)
-			case <-time.After(100 * time.Millisecond): // it had time to be wrong
+			case <-time.After(100 * time.Millisecond): // time for an error to show
 			}
 			if _, err := producer.do(&request{Op: "enqueue", N: 1, Rate: 1000, Producers: 1}); err != nil {
 				t.Fatal(err)
@@ -75,7 +75,7 @@ func TestScriptPeers(t *testing.T) {
 	}
 }
 
-// TestScriptPeerFails expects what the peer itself says.
+// TestScriptPeerFails expects the error message of the peer itself.
 func TestScriptPeerFails(t *testing.T) {
 	p, err := peerNamed("rq")
 	if err != nil {
@@ -149,7 +149,7 @@ func awaitGone(t *testing.T, pids []int) {
 	}
 }
 
-// runs reports whether a process has not ended; one that has ended and that nobody has waited for yet does not run.
+// runs reports whether a process is still running. One that has ended but that nobody has waited for yet is not.
 func runs(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

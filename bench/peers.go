@@ -33,7 +33,8 @@ type peer struct {
 	share float64
 	// most bounds that number, for a peer that takes tens of milliseconds a task; 0 is no bound.
 	most int
-	// concurrency is that of a worker where 50 at once in one process are not to be had; 0 is the base point's.
+	// concurrency is the worker's concurrency for a peer that cannot run 50 tasks at once in one process; 0 is the base
+	// point's.
 	concurrency int
 	// polls says that an idle worker looks for tasks now and then: the wake-up is measured with fewer tasks.
 	polls bool
@@ -52,10 +53,10 @@ type queue interface {
 	close()
 }
 
-// errNone says that a peer has no such call, so that the figure is left out.
+// errNone says that a peer has no such call; bench leaves the figure out.
 var errNone = errors.New("no such call")
 
-// What the tasks of the base point carry: about 20 bytes in MessagePack.
+// The arguments of the base point's tasks: about 20 bytes in MessagePack.
 const (
 	baseNumber = int64(1700000000000000000)
 	baseText   = "hello-task"

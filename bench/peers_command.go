@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// peersCommand is `peers`: every peer that is installed, at the base point and with each durability.
+// peersCommand runs the command `peers`: every installed peer, at the base point and with each durability.
 func peersCommand(ctx context.Context, args []string) error {
 	o := options{rounds: 5, axisRounds: 5, within: 28 * time.Minute}
 	_ = measureFlags("peers", &o).Parse(args)
@@ -17,14 +17,14 @@ func peersCommand(ctx context.Context, args []string) error {
 		return err
 	}
 	for _, f := range r.results.Figures {
-		if f.Table != peersTable { // not to be confused with those of `bench`
+		if f.Table != peersTable { // keep them apart from the figures of `bench`
 			f.Table = peersTable + " " + f.Table
 		}
 	}
 	return o.output(r.results)
 }
 
-// peersTable is the table of `peers`; the names of its other tables begin so.
+// peersTable is the table of `peers`; the names of its other tables begin with it.
 const peersTable = "peers"
 
 func peerScenarios() []scenario {

@@ -2,12 +2,12 @@ package main
 
 import "time"
 
-// plan sees to it that a run ends in time on a slow machine. Each scenario has its first round. Further rounds of
-// figures without an aim are taken only if time is left for all rounds of those with one.
+// plan makes a run end in time on a slow machine. Each scenario has its first round. Further rounds of figures without
+// an aim take place only if there is time for all rounds of those with an aim.
 type plan struct {
-	within  time.Duration // 0: no bound
+	within  time.Duration // 0: no limit
 	aimed   []bool
-	last    []time.Duration // what the last turn of each scenario took
+	last    []time.Duration // how long the last turn of each scenario took
 	to      []int           // turns that are still to come
 	leftOut int
 }
@@ -23,14 +23,14 @@ func newPlan(r *runner, scenarios []scenario) *plan {
 	return p
 }
 
-// took notes how long a turn has taken.
+// took records how long a turn has taken.
 func (p *plan) took(i int, d time.Duration) {
 	p.last[i] = d
 	p.to[i]--
 }
 
-// fits reports whether there is time for a turn of a scenario, which is over if not. elapsed is the time since the
-// beginning.
+// fits reports whether there is time for a turn of a scenario; if not, the scenario gets no more turns. elapsed is the
+// time since the start.
 func (p *plan) fits(i int, elapsed time.Duration) bool {
 	need := elapsed + p.last[i]
 	for j := range p.aimed {

@@ -13,7 +13,7 @@ func preciseSleeper() func(time.Duration) {
 	const setTimerSlack = 29                                             // PR_SET_TIMERSLACK, of this thread
 	_, _, _ = syscall.RawSyscall(syscall.SYS_PRCTL, setTimerSlack, 1, 0) // without it the kernel adds up to 50 µs
 	return func(d time.Duration) {
-		for until := time.Now().Add(d); d > 0; d = time.Until(until) { // a signal cuts it short
+		for until := time.Now().Add(d); d > 0; d = time.Until(until) { // a signal ends a sleep early
 			t := syscall.NsecToTimespec(int64(d))
 			_ = syscall.Nanosleep(&t, nil)
 		}

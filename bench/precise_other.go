@@ -4,5 +4,5 @@ package main
 
 import "time"
 
-// preciseSleeper returns time.Sleep: figures are taken on Linux.
+// preciseSleeper returns time.Sleep, because figures are taken on Linux only.
 func preciseSleeper() func(time.Duration) { return time.Sleep }

@@ -20,8 +20,8 @@ func processCPU() float64 {
 // clockTick is the unit of times in /proc, a hundredth of a second on every Linux that Go runs on.
 const clockTick = 100.0
 
-// treeCPU returns user and system seconds of a process and of all its descendants, ended ones included as far as they
-// were waited for.
+// treeCPU returns user and system seconds of a process and of all its descendants, including ended ones for which their
+// parents have waited.
 func treeCPU(pid int) float64 {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

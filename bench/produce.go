@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// produce enqueues as r says.
+// produce enqueues tasks as r asks.
 func produce(q queue, r *request) (*response, error) {
 	textOf, numberOf := contentOf(r)
 	call := q.enqueue
@@ -54,7 +54,7 @@ func produce(q queue, r *request) (*response, error) {
 		i := 0
 		for range dueTimes(r.N, r.Rate) {
 			if err != nil {
-				continue // so that nobody waits for it
+				continue // keep receiving, so that nobody waits
 			}
 			err = call(time.Now().UnixNano(), textOf(i))
 			i++
@@ -77,7 +77,7 @@ func produce(q queue, r *request) (*response, error) {
 	return a, errors.Join(err, stopProfile())
 }
 
-// contentOf returns what the i-th task carries.
+// contentOf returns functions for the text and the number of each task.
 func contentOf(r *request) (textOf func(i int) string, numberOf func() int64) {
 	text := baseText
 	if r.Size > 0 {
@@ -106,7 +106,7 @@ func callers(r *request) int {
 // paceCallers is how many calls pace has under way at most.
 const paceCallers = 256
 
-// fanOut calls f for 0 to n−1 from so many goroutines, and returns once all have returned.
+// fanOut calls f for 0 to n−1 from several goroutines, and returns once all calls have returned.
 func fanOut(goroutines, n int, f func(i int) error) error {
 	var group sync.WaitGroup
 	errs := make([]error, goroutines)
@@ -123,7 +123,7 @@ func fanOut(goroutines, n int, f func(i int) error) error {
 	return errors.Join(errs...)
 }
 
-// dueTimes sends n times at a rate, each when it has come. A goroutine of its own sleeps, so that the receiver need not
+// dueTimes sends n times at a rate, each when it is due. A goroutine of its own sleeps, so that the receiver need not
 // keep a thread.
 func dueTimes(n int, rate float64) <-chan time.Time {
 	times := make(chan time.Time)

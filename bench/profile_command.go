@@ -12,7 +12,8 @@ import (
 	"slices"
 )
 
-// profileCommand is `profile`: where the time and the allocations of a drain go, in the worker and in the server.
+// profileCommand runs the command `profile`: it shows where a drain spends its time and allocates, in the worker and in
+// the server.
 func profileCommand(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("profile", flag.ExitOnError)
 	name := flags.String("peer", "delayed", "a peer that is a Go package")

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// program is a driver as bench sees it: a process that is told what to do and answers.
+// program is a driver as bench sees it: a process that gets requests and answers them.
 type program struct {
 	cmd     *exec.Cmd
 	in      io.WriteCloser
@@ -70,7 +70,7 @@ func startProgram(p *peer, addr string) (*program, error) {
 // driverLimit bounds one request to a driver.
 const driverLimit = workLimit + 30*time.Second
 
-// send tells the driver what to do and does not wait.
+// send sends the driver a request and does not wait.
 func (d *program) send(r *request) error {
 	b, err := json.Marshal(r)
 	if err != nil {
@@ -100,7 +100,7 @@ func (d *program) receive() (*response, error) {
 	}
 }
 
-// do tells the driver what to do and returns its answer, with its CPU seconds.
+// do sends the driver a request and returns its answer, with its CPU seconds.
 func (d *program) do(r *request) (*response, error) {
 	before := treeCPU(d.cmd.Process.Pid)
 	if err := d.send(r); err != nil {
@@ -119,7 +119,7 @@ func (d *program) do(r *request) (*response, error) {
 	return a, nil
 }
 
-// begin tells the driver to work and returns once its worker has been started; receive then waits for the answer.
+// begin makes the driver work and returns once its worker has been started; receive then waits for the answer.
 func (d *program) begin(r *request) error {
 	if err := d.send(r); err != nil {
 		return err
@@ -131,7 +131,7 @@ func (d *program) begin(r *request) error {
 	return err
 }
 
-// close ends the driver: by closing its stdin, and by killing it 10 s later.
+// close ends the driver by closing its stdin, and kills it if it still runs 10 s later.
 func (d *program) close() {
 	_ = d.in.Close()
 	kill := time.AfterFunc(10*time.Second, func() { _ = d.cmd.Process.Kill() })

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// proxy forwards connections and delivers what it reads after a delay, in each direction. Bandwidth is not bounded: a
-// delay holds up every byte alike, and those behind it do not wait for it.
+// proxy forwards connections and delivers what it reads after a delay, in each direction. It does not limit the
+// bandwidth: it delays every byte by the same time, and no byte waits for others.
 type proxy struct {
 	listener net.Listener
 	target   string
@@ -68,7 +68,7 @@ func (p *proxy) join(client net.Conn) {
 	group.Wait()
 }
 
-// keep remembers a connection for stop; false: it was stopped.
+// keep remembers a connection for stop; it returns false if the proxy was stopped.
 func (p *proxy) keep(c net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -96,7 +96,7 @@ func (p *proxy) stop() {
 	}
 }
 
-// chunk is what was read at once.
+// chunk is the result of one read.
 type chunk struct {
 	data []byte
 	due  time.Time
@@ -106,7 +106,7 @@ type chunk struct {
 // writes. The one that waits calls sleeper for what it sleeps with.
 func forward(dst io.Writer, src io.Reader, delay time.Duration, sleeper func() func(time.Duration)) error {
 	if delay == 0 {
-		// not by splice, which the delayed way cannot use either
+		// do not use splice, because forwarding with a delay cannot use it
 		_, err := io.Copy(struct{ io.Writer }{dst}, struct{ io.Reader }{src})
 		return err
 	}
@@ -121,7 +121,7 @@ func forward(dst io.Writer, src io.Reader, delay time.Duration, sleeper func() f
 				break
 			}
 		}
-		for ok := true; ok; { // so that the reader never waits for a writer that has failed
+		for ok := true; ok; { // the reader must never wait for a writer that has failed
 			_, ok = <-chunks
 		}
 		close(failed)

@@ -11,8 +11,7 @@ import (
 	"time"
 )
 
-// TestForwardDelays checks the delay with a synthetic clock: neither the first byte nor those behind it come sooner or
-// later.
+// TestForwardDelays checks the delay with a synthetic clock: all bytes arrive exactly when they should.
 func TestForwardDelays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reader, source := io.Pipe()

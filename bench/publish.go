@@ -12,8 +12,8 @@ import (
 	"strings"
 )
 
-// publishCommand is `publish`: it fills the tables of docs/PERFORMANCE.md with the figures of files that bench, peers
-// and python wrote, and draws the graphs anew. Prose outside of the markers stays as it is.
+// publishCommand runs the command `publish`: it fills the tables of docs/PERFORMANCE.md with the figures from files
+// that bench, peers and python wrote, and draws the graphs again. Text outside of the markers stays unchanged.
 func publishCommand(_ context.Context, args []string) error {
 	flags := flag.NewFlagSet("publish", flag.ExitOnError)
 	docs := flags.String("docs", "../docs", "folder of PERFORMANCE.md")
@@ -71,7 +71,7 @@ func kindOf(r *results) string {
 	return "bench"
 }
 
-// fillPage puts every table of r where the page has its marker.
+// fillPage puts every table of r where the page has a marker for it.
 func fillPage(text, kind string, r *results) (string, error) {
 	parts := map[string]string{"origin " + kind: origin(r) + "\n\n" + legend(r)}
 	if kind == "python" {
@@ -95,7 +95,7 @@ func fillPage(text, kind string, r *results) (string, error) {
 	return text, nil
 }
 
-// fill replaces what stands between <!-- begin: name --> and <!-- end: name -->.
+// fill replaces the text between <!-- begin: name --> and <!-- end: name -->, and breaks its long lines.
 func fill(text, name, part string) (string, error) {
 	begin, end := "<!-- begin: "+name+" -->\n", "<!-- end: "+name+" -->"
 	before, rest, ok := strings.Cut(text, begin)
@@ -103,10 +103,10 @@ func fill(text, name, part string) (string, error) {
 	if !ok || !ok2 {
 		return "", fmt.Errorf("expected the lines %q and %q where the table is to stand", strings.TrimSpace(begin), end)
 	}
-	return before + begin + "\n" + strings.TrimSpace(part) + "\n\n" + end + after, nil
+	return before + begin + "\n" + strings.TrimSpace(wrap(part)) + "\n\n" + end + after, nil
 }
 
-// notReached names the aims that delayed does not reach.
+// notReached names the aims that delayed misses.
 func notReached(r *results) string {
 	var b strings.Builder
 	for _, v := range aimsOf(r) {
@@ -120,7 +120,7 @@ func notReached(r *results) string {
 	return b.String()
 }
 
-// worse names the figures in which delayed is behind a peer that one could use.
+// worse names the figures in which delayed is behind a peer that can be used in practice.
 func worse(r *results) string {
 	var b strings.Builder
 	for _, f := range r.Figures {

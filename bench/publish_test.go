@@ -100,7 +100,7 @@ func TestPageHasEveryMarker(t *testing.T) {
 	}
 	for _, text := range []string{
 		"| worker: at least 10 times RQ's SimpleWorker | **12** (12–12) | yes |",
-		"| keakon | 10 | – | 100 (80–110); × **1.25** (0.91–1.50) |",
+		"| keakon | 10 | – | 100 (80–110); × 1.25 (0.91–1.50) |",
 	} {
 		if !strings.Contains(string(filled), text) {
 			t.Errorf("the page lacks %s", text)
@@ -108,6 +108,29 @@ func TestPageHasEveryMarker(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(dir, "performance", "drain.svg")); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestPageFits publishes the figures that are kept in a copy of the real page, and looks for lines that are too wide.
+func TestPageFits(t *testing.T) {
+	b, err := os.ReadFile("../docs/PERFORMANCE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(b)
+	for kind, file := range map[string]string{"bench": publishedFile, "python": "published-python.json"} {
+		r, err := readResults(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if page, err = fillPage(page, kind, r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for line := range strings.Lines(page) {
+		if !fits(line) {
+			t.Errorf("wider than %d columns: %s", columnsOfPage, line)
+		}
 	}
 }
 

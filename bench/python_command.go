@@ -8,7 +8,8 @@ import (
 	"strings"
 )
 
-// pythonCommand is `python`: the Python package of this tree beside other task queues of Python.
+// pythonCommand runs the command `python`: the Python package of this repository together with other task queues of
+// Python.
 func pythonCommand(ctx context.Context, args []string) error {
 	o := options{rounds: 5, axisRounds: 5, among: pythonPeers}
 	_ = measureFlags("python", &o).Parse(args)
@@ -25,7 +26,7 @@ func pythonCommand(ctx context.Context, args []string) error {
 // pythonTable is the table of `python`.
 const pythonTable = "python"
 
-// The rows of that table. Work inside of the worker's process is one thing, and in processes of its own another.
+// The rows of that table. Running tasks inside the worker's process and in processes of their own are separate rows.
 const (
 	pythonOneByOne  = "enqueue, one by one"
 	pythonBulk      = "enqueue, 1,000 a call"
@@ -54,7 +55,7 @@ func pythonScenarios() []scenario {
 	}
 }
 
-// pythonAim is something that the package is to reach: the rate of one figure, as a multiple of a peer's rate.
+// pythonAim is a goal for the package: the rate of one figure, as a multiple of a peer's rate.
 type pythonAim struct {
 	text  string
 	row   string
@@ -100,35 +101,29 @@ func pythonAimsTable(r *results) string {
 	return b.String()
 }
 
-// pythonText is the table: a line for each peer, and how many times better the package of this tree is than it.
+// pythonText returns the table: a line for each peer, and how many times better the package of this repository is.
 func pythonText(r *results) string {
 	rows := []string{pythonOneByOne, pythonBulk, pythonInside, pythonProcesses}
 	figures := r.of(pythonTable)
 	slices.SortStableFunc(figures,
 		func(a, b *figure) int { return slices.Index(rows, a.Row) - slices.Index(rows, b.Row) })
-	var b strings.Builder
-	b.WriteString("| tasks/s |")
+	names := peersOf(r, figures)
+	var columns [][]string
 	for _, f := range figures {
-		fmt.Fprintf(&b, " %s |", f.Row)
-	}
-	b.WriteString("\n|---|" + strings.Repeat("---:|", len(figures)) + "\n")
-	for _, name := range peersOf(r, figures) {
-		fmt.Fprintf(&b, "| %s |", name)
-		for _, f := range figures {
-			fmt.Fprintf(&b, " %s", spreadText(f.Values[name]))
-			if base := pythonBase(f); !strings.HasPrefix(name, "godelayed") {
-				if s, ok := f.ratio(base, name); ok {
-					fmt.Fprintf(&b, "; × %s", ratioText(s, true))
-				}
+		column := []string{f.Row}
+		for _, name := range names {
+			cell := spreadText(f.Values[name])
+			if s, ok := f.ratio(pythonBase(f), name); ok && !strings.HasPrefix(name, "godelayed") {
+				cell += timesText(s)
 			}
-			b.WriteString(" |")
+			column = append(column, cell)
 		}
-		b.WriteString("\n")
+		columns = append(columns, column)
 	}
-	return b.String()
+	return sideBySide(slices.Concat([]string{perSecond}, names), columns)
 }
 
-// pythonBase is what the peers of a figure are compared with.
+// pythonBase returns the name of the package to which the peers of a figure are compared.
 func pythonBase(f *figure) string {
 	if f.Row == pythonProcesses {
 		return "godelayed-processes"

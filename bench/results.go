@@ -17,7 +17,7 @@ type results struct {
 	Figures []*figure `json:"figures"`
 }
 
-// seen is a peer as it was found.
+// seen describes a peer and whether it was found.
 type seen struct {
 	Name    string `json:"name"`
 	Version string `json:"version,omitempty"`
@@ -65,7 +65,7 @@ func (r *results) of(table string) []*figure {
 	return found
 }
 
-// merge takes the figures of other, and replaces those that both have.
+// merge adds the figures of other, and replaces those that both have.
 func (r *results) merge(other *results) {
 	for _, f := range other.Figures {
 		if old := r.find(f.Table, f.Row, f.Measure); old != nil {

@@ -68,14 +68,56 @@ func TestMerge(t *testing.T) {
 func TestTables(t *testing.T) {
 	text := report(sampleResults())
 	for _, want := range []string{
-		"| | | delayed | asynq | ceiling | times asynq | times ceiling | rounds |",
-		"| concurrency 50 | tasks/s | 100 (90–110) | 2.50 (2.25–2.75) | 125 (112–138) | 40 | 0.80 | 3 |",
+		"| tasks/s | delayed | asynq | ceiling | times asynq | times ceiling | rounds |\n|---|---:|---:|",
+		"| concurrency 50 | 100 (90–110) | 2.50 (2.25–2.75) | 125 (112–138) | 40 | 0.80 | 3 |",
 		"| drain, AOF everysec: at least 30 times asynq | 40",
 		"| a pending task: at most 110 bytes | 100 (90–110) | yes |",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("expected %q in\n%s", want, text)
 		}
+	}
+}
+
+// TestWideTable has the ranges in a table of their own, without the lines that have none.
+func TestWideTable(t *testing.T) {
+	r := sampleResults()
+	long := strings.Repeat("long ", 10) + "row"
+	for i, v := range []float64{2_000_000, 3_000_000} {
+		r.add("drain", long, perSecond, false, "delayed", v)
+		r.add("drain", long, perSecond, false, "asynq", 1_000_000)
+		r.add("drain", long, "p50 [ms]", true, "delayed", float64(i+1))
+	}
+	r.add("drain", long, "p99 [ms]", true, "delayed", 9)
+	text := tableText(r, "drain")
+	for _, want := range []string{
+		"| | | delayed | asynq | ceiling | times asynq | times ceiling | rounds |\n|---|---|---:|",
+		"| " + long + " | tasks/s | 2,500,000 | 1,000,000 | – | **2.50** | – | 2 |\n" +
+			"| | p50 [ms] | 1.50 | – | – | – | – | 2 |\n" +
+			"| | p99 [ms] | 9.00 | – | – | – | – | 1 |\n\nRanges of the rounds:\n\n",
+		"| | | delayed | asynq | ceiling | times asynq | times ceiling |\n|---|---|---:|",
+		"| " + long + " | tasks/s | 2,000,000–3,000,000 | 1,000,000–1,000,000 | – | 2.00–3.00 | – |\n" +
+			"| | p50 [ms] | 1.00–2.00 | – | – | – | – |\n",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("expected %q in\n%s", want, text)
+		}
+	}
+	if strings.Count(text, "p99 [ms]") != 1 {
+		t.Errorf("a line without ranges in\n%s", text)
+	}
+}
+
+func TestWrap(t *testing.T) {
+	words, table := strings.Repeat("µs ", 50)+"end\n", "| "+strings.Repeat("cell ", 50)+"|\n"
+	got := wrap("- " + words + table + words)
+	want := "- " + strings.Repeat("µs ", 38) + "µs\n  " + strings.Repeat("µs ", 11) + "end\n" + table +
+		strings.Repeat("µs ", 39) + "µs\n" + strings.Repeat("µs ", 10) + "end\n"
+	if got != want {
+		t.Errorf("%q, expected %q", got, want)
+	}
+	if word := strings.Repeat("x", 130) + "\n"; wrap(word) != word {
+		t.Errorf("a word was broken: %q", wrap(word))
 	}
 }
 
@@ -93,6 +135,11 @@ func TestManyPeers(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("expected %q in\n%s", want, text)
 		}
+	}
+	r.add("drain", strings.Repeat("long ", 20)+"row", perSecond, false, "other", 7)
+	text = tableText(r, "drain")
+	if want := "long row, tasks/s |\n|---|---:|\n| other | 7.00 |\n"; !strings.HasSuffix(text, want) {
+		t.Errorf("expected a second table that ends with %q in\n%s", want, text)
 	}
 }
 

@@ -11,21 +11,20 @@ import (
 	"time"
 )
 
-// scenario is one thing that is done with each peer in turn, on a fresh server each time; it yields one or more
-// figures.
+// scenario is one measurement that each peer takes in turn, on a fresh server each time; it yields one or more figures.
 type scenario struct {
 	name   string        // table and row, for -only and for the progress
-	peers  []string      // who takes part; nil: everybody
+	peers  []string      // the peers that take part; nil: all
 	aof    string        // durability; "" is everysec
 	delay  time.Duration // of a proxy in each direction; bare when hasProxy is false
 	proxy  bool
 	awake  bool // keep the cores awake
-	rounds int  // how many; 0: as many as the axes have
+	rounds int  // number of rounds; 0: as many as the axes have
 	take   func(*bed) error
 }
 
-// runner takes scenarios in rounds, and within a round each scenario with each peer in turn, so that a change of the
-// machine's speed meets all of them.
+// runner runs scenarios in rounds, and within a round each scenario with each peer in turn, so that a change of the
+// machine's speed affects all of them.
 type runner struct {
 	results    *results
 	peers      []*peer
@@ -33,7 +32,7 @@ type runner struct {
 	axisRounds int // of the others
 	scale      float64
 	only       *regexp.Regexp
-	within     time.Duration // for all rounds after the first; 0: as long as it takes
+	within     time.Duration // for all rounds after the first; 0: no limit
 	log        io.Writer
 }
 
@@ -90,7 +89,7 @@ func (r *runner) run(ctx context.Context, scenarios []scenario) error {
 
 var errInterrupted = errors.New("interrupted; nothing was written")
 
-// turn takes one scenario with every peer. Every second round the peers are taken in the opposite order.
+// turn runs one scenario with every peer. In every second round the peers come in the opposite order.
 func (r *runner) turn(ctx context.Context, s *scenario, round int) error {
 	if s.awake {
 		a, err := keepAwake()
@@ -151,5 +150,5 @@ func (r *runner) measure(ctx context.Context, s *scenario, p *peer) error {
 	if err := s.take(b); !errors.Is(err, errNone) {
 		return err
 	}
-	return nil // the peer has no such thing
+	return nil // the peer has no such call
 }

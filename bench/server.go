@@ -13,14 +13,14 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// server is a store of one measurement's own: a redis-server, or what a peer's start returns.
+// server is the store for one measurement: a redis-server, or the result of a peer's start.
 type server struct {
 	cmd  *exec.Cmd
 	addr string // host:port, or a URL
-	dir  string // removed in the end; may be empty
+	dir  string // removed at the end; may be empty
 	halt func() // stops a server that must not be killed; nil kills it
 
-	release func() // of startTied; may be nil
+	release func() // from startTied; may be nil
 }
 
 // The settings of durability: no append-only file, one that is synced every second, one that is synced after every
@@ -46,7 +46,7 @@ func serverVersion() (string, error) {
 	return strings.TrimSpace(string(out)), nil
 }
 
-// freePort returns a port of the loopback interface that nobody listens on.
+// freePort returns a port of the loopback interface on which no program listens.
 func freePort() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -57,7 +57,7 @@ func freePort() (string, error) {
 }
 
 // startServer starts a redis-server on a free port, with the given durability and further options. Its files are in
-// BENCH_DIR, by default the folder for temporary files: one on a real disk for figures of a real disk.
+// BENCH_DIR, by default the folder for temporary files; for figures of a real disk it must be on one.
 func startServer(aof string, options ...string) (*server, error) {
 	port, err := freePort()
 	if err != nil {

@@ -46,13 +46,13 @@ func TestBenchSmoke(t *testing.T) {
 			t.Errorf("%v was not measured", want)
 		}
 	}
-	if text := report(r.results); !strings.Contains(text, "| concurrency 50 | tasks/s |") ||
+	if text := report(r.results); !strings.Contains(text, "| concurrency 50 | ") ||
 		!strings.Contains(text, "drain, AOF always: at least") {
 		t.Errorf("the report lacks a row:\n%s", text)
 	}
 }
 
-// TestSlowScenarios takes what TestBenchSmoke leaves out.
+// TestSlowScenarios runs the scenarios that TestBenchSmoke leaves out.
 func TestSlowScenarios(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 20 s")
@@ -101,7 +101,7 @@ func smoke(t *testing.T, names ...string) *runner {
 	return &runner{results: results, peers: peers, rounds: 1, axisRounds: 1, scale: 0.005, log: t.Output()}
 }
 
-// TestMissingPeer names what is missing and goes on with the others.
+// TestMissingPeer: the run names what is missing and goes on with the other peers.
 func TestMissingPeer(t *testing.T) {
 	missing := &peer{name: "gone", version: func() (string, error) { return "", errors.New("install it with x") }}
 	r, installed, err := newResults("test", []*peer{missing})
@@ -110,7 +110,7 @@ func TestMissingPeer(t *testing.T) {
 	}
 }
 
-// TestDriverEnds reports a driver that ends without an answer.
+// TestDriverEnds checks the error for a driver that ends without an answer.
 func TestDriverEnds(t *testing.T) {
 	p := &peer{name: "ends", driver: func() ([]string, error) { return []string{"true"}, nil }}
 	d, err := startProgram(p, "nowhere")

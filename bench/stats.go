@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// spread is the middle of some values, and the smallest and the largest.
+// spread is the median of some values, and the smallest and the largest.
 type spread struct{ Middle, Low, High float64 }
 
-// spreadOf returns NaNs when there are no values.
+// spreadOf returns the spread of values, which is NaN if there are none.
 func spreadOf(values []float64) spread {
 	if len(values) == 0 {
 		return spread{math.NaN(), math.NaN(), math.NaN()}
@@ -22,7 +22,7 @@ func spreadOf(values []float64) spread {
 	return spread{middle, sorted[0], sorted[n-1]}
 }
 
-// quantile returns the value that a part q of sorted values does not exceed.
+// quantile returns the value that a part q of the sorted values does not exceed.
 func quantile(sorted []float64, q float64) float64 {
 	if len(sorted) == 0 {
 		return math.NaN()
@@ -30,8 +30,8 @@ func quantile(sorted []float64, q float64) float64 {
 	return sorted[min(len(sorted)-1, max(0, int(math.Ceil(q*float64(len(sorted))))-1))]
 }
 
-// ratio compares two peers: the median and the range of the ratios of single rounds. In a round both took turns, so
-// that what made the machine slower or faster from round to round is not in it.
+// ratio compares two peers: the median and the range of the ratios of single rounds. Both peers took turns in each
+// round, so changes of the machine's speed between rounds do not affect the ratios.
 func (f *figure) ratio(peer, other string) (spread, bool) {
 	a, b := f.Values[peer], f.Values[other]
 	var ratios []float64
@@ -43,7 +43,7 @@ func (f *figure) ratio(peer, other string) (spread, bool) {
 	return spreadOf(ratios), len(ratios) > 0
 }
 
-// better compares delayed with another peer, so that more than 1 always says that delayed is ahead.
+// better compares delayed with another peer, so that more than 1 always means that delayed is ahead.
 func (f *figure) better(other string) (spread, bool) {
 	if f.Less {
 		return f.ratio(other, "delayed")

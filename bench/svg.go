@@ -35,8 +35,8 @@ const (
 	groupGap  = 12
 )
 
-// svgStyle reads in light and dark: colours of the text follow the reader's preference, those of bars are dark enough
-// for the one and light enough for the other.
+// svgStyle is readable in light and dark mode: the colours of the text follow the reader's preference, and the bars are
+// dark enough for the one and light enough for the other.
 const svgStyle = `<style>
 text{font:12px system-ui,sans-serif;fill:#24292f}.t{font-size:14px;font-weight:600}.s{fill:#57606a}
 .l{stroke:#57606a;stroke-width:1;fill:none}.g{stroke:#8c959f;stroke-opacity:.35}
@@ -58,7 +58,7 @@ func svgHead(height int, title string) string {
 `, svgWidth, height, svgWidth, height, escaped, escaped, svgStyle, escaped)
 }
 
-// drawBars draws groups of horizontal bars: medians, and a thin line over the range.
+// drawBars draws groups of horizontal bars for medians, and a thin line over each range.
 func drawBars(title string, log bool, groups []barGroup) string {
 	low, high := math.Inf(1), 0.0
 	height := 34

@@ -1,17 +1,17 @@
 package main
 
-// drain is what takeDrain lets a worker do.
+// drain describes the work that takeDrain gives a worker.
 type drain struct {
 	n           int
 	concurrency int    // 0 is 50
 	size        int    // of the text
 	handler     string // as in a request
-	every       int    // each so many-th task is a long one
+	every       int    // after how many tasks a long one follows; 0: never
 	rows        []drainRow
 	cost        bool // record what it cost as well
 }
 
-// drainRow is a place where the rate is shown.
+// drainRow is a row in which the rate is shown.
 type drainRow struct{ table, row string }
 
 // takeDrain measures from a worker's start to the n-th call of its handler, with n tasks pending at the start.

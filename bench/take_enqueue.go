@@ -11,7 +11,7 @@ const (
 	micros    = "µs"
 )
 
-// takeEnqueue lets so many producers enqueue n tasks one by one, each waiting for its own to be accepted.
+// takeEnqueue lets producers enqueue n tasks one by one, each waiting until its own is accepted.
 func takeEnqueue(table, row string, producers, n int) func(*bed) error {
 	return func(b *bed) error {
 		d, err := b.driver()
@@ -22,7 +22,7 @@ func takeEnqueue(table, row string, producers, n int) func(*bed) error {
 			return err
 		}
 		n := b.tasks(n, 500)
-		// A driver of another language ignores the wish for the time of each call.
+		// A driver of another language ignores Latency.
 		a, err := d.do(&request{Op: "enqueue", N: n, Producers: producers, Latency: producers == 1})
 		if err != nil {
 			return err
@@ -37,7 +37,7 @@ func takeEnqueue(table, row string, producers, n int) func(*bed) error {
 	}
 }
 
-// warm opens the connections of so many producers and lets scripts be loaded.
+// warm opens the connections of all producers and makes the server load scripts.
 func warm(d *program, producers int) error {
 	_, err := d.do(&request{Op: "enqueue", N: max(10, 2*producers), Producers: producers})
 	return err
@@ -64,7 +64,7 @@ func takeBatch(table, row string, n int) func(*bed) error {
 	}
 }
 
-// takePending measures what pending tasks cost the server in memory, and what enqueueing one costs in commands.
+// takePending measures how much memory of the server pending tasks take, and how many commands enqueueing one takes.
 func takePending(b *bed) error {
 	if !b.redis() {
 		return nil
@@ -94,7 +94,7 @@ func takePending(b *bed) error {
 		return err
 	}
 	delta := after.since(before)
-	row := "enqueueing, 16 producers (1 where 16 are not to be had)"
+	row := "enqueueing"
 	b.record("cost", "a pending task", "bytes", true, delta.memory/float64(n))
 	b.record("cost", row, "Redis commands per task", true, delta.commands()/float64(n))
 	b.record("cost", row, "server CPU [s per 100,000]", true, delta.cpu/float64(n)*1e5)

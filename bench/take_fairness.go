@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// takeFairness gives two workers short and long tasks (1 ms and 1 s) mixed: a steady stream of short ones, and bursts
-// in which long ones stand between short ones. At no time do the long ones alone fill all executors. It records how
-// long short tasks wait while an executor of either worker is free: that is how long a worker keeps what another could
-// run.
+// takeFairness gives two workers a mix of short and long tasks (1 ms and 1 s): a steady stream of short ones, and
+// bursts in which long ones are between short ones. The long ones alone never fill all executors. It records how long
+// short tasks wait while an executor of either worker is free: that is how long a worker keeps tasks that the other
+// could run.
 func takeFairness(bursts int) func(*bed) error {
 	const (
 		workers, executors = 2, 10
@@ -96,8 +96,8 @@ func collect(drivers []*program, n int) ([]span, error) {
 	}
 }
 
-// waitsWhileFree returns, sorted, how long each short task waited between its call and its begin while fewer than so
-// many tasks were running, in ns. A span's number is the time of its call.
+// waitsWhileFree returns, sorted and in ns, how long each short task waited between its call and its start while fewer
+// tasks than executors were running. A span's number is the time of its call.
 func waitsWhileFree(spans []span, executors int) []float64 {
 	type edge struct {
 		at   int64
@@ -110,7 +110,7 @@ func waitsWhileFree(spans []span, executors int) []float64 {
 	slices.SortFunc(edges, func(a, b edge) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.step, b.step)) })
 	// free[i] is how long an executor was free up to edges[i]; before the first one, all are.
 	free := make([]int64, len(edges))
-	running := make([]int, len(edges)) // behind the edge
+	running := make([]int, len(edges)) // after the edge
 	for i, e := range edges {
 		running[i] = e.step
 		if i > 0 {
@@ -124,7 +124,7 @@ func waitsWhileFree(spans []span, executors int) []float64 {
 	freeUntil := func(at int64) int64 {
 		i, _ := slices.BinarySearchFunc(edges, at, func(e edge, at int64) int { return cmp.Compare(e.at, at) })
 		if i == 0 {
-			return at - edges[0].at // less than nothing: before the first edge
+			return at - edges[0].at // negative: before the first edge
 		}
 		f := free[i-1]
 		if running[i-1] < executors {

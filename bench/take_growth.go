@@ -8,8 +8,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// Growth is measured for delayed only. Messages are enqueued by bench itself, with RPUSH, so that what the scripts cost
-// is claims and acknowledgements alone.
+// Only delayed takes the measurements of growth. Bench itself enqueues messages, with RPUSH, so that the cost of
+// scripts is that of claims and acknowledgements alone.
 const growthTable = "growth"
 
 // Measures of growth.
@@ -18,14 +18,14 @@ const (
 	serverCost = "server CPU [s per 100,000]"
 )
 
-// belt holds genuine messages of delayed, and enqueues them again and again.
+// belt holds real messages of delayed, and enqueues them again and again.
 type belt struct {
 	conn     redis.Conn
 	messages [][]byte
 	next     int
 }
 
-// makeBelt takes n messages out of a queue that a producer has filled. In between two tasks of the same id are n
+// makeBelt takes n messages from a queue that a producer has filled. Between two tasks with the same id there are n
 // others, so that no two of them run at once.
 func (b *bed) makeBelt(n int) (*belt, error) {
 	producer, err := b.driver()
@@ -54,7 +54,7 @@ func (b *bed) makeBelt(n int) (*belt, error) {
 	return &belt{conn: conn, messages: messages}, nil
 }
 
-// pendingKey is the pending list of queue i of the peer, as lua/README.md names it.
+// pendingKey returns the key of the pending list of queue i of the peer, as lua/README.md names it.
 func pendingKey(i int) string { return fmt.Sprintf("bench%d", i) }
 
 // push enqueues n messages in a queue, each with its notification.
@@ -78,7 +78,7 @@ func (b *belt) push(queue, n int) error {
 	return nil
 }
 
-// takePendingGrowth drains n tasks while so many are pending: as many as are claimed are enqueued again.
+// takePendingGrowth drains n tasks with a given number of pending tasks: it enqueues as many as are claimed.
 func takePendingGrowth(pending, n int) func(*bed) error {
 	return func(b *bed) error {
 		n := b.tasks(n, 2000)
@@ -128,7 +128,7 @@ func takePendingGrowth(pending, n int) func(*bed) error {
 	}
 }
 
-// topUp keeps so many tasks pending until done says that it is over.
+// topUp keeps the number of pending tasks at pending until it receives from done.
 func (b *belt) topUp(pending int, done <-chan error) error {
 	for {
 		select {
@@ -150,7 +150,7 @@ func (b *belt) topUp(pending int, done <-chan error) error {
 	}
 }
 
-// takeWorkersGrowth lets n tasks be drained by so many workers, after a look at what they cost while they are idle.
+// takeWorkersGrowth lets a number of workers drain n tasks, after measuring their cost while they are idle.
 func takeWorkersGrowth(workers, n int) func(*bed) error {
 	return func(b *bed) error {
 		n := b.tasks(n, 2000)
@@ -170,7 +170,7 @@ func takeWorkersGrowth(workers, n int) func(*bed) error {
 		if workers == 1 {
 			row = "1 worker"
 		}
-		time.Sleep(2 * time.Second) // they register and go to wait
+		time.Sleep(2 * time.Second) // they register and begin to wait
 		if err := b.idle(row, workers); err != nil {
 			return err
 		}
@@ -178,7 +178,7 @@ func takeWorkersGrowth(workers, n int) func(*bed) error {
 	}
 }
 
-// idle records what so many idle workers ask of the server.
+// idle records the load that idle workers put on the server.
 func (b *bed) idle(row string, workers int) error {
 	const look = 3 * time.Second
 	before, err := b.state()
@@ -197,7 +197,7 @@ func (b *bed) idle(row string, workers int) error {
 	return nil
 }
 
-// flow enqueues n tasks for a driver that is at work and records what came through.
+// flow enqueues n tasks for a driver whose worker is running and records the rate.
 func (b *bed) flow(row string, n int, worker *program, push func() error) error {
 	before, err := b.state()
 	if err != nil {
@@ -223,7 +223,7 @@ func (b *bed) flow(row string, n int, worker *program, push func() error) error 
 	return nil
 }
 
-// takeQueuesGrowth lets one worker serve so many queues, with n tasks spread over them.
+// takeQueuesGrowth lets one worker serve a number of queues, with n tasks spread over them.
 func takeQueuesGrowth(queues, n int) func(*bed) error {
 	return func(b *bed) error {
 		n := b.tasks(n, 2000)

@@ -13,8 +13,8 @@ const (
 	burstRow     = "scheduled, after it is due, 100,000 in one second"
 )
 
-// takeWakeUp measures from the call that enqueues to the entry of the handler, on a worker that has gone to wait; each
-// task is alone.
+// takeWakeUp measures from the call that enqueues to the entry of the handler, on a worker that is waiting; each task
+// is alone.
 func takeWakeUp(b *bed) error {
 	n, rate := b.tasks(400, 20), 200.0
 	if b.peer.polls {
@@ -26,7 +26,7 @@ func takeWakeUp(b *bed) error {
 	return b.latencies("idle", n, rate, true)
 }
 
-// takeCapacity measures how many tasks a second go through when producers, server and worker all run at once.
+// takeCapacity measures how many tasks a second pass through when producers, server and worker all run at once.
 func takeCapacity(n int) func(*bed) error {
 	return func(b *bed) error {
 		producer, err := b.driver()
@@ -57,11 +57,11 @@ func takeCapacity(n int) func(*bed) error {
 	}
 }
 
-// settle is how long a worker is given to connect and to go to wait.
+// settle is the time for a worker to connect and to begin to wait.
 const settle = 300 * time.Millisecond
 
 // takeLoad measures latencies at a part of the capacity that was measured before, in an open loop: tasks come at fixed
-// times. The ceiling is given the load of delayed, so that both are compared under the same.
+// times. The ceiling gets the load of delayed, so that both are compared under the same load.
 func takeLoad(part float64) func(*bed) error {
 	const seconds = 1.5
 	return func(b *bed) error {
@@ -127,7 +127,7 @@ func takeLateness(row string, n int, seconds float64) func(*bed) error {
 			return err
 		}
 		time.Sleep(settle)
-		lead := 1 + float64(n)/10_000 // until all are scheduled
+		lead := 1 + float64(n)/10_000 // until all tasks are scheduled
 		r := &request{Op: "enqueue", N: n, Rate: float64(n) / seconds, Lead: lead, Producers: 64}
 		a, err := producer.do(r)
 		if err != nil {
@@ -152,7 +152,7 @@ func (b *bed) ages(worker *program, row string, n int) error {
 	}
 	slices.Sort(a.Latencies)
 	for _, q := range []float64{0.5, 0.99, 0.999} {
-		if float64(n)*(1-q) < 0.9 && q > 0.5 { // it would be the largest of all
+		if float64(n)*(1-q) < 0.9 && q > 0.5 { // it would be the largest value
 			continue
 		}
 		b.record(latencyTable, row, fmt.Sprintf("p%g [ms]", math.Round(q*1e4)/100), true, quantile(a.Latencies, q)/1000)

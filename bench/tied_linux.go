@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// startTied starts a process that the kernel kills when this one ends, in whatever way: a server left behind would keep
+// startTied starts a process that the kernel kills when this one ends for any reason: a server left behind would keep
 // its memory and port, and the locks that it inherited. The caller calls release once the process has ended.
 func startTied(cmd *exec.Cmd) (release func(), err error) {
 	if cmd.SysProcAttr == nil {
@@ -15,7 +15,8 @@ func startTied(cmd *exec.Cmd) (release func(), err error) {
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
 	started, released := make(chan error), make(chan struct{})
 	go func() {
-		// The signal is sent when the thread ends that started the process: this goroutine keeps it.
+		// The kernel sends the signal when the thread that started the process ends, so this goroutine keeps its
+		// thread.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		started <- cmd.Start()

@@ -42,7 +42,7 @@ func TestServerDiesWithBench(t *testing.T) {
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		// A process that nobody has waited for yet is dead, too.
+		// A process that has ended but that nobody has waited for yet counts as dead.
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 		if err != nil || strings.Contains(string(stat), ") Z ") {
 			return

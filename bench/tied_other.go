@@ -4,5 +4,5 @@ package main
 
 import "os/exec"
 
-// startTied only starts the process: figures are taken on Linux.
+// startTied only starts the process, because figures are taken on Linux only.
 func startTied(cmd *exec.Cmd) (release func(), err error) { return func() {}, cmd.Start() }

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// workLimit bounds how long a worker may need for the tasks it is asked for.
+// workLimit bounds how long a worker may take for the requested tasks.
 const workLimit = 3 * time.Minute
 
-// work starts workers as r says, calls ready, and returns when the handler was called r.N times.
+// work starts workers as r asks, calls ready, and returns when the handler was called r.N times.
 func work(q queue, r *request, rec *recorder, ready func() error) (*response, error) {
 	stopProfile, err := startProfile(r.Profile)
 	if err != nil {
@@ -52,7 +52,7 @@ func work(q queue, r *request, rec *recorder, ready func() error) (*response, er
 	return a, nil
 }
 
-// recorder is what handlers call. It does as little as it is asked for.
+// recorder is called by handlers. It does only what the request needs.
 type recorder struct {
 	n         int64
 	called    atomic.Int64
@@ -85,7 +85,7 @@ func newRecorder(r *request) *recorder {
 	return rec
 }
 
-// handle is called by a peer's handler, by many goroutines at once.
+// handle records one task. A peer's handler calls it from many goroutines at once.
 func (rec *recorder) handle(number int64, text string) {
 	i := rec.called.Add(1)
 	if rec.latencies == nil && rec.pause == nil && !rec.trace {

@@ -18,7 +18,7 @@ const (
 	TaskParked                        // it waits for a worker that knows its function, or its fields
 	TaskForwarded                     // it was handed on to the queue for Python tasks
 	TaskExpired                       // its time was over before it could start
-	TaskCanceled                      // it was canceled
+	TaskCanceled                      // it was cancelled
 	TaskLost                          // another worker may run it: this one was believed dead
 	TaskReleased                      // it goes back to its queue, as the worker stops
 	TaskStuck                         // its handler has run for very long or ignores that it was told to stop

@@ -24,7 +24,7 @@ import (
 	"github.com/godelayed/delayed/embedded"
 )
 
-// limit is how long tests wait for what should come soon.
+// limit is the timeout for events that should come soon.
 const limit = 30 * time.Second
 
 // programs is the directory of the built examples.
@@ -82,7 +82,7 @@ type program struct {
 	done chan struct{}
 
 	mu  sync.Mutex
-	out bytes.Buffer // of both streams
+	out bytes.Buffer // stdout and stderr
 }
 
 func (p *program) Write(b []byte) (int, error) {
@@ -112,7 +112,7 @@ func start(t *testing.T, redisURL, name string, args ...string) *program {
 		p.cmd.Env = append(p.cmd.Env, "REDIS_URL="+redisURL)
 	}
 	p.cmd.Stdout, p.cmd.Stderr = p, p
-	p.cmd.WaitDelay = time.Second // for a process that it leaves behind and that holds the output open
+	p.cmd.WaitDelay = time.Second // for a child process that keeps the output open
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := p.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -122,13 +122,13 @@ func start(t *testing.T, redisURL, name string, args ...string) *program {
 		close(p.done)
 	}()
 	t.Cleanup(func() {
-		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // and what it has started
+		_ = syscall.Kill(-p.cmd.Process.Pid, syscall.SIGKILL) // also the processes that it has started
 		<-p.done
 	})
 	return p
 }
 
-// sees waits until the program has printed something that matches a pattern.
+// sees waits until the program has printed something that matches pattern.
 func (p *program) sees(pattern string) {
 	p.t.Helper()
 	re := regexp.MustCompile(pattern)
@@ -147,7 +147,7 @@ func (p *program) sends(sig syscall.Signal) {
 	}
 }
 
-// interrupt sends what Ctrl-C sends in a terminal: SIGINT to the program and to those it has started.
+// interrupt sends the signal of Ctrl-C in a terminal: SIGINT to the program and to the processes that it has started.
 func (p *program) interrupt() {
 	p.t.Helper()
 	if err := syscall.Kill(-p.cmd.Process.Pid, syscall.SIGINT); err != nil {

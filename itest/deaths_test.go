@@ -26,7 +26,7 @@ func inChaos[T any](few, full T) T {
 	return few
 }
 
-// together lets a test run beside others, but for those whose time counts.
+// together lets a test run in parallel with others, unless it measures times.
 func together(t *testing.T) {
 	t.Helper()
 	if !*chaos && !*limits {
@@ -41,7 +41,7 @@ type ward struct {
 	deaths  int
 }
 
-// newWard starts so many workers of a short heartbeat.
+// newWard starts workers with a short heartbeat.
 func newWard(t *testing.T, workers, concurrency int) (*ward, *delayed.Queue) {
 	t.Helper()
 	server := redistest.Start(t)
@@ -91,8 +91,8 @@ func (w *ward) archived() []string {
 	return ids
 }
 
-// TestPoisonAmongInnocents: every task that does no harm runs and none of them is archived; all that end their process
-// are.
+// TestPoisonAmongInnocents: every harmless task runs and none of them is archived; all tasks that end their process are
+// archived.
 func TestPoisonAmongInnocents(t *testing.T) {
 	together(t)
 	for _, workers := range []int{1, 2} {
@@ -150,7 +150,7 @@ func TestPoisonAmongInnocents(t *testing.T) {
 	}
 }
 
-// TestOneKill: where no task is the cause, all run again at once.
+// TestOneKill: if no task caused the death, all run again at once.
 func TestOneKill(t *testing.T) {
 	together(t)
 	const workers = 1
@@ -188,7 +188,7 @@ func TestOneKill(t *testing.T) {
 	redistest.CheckInvariants(t, w.server.Dial(t), w.setup.Queue, redistest.Invariants{Idle: true})
 }
 
-// TestKillsInARow: no task is archived for deaths that others brought about.
+// TestKillsInARow: no task is archived for deaths that it did not cause.
 func TestKillsInARow(t *testing.T) {
 	together(t)
 	const workers = 1
@@ -212,7 +212,8 @@ func TestKillsInARow(t *testing.T) {
 		n, w.deaths, len(w.log().Of(ledger.Start).Repeated()))
 }
 
-// TestRollingDeploys: a clean stop is no death, also when handlers outlast the grace and the process ends with them.
+// TestRollingDeploys: a clean stop does not count as a death, not even if handlers outlast the grace and end with the
+// process.
 func TestRollingDeploys(t *testing.T) {
 	together(t)
 	const n = 3
@@ -247,8 +248,8 @@ func TestRollingDeploys(t *testing.T) {
 	}
 }
 
-// TestRecovery: what a dead worker had in hand runs again within the life of its heartbeat and five seconds, whether
-// others are there or it is replaced.
+// TestRecovery: tasks that a dead worker had in hand run again within the life of its heartbeat and five seconds,
+// whether there are other workers or a new one replaces it.
 func TestRecovery(t *testing.T) {
 	together(t)
 	for _, others := range []int{0, 2} {

@@ -5,6 +5,7 @@ go 1.25.0
 require (
 	github.com/godelayed/delayed v0.1.0
 	github.com/godelayed/delayed/delayedtest v0.1.0
+	github.com/godelayed/delayed/embedded v0.1.0
 	github.com/gomodule/redigo v1.9.3
 	github.com/sirupsen/logrus v1.10.2
 	go.uber.org/goleak v1.3.0
@@ -15,7 +16,6 @@ require (
 require (
 	github.com/FZambia/sentinel/v2 v2.0.1 // indirect
 	github.com/alicebob/miniredis/v2 v2.40.0 // indirect
-	github.com/godelayed/delayed/embedded v0.1.0 // indirect
 	github.com/mna/redisc v1.4.0 // indirect
 	github.com/robfig/cron/v3 v3.0.1 // indirect
 	github.com/shamaton/msgpack/v2 v2.4.0 // indirect

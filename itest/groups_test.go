@@ -44,7 +44,7 @@ var firingRole = procs.Define("firing", func(ctx context.Context, s firingSetup)
 })
 
 // TestKillOfWorkersThatFire kills workers while they make calls of groups. No call may be lost, and none may be part of
-// two.
+// two combined calls.
 func TestKillOfWorkersThatFire(t *testing.T) {
 	const (
 		groups    = 50
@@ -64,7 +64,7 @@ func TestKillOfWorkersThatFire(t *testing.T) {
 	q := delayed.NewQueue(queue, handle(t, server)).With(
 		delayed.Group("k"), delayed.Gather(delayed.GatherPolicy{Grace: 20 * time.Millisecond, MaxSize: size}),
 	)
-	// Calls come all the time, so that a worker that is killed was at it.
+	// Calls come all the time, so that a worker is killed while it fires groups.
 	var producers sync.WaitGroup
 	var made [groups]int // calls of each group; those of one group are made by one producer
 	over := make(chan struct{})
@@ -90,7 +90,7 @@ func TestKillOfWorkersThatFire(t *testing.T) {
 	}
 	for range kills {
 		victim := rand.IntN(processes)
-		<-time.After(time.Duration(50+rand.IntN(100)) * time.Millisecond) // anywhere in its work
+		<-time.After(time.Duration(50+rand.IntN(100)) * time.Millisecond) // at any point of its work
 		workers[victim].Kill()
 		workers[victim] = start()
 	}

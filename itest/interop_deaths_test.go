@@ -14,8 +14,8 @@ import (
 )
 
 // TestPythonPoisonAmongInnocents: of the tasks of a Python worker, in threads or in processes, all that kill their
-// process are archived, every other one runs and none of those is archived. Go's sweeper reads what Python workers
-// note.
+// process are archived; every other one runs, and none of those is archived. Go's sweeper reads the notes of Python
+// workers.
 func TestPythonPoisonAmongInnocents(t *testing.T) {
 	together(t)
 	for _, test := range []struct {

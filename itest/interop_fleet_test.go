@@ -22,20 +22,18 @@ import (
 	"github.com/godelayed/delayed/itest/procs"
 )
 
-// The tasks of a mixed fleet. They are named by a letter and six digits, so that a name is found in the bytes of any
-// message.
+// The tasks of a mixed fleet. A name is a letter and six digits, so that the tests find it in the bytes of any message.
 const (
 	touchPath   = "interop.Touch"
 	touchPyPath = "interop_tasks:touch"
 )
 
-// touchTask is what producers delay: only its name counts.
+// touchTask is the task that producers delay: only its name counts.
 var touchTask = delayed.Func(func(string, int) {}, delayed.Name(touchPath))
 
 var touchName = regexp.MustCompile(`[gp][0-9]{6}`)
 
-// mixedSetup configures the workers of a queue that both languages serve. What Go workers claim of Python's goes to
-// PyQueue.
+// mixedSetup configures the workers of a queue that both languages serve. Go workers hand on Python tasks to PyQueue.
 type mixedSetup struct {
 	URL, Queue, PyQueue, Ledger, Name string
 	Life                              time.Duration
@@ -70,10 +68,10 @@ var mixedRole = procs.Define("worker beside Python", func(ctx context.Context, s
 type breed uint8
 
 const (
-	goBreed        breed = iota // ours
-	legacyBreed                 // the real package's, running Go tasks too, as go-delayed's would
-	pythonBreed                 // the real package's as it is, on the queue for Python tasks
-	ourPythonBreed              // our Python package's, on the same queue
+	goBreed        breed = iota // our Go worker
+	legacyBreed                 // the real package's worker, which also runs Go tasks, as go-delayed's would
+	pythonBreed                 // the unchanged worker of the real package, on the queue for Python tasks
+	ourPythonBreed              // our Python package's worker, on the same queue
 )
 
 // creature is one worker process.
@@ -167,7 +165,7 @@ func (f *mixedFleet) claims(c *creature) map[string]bool {
 }
 
 // kill kills a worker of a breed that holds claims, with SIGKILL, and starts another in its place. It returns false
-// when none does.
+// when no worker of the breed holds claims.
 func (f *mixedFleet) kill(b breed) bool {
 	f.t.Helper()
 	for _, i := range rand.Perm(len(f.alive)) {
@@ -178,7 +176,7 @@ func (f *mixedFleet) kill(b breed) bool {
 		c.Kill()
 		f.alive = append(f.alive[:i], f.alive[i+1:]...)
 		f.start(b)
-		// It is dead: what it holds now it holds until it is swept, which is a heartbeat's life away.
+		// The process is dead: it keeps its claims until a sweeper takes them, after its heartbeat has expired.
 		claims := f.claims(c)
 		f.held[c.name] = claims
 		for task := range claims {
@@ -199,7 +197,7 @@ func (f *mixedFleet) condemned(c *creature) bool {
 	return false
 }
 
-// stop ends all workers as an operator would.
+// stop stops all workers as an operator would.
 func (f *mixedFleet) stop() {
 	f.t.Helper()
 	for _, c := range f.alive {

@@ -37,8 +37,8 @@ func startGodelayed(t *testing.T, env []string, server *redistest.Server, args .
 	return p
 }
 
-// TestPythonWorkerRunsTasksOfGo has Go enqueue Python tasks with all that extended messages can say, and our Python
-// worker run them.
+// TestPythonWorkerRunsTasksOfGo: Go enqueues Python tasks with everything that extended messages can contain, and our
+// Python worker runs them.
 func TestPythonWorkerRunsTasksOfGo(t *testing.T) {
 	server := redistest.Shared(t)
 	queue := redistest.Name(t)
@@ -111,8 +111,8 @@ func TestPythonWorkerRunsTasksOfGo(t *testing.T) {
 	stopPython(t, worker)
 }
 
-// TestWorkersOfBothLanguagesShareAQueue has our Go and our Python workers claim from one queue of both languages. Each
-// hands on what is the other's.
+// TestWorkersOfBothLanguagesShareAQueue: our Go and our Python workers claim from one queue with tasks of both
+// languages. Each hands on the tasks of the other language.
 func TestWorkersOfBothLanguagesShareAQueue(t *testing.T) {
 	server := redistest.Start(t)
 	queue := redistest.Name(t)
@@ -166,9 +166,9 @@ func TestWorkersOfBothLanguagesShareAQueue(t *testing.T) {
 	}
 }
 
-// TestPythonWorkersSideBySide has our Python workers, those of the real package, both languages' sweepers and Go
-// workers share queues of plain tasks while workers are killed. Nothing may be lost, and nothing may run twice unless
-// its worker was killed.
+// TestPythonWorkersSideBySide: our Python workers, those of the real package, sweepers of both languages and Go workers
+// share queues of plain tasks while workers are killed. No task may be lost, and none may run twice unless its worker
+// was killed.
 func TestPythonWorkersSideBySide(t *testing.T) {
 	const (
 		kills    = 5 // of each breed

@@ -13,7 +13,7 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// TestPythonTasksAreParked lets a Go worker claim Python tasks of every shape: it parks them, as they are.
+// TestPythonTasksAreParked: a Go worker claims Python tasks of every shape and parks them unchanged.
 func TestPythonTasksAreParked(t *testing.T) {
 	server := redistest.Shared(t)
 	queue := redistest.Name(t)
@@ -29,15 +29,15 @@ func TestPythonTasksAreParked(t *testing.T) {
 	redistest.CheckInvariants(t, server.Dial(t), queue, redistest.Invariants{Idle: true})
 }
 
-// TestPythonTasksAreHandedOn lets a Go worker with a queue for Python tasks claim them among Go tasks: both are run by
-// those who can.
+// TestPythonTasksAreHandedOn: a Go worker with a queue for Python tasks claims them among Go tasks, and each task runs
+// on a worker of its language.
 func TestPythonTasksAreHandedOn(t *testing.T) {
 	server := redistest.Shared(t)
 	queue, pyQueue := redistest.Name(t), redistest.Name(t)
 	py := newPyLedger(t)
 	runPython(t, "producer.py", "--url", server.URL(), "--queue", pyQueue, "shapes", "py-kwargs-only")
 	runPython(t, "producer.py", "--url", server.URL(), "--queue", queue, "shapes", "--only", "py-")
-	// They queue up behind what is there.
+	// They join the end of the queue.
 	want := append(pendingOf(t, server, pyQueue), pendingOf(t, server, queue)...)
 	var r recorded
 	stop := startWorkerHere(t, server,
@@ -62,7 +62,7 @@ func TestPythonTasksAreHandedOn(t *testing.T) {
 	}
 }
 
-// TestUndecodableBytesAreArchived puts into a queue what old versions and other programs could leave there.
+// TestUndecodableBytesAreArchived puts bytes into a queue that old versions and other programs could leave there.
 func TestUndecodableBytesAreArchived(t *testing.T) {
 	garbage := map[string]string{
 		"reserved code":             "\xc1",
@@ -114,7 +114,7 @@ func pendingOf(t *testing.T, server *redistest.Server, queue string) []string {
 	return messages
 }
 
-// sameMessages compares in any order.
+// sameMessages compares messages in any order.
 func sameMessages(t *testing.T, where string, got, want []string) {
 	t.Helper()
 	got, want = slices.Sorted(slices.Values(got)), slices.Sorted(slices.Values(want))

@@ -11,8 +11,8 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// TestGoEnqueuesPythonTasks lets Go enqueue Python tasks of every shape and the worker of the real package run them,
-// one after the other.
+// TestGoEnqueuesPythonTasks: Go enqueues Python tasks of every shape, and the worker of the real package runs them, one
+// after the other.
 func TestGoEnqueuesPythonTasks(t *testing.T) {
 	type kw = map[string]any
 	server := redistest.Shared(t)
@@ -89,8 +89,8 @@ func TestGoEnqueuesPythonTasks(t *testing.T) {
 	redistest.CheckInvariants(t, server.Dial(t), queue, redistest.Invariants{Idle: true})
 }
 
-// TestScheduledPythonTask delays a Python task: a Go worker of the queue makes it pending when it is due, and hands
-// what it claims itself on to the queue of the Python worker.
+// TestScheduledPythonTask delays a Python task: a Go worker of the queue makes it pending when it is due, and hands on
+// the tasks that it claims itself to the queue of the Python worker.
 func TestScheduledPythonTask(t *testing.T) {
 	server := redistest.Shared(t)
 	queue, pyQueue := redistest.Name(t), redistest.Name(t)
@@ -110,7 +110,7 @@ func TestScheduledPythonTask(t *testing.T) {
 	}
 }
 
-// TestRefusedPythonTasks has Go refuse what the worker of the real package would break on.
+// TestRefusedPythonTasks: Go refuses calls that would make the worker of the real package fail.
 func TestRefusedPythonTasks(t *testing.T) {
 	server := redistest.Shared(t)
 	q := legacyQueue(t, server, redistest.Name(t))

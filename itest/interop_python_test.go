@@ -17,10 +17,10 @@ import (
 	"github.com/godelayed/delayed/itest/ledger"
 )
 
-// pythonLimit bounds a Python program that ends by itself.
+// pythonLimit is the time limit of a Python program that ends by itself.
 const pythonLimit = 2 * time.Minute
 
-// findPython looks for an interpreter that has the real package of keakon, once.
+// findPython looks once for an interpreter that has the real package of keakon.
 var findPython = sync.OnceValues(func() (path, problem string) {
 	path = os.Getenv("DELAYED_PYTHON")
 	if path == "" {
@@ -50,7 +50,7 @@ func pythonCommand(t *testing.T, env []string, program string, args ...string) *
 	}
 	cmd := exec.Command(interpreter, append([]string{program}, args...)...)
 	cmd.Dir = "python"
-	// This tree's package, whatever is installed. Without byte code the source tree stays as it is.
+	// Use this repository's package, whatever is installed. Without byte code, the source tree stays unchanged.
 	ours, err := filepath.Abs(filepath.Join("..", "python-compat", "src"))
 	if err != nil {
 		t.Fatal(err)
@@ -78,8 +78,8 @@ func runPython(t *testing.T, program string, args ...string) []string {
 	return strings.Split(strings.TrimSpace(p.Output()), "\n")
 }
 
-// startPython starts a program and waits until it says that it is ready. It is killed at the end of the test if it
-// still runs.
+// startPython starts a program and waits until it says that it is ready. If it still runs at the end of the test, it is
+// killed.
 func startPython(t *testing.T, env []string, program string, args ...string) *childproc.Process {
 	t.Helper()
 	p, err := childproc.Start(pythonCommand(t, env, program, args...))
@@ -96,7 +96,7 @@ func startPython(t *testing.T, env []string, program string, args ...string) *ch
 	return p
 }
 
-// stopPython ends a program in its orderly way and expects exit code 0.
+// stopPython ends a program by its signal for stopping and expects exit code 0.
 func stopPython(t *testing.T, p *childproc.Process) {
 	t.Helper()
 	if err := p.Stop(time.Minute); err != nil {
@@ -148,7 +148,7 @@ func (l pyLedger) read(t *testing.T) ledger.Log {
 	return log
 }
 
-// waitFor polls until ok holds, and fails the test when that takes longer than a loaded machine can need.
+// waitFor polls until ok holds, and fails the test when that takes longer than even a loaded machine needs.
 func waitFor(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	waitForAtMost(t, time.Minute, what, ok)

@@ -31,7 +31,7 @@ func handle(t *testing.T, server *redistest.Server) *delayed.Redis {
 	return rdb
 }
 
-// legacyQueue opens a queue for sharing with Python.
+// legacyQueue opens a queue in the mode for sharing it with Python.
 func legacyQueue(t *testing.T, server *redistest.Server, name string) *delayed.Queue {
 	t.Helper()
 	q, err := delayed.OpenQueue(handle(t, server), delayed.QueueConfig{Name: name, Legacy: true})
@@ -41,8 +41,8 @@ func legacyQueue(t *testing.T, server *redistest.Server, name string) *delayed.Q
 	return q
 }
 
-// startWorkerHere runs a worker until the end of the test, or until stop is called. What it logs is shown if the test
-// fails.
+// startWorkerHere runs a worker until the end of the test, or until stop is called. If the test fails, it shows the
+// worker's log.
 func startWorkerHere(t *testing.T, server *redistest.Server, cfg delayed.WorkerConfig, fns ...any) (stop func()) {
 	t.Helper()
 	out := new(redistest.Log)
@@ -72,7 +72,7 @@ func startWorkerHere(t *testing.T, server *redistest.Server, cfg delayed.WorkerC
 	return stop
 }
 
-// count returns one of the counters of a queue, over all days.
+// count returns one of the counters of a queue, summed over all days.
 func count(t *testing.T, server *redistest.Server, queue, counter string) int {
 	t.Helper()
 	total := 0

@@ -16,10 +16,10 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
-// point travels as a map of its fields.
+// point is sent as a map of its fields.
 type point struct{ X, Y int }
 
-// TestResultsOfGoInPython keeps a result in Go and reads it in Python.
+// TestResultsOfGoInPython keeps a result with Go and reads it with Python.
 func TestResultsOfGoInPython(t *testing.T) {
 	server := redistest.Shared(t)
 	queue := redistest.Name(t)
@@ -78,7 +78,7 @@ func TestResultsOfGoInPython(t *testing.T) {
 	}
 }
 
-// TestResultsOfPythonInGo keeps a result in Python while Go waits for it.
+// TestResultsOfPythonInGo keeps a result with Python while Go waits for it.
 func TestResultsOfPythonInGo(t *testing.T) {
 	server := redistest.Shared(t)
 	queue := redistest.Name(t)

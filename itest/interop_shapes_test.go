@@ -19,7 +19,7 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// pyStruct is what Python gives as a dict or as a tuple.
+// pyStruct receives a dict or a tuple of Python.
 type pyStruct struct {
 	ID   int
 	Name string   `msgpack:"name"`
@@ -49,7 +49,7 @@ func (r *recorded) all() []recordedCall {
 	return append([]recordedCall(nil), r.calls...)
 }
 
-// functions are what the shapes of python/shapes.py call, by the same names.
+// functions returns the functions that the shapes of python/shapes.py call, with the same names.
 func (r *recorded) functions() []any {
 	hasContext := func(ctx context.Context) bool { return ctx.Err() == nil }
 	var fns []any
@@ -85,7 +85,7 @@ func (r *recorded) functions() []any {
 	return fns
 }
 
-// goShapes says what must arrive for each shape: the function and its arguments. Shapes that are not listed call
+// goShapes gives for each shape the function that must be called and its arguments. Shapes that are not listed call
 // nothing: their tasks are archived.
 var goShapes = map[string]recordedCall{
 	"bare":         {"Nothing", nil},
@@ -139,8 +139,8 @@ var goShapes = map[string]recordedCall{
 	"structs":             {"Structs", []any{[]pyStruct{{1, "a", nil}, {2, "b", []string{}}}}},
 }
 
-// TestPythonEnqueuesGoTasks lets the real package enqueue one task of every shape that its README shows, and many more,
-// each on a queue of its own, and looks at what a worker calls.
+// TestPythonEnqueuesGoTasks: the real package enqueues one task of every shape that its README shows, and of many more,
+// each on a queue of its own. The test checks the calls of a worker.
 func TestPythonEnqueuesGoTasks(t *testing.T) {
 	server := redistest.Shared(t)
 	base := redistest.Name(t)
@@ -176,7 +176,7 @@ func TestPythonEnqueuesGoTasks(t *testing.T) {
 			if len(calls) > 0 {
 				t.Errorf("message %x: expected no call, found %v", raw, showCalls(calls))
 			}
-			// The message stays as Python wrote it.
+			// The message stays unchanged, as Python wrote it.
 			set := "_archived"
 			if shape == "bad-key" {
 				set = "_parked" // another version may have that field
@@ -213,7 +213,7 @@ func TestReadmeCalls(t *testing.T) {
 	}
 }
 
-// captureStdout returns what f, and what it starts and waits for, prints.
+// captureStdout returns what f prints, together with what it starts and waits for.
 func captureStdout(t *testing.T, f func()) string {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -230,7 +230,7 @@ func captureStdout(t *testing.T, f func()) string {
 		}()
 		f()
 	}()
-	// What was printed is far less than a pipe holds.
+	// A pipe holds far more than was printed.
 	text, err := io.ReadAll(r)
 	if err != nil {
 		t.Fatal(err)

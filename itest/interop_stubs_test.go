@@ -23,8 +23,8 @@ import (
 	"github.com/godelayed/delayed/internal/signature"
 )
 
-// TestPythonStubsExample runs examples/python-stubs as its README says: the typed module is what the worker program
-// gives, mypy accepts the service that uses it, and the worker runs what it delays.
+// TestPythonStubsExample runs examples/python-stubs as its README says: the typed module is the one made from the
+// worker program, mypy accepts the service that uses it, and the worker runs the service's tasks.
 func TestPythonStubsExample(t *testing.T) {
 	interpreter, problem := findPython()
 	if problem != "" {
@@ -88,7 +88,7 @@ func TestPythonStubsExample(t *testing.T) {
 	}
 }
 
-// What the worker of TestPythonStubsResults is asked for.
+// The types that the worker of TestPythonStubsResults uses.
 type (
 	stubOrder struct {
 		ID    uint32 `msgpack:"id"`
@@ -109,8 +109,7 @@ type (
 	}
 )
 
-// TestPythonStubsResults calls Go functions through a typed module and gets what they return as the types that it
-// declares.
+// TestPythonStubsResults calls Go functions through a typed module and gets the results as the declared types.
 func TestPythonStubsResults(t *testing.T) {
 	server := redistest.Shared(t)
 	queue := redistest.Name(t)
@@ -150,7 +149,7 @@ func TestPythonStubsResults(t *testing.T) {
 	if err := signature.Write(&functions, infos); err != nil {
 		t.Fatal(err)
 	}
-	// The types of this program begin with stub, so that they are no others; the module need not know.
+	// The types of this program begin with stub to differ from others in the package; the module leaves that out.
 	text := strings.ReplaceAll(functions.String(), "itest_test.stub", "itest_test.")
 	if err := os.WriteFile(filepath.Join(dir, "functions.json"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)

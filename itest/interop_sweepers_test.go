@@ -22,8 +22,9 @@ import (
 	"github.com/godelayed/delayed/itest/ledger"
 )
 
-// TestSweepersSideBySide lets the real package's sweeper and ours sweep the same queues without a pause, while both
-// languages enqueue, work and are killed. Nothing may be lost, and nothing may run twice unless its worker was killed.
+// TestSweepersSideBySide: the real package's sweeper and ours sweep the same queues without a pause, while programs of
+// both languages enqueue, work and are killed. No task may be lost, and none may run twice unless its worker was
+// killed.
 func TestSweepersSideBySide(t *testing.T) {
 	const interval = 20 * time.Millisecond
 	passes := inChaos(250, 500) // of each sweeper
@@ -75,7 +76,7 @@ func TestSweepersSideBySide(t *testing.T) {
 	if _, err := fmt.Sscan(lines[len(lines)-1], &theirPasses, &theirFinds); err != nil {
 		t.Fatalf("sweeper.py printed %q", lines)
 	}
-	// What the other one has put back too often, ours takes away.
+	// Our sweeper removes the notifications that the other one has put back too often.
 	waitFor(t, "surplus notifications to be removed", func() bool {
 		n, _ := server.Do(t, "EXISTS", queue+"_noti", pyQueue+"_noti").(int64)
 		return n == 0
@@ -104,7 +105,7 @@ func TestSweepersSideBySide(t *testing.T) {
 	}
 }
 
-// TestOurSweeperGivesBackLegacyClaims kills a worker of the real package in mid-task, with no other sweeper than ours.
+// TestOurSweeperGivesBackLegacyClaims kills a worker of the real package during a task, with only our sweeper running.
 func TestOurSweeperGivesBackLegacyClaims(t *testing.T) {
 	together(t)
 	server := redistest.Start(t)
@@ -128,7 +129,7 @@ func TestOurSweeperGivesBackLegacyClaims(t *testing.T) {
 	before := onlyClaim(t, server, queue)
 	_, stop := startSweeper(t, server, 500*time.Millisecond, 20*time.Millisecond, queue)
 	defer stop()
-	// As long as it lives it keeps its claim, however long the task takes.
+	// As long as the worker lives it keeps its claim, however long the task takes.
 	for range 4 {
 		<-time.After(f.life / 2)
 		if now := onlyClaim(t, server, queue); now != before {
@@ -183,9 +184,9 @@ func (f *mixedFleet) idle() bool {
 	return true
 }
 
-// enqueueBoth lets Python and Go enqueue n tasks of both languages within some seconds; Go goes on until enough is
-// closed, because workers that are to be killed must have tasks in hand, however long it takes to start them. The names
-// of all come in the end.
+// enqueueBoth makes Python and Go enqueue n tasks of both languages within some seconds. Go continues until enough is
+// closed, because workers that are to be killed must have tasks in hand, however long it takes to start them. The
+// channel receives the names of all tasks at the end.
 func enqueueBoth(t *testing.T, server *redistest.Server, queue string, n int, enough <-chan struct{}) <-chan []string {
 	t.Helper()
 	const first = 100_000
@@ -251,7 +252,7 @@ func startSweeper(
 ) (passes *atomic.Int64, stop func()) {
 	t.Helper()
 	passes = new(atomic.Int64)
-	// Each pass renews the advisory lock of each queue once.
+	// Each pass renews the advisory lock of each queue once, so count that.
 	lock := []byte(queues[0] + "_sweeper\r\n")
 	pool := server.Pool(t, redis.DialNetDial(func(network, addr string) (net.Conn, error) {
 		c, err := net.Dial(network, addr)
@@ -287,7 +288,7 @@ func startSweeper(
 	return passes, stop
 }
 
-// scannedConn counts how often a text is sent.
+// scannedConn counts how often the program sends a text.
 type scannedConn struct {
 	net.Conn
 	text []byte

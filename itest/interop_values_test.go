@@ -27,13 +27,13 @@ type pythonValue struct {
 	Producer, Worker string
 }
 
-// arrived notes what handlers were given.
+// arrived records the arguments of handlers.
 type arrived struct {
 	mu    sync.Mutex
 	shown map[string]string
 }
 
-// echo is a handler that notes its argument under the name of a row, and returns it.
+// echo returns a handler that records its argument under the name of a row, and returns it.
 func echo[T any](a *arrived, name string) *delayed.Function {
 	return delayed.Func(func(row string, v T) T {
 		a.mu.Lock()
@@ -43,8 +43,8 @@ func echo[T any](a *arrived, name string) *delayed.Function {
 	}, delayed.Name("values."+name))
 }
 
-// TestPythonValuesInGo sends every value of the table from Python: it arrives in a Go handler as the table says, and
-// comes back as a result, or is refused by the producer, or by the worker with an error that says why.
+// TestPythonValuesInGo sends every value of the table from Python. Either it arrives in a Go handler as the table says
+// and comes back as a result, or the producer refuses it, or the worker does, with an error that says why.
 func TestPythonValuesInGo(t *testing.T) {
 	table, err := filepath.Abs("../testdata/wire/python_values.json")
 	if err != nil {
@@ -105,7 +105,7 @@ func TestPythonValuesInGo(t *testing.T) {
 	}
 }
 
-// TestGoValuesInPython sends values from Go: as arguments of Python tasks and as results they are read in Python as the
+// TestGoValuesInPython sends values from Go, as arguments of Python tasks and as results. Python reads them as the
 // table says.
 func TestGoValuesInPython(t *testing.T) {
 	five := 5
@@ -119,7 +119,7 @@ func TestGoValuesInPython(t *testing.T) {
 		{int64(math.MinInt64), "-9223372036854775808"},
 		{uint64(math.MaxUint64), "18446744073709551615"},
 		{float32(0.5), "0.5"},
-		{float32(0.1), "0.10000000149011612"}, // which is its value
+		{float32(0.1), "0.10000000149011612"}, // the exact value of the float32
 		{0.1, "0.1"},
 		{math.NaN(), "nan"},
 		{math.Inf(-1), "-inf"},
@@ -142,7 +142,7 @@ func TestGoValuesInPython(t *testing.T) {
 		{map[bool]int{true: 1}, "{True: 1}"},
 		{point{1, -2}, "{'X': 1, 'Y': -2}"},
 		{&point{1, -2}, "{'X': 1, 'Y': -2}"},
-		{[]pyStruct{{1, "x", nil}}, "[{'ID': 1, 'name': 'x', 'Tags': None}]"}, // by the names of the tags
+		{[]pyStruct{{1, "x", nil}}, "[{'ID': 1, 'name': 'x', 'Tags': None}]"}, // with the names of the tags
 		{(*point)(nil), "None"},
 		{struct{}{}, "{}"},
 		{&five, "5"},
@@ -248,7 +248,7 @@ func show(v any) string {
 	return strings.ReplaceAll(fmt.Sprintf("%T %#v", v, v), "itest_test.", "")
 }
 
-// short cuts a text that says no more.
+// short shortens a long text.
 func short(s string) string {
 	const most = 200
 	if len(s) <= most {

@@ -17,12 +17,12 @@ import (
 	"github.com/godelayed/delayed/itest/ledger"
 )
 
-// maxEmptyWakes is the largest share of vain wake-ups of legacy workers that is accepted. Hardly one in a thousand is
-// in vain beside a worker in legacy mode, and one in five beside any other.
+// maxEmptyWakes is the largest accepted share of wake-ups of legacy workers that find no task. Together with a worker
+// in legacy mode hardly one in a thousand finds none, and one in five together with any other.
 const maxEmptyWakes = 0.01
 
-// TestLegacyWorkersWakeToTasks serves a queue with a Go worker in legacy mode and with workers of the real package:
-// those must find a task when they wake, because they sleep for a second and more after they found none.
+// TestLegacyWorkersWakeToTasks serves a queue with a Go worker in legacy mode and with workers of the real package. The
+// latter must find a task when they wake, because they sleep for a second or more after they have found none.
 func TestLegacyWorkersWakeToTasks(t *testing.T) {
 	wakes, empty := legacyWakes(t, true, 3000)
 	t.Logf("workers of the real package woke %d times, %d times in vain", wakes, empty)
@@ -34,8 +34,8 @@ func TestLegacyWorkersWakeToTasks(t *testing.T) {
 	}
 }
 
-// legacyWakes runs tasks through a Go worker and three workers of the real package, which stand in for those of
-// go-delayed too, and returns how often these woke, and how often in vain.
+// legacyWakes runs tasks through a Go worker and three workers of the real package, which also stand in for those of
+// go-delayed. It returns how often the latter woke, and how often without finding a task.
 func legacyWakes(t *testing.T, legacy bool, tasks int) (wakes, empty int) {
 	t.Helper()
 	server := redistest.Start(t)
@@ -58,8 +58,8 @@ func legacyWakes(t *testing.T, legacy bool, tasks int) (wakes, empty int) {
 	defer pace.Stop()
 	for i := 0; i < tasks; {
 		<-pace.C
-		// Bursts of one to eight, mostly on idle workers: then each of them is woken for one task, and the Go worker is
-		// the fastest.
+		// Bursts of one to eight, mostly while workers are idle: then one worker is woken for each task, and the Go
+		// worker is the fastest.
 		burst := make([]*delayed.Task, 0, 8)
 		for range min(1+i%8, tasks-i) {
 			burst = append(burst, delayed.Call(delayed.Func(touch, delayed.Name("interop.Touch")), fmt.Sprint("w", i),

@@ -25,14 +25,14 @@ import (
 	"github.com/godelayed/delayed/itest/procs"
 )
 
-// Kinds of events beside those of package ledger. Tasks are named by their ids, and the attempt stands in the place of
+// Kinds of events in addition to those of package ledger. A task's name is its id, and the attempt takes the place of
 // the token.
 const (
 	failed ledger.Kind = "failed" // the handler returns an error
-	ran    ledger.Kind = "ran"    // a call that was gathered is done; the id of the common call is the detail
+	ran    ledger.Kind = "ran"    // a gathered call is done; the id of the combined call is the detail
 )
 
-// What producers of TestKillLifecycle delay: only name, signature and options of these count.
+// The tasks that producers of TestKillLifecycle delay: only their names, signatures and options count.
 var (
 	lifeTask   = delayed.Func(func(context.Context, int, int) error { return nil }, delayed.Name("itest.life"))
 	lifeGather = delayed.Func(func(context.Context, ...string) error { return nil }, delayed.Name("itest.life.gather"),
@@ -70,7 +70,7 @@ type lifeProcess struct {
 	ledger *ledger.Writer
 }
 
-// start notes that a task starts. The returned function notes further events of the same run.
+// start records that a task starts. The returned function records further events of the same run.
 func (p *lifeProcess) start(ctx context.Context) func(ledger.Kind) {
 	t := delayed.TaskFromContext(ctx)
 	note := func(kind ledger.Kind) {
@@ -80,7 +80,7 @@ func (p *lifeProcess) start(ctx context.Context) func(ledger.Kind) {
 	return note
 }
 
-// life works for some milliseconds and fails as often as it is told.
+// life works for some milliseconds and fails as often as its argument says.
 func (p *lifeProcess) life(ctx context.Context, millis, failures int) error {
 	note := p.start(ctx)
 	select {
@@ -107,12 +107,12 @@ func (p *lifeProcess) gather(ctx context.Context, names ...string) error {
 }
 
 // TestKillLifecycle kills worker processes while tasks fail and are tried again, wait for their time, hold locks, are
-// gathered and come from periodic entries. Nothing may be lost, nothing may start twice unless a killed worker held it,
-// and no lock may stay behind.
+// gathered and come from periodic entries. No task may be lost, none may start twice unless a killed worker held it,
+// and no lock may remain.
 func TestKillLifecycle(t *testing.T) {
 	const processes = 5
 	kills := inChaos(6, 12)
-	takes := inChaos(11*time.Second, 22*time.Second) // for which tasks are enqueued
+	takes := inChaos(11*time.Second, 22*time.Second) // how long producers enqueue
 	server := redistest.Start(t)
 	f := newFleet(t, server, workerSetup{
 		Queue: redistest.Name(t), Concurrency: 8, Prefetch: 8, Life: time.Second, Sweep: 200 * time.Millisecond,
@@ -166,7 +166,7 @@ func TestKillLifecycle(t *testing.T) {
 	}
 }
 
-// lives is what was enqueued.
+// lives records what was enqueued.
 type lives struct {
 	t *testing.T
 	q *delayed.Queue
@@ -175,8 +175,8 @@ type lives struct {
 	failures map[string]int      // by id, how often the task fails before it is done
 	due      map[string]int64    // by id, ms
 	keys     map[string][]string // ids by lock, in the order in which they were accepted
-	calls    []string            // that were gathered
-	refused  int                 // that found a lock taken
+	calls    []string            // names of calls that were gathered
+	refused  int                 // how many calls found a lock taken
 }
 
 func newLives(t *testing.T, q *delayed.Queue) *lives {
@@ -184,7 +184,7 @@ func newLives(t *testing.T, q *delayed.Queue) *lives {
 	return &lives{t: t, q: q, failures: map[string]int{}, due: map[string]int64{}, keys: map[string][]string{}}
 }
 
-// loop enqueues tasks of one kind, so many that workers keep up with them.
+// loop enqueues tasks of one kind, at a rate that workers can handle.
 func (l *lives) loop(stop <-chan struct{}, produce func(i int)) {
 	pause := time.NewTicker(4 * time.Millisecond)
 	defer pause.Stop()
@@ -198,7 +198,7 @@ func (l *lives) loop(stop <-chan struct{}, produce func(i int)) {
 	}
 }
 
-// add notes a task that was accepted; it returns false for one that was refused.
+// add records an accepted task; it returns false for a refused one.
 func (l *lives) add(ref *delayed.Ref, err error, failures int, due int64) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -232,7 +232,7 @@ func (l *lives) later(i int) {
 	l.add(ref, err, i%2, due)
 }
 
-// unique enqueues tasks of which one for each key may be there at a time.
+// unique enqueues tasks of which only one may exist for each key at a time.
 func (l *lives) unique(i int) {
 	key := strconv.Itoa(i % 23)
 	q := l.q.With(delayed.UniqueKey(key, time.Hour))
@@ -255,7 +255,7 @@ func (l *lives) gathered(i int) {
 	l.calls = append(l.calls, name)
 }
 
-// tick sets two entries that tick each second, one of which holds a lock, and returns when they do.
+// tick creates two entries that tick each second, one of which holds a lock, and returns the times of the ticks.
 func (l *lives) tick(takes time.Duration) (ticks []time.Time) {
 	from := time.Now().Truncate(time.Second).Add(2 * time.Second)
 	until := from.Add(takes - 3*time.Second)
@@ -274,7 +274,7 @@ func (l *lives) tick(takes time.Duration) (ticks []time.Time) {
 	return ticks
 }
 
-// check looks for what was lost, ran too early or was not alone.
+// check looks for tasks that were lost, ran too early, or ran together with one that held the same lock.
 func (l *lives) check(log ledger.Log) {
 	l.t.Helper()
 	byTask := log.ByTask()
@@ -317,7 +317,7 @@ func (l *lives) check(log ledger.Log) {
 	}
 }
 
-// checkAlone checks that a task began when the one before it, which had the same lock, was over.
+// checkAlone checks that each task began after the one before it, which had the same lock, was over.
 func (l *lives) checkAlone(what, before, after string, byTask map[string]ledger.Log) {
 	l.t.Helper()
 	ends, starts := byTask[before].Of(ledger.End), byTask[after].Of(ledger.Start)
@@ -326,7 +326,7 @@ func (l *lives) checkAlone(what, before, after string, byTask map[string]ledger.
 	}
 }
 
-// checkTicks checks that each tick became one task, or none if the entry's last task was not over.
+// checkTicks checks that each tick became one task, or none if the entry's previous task was not over.
 func (l *lives) checkTicks(log ledger.Log, ticks []time.Time) {
 	l.t.Helper()
 	byTask := log.ByTask()
@@ -369,7 +369,7 @@ func (k *lifeKiller) kill(members []*member) (victim int) {
 		id := members[victim].id
 		if ids := k.ids(id); len(ids) == 0 ||
 			slices.ContainsFunc(ids, func(id string) bool { return k.deaths[id] >= 1 }) {
-			return false // a task that sees a third death is archived
+			return false // a task that dies a third time is archived
 		}
 		members[victim].Kill()
 		k.held[id] = k.ids(id)
@@ -377,7 +377,7 @@ func (k *lifeKiller) kill(members []*member) (victim int) {
 			k.deaths[task]++
 		}
 		if len(k.held[id]) == 0 {
-			members[victim] = k.start() // it finished them meanwhile: this one does not count
+			members[victim] = k.start() // it finished its tasks meanwhile, so this kill does not count
 			delete(k.held, id)
 			return false
 		}
@@ -405,8 +405,8 @@ func (k *lifeKiller) ids(worker string) (ids []string) {
 	return ids
 }
 
-// checkReruns returns the number of attempts that began more than once, each time after a killed worker had held the
-// task.
+// checkReruns returns the number of attempts that began more than once. It checks that a killed worker had held the
+// task each time.
 func (k *lifeKiller) checkReruns(log ledger.Log) (reruns int) {
 	k.t.Helper()
 	for id, starts := range log.Of(ledger.Start).ByTask() {

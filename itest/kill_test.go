@@ -16,7 +16,7 @@ import (
 	"github.com/godelayed/delayed/itest/ledger"
 )
 
-// class says how the message of a task is written and by whom.
+// class says who writes the message of a task, and in which form.
 type class string
 
 const (
@@ -25,7 +25,7 @@ const (
 	pythonMade class = "Python-made"
 )
 
-// TestKill kills worker processes that hold claims. Nothing may be lost, and a task may start twice only if a killed
+// TestKill kills worker processes that hold claims. No task may be lost, and one may start twice only if a killed
 // worker held it.
 func TestKill(t *testing.T) {
 	const processes = 8
@@ -44,9 +44,10 @@ func TestKill(t *testing.T) {
 	start := time.Now()
 	k := &killer{fleet: f, deaths: map[string]int{}, held: map[string]map[string]string{}}
 	for n := range kills {
-		// Spread over the whole run: while tasks are pending there is work in hand to lose.
+		// Spread the kills over the first two thirds of the run: while many tasks are pending, workers have some in
+		// hand.
 		waitForAtMost(t, 3*time.Minute, "progress", func() bool {
-			return f.pending() <= tasks*(kills-n)/(kills+1)
+			return f.pending() <= tasks-tasks*2*(n+1)/(3*kills+3)
 		})
 		i := k.kill(members, n%2 == 0)
 		members[i] = f.start()
@@ -120,7 +121,7 @@ func (k *killer) kill(members []*member, prefetched bool) int {
 	id := members[victim].id
 	claims := k.claims(id)
 	if len(claims) == 0 {
-		// It finished them between the look and the kill: this one does not count.
+		// It finished its tasks between the look and the kill, so this kill does not count.
 		members[victim] = k.start()
 		return k.kill(members, prefetched)
 	}
@@ -131,7 +132,7 @@ func (k *killer) kill(members []*member, prefetched bool) int {
 	return victim
 }
 
-// spare reports whether a worker may be killed without an innocent task being archived for having seen three deaths.
+// spare reports whether killing a worker would not archive an innocent task for having died three times.
 func (k *killer) spare(claims map[string]string) bool {
 	for _, task := range claims {
 		if k.deaths[task] >= 2 {
@@ -141,7 +142,8 @@ func (k *killer) spare(claims map[string]string) bool {
 	return true
 }
 
-// checkReruns returns the tasks that started more than once, each time after a killed worker had held them.
+// checkReruns returns the tasks that started more than once. It checks that a killed worker had held the task each
+// time.
 func (k *killer) checkReruns(log ledger.Log) []string {
 	k.t.Helper()
 	var tasks []string
@@ -206,7 +208,7 @@ func enqueueMix(t *testing.T, server *redistest.Server, queue string, n int) map
 			switch {
 			case c == plain:
 				to = legacy
-			case i/together%5 == 2: // each has a lock to itself
+			case i/together%5 == 2: // each has a lock of its own
 				to = q.With(delayed.Unique(time.Hour))
 			}
 			if _, err := to.DelayMany(t.Context(), batch...); err != nil {

@@ -22,8 +22,8 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
-// maxGrowth is by how much the resident memory of a process may grow for messages that are too large, however many
-// there are, in bytes.
+// maxGrowth is how many bytes the resident memory of a process may grow because of messages that are too large, however
+// many there are.
 const maxGrowth = 32 << 20
 
 // largeSizes are the sizes of messages that no worker reads: 40 MiB in all, 500 MiB with -limits.
@@ -57,8 +57,8 @@ var largeWays = []struct{ name, fill string }{
 		redis.call('RPUSH', KEYS[1] .. '_wake', '1')`},
 }
 
-// TestLargeMessages has workers meet messages that are too large for them, in each way there is. They stay in Redis:
-// all are archived, with reason and size, and the workers' memory does not grow.
+// TestLargeMessages: workers find messages that are too large for them, in every possible way. The messages stay in
+// Redis: all are archived with reason and size, and the workers' memory does not grow.
 func TestLargeMessages(t *testing.T) {
 	together(t)
 	for _, language := range []string{"Go", "Python"} {
@@ -116,7 +116,7 @@ func sumOf(sizes []int) (sum int) {
 	return sum
 }
 
-// fillLarge has Redis itself make the messages.
+// fillLarge makes Redis itself create the messages.
 func fillLarge(t *testing.T, conn redis.Conn, queue, fill string, sizes []int) {
 	t.Helper()
 	script := redis.NewScript(1, "local m = string.rep('x', ARGV[2])\n"+fill)
@@ -127,7 +127,7 @@ func fillLarge(t *testing.T, conn redis.Conn, queue, fill string, sizes []int) {
 	}
 }
 
-// checkArchivedLarge sees that whole messages are archived, and that their sizes and the reason are told.
+// checkArchivedLarge checks that the archive holds whole messages, with their sizes and the reason.
 func checkArchivedLarge(t *testing.T, conn redis.Conn, queue, way string, sizes []int) {
 	t.Helper()
 	infos, err := redis.StringMap(conn.Do("HGETALL", queue+"_info"))
@@ -155,8 +155,7 @@ func checkArchivedLarge(t *testing.T, conn redis.Conn, queue, way string, sizes 
 	}
 }
 
-// memoryOf reads a line of /proc/<pid>/status, in bytes. VmRSS also begins to count VmHWM, the highest value since,
-// anew.
+// memoryOf reads a line of /proc/<pid>/status, in bytes. Reading VmRSS also resets VmHWM, the highest value since.
 func memoryOf(t testing.TB, pid int, name string) int {
 	t.Helper()
 	n, err := readMemory(strconv.Itoa(pid), name)
@@ -187,7 +186,7 @@ func readMemory(pid, name string) (int, error) {
 	return 0, fmt.Errorf("no %s in %s/status", name, dir)
 }
 
-// inspectSetup configures a process that asks for tasks that are too large.
+// inspectSetup configures a process that asks about tasks that are too large.
 type inspectSetup struct {
 	URL, Queue string
 	Tasks      int
@@ -246,8 +245,8 @@ var inspectRole = procs.Define("inspector of large tasks", func(ctx context.Cont
 	return nil
 })
 
-// TestLargeMessagesAreNotRead lists, looks for, cancels, deletes and would run again tasks that are too large, and
-// reads none of them whole.
+// TestLargeMessagesAreNotRead lists, searches, cancels, deletes and tries to run again tasks that are too large. None
+// of these reads a whole message.
 func TestLargeMessagesAreNotRead(t *testing.T) {
 	together(t)
 	const fill = `redis.call('HSET', KEYS[1] .. '_tasks', 't' .. ARGV[1], m, 's' .. ARGV[1], m)

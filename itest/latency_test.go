@@ -39,8 +39,8 @@ func newWaits(t *testing.T, q *delayed.Queue) *waits {
 	return w
 }
 
-// measure enqueues a task every few milliseconds while on says so, and returns median, 99th percentile and longest
-// wait.
+// measure enqueues a task every few milliseconds as long as on returns true, and returns median, 99th percentile and
+// longest wait.
 func (w *waits) measure(on func() bool) (p50, p99, worst time.Duration) {
 	w.t.Helper()
 	w.took = nil
@@ -78,7 +78,7 @@ func (w *waits) await(n int) {
 	})
 }
 
-// summary waits for the last of n tasks.
+// summary waits for the last of n tasks and returns median, 99th percentile and longest wait.
 func (w *waits) summary(n int) (p50, p99, worst time.Duration) {
 	w.t.Helper()
 	w.await(n)
@@ -91,7 +91,7 @@ func lasting(d time.Duration) func() bool {
 	return func() bool { return time.Now().Before(end) }
 }
 
-// TestFreshBesideSuspects: tasks that never died do not wait for those that did, while executors are free.
+// TestFreshBesideSuspects: tasks that have never died do not wait for those that have while executors are free.
 func TestFreshBesideSuspects(t *testing.T) {
 	together(t)
 	n := 30
@@ -127,7 +127,7 @@ func TestFreshBesideSuspects(t *testing.T) {
 	}
 }
 
-// TestFreshBesideLoneTask: on a lone worker with a task that must run alone, others wait for one run of it.
+// TestFreshBesideLoneTask: if the only worker has a task that must run alone, others wait for one run of it.
 func TestFreshBesideLoneTask(t *testing.T) {
 	together(t)
 	const run = time.Second
@@ -157,10 +157,10 @@ func TestFreshBesideLoneTask(t *testing.T) {
 	}
 }
 
-// TestFreshAfterResume: a task that is enqueued shortly after a queue was resumed starts as on any idle worker.
+// TestFreshAfterResume: a task that is enqueued shortly after a queue was resumed starts as fast as on any idle worker.
 func TestFreshAfterResume(t *testing.T) {
 	together(t)
-	const rest = 300 * time.Millisecond // the worker waits on the queue again well before
+	const rest = 300 * time.Millisecond // long enough for the worker to wait on the queue again
 	server := redistest.Start(t)
 	rdb := handle(t, server)
 	q := delayed.NewQueue(redistest.Name(t), rdb)

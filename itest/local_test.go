@@ -21,13 +21,14 @@ type localWorker struct {
 	stop func()
 }
 
-// runWorker runs a worker until the end of the test, or until stop is called. What it logs is shown if the test fails.
+// runWorker runs a worker until the end of the test, or until stop is called. If the test fails, it shows the worker's
+// log.
 func runWorker(t *testing.T, rdb *delayed.Redis, cfg delayed.WorkerConfig, fns ...any) *localWorker {
 	t.Helper()
 	return runHeardWorker(t, rdb, cfg, func(delayed.Event) {}, fns...)
 }
 
-// runHeardWorker is runWorker for a worker to whose events hear listens.
+// runHeardWorker is runWorker for a worker whose events go to hear.
 func runHeardWorker(
 	t *testing.T, rdb *delayed.Redis, cfg delayed.WorkerConfig, hear func(delayed.Event), fns ...any,
 ) *localWorker {

@@ -14,7 +14,7 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// runs remembers how often each task was started and ended, by its number.
+// runs records how often each task was started and ended, by its number.
 type runs struct {
 	mu             sync.Mutex
 	starts, ends   map[int]int
@@ -46,7 +46,7 @@ func (r *runs) ended() int {
 	return len(r.ends)
 }
 
-// again returns how often tasks were started beyond the first time.
+// again returns how often tasks were started again.
 func (r *runs) again() (n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -56,15 +56,15 @@ func (r *runs) again() (n int) {
 	return n
 }
 
-// TestLostReplies lets connections break before and after Redis does its work, and answers come late. No claim may be
-// left behind, and nothing may run twice without a reason.
+// TestLostReplies breaks connections before and after Redis executes commands, and delays answers. No claim may remain,
+// and no task may run twice without a reason.
 func TestLostReplies(t *testing.T) {
 	const (
 		workers = 8
 		life    = 2 * time.Second
 	)
 	tasks := inChaos(40_000, 100_000)
-	unknown := tasks / 20 // more, which no worker can run: they end in the midst of others
+	unknown := tasks / 20 // further tasks that no worker can run, among the others
 	server := redistest.Start(t)
 	queue := redistest.Name(t)
 	seed := uint64(time.Now().UnixNano())

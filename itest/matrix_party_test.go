@@ -31,10 +31,10 @@ type order struct {
 	ID         string  `json:"id,omitempty"`
 }
 
-// outcome is what came of an order.
+// outcome is the result of an order.
 type outcome struct {
 	ID       string `json:"id"`
-	Conflict string `json:"conflict"` // the id of the task in the way
+	Conflict string `json:"conflict"` // the id of the task that holds the lock or id
 	Value    any    `json:"value"`
 	Error    string `json:"error"`
 }
@@ -59,12 +59,12 @@ func newProducer(t *testing.T, p *pair) producer {
 	return startPythonProducer(t, p)
 }
 
-// config is how both open the queue.
+// config returns the configuration with which both open the queue.
 func (p *pair) config() delayed.QueueConfig {
 	return delayed.QueueConfig{Name: p.queue, Legacy: p.plain()}
 }
 
-// goProducer is this process.
+// goProducer delays tasks in this process.
 type goProducer struct {
 	*pair
 	q *delayed.Queue
@@ -132,7 +132,7 @@ func (p *goProducer) cancel(t *testing.T, id string) {
 	}
 }
 
-// argumentsOf makes values for Go's side of what JSON says: integers, and {"bytes": "00ff"} for bytes.
+// argumentsOf makes Go values from JSON: integers, and bytes from {"bytes": "00ff"}.
 func argumentsOf(args any) ([]any, error) {
 	raw, err := json.Marshal(args)
 	if err != nil {
@@ -184,7 +184,7 @@ func untag(v any) (any, error) {
 	return v, nil
 }
 
-// pythonProducer is a Python program that takes orders.
+// pythonProducer is a Python program that executes orders.
 type pythonProducer struct {
 	*pair
 	process *childproc.Process

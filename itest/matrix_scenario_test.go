@@ -13,7 +13,7 @@ import (
 	"github.com/godelayed/delayed/itest/ledger"
 )
 
-// touches delays n tasks that note that they ran, and returns their names.
+// touches delays n tasks that record that they ran, and returns their names.
 func (p *pair) touches(t *testing.T, prefix string, n, millis int) []string {
 	t.Helper()
 	names := make([]string, n)
@@ -24,7 +24,7 @@ func (p *pair) touches(t *testing.T, prefix string, n, millis int) []string {
 	return names
 }
 
-// count returns how often a task of this name did something.
+// count returns how many events of a kind the task with this name has.
 func (p *pair) count(t *testing.T, kind ledger.Kind, name string) int {
 	t.Helper()
 	return len(p.ledger.read(t).ByTask()[name].Of(kind))
@@ -38,7 +38,7 @@ func (p *pair) ended(t *testing.T, names []string) {
 	})
 }
 
-// once expects that each of the tasks ran once.
+// once checks that each of the tasks ran once.
 func (p *pair) once(t *testing.T, names []string) {
 	t.Helper()
 	for _, name := range names {
@@ -55,7 +55,8 @@ func plainScenario(t *testing.T, p *pair) {
 	p.once(t, names)
 }
 
-// argumentsScenario sends arguments of all shapes, in JSON as they are and as they should be noted.
+// argumentsScenario sends arguments of all shapes. Each is given in JSON as it is sent and as the ledger should show
+// it.
 func argumentsScenario(t *testing.T, p *pair) {
 	t.Helper()
 	shapes := []string{
@@ -64,8 +65,8 @@ func argumentsScenario(t *testing.T, p *pair) {
 		`[{"bytes": "00ff80"}, {"bytes": ""}]`,
 		`["list", []]`, `["list", [1, [2, [null, "x"]]]]`, `["map", {}]`, `["map", {"a": {"b": [1, 2]}, "c": null}]`,
 	}
-	// A lone argument that is an array needs the number of arguments in the message, which keakon's Go tasks do not
-	// have.
+	// If the only argument is an array, the message must contain the number of arguments, which keakon's Go tasks do
+	// not.
 	if p.producer != keakonParty || p.worker != goParty {
 		shapes = append(shapes, `[[]]`, `[[1]]`, `[[1, 2]]`, `[[[1, 2]]]`)
 	}
@@ -88,7 +89,7 @@ func argumentsScenario(t *testing.T, p *pair) {
 	}
 }
 
-// raw are arguments that are JSON already.
+// raw returns text as arguments in JSON.
 func raw(text string) []any { return []any{json.RawMessage(text)} }
 
 func retryScenario(t *testing.T, p *pair) {
@@ -186,7 +187,7 @@ func cancelScenario(t *testing.T, p *pair) {
 // killedScenario kills the worker while it holds tasks, and another one takes over.
 func killedScenario(t *testing.T, p *pair) {
 	t.Helper()
-	// The first run of this one does not end.
+	// The first run of this task does not end.
 	p.produce.delay(t, order{Function: "hang_once", Args: []any{"hangs"}})
 	names := append(p.touches(t, "killed", 30, 20), "hangs")
 	waitForAtMost(t, matrixPatience, "the worker to be at it",

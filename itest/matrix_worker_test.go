@@ -31,7 +31,7 @@ const (
 	matrixLife = 2 * time.Second
 )
 
-// matrixSetup configures a worker of ours.
+// matrixSetup configures a Go worker.
 type matrixSetup struct {
 	URL, Queue, Ledger string
 	Legacy             bool
@@ -69,7 +69,7 @@ var matrixRole = procs.Define("worker of the matrix", func(ctx context.Context, 
 	return worker.Run(ctx)
 })
 
-// matrixFunctions are what matrix_tasks.py has for Python.
+// matrixFunctions are the same functions that matrix_tasks.py has for Python.
 type matrixFunctions struct {
 	ledger *ledger.Writer
 	dir    string
@@ -166,7 +166,7 @@ func (f *matrixFunctions) hangOnce(ctx context.Context, name string) error {
 type matrixWorker struct {
 	pair    *pair
 	process *childproc.Process
-	sweeper *childproc.Process // of keakon's package, which has it apart
+	sweeper *childproc.Process // keakon's sweeper, which is a program of its own
 }
 
 // startMatrixWorker starts a worker and waits until Redis knows it.
@@ -202,7 +202,7 @@ func startMatrixWorker(t *testing.T, p *pair) *matrixWorker {
 	return w
 }
 
-// kill ends the worker as a machine that fails does.
+// kill ends the worker like a machine that fails.
 func (w *matrixWorker) kill(t *testing.T) {
 	t.Helper()
 	w.process.Kill()
@@ -211,7 +211,7 @@ func (w *matrixWorker) kill(t *testing.T) {
 	}
 }
 
-// stop ends it in its orderly way.
+// stop stops the worker in its regular way.
 func (w *matrixWorker) stop(t *testing.T) {
 	t.Helper()
 	if err := w.process.Stop(time.Minute); err != nil {

@@ -14,10 +14,10 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// limits makes what takes longer than it may a failure. It is for machines that have nothing else to do.
+// limits makes the tests fail when something takes too long. It is for machines that have nothing else to do.
 var limits = flag.Bool("limits", false, "fail when something takes longer than it may")
 
-// tooLong reports what took longer than it may.
+// tooLong reports that something took too long.
 func tooLong(t *testing.T, format string, args ...any) {
 	t.Helper()
 	if *limits {
@@ -27,7 +27,7 @@ func tooLong(t *testing.T, format string, args ...any) {
 	}
 }
 
-// TestMillion meets a notify list that has nothing to do with a very long queue: without any notification, and with far
+// TestMillion gives workers a very long queue whose notify list does not fit: without any notification, and with far
 // too many. The queue has a million tasks with -limits, a tenth of that otherwise.
 func TestMillion(t *testing.T) {
 	const limit = 5 * time.Millisecond // of one script
@@ -104,9 +104,9 @@ func TestMillion(t *testing.T) {
 	}
 }
 
-// checkSlow expects no script in the slow log. The slow log goes by the clock on the wall, so on a busy machine it also
-// holds scripts that had to wait for a processor: as long as all of them together took no longer than the server
-// waited, nothing is said against the scripts.
+// checkSlow expects no script in the slow log. The slow log measures wall-clock time, so on a busy machine it also
+// contains scripts that had to wait for a processor: it accepts them as long as all of them together took no longer
+// than the server waited.
 func checkSlow(t *testing.T, log []redistest.Slow, waited time.Duration) {
 	t.Helper()
 	var sum time.Duration

@@ -41,7 +41,7 @@ func (m *machine) claimWith(rt *rapid.T, w *modelWorker) {
 		expect("canceled")
 	case t.late && !w.knowsLate:
 		t.state, t.due = "parked", m.now+idLife
-		m.extend(t, idLife) // for as long as it may be parked
+		m.extend(t, idLife) // as long as it may stay parked
 		expect("parked")
 	case t.expiry != 0 && t.expiry <= m.now:
 		t.state = "archived"

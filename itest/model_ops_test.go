@@ -41,7 +41,7 @@ func (m *machine) enqueue(rt *rapid.T) {
 	}
 	if rapid.IntRange(0, 4).Draw(rt, "ttl") == 0 {
 		life := int64(120_000)
-		if wait := t.due - m.now; wait >= life { // else the call is refused
+		if wait := t.due - m.now; wait >= life { // otherwise the call is refused
 			life = wait + 60_000
 		}
 		t.expiry = m.now + life
@@ -76,7 +76,7 @@ func (m *machine) enqueue(rt *rapid.T) {
 	}
 }
 
-// enlistOne enqueues a task that has an id or a lock to itself.
+// enlistOne enqueues a task that has an id or a lock of its own.
 func (m *machine) enlistOne(rt *rapid.T, fn *delayed.Function, t *modelTask, opts []delayed.Option, front bool) {
 	conflict := rapid.SampledFrom([]delayed.Conflict{delayed.Fail, delayed.Skip, delayed.Replace}).Draw(rt, "conflict")
 	t.ownID = rapid.Bool().Draw(rt, "own id")
@@ -131,9 +131,9 @@ func (m *machine) enlistOne(rt *rapid.T, fn *delayed.Function, t *modelTask, opt
 	m.enlist(t, front)
 }
 
-// gather adds a call to a group. One that is full is fired at once, so that no call comes too late for it.
+// gather adds a call to a group. A full group is fired at once, so that no call comes too late for it.
 func (m *machine) gather(rt *rapid.T) {
-	const key = "g" // of two groups that are due at once, either may be first
+	const key = "g" // only one group, because of two groups due at once either may be first
 	m.values++
 	ref, err := m.q.With(delayed.Group(key)).Delay(modelGather, m.values)
 	m.must(err)
@@ -152,7 +152,7 @@ func (m *machine) gather(rt *rapid.T) {
 	}
 }
 
-// pick returns a worker of which something holds, and skips the operation if there is none.
+// pick returns a worker for which holds is true, and skips the operation if there is none.
 func (m *machine) pick(rt *rapid.T, what string, holds func(*modelWorker) bool) *modelWorker {
 	var found []*modelWorker
 	for _, w := range m.workers {
@@ -176,8 +176,8 @@ func (m *machine) claim(rt *rapid.T) {
 	m.claimWith(rt, m.pick(rt, "idle", func(w *modelWorker) bool { return !w.dead && w.task == nil }))
 }
 
-// next takes the task that a worker claims next, nil if there is none: what it has found parked comes first, suspects
-// come last. Those that have died more than once are set apart before, unless they end anyway.
+// next takes the task that a worker claims next, nil if there is none. Parked tasks that the worker has found come
+// first, suspects come last. It sets apart tasks that have died more than once, unless they end anyway.
 func (m *machine) next(w *modelWorker) *modelTask {
 	for {
 		t := m.front(w)
@@ -192,7 +192,7 @@ func (m *machine) next(w *modelWorker) *modelTask {
 	}
 }
 
-// front takes the first task that a worker has found parked, or the first of those that are pending.
+// front takes the first parked task that a worker has found, or else the first pending one.
 func (m *machine) front(w *modelWorker) *modelTask {
 	for len(w.parked) > 0 {
 		t := m.tasks[w.parked[0]]
@@ -216,19 +216,19 @@ func (m *machine) work(rt *rapid.T) {
 	}
 }
 
-// finish lets a handler return.
+// finish makes a handler return.
 func (m *machine) finish(rt *rapid.T) {
 	m.finishWith(rt, m.pick(rt, "busy", func(w *modelWorker) bool { return w.task != nil }))
 }
 
-// finishWith lets the handler of a worker return.
+// finishWith makes the handler of a worker return.
 func (m *machine) finishWith(rt *rapid.T, w *modelWorker) {
 	how := rapid.SampledFrom([]string{
 		"done", "done", "fail", "fail", "panic", "discard", "drop", "snooze",
 		"retry in",
 	}).Draw(rt, "how")
 	if w.dead && w.task.expiry != 0 {
-		how = "done" // the time by which it would judge stands still while nobody lets it ask for it
+		how = "done" // the clock by which it would decide stops while nothing lets it ask Redis
 	}
 	m.answer(w, map[string]error{
 		"fail": errors.New("failed"), "panic": errPanic, "discard": delayed.Discard(errors.New("no use")),
@@ -240,14 +240,14 @@ func (m *machine) finishWith(rt *rapid.T, w *modelWorker) {
 	t := w.task
 	w.task = nil
 	if w.lost {
-		return // whatever it says, the task is another's
+		return // whatever the handler returns, the task belongs to another worker
 	}
 	if want := m.model.finish(t, how); ended.run == nil || !ended.run.Called || ended.run.Outcome != want {
 		rt.Fatalf("expected that %s is %s, found %+v", t.id, want, ended.run)
 	}
 }
 
-// tick lets the scheduler enqueue the ticks that are due: all of one entry, and of the other one at most.
+// tick lets the scheduler enqueue the due ticks: all of one entry, and at most one of the other.
 func (m *machine) tick(*rapid.T) {
 	m.must(seam.Tick(context.Background(), m.ticker))
 	var due []int64
@@ -263,7 +263,7 @@ func (m *machine) tick(*rapid.T) {
 	}
 }
 
-// runNow lets an entry tick out of turn.
+// runNow makes an entry tick immediately.
 func (m *machine) runNow(rt *rapid.T) {
 	entry := rapid.SampledFrom([]string{"alone", "each"}).Draw(rt, "entry")
 	ref, err := m.q.Periodic().RunNow(context.Background(), entry)
@@ -308,12 +308,12 @@ func (m *machine) rerun(rt *rapid.T) {
 	m.pending = append(m.pending, t.id)
 }
 
-// remove deletes a task that is over, and sees that no other can be deleted.
+// remove deletes a task that is over, and checks that no other task can be deleted.
 func (m *machine) remove(rt *rapid.T) {
 	t := m.chosen(rt, "archived", "completed", "pending", "scheduled", "active")
 	err := m.q.Ref(t.id).Delete(context.Background())
 	if !t.over() {
-		// An older task of the same id may be kept still, although its time is over.
+		// An older task with the same id may still be kept, although its time is over.
 		if !errors.Is(err, delayed.ErrNotArchived) && (err != nil || !t.ownID) {
 			rt.Fatalf("expected that %s cannot be deleted, found %v", t.id, err)
 		}
@@ -334,7 +334,7 @@ func (m *machine) cancel(rt *rapid.T) {
 	}
 }
 
-// beat lets workers tell that they live. They learn of what was canceled then.
+// beat renews the heartbeats of workers. Then they learn which tasks were canceled.
 func (m *machine) beat(rt *rapid.T) {
 	for _, w := range m.workers {
 		if w.dead {
@@ -361,21 +361,21 @@ func (m *machine) advance(rt *rapid.T) {
 	m.beat(rt)
 }
 
-// look lets a worker make pending what is due.
+// look lets a worker make due tasks pending.
 func (m *machine) look(rt *rapid.T) {
 	w := m.alive(rt)
 	m.must(w.Look(context.Background()))
 	w.parked = m.model.look(w.knowsLate)
 }
 
-// kill takes a worker's heartbeat away.
+// kill removes a worker's heartbeat.
 func (m *machine) kill(rt *rapid.T) {
 	m.mayKill(rt)
 	m.killWorker(m.alive(rt))
 }
 
-// mayKill skips an operation if a worker is dead and not swept, as two would be swept in any order, or if only one is
-// left.
+// mayKill skips an operation if a worker is dead and not swept, because two could be swept in either order, or if only
+// one is left.
 func (m *machine) mayKill(rt *rapid.T) {
 	alive := 0
 	for _, w := range m.workers {
@@ -396,9 +396,9 @@ func (m *machine) killWorker(w *modelWorker) {
 	w.dead = true
 }
 
-// plague lets tasks kill the workers that run them, one after the other, each swept at once.
+// plague makes tasks kill the workers that run them, one after the other, each swept at once.
 func (m *machine) plague(rt *rapid.T) {
-	for range modelDeaths + 1 { // the first death says nothing: nobody knew that it was alone
+	for range modelDeaths + 1 { // the first death does not count, because nobody knew that the task was alone
 		m.mayKill(rt)
 		w := m.pick(rt, "idle", func(w *modelWorker) bool { return !w.dead && w.task == nil })
 		m.claimWith(rt, w)
@@ -414,7 +414,7 @@ func (m *machine) plague(rt *rapid.T) {
 	}
 }
 
-// sweep gives back the tasks of the dead. Workers that were dead and idle are replaced by new ones.
+// sweep gives back the tasks of dead workers. New workers replace those that died while idle.
 func (m *machine) sweep(rt *rapid.T) {
 	w := m.alive(rt)
 	m.must(w.Sweep(context.Background()))

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Times of the model, in ms. They are long or short beside one another, so that waits end in many orders.
+// Times of the model, in ms. They differ enough that waits end in many orders.
 const (
 	modelBackoff = 10_000
 	modelSnooze  = 60_000
@@ -17,7 +17,7 @@ const (
 	modelLock    = 600_000
 	modelGrace   = 60_000
 	modelLongest = 180_000
-	modelGroup   = 3 // calls that are gathered
+	modelGroup   = 3 // calls of one combined call
 	modelRetries = 2
 	modelDeaths  = 3
 	modelEvery   = 600_000 // between two ticks
@@ -25,11 +25,11 @@ const (
 	idLife       = 7 * 24 * 3_600_000
 )
 
-// modelTask is a task as it should be.
+// modelTask is the expected state of a task.
 type modelTask struct {
 	id    string
 	state string // pending, active, scheduled, retry, parked, archived, completed, aggregating or gone
-	// of a task that is scheduled or retrying; when what is kept of a completed one is deleted, or a parked one
+	// when a scheduled or retrying task is due, when the info of a completed one is deleted, or when a parked one is
 	// archived
 	due      int64
 	expiry   int64 // 0: none
@@ -37,10 +37,10 @@ type modelTask struct {
 	maxRetry int
 	retried  int
 	deaths   int
-	alone    int   // deaths with nothing else in hand, which the worker knew
-	suspect  bool  // it had died before when it started last
-	late     bool  // not every worker knows its function
-	values   []int // arguments, of a task that is gathered
+	alone    int   // deaths alone that the worker had noted
+	suspect  bool  // whether it had died before its last start
+	late     bool  // whether some workers do not know its function
+	values   []int // arguments of a gathered call
 	lock     string
 	untilRun bool
 	ownID    bool // no other task may have its id
@@ -57,22 +57,22 @@ type modelEntry struct {
 	until int64
 }
 
-// modelGathered is a group as it should be.
+// modelGathered is the expected state of a group.
 type modelGathered struct {
 	ids         []string
 	first, last int64
 }
 
-// due is when the group is fired, if it is not full.
+// due returns when the group is fired if it is not full.
 func (g *modelGathered) due() int64 { return min(g.last+modelGrace, g.first+modelLongest) }
 
-// model is what a queue should be after all that was done to it.
+// model is the expected state of a queue after all operations.
 type model struct {
 	now     int64
 	tasks   map[string]*modelTask
 	pending []string
-	apart   []string // pending too, as suspects
-	start   int64    // when the model began: deaths are dated by a clock that is never set
+	apart   []string // also pending, but as suspects
+	start   int64    // when the model began; deaths are dated by a clock that is never set
 	locks   map[string]modelEntry
 	groups  map[string]*modelGathered
 	ticks   int64           // when the entries tick next
@@ -123,7 +123,7 @@ func (m *model) enlist(t *modelTask, front bool) {
 	m.lapse()
 	from := max(m.now, t.due)
 	if t.ownID {
-		delete(m.revoked, t.id) // an older task had it
+		delete(m.revoked, t.id) // an older task had this id
 		m.locks["#"+t.id] = modelEntry{t.id, from + idLife}
 	}
 	if t.lock != "" {
@@ -146,7 +146,7 @@ func (m *model) add(t *modelTask, front bool) {
 	}
 }
 
-// replace is what becomes of a task whose lock another one takes.
+// replace does what happens to a task whose lock another one takes.
 func (m *model) replace(t *modelTask) {
 	if t.state == "pending" || t.state == "active" {
 		m.revoked[t.id] = true
@@ -157,7 +157,7 @@ func (m *model) replace(t *modelTask) {
 	delete(m.locks, "#"+t.id)
 }
 
-// free ends what a task has to itself.
+// free releases the lock and the id of a task.
 func (m *model) free(t *modelTask) {
 	if mark, ok := m.locks["@"+t.id]; ok {
 		if m.locks[mark.value].value == t.id {
@@ -168,7 +168,7 @@ func (m *model) free(t *modelTask) {
 	delete(m.locks, "#"+t.id)
 }
 
-// extend lets what a task has to itself last for as long as the task waits.
+// extend lets the lock and the id of a task last as long as the task waits.
 func (m *model) extend(t *modelTask, wait int64) {
 	longer := func(name string) {
 		if e, ok := m.locks[name]; ok {
@@ -184,7 +184,7 @@ func (m *model) extend(t *modelTask, wait int64) {
 	longer("#" + t.id)
 }
 
-// tick enqueues the task of a tick. The entry alone has one at a time.
+// tick enqueues the task of a tick. The entry "alone" has at most one at a time.
 func (m *model) tick(entry, id string) bool {
 	t := &modelTask{id: id, state: "pending", maxRetry: modelRetries}
 	if entry == "alone" {
@@ -202,7 +202,7 @@ func (m *model) tick(entry, id string) bool {
 	return true
 }
 
-// sorted returns the tasks of a state by due time, those of one time by id, as a sorted set has them.
+// sorted returns the tasks in a state by due time and then by id, in the order of a sorted set.
 func (m *model) sorted(state string) []*modelTask {
 	var found []*modelTask
 	for _, t := range m.tasks {
@@ -233,7 +233,8 @@ func (m *model) waits() bool {
 
 func (m *model) ripe(g *modelGathered) bool { return len(g.ids) >= modelGroup || g.due() <= m.now }
 
-// look makes pending what is due, and returns what is parked if the worker knows its function: it claims that next.
+// look makes due tasks pending. It returns parked tasks if the worker knows their function, because it claims those
+// next.
 func (m *model) look(knowsLate bool) (parked []string) {
 	for _, state := range []string{"scheduled", "retry"} {
 		for _, t := range m.sorted(state) {
@@ -285,7 +286,7 @@ func (m *model) cancel(t *modelTask) bool {
 	return true
 }
 
-// annul is what becomes of a task that was canceled, in the end.
+// annul does what finally happens to a task that was canceled.
 func (m *model) annul(t *modelTask) {
 	m.free(t)
 	delete(m.revoked, t.id)
@@ -295,7 +296,7 @@ func (m *model) annul(t *modelTask) {
 	}
 }
 
-// finish ends an active task by the given word and returns what it is called.
+// finish ends an active task with the given outcome and returns the outcome's name.
 func (m *model) finish(t *modelTask, how string) (outcome string) {
 	if m.revoked[t.id] && how != "done" && how != "drop" {
 		m.annul(t)
@@ -335,13 +336,13 @@ func (m *model) finish(t *modelTask, how string) (outcome string) {
 	}
 }
 
-// die is what becomes of an active task whose worker was swept.
+// die does what happens to an active task whose worker was swept.
 func (m *model) die(t *modelTask) {
 	t.deaths++
 	if t.suspect {
 		t.alone++
 	}
-	if t.suspect && t.alone >= modelDeaths && !m.revoked[t.id] { // whoever claims it ends it
+	if t.suspect && t.alone >= modelDeaths && !m.revoked[t.id] { // the worker that claims it ends it
 		t.state = "archived"
 		m.free(t)
 		return
@@ -357,7 +358,7 @@ func (m *model) suspicion(t *modelTask) int {
 	return t.deaths
 }
 
-// back puts an active task to the front.
+// back puts an active task at the front of the queue.
 func (m *model) back(t *modelTask) {
 	t.state = "pending"
 	m.pending = slices.Insert(m.pending, 0, t.id)

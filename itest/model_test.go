@@ -23,10 +23,10 @@ import (
 	"github.com/godelayed/delayed/internal/seam"
 )
 
-// TestModel does random things to a queue and after each compares what Redis holds with a model of it: every task is in
-// exactly one place, at the time and in the order that it should be, and so is every lock. It runs on the embedded
-// server, whose time the test moves. Workers are real ones but for their loops: they do one step at a time. For longer,
-// set -rapid.checks, 10 by default here and 100 with -chaos, and -rapid.steps, 80.
+// TestModel performs random operations on a queue and after each compares Redis with a model of the queue: every task
+// is in exactly one place, with the expected time and order, and so is every lock. It runs on the embedded server,
+// whose clock the test sets. The workers are real ones without their loops: they do one step at a time. For longer
+// runs, set -rapid.checks, 10 by default here and 100 with -chaos, and -rapid.steps, 80.
 func TestModel(t *testing.T) {
 	for name, value := range map[string]string{"rapid.checks": inChaos("10", "100"), "rapid.steps": "80"} {
 		if f := flag.Lookup(name); f.Value.String() == f.DefValue {
@@ -41,7 +41,7 @@ func TestModel(t *testing.T) {
 			"":         m.check,
 			"enqueue":  m.enqueue,
 			"work":     m.work,
-			"work2":    m.work, // the more names, the more often
+			"work2":    m.work, // more names make an operation more frequent
 			"work3":    m.work,
 			"finish2":  m.finish,
 			"gather":   m.gather,
@@ -88,8 +88,8 @@ type modelWorker struct {
 	reply     chan error
 	stepped   chan modelStep
 	parked    []string   // ids of parked tasks that it has found at its last look
-	task      *modelTask // that it runs; nil: none
-	lost      bool       // the task is another's
+	task      *modelTask // the task that it runs; nil: none
+	lost      bool       // whether the task belongs to another worker now
 }
 
 // GoString is what rapid shows of a worker.
@@ -108,7 +108,7 @@ type modelStep struct {
 
 const modelQueue = "model"
 
-// stepLimit bounds what a step may need.
+// stepLimit is the longest time that a step may take.
 const stepLimit = 20 * time.Second
 
 // The functions of the model, as producers see them.
@@ -161,7 +161,7 @@ func newMachine(t *testing.T, rt *rapid.T) *machine {
 	return m
 }
 
-// end lets all handlers return. After a failure one may have done so already, and its task still stand here.
+// end makes all handlers return. After a failure one may have returned already while the model still has its task.
 func (m *machine) end() {
 	for _, w := range m.workers {
 		if w.task == nil {
@@ -221,7 +221,7 @@ func (m *machine) must(err error) {
 	}
 }
 
-// step lets a worker claim a task. It returns what was started, or what came out at once.
+// step lets a worker claim a task. It returns the task that was started, or the result if the step ended at once.
 func (m *machine) step(w *modelWorker) (started *modelStart, ended modelStep) {
 	go func() {
 		run, wait, err := w.Step(context.Background())
@@ -238,7 +238,7 @@ func (m *machine) step(w *modelWorker) (started *modelStart, ended modelStep) {
 	}
 }
 
-// answer lets the handler of a worker return err.
+// answer makes the handler of a worker return err.
 func (m *machine) answer(w *modelWorker, err error) {
 	select {
 	case w.reply <- err:
@@ -270,7 +270,7 @@ func (m *machine) check(*rapid.T) {
 		switch f.State {
 		case "completed":
 			if at = f.At.UnixMilli(); at <= m.now {
-				continue // as good as deleted
+				continue // it counts as deleted
 			}
 		case "scheduled", "retry":
 			at = f.At.UnixMilli()
@@ -310,7 +310,7 @@ func place(state string, at int64) string {
 	return fmt.Sprintf("%s until %d", state, at)
 }
 
-// checkLocks compares the locks with those of the model, and looks for some that nobody would free.
+// checkLocks compares the locks with those of the model, and looks for locks that nobody would free.
 func (m *machine) checkLocks() {
 	state := redistest.Dump(m.tb, m.conn, modelQueue)
 	values, _ := state["_locks"].(redistest.Hash)

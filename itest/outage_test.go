@@ -23,9 +23,9 @@ var outages = []struct {
 	leave    func(*outage)
 	comeBack func(*outage)
 }{
-	// The workers' requests wait for the answer, all of which come at once.
+	// Workers' requests wait, and all answers come at once.
 	{"stopped", nil, func(o *outage) { o.server.Pause(o.t) }, func(o *outage) { o.server.Resume(o.t) }},
-	// The workers are refused, and come back one after the other.
+	// Redis refuses the workers' connections, and they come back one after the other.
 	{
 		"killed and started again",
 		[]string{"--appendonly", "yes"},
@@ -35,8 +35,8 @@ var outages = []struct {
 	{"cut off", nil, func(o *outage) { o.line.BlackHole() }, func(o *outage) { o.line.Heal() }},
 }
 
-// TestOutages takes Redis away for longer than heartbeats live, with handlers at work. When it is back every heartbeat
-// has expired, and yet no worker is dead: nothing may run twice.
+// TestOutages makes Redis unreachable for longer than heartbeats live, while handlers run. When Redis is back, every
+// heartbeat has expired although no worker is dead: no task may run twice.
 func TestOutages(t *testing.T) { forOutages(t, testOutages) }
 
 // TestPythonOutages does the same to workers of our Python package, in processes and in threads.
@@ -54,7 +54,7 @@ func forOutages(t *testing.T, run func(o *outage, leave, comeBack func(*outage))
 	}
 }
 
-// outage is a server and the line to it, through which the workers reach it.
+// outage is a server and the line through which the workers reach it.
 type outage struct {
 	t      *testing.T
 	server *redistest.Server
@@ -174,7 +174,7 @@ func testPythonOutages(o *outage, leave, comeBack func(*outage)) {
 	t.Logf("%d Python tasks of %v through %d outages of %v", tasks, work, times, 2*life)
 }
 
-// expectOneRun expects that Redis has counted one run of each task, and no death.
+// expectOneRun checks that Redis has counted one run of each task, and no death.
 func expectOneRun(o *outage, queue string, tasks int) {
 	o.t.Helper()
 	for counter, want := range map[string]int{"processed": tasks, "swept": 0, "lost": 0, "archived": 0} {

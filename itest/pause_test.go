@@ -18,8 +18,8 @@ import (
 )
 
 // TestPause stops worker processes (SIGSTOP) with tasks in hand until their heartbeats have expired and other workers
-// have got the tasks, and lets them go on (SIGCONT): they must not end anything that is not theirs any more, and learn
-// at once what they have lost.
+// have got the tasks, and then lets them continue (SIGCONT): they must not end tasks that are no longer theirs, and
+// must notice at once what they have lost.
 func TestPause(t *testing.T) {
 	together(t)
 	const (
@@ -77,13 +77,13 @@ func TestPause(t *testing.T) {
 func keepPending(ctx context.Context, t *testing.T, server *redistest.Server, queue string, n int) (tasks int) {
 	t.Helper()
 	q := delayed.NewQueue(queue, handle(t, server))
-	// a call that is broken off may have enqueued its task, which would not be counted
+	// a canceled call may have enqueued its task, which would not be counted
 	whole := context.WithoutCancel(ctx)
 	for {
 		length, err := q.Len(ctx)
 		for ; err == nil && length < n; length++ {
 			switch tasks % 3 {
-			case 0: // longer than any pause, so that it can be cancelled
+			case 0: // longer than any pause, so that the test can cancel it
 				_, err = q.DelayContext(whole, workTask, key(tasks), 6000+rand.IntN(1000))
 			case 1:
 				_, err = q.DelayContext(whole, deafTask, key(tasks), 200+rand.IntN(1000))
@@ -106,7 +106,7 @@ func keepPending(ctx context.Context, t *testing.T, server *redistest.Server, qu
 	}
 }
 
-// pauser stops workers and lets them go on, and remembers what they had in hand. Several goroutines use one.
+// pauser stops workers and lets them continue, and remembers what they had in hand. Several goroutines use one.
 type pauser struct {
 	*fleet
 	mu     sync.Mutex // protects the following fields
@@ -120,7 +120,7 @@ type pause struct {
 	worker    string
 	stopped   time.Time
 	continued time.Time
-	// what it held when it was stopped: tasks by token, all of which Redis had taken from it when it went on
+	// tasks by token that it held when it was stopped; Redis had taken all of them from it when it continued
 	swept map[string]string
 }
 
@@ -138,7 +138,7 @@ func (p *pauser) pause() {
 		return
 	}
 	done := pause{m.id, stopped, time.Now(), held}
-	// Not to be stopped again before it has had the time it is given to notice, and to end what it then may.
+	// Do not stop it again before it has had time to notice and to end what it then may.
 	<-time.After(1500 * time.Millisecond)
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -160,8 +160,8 @@ func (p *pauser) stopOne() (stopped *member, held map[string]string) {
 				p.t.Errorf("worker %s: %v", m.id, err)
 				continue
 			}
-			// What the worker had sent before it was stopped is carried out by the time that a second question is
-			// answered.
+			// By the time that Redis answers a second question, it has executed what the worker had sent before it was
+			// stopped.
 			p.claims(m.id)
 			held = p.claims(m.id)
 			if len(held) == 0 || !p.spare(held) {
@@ -192,7 +192,7 @@ func (p *pauser) spare(held map[string]string) bool {
 	return true
 }
 
-// check holds what workers did after they went on against what they had lost.
+// check compares what workers did after they continued with what they had lost.
 func (p *pauser) check(log ledger.Log, wakeLimit time.Duration) {
 	p.t.Helper()
 	lost := 0
@@ -246,8 +246,8 @@ func (p *pauser) check(log ledger.Log, wakeLimit time.Duration) {
 		fmt.Sprintf("%d ended by themselves first; %d stale acks reached Redis, none was accepted", ended, refused),
 		fmt.Sprintf("%d claims had not been started, %d of them were afterwards", unstarted, afterwards),
 	}, "\n"))
-	// A worker may be stopped just after it has looked at its heartbeat and before the task writes that it starts, but
-	// hardly ever.
+	// A worker may be stopped just after it has checked its heartbeat and before the task records its start, but that
+	// is rare.
 	if 10*afterwards > unstarted {
 		p.t.Errorf("%d of %d tasks were started after their claims had been lost", afterwards, unstarted)
 	}

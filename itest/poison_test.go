@@ -11,15 +11,15 @@ import (
 	"github.com/godelayed/delayed/itest/ledger"
 )
 
-// TestPoison puts a task that ends its process among harmless ones. It alone may be archived: after few deaths that it
-// shared, and three that it died alone.
+// TestPoison puts a task that ends its process among harmless ones. Only that task may be archived: after a few deaths
+// together with others, and three alone.
 func TestPoison(t *testing.T) {
 	together(t)
 	const (
 		tasks     = 1000
 		poison    = 300
 		processes = 3
-		// Of 50 executors, a worker holds 50, 50, 12, 3 and 1 of those that have died in company.
+		// Of 50 executors, a worker holds 50, 50, 12, 3 and 1 tasks that have died together with others.
 		mostDeaths = 4 + 3
 	)
 	server := redistest.Start(t)

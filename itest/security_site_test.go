@@ -28,12 +28,12 @@ const (
 	forSentinel = "With Sentinel"
 )
 
-// site is where the users of SECURITY.md work.
+// site is the set of servers on which the users of SECURITY.md work.
 type site struct {
 	queue   string
 	servers []*redistest.Server
-	at      *redistest.Server // where the queue is
-	to      *redistest.Server // where it moves to; nil: nowhere
+	at      *redistest.Server // the server with the queue
+	to      *redistest.Server // the server to which the queue moves; nil: none
 	dial    func(url string) (*delayed.Redis, error)
 	url     string // %s stands for user and password
 }
@@ -90,7 +90,7 @@ func withSentinel(t *testing.T) *site {
 		t.Fatalf("ACL %s: %v", strings.Join(app, " "), err)
 	}
 	s.url = "redis://%s@" + addr + "/0?master=mymaster&sentinel_user=app&sentinel_password=app-password"
-	// The page's user is enough for the Sentinel.
+	// The Sentinel needs no more than the page's user.
 	for deadline := time.Now().Add(20 * time.Second); ; <-time.After(10 * time.Millisecond) {
 		fields, err := redis.StringMap(conn.Do("SENTINEL", "MASTER", "mymaster"))
 		if err == nil && fields["flags"] == "master" && fields["role-reported"] == "master" &&
@@ -142,7 +142,7 @@ func startSentinel(t *testing.T, master string) string {
 	}
 }
 
-// setUsers carries out ACL commands on all servers, for the queue of this site.
+// setUsers runs ACL commands on all servers, for the queue of this site.
 func (s *site) setUsers(t *testing.T, rules [][]string) {
 	t.Helper()
 	for _, rule := range rules {
@@ -159,7 +159,7 @@ func (s *site) setUsers(t *testing.T, rules [][]string) {
 	}
 }
 
-// move calls during while the slot of the queue, which is empty, is on its way, if it moves at all.
+// move calls during while the slot of the queue, which is empty, is migrating, if it moves at all.
 func (s *site) move(t *testing.T, during func()) {
 	t.Helper()
 	if s.to == nil {
@@ -174,8 +174,8 @@ func (s *site) move(t *testing.T, during func()) {
 		defer close(over)
 		during()
 	}()
-	// The node that has the slot sends the script on, and the next one refuses it until it has the slot, as some of its
-	// keys are missing.
+	// The node that has the slot redirects the script, and the next one refuses it until it owns the slot, because some
+	// of its keys are missing.
 	for refused := false; !refused; {
 		info, err := redis.String(s.to.Do(t, "INFO", "errorstats"), nil)
 		refused = err == nil && strings.Contains(info, "errorstat_TRYAGAIN")
@@ -210,7 +210,7 @@ func (s *site) try(t *testing.T, user string, cmd []any) error {
 	return err
 }
 
-// refusals returns what the servers have refused to whom.
+// refusals returns what the servers have refused, and to which user.
 func (s *site) refusals(t *testing.T) (lines []string) {
 	t.Helper()
 	for _, server := range s.servers {

@@ -22,15 +22,15 @@ import (
 	"github.com/godelayed/delayed/itest/witness"
 )
 
-// The functions of the worker processes. Their tasks are named "k" and seven digits, so that a name is found in the
-// bytes of any message.
+// The functions of the worker processes. Their tasks' names are "k" and seven digits, so that the tests find a name in
+// the bytes of any message.
 const (
 	workPath   = "itest.work"   // works for some milliseconds, or until its context ends
 	deafPath   = "itest.deaf"   // works for some milliseconds, whatever happens
 	poisonPath = "itest.poison" // ends its process
 )
 
-// What producers delay: only name and signature of these count.
+// The tasks that producers delay: only their names and signatures count.
 var (
 	workTask   = delayed.Func(func(context.Context, string, int) error { return nil }, delayed.Name(workPath))
 	deafTask   = delayed.Func(func(string, int) error { return nil }, delayed.Name(deafPath))
@@ -109,7 +109,7 @@ var workerRole = procs.Define("worker", func(ctx context.Context, s workerSetup)
 	return worker.Run(ctx)
 })
 
-// helloPrefix begins the line in which a worker process tells its worker's id.
+// helloPrefix begins the line in which a worker process prints its worker's id.
 const helloPrefix = "worker id "
 
 // workerProcess is what the functions of a worker process need.
@@ -119,7 +119,7 @@ type workerProcess struct {
 	witness *witness.Witness
 }
 
-// start notes that a task starts. The returned function notes further events of the same run.
+// start records that a task starts. The returned function records further events of the same run.
 func (p *workerProcess) start(task string) func(kind ledger.Kind, detail string) {
 	e := ledger.Event{Task: task, Worker: p.id, Token: p.witness.Token(task)}
 	note := func(kind ledger.Kind, detail string) {
@@ -152,7 +152,7 @@ func (p *workerProcess) deaf(task string, millis int) {
 
 func (p *workerProcess) poison(task string) {
 	p.start(task)
-	<-time.After(50 * time.Millisecond) // for other tasks to get in harm's way
+	<-time.After(50 * time.Millisecond) // so that other tasks are in hand when the process ends
 	os.Exit(exitOfPoison)
 }
 
@@ -178,7 +178,7 @@ func newFleet(t *testing.T, server *redistest.Server, setup workerSetup) *fleet 
 	return &fleet{t, server, server.Pool(t), setup, workerRole}
 }
 
-// start starts a worker process and waits until it knows its id, which is before it claims anything.
+// start starts a worker process and waits until it knows its id, which is before the worker claims anything.
 func (f *fleet) start() *member {
 	f.t.Helper()
 	m := &member{Process: f.role.Start(f.t, f.setup)}
@@ -193,7 +193,7 @@ func (f *fleet) start() *member {
 	return m
 }
 
-// stop ends processes as an operator would, all at once.
+// stop stops all processes at once, as an operator would.
 func (f *fleet) stop(members ...*member) {
 	f.t.Helper()
 	var wg sync.WaitGroup
@@ -247,8 +247,8 @@ func (f *fleet) ask(cmd, suffix string) int {
 	return n
 }
 
-// awaitDrained waits until no task is pending, claimed, scheduled or retrying, and until the dead are forgotten: living
-// is the number of workers that Redis shall know.
+// awaitDrained waits until no task is pending, claimed, scheduled or retrying, and until dead workers are removed.
+// living is the number of workers that Redis must still know.
 func (f *fleet) awaitDrained(limit time.Duration, living int) {
 	f.t.Helper()
 	conn := f.server.Dial(f.t)
@@ -265,7 +265,8 @@ func (f *fleet) awaitDrained(limit time.Duration, living int) {
 	})
 }
 
-// cutLine returns what stands before and, in the same line, behind a prefix; ok says whether such a line is complete.
+// cutLine returns what is before a prefix, and what follows it in the same line; ok reports whether there is such a
+// line.
 func cutLine(text, prefix string) (before, rest string, ok bool) {
 	loc := regexp.MustCompile(`(?m)^` + regexp.QuoteMeta(prefix) + `(.*)\n`).FindStringSubmatchIndex(text)
 	if loc == nil {

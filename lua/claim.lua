@@ -9,14 +9,15 @@
 -- Returns {1, tasks left, answers, message...}; {2, tasks left, answers, version of the control hash, message...} if
 --       there is one; {0, 0, answers} without heartbeat; {-1, 0, answers} when the batch number was used before;
 --       {-2, 0, answers} when the queue is paused. answers are those of ack. A message that is too large is claimed
---       too, but only its size is returned.
+--       too, but only its size is returned. Gaps that withdraw has left are dropped.
 -- O(n). Works on a full Redis: its first write is an LPOP, LTRIM or HDEL.
 local most, held = tonumber(ARGV[2]), tonumber(ARGV[3])
 local legacy = ARGV[5] == '1'
 -- Measure lists first, and file new claims before ending old ones: while a slot moves, a command on a key that was
 -- emptied fails.
 local left, notified = redis.call('LLEN', KEYS[1]), redis.call('LLEN', KEYS[2])
-local pulse, control = redis.call('GET', KEYS[3]), redis.call('HMGET', KEYS[7], 'paused', 'version')
+local pulse = redis.call('GET', KEYS[3])
+local control = redis.call('HMGET', KEYS[7], 'paused', 'version', 'gaps')
 local used = redis.call('HEXISTS', KEYS[4], ARGV[1] .. '-1') == 1
 local status, reply = 1, {1, 0, 0}
 if not pulse then
@@ -39,11 +40,13 @@ if first <= #ARGV then redis.call('HLEN', KEYS[6]) end
 
 -- Take in steps sized by the messages seen so far, so that little must be given back.
 local limit = tonumber(ARGV[4])
-local at, n, bytes, room, step = #reply, 0, 0, 4 * limit, 8
+local at, n, gaps, bytes, room, step = #reply, 0, 0, 0, 4 * limit, 8
 -- Tokens are put together from digits: Lua is slow at writing numbers.
+local gap = control[3] and '-' -- what withdraw leaves in the place of a task
 local fields, digits, tens, units = {}, {[0] = '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'}, ARGV[1] .. '-', 1
-for _ = 1, most do
-  local popped = redis.call('LPOP', KEYS[1], math.min(step, most - n)) or {}
+for _ = 1, gap and most + 100 or most do
+  step = math.min(step, most - n)
+  local popped = redis.call('LPOP', KEYS[1], step) or {}
   for i = 1, #popped do
     local size = #popped[i]
     bytes = bytes + size
@@ -51,14 +54,18 @@ for _ = 1, most do
       for j = #popped, i, -1 do redis.call('LPUSH', KEYS[1], popped[j]) end
       break
     end
-    n = n + 1
-    reply[at + n] = size > limit and size or popped[i]
-    fields[2 * n - 1], fields[2 * n] = tens .. digits[units], popped[i]
-    units = units + 1
-    if units == 10 then tens, units = ARGV[1] .. '-' .. (n + 1) / 10, 0 end
+    if popped[i] == gap then
+      gaps = gaps + 1
+    else
+      n = n + 1
+      reply[at + n] = size > limit and size or popped[i]
+      fields[2 * n - 1], fields[2 * n] = tens .. digits[units], popped[i]
+      units = units + 1
+      if units == 10 then tens, units = ARGV[1] .. '-' .. (n + 1) / 10, 0 end
+    end
   end
   if bytes > room or #popped < step or n == most then break end
-  step = math.min(256, math.floor((room - bytes) * n / math.max(bytes, 1)) + 1)
+  step = math.min(256, math.floor((room - bytes) * (n + gaps) / math.max(bytes, 1)) + 1)
 end
 
 if n > 0 then
@@ -70,15 +77,16 @@ if n > 0 then
   if long then redis.call('HDEL', KEYS[4], long) end
   local time = redis.call('TIME')
   redis.call('HSET', KEYS[5], ARGV[1], time[1] * 1000 + math.floor(time[2] / 1000))
-  left = left - n
 end
+left = left - n - gaps
+if gaps > 0 and redis.call('HINCRBY', KEYS[7], 'gaps', -gaps) <= 0 then redis.call('HDEL', KEYS[7], 'gaps') end
 reply[2] = left
 local mend = not legacy or ARGV[6] == '1'
 if left == 0 and mend then
   redis.call('LTRIM', KEYS[2], 1, 0)
 else
-  local spend = math.min(math.max(0, n - held), notified)
-  if left > 0 and (n == 0 and held == 1 or mend and notified == spend) then
+  local spend = math.min(math.max(0, n + gaps - held), notified)
+  if left > 0 and (n + gaps == 0 and held == 1 or mend and notified == spend) then
     -- A notification to remove and one to add cancel out.
     if spend == 0 then
       redis.call('LTRIM', KEYS[2], 0, -1)

@@ -446,14 +446,16 @@ func testRestart(t *testing.T, cluster *redistest.Cluster) {
 	eventually(t, "the key of the restarted node can be written", func() bool { return set(there) == nil })
 }
 
-// replicaOf starts a replica of a node, and returns when the replica is in step with it.
-func replicaOf(t *testing.T, master *redistest.Server) *redistest.Server {
+// replicaOf starts a replica of a node of a cluster, and returns when the replica is in step with it and all nodes know
+// the replica: nobody could introduce them once the master is away.
+func replicaOf(t *testing.T, cluster *redistest.Cluster, master *redistest.Server) *redistest.Server {
 	t.Helper()
 	replica := redistest.Start(t, "--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf",
-		"--cluster-node-timeout", "10000",
-		"--repl-diskless-sync-delay", "0")
-	host, port, _ := strings.Cut(master.Addr(), ":")
-	replica.Do(t, "CLUSTER", "MEET", host, port)
+		"--cluster-node-timeout", "10000")
+	for _, node := range cluster.Nodes {
+		host, port, _ := strings.Cut(node.Addr(), ":")
+		replica.Do(t, "CLUSTER", "MEET", host, port)
+	}
 	eventually(t, "the replica knows its master", func() bool {
 		conn, err := redis.Dial("tcp", replica.Addr())
 		if err != nil {
@@ -462,6 +464,16 @@ func replicaOf(t *testing.T, master *redistest.Server) *redistest.Server {
 		defer conn.Close()
 		_, err = conn.Do("CLUSTER", "REPLICATE", id(t, master))
 		return err == nil
+	})
+	eventually(t, "all know each other", func() bool {
+		for _, node := range append([]*redistest.Server{replica}, cluster.Nodes...) {
+			nodes, err := redis.String(node.Do(t, "CLUSTER", "NODES"), nil)
+			if err != nil || strings.Count(nodes, " connected") != len(cluster.Nodes)+1 ||
+				strings.Contains(nodes, "handshake") {
+				return false
+			}
+		}
+		return true
 	})
 	eventually(t, "the replica is in step", func() bool {
 		info, err := redis.String(replica.Do(t, "INFO", "replication"), nil)

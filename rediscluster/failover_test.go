@@ -19,7 +19,7 @@ func TestFailover(t *testing.T) {
 	cluster := redistest.StartCluster(t)
 	key := "{failover}"
 	master := cluster.NodeOf(t, key)
-	replica := replicaOf(t, master)
+	replica := replicaOf(t, cluster, master)
 	src := open(t, cluster.URL())
 	c := connTo(t, src, key)
 	if _, err := c.Do("SET", key, "v"); err != nil {

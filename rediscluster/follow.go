@@ -57,7 +57,8 @@ func (c *conn) redirect(w wait, cmd command, reply any, err error) (any, error) 
 		return reply, err
 	}
 	reply, owner, err := c.follow(w, cmd, reply, err)
-	if answer, ok := err.(redis.Error); ok && aboutSlots(answer) { //nolint:errorlint // bare means that nobody knows of a cluster
+	answer, ok := err.(redis.Error) //nolint:errorlint // bare means that nobody knows of a cluster
+	if ok && aboutSlots(answer) {
 		err = fmt.Errorf("the cluster answers: %w", answer)
 	}
 	switch {

@@ -64,7 +64,8 @@ func (s *source) newPool(addr string) *nodePool {
 			if err != nil {
 				return nil, err
 			}
-			return &wire{c, context.AfterFunc(p.ctx, func() { c.Close() })}, nil //nolint:contextcheck // outlives the call
+			stop := context.AfterFunc(p.ctx, func() { c.Close() }) //nolint:contextcheck // outlives the call
+			return &wire{c, stop}, nil
 		})})
 	p.Pool = &redis.Pool{
 		DialContext: func(ctx context.Context) (redis.Conn, error) {

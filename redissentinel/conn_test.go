@@ -79,6 +79,7 @@ func TestDemotedMaster(t *testing.T) {
 
 // TestRoleIsCheckedOnBorrow lets the first server become a replica while a connection idles.
 func TestRoleIsCheckedOnBorrow(t *testing.T) {
+	t.Parallel()
 	var demoted *atomic.Bool
 	src, a, _, demoted := twoMasters(t, func(args []string) string {
 		switch {

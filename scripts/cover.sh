@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the tests of the root module with the race detector, in random order, and fails when they cover less than 85 % of
-# the root package and those that stand below it. Run with GOWORK=off: what a user's go test sees.
+# the root package and those below it. Run it with GOWORK=off, as users' go test does.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$root"

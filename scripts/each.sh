@@ -34,13 +34,36 @@ if [ -z "$ways" ]; then
 	exec env -u GOWORK "$@" $(sed 's,$,/...,' <<<"$list" | sed '1!G; h; $!d')
 fi
 
+# alone runs the command in one module, without the workspace. A module whose command go install builds must have no
+# replace lines: it gets them in a copy of its go.mod, and back what the command changes there.
+alone() { # directory, command...
+	local dir=$root/$1 path copy status=0
+	shift
+	cd "$dir"
+	export GOWORK=off
+	path=$(module_path)
+	if [ "$dir" = "$root/." ] || grep -q '^replace' go.mod || ! grep -q "$path v" go.mod; then
+		"$@"
+		return
+	fi
+	copy=$(mktemp -d)
+	cp go.mod go.sum "$copy"
+	go mod edit -replace="$path=$root" "$copy/go.mod"
+	GOFLAGS="$(go env GOFLAGS) -modfile=$copy/go.mod" "$@" || status=$?
+	go mod edit -dropreplace="$path" "$copy/go.mod"
+	cmp -s go.mod "$copy/go.mod" || cp "$copy/go.mod" go.mod
+	cmp -s go.sum "$copy/go.sum" || cp "$copy/go.sum" go.sum
+	rm -r "$copy"
+	return "$status"
+}
+
 failed=
 for dir in $list; do
 	for way in $ways; do
 		printf '== %s (%s)\n' "$dir" "$way"
 		# GOWORK is unset for the workspace, so that go finds go.work by itself.
 		if [ "$way" = alone ]; then
-			(cd "$root/$dir" && GOWORK=off "$@") || failed="$failed $dir($way)"
+			(alone "$dir" "$@") || failed="$failed $dir($way)"
 		else
 			(cd "$root/$dir" && env -u GOWORK "$@") || failed="$failed $dir($way)"
 		fi

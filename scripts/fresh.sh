@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Does what a newcomer does: clones HEAD into an empty folder, with an empty HOME, empty Go caches and no virtual
-# environment, and runs the README's two commands as they stand there: the code blocks after the comments "first
-# command" and "second command".
+# environment, and runs the README's two commands unchanged: the code blocks after the comments "first command" and
+# "second command".
 #
 # It keeps only PATH and the variables that tell package clients how to reach their sources (proxies, certificates,
 # mirrors).
@@ -43,7 +43,7 @@ environment=(
 	"PATH=$PATH" "HOME=$place/home" "TMPDIR=$place/tmp" "LANG=${LANG:-C.UTF-8}"
 	"GOPATH=$place/home/go" "GOCACHE=$place/home/go-cache" "GOMODCACHE=$place/home/go/pkg/mod"
 )
-# go env also knows what was set with go env -w, which an empty HOME hides.
+# go env also shows what was set with go env -w, which an empty HOME would hide.
 for name in GOPROXY GOSUMDB GONOSUMDB GONOPROXY GOPRIVATE GOINSECURE GOVCS GOFLAGS GOTOOLCHAIN; do
 	environment+=("$name=$(cd / && go env "$name")")
 done

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Copies into the Python package what it shares with Go: the Lua scripts, which it runs, and the golden vectors, which
-# its tests read. With --check it only prints what differs.
+# its tests read. Writes docs/CLI.md, schemas and golden outputs of the command delayed, which its tests compare. With
+# --check it only prints what differs among the copies.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$root"
@@ -39,4 +40,5 @@ check=0
 [ "${1-}" != --check ] || check=1
 share $package/lua lua/*.lua
 share python-compat/tests/vectors testdata/wire/*.json
+[ "$check" = 1 ] || go test -count=1 ./cmd/delayed/internal/cli -run '^Test(Schemas|Page|Golden)$' -update
 exit $failed

@@ -8,6 +8,7 @@ cd "$root/python-compat"
 python=$root/.venv/bin/python
 [ -x "$python" ] || die "no Python environment in .venv: run make setup"
 tests=("$python" -B -m pytest -p no:cacheprovider)
+export MYPY_CACHE_DIR=$root/.cache/mypy-stubs # for a test that runs mypy
 [ $# = 0 ] || exec "${tests[@]}" "$@"
 
 "$python" -m ruff check --no-cache .

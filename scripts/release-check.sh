@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Checks that a release can be cut from HEAD: sets its tags in a clone and lets go fetch the modules from there as it
 # would from GitHub. Each of them must build alone; the examples, as a program of somebody else, must pass their tests
-# with all of them. Then it builds the source distribution of the Python package and runs the first steps of its README
-# with that. It publishes nothing and leaves nothing behind.
+# with all of them, and go install must build the command. Then it builds the source distribution of the Python package
+# and runs the first steps of its README with that. It publishes nothing and leaves nothing behind.
 #
 #   scripts/release-check.sh [v0.1.0]    without a version: the one that HEAD has
 set -euo pipefail
@@ -66,6 +66,10 @@ for get in $gets; do
 	cd "$place"
 	rm -r "$place/alone"
 done
+
+say "go install $path/cmd/delayed@$version"
+GOBIN=$place/bin go install "$path/cmd/delayed@$version"
+"$place/bin/delayed" version
 
 say "go test of the examples"
 cp -R "$tree/examples" "$place/app"

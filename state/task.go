@@ -29,11 +29,13 @@ const (
 	Aggregating
 	// Canceled means that the task was cancelled, no longer ago than KeepResult or Retention says.
 	Canceled
+	// Pending means that the task waits for a worker with room. Only package inspect tells it: see Unknown.
+	Pending
 )
 
 var taskNames = [...]string{
 	"unknown", "scheduled", "retry", "parked", "archived", "active", "completed", "dropped",
-	"aggregating", "canceled",
+	"aggregating", "canceled", "pending",
 }
 
 // String returns the state as it is written in logs, such as "archived".

@@ -112,6 +112,7 @@ func TestHealthWhileStarting(t *testing.T) {
 }
 
 func TestHealthWithoutRedis(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	c := launch(t, command("main", "-redis", server.URL(), "-queues", "mail", "-health", "127.0.0.1:0",
 		"-heartbeat-life", "500ms"))

@@ -5,8 +5,9 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"runtime/debug"
 	"strings"
+
+	"github.com/godelayed/delayed/internal/buildinfo"
 )
 
 // printHelp lists all flags, with the program's own at the end.
@@ -44,24 +45,7 @@ func printFlag(out io.Writer, name, value, help, initial string) {
 
 // versionText returns the versions of the program, of the library and of Go.
 func versionText(name string) string {
-	version, library, revision := "unknown", "unknown", ""
-	const path = "github.com/godelayed/delayed"
-	if info, ok := debug.ReadBuildInfo(); ok {
-		version = info.Main.Version
-		if info.Main.Path == path {
-			library = version
-		}
-		for _, dep := range info.Deps {
-			if dep.Path == path {
-				library = dep.Version
-			}
-		}
-		for _, s := range info.Settings {
-			if s.Key == "vcs.revision" {
-				revision = " revision " + s.Value
-			}
-		}
-	}
-	return fmt.Sprintf("%s %s%s (delayed %s, %s %s/%s)", name, version, revision, library, runtime.Version(),
-		runtime.GOOS, runtime.GOARCH)
+	build := buildinfo.Read()
+	return fmt.Sprintf("%s %v (delayed %s, %s %s/%s)", name, build, build.Library, runtime.Version(), runtime.GOOS,
+		runtime.GOARCH)
 }

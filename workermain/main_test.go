@@ -40,6 +40,7 @@ func TestMain(m *testing.M) {
 	// caught here have their default there.
 	caught := make(chan os.Signal, 1)
 	signal.Notify(caught, syscall.SIGHUP)
+	redistest.SideBySide()
 	code := m.Run()
 	redistest.StopShared()
 	os.Exit(code)

@@ -66,7 +66,7 @@ func newSettings(cfg Config) *settings {
 			s.redisURL = v // checked by Dial, whose errors do not show a password
 			return nil
 		})
-	s.options[0].env = append(s.options[0].env, "REDIS_URL")
+	s.options[0].env = append(s.options[0].env, "DELAYED_URL", "REDIS_URL") // the first as the command delayed has it
 	s.add("prefix", "text", "what the keys of all queues begin with", "", func(v string) error {
 		s.prefix = &v
 		return nil

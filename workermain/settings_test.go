@@ -103,6 +103,8 @@ func TestPrecedence(t *testing.T) {
 		{nil, nil, "redis://localhost:6379/0 preset 1"},
 		{nil, []string{"REDIS_URL", "redis://plain"}, "redis://plain preset 1"},
 		{nil, []string{"REDIS_URL", "redis://plain", "DELAYED_REDIS", "redis://ours"}, "redis://ours preset 1"},
+		{nil, []string{"REDIS_URL", "redis://plain", "DELAYED_URL", "redis://ours"}, "redis://ours preset 1"},
+		{nil, []string{"DELAYED_URL", "redis://both", "DELAYED_REDIS", "redis://ours"}, "redis://ours preset 1"},
 		{[]string{"-redis=redis://flag"}, []string{"DELAYED_REDIS", "redis://ours"}, "redis://flag preset 1"},
 		{
 			nil,
@@ -236,7 +238,7 @@ func TestHelp(t *testing.T) {
 	s.printHelp(&b, own)
 	for _, want := range []string{
 		"Usage: mailworker [flags]",
-		"  -redis url\n", "environment: DELAYED_REDIS, REDIS_URL\n", "(default redis://localhost:6379/0)",
+		"  -redis url\n", "environment: DELAYED_REDIS, DELAYED_URL, REDIS_URL\n", "(default redis://localhost:6379/0)",
 		"  -queues list\n", "(default mail=1)",
 		"  -concurrency n\n", "(default " + strconv.Itoa(10*runtime.GOMAXPROCS(0)) + ")",
 		"  -heartbeat-life duration\n", "(default 15s)", "environment: DELAYED_HEARTBEAT_LIFE\n",

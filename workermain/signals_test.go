@@ -11,6 +11,7 @@ import (
 )
 
 func TestStopLetsHandlersFinish(t *testing.T) {
+	t.Parallel()
 	for _, sig := range []syscall.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
 		t.Run(orders[sig].signal, func(t *testing.T) {
 			q, flags := newQueue(t)
@@ -30,6 +31,7 @@ func TestStopLetsHandlersFinish(t *testing.T) {
 }
 
 func TestSecondSignalExitsAtOnce(t *testing.T) {
+	t.Parallel()
 	q, flags := newQueue(t)
 	c := launch(t, command("main", flags...))
 	delay(t, q, hold)
@@ -83,6 +85,7 @@ func TestHandlersThatObey(t *testing.T) {
 }
 
 func TestPauseAndContinue(t *testing.T) {
+	t.Parallel()
 	q, flags := newQueue(t)
 	c := launch(t, command("main", append(flags, "-health", "localhost:0")...))
 	c.awaitCheck("/readyz", 200, "")
@@ -99,6 +102,7 @@ func TestPauseAndContinue(t *testing.T) {
 }
 
 func TestQuietForGood(t *testing.T) {
+	t.Parallel()
 	q, flags := newQueue(t)
 	c := launch(t, command("main", append(flags, "-health", "localhost:0")...))
 	delay(t, q, hold)
@@ -137,6 +141,7 @@ func TestHaltedAndContinued(t *testing.T) {
 }
 
 func TestIgnoredSignalsStayIgnored(t *testing.T) {
+	t.Parallel()
 	q, flags := newQueue(t)
 	inner := command("main", flags...)
 	cmd := exec.Command("sh", append([]string{"-c", `trap "" HUP INT; exec "$0" "$@"`, os.Args[0]}, flags...)...)

@@ -28,6 +28,7 @@ func TestSetupRegistersMethods(t *testing.T) {
 }
 
 func TestPeriodicEntries(t *testing.T) {
+	t.Parallel()
 	_, flags := newQueue(t)
 	c := launch(t, command("periodic", flags...))
 	c.sees("said hello again")
@@ -83,6 +84,7 @@ func TestStartFails(t *testing.T) {
 }
 
 func TestRedisIsAway(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -108,6 +110,7 @@ func TestRedisIsAway(t *testing.T) {
 }
 
 func TestRedisComesLate(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	server.Stop(t)
 	c := launch(t, command("main", "-redis", server.URL(), "-queues", "mail", "-wait", "1h"))
@@ -119,6 +122,7 @@ func TestRedisComesLate(t *testing.T) {
 }
 
 func TestRedisRefuses(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	server.Do(t, "CONFIG", "SET", "requirepass", "right")
 	for url, want := range map[string]string{
@@ -222,6 +226,7 @@ func TestLogLevel(t *testing.T) {
 }
 
 func TestRedisIsAwayAtTheEnd(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	rdb, err := delayed.Dial(server.URL())
 	if err != nil {

@@ -11,14 +11,14 @@ AGE = struct.Struct("<d")  # of a task at the entry of its handler, in µs
 
 
 class Calls:
-    """Counts handler calls across processes, holds the processes back until all are up, and says when the last task
-    has run.
+    """Counts handler calls across processes, holds the processes back until all have started, and notices when the last
+    task has run.
 
     It is made before the worker forks. Each call appends its task's age to one file in memory: the kernel keeps appends
-    of several processes apart, and the position behind an append is the number of calls so far. That is two system
-    calls a task, and no lock.
+    of several processes apart, and the position after an append is the number of calls so far. That takes two system
+    calls for each task, and no lock.
 
-    Where all tasks run inside of the worker's own process, a counter that threads can share does.
+    If all tasks run inside the worker's own process, a counter that threads can share is enough.
     """
 
     def __init__(self, n, processes, latency, inside=False):
@@ -37,7 +37,7 @@ class Calls:
         os.read(self._gate, 1)
 
     def called(self, number, text):
-        """Is what a handler does."""
+        """Handlers call it for each task."""
         if type(number) is not int or type(text) is not str:
             os.write(self._tell, f"error expected an int and a str, found {number!r:.99} and {text!r:.99}\n".encode())
             return
@@ -53,7 +53,7 @@ class Calls:
         if os.lseek(file, 0, os.SEEK_CUR) == self._n * AGE.size:
             os.write(self._tell, f"last {time.monotonic_ns()}\n".encode())
 
-    # In the process that speaks with bench.
+    # In the process that exchanges requests with bench.
 
     def wait_for_processes(self):
         for _ in range(self._processes):

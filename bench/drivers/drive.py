@@ -41,7 +41,7 @@ class Conversation:
     """Requests from stdin and answers to stdout."""
 
     def __init__(self):
-        # A group of its own, whoever started it: what is killed at the end is this process and its children.
+        # A process group of its own, whoever started it: at the end, this process and its children are killed.
         if os.getpgrp() != os.getpid():
             os.setpgid(0, 0)
         self._requests = queue.SimpleQueue()
@@ -69,7 +69,7 @@ class Conversation:
             data = data[os.write(self._out, data) :]
 
     def _fail(self, kind, error, trace):
-        """Answers that something was raised and not caught, in any thread, and ends this process with its children."""
+        """Reports an exception that no thread has caught, and ends this process with its children."""
         traceback.print_exception(kind, error, trace)
         sys.stderr.flush()
         self.answer(error=f"{kind.__name__}: {error}")
@@ -77,7 +77,7 @@ class Conversation:
 
 
 def produce(peer, request):
-    """Enqueues as the request says; None when the peer has no such call."""
+    """Enqueues as the request asks; returns None when the peer has no such call."""
     n, producers = request["n"], request.get("producers", 0)
     batch, rate = request.get("batch", 0), request.get("rate", 0)
     text = "x" * request.get("size", 0) or "hello-task"
@@ -99,8 +99,8 @@ def produce(peer, request):
 def pace(peer, n, rate, text, from_call):
     """Enqueues at fixed times.
 
-    A call that takes too long makes the next ones late, but they carry the time when they were due, unless they shall
-    carry that of the call.
+    A call that takes too long delays the next ones, but their tasks carry the time when they were due, unless they
+    should carry the time of the call.
     """
     start = time.time_ns()
     for i in range(n):
@@ -154,7 +154,7 @@ def main():
     if len(sys.argv) != 3 or sys.argv[1] not in PEERS:
         peers = ", ".join(PEERS)
         sys.exit(f"drive.py: expected a peer ({peers}) and the address of a Redis server, found {sys.argv[1:]}")
-    # What a worker inherits, the pipes of Calls among it, is there in forked processes only.
+    # Only forked processes inherit the worker's state, such as the pipes of Calls.
     multiprocessing.set_start_method("fork")
     name, _, variant = sys.argv[1].partition("-")
     conversation = Conversation()

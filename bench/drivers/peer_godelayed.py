@@ -1,8 +1,8 @@
-"""The Python package of this tree.
+"""The Python package of this repository.
 
-Its worker runs tasks in a thread of its own process here; the variant "processes" is a worker as it comes, with a
-process for each task that runs at once. The variant "extended" has messages with an id, a number of arguments and a
-time, which its options need.
+Its worker runs tasks in a thread of its own process here; the variant "processes" is a worker with default settings,
+which has a process for each task that runs at once. The variant "extended" has messages with an id, a number of
+arguments and a time, which the package's options need.
 """
 
 import godelayed

@@ -9,9 +9,9 @@ import (
 	"github.com/hibiken/asynq"
 )
 
-// drain moves all pending, scheduled and retrying tasks of asynq's queue to delayed, waits for those that are active,
-// and deletes the queue. No producer may use it any more, and all its servers must forward. It may be repeated if it
-// fails, and run beside servers.
+// drain moves all pending, scheduled and retrying tasks of asynq's queue to delayed, waits for the active ones, and
+// deletes the queue. No producer may use the queue any more, and all its servers must forward. If drain fails, it may
+// be called again; servers may run meanwhile.
 func (f *forwarder) drain(ctx context.Context) (moved int, err error) {
 	name := f.queue.Name()
 	lists := []func(string, ...asynq.ListOption) ([]*asynq.TaskInfo, error){
@@ -47,8 +47,7 @@ func (f *forwarder) drain(ctx context.Context) (moved int, err error) {
 	}
 }
 
-// moveAll moves the tasks of one list. What it has moved is not in the list any more, so it reads the first page again
-// and again.
+// moveAll moves the tasks of one list. Moved tasks leave the list, so it always reads the first page.
 func (f *forwarder) moveAll(
 	ctx context.Context, list func(string, ...asynq.ListOption) ([]*asynq.TaskInfo, error),
 ) (moved int, err error) {
@@ -66,7 +65,7 @@ func (f *forwarder) moveAll(
 	}
 }
 
-// move enqueues first and deletes then: if it is interrupted in between, the next one finds the id in delayed and only
+// move enqueues first and then deletes: if it is interrupted in between, the next call finds the id in delayed and only
 // deletes.
 func (f *forwarder) move(ctx context.Context, info *asynq.TaskInfo) error {
 	if err := f.forward(ctx, info); err != nil {
@@ -74,11 +73,11 @@ func (f *forwarder) move(ctx context.Context, info *asynq.TaskInfo) error {
 	}
 	err := f.inspector.DeleteTask(info.Queue, info.ID)
 	if err == nil || errors.Is(err, asynq.ErrTaskNotFound) {
-		return nil // a server has forwarded it meanwhile
+		return nil // a server has forwarded the task meanwhile
 	}
 	if now, lost := f.inspector.GetTaskInfo(info.Queue, info.ID); errors.Is(lost, asynq.ErrTaskNotFound) ||
 		lost == nil && now.State == asynq.TaskStateActive {
-		return nil // a server forwards it just now
+		return nil // a server is forwarding the task now
 	}
 	return err
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/godelayed/delayed/bench/migrate/mail"
 )
 
-// calls returns, for each type of asynq's tasks, the call that takes its place.
+// calls returns, for each type of asynq's tasks, the call that replaces it.
 var calls = map[string]func(payload []byte) (*delayed.Task, error){
 	"mail:welcome": func(payload []byte) (*delayed.Task, error) {
 		var p struct {

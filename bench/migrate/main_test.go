@@ -24,7 +24,7 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
-// limit is how long tests wait for what should come soon.
+// limit is the timeout for events that should come soon.
 const limit = 60 * time.Second
 
 // startRedis starts a Redis of the test's own and returns its address.
@@ -185,7 +185,7 @@ func TestMigrate(t *testing.T) {
 	checkEmpty(t, addr, inspector)
 }
 
-// failOnce has n tasks fail at a server as it was before, so that they wait for another try.
+// failOnce makes n tasks fail at a server from before the migration, so that they wait for another try.
 func failOnce(t *testing.T, opt asynq.RedisClientOpt, inspector *asynq.Inspector, n int) {
 	t.Helper()
 	old := asynq.NewServer(opt, asynq.Config{
@@ -208,7 +208,7 @@ func failOnce(t *testing.T, opt asynq.RedisClientOpt, inspector *asynq.Inspector
 	})
 }
 
-// checkEmpty checks that asynq keeps nothing of the queue but its counters.
+// checkEmpty checks that asynq keeps nothing of the queue except its counters.
 func checkEmpty(t *testing.T, addr string, inspector *asynq.Inspector) {
 	t.Helper()
 	if queues, err := inspector.Queues(); err != nil || len(queues) > 0 {

@@ -1,6 +1,8 @@
 // Dependencies shows handlers that need more than their arguments: a database, a mail server, a logger. They are
-// methods: the worker is given the value that has what they need, and the producer names only the method. It brings its
+// methods: the worker registers a value that has what they need, and the producer only names the method. It brings its
 // own Redis; in directory examples:
+//
+// \tgo run ./dependencies
 //
 //	go run ./dependencies
 package main
@@ -31,8 +33,7 @@ func run() error {
 	}
 	defer server.Close()
 
-	// The producer has neither database nor mail server, and needs none: (*shop.Mailer).Confirm is no more than a name
-	// here.
+	// The producer has neither database nor mail server, and needs none: it uses (*shop.Mailer).Confirm only as a name.
 	queue := delayed.NewQueue("shop", server.Redis())
 	for _, order := range []int{1, 2} {
 		if _, err := queue.Delay((*shop.Mailer).Confirm, order); err != nil {
@@ -40,7 +41,7 @@ func run() error {
 		}
 	}
 
-	// The worker has them.
+	// The worker has both.
 	var unsent sync.WaitGroup
 	unsent.Add(2)
 	mailer := &shop.Mailer{

@@ -49,7 +49,7 @@ func film(ctx context.Context, title string) error {
 	}
 }
 
-// deaf does not watch any context, and cannot be stopped within a process.
+// deaf does not watch a context, and nothing within its process can stop it.
 func deaf() {
 	fmt.Println("dream begins")
 	time.Sleep(time.Hour)
@@ -60,7 +60,8 @@ func main() {
 	var running *delayed.StillRunningError
 	switch {
 	case errors.As(err, &running):
-		// Their tasks stay claimed. Once this process has ended and its heartbeat has expired, others run them again.
+		// Their tasks stay claimed. Once this process has ended and its heartbeat has expired, other workers run them
+		// again.
 		fmt.Println("still running:", running.Funcs)
 		os.Exit(3)
 	case err != nil:

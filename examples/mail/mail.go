@@ -1,5 +1,5 @@
-// Package mail holds the functions that ../producer delays and ../worker runs. Both programs import it; of a function,
-// only the path and the arguments travel. To keep the example small, mails are printed.
+// Package mail holds the functions that ../producer delays and ../worker runs. Both programs import it; a task contains
+// only the path of a function and its arguments. To keep the example small, the functions print mails.
 package mail
 
 import (
@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// Order is what a customer has bought. Structs travel with all their exported fields.
+// Order is what a customer has bought. Tasks contain all exported fields of structs.
 type Order struct {
 	ID    int64
 	Lines []Line
@@ -18,7 +18,7 @@ type Order struct {
 type Line struct {
 	Article string
 	Count   int
-	Cents   int64 // for each
+	Cents   int64 // for each article
 }
 
 // Welcome greets a new user. The context is the worker's: it is not sent, and ends early when the worker must stop.
@@ -40,7 +40,7 @@ func Receipt(ctx context.Context, userID int64, order Order) error {
 		fmt.Sprintf("Order %d, %d lines, %d.%02d EUR", order.ID, len(order.Lines), total/100, total%100))
 }
 
-// Digest tells of new articles.
+// Digest tells a user about new articles.
 func Digest(ctx context.Context, userID int64, articles ...string) error {
 	return send(ctx, userID, "New: "+strings.Join(articles, ", "))
 }

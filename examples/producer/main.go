@@ -58,14 +58,14 @@ func produce() error {
 	}
 	fmt.Println("delayed together:", refs)
 
-	// By path, where the function cannot be imported. Its arguments are checked by the worker only.
+	// By path, for a function that the program cannot import. Only the worker checks its arguments.
 	ref, err = queue.Enqueue(ctx, delayed.NewGoTask("github.com/godelayed/delayed/examples/mail.Welcome", 44, "en"))
 	if err != nil {
 		return err
 	}
 	fmt.Println("delayed by path:", ref)
 
-	// A mistake shows here, not in the worker.
+	// The producer notices a mistake in the arguments, not the worker.
 	_, err = queue.DelayContext(ctx, mail.Welcome, "forty-five", "en")
 	fmt.Println("refused:", err)
 	return nil

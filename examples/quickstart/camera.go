@@ -8,7 +8,7 @@ import (
 	"math"
 )
 
-// names are those of the camera's photos. It takes its time to hand out the slow one.
+// names are the camera's photos. It hands out the slow one slowly.
 var names = []string{"lighthouse.jpg", "harbour.jpg", "island.jpg", "sunset.jpg"}
 
 const slow = "harbour.jpg"

@@ -21,7 +21,7 @@ type process struct {
 	name  string
 	cmd   *exec.Cmd
 	stdin io.Closer
-	told  atomic.Bool   // to end
+	told  atomic.Bool   // whether it was told to end
 	ended chan struct{} // closed
 }
 
@@ -90,7 +90,7 @@ func (c *crew) stop() {
 		select {
 		case <-p.ended:
 		case <-late.Done():
-			_ = p.kill() // it has ended, or does now
+			_ = p.kill() // it has ended, or ends now
 			<-p.ended
 		}
 	}

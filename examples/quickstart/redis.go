@@ -42,13 +42,17 @@ func openRedis(ctx context.Context) (handle *delayed.Redis, url string, cleanUp 
 	return handle, url, cleanUp, nil
 }
 
-// deleteKeys deletes all keys that begin with a queue's name: counters remain after the last task is done.
+// deleteKeys deletes all keys that begin with a queue's name, because counters remain after the last task is done, and
+// takes the queue out of the registry of queues.
 func deleteKeys(url, queue string) error {
 	conn, err := redis.DialURL(url, redis.DialConnectTimeout(5*time.Second), redis.DialReadTimeout(5*time.Second))
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
+	if _, err := conn.Do("HDEL", "delayed_queues", queue); err != nil {
+		return err
+	}
 	for cursor := "0"; ; {
 		page, err := redis.Values(conn.Do("SCAN", cursor, "MATCH", queue+"*", "COUNT", 1000))
 		if err != nil {

@@ -39,7 +39,7 @@ func TestWaited(t *testing.T) {
 	if _, ok := p.Waited(); !ok {
 		t.Skip("this kernel does not count how long processes wait")
 	}
-	// More of them than processors, so that each has to wait.
+	// More busy loops than processors, so that each has to wait.
 	for range 2 * runtime.NumCPU() {
 		start(t, "while :; do :; done")
 	}

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// TestMain lets the test binary stand in for a parent that is killed.
+// TestMain lets the test binary run as a parent that is killed.
 func TestMain(m *testing.M) {
 	if os.Getenv("CHILDPROC_TEST_PARENT") != "" {
 		p, err := Start(exec.Command("sleep", "60"))

@@ -12,7 +12,7 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// isDone gives a lane done claims, while no executor works.
+// isDone adds done claims to a lane, while no executor works.
 func (c *crew) isDone(claims ...*Claim) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -22,7 +22,7 @@ func (c *crew) isDone(claims ...*Claim) {
 	}
 }
 
-// inOffice runs a test with executors that do not work, and two lanes.
+// inOffice runs a test with executors that do not start, and two lanes.
 func inOffice(t *testing.T, test func(c *crew, one, two *lane)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestSomebodyIsToldOfWhatIsDone(t *testing.T) {
 			c.leaveToFinishers()
 			c.leaveToFinishers()
 			c.busy = 1
-			c.taskEnded(claimed(one, 1)[0], false, 0) // failed: somebody else sees to it
+			c.taskEnded(claimed(one, 1)[0], false, 0) // failed: a finisher ends it in another way
 			if told(finisherOf(one).wakes) || told(c.changed) || len(doneOn(one)) > 0 {
 				t.Error("a finisher is told of nothing")
 			}

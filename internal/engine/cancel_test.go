@@ -56,10 +56,14 @@ func TestCancelAfterSuccess(t *testing.T) {
 	})
 	cfg := b.config()
 	cfg.HeartbeatLife = time.Hour
-	s := b.work(cfg, f)
-	l := s.lanes[0]
+	w, err := NewWorker(b.rdb, cfg)
+	b.Must(err)
+	b.Must(w.Register([]*Function{f}, nil))
+	deaf(w) // the test passes on the signal itself
+	b.start(w)
+	l := w.lanes[0]
 	b.Until("it has looked", func() bool { return l.control.version.Load() >= 0 })
-	l.control.reading.Lock() // signals reach the worker, but it does not look
+	l.control.reading.Lock()
 	hold := &redisstore.Hold{Reserve: true}
 	delayOwn := func() *Ref {
 		task := Call(f)
@@ -75,6 +79,8 @@ func TestCancelAfterSuccess(t *testing.T) {
 	ref := delayOwn()
 	await(b, "the first runs", started)
 	b.Must(ref.Cancel(t.Context()))
+	l.noteCanceled("own")
+	w.exec.cancelRevoked(l)
 	b.Until("the first has succeeded", func() bool { return b.counters()["processed"] == 1 && b.Size("_locks") == 0 })
 	if n := b.Size("_revoked"); n != 0 {
 		t.Errorf("%d revoked", n)
@@ -92,7 +98,7 @@ func TestCancelAfterSuccess(t *testing.T) {
 func TestCancelOfManyTasks(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	// They are forgotten before those of this test, so those come last.
+	// Their cancellations expire before those of this test, so the latter come last.
 	soon := int(redistest.Time(t, b.Conn) + time.Hour.Milliseconds())
 	for i := range maxRevoked + 10 {
 		b.Do("ZADD", b.Name+"_revoked", soon+i, fmt.Sprint("other", i))
@@ -101,7 +107,7 @@ func TestCancelOfManyTasks(t *testing.T) {
 	started := make(chan struct{}, 1)
 	f := b.fn("f", func() { ran.Add(1) })
 	waits := b.fn("waits", func(ctx context.Context) error { started <- struct{}{}; <-ctx.Done(); return ctx.Err() })
-	// The worker claims three at once. The first is among those that it reads, and it must ask for the second.
+	// The worker claims three at once. The first is among the ids that it reads, and it must ask for the second.
 	known, gone := b.delay(f), b.delay(f)
 	b.Must(known.Cancel(t.Context()))
 	b.Must(gone.Cancel(t.Context()))

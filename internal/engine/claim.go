@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/internal/function"
+	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -35,6 +36,10 @@ type Claim struct {
 	suspicion uint8
 	// lockFreed: the task has freed its lock at its start, and its id is not reserved either.
 	lockFreed bool
+	// ran: the handler was called and has returned, and the claim was not lost; outcome says how it ends. Both are
+	// written by the executor that runs it.
+	ran     bool
+	outcome lifecycle.Outcome
 	// maybeEnded: a call that ends the claim got no answer, so it may have run. Only the caller of Redis uses it.
 	maybeEnded bool
 	// stuck: the handler does not return; its executor ends with it. Protected by executors.mu while it runs.

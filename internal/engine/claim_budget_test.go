@@ -81,7 +81,7 @@ func TestRoom(t *testing.T) {
 		tasks := c.tasks(c.lane, 8)
 		c.add(tasks)
 		c.begun("two of eight", tasks[:2]...)
-		// The claim is over in the fetcher's eyes only when it says so.
+		// For the fetcher, the claim is over only when it calls arrived.
 		c.expectRoom("eight are coming, and there", 0, 0)
 		c.endClaim(8)
 		c.expectRoom("six are ready", 0, 0)

@@ -10,13 +10,13 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// wrongDay makes a store believe that Redis's clock is days ahead of what it is, as the clock of this machine may be.
+// wrongDay makes a store believe that Redis's clock is days ahead, as if the clock of this machine were wrong.
 func wrongDay(s *redisstore.Store) *redisstore.Store {
 	s.RedisTime(time.Now().Add(72 * time.Hour))
 	return s
 }
 
-// TestWorkersCountersFollowRedis: the day that something is counted on is Redis's, whatever the clocks of workers say.
+// TestWorkersCountersFollowRedis: counters belong to the day by Redis's clock, whatever the clocks of workers show.
 func TestWorkersCountersFollowRedis(t *testing.T) {
 	b := newBench(t)
 	if have, want := wrongDay(redisstore.NewStore(b.rdb.loops, "", b.Name)).StatsKey(),

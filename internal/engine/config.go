@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/godelayed/delayed/internal/buildinfo"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
@@ -16,6 +17,8 @@ type Config struct {
 	Where   string // names the Redis server in the log
 	Signals *redisstore.Signals
 	Log     loop.Journal
+	// Registry is where the worker announces its queues; nil: nowhere.
+	Registry *redisstore.Registry
 
 	Queues        Order
 	Concurrency   int
@@ -44,7 +47,7 @@ type Config struct {
 	StopWhenEmpty    bool
 	StopWhenEmptyFor time.Duration
 
-	Version string // of the library, for the log
+	Build buildinfo.Info
 
 	// Settings asks the servers that hold the queues for their settings. unfit says why the settings of one are unfit
 	// for tasks, err why one did not answer.

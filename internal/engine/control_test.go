@@ -38,9 +38,9 @@ func TestPausedWorkerIsIdle(t *testing.T) {
 	b.delay(f)
 	b.delay(f)
 	before, start := b.Server.CommandStats(t), time.Now()
-	<-time.After(2 * time.Second) // what is looked for is that nothing happens
+	<-time.After(2 * time.Second) // the test checks that nothing happens
 	diff := b.Server.CommandStats(t).Since(before)
-	// Some were under way; the others come at fixed times.
+	// Some requests were under way; the others come at fixed times.
 	if n, most := diff["evalsha"]+diff["blpop"], 15+5*int64(time.Since(start)/time.Second); n > most {
 		t.Errorf("%d calls, expected at most %d: %v", n, most, diff)
 	}
@@ -48,7 +48,7 @@ func TestPausedWorkerIsIdle(t *testing.T) {
 	b.Idle()
 }
 
-// TestRestart stops the present workers of the queue after their tasks, and none that starts later.
+// TestRestart stops the current workers of the queue after their tasks, but none that starts later.
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -18,7 +18,7 @@ func TestLimit(t *testing.T) {
 		opts  []FuncOption
 		extra *wire.Extra
 		ran   time.Duration
-		want  time.Duration // to the second; 1: none left
+		want  time.Duration // rounded to seconds; 1 means that no time is left
 	}{
 		{"none", 0, nil, nil, 0, 0},
 		{"the worker's", time.Minute, nil, nil, 0, time.Minute},

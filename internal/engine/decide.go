@@ -63,7 +63,7 @@ func (d *decision) make() (e ending, done bool) {
 	case SaysSnooze:
 		d.info.Reason = "snoozed"
 		d.log.WithField("delay", wait.String()).Debug("task snoozed")
-		return d.file(lifecycle.OutcomeSnooze, wait, d.c.raw), false
+		return d.file(lifecycle.OutcomeSnooze, wait, d.again(wait)), false
 	default:
 	}
 	late, _ := d.err.(*timeoutError) //nolint:errorlint // conclude wraps it around all others
@@ -127,6 +127,7 @@ func (d *decision) retryOrArchive(given bool, wait time.Duration) ending {
 		return d.archive("it failed and there is no time left for another try")
 	}
 	d.msg.Meta.Retried++
+	x.Due = d.now.Add(wait).UnixMilli()
 	d.log.WithError(d.err).WithField("delay", wait.String()).Warn("task failed and is tried again")
 	return d.file(lifecycle.OutcomeRetry, wait, d.msg.Append(nil))
 }
@@ -139,7 +140,22 @@ func (d *decision) postpone() ending {
 	}
 	d.info.Reason = "not failed"
 	d.log.WithError(d.err).WithField("delay", wait.String()).Info("task is tried again; this was no failure")
-	return d.file(lifecycle.OutcomePostpone, wait, d.c.raw)
+	return d.file(lifecycle.OutcomePostpone, wait, d.again(wait))
+}
+
+// again returns the message of a task that runs again after wait. A plain one remains as it is.
+func (d *decision) again(wait time.Duration) []byte {
+	m := d.c.msg
+	if m.Kind != wire.GoExtended && m.Kind != wire.PyExtended {
+		return d.c.raw
+	}
+	x := wire.Extra{}
+	if m.Meta.Extra != nil {
+		x = *m.Meta.Extra
+	}
+	x.Due = d.now.Add(wait).UnixMilli()
+	m.Meta.Extra = &x
+	return m.Append(nil)
 }
 
 // archive archives the task.

@@ -31,10 +31,10 @@ type trial struct {
 	err     error
 }
 
-// noRetries is no MaxRetry at all, where 0 is the usual one.
+// noRetries is MaxRetry for no retries, because 0 means the default.
 const noRetries = -1
 
-// What handlers say, and options of functions, as in the public package.
+// The outcomes that handlers can return and the options of functions, as in the public package.
 
 func Discard(err error) error { return Say(SaysDiscard, 0, err) }
 
@@ -62,7 +62,7 @@ type nilError struct{ inner error }
 func (e *nilError) Error() string { return "failed: " + e.inner.Error() }
 func (e *nilError) Unwrap() error { return e.inner }
 
-// judgedAt is the time by Redis's clock of the decision.
+// judgedAt is the time of the decision by Redis's clock.
 var judgedAt = time.UnixMilli(1_700_000_000_000)
 
 func (j trial) judge(t *testing.T) (e ending, done bool, info map[string]any) {
@@ -111,7 +111,7 @@ func (j trial) judge(t *testing.T) (e ending, done bool, info map[string]any) {
 	return e, done, info
 }
 
-// parsed returns the meta of the message as it is filed.
+// parsed returns the meta of the message as it is stored.
 func (j trial) parsed(t *testing.T, e *ending) wire.Meta {
 	t.Helper()
 	m, err := wire.Parse(e.message, wire.WorkerLimits)
@@ -131,7 +131,7 @@ func seconds(n ...int64) *wire.Extra {
 
 func with10s(int) time.Duration { return 10 * time.Second }
 
-// in is a time on the scale of messages, so long after the task is judged.
+// in returns the time d after the decision, in the unit of messages.
 func in(d time.Duration) int64 { return judgedAt.Add(d).UnixMilli() }
 
 func TestJudgeBackoff(t *testing.T) {
@@ -214,7 +214,7 @@ func TestJudgeOutcomes(t *testing.T) {
 		trial
 		outcome lifecycle.Outcome
 		wait    time.Duration
-		raw     bool // the message goes on as it is
+		raw     bool // whether the message stays unchanged
 		reason  string
 	}{
 		{
@@ -281,13 +281,13 @@ func TestJudgeOutcomes(t *testing.T) {
 			lifecycle.OutcomeRetry,
 			time.Second, false, "failed",
 		},
-		{"snoozed", trial{err: Snooze(time.Hour), opts: zero}, lifecycle.OutcomeSnooze, time.Hour, true, "snoozed"},
-		{"snoozed, negative", trial{err: Snooze(-1)}, lifecycle.OutcomeSnooze, 0, true, "snoozed"},
+		{"snoozed", trial{err: Snooze(time.Hour), opts: zero}, lifecycle.OutcomeSnooze, time.Hour, false, "snoozed"},
+		{"snoozed, negative", trial{err: Snooze(-1)}, lifecycle.OutcomeSnooze, 0, false, "snoozed"},
 		{
 			"snoozed while the worker stops",
 			trial{err: Snooze(time.Hour), stops: true},
 			lifecycle.OutcomeSnooze,
-			time.Hour, true, "snoozed",
+			time.Hour, false, "snoozed",
 		},
 		{
 			"snoozed, a message without meta",
@@ -311,14 +311,14 @@ func TestJudgeOutcomes(t *testing.T) {
 		{
 			"no failure",
 			trial{cfg: Config{IsFailure: never}},
-			lifecycle.OutcomePostpone, 10 * time.Second, true,
+			lifecycle.OutcomePostpone, 10 * time.Second, false,
 			"not failed",
 		},
 		{
 			"no failure, no retries left",
 			trial{cfg: Config{IsFailure: never}, opts: zero},
 			lifecycle.OutcomePostpone,
-			10 * time.Second, true, "not failed",
+			10 * time.Second, false, "not failed",
 		},
 		{
 			"no failure, no time left",
@@ -389,6 +389,12 @@ func TestJudgeOutcomes(t *testing.T) {
 			}
 			if tt.reason != "" && e.id == "" {
 				t.Error("it has no id")
+			}
+			if o := tt.outcome; !tt.raw && o != lifecycle.OutcomeArchive && o != lifecycle.OutcomeRelease {
+				due := tt.parsed(t, &e).Extra.Due
+				if want := judgedAt.Add(e.wait).UnixMilli(); due != want {
+					t.Errorf("due at %d, expected %d", due, want)
+				}
 			}
 			if tt.reason == "failed" {
 				if first := tt.parsed(t, &e).Extra.FirstFailed; first != judgedAt.UnixMilli() ||

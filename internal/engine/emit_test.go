@@ -8,8 +8,8 @@ import (
 	"github.com/godelayed/delayed/event"
 )
 
-// TestEventOfAHeartbeatThatCannotBeRenewed: listeners hear of it once the heartbeat may have expired, not at the first
-// failure.
+// TestEventOfAHeartbeatThatCannotBeRenewed: listeners get the event once the heartbeat may have expired, not at the
+// first failure.
 func TestEventOfAHeartbeatThatCannotBeRenewed(t *testing.T) {
 	b := newBench(t)
 	w, h := b.listened(b.config())

@@ -40,6 +40,7 @@ type executors struct {
 	fetcherWaits bool         // the fetcher waits for room
 	ackLane      *lane        // the next claim call of the fetcher acknowledges done claims of this lane
 	done         []doneClaims // of each lane, by its index
+	tallies      []tally      // of each lane, by its index
 	taskBudget
 
 	n          int                     // number of executors
@@ -162,6 +163,7 @@ func (e *executors) taskEnded(c *Claim, done bool, took time.Duration) {
 		e.busy--
 		e.pace.add(took)
 	}
+	e.tallies[c.lane.index].add(c, took, c.lane.store.Skew())
 	e.checkUsedUp()
 	if c.suspicion > 0 {
 		e.suspectLeft(c)

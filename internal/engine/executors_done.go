@@ -25,6 +25,7 @@ func (d *doneClaims) take() []*Claim {
 func (e *executors) addLane(l *lane, wake func()) {
 	l.index = len(e.done)
 	e.done = append(e.done, doneClaims{wake: wake})
+	e.tallies = append(e.tallies, tally{})
 }
 
 // takeForClaim returns the done claims of l, which the fetcher acknowledges by its next claim call. The finisher of the
@@ -85,4 +86,11 @@ func (e *executors) undone(l *lane) int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return len(e.done[l.index].claims)
+}
+
+// takeTally removes and returns what was counted of a lane's tasks.
+func (e *executors) takeTally(l *lane) []talliedSecond {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.tallies[l.index].take()
 }

@@ -20,8 +20,8 @@ type crew struct {
 	*executors
 	t     *testing.T
 	lane  *lane
-	ways  map[*Claim]chan ending // how each task ends is received from here
-	beats int                    // asked for by the lane
+	ways  map[*Claim]chan ending // a running task receives from it how to end
+	beats int                    // heartbeats that the lane has asked for
 
 	list    sync.Mutex // protects the following
 	started []string   // tokens, in order
@@ -77,7 +77,7 @@ func (c *crew) beaten(l *lane) {
 	l.confirmed.Store(&now)
 }
 
-// runTask is what executors do with a task.
+// runTask is the function with which executors run a task.
 func (c *crew) runTask(task *Claim) (done bool) {
 	c.list.Lock()
 	c.started = append(c.started, task.lane.store.Name+task.token)
@@ -101,7 +101,7 @@ func (c *crew) tasks(l *lane, n int) []*Claim {
 	return claims
 }
 
-// suspects are tasks of so many deaths.
+// suspects claims n tasks with that many deaths.
 func (c *crew) suspects(l *lane, n int, deaths uint8) []*Claim {
 	claims := c.tasks(l, n)
 	for _, task := range claims {
@@ -127,7 +127,7 @@ func (c *crew) end(task *Claim, how ending) {
 	synctest.Wait()
 }
 
-// begun expects which tasks have started, in any order, and forgets them.
+// begun checks which tasks have started, in any order, and forgets them.
 func (c *crew) begun(what string, want ...*Claim) {
 	c.t.Helper()
 	synctest.Wait()
@@ -145,7 +145,7 @@ func (c *crew) begun(what string, want ...*Claim) {
 	c.started = nil
 }
 
-// count returns how many executors do what.
+// count describes how many executors are in which state.
 func (c *crew) count() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -256,7 +256,7 @@ func TestExecutorsWaitForTheHeartbeat(t *testing.T) {
 		c.begun("the heartbeat of the other queue is fresh", others...)
 		c.wakeAll()
 		c.begun("woken without a heartbeat")
-		// A lost claim may go: it does not run, and is settled.
+		// The executors may take a lost claim: they settle it without running it.
 		tasks[1].lost.Store(true)
 		c.wakeAll()
 		c.begun("one is lost", tasks[1])
@@ -272,8 +272,8 @@ func TestExecutorsWaitForTheHeartbeat(t *testing.T) {
 	})
 }
 
-// suspended returns a time as it reads when the machine was suspended for d after it: by the wall clock it was longer
-// ago than by the monotonic one, which stood still.
+// suspended changes a time as if the machine had been suspended for d after it: by the wall clock it is longer ago than
+// by the monotonic one, which had stopped.
 func suspended(t *testing.T, at time.Time, d time.Duration) time.Time {
 	t.Helper()
 	before := at
@@ -339,7 +339,7 @@ func TestExecutorsSurviveGoexit(t *testing.T) {
 	})
 }
 
-// A handler that leaves frees its place, also that of a suspect, and the fetcher is told.
+// A handler that calls Goexit frees its place, also the place of a suspect, and the fetcher is told.
 func TestGoexitMakesRoom(t *testing.T) {
 	inCrew(t, 1, 0, func(c *crew) {
 		suspect := c.suspects(c.lane, 1, 2)

@@ -11,7 +11,7 @@ func TestLostWakeUpIsNoticed(t *testing.T) {
 	ran := make(chan int, 2)
 	f := b.fn("f", func(i int) { ran <- i })
 	cfg := b.config()
-	cfg.NoSweeper = true // it would mend the list
+	cfg.NoSweeper = true // it would repair the list
 	w := b.work(cfg, f)
 	b.delay(f, 1)
 	await(b, "a task with a notification", ran) // the worker waits for the next notification now

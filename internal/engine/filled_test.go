@@ -17,7 +17,7 @@ import (
 // suspectLeaves are the ways in which a suspect leaves the executors. After each, other suspects must be admitted
 // again.
 var suspectLeaves = map[string]struct {
-	starts bool // it has
+	starts bool // whether the suspect starts
 	leave  func(*crew, *Claim)
 }{
 	"it ends":             {true, func(c *crew, s *Claim) { c.end(s, endDone) }},
@@ -29,7 +29,7 @@ var suspectLeaves = map[string]struct {
 	"it is dismissed":     {false, func(c *crew, s *Claim) { c.takeBack(); c.forgetLone(s) }},
 }
 
-// replaceAll puts other executors in the place of those that run a task.
+// replaceAll starts other executors instead of those that run a task.
 func (c *crew) replaceAll(task *Claim) {
 	for i := range c.slots {
 		c.replace(i, task)
@@ -117,19 +117,19 @@ func TestSuspectLeaves(t *testing.T) {
 	}
 }
 
-// filler is a worker to which anything may happen.
+// filler is a worker on which the test performs random actions.
 type filler struct {
 	*bench
 	rng   *rand.Rand
 	w     *started
 	f     *Function
-	leave atomic.Pointer[chan struct{}] // lets tasks go that wait for it
-	runs  atomic.Int64                  // of tasks that are probes
+	leave atomic.Pointer[chan struct{}] // tasks that wait for it end when it is closed
+	runs  atomic.Int64                  // runs of tasks that are probes
 	did   []string
 	refs  []*Ref
 }
 
-// handle is what its tasks do.
+// handle is the handler of its tasks.
 func (k *filler) handle(_ context.Context, what string) error {
 	switch what {
 	case "wait":
@@ -147,7 +147,7 @@ func (k *filler) handle(_ context.Context, what string) error {
 	return nil
 }
 
-// act does something at random.
+// act performs a random action.
 func (k *filler) act() {
 	k.T.Helper()
 	whats := []string{"quick", "wait", "wait", "wait", "fail", "panic", "exit"}
@@ -177,7 +177,7 @@ func (k *filler) act() {
 		k.w.fetcher.nudge(0, k.rng.IntN(2) == 0)
 		said = "nudge"
 	default:
-		// the worker may have seen to what was before, or not
+		// the worker may have handled earlier actions, or not
 		<-time.After(time.Duration(k.rng.IntN(15)) * time.Millisecond)
 		said = "a while"
 	}
@@ -208,7 +208,7 @@ func (k *filler) pauseOrResume() string {
 	}
 }
 
-// calm ends all that goes on.
+// calm ends all actions that are under way.
 func (k *filler) calm() {
 	k.T.Helper()
 	k.w.Resume()
@@ -229,14 +229,15 @@ func (k *filler) left() int {
 		1, k.Name, k.w.ID())
 }
 
-// letGo lets all tasks go that wait, but no later ones.
+// letGo lets all waiting tasks end, but no later ones.
 func (k *filler) letGo() {
 	later := make(chan struct{})
 	close(*k.leave.Swap(&later))
 }
 
-// After anything may have happened to a worker, it still fills all of its executors, and takes suspects.
+// After random actions, a worker still fills all of its executors, and takes suspects.
 func TestWorkerFillsItsExecutorsAgain(t *testing.T) {
+	t.Parallel()
 	seed := rand.Uint64()
 	k := &filler{bench: newBench(t), rng: rand.New(rand.NewPCG(seed, 0))}
 	never := make(chan struct{})
@@ -261,7 +262,7 @@ func TestWorkerFillsItsExecutorsAgain(t *testing.T) {
 		}
 		k.calm()
 		k.runs.Store(0)
-		suspects := 2 * (round % 2) // as many as run at a time of those that died twice
+		suspects := 2 * (round % 2) // as many as may run at a time after two deaths
 		for range suspects {
 			k.delayDied(2, k.f, "probe")
 		}

@@ -25,7 +25,7 @@ func TestEndingsWithoutAnswerComeFirst(t *testing.T) {
 		r.b.delay(r.f, s)
 	}
 	claims := r.claim(3)
-	meanwhile = func() { // the worker complains that Redis does not do it
+	meanwhile = func() { // the worker logs that Redis fails
 		meanwhile = nil
 		f.add(ending{claim: claims[2], outcome: lifecycle.OutcomeRelease})
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// Endings that are sent in one call are counted each by its own outcome.
+// Endings that are sent in one call count each under its own outcome.
 func TestEndingsAreCountedByThemselves(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func(int) {})

@@ -2,7 +2,10 @@ package engine
 
 import (
 	"context"
+	"math"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -20,8 +23,15 @@ const (
 func (w *Worker) follow(ctx context.Context, l *lane) {
 	signals, unsubscribe := w.cfg.Signals.SubscribeQueue(l.store) //nolint:contextcheck // its connection serves others
 	defer unsubscribe()
+	watches, unwatch := w.cfg.Signals.SubscribeWatch(l.store) //nolint:contextcheck // its connection serves others
+	defer unwatch()
 	for {
 		select {
+		case life := <-watches:
+			if ms, err := strconv.Atoi(life); err == nil && ms > 0 {
+				w.events.air.watch(l.store, time.Duration(min(ms, math.MaxInt32))*time.Millisecond)
+			}
+			continue
 		case message := <-signals:
 			switch word, id, _ := strings.Cut(message, " "); word {
 			case signalCancel:

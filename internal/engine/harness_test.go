@@ -18,7 +18,10 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
+func TestMain(m *testing.M) {
+	redistest.SideBySide()
+	os.Exit(redistest.Main(m))
+}
 
 var bg = context.Background()
 
@@ -58,7 +61,7 @@ func newBenchOn(t testing.TB, server *redistest.Server) *bench {
 	return b
 }
 
-// config is that of a quick worker.
+// config returns the configuration of a quick worker.
 func (b *bench) config() WorkerConfig {
 	return WorkerConfig{
 		Config: Config{
@@ -71,7 +74,7 @@ func (b *bench) config() WorkerConfig {
 	}
 }
 
-// started is a worker that runs.
+// started is a running worker.
 type started struct {
 	*Worker
 	b    *bench
@@ -86,7 +89,7 @@ func (s *started) mustStop() {
 	}
 }
 
-// work starts a worker and waits until Redis knows it. It is stopped at the end of the test, and the queue is checked.
+// work starts a worker and waits until Redis knows it. At the end of the test it stops the worker and checks the queue.
 func (b *bench) work(cfg WorkerConfig, fns ...*Function) *started {
 	b.T.Helper()
 	return b.workWith(b.rdb, cfg, fns...)
@@ -136,7 +139,7 @@ func finisherOf(l *lane) *finisher {
 // doneOn returns the done claims of a lane that nobody has taken.
 func doneOn(l *lane) []*Claim { return finisherOf(l).exec.done[l.index].claims }
 
-// counters returns those of today.
+// counters returns the counters of today.
 func (b *bench) counters() map[string]int {
 	b.T.Helper()
 	m, err := redis.IntMap(b.Conn.Do("HGETALL", b.q.store.StatsKey()))
@@ -181,7 +184,7 @@ func (b *bench) delayWithin(limit time.Duration, fn *Function, args ...any) *Ref
 	return ref
 }
 
-// requeue takes a claim from a worker whose heartbeat is gone, as a sweeper does. Its message goes on as renewed.
+// requeue takes a claim from a worker whose heartbeat is gone, as a sweeper does, and puts the message back as renewed.
 func (b *bench) requeue(worker string, c redisstore.Claimed, renewed []byte) {
 	b.T.Helper()
 	s := b.q.store

@@ -24,15 +24,22 @@ type heartbeat struct {
 	log    loop.Journal
 	events *listeners
 	onBeat func() // called after every confirmed heartbeat
+	// status returns the JSON of what the worker does on a lane; nil: publish none.
+	status func(*lane, time.Time) []byte
+	// tell adds to the metrics of a lane's queue; nil: there are none.
+	tell func(context.Context, *lane) error
 	// listing returns the JSON of the registered functions, and a value that changes with it; nil: publish nothing.
 	listing func() ([]byte, any)
+	// registry is where those who look for queues find them; nil: nowhere.
+	registry *redisstore.Registry
 
 	beats         int // heartbeats that Redis has answered
 	registrations int // attempts to register
 	// unanswered: the last registration got no answer. It must be repeated, because the answer says which claims stand.
 	unanswered   map[*lane]bool
-	reportedLost map[*lane]bool // listeners were told that the heartbeat is lost
-	published    map[*lane]any  // the value of listing that Redis has; nil: none
+	reportedLost map[*lane]bool   // listeners were told that the heartbeat is lost
+	published    map[*lane]any    // the value of listing that Redis has; nil: none
+	statuses     map[*lane]string // the status that Redis has; "": none
 
 	poke    chan struct{}
 	trouble loop.Complaints
@@ -50,7 +57,7 @@ func newHeartbeat(
 		link: lanes[0].store.NewLink(), lanes: lanes, worker: lanes[0].worker, life: life,
 		value: value, health: health, log: log, events: &listeners{}, onBeat: onBeat,
 		unanswered: map[*lane]bool{}, reportedLost: map[*lane]bool{}, published: map[*lane]any{},
-		poke: make(chan struct{}, 1),
+		statuses: map[*lane]string{}, poke: make(chan struct{}, 1),
 	}
 	for _, l := range lanes {
 		h.stores = append(h.stores, l.store)
@@ -134,6 +141,13 @@ func (h *heartbeat) beat(ctx context.Context) error {
 	}
 	h.onBeat()
 	h.publish(ctx)
+	h.publishStatus(ctx)
+	h.tellAll(ctx)
+	for _, l := range h.lanes {
+		if h.registry != nil {
+			h.registry.Announce(ctx, l.store.Name, l.legacy)
+		}
+	}
 	return nil
 }
 
@@ -160,6 +174,38 @@ func (h *heartbeat) publish(ctx context.Context) {
 		}
 	}
 	h.log.Relief(&h.untold, "functions of this worker published")
+}
+
+// publishStatus writes what the worker does, where that is not what Redis has.
+func (h *heartbeat) publishStatus(ctx context.Context) {
+	if h.status == nil {
+		return
+	}
+	for _, l := range h.lanes {
+		status := h.status(l, time.Now())
+		if string(status) == h.statuses[l] {
+			continue
+		}
+		noted, err := l.store.PublishStatus(ctx, h.worker, status)
+		if err != nil {
+			return // the next heartbeat tries again
+		}
+		if noted {
+			h.statuses[l] = string(status)
+		}
+	}
+}
+
+// tellAll tells Redis what the worker's tasks have done.
+func (h *heartbeat) tellAll(ctx context.Context) {
+	for _, l := range h.lanes {
+		if h.tell == nil {
+			return
+		}
+		if err := h.tell(ctx, l); err != nil && ctx.Err() == nil {
+			h.log.With("queue", l.store.Name).WithError(err).Debug("cannot add to the metrics of the queue")
+		}
+	}
 }
 
 // send renews the heartbeats on a connection of its own. count asks for the number of claims, look for the version of
@@ -192,6 +238,7 @@ func (h *heartbeat) register(ctx context.Context, l *lane) error {
 	until := l.newest()
 	l.nextEpoch()
 	delete(h.published, l) // Redis has forgotten the functions with the worker
+	delete(h.statuses, l)
 	h.registrations++
 	pulse := h.value + ":" + strconv.Itoa(h.registrations)
 	sent := time.Now()

@@ -29,7 +29,7 @@ type beating struct {
 	beaten int // how often onBeat was called
 }
 
-// newBeating returns a heartbeat whose connections meet the faults of plan. Redis knows the scripts.
+// newBeating returns a heartbeat on whose connections plan causes faults. Redis knows the scripts.
 func newBeating(t *testing.T, plan faultnet.Plan) *beating {
 	t.Helper()
 	b := newBench(t)
@@ -51,7 +51,7 @@ func newBeating(t *testing.T, plan faultnet.Plan) *beating {
 	return h
 }
 
-// expect expects the value of the heartbeat in Redis, and what the lane holds for it: "" if there is none.
+// expect checks the value of the heartbeat in Redis and the one that the lane has for it: "" if there is none.
 func (h *beating) expect(what, inRedis, pulse string) {
 	h.T.Helper()
 	got, err := redis.String(h.Conn.Do("GET", h.Name+"_worker:w"))
@@ -160,7 +160,7 @@ func TestRegistrationWithoutReplyIsRepeated(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.expect("renewed", "v:3", "v:3")
-	// What rode on the doubt is told now: two stand, one is lost.
+	// The worker now tells Redis the claims that it held back: two exist, one is lost.
 	if !finisherOf(h.lane).ack(claims, 0) {
 		t.Error("not acknowledged")
 	}
@@ -169,7 +169,7 @@ func TestRegistrationWithoutReplyIsRepeated(t *testing.T) {
 	}
 }
 
-// Each registration has another value, also without any fault.
+// Each registration has a new value, also without any fault.
 func TestEveryRegistrationHasItsValue(t *testing.T) {
 	h := newBeating(t, nil)
 	for i := 1; i <= 3; i++ {
@@ -185,9 +185,9 @@ func TestEveryRegistrationHasItsValue(t *testing.T) {
 	}
 }
 
-// The worker is registered again, and has not marked yet what was lost: acknowledgements still name the value before.
-// Redis looks at each claim then. That of a task which a sweeper has taken does nothing, even if it was claimed again
-// since.
+// The worker is registered again, but has not yet marked the lost claims: acknowledgements still contain the old value.
+// So Redis checks each claim. An acknowledgement of a claim that a sweeper has taken does nothing, even if the task was
+// claimed again since.
 func TestAcknowledgementsUnderAnOldHeartbeat(t *testing.T) {
 	for _, way := range []string{"with a claim", "on their own"} {
 		t.Run(way, func(t *testing.T) {
@@ -232,12 +232,12 @@ func TestAcknowledgementsUnderAnOldHeartbeat(t *testing.T) {
 	}
 }
 
-// lateSource hands out connections whose answers to a script are kept back.
+// lateSource returns connections that hold back the answers to a script.
 type lateSource struct {
 	Source
 	script  *redisstore.Script
 	on      atomic.Bool
-	carried chan struct{} // receives when Redis has carried out the call
+	carried chan struct{} // receives when Redis has executed the call
 	deliver chan struct{} // ends the delay
 }
 
@@ -331,7 +331,7 @@ func TestTasksOfAClaimDuringARegistrationRunOnce(t *testing.T) {
 }
 
 // A worker whose own heartbeat had expired does not judge others by earlier observations: Redis may have lost their
-// heartbeats, or all processes stood still.
+// heartbeats, or all processes were suspended.
 func TestRegistrationAgainBreaksContact(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	g := r.slotGroups[0]
@@ -349,7 +349,7 @@ func TestRegistrationAgainBreaksContact(t *testing.T) {
 	}
 }
 
-// A worker's sweeper and its heartbeat know of each other's calls and breaks.
+// A worker's sweeper and its heartbeat share the record of calls and breaks.
 func TestSweeperSharesTheHeartbeatsContact(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	g := r.slotGroups[0]

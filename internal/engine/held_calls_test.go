@@ -15,7 +15,8 @@ import (
 	"github.com/godelayed/delayed/internal/sweep"
 )
 
-// heldSource makes nobody a connection before it is let go: then whose context has ended has an error, as with others.
+// heldSource returns no connection before the test releases it: until then a caller whose context ends gets an error,
+// as with other sources.
 type heldSource struct {
 	Source
 	held  chan struct{}
@@ -38,7 +39,7 @@ func (s heldSource) Conn(ctx context.Context, key string) (redis.Conn, error) {
 
 func (s heldSource) Slot(string) int { return 0 }
 
-// A caller that enqueues after all others have left does not get the error of their wait for a connection.
+// A caller that enqueues after all others have given up does not get the error of their wait for a connection.
 func TestCoalescerAfterAllHaveLeft(t *testing.T) {
 	b := newBench(t)
 	src := heldSource{Source: b.rdb.loops, held: make(chan struct{})}
@@ -72,6 +73,7 @@ func TestCoalescerAfterAllHaveLeft(t *testing.T) {
 
 // A shared call waits for replicas as long as the most patient caller would, whoever comes last.
 func TestCoalescerWaitsAsTheMostPatient(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	src := heldSource{Source: b.rdb.loops, held: make(chan struct{})}
 	s := redisstore.NewStore(src, "", b.Name)
@@ -122,7 +124,7 @@ func TestFailedHeartbeatIsTriedAgainSoon(t *testing.T) {
 	})
 }
 
-// A mover reads on after those parked tasks that stay; those that it has found will be gone.
+// A mover that reads parked tasks continues after those that stay; those that it has found will be gone.
 func TestMoverReadsOnBehindWhatStays(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	for i := range 3 * redisstore.ParkedPage {
@@ -144,7 +146,7 @@ func TestMoverReadsOnBehindWhatStays(t *testing.T) {
 	if want := 2*redisstore.ParkedPage - 60; m.offset[0] != want || pages != 2 {
 		t.Errorf("%d pages read, the next from %d on, expected 2 and %d", pages, m.offset[0], want)
 	}
-	// Whoever has read all of them begins again: the worker may know more functions by then.
+	// After the last page the mover begins again, because the worker may know more functions by then.
 	m.runnableParked = func(context.Context, *lane, []redisstore.Filed) ([]string, error) { pages++; return nil, nil }
 	for _, want := range []int{5, 8} {
 		r.b.Must(m.findParked(t.Context(), 0, 3*redisstore.ParkedPage))

@@ -57,7 +57,7 @@ func (h *heldLane) pend(messages string) {
 	}
 }
 
-// laneClaim is what a call brought.
+// laneClaim is the result of a call.
 type laneClaim struct {
 	claims []*Claim
 	left   int
@@ -107,7 +107,7 @@ func tokens(claims []*Claim) string {
 	return strings.Join(list, " ")
 }
 
-// expect expects which claims the lane knows, and which Redis has.
+// expect checks which claims the lane knows, and which Redis has.
 func (h *heldLane) expect(what, known, inRedis string) {
 	h.T.Helper()
 	open := h.openClaims()
@@ -199,7 +199,7 @@ func TestTwoClaimsUnderWay(t *testing.T) {
 	if _, calling, _ := h.count(); !calling || h.newest() != 0 {
 		t.Errorf("two calls under way: calling %v, newest %d", calling, h.newest())
 	}
-	// The later one is carried out and answered first.
+	// Redis executes and answers the later one first.
 	secondCall.OK()
 	got := await(h.bench, "the second claim", second)
 	if tokens(got.claims) != "2-1 2-2" || got.left != 3 || string(got.claims[0].raw) != "a" {
@@ -238,8 +238,8 @@ func TestTwoClaimsUnderWay(t *testing.T) {
 	}
 }
 
-// The reply of the first of two claim calls is lost. The worker finds its tokens, and does not take those of the second
-// for unknown.
+// The reply of the first of two claim calls is lost. The worker finds the tokens of that call, and does not treat those
+// of the second as unknown.
 func TestReplyOfOneOfTwoClaimsIsLost(t *testing.T) {
 	for _, order := range []string{"the lost one first", "the lost one last"} {
 		t.Run(order, func(t *testing.T) {
@@ -292,7 +292,7 @@ func TestClaimThatWasNeverSent(t *testing.T) {
 	h.expect("after it", "1-1", "1-1")
 }
 
-// The claim time of a batch goes with the last of its claims, also when a call had no answer.
+// Redis deletes the claim time of a batch with the last of its claims, also when a call had no answer.
 func TestBatchesEndWithTheirLastClaim(t *testing.T) {
 	h := newHeldLane(t)
 	h.pend("a b c d e")
@@ -328,18 +328,18 @@ func TestAcknowledgementsOfAClaimWithoutAnswer(t *testing.T) {
 		t.Errorf("%q are to be told again, expected both", tokens(doneOn(h.lane)))
 	}
 	h.expect("nobody knows", "1-1 1-2", "1-1 1-2")
-	// The next claim takes them along.
+	// The next claim acknowledges them.
 	three := h.claim(1, finisherOf(h.lane).exec.takeDone(h.lane)...)
 	h.expect("told", "3-1", "3-1")
 	if got := h.batchTimes(); got != "3" {
 		t.Errorf("the claim times of batches %s are left, expected 3", got)
 	}
-	// Told twice, with the answer to the first lost: that they do not stand any more says nothing.
+	// They are sent twice, because the first answer was lost: so it means nothing that they no longer exist.
 	call, result = h.begin(1, three...)
-	h.Do("HDEL", h.Name+"_processing:w", "3-1") // as that call did
+	h.Do("HDEL", h.Name+"_processing:w", "3-1") // as the first call did
 	h.Do("HDEL", h.Name+"_claims:w", "3")
 	h.fail(call, result)
-	h.Do("SET", h.Name+"_worker:w", "another") // each is looked at
+	h.Do("SET", h.Name+"_worker:w", "another") // so that Redis checks each claim
 	h.claim(0, finisherOf(h.lane).exec.takeDone(h.lane)...)
 	h.expect("told twice", "", "")
 	if finisherOf(h.lane).lost != 0 || strings.Contains(h.log.String(), "claim was lost") {
@@ -370,7 +370,7 @@ func TestOneBatchEndsInTwoCalls(t *testing.T) {
 	}
 }
 
-// A claim without heartbeat brings nothing, but ends what it was told to end.
+// A claim call without a heartbeat claims nothing, but ends the claims that it acknowledges.
 func TestAcknowledgementsOfAClaimWithoutHeartbeat(t *testing.T) {
 	h := newHeldLane(t)
 	h.pend("a b")
@@ -395,7 +395,7 @@ func TestAcknowledgementsOfAClaimWithoutHeartbeat(t *testing.T) {
 	}
 }
 
-// What is lost is not acknowledged: another worker may have it. It is counted once.
+// Lost claims are not acknowledged, because another worker may have them. Each is counted once.
 func TestLostClaimsAreNotAcknowledged(t *testing.T) {
 	h := newHeldLane(t)
 	h.pend("a b c d")

@@ -67,8 +67,8 @@ func TestMaxTasksIsNeverExceeded(t *testing.T) {
 	}
 }
 
-// TestMaxTasksWaitsForTheLast: the worker is not told to stop, so the grace period does not run, while its last task
-// does.
+// TestMaxTasksWaitsForTheLast: the grace period does not run while the worker's last task does, because nobody has told
+// the worker to stop.
 func TestMaxTasksWaitsForTheLast(t *testing.T) {
 	b := newBench(t)
 	running, leave := make(chan struct{}, 2), make(chan struct{})
@@ -106,7 +106,7 @@ func TestMaxTasksWaitsForTheLast(t *testing.T) {
 	}
 }
 
-// TestMaxTasksCountsWhatEndsItsGoroutine has the only task of a worker end by Goexit.
+// TestMaxTasksCountsWhatEndsItsGoroutine: the only task of a worker ends by Goexit.
 func TestMaxTasksCountsWhatEndsItsGoroutine(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func() { runtime.Goexit() }, MaxRetry(0))
@@ -128,6 +128,7 @@ func TestMaxTime(t *testing.T) {
 }
 
 func TestMaxMemory(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	cfg := b.config()
 	cfg.MaxMemory = 1 << 20
@@ -145,7 +146,7 @@ func TestMaxMemory(t *testing.T) {
 }
 
 func TestMemoryUsed(t *testing.T) {
-	debug.FreeOSMemory() // or what other tests have left behind may go while this one looks
+	debug.FreeOSMemory() // or memory of other tests may be freed during this one
 	before, runtimeBefore := memoryUsed(), runtimeMemory()
 	if before < 1<<20 || runtimeBefore < 1<<20 {
 		t.Fatalf("found %d and %d bytes, expected at least a megabyte", before, runtimeBefore)
@@ -160,7 +161,7 @@ func TestMemoryUsed(t *testing.T) {
 	runtime.KeepAlive(block)
 	status, err := os.ReadFile("/proc/self/status")
 	if err != nil {
-		return // only Linux tells what is in main memory
+		return // only Linux reports the resident memory
 	}
 	_, peak, _ := strings.Cut(string(status), "VmHWM:")
 	peak, _, _ = strings.Cut(peak, "kB")
@@ -169,8 +170,8 @@ func TestMemoryUsed(t *testing.T) {
 	}
 }
 
-// TestStopWhenEmpty: tasks that tasks enqueue are done first, parked ones that the worker knows and what is due too;
-// what is due later is left.
+// TestStopWhenEmpty: the worker first runs tasks that tasks enqueue, parked ones that it knows and due ones; it leaves
+// those that are due later.
 func TestStopWhenEmpty(t *testing.T) {
 	b := newBench(t)
 	var ran atomic.Int64
@@ -201,7 +202,7 @@ func TestStopWhenEmpty(t *testing.T) {
 	}
 }
 
-// TestStopWhenEmptyWaitsForHandlers: a task that runs may enqueue others.
+// TestStopWhenEmptyWaitsForHandlers: a running task may enqueue others.
 func TestStopWhenEmptyWaitsForHandlers(t *testing.T) {
 	b := newBench(t)
 	running, leave := make(chan struct{}), make(chan struct{})
@@ -231,6 +232,7 @@ func TestStopWhenEmptyWaitsForHandlers(t *testing.T) {
 
 // TestVacancy steps through the looks of a worker that is to stop after an hour without a task.
 func TestVacancy(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	ran := make(chan struct{}, 1)
 	f := b.fn("f", func() { ran <- struct{}{} })
@@ -261,7 +263,7 @@ func TestVacancy(t *testing.T) {
 	if at(200) {
 		t.Error("a task is pending")
 	}
-	b.Do("DEL", b.Name, b.Name+"_noti") // as when another worker takes it
+	b.Do("DEL", b.Name, b.Name+"_noti") // as if another worker had taken it
 	if at(259) {
 		t.Error("less than an hour after a task was pending")
 	}
@@ -292,8 +294,9 @@ func TestIdleIsToldOnce(t *testing.T) {
 	}
 }
 
-// TestRest has one executor rest: it starts its next task only after that, and a stop does not wait for it.
+// TestRest: a resting executor starts its next task only after the rest, and a stop does not wait for it.
 func TestRest(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	times := make(chan time.Time, 10)
 	f := b.fn("f", func() { times <- time.Now() })
@@ -327,7 +330,7 @@ func TestRest(t *testing.T) {
 	}
 }
 
-// TestNoLimitsNoWatches: without limits and listeners nothing looks after them.
+// TestNoLimitsNoWatches: without limits and listeners, no goroutine checks for them.
 func TestNoLimitsNoWatches(t *testing.T) {
 	b := newBench(t)
 	w, err := NewWorker(b.rdb, b.config())
@@ -339,7 +342,7 @@ func TestNoLimitsNoWatches(t *testing.T) {
 	}
 }
 
-// TestFirstReasonToStopHolds: it may be given at any time, before Run too.
+// TestFirstReasonToStopHolds: the reason may be given at any time, also before Run.
 func TestFirstReasonToStopHolds(t *testing.T) {
 	b := newBench(t)
 	w, h := b.listened(b.config())
@@ -373,7 +376,7 @@ func TestStopWhenEmptyLeavesPausedQueues(t *testing.T) {
 	}
 }
 
-// TestMaxTasksDoesNotWaitForStuckHandlers whose places others have taken.
+// TestMaxTasksDoesNotWaitForStuckHandlers: other executors have replaced those of stuck handlers.
 func TestMaxTasksDoesNotWaitForStuckHandlers(t *testing.T) {
 	inCrew(t, 1, 0, func(c *crew) {
 		spent := 0
@@ -389,7 +392,7 @@ func TestMaxTasksDoesNotWaitForStuckHandlers(t *testing.T) {
 	})
 }
 
-// TestBudget: whatever is ready, no more tasks start than are allowed, and room is for no more.
+// TestBudget: no more tasks start than are allowed, however many are ready, and the worker claims no more.
 func TestBudget(t *testing.T) {
 	inCrew(t, 3, 0, func(c *crew) {
 		spent := 0

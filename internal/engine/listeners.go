@@ -16,6 +16,7 @@ const maxEvents = 10_000
 // listeners calls functions with events, in order, on one goroutine. The zero value has no functions.
 type listeners struct {
 	on        atomic.Bool   // fns is not empty
+	air       *broadcast    // publishes events while somebody watches; nil: never
 	fns       []func(Event) // unchanged once the worker runs
 	log       loop.Journal
 	trouble   loop.Complaints
@@ -34,8 +35,8 @@ func (l *listeners) add(fn func(Event)) {
 	l.on.Store(true)
 }
 
-// any reports whether there are listeners. Ask before you make an event, if that costs something.
-func (l *listeners) any() bool { return l.on.Load() }
+// any reports whether somebody hears events. Ask before you make one, if that costs something.
+func (l *listeners) any() bool { return l.on.Load() || l.air != nil && l.air.on.Load() }
 
 // emit queues an event for the listeners. It never blocks.
 func (l *listeners) emit(e Event) {
@@ -44,6 +45,10 @@ func (l *listeners) emit(e Event) {
 	}
 	if e.At.IsZero() {
 		e.At = time.Now()
+	}
+	l.air.add(&e)
+	if !l.on.Load() {
+		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -60,7 +65,7 @@ func (l *listeners) emit(e Event) {
 
 // start starts the goroutine that calls the listeners.
 func (l *listeners) start(log loop.Journal) {
-	if !l.any() {
+	if !l.on.Load() {
 		return
 	}
 	l.mu.Lock()
@@ -71,7 +76,7 @@ func (l *listeners) start(log loop.Journal) {
 
 // stop waits until the listeners have returned from all events, but no longer than patience.
 func (l *listeners) stop(patience time.Duration) {
-	if !l.any() {
+	if !l.on.Load() {
 		return
 	}
 	l.mu.Lock()

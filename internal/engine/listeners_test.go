@@ -73,7 +73,7 @@ func TestEventsThatListenersAreTooSlowFor(t *testing.T) {
 	if len(got) != maxEvents+2 || got[0].Missed != 0 {
 		t.Fatalf("expected %d events, found %d, the first is %+v", maxEvents+2, len(got), got[0])
 	}
-	// The first one after those that were missed tells of them, and no other.
+	// The first event after missed ones contains their number, and no other does.
 	for i, want := range []Event{{Kind: event.TaskStarted, Missed: 5}, {Kind: event.TaskFailed}} {
 		if e := got[maxEvents+i]; e.Kind != want.Kind || e.Missed != want.Missed {
 			t.Errorf("expected %v after %d missed ones, found %+v", want.Kind, want.Missed, e)

@@ -9,7 +9,7 @@ import (
 	"github.com/godelayed/delayed/internal/lifecycle"
 )
 
-// loner is a fetcher with a lone task, without Redis. It notes what it would start.
+// loner is a fetcher with a lone task, without Redis. It records the tasks that it would start.
 type loner struct {
 	*fetcher
 	c      *crew
@@ -50,7 +50,7 @@ func (l *loner) over() time.Duration {
 	return time.Since(start)
 }
 
-// free expects that the worker takes no suspect for as long as other tasks had to wait, and looks at all queues.
+// free checks that the worker takes no suspect for as long as other tasks had to wait, and that it looks at all queues.
 func (l *loner) free(what string, waited time.Duration) {
 	l.c.t.Helper()
 	if rest := time.Until(l.suspects.noneBefore); rest != waited {
@@ -63,7 +63,7 @@ func (l *loner) free(what string, waited time.Duration) {
 	}
 }
 
-// deferred expects that a task was put back among the suspects.
+// deferred checks that a task was put back among the suspects.
 func (l *loner) deferred(what string, task *Claim) {
 	l.c.t.Helper()
 	p := finisherOf(task.lane).pending

@@ -171,7 +171,7 @@ func (m *mover) archiveLarge(
 		large = large[len(part):]
 		tasks := make([]redisstore.Filed, len(part))
 		for i, t := range part {
-			tasks[i] = redisstore.Filed{ID: t.ID, Info: redisstore.TooLargeInfo(t.Size, time.Now(), "")}
+			tasks[i] = redisstore.Filed{ID: t.ID, Info: redisstore.TooLargeInfo(t.Size, s.Now(), "")}
 		}
 		if _, err := s.Condemn(ctx, from, m.archiveKeep, tasks); err != nil {
 			return err

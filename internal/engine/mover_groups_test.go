@@ -63,6 +63,7 @@ func TestLentGroupIsTriedAgain(t *testing.T) {
 }
 
 func TestGroupFiresAtItsMaxDelay(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	calls := make(chan string, 10)
 	index := b.fn("index", func(tenant string, ids ...int) { calls <- fmt.Sprint(tenant, ids) })
@@ -84,11 +85,12 @@ func TestGroupFiresAtItsMaxDelay(t *testing.T) {
 	}
 }
 
-// TestGroupsSurviveDeaths gathers 10,000 calls in 50 groups and fires them by movers that die at any moment, over
+// TestGroupsSurviveDeaths gathers 4,000 calls in 50 groups and fires them by movers that die at any moment, over
 // connections that break before and after Redis did its work. Every argument arrives exactly once, except those of
 // which the producer does not know.
 func TestGroupsSurviveDeaths(t *testing.T) {
-	const tenants, batches, batch, movers = 50, 20, 10, 4
+	t.Parallel()
+	const tenants, batches, batch, movers = 50, 8, 10, 4
 	b := newBenchOn(t, redistest.Start(t))
 	seed := rand.Uint64()
 	dialer := faultnet.NewDialer(faultnet.Random(seed, faultnet.Rates{DropReply: 0.05, DropRequest: 0.05, Delay: 0.1}),
@@ -199,6 +201,7 @@ func (b *bench) gatheredArgs(size int) map[string]map[int]int {
 
 // TestFiringIsShared fires many groups by many movers at once.
 func TestFiringIsShared(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	index := b.fn("index", func(string, ...int) {})
 	for g := range 50 {

@@ -18,18 +18,18 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// outcomeCase brings one outcome about.
+// outcomeCase describes a case that leads to one outcome.
 type outcomeCase struct {
-	handler any   // of an int; nil: the worker does not know it
+	handler any   // takes an int; nil: a function that the worker does not know
 	args    []any // nil: 1
 	task    func(*wire.Message)
-	raw     string // pushed in place of a task
+	raw     string // pushed instead of a task
 	config  func(*bench, *WorkerConfig)
-	before  func(*bench, *Ref) // is called before the task is claimed
-	stops   bool               // the worker is told to stop while the handler runs
+	before  func(*bench, *Ref) // called before the task is claimed
+	stops   bool               // whether the worker is told to stop while the handler runs
 }
 
-// TestOutcomes holds the table of outcomes against what a worker does: the state of the task, the script, the counters
+// TestOutcomes compares the table of outcomes with what a worker does: the state of the task, the script, the counters
 // and the events.
 func TestOutcomes(t *testing.T) {
 	t.Parallel()
@@ -136,7 +136,7 @@ func (tt *outcomeCase) run(t *testing.T, server *redistest.Server, outcome lifec
 	}
 }
 
-// enqueue enqueues what a case says.
+// enqueue enqueues the task of a case.
 func (b *bench) enqueue(tt *outcomeCase, f *Function) {
 	b.T.Helper()
 	if tt.raw != "" {
@@ -160,7 +160,7 @@ func (b *bench) enqueue(tt *outcomeCase, f *Function) {
 	}
 }
 
-// endScripts returns the scripts that end claims and that Redis has run since WatchSlow.
+// endScripts returns the scripts for the ends of claims that Redis has run since WatchSlow.
 func (b *bench) endScripts() (names []string) {
 	b.T.Helper()
 	for _, slow := range b.Server.SlowLog(b.T) {
@@ -177,7 +177,7 @@ func (b *bench) endScripts() (names []string) {
 	return names
 }
 
-// stateNow returns the states of the only task, which should be one.
+// stateNow returns the state of the only task.
 func (b *bench) stateNow(worker string) lifecycle.State {
 	b.T.Helper()
 	var states []string

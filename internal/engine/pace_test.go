@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// paceStep is one look of the fetcher: so much later, after n handlers that took so long each.
+// paceStep is one look of the fetcher: the time since the last look, and how many handlers have ended meanwhile, and
+// after how long.
 type paceStep struct {
 	later time.Duration
 	n     int
@@ -13,7 +14,7 @@ type paceStep struct {
 	want  int
 }
 
-// paced takes the steps one after the other with n executors.
+// paced runs the steps one after the other with n executors.
 func paced(t *testing.T, p *pace, executors int, steps []paceStep) {
 	t.Helper()
 	now := time.Unix(1_000_000, 0)
@@ -57,7 +58,7 @@ func TestPaceFollowsTheHandlers(t *testing.T) {
 	const ms = time.Millisecond
 	for _, tt := range []struct {
 		name  string
-		steps []paceStep // with 40 executors, whose 200 ms of work are claimed ahead
+		steps []paceStep // with 40 executors, for which a worker claims 200 ms of work ahead
 	}{
 		{"nothing is known", []paceStep{{0, 0, 0, 0}, {ms, 0, 0, 0}, {time.Hour, 0, 0, 0}}},
 		{"one handler is enough", []paceStep{{0, 1, ms, 200}}},
@@ -99,7 +100,7 @@ func TestPaceAfterAStall(t *testing.T) {
 	const ms = time.Millisecond
 	p := pace{fixed: -1}
 	paced(t, &p, 40, []paceStep{{0, 9, ms, 200}})
-	p.add(0) // what ended before counts no more either
+	p.add(0) // handlers that ended before do not count any more either
 	start := time.Unix(1_000_000, 0)
 	p.stall(start)
 	for _, later := range []time.Duration{0, ms, time.Hour} {
@@ -111,7 +112,7 @@ func TestPaceAfterAStall(t *testing.T) {
 	if n := p.ahead(40, start.Add(ms-1)); n != 0 {
 		t.Errorf("%d ahead within the window, expected none", n)
 	}
-	// Not the half of what was known before.
+	// Not half of the number that was known before.
 	if n := p.ahead(40, start.Add(ms)); n != 100 {
 		t.Errorf("%d ahead after the first handler, expected 100", n)
 	}

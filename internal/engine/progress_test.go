@@ -10,7 +10,7 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// TestReporter holds the times at which reports are sent against what was reported when.
+// TestReporter compares the times at which reports are sent with those at which they were made.
 func TestReporter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
@@ -29,29 +29,29 @@ func TestReporter(t *testing.T) {
 			}
 		}
 		step := func(d time.Duration) { <-time.After(d); synctest.Wait() }
-		report(1, nil) // at once
+		report(1, nil) // sent at once
 		step(30 * time.Millisecond)
 		report(2, nil)
 		report(3, nil)
 		step(60 * time.Millisecond)
-		report(4, nil) // at 100 ms
+		report(4, nil) // sent at 100 ms
 		step(time.Second)
-		report(5, nil) // at once, at 1,090 ms
+		report(5, nil) // sent at once, at 1,090 ms
 		fail = failure
 		step(10 * time.Millisecond)
-		report(6, nil) // at 1,190 ms, fails
+		report(6, nil) // fails at 1,190 ms
 		step(time.Second)
 		fail = nil
-		report(7, nil) // at once: what failed before is of no interest
+		report(7, nil) // sent at once: it replaces the one that failed
 		fail = failure
 		step(50 * time.Millisecond)
-		report(8, nil) // later, fails
+		report(8, nil) // sent later, fails
 		step(60 * time.Millisecond)
-		report(9, failure) // the error of the last one; later
-		report(9, nil)     // which was told
+		report(9, failure) // returns the error of the last one; sent later
+		report(9, nil)     // it was returned already
 		step(time.Second)
-		report(10, failure) // at once, its own
-		report(11, nil)     // never: the handler returns
+		report(10, failure) // sent at once, returns its own error
+		report(11, nil)     // never sent, because the handler returns
 		r.close()
 		step(time.Second)
 		if err := r.report(t.Context(), wire.Progress{}); err == nil {

@@ -17,10 +17,10 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// What follows stands for the public package, which cannot be imported here: the same names, and no more behind them
-// than the tests of this package need.
+// The following stands for the public package, which these tests cannot import: the same names, with only as much
+// behind them as the tests need.
 
-// Source is where connections come from.
+// Source makes connections.
 type Source = redisstore.Source
 
 // Function is a function that tasks can name.
@@ -41,15 +41,15 @@ func (r *Redis) Close() error {
 	return errors.Join(r.calls.Close(), r.loops.Close())
 }
 
-// WorkerConfig says what a worker does. Where it differs from Config its fields mean what they mean to users.
+// WorkerConfig configures a worker. Where it differs from Config, its fields mean the same as in the public package.
 type WorkerConfig struct {
 	Config
 	Queues   interface{ plan() Order }
-	Prefetch int // 0: as the handlers allow; negative: none
+	Prefetch int // 0: as many as the handlers' durations allow; negative: none
 	Logger   logrus.FieldLogger
 }
 
-// NewWorker returns a worker without middleware that trusts the settings of Redis.
+// NewWorker returns a worker without middleware that does not check the settings of Redis.
 func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
 	e := cfg.Config
 	e.Source, e.Where, e.Signals, e.Log = rdb.loops, "test", rdb.signals, loop.NewJournal(cfg.Logger)
@@ -72,7 +72,7 @@ func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
 	return New(e), nil
 }
 
-// misfit returns the function whose arguments did not fit, if that is what err says.
+// misfit returns the function whose arguments did not fit, if err is about that.
 func misfit(err error) (path string, ok bool) {
 	wrong := &function.ArgumentError{}
 	ok = errors.As(err, &wrong)
@@ -84,7 +84,7 @@ type Strict []string
 
 func (s Strict) plan() Order { return Order{Names: s} }
 
-// Weighted serves queues at random, each as often as its weight says.
+// Weighted serves queues at random, in proportion to their weights.
 type Weighted map[string]int
 
 func (w Weighted) plan() Order {
@@ -135,7 +135,7 @@ func Call(fn *Function, args ...any) *Task {
 	return t
 }
 
-// envelope is the message of t with an id.
+// envelope returns the message of t with an id.
 func (t *Task) envelope() (redisstore.Envelope, error) {
 	msg := t.msg
 	msg.Extend()

@@ -13,8 +13,8 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// TestExtendedPythonTasksAreHandedOn: no worker breaks on them unless the queue has had plain ones, so only then they
-// are parked, which the log tells once.
+// TestExtendedPythonTasksAreHandedOn: no worker fails on them unless the queue has had plain ones, so they are parked
+// only then, which the log reports once.
 func TestExtendedPythonTasksAreHandedOn(t *testing.T) {
 	b := newBench(t)
 	cfg := b.config()

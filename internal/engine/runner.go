@@ -6,6 +6,7 @@ import (
 
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/function"
+	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
 )
 
@@ -95,7 +96,9 @@ func (r *runner) conclude(c *Claim, err error, returned bool, limit time.Duratio
 	if r.onReturn != nil {
 		r.onReturn(c, err)
 	}
+	c.ran = true
 	if err != nil && c.canceled.Load() {
+		c.outcome = lifecycle.OutcomeCancel
 		r.cancelClaim(c, true)
 		return false
 	}
@@ -104,6 +107,7 @@ func (r *runner) conclude(c *Claim, err error, returned bool, limit time.Duratio
 		return true
 	}
 	e, done := r.decide(c, err, c.lane.now())
+	c.outcome = e.outcome
 	r.events.emitEnd(c, err, &e, done)
 	if !done {
 		c.lane.ends.add(e)

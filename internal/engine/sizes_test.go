@@ -21,6 +21,7 @@ func sized(t *testing.T) (*bench, *redisstore.Store) {
 }
 
 func TestMoveTakesNoMoreThanItsBytes(t *testing.T) {
+	t.Parallel()
 	b, s := sized(t)
 	for i := range 40 {
 		if err := s.Schedule(t.Context(), []redisstore.Envelope{bigMessage(i)}, 1, true); err != nil {
@@ -39,6 +40,7 @@ func TestMoveTakesNoMoreThanItsBytes(t *testing.T) {
 }
 
 func TestParkedTasksCostLittle(t *testing.T) {
+	t.Parallel()
 	b := newBenchOn(t, redistest.Start(t))
 	const n = 1000
 	payload := wire.AppendBin(nil, bytes.Repeat([]byte{'x'}, 64<<10))

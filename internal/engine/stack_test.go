@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// sleeper waits in a function that stacks show.
+// sleeper waits in a function that is visible in stacks.
 func sleeper(leave chan struct{}, _ int) { <-leave }
 
-// deep waits far down.
+// deep waits deep in the stack.
 func deep(n int, leave chan struct{}) {
 	if n == 0 {
 		<-leave

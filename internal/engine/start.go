@@ -69,7 +69,7 @@ func (w *Worker) logStart() {
 		log = log.With("prefix", w.cfg.Prefix)
 	}
 	log.WithField("queues", w.plan.String()).WithField("concurrency", w.cfg.Concurrency).WithField("functions", paths).
-		WithField("version", w.cfg.Version).Info("worker started")
+		WithField("version", w.cfg.Build.Library).Info("worker started")
 	if len(functions) == 0 && w.cfg.PythonQueue == "" {
 		w.log.Warn("no functions are registered: all tasks will be parked until a worker knows their functions; " +
 			"call Register before Run")

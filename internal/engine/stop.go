@@ -33,6 +33,7 @@ func (w *Worker) unregister() error {
 		}
 		// Retry, because each pooled connection that idled while Redis was away is dead, and there may be a dozen.
 		// Unregistering twice does no harm.
+		w.tellBriefly(ctx, l)
 		err := w.unregisterFrom(ctx, l)
 		for err != nil && !errors.Is(err, redisstore.ErrClosed) && loop.Sleep(ctx, unregisterPause) {
 			err = w.unregisterFrom(ctx, l)

@@ -8,8 +8,8 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
-// stopBesideTwo begins to stop a worker of two executors, each of which runs a task until its channel of leave is
-// closed. Its fetcher was waiting for room.
+// stopBesideTwo begins to stop a worker of two executors, each of which runs a task until its channel in leave is
+// closed. The worker's fetcher was waiting for room.
 func (b *bench) stopBesideTwo(cfg WorkerConfig) (w *started, leave []chan struct{}, stopped chan error) {
 	b.T.Helper()
 	entered := make(chan int, 2)
@@ -32,9 +32,9 @@ func (b *bench) stopBesideTwo(cfg WorkerConfig) (w *started, leave []chan struct
 	return w, leave, stopped
 }
 
-// A worker stops while two handlers run, and its fetcher was waiting for room. One of them ends. It must be
-// acknowledged then, not when the other one ends, which may take all of Grace: a process that is killed meanwhile would
-// have it run again.
+// A worker stops while two handlers run, and its fetcher was waiting for room. One of them ends. The worker must
+// acknowledge it then, not when the other one ends, which may take all of Grace: if the process were killed meanwhile,
+// the task would run again.
 func TestTasksThatEndDuringAStopAreAcknowledged(t *testing.T) {
 	b := newBench(t)
 	w, leave, stopped := b.stopBesideTwo(b.config())
@@ -46,9 +46,10 @@ func TestTasksThatEndDuringAStopAreAcknowledged(t *testing.T) {
 	}
 }
 
-// The same with a handler that never returns: Run returns *RunningError, the process exits, and what was done runs
-// again.
+// The same with a handler that never returns: Run returns *RunningError and the process exits. Without an
+// acknowledgement, the task that is done would run again.
 func TestTasksThatEndBesideOneThatNeverDoesAreAcknowledged(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	cfg := b.config()
 	cfg.Grace, cfg.CancelGrace = time.Second, time.Second

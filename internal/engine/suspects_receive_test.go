@@ -22,7 +22,7 @@ func (fn onLog) logger() logrus.FieldLogger {
 	return l
 }
 
-// receivingWorker is a worker that does not run: tests claim for it, and see what it does with that.
+// receivingWorker is a worker that does not run: tests claim for it and check what it does with the claims.
 type receivingWorker struct {
 	*Worker
 	b *bench
@@ -30,7 +30,7 @@ type receivingWorker struct {
 	f *Function
 }
 
-// newReceivingWorker returns a worker of some queues that Redis takes for alive.
+// newReceivingWorker returns a worker of some queues with a fresh heartbeat in Redis.
 func newReceivingWorker(t *testing.T, change func(*WorkerConfig)) *receivingWorker {
 	t.Helper()
 	b := newBench(t)
@@ -69,7 +69,7 @@ func (r *receivingWorker) claim(n int) []*Claim {
 	return claims
 }
 
-// took receives the next tasks, and expects how many are to run, and how many are ready then.
+// took receives the next tasks and checks how many of them will run, and how many are ready then.
 func (r *receivingWorker) took(what string, n, kept, ready int) {
 	r.b.T.Helper()
 	if got := r.receiver.receive(r.b.T.Context(), r.claim(n)); got != kept || len(r.exec.ready) != ready {
@@ -78,7 +78,7 @@ func (r *receivingWorker) took(what string, n, kept, ready int) {
 	}
 }
 
-// ends expects the endings that the finishers have, and forgets them.
+// ends checks the endings that the finishers have, and removes them.
 func (r *receivingWorker) ends(what string, want ...lifecycle.Outcome) {
 	r.b.T.Helper()
 	var got []lifecycle.Outcome
@@ -164,13 +164,13 @@ func TestPauseWhileTasksAreReceived(t *testing.T) {
 		cfg.Logger = onLog(func() { l.control.paused.Store(true) }).logger()
 	})
 	l = r.l
-	r.b.delay(r.b.fn("unknown", func() {})) // which is logged
+	r.b.delay(r.b.fn("unknown", func() {})) // this writes a log line
 	r.b.delay(r.f, "meanwhile")
 	r.took("the pause comes meanwhile", 2, 1, 0)
 	r.ends("both", lifecycle.OutcomePark, lifecycle.OutcomeRelease)
 }
 
-// Notifications of a queue that is paused, or beside a lone task, are put back, and nothing is claimed for them.
+// Notifications of a paused queue, or during a lone task, are put back, and nothing is claimed for them.
 func TestNotificationsThatAreNotForNowGoBack(t *testing.T) {
 	for what, c := range map[string]struct {
 		set      func(r *receivingWorker)

@@ -28,13 +28,17 @@ func (b *bench) delayDied(deaths int, f *Function, args ...any) {
 	}
 }
 
-// workPatiently starts a worker that waits for so long for its other tasks to end.
+// workPatiently starts a worker that waits for the given time for its other tasks to end. It looks often for suspects
+// that were put back.
 func (b *bench) workPatiently(patience time.Duration, f *Function) *started {
 	b.T.Helper()
 	w, err := NewWorker(b.rdb, b.config())
 	b.Must(err)
 	b.Must(w.Register([]*Function{f}, nil))
 	w.fetcher.patience = patience
+	for _, wt := range w.fetcher.waiters {
+		wt.limit = redisstore.ShortestWait
+	}
 	return b.start(w)
 }
 
@@ -56,6 +60,7 @@ func TestSuspectsHeld(t *testing.T) {
 
 // The more deaths tasks have shared, the fewer of them run at a time; tasks with one death run like any other.
 func TestSuspectsRunAsTheirDeathsAllow(t *testing.T) {
+	t.Parallel()
 	for deaths, most := range []int{10, 10, 2, 1} {
 		b := newBench(t)
 		var now, ran atomic.Int64
@@ -177,13 +182,13 @@ func (b *bench) setAside(f *Function, args ...any) {
 // heard waits until the fetcher has handled all wake-ups so far.
 func (s *started) heard() {
 	s.b.T.Helper()
-	for range 2 { // when it takes the second it is through with the first
+	for range 2 { // when it takes the second one, it has handled the first
 		s.fetcher.wakes <- wakeUp{lane: -1}
 		s.b.Until("the fetcher has looked", func() bool { return len(s.fetcher.wakes) == 0 })
 	}
 }
 
-// A worker that is told of another suspect while one runs alone does not start that one again.
+// A worker that learns of another suspect while one runs alone does not start the latter again.
 func TestLoneTaskStartsOnce(t *testing.T) {
 	b := newBench(t)
 	entered, leave := make(chan string, 10), make(chan struct{})
@@ -225,8 +230,8 @@ func (b *bench) blocked() int {
 	return n
 }
 
-// If a suspect has ended and Redis does not know that yet, its mark is removed before other tasks start: their death is
-// not its own.
+// If a suspect has ended and Redis does not know that yet, the worker removes its mark before other tasks start,
+// because their death would count as the suspect's.
 func TestEndedSuspectIsAloneNoLonger(t *testing.T) {
 	b := newBench(t)
 	entered, leave := make(chan string, 10), make(chan struct{})
@@ -243,7 +248,7 @@ func TestEndedSuspectIsAloneNoLonger(t *testing.T) {
 	alone := func() bool { return b.Hash("_claims:" + w.ID())[redisstore.MarkAlone] != "" }
 	b.delayDied(1, f, "suspect")
 	await(b, "the suspect", entered)
-	b.Do("SET", b.Name+"_info", "of another type") // its end cannot be told
+	b.Do("SET", b.Name+"_info", "of another type") // so that its end cannot be stored
 	if !alone() {
 		t.Error("Redis does not know that it is alone")
 	}
@@ -262,6 +267,7 @@ func TestEndedSuspectIsAloneNoLonger(t *testing.T) {
 // A task that waits until it can run alone is given back when its worker, or its queue, is paused, and runs once that
 // is over.
 func TestLoneTaskIsGivenBackWhenPaused(t *testing.T) {
+	t.Parallel()
 	for name, pauses := range map[string]struct{ pause, resume func(*started, *Queue) error }{
 		"worker": {
 			func(w *started, _ *Queue) error { w.Pause(); return nil },
@@ -299,8 +305,9 @@ func TestLoneTaskIsGivenBackWhenPaused(t *testing.T) {
 	}
 }
 
-// A worker whose tasks do not end gives up its wait for a lone task, and takes others again.
+// A worker whose tasks do not end stops waiting for them, gives the lone task back, and takes others again.
 func TestLoneTaskDoesNotStopAWorker(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	entered, leave := make(chan string, 10), make(chan struct{})
 	f := b.fn("f", func(s string) { entered <- s; <-leave })
@@ -309,7 +316,7 @@ func TestLoneTaskDoesNotStopAWorker(t *testing.T) {
 	await(b, "the busy one", entered)
 	b.delayDied(9, f, "lone")
 	b.Until("it was set apart", func() bool { return b.Size("_suspects") == 1 })
-	// Only from here on does the worker wait for its sake, again and again; a task that came earlier would tell
+	// Only from here on does the worker wait because of the lone task, again and again; an earlier task would prove
 	// nothing.
 	b.Until("the worker has taken it", func() bool { return b.Size("_suspects") == 0 })
 	b.delay(f, "fresh")
@@ -363,7 +370,7 @@ func TestSuspectsDoNotHoldUpOthers(t *testing.T) {
 	b.Idle()
 }
 
-// Suspects that a worker which stops has not started are pending again.
+// A worker that stops makes suspects that it has not started pending again.
 func TestLoneTaskIsGivenBackAtTheStop(t *testing.T) {
 	b := newBench(t)
 	entered, leave := make(chan string, 10), make(chan struct{})

@@ -14,13 +14,13 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// Workers that lack a field of a parked task leave it alone, also when each lacks another one; a worker that has all
-// takes it.
+// Workers that lack a field of a parked task leave it alone, even if each lacks a different one; a worker that has all
+// fields takes it.
 func TestParkedForFieldsGoesToNobodyElse(t *testing.T) {
 	type left struct{ A, B int }
 	type right struct{ A, C int }
 	type full struct{ A, B, C int }
-	type other struct { // knows the fields, but not by these types
+	type other struct { // it has the fields, but with other types
 		A, B int
 		C    string
 	}
@@ -52,7 +52,7 @@ func TestParkedForFieldsGoesToNobodyElse(t *testing.T) {
 		info.Attempts != 0 {
 		t.Errorf("info %+v", info)
 	}
-	for _, w := range []*started{lefts, rights, others} { // or they might take it and park it once more
+	for _, w := range []*started{lefts, rights, others} { // otherwise they might claim it and park it again
 		w.mustStop()
 	}
 	b.work(b.config(), sender)
@@ -66,7 +66,7 @@ func TestParkedForFieldsGoesToNobodyElse(t *testing.T) {
 	b.Check(redistest.Invariants{})
 }
 
-// parked is the first page of parked tasks.
+// parked returns the first page of parked tasks.
 func (b *bench) parked() []redisstore.Filed {
 	b.T.Helper()
 	page, err := b.q.store.ParkedPage(b.T.Context(), 0, redisstore.ParkedPage, false)
@@ -76,8 +76,8 @@ func (b *bench) parked() []redisstore.Filed {
 	return page
 }
 
-// TestWorkersOfOneQueueKnowDifferentFunctions: workers that know a function run its tasks at once, however many of them
-// a larger worker claims that does not know it. The log names each function once.
+// TestWorkersOfOneQueueKnowDifferentFunctions: workers that know a function run its tasks at once, however many of
+// these a larger worker that does not know it claims. The log names each function once.
 func TestWorkersOfOneQueueKnowDifferentFunctions(t *testing.T) {
 	b := newBench(t)
 	const each = 250
@@ -90,12 +90,12 @@ func TestWorkersOfOneQueueKnowDifferentFunctions(t *testing.T) {
 		w, err := NewWorker(b.rdb, cfg)
 		b.Must(err)
 		b.Must(w.Register([]*Function{fn}, nil))
-		w.slotGroups[0].mover.every = time.Hour // nothing but the signal tells
+		w.slotGroups[0].mover.every = time.Hour // only the signal tells the worker
 		workers = append(workers, b.start(w))
 	}
 	b.Until("both hear signals", func() bool {
 		n, err := redis.Values(b.Do("PUBSUB", "NUMSUB", b.Name+"_signals"), nil)
-		return err == nil && n[1] == int64(1) // over one connection
+		return err == nil && n[1] == int64(1) // all on one connection
 	})
 	start := time.Now()
 	for range each {
@@ -110,7 +110,7 @@ func TestWorkersOfOneQueueKnowDifferentFunctions(t *testing.T) {
 	if b.counters()["parked"] == 0 {
 		t.Fatal("nothing was parked, so nothing was shown")
 	}
-	// One after the other: whoever claims it, and parks it or not, it runs within 50 ms in the mean.
+	// One after the other: whichever worker claims a task, and parks it or not, it runs within 50 ms on average.
 	start = time.Now()
 	for i := range 40 {
 		b.delay([]*Function{f, g}[i%2])

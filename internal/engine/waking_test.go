@@ -17,15 +17,15 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// waker is a worker whose waits and looks last for an hour: a task starts in time only if the worker waits on the very
+// waker is a worker whose waits and looks last for an hour: a task starts in time only if the worker waits on that
 // queue, or claims from it.
 type waker struct {
 	*bench
 	rng     *rand.Rand
 	queues  []*Queue
 	paused  []bool
-	order   bool // to the worker
-	own     bool // the worker has paused itself
+	order   bool // an order to the worker
+	own     bool // whether the worker has paused itself
 	w       *started
 	f       *Function
 	entered chan int
@@ -53,13 +53,13 @@ func (k *waker) start() {
 	k.w = k.bench.start(w)
 }
 
-// sure does something until it succeeds: connections are killed now and then.
+// sure repeats do until it succeeds, because the test kills connections at random.
 func (k *waker) sure(do func(context.Context) error) {
 	k.T.Helper()
 	k.Until("it is done", func() bool { return do(k.T.Context()) == nil })
 }
 
-// change does something at random that changes what the worker waits on, or how.
+// change makes a random change that affects which queues the worker waits on, or how.
 func (k *waker) change() string {
 	k.T.Helper()
 	i := k.rng.IntN(len(k.queues))
@@ -116,6 +116,16 @@ func (k *waker) change() string {
 // it.
 func TestWorkerWaitsOnEveryQueueThatIsNotPaused(t *testing.T) {
 	t.Parallel()
+	for i := range 3 { // each with a server of its own, because they mostly wait for lost connections
+		t.Run(fmt.Sprint(i), func(t *testing.T) {
+			t.Parallel()
+			testWaitsOnEveryQueue(t, 50)
+		})
+	}
+}
+
+func testWaitsOnEveryQueue(t *testing.T, rounds int) {
+	t.Helper()
 	seed := rand.Uint64()
 	b := newBenchOn(t, redistest.Start(t))
 	k := &waker{bench: b, rng: rand.New(rand.NewPCG(seed, 0)), entered: make(chan int, 100)}
@@ -126,7 +136,7 @@ func TestWorkerWaitsOnEveryQueueThatIsNotPaused(t *testing.T) {
 	k.f = k.fn("f", func(i int) { k.entered <- i })
 	k.start()
 	var did []string
-	for range 150 {
+	for range rounds {
 		for range 1 + k.rng.IntN(3) {
 			did = append(did, k.change())
 		}
@@ -135,14 +145,14 @@ func TestWorkerWaitsOnEveryQueueThatIsNotPaused(t *testing.T) {
 			k.sure(k.queues[0].Worker(k.w.ID()).Resume)
 			k.order, k.own = false, false
 		}
-		// Sometimes the worker has done all that by now, sometimes not.
+		// Sometimes the worker has handled the changes by now, sometimes not.
 		<-time.After(time.Duration(k.rng.IntN(30)) * time.Millisecond)
 		for i, q := range k.queues {
 			if k.paused[i] {
 				continue
 			}
 			k.tasks++
-			// Again, if its connection is killed: then it may start twice.
+			// Repeat it if its connection is killed: then the task may start twice.
 			k.sure(func(ctx context.Context) error {
 				_, err := q.DelayContext(ctx, k.f, k.tasks)
 				return err
@@ -169,7 +179,8 @@ func (k *waker) starts(task int) bool {
 	}
 }
 
-// A key of the wrong type that a worker waits on costs no more than the back-off allows, also while claims succeed.
+// If a key on which a worker waits has the wrong type, that costs no more than the back-off allows, even while claims
+// succeed.
 func TestFailedWaitsBackOff(t *testing.T) {
 	t.Parallel()
 	b := newBenchOn(t, redistest.Start(t))
@@ -246,8 +257,8 @@ func failedWaits(t *testing.T, server *redistest.Server) (n int) {
 	return n
 }
 
-// A queue that is resumed is waited on at once: its notify list is among the keys of a wait that began while it was
-// paused.
+// The worker waits on a resumed queue at once, although the wait under way began while the queue was paused and does
+// not include its notify list.
 func TestResumedQueueIsWaitedOn(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -277,8 +288,8 @@ func TestResumedQueueIsWaitedOn(t *testing.T) {
 	}
 }
 
-// A queue that was found paused rests until the worker has looked at the control hash, and no longer: it may have been
-// resumed meanwhile.
+// A queue that was found paused rests until the worker has looked at the control hash, and no longer, because it may
+// have been resumed meanwhile.
 func TestRestOfAPausedQueueEndsWithALook(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/godelayed/delayed/internal/loop"
 )
 
-// watched is a crew with a watchdog whose clock stands until the test moves it.
+// watched is a crew with a watchdog whose clock stops until the test moves it.
 type watched struct {
 	*crew
 	dog    *watchdog
@@ -55,7 +55,7 @@ func inWatched(t *testing.T, n, spare int, test func(*watched)) {
 	})
 }
 
-// limited are n tasks whose handlers have a limit.
+// limited returns n tasks whose handlers have a time limit.
 func (w *watched) limited(n int, limit time.Duration) []*Claim {
 	tasks := w.tasks(w.lane, n)
 	stubborn, err := function.New(func() {}, function.Spec{Name: "stubborn", Named: true})
@@ -74,7 +74,7 @@ func (w *watched) pass(d time.Duration) {
 	time.Sleep(d) //nolint:forbidigo // of the bubble's clock
 }
 
-// looks expects how long the watchdog sleeps after its look, and how many handlers it has reported so far.
+// looks checks how long the watchdog sleeps after its look, and how many handlers it has reported so far.
 func (w *watched) looks(what string, wait time.Duration, reports int) {
 	w.t.Helper()
 	synctest.Wait()
@@ -150,7 +150,7 @@ func TestStuckHandlersThatLeave(t *testing.T) {
 	})
 }
 
-// A replaced executor ends also if it would rest before its next task.
+// A replaced executor also ends if it would rest before its next task.
 func TestStuckHandlersBetweenRests(t *testing.T) {
 	inWatched(t, 1, 1, func(w *watched) {
 		w.rest = 5 * time.Second

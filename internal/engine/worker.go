@@ -21,6 +21,7 @@ type Worker struct {
 	cfg        Config
 	log        loop.Journal
 	id         string
+	started    time.Time
 	plan       Order
 	registry   function.Registry
 	lanes      []*lane
@@ -57,8 +58,9 @@ type slotGroup struct {
 
 // New returns a worker. It does not connect to Redis.
 func New(cfg Config) *Worker {
-	w := &Worker{cfg: cfg, id: wire.NewWorkerID(), plan: cfg.Queues, stopping: make(chan struct{})}
+	w := &Worker{cfg: cfg, id: wire.NewWorkerID(), started: time.Now(), plan: cfg.Queues, stopping: make(chan struct{})}
 	w.log = cfg.Log.With("worker", w.id)
+	w.events.air = newBroadcast(w.id)
 	w.handlersCtx, w.cancelHandlers = context.WithCancelCause(context.Background())
 	w.runner = &runner{
 		cfg: &w.cfg, worker: w.id, log: w.log, lines: &w.lines, events: &w.events, handlersCtx: w.handlersCtx,
@@ -126,6 +128,8 @@ func (w *Worker) makeParts(g *slotGroup, value string) {
 	health := sweep.NewLinkHealth(life)
 	g.heartbeat = newHeartbeat(g.lanes, life, value, health, w.log, w.onBeat)
 	g.heartbeat.listing, g.heartbeat.events = w.registry.Listing, &w.events
+	g.heartbeat.registry, g.heartbeat.tell = w.cfg.Registry, w.tell
+	g.heartbeat.status = w.statusOf
 	g.mover = newMover(src, g.lanes, w.log)
 	g.mover.onPending = func(l *lane, suspects bool) { w.fetcher.nudge(l.index, suspects) }
 	g.mover.runnableParked, g.mover.onParkedFound = w.receiver.runnableParked, w.exec.wakeFetcher

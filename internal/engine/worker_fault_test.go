@@ -17,6 +17,7 @@ import (
 )
 
 func TestLostReplyOfClaimIsGivenBack(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	ran := make(chan int, 10)
 	f := b.fn("f", func(i int) { ran <- i })
@@ -44,7 +45,8 @@ func TestLostReplyOfClaimIsGivenBack(t *testing.T) {
 	b.Check(redistest.Invariants{Idle: true})
 }
 
-// A task whose notification was lost with the reply of a wait is looked for at once. Here nobody else would find it.
+// If a notification was lost with the reply of a wait, the worker looks for its task at once. In this test no other
+// worker would find it.
 func TestLostReplyOfAWaitIsFollowedByALook(t *testing.T) {
 	b := newBench(t)
 	ran := make(chan int, 10)
@@ -77,7 +79,8 @@ func TestLostReplyOfAWaitIsFollowedByALook(t *testing.T) {
 	b.Check(redistest.Invariants{Idle: true})
 }
 
-// A worker that Redis has forgotten registers when a claim says so, and not only when its next heartbeat is due.
+// If Redis has lost the heartbeat of a worker, the worker registers when a claim shows that, and not only when its next
+// heartbeat is due.
 func TestForgottenWorkerRegistersWhenItClaims(t *testing.T) {
 	b := newBench(t)
 	ran := make(chan int, 10)
@@ -92,9 +95,10 @@ func TestForgottenWorkerRegistersWhenItClaims(t *testing.T) {
 	}
 }
 
-// TestClaimThatFailsOnItsWayIsGivenBack lets claim fail after it has filed the task: the user may not send its last
-// write.
+// TestClaimThatFailsOnItsWayIsGivenBack makes claim fail after it has stored the task: the user may not run its last
+// write command.
 func TestClaimThatFailsOnItsWayIsGivenBack(t *testing.T) {
+	t.Parallel()
 	b := newBenchOn(t, redistest.Start(t))
 	ran := make(chan int, 10)
 	f := b.fn("f", func(i int) { ran <- i })
@@ -166,6 +170,7 @@ func TestLostReplyOfRetryDoesNotDouble(t *testing.T) {
 }
 
 func TestHeartbeatThatExpiredLosesOnlyWhatWasTaken(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	causes, entered, leave := make(chan error, 2), make(chan int, 4), make(chan struct{})
 	f := b.fn("f", func(ctx context.Context, i int) {
@@ -200,7 +205,7 @@ func TestHeartbeatThatExpiredLosesOnlyWhatWasTaken(t *testing.T) {
 	}
 	close(leave)
 	b.Idle()
-	b.Until("three runs", func() bool { return len(entered) == 1 }) // the swept one has run again
+	b.Until("three runs", func() bool { return len(entered) == 1 }) // the task that was taken has run again
 	if err := w.stop(); err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +230,7 @@ func TestPrefetchedTaskWaitsForFreshHeartbeat(t *testing.T) {
 	await(b, "the first", entered)
 	l := w.lanes[0]
 	b.Until("the second is claimed", func() bool { known, _, _ := l.count(); return known == 2 })
-	// As after a pause of the process: the last heartbeat is old, and what was prefetched belongs to another by now.
+	// As after a pause of the process: the last heartbeat is old, and other workers have the prefetched tasks by now.
 	old := time.Now().Add(-time.Minute)
 	l.confirmed.Store(&old)
 	if l.fresh(cfg.HeartbeatLife) {
@@ -250,6 +255,7 @@ func TestPrefetchedTaskWaitsForFreshHeartbeat(t *testing.T) {
 }
 
 func TestWorkerCarriesOnAfterRedisWasAway(t *testing.T) {
+	t.Parallel()
 	b := newBenchOn(t, redistest.Start(t, "--appendonly", "yes"))
 	ran := make(chan int, 10)
 	f := b.fn("f", func(i int) { ran <- i })
@@ -284,7 +290,7 @@ func TestIdleWaitLastsItsTime(t *testing.T) {
 	if _, err := l.Open(ctx); err != nil {
 		t.Fatal(err)
 	}
-	// A context that can end must not let the connection's own timeout cut the wait short.
+	// If a context can end, the connection's own timeout must not end the wait early.
 	on := redisstore.WaitOn{Due: []*redisstore.Store{b.q.store}, Worker: "w"}
 	if woken, err := redisstore.Wait(ctx, l, on, redisstore.WaitTime); woken.Store != nil || err != nil {
 		t.Errorf("%+v, %v", woken, err)
@@ -292,6 +298,7 @@ func TestIdleWaitLastsItsTime(t *testing.T) {
 }
 
 func TestWaitOnAnImpatientConnection(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	const timeout = 600 * time.Millisecond
 	pool := &redis.Pool{DialContext: func(ctx context.Context) (redis.Conn, error) {
@@ -311,8 +318,8 @@ func TestWaitOnAnImpatientConnection(t *testing.T) {
 	}
 }
 
-// TestStopDuringRegistration stops a worker between its first registration and the answer to that, which comes late or
-// never: Redis must not go on to know the worker.
+// TestStopDuringRegistration stops a worker between its first registration and the answer to it, which comes late or
+// never: Redis must not keep the worker registered.
 func TestStopDuringRegistration(t *testing.T) {
 	for _, fault := range []faultnet.Fault{faultnet.DelayReply, faultnet.DropReply} {
 		t.Run(fault.String(), func(t *testing.T) {

@@ -49,7 +49,7 @@ func testOtherShardGoesOn(t *testing.T, fail, heal func(*redistest.Server)) {
 	ran := make(chan int, 1000)
 	f := s.fn("f", func(i int) { ran <- i })
 	cfg := s.config()
-	cfg.Queues = Strict{s.Name, s.name2} // the first is the one that goes away
+	cfg.Queues = Strict{s.Name, s.name2} // the first shard is the one that fails
 	w := s.workWith(s.rdb2, cfg, f)
 	q2 := NewQueue(s.name2, s.rdb2)
 	s.delayWith(q2, f, 0)
@@ -95,15 +95,19 @@ backlog:
 }
 
 func TestOtherShardGoesOnWhileOneIsDown(t *testing.T) {
+	t.Parallel()
 	testOtherShardGoesOn(t, func(s *redistest.Server) { s.Kill(t) }, func(s *redistest.Server) { s.Restart(t) })
 }
 
 func TestOtherShardGoesOnWhileOneIsFrozen(t *testing.T) {
+	t.Parallel()
 	testOtherShardGoesOn(t, func(s *redistest.Server) { s.Pause(t) }, func(s *redistest.Server) { s.Resume(t) })
 }
 
-// A task that waits for the heartbeat of its shard asks for it again whenever another shard's heartbeat is answered.
+// A task that waits for the heartbeat of its shard does not ask for it again with each answer to another shard's
+// heartbeat.
 func TestHeartbeatOfOneShardIsNotDrivenByAnother(t *testing.T) {
+	t.Parallel()
 	s := newShards(t)
 	entered, leave := make(chan int, 100), make(chan struct{})
 	f := s.fn("f", func(i int) { entered <- i; <-leave })

@@ -36,8 +36,10 @@ func TestStatusConnected(t *testing.T) {
 	w.phase.Store(int32(state.Stopped))
 }
 
-// Tasks come while idle workers stop. Whatever their waits have taken, nothing stays claimed, and all tasks run once.
+// Tasks come while idle workers stop. Whatever notifications their waits have taken, no task stays claimed, and all run
+// once.
 func TestStopWhileTasksCome(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	var ran atomic.Int64
 	f := b.fn("f", func(int) { ran.Add(1) })
@@ -48,7 +50,7 @@ func TestStopWhileTasksCome(t *testing.T) {
 		stopped := make(chan error, 1)
 		for j := range each {
 			if j == 1 {
-				go func() { stopped <- w.stop() }() // it may have claimed the first, or be about to
+				go func() { stopped <- w.stop() }() // it may have claimed the first task, or be about to
 			}
 			b.delay(f, i*each+j)
 		}
@@ -80,7 +82,7 @@ func TestWorkerPauseResumeQuiet(t *testing.T) {
 		b.delay(f, i)
 	}
 	await(b, "the first", entered)
-	// Two or three: it claims again when no more than half of what it may claim ahead is left.
+	// Two or three: the worker claims again when at most half of what it may claim ahead is left.
 	b.Until("some are claimed ahead", func() bool {
 		w.exec.mu.Lock()
 		defer w.exec.mu.Unlock()
@@ -101,7 +103,7 @@ func TestWorkerPauseResumeQuiet(t *testing.T) {
 		t.Errorf("task %d came after resuming, expected 1", i)
 	}
 	w.Quiet()
-	w.Resume() // does not end Quiet
+	w.Resume() // this does not end Quiet
 	leave <- struct{}{}
 	b.Until("the second has ended", func() bool { return w.Status().Busy == 0 })
 	if s := w.Status(); s.Phase != state.Quiet {

@@ -33,7 +33,7 @@ func dial(t *testing.T, d *faultnet.Dialer, opts ...redis.DialOption) redis.Conn
 	return redistest.Shared(t).Dial(t, append(opts, redis.DialContextFunc(d.DialContext))...)
 }
 
-// counter is a key of the test's own, read and written without faults.
+// counter is a key of this test, read and written without faults.
 type counter struct {
 	t    *testing.T
 	conn redis.Conn
@@ -171,7 +171,7 @@ func TestCloseEndsDelay(t *testing.T) {
 	}
 }
 
-// TestLongRequest is written in many pieces and is one request all the same.
+// TestLongRequest: a request that is written in many pieces counts as one request.
 func TestLongRequest(t *testing.T) {
 	n := newCounter(t)
 	d := faultnet.NewDialer(nil, 0)
@@ -192,7 +192,7 @@ func TestLongRequest(t *testing.T) {
 	}
 }
 
-// TestLongReply is read in many pieces and meets its fault once.
+// TestLongReply: a reply that is read in many pieces triggers its fault once.
 func TestLongReply(t *testing.T) {
 	n := newCounter(t)
 	if _, err := n.conn.Do("SET", n.key, strings.Repeat("x", 1<<20)); err != nil {
@@ -249,7 +249,7 @@ func TestRandom(t *testing.T) {
 	}
 }
 
-// TestManyConnections is for the race detector, and compares the counts with what clients and server saw.
+// TestManyConnections is for the race detector, and compares the counts with what clients and server have seen.
 func TestManyConnections(t *testing.T) {
 	n := newCounter(t)
 	d := faultnet.NewDialer(faultnet.Random(3, faultnet.Rates{DropReply: 0.05, DropRequest: 0.05, Delay: 0.1}),

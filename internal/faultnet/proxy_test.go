@@ -136,7 +136,7 @@ func TestProxyPlans(t *testing.T) {
 	}
 }
 
-// TestProxyHoldDeliversLate gives up on a request that the server carries out afterwards.
+// TestProxyHoldDeliversLate gives up a request that the server executes afterwards.
 func TestProxyHoldDeliversLate(t *testing.T) {
 	n := newCounter(t)
 	p := newProxy(t)
@@ -158,7 +158,7 @@ func TestProxyHoldDeliversLate(t *testing.T) {
 	}
 }
 
-// TestProxyHoldHidesTheEnd closes a connection while the network is down: the server cannot know yet.
+// TestProxyHoldHidesTheEnd closes a connection while the network is down: the server does not notice yet.
 func TestProxyHoldHidesTheEnd(t *testing.T) {
 	n := newCounter(t)
 	p := newProxy(t)
@@ -223,7 +223,7 @@ func TestProxyBlackHole(t *testing.T) {
 	n.expect(1)
 }
 
-// TestProxyBlackHoleCuts keeps a connection open through a black hole that swallowed its request.
+// TestProxyBlackHoleCuts keeps a connection open through a black hole that has swallowed its request.
 func TestProxyBlackHoleCuts(t *testing.T) {
 	n := newCounter(t)
 	p := newProxy(t)

@@ -174,7 +174,7 @@ func TestOfRefuses(t *testing.T) {
 	}
 }
 
-// Names as other packages, build modes and compilers make them.
+// Names as other packages, build modes and compilers form them.
 func TestParse(t *testing.T) {
 	none := reflect.TypeFor[func()]()
 	tests := []struct {

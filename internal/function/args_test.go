@@ -14,14 +14,14 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// What Delay accepts, and the bytes that it sends for it.
+// The values that Delay accepts, and the bytes that it sends for them.
 func TestEncode(t *testing.T) {
 	ptr := "note"
 	tests := []struct {
 		name string
 		fn   any
 		args []any
-		want any // of the payload; missing: there is none
+		want any // the expected payload; missing: there is none
 	}{
 		{"no parameters", fnNone, nil, missing},
 		{"context only", fnCtx, nil, missing},
@@ -191,7 +191,8 @@ func deepTree(n int) argTree {
 	return argTree{Kids: []argTree{deepTree(n - 1)}}
 }
 
-// Every pair of integer and float types, at every boundary: accepted exactly if the parameter's type holds the number.
+// Every pair of integer and float types, at every boundary: Delay accepts a number exactly if the parameter's type can
+// hold it.
 func TestEncodeNumbers(t *testing.T) {
 	ints := []reflect.Type{
 		reflect.TypeFor[int](), reflect.TypeFor[int8](), reflect.TypeFor[int16](), reflect.TypeFor[int32](),
@@ -307,7 +308,7 @@ func TestEncodeArgs(t *testing.T) {
 	}
 }
 
-// What is accepted at Delay is accepted at the worker: the limits are the same.
+// Workers accept what Delay accepts, because both have the same limits.
 func TestEncodeLimitsAreTheWorkers(t *testing.T) {
 	f := namedFunction(t, func(string) {})
 	longest := 0
@@ -348,7 +349,7 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-// TestEncodeFlat: what cannot break the limits is not checked again, and nothing else is left out.
+// TestEncodeFlat: encoding checks the limits again for all values except those that cannot exceed them.
 func TestEncodeFlat(t *testing.T) {
 	type leaf struct{ A, B int }
 	type ring struct{ Next *ring }

@@ -12,7 +12,7 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// roomy takes four kilobytes for one byte on the wire, if it is let.
+// roomy takes four kilobytes for one byte of message, unless it is refused.
 type roomy struct {
 	Room [512]int64 `msgpack:"room,omitempty"`
 }
@@ -41,8 +41,8 @@ var fuzzed = []any{
 	Func(func(argItem, ...argItem) {}, Name("test.fn"), Optional(2)),
 }
 
-// FuzzCall throws payloads at functions. Whatever they are, nothing panics, the error is one about arguments, and
-// memory stays within 64 times the input and 64 KiB.
+// FuzzCall calls functions with arbitrary payloads. Nothing panics, the error is one about arguments, and memory stays
+// within 64 times the input and 64 KiB.
 func FuzzCall(f *testing.F) {
 	for _, p := range []any{
 		nil, 1, -1, 300, 1.5, "x", []byte("x"), argTime,
@@ -64,17 +64,17 @@ func FuzzCall(f *testing.F) {
 			f.Add(packed(p), int16(len(l)))
 		}
 	}
-	// Long inputs make the fuzzer slow; TestHostilePayloads has them.
+	// Long inputs make the fuzzer slow; TestHostilePayloads covers them.
 	f.Add(append(wire.AppendArrayHeader(nil, 100), bytes.Repeat([]byte{0x80}, 100)...), int16(-1))
 	f.Add(bytes.Repeat([]byte{0x91}, 40), int16(1))
 	fns := fuzzedFunctions(f)
 	f.Fuzz(func(t *testing.T, payload []byte, n int16) { checkCalls(t, fns, payload, int(n)) })
 }
 
-// Inputs that took gigabytes, or the process, from decoders that were not guarded.
+// Inputs that took gigabytes or crashed the process with unguarded decoders.
 func TestHostilePayloads(t *testing.T) {
 	fns := fuzzedFunctions(t)
-	nested := func(n int) (b []byte) { // each header claims all bytes that are left
+	nested := func(n int) (b []byte) { // each header claims all the bytes that remain
 		for len(b)+5 < n {
 			left := uint32(n - len(b) - 5)
 			b = append(b, 0xdd, byte(left>>24), byte(left>>16), byte(left>>8), byte(left))

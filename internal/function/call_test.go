@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Every form in which arguments arrive: with the number of arguments (n) and without (noN).
+// Every form in which arguments can arrive: with the number of arguments (n) and without (noN).
 func TestCall(t *testing.T) {
 	type got = []any
 	variadic := func(ctx context.Context, v ...int) { note(ctx, v) }
@@ -167,7 +167,7 @@ func TestCall(t *testing.T) {
 
 type notesKey struct{}
 
-// note puts what a function was called with where the test finds it.
+// note records the arguments of a function for the test.
 func note(ctx context.Context, args ...any) {
 	if notes, ok := ctx.Value(notesKey{}).(*[]any); ok {
 		*notes = append([]any{}, args...)
@@ -267,7 +267,7 @@ func TestCallRefuses(t *testing.T) {
 	}
 }
 
-// What is refused has called nothing.
+// A refused message calls no function.
 func TestCallRefusesBeforeTheCall(t *testing.T) {
 	called := false
 	f := namedFunction(t, func(int64, string) { called = true })
@@ -312,7 +312,7 @@ func TestCallResults(t *testing.T) {
 	}
 }
 
-// The context is the caller's own, and is forgotten after the call.
+// The function gets the caller's own context, and Call does not keep it afterwards.
 func TestCallContext(t *testing.T) {
 	type key struct{}
 	f := namedFunction(t, func(ctx context.Context, _ int) (bool, error) {
@@ -336,7 +336,7 @@ func TestCallContext(t *testing.T) {
 	}
 }
 
-// The limit of the interface: three allocations for two arguments, of which one is the string itself.
+// The limit for calls: three allocations for two arguments, of which one is the string itself.
 func TestCallAllocates(t *testing.T) {
 	for _, tt := range []struct {
 		fn     any
@@ -354,7 +354,7 @@ func TestCallAllocates(t *testing.T) {
 		}
 		m := goMessage(t, f.Path(), payload, noN)
 		ctx := t.Context()
-		// The least of several runs: the race detector makes sync.Pool lose frames at random.
+		// Take the least of several runs, because the race detector makes sync.Pool lose frames at random.
 		got := math.Inf(1)
 		for range 100 {
 			got = min(got, testing.AllocsPerRun(1, func() {

@@ -11,7 +11,7 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// TestStructChanges has the rules of docs/DEPLOYING.md: what a function of one version makes of the calls of another.
+// TestStructChanges checks the rules of docs/DEPLOYING.md: how a function of one version handles the calls of another.
 func TestStructChanges(t *testing.T) {
 	type (
 		v1        struct{ First, Last string }
@@ -70,8 +70,8 @@ func TestStructChanges(t *testing.T) {
 		name string
 		sent any
 		to   any    // a value of the parameter's type in the other version
-		want any    // what arrives there; missing: it does not fit
-		park string // the fields for which the task is parked
+		want any    // the expected argument; missing: it does not fit
+		park string // the missing fields because of which the task is parked
 	}{
 		{"reordered", ada, reordered{}, reordered{"Lovelace", "Ada"}, ""},
 		{"reordered, back", reordered{"Lovelace", "Ada"}, v1{}, ada, ""},
@@ -154,7 +154,7 @@ func TestStructChanges(t *testing.T) {
 	}
 }
 
-// TestFunctionChanges has the rules of docs/DEPLOYING.md for functions.
+// TestFunctionChanges checks the rules of docs/DEPLOYING.md for functions.
 func TestFunctionChanges(t *testing.T) {
 	type call struct{ args []any }
 	ran := func(args ...any) call { return call{args} }
@@ -200,7 +200,7 @@ func TestFunctionChanges(t *testing.T) {
 	}
 }
 
-// functionOn returns a function that returns its one argument, of a type.
+// functionOn returns a function that returns its one argument, which has the given type.
 func functionOn(t *testing.T, typ reflect.Type) *Function {
 	t.Helper()
 	signature := reflect.FuncOf([]reflect.Type{typ}, []reflect.Type{typ}, false)
@@ -208,7 +208,7 @@ func functionOn(t *testing.T, typ reflect.Type) *Function {
 	return mustFunction(t, Func(fn.Interface(), Name("test.fn")))
 }
 
-// Fields are found in whatever place an argument has, and by their paths the workers that lack them are known.
+// Fields are found in an argument at any position, and their paths show which workers lack them.
 func TestUnknownFieldsOfAnyArgument(t *testing.T) {
 	type old struct{ A int }
 	type current struct{ A, B int }
@@ -251,7 +251,7 @@ func TestUnknownFieldsOfAnyArgument(t *testing.T) {
 		}
 		for n, b := range map[int][]byte{noN: payload, len(c.args): counted} {
 			if n == noN && c.name == "beside one more" {
-				continue // by position of the arguments it is one struct for the old version, of another length
+				continue // by position, the old version sees the arguments as one struct of another length
 			}
 			fields := before.UnknownFields(goMessage(t, before.Path(), b, n))
 			if got := strings.Join(fields, " "); got != c.fields {
@@ -283,7 +283,8 @@ func TestUnknownFieldsOfAnyArgument(t *testing.T) {
 	}
 }
 
-// Each field is told once, however many values of a tail have it, and of several arguments no more than of one.
+// Each field is reported once, however many values of a variadic parameter have it, and several arguments give no more
+// fields than one.
 func TestUnknownFieldsAreToldOnce(t *testing.T) {
 	type old struct{ A int }
 	one := wireDict{{"A", 1}, {"B", 2}, {"C", 3}}
@@ -294,7 +295,7 @@ func TestUnknownFieldsAreToldOnce(t *testing.T) {
 			t.Errorf("n=%d: found %q", n, got)
 		}
 	}
-	// Python and go-delayed write a lone argument as a list of one, too.
+	// Python and go-delayed also write a single argument as a list of one.
 	f = namedFunction(t, func(map[string]old) {})
 	payload := packed(wireList{wireDict{{"k", one}}})
 	if got := f.UnknownFields(goMessage(t, "test.fn", payload, noN)); strings.Join(got, " ") != "1[].B 1[].C" {

@@ -37,7 +37,7 @@ type (
 		ArgBase
 		Tags map[string]int
 	}
-	// ArgBase is exported, so that it travels when embedded.
+	// ArgBase is exported, so that it is sent when embedded.
 	ArgBase struct{ Admin bool }
 
 	argTree struct {
@@ -81,7 +81,7 @@ func fnMany(int, int8, uint, string, bool, []byte, float64, map[string]any, *int
 
 func fnTwoResults() (int, string)          { return 0, "" }
 func fnThreeResults() (int, string, error) { return 0, "", nil }
-func fnErrorFirst() (error, int)           { return nil, 0 } //nolint:revive,staticcheck // a function that is refused for this
+func fnErrorFirst() (error, int)           { return nil, 0 } //nolint:revive,staticcheck // refused for this
 func fnOwnError() *ArgumentError           { return nil }
 func fnChan(chan int)                      {}
 func fnFunc(func())                        {}
@@ -141,7 +141,7 @@ func namedFunction(t testing.TB, fn any) *Function {
 	return mustFunction(t, Func(fn, Name("test.fn")))
 }
 
-// message goes the way of a message through Redis: written, parsed.
+// goMessage writes a message and parses it, as if it went through Redis.
 func goMessage(t testing.TB, path string, payload []byte, n int) *wire.Message {
 	t.Helper()
 	m := wire.Message{Kind: wire.GoPlain, Path: path, Payload: payload}
@@ -163,7 +163,7 @@ type (
 	wirePair struct{ K, V any }
 )
 
-// pack writes a value without the codecs that are to be tested with it.
+// packed encodes a value without the codecs under test.
 func packed(v any) []byte { return appendPacked(nil, v) }
 
 func appendPacked(b []byte, v any) []byte {

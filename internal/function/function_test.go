@@ -210,7 +210,7 @@ func TestFunctionOfIsCached(t *testing.T) {
 	if f, err := Of(fnType(fnTwo)); err != nil || f == want || f.Path() != want.Path() {
 		t.Errorf("of another type: %v, %v", f, err)
 	}
-	// Literals share code, and must be refused every time.
+	// Function literals share code, and must be refused every time.
 	for range 3 {
 		if _, err := Of(fnLiteral()); err == nil {
 			t.Fatal("literal accepted")

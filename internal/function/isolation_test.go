@@ -11,9 +11,9 @@ import (
 	"time"
 )
 
-// isolated is a function with one parameter and three messages for it: one that fills everything, one that says as
-// little as its type allows, and nil. What its calls receive is compared with what such a message must give, however
-// calls follow one another.
+// isolated is a function with one parameter and three messages for it: one that fills everything, one that contains as
+// little as its type allows, and nil. The test compares what its calls receive with what each message must give, in
+// whatever order calls follow one another.
 type isolated struct {
 	f        *Function
 	payloads [3][]byte
@@ -42,7 +42,7 @@ func isolate[T any](t *testing.T, full T, short any, wantShort T, nilable bool) 
 	return c
 }
 
-// isolatedNil stands for a nil that is accepted, whose value may itself be a nil interface.
+// isolatedNil stands for an accepted nil, whose value may itself be a nil interface.
 type isolatedNil struct{ v any }
 
 type sparse struct {
@@ -58,7 +58,7 @@ type sparse struct {
 	Items  map[int]argItem `msgpack:"items,omitempty"`
 }
 
-// isolatedTypes are 30 types, with everything in them that may keep a value of an earlier call.
+// isolatedTypes are 30 types with all kinds of parts that could keep a value of an earlier call.
 func isolatedTypes(t *testing.T) []isolated {
 	t.Helper()
 	note, n := "secret", 7
@@ -107,7 +107,7 @@ func isolatedTypes(t *testing.T) []isolated {
 
 func ptr[T any](v T) *T { return &v }
 
-// Argument values of one call are never seen by another, and stay what they were after it.
+// No call sees argument values of another one, and its own values stay the same after the call.
 func TestCallsAreIsolated(t *testing.T) {
 	cases := isolatedTypes(t)
 	if len(cases) != 30 {
@@ -155,7 +155,7 @@ func TestCallsAreIsolated(t *testing.T) {
 	wg.Wait()
 }
 
-// sameValue compares what a function got; []any and any hold integers as int64 once they have travelled.
+// sameValue compares what a function received; []any and any hold integers as int64 after decoding.
 func sameValue(got, want any) bool {
 	if w, ok := want.([]any); ok && len(w) == 2 && w[0] == 1 {
 		want = []any{int64(1), w[1]}
@@ -165,8 +165,7 @@ func sameValue(got, want any) bool {
 
 func show(v any) string { return fmt.Sprintf("%#v", v) }
 
-// Two arguments, as the predecessor mixed them up: (7, "secret") followed by [8] must not call the function with (8,
-// "secret").
+// The predecessor mixed up two arguments: (7, "secret") followed by [8] must not call the function with (8, "secret").
 func TestShortPayloadIsNoCall(t *testing.T) {
 	var got []any
 	f := namedFunction(t, func(id int, s string, p *int) { got = []any{id, s, p} })
@@ -188,7 +187,7 @@ func TestShortPayloadIsNoCall(t *testing.T) {
 	}
 }
 
-// A frame given back keeps nothing of the call: neither for the next one nor from the collector.
+// A returned frame keeps nothing of the call, neither for the next call nor from the garbage collector.
 func TestFramesAreZeroed(t *testing.T) {
 	note := "secret"
 	f := namedFunction(t, func(_ context.Context, _ string, _ []int, _ map[string]int, p *string, fail ...bool) {

@@ -9,7 +9,7 @@ import (
 	"github.com/godelayed/delayed/internal/catalog"
 )
 
-// A listing is made once for each set of functions, and is bounded.
+// A listing is made once for each set of functions, and its size is limited.
 func TestListingIsBounded(t *testing.T) {
 	var r Registry
 	empty, _ := r.Listing()

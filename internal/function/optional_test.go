@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Tasks that lack their last arguments, in each form in which they may arrive. What is missing is a zero value.
+// Tasks that lack their last arguments, in each form in which they can arrive. Missing arguments become zero values.
 func TestOptional(t *testing.T) {
 	type got = []any
 	none := func(ctx context.Context, a int) { note(ctx, a) } // took nothing before
@@ -99,7 +99,7 @@ func TestOptional(t *testing.T) {
 			f := mustFunction(t, Func(c.fn, Name("test.fn"), Optional(c.optional)))
 			var notes []any
 			ctx := context.WithValue(t.Context(), notesKey{}, &notes)
-			for range 2 { // no call sees what another has left in the frame
+			for range 2 { // no call sees what another one has left in the frame
 				_, err := f.Call(ctx, goMessage(t, f.Path(), payloadOf(c.payload), c.n))
 				if c.want == nil {
 					var misfit *ArgumentError

@@ -90,7 +90,7 @@ func TestCallPanics(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.site, func(t *testing.T) {
 			f := namedFunction(t, tt.fn)
-			for range 3 { // the frame is used again after a panic
+			for range 3 { // the frame is reused after a panic
 				result, err := f.Call(t.Context(), goMessage(t, f.Path(), nil, noN))
 				var p *PanicError
 				if !errors.As(err, &p) || result != nil || p.exit {
@@ -132,8 +132,8 @@ func TestPanicStackIsBounded(t *testing.T) {
 	}
 }
 
-// A handler that calls runtime.Goexit takes its goroutine with it. The caller notices in a deferred function and learns
-// where.
+// A handler that calls runtime.Goexit ends its goroutine. The caller notices that in a deferred function and learns
+// where it was called.
 func TestCallGoexit(t *testing.T) {
 	tests := []struct {
 		site string
@@ -183,7 +183,7 @@ func TestCallGoexit(t *testing.T) {
 	}
 }
 
-// A panic in a deferred function of a goroutine that is ending does not keep it alive, and does not hide the end.
+// A panic in a deferred function of a goroutine that is ending neither keeps the goroutine alive nor hides its end.
 func TestCallGoexitThenPanic(t *testing.T) {
 	f := namedFunction(t, func() {
 		defer func() { panic("while ending") }()

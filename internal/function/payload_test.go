@@ -9,8 +9,8 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// TestStructsAmongArgumentsAreTold says of a payload whether it has another form by position, wherever the struct
-// stands.
+// TestStructsAmongArgumentsAreTold: encoding reports whether a payload has another form by position, wherever the
+// struct is.
 func TestStructsAmongArgumentsAreTold(t *testing.T) {
 	item := argItem{"a", 1}
 	for _, c := range []struct {
@@ -38,7 +38,7 @@ func TestStructsAmongArgumentsAreTold(t *testing.T) {
 	}
 }
 
-// TestContextAmongArguments names the parameter in whose place a context was given.
+// TestContextAmongArguments: the error names the parameter for which a context was given.
 func TestContextAmongArguments(t *testing.T) {
 	f := namedFunction(t, func(int, string, ...bool) {})
 	for i, want := range []string{"int", "string"} {
@@ -51,8 +51,8 @@ func TestContextAmongArguments(t *testing.T) {
 	}
 }
 
-// TestWhichArgumentDoesNotFit counts arguments as the caller does: those of a variadic tail one by one, and the values
-// of a list before it not at all.
+// TestWhichArgumentDoesNotFit: errors count arguments as the caller does: those of a variadic parameter one by one, and
+// the values of a list before it not at all.
 func TestWhichArgumentDoesNotFit(t *testing.T) {
 	bad := wireDict{{"Name", "a"}, {"N", 300}}
 	for _, c := range []struct {
@@ -75,7 +75,7 @@ func TestWhichArgumentDoesNotFit(t *testing.T) {
 	}
 }
 
-// TestArgsOf reads the arguments of messages for a function back, whatever path names it.
+// TestArgsOf decodes the arguments of messages for a function, whatever path names it.
 func TestArgsOf(t *testing.T) {
 	f := mustFunction(t, Func(func(string, ...int) {}, Name("test.fn"), Alias("old.fn")))
 	payload := packed(wireList{"a", wireList{1, 2}})

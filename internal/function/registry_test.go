@@ -93,7 +93,7 @@ func TestRegistryRefuses(t *testing.T) {
 	}
 }
 
-// Every way to spell a method of the receiver's type ends at the one receiver.
+// Every way to spell a method of the receiver's type gives the one registered receiver.
 func TestRegistryMethods(t *testing.T) {
 	got := make(chan string, 1)
 	tests := []struct {
@@ -212,7 +212,7 @@ func TestRegistryMethodsRefuses(t *testing.T) {
 	}
 }
 
-// A method expression under a Name is run by the method value under the same Name.
+// A method value with a Name runs the tasks of a method expression with the same Name.
 func TestRegistryNamedMethod(t *testing.T) {
 	var r Registry
 	got := make(chan string, 1)

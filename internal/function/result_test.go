@@ -9,7 +9,7 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// TestEncodeResult keeps what a function has returned, and nothing where middleware has not called it.
+// TestEncodeResult encodes what a function has returned, and nothing if middleware has not called it.
 func TestEncodeResult(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -33,7 +33,8 @@ func TestEncodeResult(t *testing.T) {
 	}
 }
 
-// TestResultThatCannotTravel is an error only for those who want to keep it, and says which function it is of.
+// TestResultThatCannotTravel: a result that cannot be encoded is an error only if it must be kept, and the error names
+// its function.
 func TestResultThatCannotTravel(t *testing.T) {
 	f := namedFunction(t, func() chan int { return nil })
 	if f.NoResult == nil || !errors.Is(f.NoResult, ErrFunction) || !strings.Contains(f.NoResult.Error(), "test.fn") {

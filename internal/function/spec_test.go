@@ -2,8 +2,8 @@ package function
 
 import "slices"
 
-// specified is a func value with what the options of delayed.Func say about it. The functions below are named as those
-// options.
+// specified is a func value with the settings that the options of delayed.Func give. The functions below have the names
+// of those options.
 type specified struct {
 	fn   any
 	spec Spec
@@ -31,7 +31,7 @@ func Optional(n int) option {
 	return func(s *Spec) { s.Optional = n }
 }
 
-// newFunction makes a function of a func value or of what Func returned.
+// newFunction makes a function from a func value or from a specified one.
 func newFunction(fn any) (*Function, error) {
 	if s, ok := fn.(*specified); ok {
 		return New(s.fn, s.spec)

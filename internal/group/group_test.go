@@ -13,7 +13,7 @@ import (
 
 const nowMs = 1_700_000_000_000
 
-// list writes integers as an array.
+// list encodes integers as an array.
 func list(values ...int) []byte {
 	b := wire.AppendArrayHeader(nil, len(values))
 	for _, v := range values {
@@ -22,7 +22,7 @@ func list(values ...int) []byte {
 	return b
 }
 
-// call is a message with the tenant a as its only fixed argument and a list that grows.
+// call is a message with the tenant a as its only fixed argument, and a list to which each call adds.
 func call(id string, values ...int) wire.Message {
 	payload := append(wire.AppendString(wire.AppendArrayHeader(nil, 2), "a"), list(values...)...)
 	return wire.Message{Kind: wire.GoExtended, Path: "f", Payload: payload, Meta: wire.Meta{
@@ -46,7 +46,7 @@ func parse(t *testing.T, raw []byte) wire.Message {
 	return m
 }
 
-// shown tells what calls are made of: the id and the values of each.
+// shown describes the combined calls: the id and the values of each.
 func shown(t *testing.T, calls [][]byte) string {
 	t.Helper()
 	var text []string
@@ -65,7 +65,7 @@ func shown(t *testing.T, calls [][]byte) string {
 	return strings.Join(text, ", ")
 }
 
-// TestNewMember takes calls apart in every form that their arguments may have.
+// TestNewMember decodes calls in every form that their arguments may have.
 func TestNewMember(t *testing.T) {
 	nested := append(wire.AppendArrayHeader(nil, 2), append(list(1, 2), list(3)...)...)
 	array := func(values ...[]byte) []byte {
@@ -75,7 +75,7 @@ func TestNewMember(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		fixed         int
-		n             int // -1: the arguments are not counted
+		n             int // number of arguments; -1: the message does not contain it
 		payload       []byte
 		count, values int
 		bytes         int
@@ -122,7 +122,7 @@ func TestNewMember(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoMember says of messages that they are not gathered, and how large they are all the same.
+// TestWhatIsNoMember: some messages cannot be gathered, but their size is reported all the same.
 func TestWhatIsNoMember(t *testing.T) {
 	alone, plain := call("x", 1), call("x", 1)
 	alone.Meta.Extra.Group = ""
@@ -139,7 +139,7 @@ func TestWhatIsNoMember(t *testing.T) {
 	}
 }
 
-// TestPolicyOfAMember is what the message says, within what a script can read at once.
+// TestPolicyOfAMember: a member has the policy of its message, limited to what a script can read at once.
 func TestPolicyOfAMember(t *testing.T) {
 	for most, want := range map[int]int{
 		0: MaxGroupSize, 1: 1, 7: 7, MaxGroupSize: MaxGroupSize, MaxGroupSize + 1: MaxGroupSize,
@@ -159,7 +159,7 @@ func TestPolicyOfAMember(t *testing.T) {
 	}
 }
 
-// TestNamesOfGroups differ when anything does that calls of one group have in common.
+// TestNamesOfGroups: the names differ if anything differs that calls of one group have in common.
 func TestNamesOfGroups(t *testing.T) {
 	seen := map[string]string{}
 	for what, name := range map[string]string{
@@ -183,7 +183,8 @@ func TestNamesOfGroups(t *testing.T) {
 	}
 }
 
-// TestComposedCall has the id of the first call and all else of the last one, but begins anew.
+// TestComposedCall: the combined call has the id of the first call and everything else of the last one, but its
+// attempts and deaths begin at 0.
 func TestComposedCall(t *testing.T) {
 	first, last := call("first", 1), call("last", 2, 3)
 	first.Meta.HasMaxRetry, first.Meta.MaxRetry = true, 9
@@ -210,7 +211,7 @@ func TestComposedCall(t *testing.T) {
 	}
 }
 
-// TestComposedCallKeepsWhatNewerVersionsAdd to the meta of the last call.
+// TestComposedCallKeepsWhatNewerVersionsAdd: the combined call keeps unknown keys in the meta of the last call.
 func TestComposedCallKeepsWhatNewerVersionsAdd(t *testing.T) {
 	last := call("last", 2)
 	last.Meta.Rest = &wire.Pairs{N: 1, Raw: append(wire.AppendString(nil, "zz"), wire.AppendInt(nil, 7)...)}
@@ -273,14 +274,14 @@ func TestCompose(t *testing.T) {
 	}
 }
 
-// TestComposedCallsAreBounded by what one script makes pending.
+// TestComposedCallsAreBounded: there are no more combined calls than one script may make pending.
 func TestComposedCallsAreBounded(t *testing.T) {
 	garbage := slices.Repeat([][]byte{[]byte("garbage")}, 2*MaxCalls)
 	calls, members := Compose(garbage, 9, nowMs, nil)
 	if len(calls) != MaxCalls-1 || len(members) != len(calls) {
 		t.Errorf("%d calls of %d members, expected %d", len(calls), len(members), MaxCalls-1)
 	}
-	// One turn may add two: the call before it, and a message that is none.
+	// One turn may add two calls: the combined one before, and a message that is no member.
 	pair := [][]byte{raws(call("a", 1))[0], []byte("garbage")}
 	calls, members = Compose(slices.Concat(garbage[:MaxCalls-2], pair, pair), 9, nowMs, nil)
 	if len(calls) > MaxCalls || len(members) < MaxCalls-1 {
@@ -288,7 +289,7 @@ func TestComposedCallsAreBounded(t *testing.T) {
 	}
 }
 
-// TestComposedCallFitsAMessage ends a call where one more would make it larger than producers may send.
+// TestComposedCallFitsAMessage: a call ends where one more member would make it larger than producers may send.
 func TestComposedCallFitsAMessage(t *testing.T) {
 	large := func(id string, size int) wire.Message {
 		m := call(id)
@@ -315,7 +316,7 @@ func TestComposedCallFitsAMessage(t *testing.T) {
 			t.Errorf("%s: the call is no message: %v", name, err)
 		}
 	}
-	// To the last value: all that producers may send is gathered, and no more.
+	// Up to the last value: everything that producers may send is gathered, and no more.
 	for extra, want := range map[int]int{0: 2, 1: 1} {
 		half := (wire.Default.Elems - 3) / 2
 		rest := wire.Default.Elems - 3 - half

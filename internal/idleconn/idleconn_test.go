@@ -11,7 +11,7 @@ import (
 	"github.com/godelayed/delayed/internal/idleconn"
 )
 
-// conn answers PING with err, after it was asked.
+// conn answers PING with err, and records that it was asked.
 type conn struct {
 	redis.Conn
 	asked int

@@ -122,6 +122,15 @@ var Moves = []Move{
 	{StateRetry, StateArchived, "condemn"},     // it is due, and too large
 	{StateParked, StateArchived, "condemn"},    // it was parked for too long
 	{StateArchived, StatePending, "rerun"},     // RunAgain
+	{StateScheduled, StatePending, "rerun"},    // run by hand
+	{StateRetry, StatePending, "rerun"},        // run by hand
+	{StateParked, StatePending, "rerun"},       // run by hand
+	{StatePending, StateArchived, "withdraw"},  // archived by hand
+	{StatePending, StateScheduled, "withdraw"}, // rescheduled by hand
+	{StatePending, StateGone, "withdraw"},      // deleted by hand
+	{StateScheduled, StateArchived, "refile"},  // archived by hand
+	{StateRetry, StateArchived, "refile"},      // archived by hand
+	{StateParked, StateArchived, "refile"},     // archived by hand
 	{StateScheduled, StateCanceled, "cancel"},  // Cancel
 	{StateRetry, StateCanceled, "cancel"},      // Cancel
 	{StateParked, StateCanceled, "cancel"},     // Cancel

@@ -13,7 +13,7 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
-// transitions are the lines of the diagram: one for each pair of states, with what leads from one to the other.
+// transitions returns the lines of the diagram: one for each pair of states, with the changes between them.
 func transitions() (lines []string) {
 	by := map[[2]lifecycle.State][]string{}
 	add := func(from, to lifecycle.State, label string) {
@@ -49,7 +49,7 @@ func between(t *testing.T, name, first, last string) []string {
 	return strings.Split(body, "\n")
 }
 
-// TestDiagram holds the diagram of docs/ARCHITECTURE.md against the tables.
+// TestDiagram compares the diagram of docs/ARCHITECTURE.md with the tables.
 func TestDiagram(t *testing.T) {
 	got := between(t, "docs/ARCHITECTURE.md", "stateDiagram-v2", "```")
 	sorted := slices.Sorted(slices.Values(got))
@@ -58,14 +58,15 @@ func TestDiagram(t *testing.T) {
 	}
 }
 
-// TestHooksTable holds the table of outcomes in docs/HOOKS.md against that of the code.
+// TestHooksTable compares the table of outcomes in docs/HOOKS.md with that of the code.
 func TestHooksTable(t *testing.T) {
-	got := between(t, "docs/HOOKS.md", "| the task | state then | counters of the day | events |", "\nA worker stops")
+	got := between(t, "docs/HOOKS.md", "| the task | state then | counters of the day | events |",
+		"\n### Why a worker stops\n")
 	var want []string
 	what := [lifecycle.Outcomes]string{
 		"succeeded", "succeeded, and something is kept or a lock is freed", "was dropped by its handler",
-		"failed, and is tried again", "is tried again, which `IsFailure` calls no failure", "failed for good",
-		"was too late to start", "cannot be read", "was snoozed", "cannot run here", "is given back",
+		"failed, and is tried again", "is tried again after an error that `IsFailure` does not count",
+		"failed for good", "was too late to start", "cannot be read", "was snoozed", "cannot run here", "is given back",
 		"is given back as a suspect", "is handed on to Python workers", "joins a group", "was canceled",
 	}
 	list := func(of []string) string {
@@ -96,8 +97,7 @@ func constant(k event.Kind) string {
 	return strings.Join(words, "")
 }
 
-// Each change of state is one script, and leads from a state that a task can reach to one that is left only by another
-// change.
+// Each change of state is one script, and leads from a reachable state to one that only another change leaves.
 func TestTablesAreWhole(t *testing.T) {
 	reached, left := map[lifecycle.State]bool{lifecycle.StateNew: true},
 		map[lifecycle.State]bool{lifecycle.StateGone: true}

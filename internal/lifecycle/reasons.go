@@ -8,5 +8,7 @@ const (
 	ReasonUndecodable   = "undecodable"     // its bytes are not a message
 	ReasonTooLarge      = "too large"       // its message is larger than workers read
 	ReasonDeaths        = "deaths"          // its worker died too often, with nothing else in hand
+	ReasonByHand        = "by hand"         // somebody has archived it
+	ReasonMoving        = "moving"          // somebody moves it to another queue, or did not finish that
 	ReasonParkedTooLong = "parked too long" // no worker came that can run it
 )

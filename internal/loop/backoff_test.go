@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestBackoffDoubles waits longer after each failure, up to 2 s, and begins again after a success.
+// TestBackoffDoubles: the wait doubles after each failure, up to 2 s, and begins again after a success.
 func TestBackoffDoubles(t *testing.T) {
 	var b Backoff
 	for range 2 {
@@ -21,7 +21,7 @@ func TestBackoffDoubles(t *testing.T) {
 	}
 }
 
-// TestBackoffIsJittered keeps those who fail at the same moment from trying again at the same moment.
+// TestBackoffIsJittered: callers that fail at the same time do not all try again at the same time.
 func TestBackoffIsJittered(t *testing.T) {
 	waits := map[time.Duration]bool{}
 	for range 100 {

@@ -12,7 +12,7 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// journalled is a journal and what it has logged, line by line.
+// journalled returns a journal and a function for the lines that it has logged.
 func journalled() (j Journal, lines func() []string) {
 	var out bytes.Buffer
 	l := logrus.New()
@@ -21,7 +21,8 @@ func journalled() (j Journal, lines func() []string) {
 	return NewJournal(l), func() []string { return strings.Split(strings.TrimSpace(out.String()), "\n") }
 }
 
-// TestTroubleIsLoggedOnceInTenSeconds counts what was not logged meanwhile, and tells of the end of each trouble once.
+// TestTroubleIsLoggedOnceInTenSeconds: the journal counts what it has not logged meanwhile, and logs the end of each
+// error once.
 func TestTroubleIsLoggedOnceInTenSeconds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		j, lines := journalled()

@@ -49,12 +49,12 @@ func TestLogLinesAreLimited(t *testing.T) {
 			<-time.After(101 * time.Millisecond)
 		}
 		<-time.After(time.Minute)
-		// All are counted, and after a quiet second a line comes at once again.
+		// All are counted, and after a second without any, a line is logged at once again.
 		limit.Log(a, out.write("again"))
 		<-time.After(300 * time.Millisecond)
 		limit.Log(a, out.write("last"))
 		limit.Close()
-		for range 2 { // nobody would log later what is held back now
+		for range 2 { // nothing would log later what is held back now
 			limit.Log(a, out.write("after the end"))
 		}
 		out.expect(t, "0s a0 1", "303ms b 1", "1s a9 9", "2s a19 10", "3s a24 5", "1m2.525s again 1", "1m2.825s last 1",

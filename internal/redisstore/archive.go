@@ -21,6 +21,10 @@ type Rerun struct {
 // Rerun makes archived tasks pending. For each it returns 1 if the task is pending now, 0 if it was not archived, -1 if
 // its message was not the old one.
 func (s *Store) Rerun(ctx context.Context, tasks []Rerun) ([]int, error) {
+	return s.rerun(ctx, s.keys.archived, tasks)
+}
+
+func (s *Store) rerun(ctx context.Context, set string, tasks []Rerun) ([]int, error) {
 	args := make([]any, 0, 1+5*len(tasks))
 	args = append(args, LockLife.Milliseconds())
 	for i := range tasks {
@@ -28,7 +32,7 @@ func (s *Store) Rerun(ctx context.Context, tasks []Rerun) ([]int, error) {
 		args = append(args, t.Name, t.ID, t.Old, t.New, flag(t.Own))
 	}
 	keys := []string{
-		s.keys.archived, s.keys.tasks, s.keys.info, s.keys.list, s.keys.noti, s.keys.revoked, s.keys.locks,
+		set, s.keys.tasks, s.keys.info, s.keys.list, s.keys.noti, s.keys.revoked, s.keys.locks,
 		s.keys.locked,
 	}
 	answers, err := redis.Ints(s.eval(ctx, scriptRerun, keys, args...))
@@ -38,11 +42,22 @@ func (s *Store) Rerun(ctx context.Context, tasks []Rerun) ([]int, error) {
 	return answers, err
 }
 
+// Deleting says which tasks are to be deleted.
+type Deleting string
+
+// The choices.
+const (
+	DeleteBoth      Deleting = ""
+	DeleteArchived  Deleting = "archived"
+	DeleteCompleted Deleting = "completed"
+)
+
 // Delete deletes archived and completed tasks, and returns how many there were, without expired completed ones.
-func (s *Store) Delete(ctx context.Context, ids []string) (int, error) {
-	args := make([]any, len(ids))
-	for i, id := range ids {
-		args[i] = id
+func (s *Store) Delete(ctx context.Context, which Deleting, ids []string) (int, error) {
+	args := make([]any, 0, 1+len(ids))
+	args = append(args, string(which))
+	for _, id := range ids {
+		args = append(args, id)
 	}
 	return redis.Int(s.eval(ctx, scriptDelete,
 		[]string{s.keys.archived, s.keys.tasks, s.keys.info, s.keys.completed, s.keys.results}, args...))

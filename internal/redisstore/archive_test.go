@@ -6,7 +6,7 @@ func rerunWith(tasks ...Rerun) func(s *Store) (any, error) {
 	return func(s *Store) (any, error) { return s.Rerun(bg, tasks) }
 }
 
-// again runs a task again that filedAs has filed.
+// again makes a task run again that filedAs has stored.
 func again(id string) Rerun {
 	return Rerun{Name: id, ID: id, Old: []byte("m " + id), New: []byte("new " + id)}
 }
@@ -66,8 +66,12 @@ var rerunCases = storeTable{script: "rerun", cases: []storeCase{
 	},
 }}
 
+func deleteOnly(which Deleting, ids ...string) func(s *Store) (any, error) {
+	return func(s *Store) (any, error) { return s.Delete(bg, which, ids) }
+}
+
 func deleteWith(ids ...string) func(s *Store) (any, error) {
-	return func(s *Store) (any, error) { return s.Delete(bg, ids) }
+	return func(s *Store) (any, error) { return s.Delete(bg, DeleteBoth, ids) }
 }
 
 var deleteCases = storeTable{script: "delete", cases: []storeCase{
@@ -95,6 +99,24 @@ var deleteCases = storeTable{script: "delete", cases: []storeCase{
 		do:     deleteWith("x"),
 		result: 2,
 		want:   redistest.State{},
+	},
+	{
+		name: "archived and completed, only the archived one",
+		seed: with(filedAs("_archived", redistest.Zset{"x": later}),
+			redistest.State{"_completed": redistest.Zset{"x": later}, "_results": redistest.Hash{"x": "r"}}),
+		do:     deleteOnly(DeleteArchived, "x"),
+		result: 1,
+		want: redistest.State{
+			"_completed": redistest.Zset{"x": later}, "_results": redistest.Hash{"x": "r"},
+		},
+	},
+	{
+		name: "archived and completed, only the completed one",
+		seed: with(filedAs("_archived", redistest.Zset{"x": later}),
+			redistest.State{"_completed": redistest.Zset{"x": later}, "_results": redistest.Hash{"x": "r"}}),
+		do:     deleteOnly(DeleteCompleted, "x"),
+		result: 1,
+		want:   filedAs("_archived", redistest.Zset{"x": later}),
 	},
 	{
 		name: "kept for long enough: deleted, and taken for none",

@@ -25,7 +25,7 @@ func cancelSeen(id string, filed bool, keep time.Duration) func(s *Store) (any, 
 	}
 }
 
-// revokedNow is what is there after a task was revoked: besides, who may run it is told.
+// revokedNow is the state after a cancellation, which also signals the workers that may run the task.
 func revokedNow(id string) redistest.State {
 	return both(redistest.State{"_revoked": redistest.Zset{id: fromNow(revokedLife)}}, controlledNow(nil))
 }
@@ -145,7 +145,7 @@ var cancelCases = storeTable{script: "cancel", cases: []storeCase{
 	},
 }}
 
-// lockedBy is as locked, with all fields given.
+// lockedBy is like locked, with all fields given.
 func lockedBy(at int64, fields redistest.Hash) redistest.State {
 	set := redistest.Zset{}
 	for name := range fields {
@@ -154,7 +154,7 @@ func lockedBy(at int64, fields redistest.Hash) redistest.State {
 	return redistest.State{"_locks": fields, "_locked": set}
 }
 
-// toAnnul is a claim whose task was cancelled.
+// toAnnul returns a claim whose task was cancelled.
 func toAnnul(token, id string) Annulled { return Annulled{Completed: Completed{Token: token, ID: id}} }
 
 func annulWith(batches []uint64, tasks ...Annulled) func(s *Store) (any, error) {
@@ -172,7 +172,7 @@ func revokedIDs(ids ...string) redistest.State {
 	return redistest.State{"_revoked": set}
 }
 
-// manyAnnulled are as many as one call ends, under tokens of manyTokens.
+// manyAnnulled are as many as one call ends, with the tokens of manyTokens.
 var manyAnnulled, manyRevoked, manyLeft = func() (list []Annulled, seed, want redistest.State) {
 	set := redistest.Zset{}
 	for i := range MaxShelved {
@@ -287,7 +287,7 @@ var pardonCases = storeTable{script: "pardon", cases: []storeCase{
 	},
 }}
 
-// TestRevokedIDs reads them in both ways.
+// TestRevokedIDs reads cancelled ids in both ways.
 func TestRevokedIDs(t *testing.T) {
 	t.Parallel()
 	b := redistest.NewBench(t, redistest.Shared(t))

@@ -11,12 +11,12 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// Redis walks through a hash of few short fields for each of them. That of a large claim is a table, however small its
-// messages are, and nothing is left in it of what made it one.
+// Redis searches a hash of few short fields from the start for each of them. So the hash of a large claim becomes a
+// table, however small its messages are, and the field that made it one does not remain.
 func TestLargeClaimMakesATable(t *testing.T) {
 	for _, tt := range []struct {
 		n    int
-		want []string // encodings; Redis 6.2 calls a block ziplist
+		want []string // encodings; Redis 6.2 calls the compact one ziplist
 	}{{5, []string{"listpack", "ziplist"}}, {64, []string{"hashtable"}}, {200, []string{"hashtable"}}} {
 		t.Run(strconv.Itoa(tt.n), func(t *testing.T) {
 			b := redistest.NewBench(t, redistest.Shared(t))

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -9,13 +10,13 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// claimReply is what claim returns, readable.
+// claimReply is the result of claim in a readable form.
 type claimReply struct {
 	messages string
 	left     int
 }
 
-// claimReplyWith is what it returns when it ends claims too.
+// claimReplyWith is the result of a claim that also ends claims.
 type claimReplyWith struct {
 	claimReply
 	stood []bool
@@ -49,7 +50,7 @@ func claimWith(c ClaimCall) func(s *Store) (any, error) {
 	}
 }
 
-// fourLargest are as many bytes as one claim takes.
+// fourLargest have as many bytes as one claim may take.
 var fourLargest = strings.Join([]string{
 	big("a", wire.WorkerLimits.Bytes), big("b", wire.WorkerLimits.Bytes),
 	big("c", wire.WorkerLimits.Bytes), big("d", wire.WorkerLimits.Bytes),
@@ -87,10 +88,10 @@ var manyClaimed = func() redistest.Hash {
 	return hash
 }()
 
-// pausedQueue has the control hash of a queue that is paused.
+// pausedQueue has the control hash of a paused queue.
 var pausedQueue = controlled(redistest.Hash{"paused": "4"})
 
-var claimCases = storeTable{script: "claim", cases: []storeCase{
+var claimCases = storeTable{script: "claim", cases: slices.Concat(gapCases, []storeCase{
 	// Heartbeat and batch number.
 	{
 		name: "no heartbeat",
@@ -215,7 +216,7 @@ var claimCases = storeTable{script: "claim", cases: []storeCase{
 			"_claims:w":     redistest.Hash{"77": "5", "7": nowMark},
 		}),
 	},
-	// How many.
+	// Number of tasks.
 	{
 		name:   "all there is",
 		seed:   queued("a b c", 3),
@@ -477,7 +478,7 @@ var claimCases = storeTable{script: "claim", cases: []storeCase{
 			"_claims:w":     redistest.Hash{"3": "1000"},
 		}),
 	},
-}}
+})}
 
 // claimWithCount claims n tasks and returns how many came.
 func claimWithCount(n int) func(s *Store) (any, error) {

@@ -19,7 +19,8 @@ func claimsPage(s *Store, from ClaimHash, n int) (page []Claimed, total int, err
 	return page, total, err
 }
 
-// TestClaimsPage reads claims page by page until none is left, also of hashes too large for Redis's compact form.
+// TestClaimsPage reads claims page by page until none is left, also from hashes that are too large for Redis's compact
+// form.
 func TestClaimsPage(t *testing.T) {
 	server := redistest.Shared(t)
 	name := redistest.Name(t)

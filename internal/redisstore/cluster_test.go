@@ -12,6 +12,7 @@ var DialCluster func(t testing.TB, url string) Source
 
 // TestStoreOnCluster runs all cases on a cluster, where every key of a call must be in one slot.
 func TestStoreOnCluster(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	runTables(t, &target{src: DialCluster(t, cluster.URL()), prefix: "app:", tagged: true, dial: cluster.Dial})
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// TestCoalescerSharesCalls: those who come while calls are under way go together, in their order, with the next one.
+// TestCoalescerSharesCalls: tasks that come while calls are under way go together, in their order, with the next call.
 func TestCoalescerSharesCalls(t *testing.T) {
 	h := newHeld(t)
 	calls, results := h.busy()
@@ -61,9 +61,10 @@ func TestCoalescerSharesCalls(t *testing.T) {
 	h.Check(redistest.Invariants{})
 }
 
-// TestCoalescerKeepsTheLimitsOfAScript fills bundles to either limit. The next task begins another one, and they go in
-// order.
+// TestCoalescerKeepsTheLimitsOfAScript fills bundles up to either limit. The next task begins another bundle, and the
+// bundles are sent in order.
 func TestCoalescerKeepsTheLimitsOfAScript(t *testing.T) {
+	t.Parallel()
 	h := newHeld(t)
 	calls, results := h.busy()
 	large := strings.Repeat("x", MaxBatchBytes/8)
@@ -93,7 +94,7 @@ func TestCoalescerKeepsTheLimitsOfAScript(t *testing.T) {
 	h.idle()
 }
 
-// TestCoalescerTellsEachCaller what became of its own task.
+// TestCoalescerTellsEachCaller: each caller gets the result of its own task.
 func TestCoalescerTellsEachCaller(t *testing.T) {
 	for name, c := range map[string]struct {
 		answer error
@@ -137,7 +138,8 @@ func TestCoalescerTellsEachCaller(t *testing.T) {
 	}
 }
 
-// TestCoalescerWithoutConnection: whoever waits for a connection in vain is told so, and nothing is unknown about it.
+// TestCoalescerWithoutConnection: callers for whom there is no connection get that error, which says that nothing was
+// sent.
 func TestCoalescerWithoutConnection(t *testing.T) {
 	for name, panics := range map[string]bool{"error": false, "panic": true} {
 		t.Run(name, func(t *testing.T) {
@@ -202,15 +204,16 @@ func TestCoalescerTakesTasksBack(t *testing.T) {
 	h.idle()
 }
 
-// TestCoalescerEmptyBundle: when all who wait have left, nothing is sent; those that come later go as ever.
+// TestCoalescerEmptyBundle: if all waiting callers have left, nothing is sent; later callers are served as usual.
 func TestCoalescerEmptyBundle(t *testing.T) {
+	t.Parallel()
 	h := newHeld(t)
 	calls, busy := h.busy()
 	ctx, cancel := context.WithCancel(bg)
 	for range MaxBatchTasks {
 		h.enqueue(ctx, "x")
 	}
-	stays := h.enqueue(bg, "stays") // in the second bundle: the first one is empty then
+	stays := h.enqueue(bg, "stays") // it is in the second bundle, because the first one becomes empty
 	cancel()
 	h.Until("the others have left", func() bool {
 		h.c.Mu.Lock()
@@ -237,8 +240,8 @@ func TestCoalescerEmptyBundle(t *testing.T) {
 	}
 }
 
-// TestCoalescerUnderWay: a caller whose context ends while the call is under way does not know, and the others' call
-// goes on: also when that caller started it.
+// TestCoalescerUnderWay: a caller whose context ends while the call is under way gets an unknown result. The others'
+// call goes on, even if that caller started it.
 func TestCoalescerUnderWay(t *testing.T) {
 	h := newHeld(t)
 	held := make(chan struct{})
@@ -264,7 +267,8 @@ func TestCoalescerUnderWay(t *testing.T) {
 	}
 }
 
-// TestCoalescerPanicOfTheCaller: in the goroutine of a caller a panic goes on, and those that wait do not notice.
+// TestCoalescerPanicOfTheCaller: a panic continues in the goroutine of the caller that sent the bundle, and waiting
+// callers do not notice.
 func TestCoalescerPanicOfTheCaller(t *testing.T) {
 	h := newHeld(t)
 	panicked := make(chan any, 1)
@@ -278,7 +282,8 @@ func TestCoalescerPanicOfTheCaller(t *testing.T) {
 	second := h.call()
 	c := h.enqueue(bg, "c")
 	first.Answer <- faultnet.ErrPanic
-	if p := redistest.Await(h.Bench, "the panic", panicked); !errors.Is(p.(error), faultnet.ErrPanic) { //nolint:errcheck // a test: it may panic
+	p, _ := redistest.Await(h.Bench, "the panic", panicked).(error)
+	if !errors.Is(p, faultnet.ErrPanic) {
 		t.Errorf("recovered %v", p)
 	}
 	h.call().OK()
@@ -288,7 +293,8 @@ func TestCoalescerPanicOfTheCaller(t *testing.T) {
 	h.idle()
 }
 
-// TestCoalescerDeserted: nobody waits for a connection for those who have left, and nothing stays behind.
+// TestCoalescerDeserted: after all callers have left, nothing waits for a connection any more, and no task or goroutine
+// remains.
 func TestCoalescerDeserted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := &faultnet.HoldSource{Calls: make(chan *faultnet.HeldCall)}
@@ -324,8 +330,8 @@ func TestCoalescerDeserted(t *testing.T) {
 	})
 }
 
-// TestCoalescerStall: calls that hang hold up those behind them for stallTime. As long as calls come to their end
-// nothing is given up, and in the worst case there are as many as connections.
+// TestCoalescerStall: calls that hang delay later ones by stallTime. As long as calls end, none is given up, and at
+// most as many are under way as there are connections.
 func TestCoalescerStall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src := &faultnet.HoldSource{Calls: make(chan *faultnet.HeldCall, 2*CallerConns)}
@@ -350,7 +356,7 @@ func TestCoalescerStall(t *testing.T) {
 		if n := len(src.Calls); n != callsAtOnce {
 			t.Errorf("%d calls after %v", n, stallTime)
 		}
-		(<-src.Calls).OK() // one has ended in time, and another follows it
+		(<-src.Calls).OK() // one has ended in time, and another one begins
 		synctest.Wait()
 		time.Sleep(stallTime) //nolint:forbidigo // as above
 		enqueue()

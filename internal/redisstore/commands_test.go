@@ -15,16 +15,16 @@ import (
 	"testing"
 )
 
-// oldestRedis is the oldest version that must do.
+// oldestRedis is the oldest version of Redis that the package supports.
 const oldestRedis = "6.2"
 
-// access is what a command does to memory, as far as a full Redis cares.
+// access says how a command uses memory, as far as it matters to a full Redis.
 type access uint8
 
 const (
 	reads access = iota
-	frees        // writes, and is allowed when memory is full
-	grows        // writes, and is refused then
+	frees        // writes, and a full Redis allows it
+	grows        // writes, and a full Redis refuses it
 )
 
 // redisCommand is a command in use. since and the versions of options are those of Redis's own documentation.
@@ -62,8 +62,13 @@ var redisCommands = map[string]redisCommand{
 	"LLEN":          {"1.0.0", reads, nil},
 	"LPOP":          {"1.0.0", frees, map[string]string{"several": "6.2.0"}},
 	"LPUSH":         {"1.0.0", grows, nil},
+	"RPOP":          {"1.0.0", frees, nil},
+	"LREM":          {"1.0.0", frees, nil},
+	"HGETALL":       {"2.0.0", reads, nil},
 	"LRANGE":        {"1.0.0", reads, nil},
+	"LSET":          {"1.0.0", grows, nil},
 	"LTRIM":         {"1.0.0", frees, nil},
+	"MEMORY":        {"4.0.0", reads, map[string]string{"USAGE": "4.0.0", "SAMPLES": "4.0.0"}},
 	"PEXPIRE":       {"2.6.0", frees, nil},
 	"PTTL":          {"2.6.0", reads, nil},
 	"PING":          {"1.0.0", reads, nil},
@@ -83,6 +88,7 @@ var redisCommands = map[string]redisCommand{
 	"WAIT":          {"3.0.0", reads, nil},
 	"ZADD":          {"1.2.0", grows, map[string]string{"several": "2.4.0"}},
 	"ZCARD":         {"1.2.0", reads, nil},
+	"ZCOUNT":        {"2.0.0", reads, nil},
 	"ZRANGE":        {"1.2.0", reads, map[string]string{"WITHSCORES": "1.2.0"}},
 	"ZRANGEBYSCORE": {"1.0.5", reads, map[string]string{"LIMIT": "1.0.5", "WITHSCORES": "1.0.5"}},
 	"ZSCORE":        {"1.2.0", reads, nil},
@@ -91,13 +97,13 @@ var redisCommands = map[string]redisCommand{
 	"ZREM":          {"1.2.0", frees, map[string]string{"several": "2.4.0"}},
 }
 
-// plainArgs is how many arguments a command has in its oldest form; more of them are further keys, fields or values.
+// plainArgs is the number of arguments of a command in its oldest form; further ones are more keys, fields or values.
 var plainArgs = map[string]int{
 	"AUTH": 1, "EXISTS": 1, "HDEL": 2, "HSET": 3, "LPOP": 1, "LPUSH": 2, "RPUSH": 2,
 	"SADD": 2, "SREM": 2, "UNLINK": 1, "ZADD": 3, "ZREM": 2,
 }
 
-// optionWord is what an option looks like. Numbers, ranges such as -inf and names of fields are none.
+// optionWord matches options. Numbers, ranges such as -inf and names of fields do not match.
 var optionWord = regexp.MustCompile(`^[A-Z]{2,}$`)
 
 // keyArgs returns those arguments of a command that are keys.
@@ -121,7 +127,7 @@ type sent struct {
 	spread  bool     // the last argument stands for any number
 }
 
-// checkSent holds a command against the list.
+// checkSent compares a command with the list.
 func checkSent(c sent, used map[string]bool) (problems []string) {
 	cmd, ok := redisCommands[c.command]
 	if !ok {
@@ -183,7 +189,7 @@ func sentByLua(s *luaSource) (list []sent) {
 // senders are the names of Go functions and methods that send a command given as a string.
 var senders = []string{"do", "read", "Read", "call", "Do", "DoContext", "DoWithTimeout", "Send", "send"}
 
-// sentByDial are the commands that redigo sends for options of dialling.
+// sentByDial are the commands that redigo sends for dial options.
 var sentByDial = map[string]sent{
 	"DialClientName": {command: "CLIENT", options: []string{"SETNAME"}},
 	"DialDatabase":   {command: "SELECT", args: 1},
@@ -303,7 +309,7 @@ func TestCommandsOfOldestRedis(t *testing.T) {
 	}
 }
 
-// TestCommandsCanFail shows that newer commands and options are found, in scripts and in Go.
+// TestCommandsCanFail checks that the test finds newer commands and options, in scripts and in Go.
 func TestCommandsCanFail(t *testing.T) {
 	for _, c := range []struct{ lua, golang, want string }{
 		{lua: "redis.call('LMPOP', 1, KEYS[1], 'LEFT')", want: "LMPOP is not in the list"},
@@ -339,7 +345,7 @@ func TestCommandsCanFail(t *testing.T) {
 			t.Errorf("%s%s: expected %q, found %q", c.lua, c.golang, c.want, got)
 		}
 	}
-	// A command that is in the list, but too young.
+	// A command that is in the list, but too new.
 	redisCommands["LMPOP"] = redisCommand{since: "7.0.0"}
 	defer delete(redisCommands, "LMPOP")
 	if got := checkSent(sent{command: "LMPOP"}, map[string]bool{}); len(got) != 1 ||

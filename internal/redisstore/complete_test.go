@@ -16,12 +16,12 @@ func completeWith(batches []uint64, tasks ...Completed) func(s *Store) (any, err
 	return func(s *Store) (any, error) { return s.Complete(bg, "w", batches, tasks) }
 }
 
-// kept is a task of which a result is kept for an hour.
+// kept returns a task whose result is kept for an hour.
 func kept(token, id string) Completed {
 	return Completed{Token: token, ID: id, Keep: time.Hour, Value: []byte("r " + id), Awaited: true}
 }
 
-// manyKept are as many as one call completes, under tokens of manyTokens.
+// manyKept are as many as one call completes, with the tokens of manyTokens.
 var manyKept, manyCompleted = func() (list []Completed, state redistest.State) {
 	set, results := redistest.Zset{}, redistest.Hash{}
 	for i := range MaxShelved {
@@ -247,8 +247,8 @@ var expireCases = storeTable{script: "expire", cases: []storeCase{
 	},
 }}
 
-// TestEndsAreTold listens to what the scripts publish that end tasks for good: the ends that somebody may wait for, of
-// claims that stood.
+// TestEndsAreTold checks what scripts that end tasks for good publish: the ends of tasks for which a caller may wait,
+// if the claim existed.
 func TestEndsAreTold(t *testing.T) {
 	shelving := shelving{on: ShelfArchived, most: 10, tasks: []Shelved{
 		toShelve("2-1", "stale", 0),

@@ -8,7 +8,7 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// controlWith changes a field and shows what a worker reads then.
+// controlWith changes a field and returns what a worker reads then.
 func controlWith(field, value string) func(s *Store) (any, error) {
 	return func(s *Store) (any, error) {
 		was, err := s.SetControl(bg, field, value)
@@ -17,7 +17,7 @@ func controlWith(field, value string) func(s *Store) (any, error) {
 		}
 		c, err := s.Control(bg, "w")
 		if time.Since(time.UnixMilli(c.Version)).Abs() < time.Hour {
-			c.Version = 1 // the time
+			c.Version = 1 // it is the current time
 		}
 		if c.Restart != "" {
 			c.Restart = "set"
@@ -33,7 +33,7 @@ func controlled(fields redistest.Hash) redistest.State {
 	return redistest.State{"_control": h}
 }
 
-// controlledNow is one that was changed just now.
+// controlledNow is a control hash that was changed just now.
 func controlledNow(fields redistest.Hash) redistest.State {
 	s := controlled(fields)
 	s["_control"].(redistest.Hash)["version"] = nowMark //nolint:errcheck // see controlled

@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// cpuTime is how long the processors have been busy with a process.
+// cpuTime returns how much processor time a process has used.
 func cpuTime(pid int) (time.Duration, bool) {
 	const schedClock = 2 // CPUCLOCK_SCHED of the kernel: a process's clock is (~pid << 3) | 2
 	var ts syscall.Timespec

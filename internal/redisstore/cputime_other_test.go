@@ -4,5 +4,5 @@ package redisstore
 
 import "time"
 
-// cpuTime cannot tell on this system.
+// cpuTime returns false, because this system does not report it.
 func cpuTime(int) (time.Duration, bool) { return 0, false }

@@ -10,7 +10,7 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// whenDue shows the time until something is due.
+// whenDue describes the time until something is due.
 func whenDue(d time.Duration) string {
 	switch {
 	case d < 0:
@@ -18,7 +18,7 @@ func whenDue(d time.Duration) string {
 	case d == 0:
 		return "overdue"
 	}
-	// Redis's clock and this one are those of one machine, or nearly so.
+	// Redis's clock and this one belong to one machine, or nearly agree.
 	if off := time.Now().Add(d).UnixMilli() - later; off > -60_000 && off < 60_000 {
 		return "later"
 	}
@@ -38,7 +38,7 @@ func filedAs(set string, due redistest.Zset) redistest.State {
 	return s
 }
 
-// checkOne and checkTwo look at the queue, and at another one in its slot.
+// checkOne and checkTwo call check for the queue, and for the queue and another one in its slot.
 func checkOne(s *Store) (any, error) { return checkStores(s, s) }
 
 func checkTwo(s *Store) (any, error) {
@@ -250,7 +250,7 @@ var moveCases = storeTable{script: "move", cases: []storeCase{
 	},
 }}
 
-// TestDueTimes holds the times until the next task is due, as check and move tell them, against Redis's clock.
+// TestDueTimes compares the times until the next task is due, as check and move return them, with Redis's clock.
 func TestDueTimes(t *testing.T) {
 	server := redistest.Shared(t)
 	name := redistest.Name(t)
@@ -280,7 +280,7 @@ func TestDueTimes(t *testing.T) {
 	}
 }
 
-// TestPastIsByRedissClock moves and trims what was due a moment ago, and nothing that is due in a minute.
+// TestPastIsByRedissClock: move and trim handle what was due a moment ago, and nothing that is due in a minute.
 func TestPastIsByRedissClock(t *testing.T) {
 	server := redistest.Shared(t)
 	src := dialled(t, server.URL())
@@ -317,7 +317,7 @@ func unparkWith(most int, ids ...string) func(s *Store) (any, error) {
 	}
 }
 
-// adopted is what worker w has then.
+// adopted is what worker w holds then.
 func adopted(messages ...string) redistest.State {
 	hash := redistest.Hash{}
 	for i, m := range messages {

@@ -10,8 +10,8 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// locked is a state with locks: lock or '#id' to task id, all of them lapsing at due. A lock is noted with its holder
-// too.
+// locked is a state with locks: each maps a lock or '#id' to a task id, and all expire at due. The state also maps each
+// holder to its lock.
 func locked(due int64, holders redistest.Hash) redistest.State {
 	locks, lapse := redistest.Hash{}, redistest.Zset{}
 	for name, id := range holders {
@@ -23,7 +23,7 @@ func locked(due int64, holders redistest.Hash) redistest.State {
 	return redistest.State{"_locks": locks, "_locked": lapse}
 }
 
-// both joins states: those of their keys that are hashes or sets are joined, of others the last holds.
+// both joins states: keys that are hashes or sets are merged, for others the last state counts.
 func both(states ...redistest.State) redistest.State {
 	out := redistest.State{}
 	for _, s := range states {
@@ -52,7 +52,7 @@ func joined[M ~map[string]V, V any](old any, more M) M {
 	return out
 }
 
-// strayHolder is task s, whose lock k:b has passed to another one.
+// strayHolder is the state of task s, whose lock k:b another task has taken.
 var strayHolder = redistest.State{"_locks": redistest.Hash{"@s": "k:b"}, "_locked": redistest.Zset{"@s": later}}
 
 // toEnlist is a task with a message made of its id.
@@ -60,7 +60,7 @@ func toEnlist(id string, h *Hold) Listing {
 	return Listing{Envelope{id, []byte("m " + id)}, h}
 }
 
-// lockOf is a lock of an hour.
+// lockOf returns a lock that lasts an hour.
 func lockOf(name string, on Conflict) *Hold {
 	return &Hold{Name: name, Life: time.Hour.Milliseconds(), Conflict: on}
 }
@@ -74,7 +74,7 @@ var (
 	inMin   = Place{How: "in", Due: time.Minute.Milliseconds()}
 )
 
-// refusedError says which task was refused, and the id of the one in its way.
+// refusedError says which task was refused, and the id of the task that it conflicts with.
 type refusedError struct {
 	index int
 	id    string
@@ -84,7 +84,7 @@ func (e refusedError) Error() string {
 	return fmt.Sprintf("task %d was refused because of %s", e.index, e.id)
 }
 
-// enlistWith answers who is there instead of each task.
+// enlistWith returns the id of the existing task for each one that was not enqueued.
 func enlistWith(at Place, tasks ...Listing) func(s *Store) (any, error) {
 	return func(s *Store) (any, error) {
 		others, err := s.Enlist(bg, at, tasks)
@@ -443,7 +443,7 @@ var lapseCases = storeTable{script: "lapse", cases: []storeCase{
 	},
 }}
 
-// TestEnlistOnKeysOfAnotherType leaves no task without its notification, and no lock without its task.
+// TestEnlistOnKeysOfAnotherType: no task is enqueued without its notification, and no lock is taken without its task.
 func TestEnlistOnKeysOfAnotherType(t *testing.T) {
 	server := redistest.Shared(t)
 	src := dialled(t, server.URL())

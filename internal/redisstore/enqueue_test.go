@@ -54,7 +54,7 @@ var enqueueCases = storeTable{script: "enqueue", refused: true, cases: []storeCa
 	},
 }}
 
-// TestEnqueueOnKeysOfAnotherType leaves no task without its notification.
+// TestEnqueueOnKeysOfAnotherType: no task is enqueued without its notification.
 func TestEnqueueOnKeysOfAnotherType(t *testing.T) {
 	server := redistest.Shared(t)
 	src := dialled(t, server.URL())
@@ -72,7 +72,7 @@ func TestEnqueueOnKeysOfAnotherType(t *testing.T) {
 	}
 }
 
-// scheduled is what a queue holds with n tasks that are due at a time.
+// scheduled returns what a queue holds with n tasks that are due at a time.
 func scheduled(n int, due int64) (redistest.Zset, redistest.Hash) {
 	set, tasks := redistest.Zset{}, redistest.Hash{}
 	for _, e := range envelopes(n) {
@@ -183,7 +183,8 @@ var scheduleCases = storeTable{script: "schedule", refused: true, cases: []store
 
 var errTaken = errors.New("the id that is taken is named")
 
-// scheduleTaken schedules three tasks of which one's id is taken, and answers errTaken if just that one is named.
+// scheduleTaken schedules three tasks, of which one has an id that is taken, and returns errTaken if the error names
+// exactly that one.
 func scheduleTaken(id string) func(s *Store) (any, error) {
 	return func(s *Store) (any, error) {
 		err := s.Schedule(bg, envelopes(3), past, false)
@@ -216,7 +217,7 @@ var modeCases = storeTable{script: "mode", refused: true, cases: []storeCase{
 	},
 }}
 
-// reformed settles the other form.
+// reformed changes the queue to the other form.
 func reformed(s *Store) (any, error) { return s.Reform(bg, "extended", "plain") }
 
 var reformCases = storeTable{script: "reform", refused: true, cases: []storeCase{

@@ -20,8 +20,9 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// TestStoreAfterScriptFlush runs all cases on a server that has just forgotten every script.
+// TestStoreAfterScriptFlush runs all cases on a server that has just lost every script.
 func TestStoreAfterScriptFlush(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	to := serverTarget(t, server.URL())
 	to.before = func(t testing.TB, _ *storeTable) {
@@ -31,9 +32,10 @@ func TestStoreAfterScriptFlush(t *testing.T) {
 	runTables(t, to)
 }
 
-// TestScriptFlushInTheMiddle has scripts forgotten again and again while tasks are enqueued, claimed and acked: each is
-// sent a second time when it was unknown, and never otherwise.
+// TestScriptFlushInTheMiddle flushes all scripts again and again while tasks are enqueued, claimed and acked: a script
+// is sent a second time exactly when it was unknown.
 func TestScriptFlushInTheMiddle(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	name := redistest.Name(t)
 	s := NewStore(dialled(t, server.URL()), "", name)
@@ -89,9 +91,10 @@ func TestScriptFlushInTheMiddle(t *testing.T) {
 	}
 }
 
-// TestStoreOnBrokenDisk runs all cases on a server that refuses every write, because it could not save its data. What
-// needs no write goes on; the rest is ErrFull and has written nothing.
+// TestStoreOnBrokenDisk runs all cases on a server that refuses every write, because it could not save its data. Calls
+// that write nothing succeed; the others return ErrFull and have written nothing.
 func TestStoreOnBrokenDisk(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "gone")
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
@@ -131,7 +134,7 @@ func TestStoreOnBrokenDisk(t *testing.T) {
 	server.Do(t, "CONFIG", "SET", "stop-writes-on-bgsave-error", "no")
 	runTables(t, to)
 	for script, n := range refused {
-		if reads := slices.Contains([]string{"agenda", "check", "fields", "lives", "look", "page", "peek"},
+		if reads := slices.Contains([]string{"agenda", "check", "fields", "lives", "look", "page", "peek", "shelf"},
 			script); reads != (n == 0) {
 			t.Errorf("%s was refused %d times", script, n)
 		}
@@ -139,8 +142,9 @@ func TestStoreOnBrokenDisk(t *testing.T) {
 }
 
 // TestStoreWithoutReply runs all cases over connections that break after the request was sent, before or after Redis
-// carried it out: nobody can tell, so it is ErrUnknown.
+// executed it: the result is unknown, so the error is ErrUnknown.
 func TestStoreWithoutReply(t *testing.T) {
+	t.Parallel()
 	server := redistest.Shared(t)
 	for _, row := range Scripts {
 		server.Do(t, "SCRIPT", "LOAD", row.Source)
@@ -171,8 +175,9 @@ func TestStoreWithoutReply(t *testing.T) {
 	}
 }
 
-// TestStoreRepeated repeats what must be repeatable after a lost reply: the second time nothing changes any more.
+// TestStoreRepeated repeats calls that must be repeatable after a lost reply: the second time, nothing changes.
 func TestStoreRepeated(t *testing.T) {
+	t.Parallel()
 	to := serverTarget(t, redistest.Shared(t).URL())
 	for _, table := range []*storeTable{
 		&ackCases, &shelveCases, &completeCases, &releaseCases, &registerCases, &unregisterCases, &forgetCases,
@@ -181,7 +186,7 @@ func TestStoreRepeated(t *testing.T) {
 		t.Run(table.script, func(t *testing.T) {
 			for _, c := range table.cases {
 				if strings.Contains(c.name, "lost claims") {
-					continue // they are counted once more: a counter is all they are
+					continue // counters only: they count once more
 				}
 				once := c.do
 				c.do = func(s *Store) (any, error) {
@@ -197,7 +202,7 @@ func TestStoreRepeated(t *testing.T) {
 	}
 }
 
-// TestCallsThatSendNothing never reach Redis, and say so.
+// TestCallsThatSendNothing: some calls never reach Redis, and their error says so.
 func TestCallsThatSendNothing(t *testing.T) {
 	server := redistest.Start(t)
 	src := dialled(t, server.URL())
@@ -223,7 +228,7 @@ func TestCallsThatSendNothing(t *testing.T) {
 	}
 }
 
-// TestErrorsOfScripts sorts what servers of several versions answer.
+// TestErrorsOfScripts classifies the errors of servers of several versions.
 func TestErrorsOfScripts(t *testing.T) {
 	for _, c := range []struct {
 		answer error
@@ -260,8 +265,8 @@ func TestErrorsOfScripts(t *testing.T) {
 	}
 }
 
-// notLookedAt are the keys whose type makes no difference to a script: only their existence counts, or they are
-// overwritten or deleted.
+// notLookedAt are the keys whose type does not matter to a script: it only checks whether they exist, or overwrites or
+// deletes them.
 var notLookedAt = map[string][]string{
 	"beat":       {"_worker:w"},
 	"register":   {"_worker:w"},
@@ -272,10 +277,10 @@ var notLookedAt = map[string][]string{
 	"sweep":      {"_worker:l", "_worker:w"},
 }
 
-// TestStoreOnKeysOfAnotherType gives each script in turn each of its keys with a type that it must not have. The answer
-// is an error that names script and cause, and it leaves everything as it was: claims stand, nothing is filed, counted
-// or removed.
+// TestStoreOnKeysOfAnotherType gives each script in turn each of its keys with a wrong type. The result is an error
+// that names script and cause, and nothing changes: claims remain, and nothing is stored, counted or removed.
 func TestStoreOnKeysOfAnotherType(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t, "--databases", strconv.Itoa(len(storeTables)))
 	for i := range storeTables {
 		table := &storeTables[i]
@@ -334,7 +339,7 @@ func emptyDatabase(t *testing.T, conn redis.Conn) {
 	}
 }
 
-// keysOfCall are the keys of the queue that the script of a case gets.
+// keysOfCall returns the keys of the queue that the script of a case gets.
 func keysOfCall(t *testing.T, to *target, conn redis.Conn, c storeCase) (suffixes []string) {
 	t.Helper()
 	const name = "q"
@@ -357,7 +362,7 @@ func calls(sc *Script) func([]byte) bool {
 	return func(request []byte) bool { return bytes.Contains(request, []byte(sc.Sha)) }
 }
 
-// A frozen server accepts connections all the same; it does not answer to the first command on them.
+// A frozen server still accepts connections, but does not answer the first command on them.
 func TestConnectingIsBoundedWhileRedisIsFrozen(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)

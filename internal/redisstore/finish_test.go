@@ -21,7 +21,7 @@ func working(more redistest.State) redistest.State {
 	}, more)
 }
 
-// left is what w holds after some ends.
+// left is what w still holds after some ends.
 func left(claims, batches string) redistest.State {
 	texts := map[string]string{"3-1": "a", "3-2": "b", "3-3": "c", "4-1": "d"}
 	times := map[string]string{"3": "1000", "4": "2000"}
@@ -43,7 +43,7 @@ func left(claims, batches string) redistest.State {
 	return s
 }
 
-// ackWith acknowledges claims of which nobody knows whether they stand, ackUnder such as stood under a heartbeat.
+// ackWith acknowledges claims that may or may not exist, ackUnder claims that existed under a heartbeat.
 func ackWith(batches []uint64, lost int, tokens ...string) func(s *Store) (any, error) {
 	return ackUnder("u", batches, lost, tokens...)
 }
@@ -54,7 +54,7 @@ func ackUnder(pulse string, batches []uint64, lost int, tokens ...string) func(s
 	}
 }
 
-// manyTokens are as many claims as one call may end, all of batch 5.
+// manyTokens are the tokens of as many claims as one call may end, all of batch 5.
 var manyTokens = func() (list []string) {
 	for i := range MaxTokens {
 		list = append(list, "5-"+strconv.Itoa(i+1))
@@ -77,7 +77,7 @@ var manyHeld = redistest.State{
 	"_claims:w": redistest.Hash{"5": "1000"},
 }
 
-// all is n times true.
+// all returns n times true.
 func all(n int) []bool {
 	list := make([]bool, n)
 	for i := range list {
@@ -210,7 +210,7 @@ func releaseWith(batches []uint64, tokens ...string) func(s *Store) (any, error)
 	return func(s *Store) (any, error) { return s.Release(bg, "w", batches, tokens, s, true) }
 }
 
-// forwardWith releases to another queue and adds what is pending there to the answers.
+// forwardWith releases claims to another queue and adds that queue's pending tasks to the answers.
 func forwardWith(batches []uint64, tokens ...string) func(s *Store) (any, error) {
 	return func(s *Store) (any, error) {
 		other := NewStore(s.Src, "", s.keys.list+".other")

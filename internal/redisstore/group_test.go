@@ -10,7 +10,7 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// patient is a policy in numbers: a minute, ten minutes, three calls.
+// patient is a policy of a minute, ten minutes and three calls.
 var patient = wire.Gather{Grace: 60_000, MaxDelay: 600_000, MaxSize: 3}
 
 // gatherings are members of the group g with messages by name, each of which has 5 bytes and 2 values of arguments.
@@ -28,7 +28,7 @@ func gatherWith(members ...group.Member) func(s *Store) (any, error) {
 	}
 }
 
-// gathering is what Redis holds of one group.
+// gathering is the state of one group in Redis.
 func gathering(due int64, state string, messages ...string) redistest.State {
 	return redistest.State{
 		"_group:g": redistest.List(messages), "_groups": redistest.Zset{"g": due},
@@ -353,7 +353,7 @@ func fireWith(next int64, members []group.Member, messages ...string) func(s *St
 	}
 }
 
-// TestGroupsOnKeysOfAnotherType gathers and fires nothing halfway.
+// TestGroupsOnKeysOfAnotherType: nothing is gathered or fired in part.
 func TestGroupsOnKeysOfAnotherType(t *testing.T) {
 	server := redistest.Shared(t)
 	src := dialled(t, server.URL())

@@ -10,8 +10,8 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// TestAggregatingReadsGroupsToTheEnd looks for calls that are not in the first page of their group, whether its pages
-// end because they have as many calls as a page may have, or because more would be too many bytes.
+// TestAggregatingReadsGroupsToTheEnd looks for calls after the first page of their group. A page ends because it has as
+// many calls as a page may have, or because more would be too many bytes.
 func TestAggregatingReadsGroupsToTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -11,12 +11,12 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// held is a coalescer whose calls are held, on a real server.
+// held is a coalescer on a real server. Its calls are held, so that the test decides when each is answered.
 type held struct {
 	*redistest.Bench
 	src *faultnet.HoldSource
 	c   *Coalescer
-	now time.Time // stands still: no call stalls
+	now time.Time // it does not move, so that no call stalls
 }
 
 func newHeld(t *testing.T) *held {
@@ -27,7 +27,7 @@ func newHeld(t *testing.T) *held {
 	return &held{b, src, NewCoalescer(NewStore(src, "", b.Name)), time.Now()}
 }
 
-// enqueue enqueues a message in a goroutine of its own and returns once it is on its way or waits.
+// enqueue enqueues a message in a goroutine of its own and returns once the message is sent or waits.
 func (h *held) enqueue(ctx context.Context, message string) (result chan error) {
 	h.T.Helper()
 	count := func() int {
@@ -42,7 +42,7 @@ func (h *held) enqueue(ctx context.Context, message string) (result chan error) 
 	return result
 }
 
-// waitingIn is the number of tasks that wait.
+// waitingIn returns the number of tasks that wait.
 func waitingIn(c *Coalescer) (n int) {
 	for b := c.first; b != nil; b = b.next {
 		n += b.Waiting
@@ -67,7 +67,7 @@ func (h *held) call() *faultnet.HeldCall {
 	return redistest.Await(h.Bench, "a call", h.src.Calls)
 }
 
-// expect expects what a caller gets.
+// expect checks the result of a caller.
 func (h *held) expect(what string, result chan error, want error) {
 	h.T.Helper()
 	if err := redistest.Await(h.Bench, what, result); !errors.Is(err, want) || (want == nil) != (err == nil) {
@@ -75,7 +75,7 @@ func (h *held) expect(what string, result chan error, want error) {
 	}
 }
 
-// idle expects that nothing is left of all calls.
+// idle checks that no call is under way and no task waits.
 func (h *held) idle() {
 	h.T.Helper()
 	h.Until("no call is under way", func() bool {

@@ -22,8 +22,19 @@ var keySuffixes = []string{
 	"_periodic", "_ticks",
 }
 
+// The keys that all queues share whose handles have one prefix; they stand behind it.
+const (
+	registryName = "delayed_queues"
+	auditName    = "delayed_audit"
+)
+
+var sharedKeys = []string{registryName, auditName}
+
 // keyInfixes stand between a queue's name and a variable part.
-var keyInfixes = []string{"_processing:", "_claims:", "_worker:", "_rewait:", "_stats:", "_group:", "_history:"}
+var keyInfixes = []string{
+	"_processing:", "_claims:", "_worker:", "_rewait:", "_stats:", "_group:", "_history:",
+	"_metrics:",
+}
 
 // keys are the Redis keys of one queue. lua/README.md says what each holds, who writes it and who deletes it.
 type keys struct {
@@ -40,6 +51,7 @@ type keys struct {
 	group                                string // a group follows
 	suspects, suspectsNoti               string // as list and noti, for tasks that run with few others or alone
 	rewait                               string // a worker's id follows
+	metrics                              string // a grain and a time follow
 }
 
 // newQueueKeys returns the keys of a queue.
@@ -57,6 +69,7 @@ func newQueueKeys(prefix, name string) keys {
 		groups: n + "_groups", gathered: n + "_gathered", group: n + "_group:",
 		periodic: n + "_periodic", ticks: n + "_ticks", history: n + "_history:",
 		processing: n + "_processing:", claims: n + "_claims:", heartbeat: n + "_worker:", stats: n + "_stats:",
+		metrics: n + "_metrics:",
 	}
 }
 
@@ -66,6 +79,11 @@ func (k *keys) statsOf(t time.Time) string { return k.stats + t.UTC().Format("20
 // signals is the channel on which workers of the queue are told of changes. Channels are not keys: all databases of a
 // server share them.
 func (k *keys) signals() string { return k.list + "_signals" }
+
+// watch is the channel on which workers of the queue are asked to publish events, and events is the one on which they
+// do.
+func (k *keys) watch() string  { return k.list + "_watch" }
+func (k *keys) events() string { return k.list + "_events" }
 
 // endedOf returns the channel on which the end of a task is published. It is no key.
 func (k *keys) endedOf(id string) string { return k.list + "_ended:" + id }
@@ -93,6 +111,12 @@ func CheckQueueName(name string) error {
 	for _, r := range name {
 		if !unicode.IsGraphic(r) || unicode.IsSpace(r) || r == utf8.RuneError {
 			return fmt.Errorf("delayed: queue name %q: expected printable characters without spaces", name)
+		}
+	}
+	for _, s := range sharedKeys {
+		if strings.HasSuffix(name, s) {
+			return fmt.Errorf("delayed: queue name %q ends in %q, which is a key that all queues share: choose "+
+				"another name", name, s)
 		}
 	}
 	for _, s := range keySuffixes {

@@ -12,7 +12,7 @@ func TestQueueNames(t *testing.T) {
 	for _, name := range []string{
 		"mail", "m", "mail.v2", "mail-v2", "mail_v2", "mail:v2", "app:{mail}", "{a}{b}", "mail/high", "письма", "邮件",
 		strings.Repeat("q", maxQueueName),
-		// What only looks like a key.
+		// Names that only look like keys.
 		"_notify", "noti", "jobs_noti_", "jobs_Retry", "jobsretry", "jobs_worker", "worker:1", "jobs_statsx",
 	} {
 		if err := CheckQueueName(name); err != nil {
@@ -47,8 +47,7 @@ func TestQueueNames(t *testing.T) {
 	}
 }
 
-// TestKeysOfQueuesDiffer holds the keys of queues with similar names against one another: no accepted name gives a key
-// of another queue.
+// TestKeysOfQueuesDiffer compares the keys of queues with similar names: no accepted name gives a key of another queue.
 func TestKeysOfQueuesDiffer(t *testing.T) {
 	seen := map[string]string{}
 	for _, name := range []string{

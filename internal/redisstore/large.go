@@ -106,5 +106,11 @@ func (s *Store) fields(ctx context.Context, hash string, fields []string, most i
 // page reads up to n messages of a list after skipping from, as many as fit. It returns none only at the end of the
 // list.
 func (s *Store) page(ctx context.Context, list string, from, n int) ([]Stored, error) {
-	return storedAll(s.eval(ctx, scriptPage, []string{list}, from, n, wire.WorkerLimits.Bytes))
+	return s.pageFrom(ctx, list, from, n, false)
+}
+
+// pageFrom is page, or with back set its opposite: it begins with the message at from and goes back to older ones.
+// −1 is the last message then, and places behind it hold gaps.
+func (s *Store) pageFrom(ctx context.Context, list string, from, n int, back bool) ([]Stored, error) {
+	return storedAll(s.eval(ctx, scriptPage, []string{list}, from, n, wire.WorkerLimits.Bytes, flag(back)))
 }

@@ -103,13 +103,16 @@ func (s *Store) listSet(ctx context.Context, state, key string) (tasks []seam.Fi
 
 // listed returns all messages of a list, nil for those that are too large.
 func (s *Store) listed(ctx context.Context, list string) (messages [][]byte, err error) {
-	for {
-		some, err := s.page(ctx, list, len(messages), MaxListPage)
+	for skip := 0; ; {
+		some, err := s.page(ctx, list, skip, MaxListPage)
 		if err != nil || len(some) == 0 {
 			return messages, err
 		}
+		skip += len(some)
 		for _, m := range some {
-			messages = append(messages, m.Bytes)
+			if !IsGap(m) {
+				messages = append(messages, m.Bytes)
+			}
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// lookFor looks for a task and shows what it found: its state, its time in ms and the texts.
+// lookFor looks for a task and returns what it found: its state, its time in ms and the texts.
 func lookFor(id string, message bool) func(s *Store) (any, error) {
 	return func(s *Store) (any, error) {
 		found, err := s.Look(bg, id, message)

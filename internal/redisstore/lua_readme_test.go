@@ -12,17 +12,17 @@ import (
 	"testing"
 )
 
-// dictionaryKey is a row of the key dictionary in lua/README.md.
+// dictionaryKey is an entry of the list of keys in lua/README.md.
 type dictionaryKey struct {
 	suffix  string // "_tasks", or "_worker:" when a worker's id or a day follows
-	called  string // in the headers of scripts
+	called  string // name in the headers of scripts
 	kind    string
-	putIn   []string // scripts
-	takenBy []string // scripts
+	putIn   []string // scripts that put something there
+	takenBy []string // scripts that take something from there
 	expires bool
 }
 
-// matches reports whether a key of a queue, or of the one beside it in some tests, is this one.
+// matches reports whether a key of a queue, or of the other queue in some tests, is this one.
 func (k *dictionaryKey) matches(suffix string) bool {
 	suffix = strings.TrimPrefix(suffix, ".other")
 	if rest, ok := strings.CutPrefix(suffix, k.suffix); ok {
@@ -36,6 +36,9 @@ var calledAlso = map[string][]string{
 	"the sorted set":                         {"_scheduled", "_retry", "_parked", "_archived"},
 	"some pending list":                      {"", "_suspects"},
 	"its notify list":                        {"_noti", "_suspects_noti"},
+	"the sorted or completed set":            {"_scheduled", "_retry", "_parked", "_archived", "_completed"},
+	"the other sorted set":                   {"_scheduled", "_retry", "_parked", "_archived"},
+	"scheduled or archived set":              {"_scheduled", "_archived"},
 	"scheduled or retry set":                 {"_scheduled", "_retry"},
 	"scheduled, retry or parked set":         {"_scheduled", "_retry", "_parked"},
 	"hash of messages or infos":              {"_tasks", "_info", "_results", "_processing", "_processing:"},
@@ -54,21 +57,23 @@ func keysCalled(name string) (keys []dictionaryKey) {
 	return keys
 }
 
-// dictionary is what lua/README.md says.
+// dictionary is the content of lua/README.md.
 type dictionary struct {
 	keys     []dictionaryKey
-	reserved []string          // suffixes of keys to come
+	reserved []string          // suffixes reserved for later versions
 	scripts  map[string]string // name to what it does
 	problems []string
 }
 
 var (
-	readmeKey      = regexp.MustCompile("^`N([a-z_]*:?)(?:<(?:worker|day|group|entry)>)?`$")
-	readmeScript   = regexp.MustCompile(`^\[(\w+)\]\((\w+)\.lua\)$`)
+	readmeKey      = regexp.MustCompile("^`(?:N([a-z_]*:?)(?:<(?:worker|day|group|entry|time)>)?|(delayed_[a-z]+))`$")
+	readmeKeyEntry = regexp.MustCompile("^- \\*\\*(`[^`]+`)\\*\\* \\(([^,()]+), ([a-z]+)\\): .+\\.$")
+	readmeKeyPart  = regexp.MustCompile(`^  - ([A-Z][a-z ]+): (.+)$`)
+	readmeScript   = regexp.MustCompile(`^- \*\*\[(\w+)\]\((\w+)\.lua\)\*\*: (.+\.) Called by [^.]+\.$`)
 	readmeReserved = regexp.MustCompile(`^Reserved for later: (.*)\.$`)
 )
 
-// readDictionary reads the tables of lua/README.md, once for all cases of the store.
+// readDictionary reads the lists of lua/README.md, once for all cases of the store.
 var readDictionary = sync.OnceValue(func() dictionary {
 	text, err := os.ReadFile("../../lua/README.md")
 	if err != nil {
@@ -80,8 +85,14 @@ var readDictionary = sync.OnceValue(func() dictionary {
 func parseDictionary(text string) (d dictionary) {
 	d.scripts = map[string]string{}
 	bad := func(line string) { d.problems = append(d.problems, fmt.Sprintf("malformed line: %s", line)) }
-	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
+	section, parts := "", map[string]string{}
+	finish := func() {
+		if parts["entry"] != "" && (parts["Put in by"] == "" || parts["Taken out by"] == "") {
+			d.problems = append(d.problems, fmt.Sprintf("not said who puts in and takes out: %s", parts["entry"]))
+		}
+		clear(parts)
+	}
+	for _, line := range unwrapped(text) {
 		if m := readmeReserved.FindStringSubmatch(line); m != nil {
 			for key := range strings.SplitSeq(m[1], ", ") {
 				if k := readmeKey.FindStringSubmatch(key); k != nil {
@@ -92,37 +103,87 @@ func parseDictionary(text string) (d dictionary) {
 			}
 			continue
 		}
-		if !strings.HasPrefix(line, "| `N") && !strings.HasPrefix(line, "| [") {
-			continue
+		if title, ok := strings.CutPrefix(line, "## "); ok {
+			section = title
 		}
-		cells := strings.Split(strings.Trim(line, "|"), "|")
-		for i := range cells {
-			cells[i] = strings.TrimSpace(cells[i])
+		if !strings.HasPrefix(line, "  - ") {
+			finish()
 		}
-		if m := readmeScript.FindStringSubmatch(cells[0]); m != nil && len(cells) == 3 && m[1] == m[2] {
-			d.scripts[m[1]] = cells[1]
-		} else if m := readmeKey.FindStringSubmatch(cells[0]); m != nil && len(cells) == 7 {
-			d.keys = append(d.keys, dictionaryKey{
-				suffix: m[1], called: cells[1], kind: cells[2],
-				putIn: scriptsIn(cells[4]), takenBy: scriptsIn(cells[5]), expires: cells[6] != "–",
-			})
-		} else {
-			bad(line)
+		switch item := strings.HasPrefix(strings.TrimSpace(line), "- "); {
+		case item && section == "Keys":
+			if !d.readKey(line, parts) {
+				bad(line)
+			}
+		case item && section == "Scripts":
+			if m := readmeScript.FindStringSubmatch(line); m != nil && m[1] == m[2] && d.scripts[m[1]] == "" {
+				d.scripts[m[1]] = m[3]
+			} else {
+				bad(line)
+			}
 		}
 	}
+	finish()
 	return d
 }
 
-// scriptsIn reads a cell that lists scripts and, behind a semicolon, others.
-func scriptsIn(cell string) []string {
-	list, _, _ := strings.Cut(cell, ";")
-	if list = strings.TrimSpace(list); list == "–" || list == "" {
+// unwrapped returns the lines of a page; those that continue an item of a list are joined to it.
+func unwrapped(text string) (lines []string) {
+	for line := range strings.SplitSeq(text, "\n") {
+		rest := strings.TrimLeft(line, " ")
+		if n := len(lines); n > 0 && rest != line && rest != "" && !strings.HasPrefix(rest, "- ") {
+			lines[n-1] += " " + rest
+		} else {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+// readKey reads a line of the list of keys: the entry of a key, or one of the lines below it. parts holds what was
+// read of the entry. It returns false if the line has another form, or says something for the second time.
+func (d *dictionary) readKey(line string, parts map[string]string) bool {
+	if m := readmeKeyEntry.FindStringSubmatch(line); m != nil {
+		key := readmeKey.FindStringSubmatch(m[1])
+		if key == nil {
+			return false
+		}
+		suffix := key[1] + key[2]
+		if slices.ContainsFunc(d.keys, func(k dictionaryKey) bool { return k.suffix == suffix }) {
+			return false
+		}
+		parts["entry"] = line
+		d.keys = append(d.keys, dictionaryKey{suffix: suffix, called: m[2], kind: m[3]})
+		return true
+	}
+	m := readmeKeyPart.FindStringSubmatch(line)
+	if m == nil || parts["entry"] == "" || parts[m[1]] != "" {
+		return false
+	}
+	parts[m[1]] = m[2]
+	k := &d.keys[len(d.keys)-1]
+	switch m[1] {
+	case "Put in by":
+		k.putIn = scriptsIn(m[2])
+	case "Taken out by":
+		k.takenBy = scriptsIn(m[2])
+	case "Time to live":
+		k.expires = true
+	default:
+		return false
+	}
+	return true
+}
+
+// scriptsIn reads a line that lists scripts and, behind a semicolon, others.
+func scriptsIn(line string) []string {
+	list, _, _ := strings.Cut(line, ";")
+	if list == "no script" {
 		return nil
 	}
 	return strings.Split(list, ", ")
 }
 
-// keyUse is what the scripts do with a key.
+// keyUse records what the scripts do with a key.
 type keyUse struct {
 	putIn, takenBy []string
 	expires        bool
@@ -141,7 +202,8 @@ func keyUses(d *dictionary) (uses map[string]*keyUse, problems []string) {
 				}
 			}
 			if len(keys) == 0 {
-				problems = append(problems, fmt.Sprintf("lua/%s.lua calls a key %q, which is in no row", name, called))
+				problems = append(problems, fmt.Sprintf("lua/%s.lua calls a key %q, which the page does not list",
+					name, called))
 			}
 			for _, c := range s.calls {
 				for _, suffix := range keys {
@@ -170,7 +232,7 @@ func (s *luaSource) touches(c luaCall, key int) bool {
 	})
 }
 
-// add notes what a command does to the key. It ignores writes that change nothing: scripts begin with them because a
+// add records what a command does to the key. It ignores writes that change nothing: scripts begin with them because a
 // full Redis allows them.
 func (u *keyUse) add(script, suffix string, c luaCall) {
 	note := func(list *[]string) {
@@ -180,7 +242,7 @@ func (u *keyUse) add(script, suffix string, c luaCall) {
 	}
 	idle := (c.command == "SREM" || c.command == "ZREM") && c.args[1] == "''" || c.command == "LTRIM" &&
 		slices.Equal(c.args[1:], []string{"0", "-1"})
-	// Of the sets that shelve files tasks in, only the archive has a bound.
+	// Of the sets in which shelve stores tasks, only the archive is limited.
 	elsewhere := script == "shelve" && c.command == "ZREM" && suffix != "_archived" && suffix != "_locked"
 	switch {
 	case c.command == "EXPIRE" || c.command == "PEXPIRE":
@@ -193,7 +255,7 @@ func (u *keyUse) add(script, suffix string, c luaCall) {
 	}
 }
 
-// checkDictionary holds the dictionary against keys.go and the scripts.
+// checkDictionary compares the dictionary with keys.go and the scripts.
 func checkDictionary(d *dictionary) (problems []string) {
 	problems = slices.Clone(d.problems)
 	var suffixes, named []string
@@ -204,13 +266,14 @@ func checkDictionary(d *dictionary) (problems []string) {
 	for i := range fields.NumField() {
 		named = append(named, fields.Field(i).String())
 	}
+	named = append(named, sharedKeys...)
 	if missing := without(named, suffixes); len(missing) > 0 {
-		problems = append(problems, fmt.Sprintf("keys of keys.go are in no row: N%s", strings.Join(missing, ", N")))
+		problems = append(problems, fmt.Sprintf("keys of keys.go are missing: N%s", strings.Join(missing, ", N")))
 	}
 	if extra := without(suffixes, named); len(extra) > 0 {
 		problems = append(problems, fmt.Sprintf("keys are not in keys.go: N%s", strings.Join(extra, ", N")))
 	}
-	refused := append([]string{""}, slices.Concat(keySuffixes, keyInfixes)...)
+	refused := append([]string{""}, slices.Concat(keySuffixes, keyInfixes, sharedKeys)...)
 	all := slices.Concat(suffixes, d.reserved)
 	if differ := slices.Concat(without(refused, all), without(all, refused)); len(differ) > 0 {
 		problems = append(problems,
@@ -242,7 +305,7 @@ func checkDictionary(d *dictionary) (problems []string) {
 		s, _ := parseLua(name+".lua", row.Source)
 		if about, ok := d.scripts[name]; !ok || about != s.header.about {
 			problems = append(problems,
-				fmt.Sprintf("script %s: the row says %q, its header %q", name, about, s.header.about))
+				fmt.Sprintf("script %s: the page says %q, its header %q", name, about, s.header.about))
 		}
 	}
 	for name := range d.scripts {
@@ -265,29 +328,42 @@ func TestKeyDictionary(t *testing.T) {
 	}
 }
 
-// TestKeyDictionaryCanFail plants faults into the dictionary, one at a time.
+// TestKeyDictionaryCanFail puts faults into the dictionary, one at a time.
 func TestKeyDictionaryCanFail(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile("../../lua/README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ old, new, want string }{
 		{"", "", ""},
-		{"| `N_mode` |", "| `N_form` |", "keys of keys.go are in no row: N_mode"},
-		{"| `N_mode` |", "| `N_form` |", "keys are not in keys.go: N_form"},
-		{"| `N_mode` |", "| `N-mode` |", "malformed line"},
-		{"| worker set |", "| workers |", `calls a key "worker set", which is in no row`},
-		{"| `N_results` |", "| `N_outcomes` |", "but not both: N_results, N_outcomes"},
-		{"| `N_revoked` |", "| `N_dropped` |", "but not both: N_revoked, N_dropped"},
-		{"| 90 days |", "| – |", "N_stats:: time to live: false, the scripts say true"},
+		{"**`N_mode`**", "**`N_form`**", "keys of keys.go are missing: N_mode"},
+		{"**`N_mode`**", "**`N_form`**", "keys are not in keys.go: N_form"},
+		{"**`N_mode`**", "**`N-mode`**", "malformed line"},
+		{"**`N_mode`**", "**`N_sweeper`**", "malformed line"},
+		{"**`N_mode`** (mode, string): ", "**`N_mode`**: ", "malformed line"},
+		{"(worker set, set)", "(workers, set)", `calls a key "worker set", which the page does not list`},
+		{"**`N_results`**", "**`N_outcomes`**", "but not both: N_results, N_outcomes"},
+		{"**`N_revoked`**", "**`N_dropped`**", "but not both: N_revoked, N_dropped"},
+		{"  - Time to live: 90 days\n", "", "N_stats:: time to live: false, the scripts say true"},
+		{"  - Put in by: mode, reform\n", "", "not said who puts in and takes out: - **`N_mode`**"},
 		{
-			"| shelve | cancel, condemn, enlist, unpark |", "| shelve | cancel, enlist, unpark |",
-			"N_parked: taken out by [cancel enlist unpark], the scripts say [cancel condemn enlist unpark]",
+			"  - Put in by: mode, reform\n", "  - Put in by: mode, reform\n  - Time to live: 1 s\n",
+			"N_mode: time to live: true, the scripts say false",
 		},
-		{"| survey | – | one", "| – | – | one", "N_sweeper: put in by"},
-		{"| [trim](trim.lua) |", "| [trim](prune.lua) |", "malformed line"},
-		{"| [trim](trim.lua) |", "| [prune](prune.lua) |", "script trim: the row says"},
-		{"| [trim](trim.lua) |", "| [prune](prune.lua) |", "script prune does not exist"},
+		{"  - Put in by: mode, reform\n", "  - Put in by: mode, reform\n  - Put in by: mode\n", "malformed line"},
+		{"  - Put in by: mode, reform\n", "  - Put in by: mode\n", "N_mode: put in by [mode]"},
+		{
+			"  - Taken out by: cancel, condemn, enlist, refile, rerun, unpark\n",
+			"  - Taken out by: cancel, enlist, refile, rerun, unpark\n",
+			"N_parked: taken out by [cancel enlist refile rerun unpark], " +
+				"the scripts say [cancel condemn enlist refile rerun unpark]",
+		},
+		{"  - Put in by: survey\n", "  - Put in by: no script\n", "N_sweeper: put in by"},
+		{"**[trim](trim.lua)**", "**[trim](prune.lua)**", "malformed line"},
+		{"**[trim](trim.lua)**", "**[prune](prune.lua)**", "script trim: the page says"},
+		{"**[trim](trim.lua)**", "**[prune](prune.lua)**", "script prune does not exist"},
+		{"**[trim](trim.lua)**: delete", "**[trim](trim.lua)**: drop", "script trim: the page says"},
 	} {
 		if c.old != "" && strings.Count(string(text), c.old) != 1 {
 			t.Errorf("planting %q: %d places, expected one", c.new, strings.Count(string(text), c.old))

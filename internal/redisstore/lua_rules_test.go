@@ -26,7 +26,7 @@ redis.call('EXPIRE', KEYS[3], ARGV[2])
 return n -- not nil == nil
 `
 
-// goodEach is one that takes several queues.
+// goodEach is a script that takes several queues.
 const goodEach = `-- each: look at queues.
 -- KEYS  for each queue: pending list, notify list, tasks hash
 -- ARGV  none
@@ -40,7 +40,7 @@ end
 return reply
 `
 
-// TestScriptRulesCanFail plants faults into good scripts, one at a time.
+// TestScriptRulesCanFail puts faults into good scripts, one at a time.
 func TestScriptRulesCanFail(t *testing.T) {
 	good := &Script{Name: "good", keys: 3}
 	each := &Script{Name: "each", keys: 3, each: true}

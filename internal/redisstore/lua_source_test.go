@@ -8,12 +8,12 @@ import (
 	"strings"
 )
 
-// luaSource is a script taken apart, as far as the rules of lua_test.go need it.
+// luaSource is a parsed script, as far as the rules of lua_test.go need it.
 type luaSource struct {
 	file   string
 	header luaHeader
 	code   string // without comments
-	bare   string // as code, with the text within quotes blanked
+	bare   string // like code, with the text within quotes blanked
 	calls  []luaCall
 	loops  []luaLoop
 }
@@ -22,11 +22,11 @@ type luaSource struct {
 type luaHeader struct {
 	name, about        string
 	keys               []string // what each of KEYS is, in order
-	each               bool     // keys come again for each queue
+	each               bool     // whether the keys repeat for each queue
 	keysText, argvText string
-	fixed              []int // numbers of arguments that are there once
-	open               int   // first number of those that may be any number, 0 for none
-	width              int   // how many of these go together
+	fixed              []int // numbers of arguments that occur once
+	open               int   // number of the first argument that repeats, 0 for none
+	width              int   // how many arguments form a group that repeats
 	most               int   // how many groups of them there may be, 0 if the header does not say
 	returns, cost      string
 }
@@ -46,6 +46,7 @@ type luaLoop struct {
 
 var (
 	luaSection = regexp.MustCompile(`^-- (KEYS|ARGV)  (\S.*)$|^-- (Returns) (\S.*)$|^-- (O\([^)]*\)\. .*\S)$`)
+	luaEach    = regexp.MustCompile(`^for each (?:queue|worker|group): `)
 	luaItem    = regexp.MustCompile(`(?:^|   )(\d+)(\.\.\.)? `)
 	luaMost    = regexp.MustCompile(`at most ([\d,]+)`)
 	luaQuoted  = regexp.MustCompile(`'[^']*'(?:(?:, | or )'[^']*')+`)
@@ -53,7 +54,7 @@ var (
 	luaNumeric = regexp.MustCompile(`^(\w+)\s*=\s*(.*)$`)
 )
 
-// parseLua takes a script apart. What it cannot parse is reported as problems of the script.
+// parseLua parses a script. It returns what it cannot parse as problems of the script.
 func parseLua(file, text string) (s *luaSource, problems []string) {
 	s = &luaSource{file: file}
 	lines := strings.Split(text, "\n")
@@ -106,12 +107,11 @@ func (h *luaHeader) parse(lines []string) (problems []string) {
 }
 
 func (h *luaHeader) parseKeys() (problems []string) {
-	list, ok := strings.CutPrefix(h.keysText, "for each queue: ")
-	if !ok {
-		list, ok = strings.CutPrefix(h.keysText, "for each worker: ")
-	}
-	if ok {
-		h.each, h.keys = true, strings.Split(list, ", ")
+	if m := luaEach.FindStringIndex(h.keysText); m != nil {
+		h.each = true
+		for name := range strings.SplitSeq(h.keysText[m[1]:], ",") {
+			h.keys = append(h.keys, strings.TrimSpace(name))
+		}
 		return nil
 	}
 	at := luaItem.FindAllStringSubmatchIndex(h.keysText, -1)
@@ -170,7 +170,7 @@ func (h *luaHeader) parseArgv() (problems []string) {
 	return problems
 }
 
-// blankLua removes comments, and in bare also what stands within quotes. Offsets in both results agree.
+// blankLua removes comments, and in bare also the text within quotes. Offsets in both results agree.
 func blankLua(text string) (code, bare string, err error) {
 	var c, b strings.Builder
 	for i := 0; i < len(text); {

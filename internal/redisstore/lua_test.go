@@ -14,8 +14,11 @@ import (
 	"github.com/godelayed/delayed/internal/schedule"
 )
 
-// refusedByFullRedis are the scripts that bring new tasks: a full Redis refuses them as a whole.
-var refusedByFullRedis = []string{"enlist", "enqueue", "gather", "mode", "reform", "schedule", "tick"}
+// refusedByFullRedis are the scripts that add tasks or queues: a full Redis refuses them as a
+// whole.
+var refusedByFullRedis = []string{
+	"announce", "enlist", "enqueue", "gather", "metrics", "mode", "reform", "schedule", "tick",
+}
 
 var (
 	luaKey     = regexp.MustCompile(`\bKEYS\[([^\]]*)\]`)
@@ -31,19 +34,21 @@ var (
 		`its first write is an? ([A-Z]+)(?:(?:, ([A-Z]+))? or ([A-Z]+))?\.| ([A-Z]+) is allowed\.`)
 )
 
-// luaKnown is the whole vocabulary that scripts have besides their own local names: nothing that only some servers have
-// (cmsgpack, struct, bit, os, print, goto), no loops but for, and nothing whose order differs between servers (pairs).
+// luaKnown is the vocabulary of scripts besides their own local names: it has nothing that only some servers have
+// (cmsgpack, struct, bit, os, print, goto), no loops except for, and nothing whose order differs between servers
+// (pairs).
 var luaKnown = strings.Fields(`and break do else elseif end false for function if local not or return then true nil
 	redis KEYS ARGV tonumber unpack math string`)
 
 // luaMembers are the members of these.
-var luaMembers = strings.Fields("redis.call math.floor math.ceil math.min math.max string.format string.match")
+var luaMembers = strings.Fields(
+	"redis.call math.floor math.ceil math.min math.max string.byte string.format string.match string.sub")
 
-// unboundedCommands answer with a size, or with as many values, as the data has.
+// unboundedCommands return a size, or as many values as the data has.
 var unboundedCommands = regexp.MustCompile(
 	`'(LLEN|HLEN|ZCARD|SCARD|HKEYS|HVALS|HGETALL|SMEMBERS|LRANGE|ZRANGE|ZRANGEBYSCORE)'`)
 
-// checkLua holds a script against the rules and against its row of the table of scripts.
+// checkLua checks a script against the rules and against its row of the table of scripts.
 func checkLua(s *luaSource, row *Script) []string {
 	return slices.Concat(checkHeader(s, row), checkKeys(s), checkArgv(s), checkWords(s), checkBounds(s), checkWrites(s))
 }
@@ -61,7 +66,7 @@ func checkHeader(s *luaSource, row *Script) (problems []string) {
 	return problems
 }
 
-// checkKeys compares the keys of the header with those in use, and sees that commands get no others.
+// checkKeys compares the keys of the header with those in use, and checks that commands get no others.
 func checkKeys(s *luaSource) (problems []string) {
 	used := map[int]bool{}
 	inPlace := 0
@@ -154,7 +159,7 @@ func checkArgv(s *luaSource) (problems []string) {
 			problems = append(problems,
 				fmt.Sprintf("loop to #ARGV by %d, but the header has groups of %d", step, h.width))
 		}
-		// Only where a loop reads arguments from a number on does it say which ones.
+		// A loop says which arguments it reads only if it begins at a number.
 		if err == nil && luaReads(s, loop) {
 			for i := range max(step, 1) {
 				used[first+i] = true
@@ -209,7 +214,7 @@ func (s *luaSource) loopsFrom(n int) bool {
 	})
 }
 
-// checkGroups sees that every argument of a group is used, and none beyond it.
+// checkGroups checks that a script uses every argument of a group, and none beyond it.
 func (s *luaSource) checkGroups() (problems []string) {
 	used := map[int]bool{}
 	for _, loop := range s.loops {
@@ -239,7 +244,7 @@ func (s *luaSource) checkGroups() (problems []string) {
 	return problems
 }
 
-// checkWords sees that a script uses its own local names and the common vocabulary, and nothing else.
+// checkWords checks that a script uses only its own local names and the common vocabulary.
 func checkWords(s *luaSource) (problems []string) {
 	known := slices.Clone(luaKnown)
 	for _, m := range luaLocal.FindAllStringSubmatch(s.bare, -1) {
@@ -279,7 +284,7 @@ func checkWords(s *luaSource) (problems []string) {
 	return problems
 }
 
-// checkBounds sees that loops and unpack end where arguments say, not where the data happens to.
+// checkBounds checks that arguments, and not the data, limit loops and unpack.
 func checkBounds(s *luaSource) (problems []string) {
 	loose := map[string]bool{}
 	for range 3 { // names may pass through others
@@ -333,7 +338,7 @@ func rangeIsLoose(value string, loose map[string]bool) bool {
 	return false
 }
 
-// checkWrites holds what a script writes first against what its header says about a full Redis.
+// checkWrites compares the first write of a script with what its header says about a full Redis.
 func checkWrites(s *luaSource) (problems []string) {
 	first := ""
 	for _, c := range s.calls {
@@ -425,7 +430,7 @@ func TestScriptLimits(t *testing.T) {
 		{"condemn", TrimPage},
 		{"trim", TrimPage},
 		{"agenda", AgendaPage},
-		{"tick", schedule.MaxTicks + 2}, // one that has waited, and a line about those that were missed
+		{"tick", schedule.MaxTicks + 2}, // a tick that has waited, and a line about missed ones
 		{"expire", TrimPage},
 		{"rerun", RerunPage},
 		{"delete", RerunPage},

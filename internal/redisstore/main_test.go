@@ -7,4 +7,7 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
+func TestMain(m *testing.M) {
+	redistest.SideBySide()
+	os.Exit(redistest.Main(m))
+}

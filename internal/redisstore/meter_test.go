@@ -9,8 +9,8 @@ import (
 // meter is a source that measures each command.
 type meter struct {
 	Source
-	probe func() float64     // what it measures: the growth of this during a command
-	most  map[string]float64 // command, or name of the script, to the most
+	probe func() float64     // it measures how much the result of probe grows during a command
+	most  map[string]float64 // the largest growth by command or name of the script
 	calls map[string]int
 }
 
@@ -28,7 +28,7 @@ func newMeter(src Source, probe func() float64) *meter {
 	return m
 }
 
-// nameOfCommand is the name of the script for a script.
+// nameOfCommand returns the name of a command, or that of the script that it runs.
 func nameOfCommand(cmd string, args []any) string {
 	if cmd == "EVALSHA" && len(args) > 0 {
 		for name, row := range Scripts {

@@ -14,21 +14,21 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// oneVersion is a control hash that says nothing.
+// oneVersion is a control hash with nothing but a version.
 var oneVersion = redistest.Hash{"version": "5"}
 
 // weighed is a control hash without a version.
 var weighed = redistest.Hash{"weight": "3"}
 
 // movingCases empty keys while their slot moves to another node. Redis runs a script in such a slot only if all of its
-// keys exist, and refuses each of its commands that names a key which is gone by then: also one that the script itself
-// has emptied.
+// keys exist, and refuses each command of the script that names a key which no longer exists, even if the script itself
+// has emptied that key.
 var movingCases = []struct {
 	name   string
 	seed   redistest.State
 	do     func(s *Store) (any, error)
 	result any
-	cut    bool // the script is cut short behind its last effect
+	cut    bool // whether Redis ends the script after its last effect
 	want   redistest.State
 }{
 	{
@@ -220,7 +220,7 @@ var movingCases = []struct {
 		seed: with(filedAs("_scheduled", redistest.Zset{"x": past}),
 			redistest.State{"": redistest.List{"p"}, "_noti": ones(1)}),
 		do:   moveWith(ShelfScheduled, 10),
-		cut:  true, // by the look for the next due time
+		cut:  true, // at the look for the next due time
 		want: redistest.State{"": redistest.List{"p", "m x"}, "_noti": ones(2)},
 	},
 	{
@@ -252,8 +252,9 @@ var movingCases = []struct {
 	},
 }
 
-// TestStoreWhileSlotMoves runs them. Nothing is lost, and a call that has claimed tasks says so.
+// TestStoreWhileSlotMoves runs the cases. No task is lost, and a call that has claimed tasks returns them.
 func TestStoreWhileSlotMoves(t *testing.T) {
+	t.Parallel()
 	cluster := redistest.StartCluster(t)
 	const tag = "{moving}"
 	owner := cluster.NodeOf(t, tag)

@@ -10,7 +10,7 @@ import (
 	"github.com/godelayed/delayed/internal/schedule"
 )
 
-// agendaOf looks at what is due, after passing over some entries.
+// agendaOf reads which entries are due, after skipping some.
 func agendaOf(skip int) func(s *Store) (any, error) {
 	return func(s *Store) (any, error) {
 		a, err := s.Agenda(bg, skip)
@@ -70,7 +70,7 @@ func setE(was, raw string, due time.Time) func(s *Store) (any, error) {
 	}
 }
 
-// entryE is a queue with entry e, and another one.
+// entryE is the state of a queue with entry e, and another one.
 func entryE(changes redistest.State) redistest.State {
 	return with(redistest.State{
 		"_periodic":  redistest.Hash{"e": "old", "f": "F"},
@@ -119,7 +119,7 @@ var entryCases = storeTable{script: "entry", cases: []storeCase{
 	},
 }}
 
-// tickE ticks entry e, which is "free" and ticks later, or "held" and never, afterwards.
+// tickE ticks entry e, which afterwards is "free" and ticks again later, or "held" and never ticks.
 func tickE(c schedule.Plan) func(s *Store) (any, error) {
 	return func(s *Store) (any, error) {
 		c := c
@@ -145,7 +145,7 @@ func ticksE(outcomes ...string) (ticks []schedule.Tick) {
 	return ticks
 }
 
-// heldX are the locks that task x holds.
+// heldX is the state of the locks that task x holds.
 func heldX(expiry int64) redistest.State {
 	return redistest.State{
 		"_locks":  redistest.Hash{"p:e": "x", "@x": "p:e"},
@@ -153,7 +153,7 @@ func heldX(expiry int64) redistest.State {
 	}
 }
 
-// heldBy are the locks of a task that has just been enqueued.
+// heldBy is the state of the locks of a task that was enqueued just now.
 func heldBy(id string) redistest.State {
 	return redistest.State{
 		"_locks":  redistest.Hash{"p:e": id, "@" + id: "p:e"},
@@ -294,7 +294,7 @@ func TestReadEntries(t *testing.T) {
 	}
 }
 
-// TestHistoryIsBounded keeps the latest lines of an entry's history and no more.
+// TestHistoryIsBounded: Redis keeps the latest lines of an entry's history and no more.
 func TestHistoryIsBounded(t *testing.T) {
 	t.Parallel()
 	b := redistest.NewBench(t, redistest.Shared(t))

@@ -77,6 +77,15 @@ var (
 	scriptAnnul      = newScript("annul", 8)
 	scriptPardon     = newScript("pardon", 2)
 	scriptPublish    = newScript("publish", 2)
+	scriptOverview   = newScriptEach("overview", 12)
+	scriptShelf      = newScript("shelf", 1)
+	scriptWithdraw   = newScript("withdraw", 11)
+	scriptRefile     = newScript("refile", 8)
+	scriptAudit      = newScript("audit", 1)
+	scriptLengths    = newScriptEach("lengths", 1)
+	scriptRoster     = newScriptEach("roster", 2)
+	scriptAnnounce   = newScript("announce", 1)
+	scriptMetrics    = newScript("metrics", 1)
 )
 
 func newScript(name string, keys int) *Script {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestSettingsAreJudged holds what servers say of themselves against what is expected.
+// TestSettingsAreJudged compares the settings that servers report with the expected ones.
 func TestSettingsAreJudged(t *testing.T) {
 	sound := map[string]string{
 		"redis_version": "7.2.4", "role": "master", "maxmemory_policy": "noeviction",

@@ -28,12 +28,12 @@ func (c shelving) do(s *Store) (any, error) {
 	return stood, err
 }
 
-// toShelve is the end of a claim: its task is filed under id with a message and an info made of it.
+// toShelve is the end of a claim: its task is stored under id with a message and an info made of the id.
 func toShelve(token, id string, wait time.Duration) Shelved {
 	return Shelved{Token: token, ID: id, Wait: wait, Message: []byte("m " + id), Info: []byte("i " + id)}
 }
 
-// copies are the first n names that an id is filed under, as tasks and infos.
+// copies returns tasks and infos under the first n names that the script uses for an id.
 func copies(id string, n int) (tasks, infos redistest.Hash, set redistest.Zset) {
 	tasks, infos, set = redistest.Hash{}, redistest.Hash{}, redistest.Zset{}
 	for i := range n {
@@ -58,7 +58,7 @@ func plus[M ~map[string]V, V any](m M, key string, value V) M {
 	return out
 }
 
-// manyShelved are as many tasks as one call files, under tokens of manyTokens.
+// manyShelved are as many tasks as one call stores, with the tokens of manyTokens.
 var manyShelved, manyFiled = func() (list []Shelved, state redistest.State) {
 	set, tasks, infos := redistest.Zset{}, redistest.Hash{}, redistest.Hash{}
 	for i := range MaxShelved {
@@ -413,7 +413,7 @@ var shelveCases = storeTable{script: "shelve", cases: []storeCase{
 	},
 }}
 
-// TestFilingBeyondTenCopies files under a name made of token and time when ten copies of an id are taken.
+// TestFilingBeyondTenCopies: if ten copies of an id exist, a further one gets a name made of token and time.
 func TestFilingBeyondTenCopies(t *testing.T) {
 	server := redistest.Shared(t)
 	src := dialled(t, server.URL())

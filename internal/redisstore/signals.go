@@ -390,6 +390,28 @@ func (s *Signals) SubscribeEnd(queue *Store, id string) (messages <-chan string,
 	return s.Subscribe(queue.keys.endedOf(id))
 }
 
+// SubscribeWatch subscribes to requests to publish the events of a queue: each is for how long, in ms.
+func (s *Signals) SubscribeWatch(queue *Store) (messages <-chan string, unsubscribe func()) {
+	return s.Subscribe(queue.keys.watch())
+}
+
+// SubscribeEvents subscribes to the events of a queue, which workers publish after RequestEvents.
+func (s *Signals) SubscribeEvents(queue *Store) (messages <-chan string, unsubscribe func()) {
+	return s.Subscribe(queue.keys.events())
+}
+
+// RequestEvents asks the workers of the queue to publish their events for some time.
+func (s *Store) RequestEvents(ctx context.Context, life time.Duration) error {
+	_, err := s.do(ctx, "PUBLISH", s.keys.watch(), life.Milliseconds())
+	return err
+}
+
+// Broadcast publishes events of the queue.
+func (s *Store) Broadcast(ctx context.Context, events []byte) error {
+	_, err := s.do(ctx, "PUBLISH", s.keys.events(), events)
+	return err
+}
+
 // Signal publishes a message for the workers and schedulers of the queue. Without it they would notice the change only
 // later.
 func (s *Store) Signal(ctx context.Context, message string) error {

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -13,7 +14,7 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// signalBench is a server of its own, because its Pub/Sub connections are counted and cut.
+// signalBench is a server of its own, because the tests count and close its Pub/Sub connections.
 type signalBench struct {
 	*redistest.Bench
 	signals *Signals
@@ -79,7 +80,7 @@ func TestSignals(t *testing.T) {
 	if len(all[8]) > 0 {
 		t.Error("a message came to another channel")
 	}
-	// A subscriber that comes later is told at once that its subscription holds.
+	// A later subscriber is told at once that its subscription is active.
 	late, endLate := s.Subscribe("c7")
 	if len(late) != 1 {
 		t.Error("a confirmed subscription is not known as such")
@@ -95,7 +96,7 @@ func TestSignals(t *testing.T) {
 	}
 	ends[57]()
 	b.Until("Redis knows that nobody listens", func() bool { return b.listeners("c7") == 0 })
-	// Given up and wanted again in one go.
+	// A subscription that ends and begins again at once.
 	_, end := s.Subscribe("c8")
 	end()
 	ends[8]()
@@ -132,7 +133,7 @@ func TestSignalsAfterABreak(t *testing.T) {
 	b.expect(c, "m")
 }
 
-// TestSignalsOverASilentNetwork cuts a connection in a way that only silence shows.
+// TestSignalsOverASilentNetwork breaks a connection so that only silence shows it.
 func TestSignalsOverASilentNetwork(t *testing.T) {
 	t.Parallel()
 	b := newSignalBench(t)
@@ -146,7 +147,7 @@ func TestSignalsOverASilentNetwork(t *testing.T) {
 	c, end := s.Subscribe("c")
 	defer end()
 	b.expect(c, "")
-	// The time-out of the pool's connections is shorter than the time between two signs of life, which adapts.
+	// The timeout of the pool's connections is shorter than the time between two PINGs, which adapts.
 	b.expect(c, "")
 	b.Do("PUBLISH", "c", "m")
 	b.expect(c, "m")
@@ -165,7 +166,7 @@ func TestSignalsClosed(t *testing.T) {
 	late, end := s.Subscribe("c")
 	b.expect(late, "")
 	end()
-	// Before Redis was ever reached.
+	// Before the first connection to Redis.
 	s = NewSignals(dialled(t, "redis://127.0.0.1:1"))
 	c, end = s.Subscribe("c")
 	defer end()
@@ -189,7 +190,7 @@ func TestSignalsOfASlowSubscriber(t *testing.T) {
 	}
 }
 
-// TestSignalsEnd sees the connection go when nobody listens any more, and come again.
+// TestSignalsEnd: the connection is closed when nobody listens any more, and made again for the next listener.
 func TestSignalsEnd(t *testing.T) {
 	t.Parallel()
 	b := newSignalBench(t)
@@ -203,7 +204,7 @@ func TestSignalsEnd(t *testing.T) {
 	}
 }
 
-// TestParkingIsPublished parks a task: workers that know its function hear of it.
+// TestParkingIsPublished parks a task: workers that know its function are told.
 func TestParkingIsPublished(t *testing.T) {
 	t.Parallel()
 	b := newSignalBench(t)
@@ -220,7 +221,7 @@ func TestParkingIsPublished(t *testing.T) {
 	b.expect(c, SignalParked+" mail.Welcome")
 }
 
-// TestSignalsOnCluster publishes on each node what a process hears that is connected to one.
+// TestSignalsOnCluster publishes signals on each node; a process that is connected to one node gets them.
 func TestSignalsOnCluster(t *testing.T) {
 	t.Parallel()
 	cluster := redistest.StartCluster(t)
@@ -249,4 +250,25 @@ func TestSignalsOnCluster(t *testing.T) {
 	expect(c, "")
 	cluster.Nodes[2].Do(t, "PUBLISH", "{mail}_signals", "after")
 	expect(c, "after")
+}
+
+// TestUntil makes contexts that end with others, and have no deadline of theirs.
+func TestUntil(t *testing.T) {
+	t.Parallel()
+	s := NewSignals(PoolSource{})
+	parent, end := context.WithTimeout(t.Context(), time.Hour)
+	ctx, cancel := s.Until(parent)
+	defer cancel()
+	if at, ok := ctx.Deadline(); ok {
+		t.Errorf("it has the deadline %v: connections would break off just before it", at)
+	}
+	end()
+	<-ctx.Done()
+	ctx, cancel = s.Until(t.Context())
+	defer cancel()
+	s.Close()
+	<-ctx.Done()
+	if err := context.Cause(ctx); !errors.Is(err, ErrHandleClosed) {
+		t.Errorf("ended by %v, expected ErrHandleClosed", err)
+	}
 }

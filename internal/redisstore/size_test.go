@@ -21,7 +21,7 @@ func bigMessage(i int) Envelope {
 // largest is how many messages of a megabyte one script may move.
 const largest = MaxClaimBytes>>20 + 1
 
-// sizedStore is a store on a server of its own, whose commands are counted.
+// sizedStore returns a store on a server of its own, so that a test can count commands.
 func sizedStore(t *testing.T) (*redistest.Bench, *Store) {
 	t.Helper()
 	b := redistest.NewBench(t, redistest.Start(t))
@@ -29,6 +29,7 @@ func sizedStore(t *testing.T) (*redistest.Bench, *Store) {
 }
 
 func TestClaimTakesNoMoreThanItsBytes(t *testing.T) {
+	t.Parallel()
 	b, s := sizedStore(t)
 	for i := range 100 {
 		if err := s.Enqueue(t.Context(), []Envelope{bigMessage(i)}); err != nil {

@@ -42,6 +42,9 @@ func (s *Store) String() string { return s.keys.list }
 // RedisTime notes the present time of Redis's clock.
 func (s *Store) RedisTime(now time.Time) { s.skew.Store(int64(time.Until(now))) }
 
+// Skew returns how far Redis's clock is ahead of this process's.
+func (s *Store) Skew() time.Duration { return time.Duration(s.skew.Load()) }
+
 // SameQueue reports whether both stores are of the same queue.
 func (s *Store) SameQueue(other *Store) bool { return s.keys.list == other.keys.list }
 

@@ -115,7 +115,7 @@ var livesCases = storeTable{script: "lives", cases: []storeCase{
 	},
 }}
 
-// testLimits are those of the sweeps in the cases.
+// testLimits are the limits of the sweeps in the cases.
 var testLimits = SweepLimits{MaxDeaths: 3, DeathsLife: 2 * time.Hour, ArchiveKeep: time.Hour, ArchiveMost: 2}
 
 // sweepW sweeps claims of worker w.
@@ -125,7 +125,7 @@ func sweepW(actions ...SweepAction) func(s *Store) (any, error) {
 	}
 }
 
-// sweepLegacyL sweeps claims of legacy workers, with a key of the queue in place of the one that the worker's id names.
+// sweepLegacyL sweeps claims of legacy workers, with a key of the queue instead of the one that the worker's id names.
 func sweepLegacyL(actions ...SweepAction) func(s *Store) (any, error) {
 	return func(s *Store) (any, error) {
 		return sweepText(s.Sweep(bg, ClaimHash{s.keys.legacy, s.keys.heartbeat + "l"}, testLimits, actions))
@@ -136,7 +136,7 @@ func sweepText(requeued, archived int, alive bool, err error) (any, error) {
 	return fmt.Sprintf("%d requeued, %d archived, alive %v", requeued, archived, alive), err
 }
 
-// judged is what happens to a claim: the message goes on with "+" behind it.
+// judged is what happens to a claim: the message is put back with "+" appended.
 func judged(token, message, action, id string) SweepAction {
 	return SweepAction{
 		Claimed: Claimed{Token: token, Message: []byte(message)}, Kind: action,

@@ -6,7 +6,7 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// TestUsed finds a task wherever it is, and what is left of one.
+// TestUsed finds a task wherever it is, and its remains.
 func TestUsed(t *testing.T) {
 	t.Parallel()
 	for name, put := range map[string][]any{

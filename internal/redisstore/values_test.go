@@ -63,6 +63,10 @@ func pageWith(from, n int) func(s *Store) (any, error) {
 	return func(s *Store) (any, error) { return storedTexts(s.page(bg, s.keys.list, from, n)) }
 }
 
+func pageBack(from, n int) func(s *Store) (any, error) {
+	return func(s *Store) (any, error) { return storedTexts(s.pageFrom(bg, s.keys.list, from, n, true)) }
+}
+
 var pageCases = storeTable{script: "page", cases: []storeCase{
 	{name: "nothing there", do: pageWith(0, 10), result: ""},
 	{
@@ -81,6 +85,22 @@ var pageCases = storeTable{script: "page", cases: []storeCase{
 		name: "of one that is too large its size",
 		seed: redistest.State{"": redistest.List{"a", big("b", wire.WorkerLimits.Bytes+1), "c"}, "_noti": ones(3)},
 		do:   pageWith(0, 10), result: `"a" (1052673 bytes) "c"`,
+	},
+	{
+		name: "back", seed: redistest.State{"": messages(20), "_noti": ones(20)}, do: pageBack(2, 10),
+		result: `"message2" "message1" "message0"`,
+	},
+	{
+		name: "back from the end", seed: redistest.State{"": messages(20), "_noti": ones(20)}, do: pageBack(-1, 2),
+		result: `"message19" "message18"`,
+	},
+	{
+		name: "back from behind the end", seed: redistest.State{"": messages(3), "_noti": ones(3)}, do: pageBack(4, 3),
+		result: `"-" "-" "message2"`,
+	},
+	{
+		name: "back from nowhere", seed: redistest.State{"": messages(3), "_noti": ones(3)}, do: pageBack(-4, 3),
+		result: "",
 	},
 	{
 		name: "as many bytes as fit",

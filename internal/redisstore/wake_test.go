@@ -13,6 +13,7 @@ import (
 
 // TestWait waits for what may come of two queues.
 func TestWait(t *testing.T) {
+	t.Parallel()
 	server := redistest.Shared(t)
 	conn, other := server.Dial(t), server.Dial(t)
 	a, b := NewStore(nil, "", redistest.Name(t)), NewStore(nil, "", redistest.Name(t))

@@ -68,6 +68,20 @@ func (s *Store) Publish(ctx context.Context, worker string, listing []byte) (boo
 		listing))
 }
 
+// statusMark stands behind a worker's id in the functions hash, for its status.
+const statusMark = " status"
+
+// PublishStatus writes what a worker does. It reports false if the worker is not registered.
+func (s *Store) PublishStatus(ctx context.Context, worker string, status []byte) (bool, error) {
+	return redis.Bool(s.eval(ctx, scriptPublish, []string{s.keys.heartbeat + worker, s.keys.functions},
+		worker+statusMark, status))
+}
+
+// StatusOf returns what a worker has published of what it does, nil for nothing.
+func (s *Store) StatusOf(ctx context.Context, worker string) ([]byte, error) {
+	return s.FunctionsOf(ctx, worker+statusMark)
+}
+
 // FunctionsOf returns the listing that a worker has published, nil for none.
 func (s *Store) FunctionsOf(ctx context.Context, worker string) ([]byte, error) {
 	b, err := redis.Bytes(s.do(ctx, "HGET", s.keys.functions, worker))

@@ -151,7 +151,8 @@ var unregisterCases = storeTable{script: "unregister", cases: []storeCase{
 	{
 		name: "what it has published goes with it",
 		seed: redistest.State{
-			"_worker:w": alive, "_workers": redistest.Set{"w"}, "_functions": redistest.Hash{"w": "f", "v": "g"},
+			"_worker:w": alive, "_workers": redistest.Set{"w"},
+			"_functions": redistest.Hash{"w": "f", "w status": "s", "v": "g"},
 		},
 		do:     unregisterW,
 		result: true,
@@ -206,8 +207,10 @@ var forgetCases = storeTable{script: "forget", cases: []storeCase{
 		want:   controlled(redistest.Hash{"worker:v": "pause"}),
 	},
 	{
-		name:   "what it has published goes with it",
-		seed:   redistest.State{"_workers": redistest.Set{"w"}, "_functions": redistest.Hash{"w": "f", "v": "g"}},
+		name: "what it has published goes with it",
+		seed: redistest.State{
+			"_workers": redistest.Set{"w"}, "_functions": redistest.Hash{"w": "f", "w status": "s", "v": "g"},
+		},
 		do:     forgetW,
 		result: true,
 		want:   redistest.State{"_functions": redistest.Hash{"v": "g"}},

@@ -18,7 +18,8 @@ var keyTypes = map[string]string{
 	"_control": "hash", "_locks": "hash", "_locked": "zset", "_revoked": "zset", "_groups": "zset", "_gathered": "hash",
 	"_periodic": "hash", "_ticks": "zset",
 	"_processing:": "hash", "_claims:": "hash", "_worker:": "string", "_stats:": "hash", "_group:": "list",
-	"_history:": "list",
+	"_history:": "list", "_metrics:": "hash",
+	registryName: "hash", auditName: "list",
 }
 
 // maxTyped bounds the keys whose types are read after an error.
@@ -31,7 +32,7 @@ func TypeOfKey(key string) string {
 			return keyTypes[infix]
 		}
 	}
-	for _, suffix := range keySuffixes {
+	for _, suffix := range slices.Concat(keySuffixes, sharedKeys) {
 		if strings.HasSuffix(key, suffix) {
 			return keyTypes[suffix]
 		}

@@ -1,31 +1,24 @@
 package redisstore
 
 import (
-	"os"
-	"regexp"
 	"strings"
 	"testing"
 )
 
 // TestKeyTypes holds the types of keys against lua/README.md.
 func TestKeyTypes(t *testing.T) {
-	page, err := os.ReadFile("../../lua/README.md")
-	if err != nil {
-		t.Fatal(err)
-	}
 	listed := map[string]bool{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `N([a-z_]*:?)(?:<[a-z]+>)?` \\| [^|]+ \\| ([a-z]+) \\|").
-		FindAllStringSubmatch(string(page), -1) {
-		listed[row[1]] = true
-		if row[1] == "" {
+	for _, k := range readDictionary().keys {
+		listed[k.suffix] = true
+		if k.suffix == "" {
 			continue
 		}
-		if got := keyTypes[row[1]]; got != row[2] {
-			t.Errorf("N%s is %q, expected %q", row[1], got, row[2])
+		if got := keyTypes[k.suffix]; got != k.kind {
+			t.Errorf("N%s is %q, expected %q", k.suffix, got, k.kind)
 		}
-		if got := TypeOfKey("app:mail" + row[1] + strings.Repeat("x_retry",
-			strings.Count(row[1], ":"))); got != row[2] {
-			t.Errorf("N%s is taken for %q, expected %q", row[1], got, row[2])
+		if got := TypeOfKey("app:mail" + k.suffix + strings.Repeat("x_retry",
+			strings.Count(k.suffix, ":"))); got != k.kind {
+			t.Errorf("N%s is taken for %q, expected %q", k.suffix, got, k.kind)
 		}
 	}
 	for key := range keyTypes {

@@ -33,6 +33,8 @@ func StartCluster(t testing.TB, args ...string) *Cluster {
 			"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf",
 			// A node that a busy machine stalls for a moment must not be declared dead.
 			"--cluster-node-timeout", "10000",
+			// A master sends its data to a replica at once.
+			"--repl-diskless-sync-delay", "0",
 		}, args...)...))
 	}
 	for i, node := range c.Nodes {

@@ -60,6 +60,7 @@ var layout = []layoutRow{
 	{"_revoked", "zset", false},
 	{"_groups", "zset", false},
 	{"_gathered", "hash", false},
+	{"_metrics:", "hash", true},
 	{"_group:", "list", false},
 }
 

@@ -70,13 +70,26 @@ func Seed(t testing.TB, conn redis.Conn, queue string, state State) {
 		default:
 			t.Fatalf("redistest: seed %s: expected string, List, Hash, Zset, Set or Expiring, found %T", key, value)
 		}
-		if _, err := conn.Do(cmd, args...); err != nil {
+		if err := conn.Send(cmd, args...); err != nil {
 			t.Fatalf("redistest: seed %s: %v", key, err)
 		}
 		if ttl > 0 {
-			if _, err := conn.Do("PEXPIRE", key, ttl.Milliseconds()); err != nil {
+			if err := conn.Send("PEXPIRE", key, ttl.Milliseconds()); err != nil {
 				t.Fatalf("redistest: seed %s: %v", key, err)
 			}
+		}
+	}
+	if _, err := conn.Do("PING"); err != nil { // Do returns the first error of those before it, too
+		t.Fatalf("redistest: seed %s: %v", queue, err)
+	}
+}
+
+// Delete deletes all keys of the queue.
+func Delete(t testing.TB, conn redis.Conn, queue string) {
+	t.Helper()
+	if keys := keysOf(t, conn, queue); len(keys) > 0 {
+		if _, err := conn.Do("DEL", redis.Args{}.AddFlat(keys)...); err != nil {
+			t.Errorf("redistest: delete the keys of %s: %v", queue, err)
 		}
 	}
 }

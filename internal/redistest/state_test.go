@@ -25,7 +25,7 @@ func TestSeedAndDump(t *testing.T) {
 		"_mode":         "plain",
 	}
 	Seed(t, conn, q, state)
-	// Neighbours whose names begin alike are other queues.
+	// Keys with similar names belong to other queues.
 	Seed(t, conn, q+"0", State{"": List{"other"}, "_noti": List{"1"}})
 	if d := Diff(Dump(t, conn, q), state); d != "" {
 		t.Errorf("seeded and dumped states differ:\n%s", d)
@@ -288,6 +288,7 @@ func TestInvariants(t *testing.T) {
 }
 
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	c := StartCluster(t)
 	if len(c.Nodes) != 3 || c.URL() != "redis://"+strings.Join(c.Addrs(), ",") {
 		t.Fatalf("%d nodes, %s", len(c.Nodes), c.URL())

@@ -13,7 +13,7 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// TestCertificateIsReadAgain renews the certificate of a client, as cert-manager and others do while programs run.
+// TestCertificateIsReadAgain renews the certificate of a client, as tools such as cert-manager do while programs run.
 func TestCertificateIsReadAgain(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")

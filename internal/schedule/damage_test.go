@@ -8,8 +8,8 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// TestDamagedRecords reads entries of which one value is of another type, or beyond what this version knows: each is
-// left to whoever can read it.
+// TestDamagedRecords reads entries of which one value has another type, or one that this version does not know: this
+// version leaves each to others that can read it.
 func TestDamagedRecords(t *testing.T) {
 	whole := func(n int64) []byte { return wire.AppendInt(nil, n) }
 	text := wire.AppendString(nil, "x")
@@ -64,7 +64,7 @@ func TestDamagedRecords(t *testing.T) {
 	}
 }
 
-// TestEntriesThatTickNoMore are due at no time, whatever their jitter.
+// TestEntriesThatTickNoMore: such entries are never due, whatever their jitter.
 func TestEntriesThatTickNoMore(t *testing.T) {
 	for _, jitter := range []time.Duration{0, time.Minute} {
 		r := planned(t, "@every 1m", "2025-01-02 10:00:00", func(r *Record) {
@@ -80,7 +80,7 @@ func TestEntriesThatTickNoMore(t *testing.T) {
 	}
 }
 
-// TestMissedTickIsNotedBesideAnOverlap notes that ticks were missed also when the latest one overlaps.
+// TestMissedTickIsNotedBesideAnOverlap: the history contains missed ticks also when the latest tick overlaps.
 func TestMissedTickIsNotedBesideAnOverlap(t *testing.T) {
 	for _, c := range []struct {
 		overlap Overlap

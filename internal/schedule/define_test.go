@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// TestWhatHoldsFromAChangeOn: a new time at which an entry ticks holds from the change on, so that nothing before it is
-// made up for. All else leaves the ticks where they were.
+// TestWhatHoldsFromAChangeOn: a change of when an entry ticks takes effect from then on, and adds no ticks for the
+// past. Other changes do not affect the times.
 func TestWhatHoldsFromAChangeOn(t *testing.T) {
 	const prev, now = "2025-01-02 10:00:00", "2025-01-02 12:30:00"
 	for _, c := range []struct {

@@ -8,7 +8,7 @@ import (
 	_ "time/tzdata" // the same rules on every machine
 )
 
-// dstZones are zones with the years in which something happens to their clocks.
+// dstZones are zones, with years in which their clocks change.
 var dstZones = []struct {
 	zone  string
 	years []int
@@ -41,10 +41,10 @@ var dstSpecs = []string{
 
 var dstPolicies = []DST{0, DSTSkipMissing, DSTRunTwice, DSTSkipMissing | DSTRunTwice}
 
-// glance is what a clock shows at a moment, as if in UTC.
+// glance is what a clock shows at a point in time, as if in UTC.
 type glance struct{ at, shows time.Time }
 
-// watch looks at a clock every 30 seconds: no offset is finer.
+// watch reads a clock every 30 seconds, because no offset is finer.
 func watch(loc *time.Location, from, to time.Time) (all []glance) {
 	for at := from; at.Before(to); at = at.Add(30 * time.Second) {
 		_, offset := at.In(loc).Zone()
@@ -53,7 +53,7 @@ func watch(loc *time.Location, from, to time.Time) (all []glance) {
 	return all
 }
 
-// allows reports whether the fields of a spec allow what a clock shows.
+// allows reports whether the fields of a spec match what a clock shows.
 func (t *Timetable) allows(w time.Time) bool {
 	const star = 1 << 63
 	day, weekday := t.spec.Dom>>w.Day()&1 == 1, t.spec.Dow>>int(w.Weekday())&1 == 1
@@ -66,12 +66,12 @@ func (t *Timetable) allows(w time.Time) bool {
 		t.spec.Minute>>w.Minute()&1 == 1 && w.Second() == 0
 }
 
-// expectedTicks finds the ticks from a time on in another way than the code: by looking at the clock all the time.
+// expectedTicks finds the ticks from a time on in another way than the code: by reading the clock all the time.
 func expectedTicks(t *Timetable, clock []glance, from time.Time) (ticks []time.Time) {
 	high := clock[0].shows.Add(-time.Second)
 	for _, g := range clock {
 		again := !g.shows.After(high)
-		// What the clock has left out since the last look.
+		// What the clock has skipped since the last reading.
 		missing := false
 		for m := high.Add(30 * time.Second); !again && m.Before(g.shows) && !t.free &&
 			t.dst&DSTSkipMissing == 0; m = m.Add(30 * time.Second) {
@@ -87,8 +87,8 @@ func expectedTicks(t *Timetable, clock []glance, from time.Time) (ticks []time.T
 	return ticks
 }
 
-// TestTicksOverChangesOfClocks compares the ticks around every change of a zone with those that a walk over the clock
-// finds: none is missing, none is there twice, and each is at a time that the spec allows or the policy asks for.
+// TestTicksOverChangesOfClocks compares the ticks around every change of a zone with those that expectedTicks finds:
+// none is missing, none appears twice, and each is at a time that the spec allows or the policy requires.
 func TestTicksOverChangesOfClocks(t *testing.T) {
 	for _, z := range dstZones {
 		loc, err := time.LoadLocation(z.zone)
@@ -100,11 +100,11 @@ func TestTicksOverChangesOfClocks(t *testing.T) {
 				t.Parallel()
 				for _, change := range changesOf(t, loc, year) {
 					from, to := change.Add(-14*time.Hour).Truncate(time.Minute), change.Add(14*time.Hour)
-					clock := watch(loc, from.Add(-26*time.Hour), to) // from before all that is shown again
+					clock := watch(loc, from.Add(-26*time.Hour), to) // before the times that it shows twice
 					for _, spec := range dstSpecs {
 						for i, policy := range dstPolicies {
 							if i > 0 && strings.Fields(spec)[1] == "*" {
-								continue // policies are not for it
+								continue // policies do not apply to it
 							}
 							checkTicks(t, spec, z.zone, policy, clock, from, to)
 						}
@@ -161,7 +161,7 @@ func checkTicks(t *testing.T, spec, zone string, policy DST, clock []glance, fro
 				i, len(got), show(got), show(want), len(want))
 		}
 	}
-	// Whoever asks in between finds the same.
+	// A call with a time in between finds the same ticks.
 	for i := 0; i < len(got); i += 1 + len(got)/8 {
 		for _, ask := range []time.Time{got[i].Add(-1), got[i].Add(-999 * time.Millisecond), got[i].Add(-time.Second)} {
 			if i > 0 && !ask.After(got[i-1]) {
@@ -172,7 +172,7 @@ func checkTicks(t *testing.T, spec, zone string, policy DST, clock []glance, fro
 			}
 		}
 	}
-	// And so does who looks back.
+	// So does a call that looks back.
 	upTo := to.Add(-time.Second)
 	for _, n := range []int{1, 7} {
 		last := table.last(from.Add(-time.Millisecond), upTo, n)
@@ -187,7 +187,7 @@ func checkTicks(t *testing.T, spec, zone string, policy DST, clock []glance, fro
 	}
 }
 
-// TestDSTPolicies shows what each policy means, where everybody can look it up.
+// TestDSTPolicies shows what each policy means, with examples that readers can check.
 func TestDSTPolicies(t *testing.T) {
 	for _, c := range []struct {
 		spec, zone string

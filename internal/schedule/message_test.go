@@ -8,7 +8,8 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// TestTaskOfATick has the tick's id and time; times that count from the tick do, others stay as they are.
+// TestTaskOfATick: the task has the tick's id and time. Options that count from the tick use that time, others stay
+// unchanged.
 func TestTaskOfATick(t *testing.T) {
 	const apart = 1 << 40
 	x := wire.Extra{Expiry: 5000, Deadline: 12345, RetryUntil: 0}
@@ -38,7 +39,7 @@ func TestTaskOfATick(t *testing.T) {
 	if d.Path() != "f" {
 		t.Errorf("the path is %q", d.Path())
 	}
-	// So have Go tasks of legacy queues, and Python tasks of all others.
+	// So have Go tasks of legacy queues, and Python tasks of all other queues.
 	for _, msg := range []wire.Message{
 		{Kind: wire.GoPlain, Path: "f"},
 		{Kind: wire.PyExtended, Path: "m:f", Payload: wire.AppendArrayHeader(nil, 0)},

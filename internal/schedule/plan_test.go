@@ -9,7 +9,7 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// planned is an entry whose ticks up to a time have been seen to.
+// planned is an entry whose ticks up to a time have been handled.
 func planned(t *testing.T, spec, prev string, change func(r *Record)) *Record {
 	t.Helper()
 	msg := wire.Message{Kind: wire.GoExtended, Path: "f"}
@@ -26,7 +26,7 @@ func planned(t *testing.T, spec, prev string, change func(r *Record)) *Record {
 	return r
 }
 
-// showPlan says what a call does with which ticks, when the lock is free or held, and what the entry waits for
+// showPlan describes what a call does with each tick, when the lock is free or held, and what the entry waits for
 // afterwards.
 func showPlan(t *testing.T, c *Plan, held bool) string {
 	t.Helper()
@@ -156,8 +156,8 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// TestPlansOverTime lets schedulers look at random times, sometimes after an outage: each tick is enqueued once, in
-// order, unless it was missed; and none before it is due.
+// TestPlansOverTime: schedulers look at random times, sometimes after an outage. Each tick is enqueued once, in order,
+// unless it was missed, and none before it is due.
 func TestPlansOverTime(t *testing.T) {
 	for seed := range uint64(60) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
@@ -195,7 +195,7 @@ func TestPlansOverTime(t *testing.T) {
 				}
 				made++
 				if expected.IsZero() {
-					expected = row.At // the first after a gap
+					expected = row.At // the first one after a gap
 				}
 				if !row.At.Equal(expected) || tt.Due(row.At).After(now) || c.NotBefore.Before(tt.Due(row.At)) {
 					t.Fatalf("seed %d, %s: at %v the tick %v, due %v, expected %v", seed, spec, now, row.At,
@@ -204,7 +204,7 @@ func TestPlansOverTime(t *testing.T) {
 				expected = tt.Next(row.At)
 			}
 			if expected.IsZero() {
-				// All that was missed is skipped.
+				// All missed ticks are skipped.
 				if r.Def.Missed != MissedSkip {
 					t.Fatalf("seed %d, %s: nothing is made up for", seed, spec)
 				}

@@ -43,7 +43,7 @@ func TestRecords(t *testing.T) {
 			t.Errorf("decoded it is\n%+v, was\n%+v", got, want)
 		}
 	}
-	// What a newer version adds to a definition stays.
+	// A key that a newer version adds to a definition stays.
 	newer := *r
 	newer.defRaw = append(wire.AppendMapHeader(nil, 3),
 		wire.AppendInt(wire.AppendString(wire.AppendBin(wire.AppendString(
@@ -62,7 +62,7 @@ func TestRecords(t *testing.T) {
 	}
 }
 
-// stored is the record as another process reads it.
+// stored is the record as another process decodes it.
 func stored(t *testing.T, r *Record) *Record {
 	t.Helper()
 	read, err := Decode(EntryValue{Name: r.Was.Name, Raw: r.Encode()})
@@ -72,8 +72,8 @@ func stored(t *testing.T, r *Record) *Record {
 	return read
 }
 
-// TestDeclarationsHoldOnce: a declaration that has not changed leaves alone what was set since then; one that has takes
-// over, and so does another owner's.
+// TestDeclarationsHoldOnce: an unchanged declaration leaves settings alone that were made since then; a changed one
+// replaces them, and so does another owner's.
 func TestDeclarationsHoldOnce(t *testing.T) {
 	msg := wire.Message{Kind: wire.GoExtended, Path: "f"}
 	now := utc(t, "2025-01-02 10:00:30")
@@ -101,8 +101,8 @@ func TestDeclarationsHoldOnce(t *testing.T) {
 	declare("other", "@every 3m", "@every 3m")
 }
 
-// TestPausedRecords are due at no time, and drop the tick that waits. When the pause ends, ticks of the meantime are
-// not made up for.
+// TestPausedRecords: paused entries are never due, and drop the tick that waits. When the pause ends, ticks during the
+// pause are not made up for.
 func TestPausedRecords(t *testing.T) {
 	r := planned(t, "@every 1m", "2025-01-02 10:00:00", func(r *Record) {
 		r.Def.Overlap, r.Queued = OverlapQueue, r.Prev
@@ -124,7 +124,7 @@ func TestPausedRecords(t *testing.T) {
 		t.Errorf("a paused entry: %v, %+v", err, p)
 	}
 	now := utc(t, "2025-01-02 11:00:30")
-	for range 2 { // the second has nothing to end
+	for range 2 { // the second call has nothing to end
 		if err := r.Resume(now); err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +133,7 @@ func TestPausedRecords(t *testing.T) {
 	}
 }
 
-// TestPlanRun enqueues the task under the lock of its ticks, and leaves the entry as it is, paused or not.
+// TestPlanRun enqueues the task under the lock of its ticks, and does not change the entry, paused or not.
 func TestPlanRun(t *testing.T) {
 	r := planned(t, "@every 1m", "2025-01-02 10:00:00", func(r *Record) { r.Def.Overlap = OverlapSkip })
 	r.Next = utc(t, "2025-01-02 10:01:00")
@@ -155,8 +155,8 @@ func TestPlanRun(t *testing.T) {
 	}
 }
 
-// TestBytesOfRecords pins what schedulers of all versions read and compare byte for byte, and the digests by which they
-// know a declaration again.
+// TestBytesOfRecords pins the bytes that schedulers of all versions read and compare, and the digests by which they
+// recognize a declaration.
 func TestBytesOfRecords(t *testing.T) {
 	at := func(ms int64) time.Time { return time.UnixMilli(ms).UTC() }
 	for _, c := range []struct {

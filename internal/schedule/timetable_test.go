@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// table makes a timetable of a good spec.
+// table returns the timetable of a valid spec.
 func table(t *testing.T, spec string) *Timetable {
 	t.Helper()
 	tt, err := newTimetable(spec, "", 0)
@@ -17,7 +17,7 @@ func table(t *testing.T, spec string) *Timetable {
 	return tt
 }
 
-// utc reads a time such as 2025-01-02 15:04:05.
+// utc parses a time such as 2025-01-02 15:04:05.
 func utc(t *testing.T, text string) time.Time {
 	t.Helper()
 	at, err := time.Parse(time.DateTime, text)
@@ -98,7 +98,7 @@ func TestTicksWithinBounds(t *testing.T) {
 	}
 }
 
-// TestJitter is the same for the same tick, differs between ticks and entries, and fills its range.
+// TestJitter: the jitter is the same for the same tick, differs between ticks and entries, and covers its range.
 func TestJitter(t *testing.T) {
 	tt, other := table(t, "* * * * *"), table(t, "* * * * *")
 	tt.jitter, other.jitter, other.name = time.Minute, time.Minute, "f"
@@ -149,7 +149,7 @@ func TestLastTicks(t *testing.T) {
 			t.Errorf("%s: the last %d of (%s, %s] are %v, expected %s", c.spec, c.n, c.after, c.upTo, got, c.want)
 		}
 	}
-	// A tick at the time when the entry ends is none, and does not count as one of the last.
+	// A tick at the time when the entry ends does not take place, and does not count as the last one.
 	ended := table(t, "@every 1s")
 	ended.until = utc(t, "2025-03-01 00:00:00")
 	got := ended.last(utc(t, "2025-01-01 00:00:00"), ended.until, 2)

@@ -1,6 +1,6 @@
-// Package seam gives package delayedtest access to internals of package delayed. It is for these two only: delayed sets
-// the functions, and delayedtest calls them. Values of delayed's types are passed as any, because this package cannot
-// import delayed.
+// Package seam gives packages delayedtest and inspect access to internals of package delayed. It is for these only:
+// delayed sets the functions, and they call them. Values of delayed's types are passed as any, because this package
+// cannot import delayed.
 //
 // Tests of users run the real code: delayedtest drives a Stepper, a worker without its goroutines, which claims, calls
 // and ends tasks as every worker does. A Source that is also a Listener sets the time of messages and learns which
@@ -63,10 +63,26 @@ type Stepper interface {
 	Close() error
 }
 
+// Parts are the parts of a *delayed.Redis.
+type Parts struct {
+	Source   any // that producers use
+	Signals  any // Pub/Sub
+	Registry any // of queues
+	Prefix   string
+}
+
 // Filled in by package delayed.
 var (
 	// Locate returns the source that the handle of a *delayed.Queue was made of, its prefix, and the name of the queue.
 	Locate func(queue any) (source any, prefix, name string)
+
+	// Handle returns the parts of a *delayed.Redis.
+	Handle func(rdb any) (Parts, error)
+
+	// Renew returns the message of a filed task as it is to be run: unless keep is true, without its failures and what
+	// is over, as Ref.RunAgain does; with the arguments of call, a *delayed.Task, unless that is nil. It also returns
+	// the id that the message carries, name if it carries none, and whether that is to be kept taken.
+	Renew func(queue any, name string, old []byte, call any, keep bool) (message []byte, id string, own bool, err error)
 
 	// List returns all tasks of a *delayed.Queue: pending ones in the order in which they will be claimed, others by
 	// time.

@@ -17,10 +17,10 @@ import (
 
 var update = flag.Bool("update", false, "write the golden file")
 
-// golden is where the tests of the Python package read it.
+// golden is the file that the tests of the Python package read.
 const golden = "../../python-compat/tests/stubs/functions.json"
 
-// Every kind of type, and names that are none of Python.
+// Every kind of type, and names that Python does not allow.
 type (
 	Address struct {
 		Street  string `msgpack:"street"`
@@ -80,7 +80,7 @@ func inner() func(int, string) error {
 	}
 }
 
-// Two that stand on one line.
+// Two functions on one line.
 var twin, other = func(a int) {}, func(b int) {}
 
 // What a pointer has from the methods of its type is declared elsewhere.
@@ -160,7 +160,7 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// Where the source is unknown, parameters have no names, and nothing else changes.
+// If the source is unknown, parameters have no names, and nothing else changes.
 func TestWithoutSource(t *testing.T) {
 	all := functions(t)
 	for i := range all {
@@ -181,7 +181,7 @@ func TestWithoutSource(t *testing.T) {
 	}
 }
 
-// written is what Write writes.
+// written is the output of Write.
 type written struct {
 	Functions []struct {
 		Path       string

@@ -40,7 +40,8 @@ func TestSweeperRequeuesInOldOrderAndCountsDeaths(t *testing.T) {
 	b.Check(redistest.Invariants{})
 }
 
-// Company is no evidence: a death that a task shared with others counts, but leads no nearer to the archive.
+// A death together with others counts, but it proves nothing about a task and does not bring the task closer to the
+// archive.
 func TestSweeperNeverArchivesForSharedDeaths(t *testing.T) {
 	b := newBench(t)
 	py := "\x91\xa3m:f"
@@ -76,7 +77,7 @@ func TestSweeperArchivesAfterThreeDeathsAlone(t *testing.T) {
 	for death := 1; death <= lifecycle.MaxDeaths; death++ {
 		b.Do("DEL", b.Name, b.Name+"_noti")
 		b.Do("HSET", b.Name+"_claims:"+b.deadWorker(message, bystander), redisstore.MarkAlone, "1-1")
-		b.deadWorker("\x91\xa3m:f") // cannot carry its deaths, and nobody can note that it is alone
+		b.deadWorker("\x91\xa3m:f") // it cannot hold its deaths, and no worker can note that it is alone
 		b.deadWorker("rubbish")
 		b.sweptDry(g)
 		pending := b.List("")
@@ -110,7 +111,7 @@ func TestSweeperArchivesAfterThreeDeathsAlone(t *testing.T) {
 	b.Check(redistest.Invariants{})
 }
 
-// What a worker leaves behind that was stopping in good order has not died with it.
+// Tasks that a worker leaves behind while it stops in good order have not died with it.
 func TestSweeperCountsNoDeathOfAStoppedWorker(t *testing.T) {
 	b := newBench(t)
 	message := text(extended("id", 1))
@@ -142,8 +143,8 @@ func TestDeathsLapse(t *testing.T) {
 	}
 }
 
-// TestDeathsFollowRedis: when a task has died, and whether its deaths have lapsed, is told by Redis's clock, also if
-// the sweeper's is wrong by an hour.
+// TestDeathsFollowRedis: Redis's clock decides when a task has died and whether its deaths have lapsed, even if the
+// sweeper's clock is wrong by an hour.
 func TestDeathsFollowRedis(t *testing.T) {
 	for name, tt := range map[string]struct {
 		skew, ago time.Duration
@@ -168,8 +169,8 @@ func TestDeathsFollowRedis(t *testing.T) {
 	}
 }
 
-// TestLargeMessagesOfTheDead archives what a dead worker, and a dead legacy worker, held; their other tasks go back to
-// the queue, the first claimed first.
+// TestLargeMessagesOfTheDead archives large messages that a dead worker and a dead legacy worker held; their other
+// tasks go back to the queue, the first claimed first.
 func TestLargeMessagesOfTheDead(t *testing.T) {
 	b := newBenchOn(t, redistest.Start(t))
 	oversized := strings.Repeat("x", wire.WorkerLimits.Bytes+1)

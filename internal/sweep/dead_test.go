@@ -64,7 +64,7 @@ func TestSweeperWithoutLockOnlyLooks(t *testing.T) {
 	b.pass(first)
 	b.pass(second)
 	for w := range second.missed[b.store] {
-		second.missed[b.store][w] = time.Now().Add(-time.Minute) // it has been dead for long
+		second.missed[b.store][w] = time.Now().Add(-time.Minute) // it has been dead for a long time
 	}
 	second.confirmAfter, second.next = 2*time.Second, time.Hour
 	b.pass(second)
@@ -101,7 +101,7 @@ func TestSweeperSweepsLegacyClaims(t *testing.T) {
 	}
 }
 
-// A legacy worker that was gone once, and has ended its task since, is given its time again.
+// A legacy worker that was missing once, but has ended its task since, gets the full time again.
 func TestLegacyWorkerIsMissedAnew(t *testing.T) {
 	b := newBench(t)
 	g := b.group(time.Minute, time.Hour)

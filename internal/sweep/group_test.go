@@ -35,7 +35,7 @@ func TestLoneSweeperKeepsContact(t *testing.T) {
 		return n
 	}
 	g := NewGroup(b.config(4 * time.Second))
-	g.cfg.Interval = time.Hour // a life is the longest
+	g.cfg.Interval = time.Hour // longer than the life, which is the longest interval
 	before := calls("ping")
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
@@ -48,7 +48,7 @@ func TestLoneSweeperKeepsContact(t *testing.T) {
 	}
 }
 
-// TestSweeperLooksWhenAHeartbeatEnds looks again when the first of the heartbeats would be over.
+// TestSweeperLooksWhenAHeartbeatEnds: the sweeper looks again when the first of the heartbeats would expire.
 func TestSweeperLooksWhenAHeartbeatEnds(t *testing.T) {
 	b := newBench(t)
 	for i, life := range []int{40_000, 20_000, 60_000} {
@@ -64,7 +64,7 @@ func TestSweeperLooksWhenAHeartbeatEnds(t *testing.T) {
 	}
 }
 
-// TestSweeperFindsAllThatDiedTogether gives back the tasks of several workers, legacy ones too, in one pass.
+// TestSweeperFindsAllThatDiedTogether: one pass gives back the tasks of several dead workers, including legacy ones.
 func TestSweeperFindsAllThatDiedTogether(t *testing.T) {
 	b := newBench(t)
 	const n = 3
@@ -82,8 +82,8 @@ func TestSweeperFindsAllThatDiedTogether(t *testing.T) {
 	b.Check(redistest.Invariants{})
 }
 
-// TestSweepAll does at once what passes do in time: for all workers, and for more of what is over than one script
-// takes.
+// TestSweepAll does at once what passes do over time: for all workers, and for more expired things than one script
+// handles.
 func TestSweepAll(t *testing.T) {
 	b := newBench(t)
 	const most = 3*redisstore.TrimPage + 1
@@ -103,7 +103,8 @@ func TestSweepAll(t *testing.T) {
 			state[set].(redistest.Zset)[id] = at   //nolint:errcheck // as above
 			state[hash].(redistest.Hash)[id] = "m" //nolint:errcheck // as above
 		}
-		state["_info"].(redistest.Hash)[fmt.Sprint("_parked", i)] = string(parked.Encode()) //nolint:errcheck // as above
+		infos := state["_info"].(redistest.Hash) //nolint:errcheck // as above
+		infos[fmt.Sprint("_parked", i)] = string(parked.Encode())
 	}
 	for i := range 3*redisstore.PardonPage + 1 {
 		state["_revoked"].(redistest.Zset)[fmt.Sprint(i)] = int64(1000 + i) //nolint:errcheck // as above
@@ -121,7 +122,7 @@ func TestSweepAll(t *testing.T) {
 			t.Errorf("%q has %d elements, expected %d", key, n, want)
 		}
 	}
-	// Those that are archived now were parked for too long; the older ones are gone.
+	// Those in the archive now were parked for too long; the older ones were deleted.
 	info := wire.ParseInfo([]byte(b.Hash("_info")[fmt.Sprint("_parked", most-1)]))
 	if info.Reason != lifecycle.ReasonParkedTooLong || info.Function != "f" || info.Error != parked.Error {
 		t.Errorf("found %+v", info)
@@ -129,7 +130,7 @@ func TestSweepAll(t *testing.T) {
 	b.Check(redistest.Invariants{})
 }
 
-// TestArchivedForItsDeaths says why, and leaves nothing out that a person needs.
+// TestArchivedForItsDeaths: the log and the info say why, with everything that a person needs to know.
 func TestArchivedForItsDeaths(t *testing.T) {
 	b := newBench(t)
 	culprit := extended("culprit", 1)

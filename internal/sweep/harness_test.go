@@ -21,7 +21,7 @@ type bench struct {
 	source redisstore.Source
 	store  *redisstore.Store
 	log    *redistest.Log
-	told   []string // reasons that OnArchive was called with
+	told   []string // the reasons with which OnArchive was called
 }
 
 func newBench(t testing.TB) *bench {
@@ -40,7 +40,7 @@ func newBenchOn(t testing.TB, server *redistest.Server) *bench {
 	return b
 }
 
-// config is that of a group that runs alone.
+// config returns the configuration of a group that runs alone.
 func (b *bench) config(life time.Duration) Config {
 	return Config{
 		Stores: []*redisstore.Store{b.store}, Interval: time.Second, Life: life,
@@ -65,14 +65,14 @@ func (b *bench) pass(g *Group) {
 	b.Must(g.pass(context.Background(), time.Second))
 }
 
-// sweptDry makes passes until no worker is left to be swept.
+// sweptDry makes passes until no dead worker is left.
 func (b *bench) sweptDry(g *Group) {
 	b.T.Helper()
 	g.confirmAfter = time.Millisecond
 	b.Until("it is swept", func() bool { b.pass(g); return b.Size("_workers") == 0 })
 }
 
-// deadWorker leaves what a killed worker leaves: claims, and no heartbeat. It returns the id.
+// deadWorker creates what a killed worker leaves: claims, and no heartbeat. It returns the worker's id.
 func (b *bench) deadWorker(messages ...string) string {
 	b.T.Helper()
 	id := wire.NewWorkerID()
@@ -84,7 +84,7 @@ func (b *bench) deadWorker(messages ...string) string {
 	return id
 }
 
-// counters returns those of today.
+// counters returns the counters of today.
 func (b *bench) counters() map[string]int {
 	b.T.Helper()
 	m, err := redis.IntMap(b.Conn.Do("HGETALL", b.store.StatsKey()))

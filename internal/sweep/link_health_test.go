@@ -21,7 +21,7 @@ func TestLinkHealthBreaksWhenACallIsSlow(t *testing.T) {
 	}
 	h.Call()(nil)
 	done := h.Call()
-	h.pending[h.next] = time.Now().Add(-time.Minute) // it has been under way for a life
+	h.pending[h.next] = time.Now().Add(-time.Minute) // it has been under way for as long as a heartbeat lives
 	if _, ok := h.UnbrokenSince(); ok {
 		t.Error("contact while a call hangs")
 	}

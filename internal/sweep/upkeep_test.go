@@ -32,7 +32,7 @@ func TestSweeperMendsNotifications(t *testing.T) {
 	}
 }
 
-// TestTrimmedCountsFollowRedis: a sweeper that runs alone asks Redis which day it is, whatever its own clock says.
+// TestTrimmedCountsFollowRedis: a sweeper that runs alone asks Redis for the day, whatever its own clock says.
 func TestTrimmedCountsFollowRedis(t *testing.T) {
 	b := newBench(t)
 	b.Do("ZADD", b.Name+"_archived", 1000, "old")

@@ -29,9 +29,9 @@ func AppendAny(dst []byte, v any) ([]byte, error) {
 	return c.Append(dst, reflect.ValueOf(v))
 }
 
-// DecodeAny decodes the value at the front of b as for an empty interface: nil, bool, int64, uint64 (only above int64),
-// float64, string, []byte, time.Time, []any, map[string]any, or map[any]any if a key is not a string. It returns the
-// bytes behind the value. The error is a *ValueError.
+// DecodeAny decodes the value at the front of b into one of the types that an empty interface gets: nil, bool, int64,
+// uint64 (only above int64), float64, string, []byte, time.Time, []any, map[string]any, or map[any]any if a key is not
+// a string. It returns the bytes after the value. The error is a *ValueError.
 func DecodeAny(b []byte) (v any, rest []byte, err error) {
 	c, err := CodecFor(reflect.TypeFor[any]())
 	if err != nil {
@@ -50,7 +50,7 @@ const (
 	memTime   = 24
 )
 
-// walkAny checks a value for an empty interface.
+// walkAny checks the value at w.b[i:], which will be decoded into an empty interface.
 func (w *walker) walkAny(i, depth int) (next int, err *ValueError) {
 	b := w.b
 	if i >= len(b) {
@@ -105,8 +105,9 @@ func anyMismatch(b []byte, i int) *ValueError {
 	return &ValueError{Want: "a value", Got: found(b, i)}
 }
 
-// walkAnyMap checks the cnt pairs of a map for an empty interface. It will be a map[string]any, or a map[any]any if the
-// first key is not a string; at a later key of another kind the first is copied to the second.
+// walkAnyMap checks the cnt pairs of a map that will be decoded into an empty interface. buildAnyMap makes a
+// map[string]any, or a map[any]any if the first key is not a string. If a later key is not a string, it copies the
+// map[string]any into a new map[any]any, so walkAnyMap counts the memory of both.
 func (w *walker) walkAnyMap(cnt, i, depth int) (next int, err *ValueError) {
 	strs := cnt == 0 || isStr(w.b, i)
 	if strs {
@@ -141,7 +142,7 @@ func isStr(b []byte, i int) bool {
 	return end >= 0
 }
 
-// walkAnyKey checks a key of a map whose keys have no type.
+// walkAnyKey checks the key at w.b[i:] of a map that will be decoded into an empty interface.
 func (w *walker) walkAnyKey(i int) (next int, err *ValueError) {
 	if i < len(w.b) && w.b[i]|1 == codeTrue {
 		return i + 1, nil
@@ -218,7 +219,8 @@ func buildAnyMap(b []byte, cnt, i int) (v any, next int, err *ValueError) {
 	return m, next, nil
 }
 
-// buildAnyKeys goes on with a map of cnt pairs, of which text holds the first, at a key that is not a string.
+// buildAnyKeys makes a map[any]any of cnt pairs. text holds the pairs that buildAnyMap has decoded already; the next
+// pair begins at b[i:], and its key is not a string.
 func buildAnyKeys(b []byte, text map[string]any, cnt, i int) (v any, next int, err *ValueError) {
 	m := make(map[any]any, cnt)
 	for key, elem := range text {

@@ -76,7 +76,7 @@ func AppendString(dst []byte, v string) []byte {
 	return append(dst, v...)
 }
 
-// AppendBin appends binary data of less than 4 GiB. A nil slice becomes empty data.
+// AppendBin appends binary data of less than 4 GiB. It writes a nil slice as empty data.
 func AppendBin(dst, v []byte) []byte {
 	return append(appendBinHeader(dst, len(v)), v...)
 }
@@ -113,7 +113,7 @@ func AppendMapHeader(dst []byte, n int) []byte {
 	return binary.BigEndian.AppendUint32(append(dst, codeMap32), uint32(n))
 }
 
-// AppendTime appends a moment, without its time zone, as a timestamp in the fewest bytes that hold its nanoseconds.
+// AppendTime appends t, without its time zone, as the shortest timestamp that holds it with its nanoseconds.
 func AppendTime(dst []byte, t time.Time) []byte {
 	sec, nsec := uint64(t.Unix()), uint64(t.Nanosecond())
 	switch {

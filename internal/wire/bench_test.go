@@ -75,7 +75,7 @@ func benchOrder() order {
 	}
 }
 
-// benchValues are arguments as tasks have them.
+// benchValues returns arguments like those of real tasks.
 func benchValues() []any {
 	ints := make([]int, 1000)
 	words := make([]string, 100)
@@ -127,7 +127,7 @@ func BenchmarkEncode(b *testing.B) {
 	}
 }
 
-// BenchmarkStruct compares structs by name with those by position: bytes, and the time of writing and reading them.
+// BenchmarkStruct compares structs by name with those by position: their size, and the time to write and read them.
 func BenchmarkStruct(b *testing.B) {
 	type address struct{ Street, City, Zip, Country string }
 	small := struct {

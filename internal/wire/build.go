@@ -10,16 +10,16 @@ import (
 // of maps, which the walker does not look for.
 type builder struct {
 	b    []byte
-	ends []int // the walker's
+	ends []int // ends of the values that library decodes, as the walker noted them
 }
 
-// library sets dst to the value at b[i:], which the walker has marked for the library.
+// library sets dst to the value at b[i:], which the walker has noted as one that the msgpack library decodes.
 func (d *builder) library(i int, dst reflect.Value) (next int, err *ValueError) {
 	next, d.ends = d.ends[0], d.ends[1:]
 	return next, libDecode(d.b[i:next], dst)
 }
 
-// build sets dst, which is zero, to the value at b[i:] and returns where the next one begins.
+// build sets dst, which must be zero, to the value at b[i:] and returns the position after that value.
 func (d *builder) build(n *node, i int, dst reflect.Value) (next int, err *ValueError) {
 	switch n.op {
 	case opBool:

@@ -7,9 +7,9 @@ import (
 )
 
 // Check reports whether b is exactly one well-formed MessagePack value within lim: nothing cut off, nothing after it,
-// map keys only strings, integers and booleans, timestamps the only extension. The error is a *FormatError. Check does
-// not recurse and, when it accepts, does not allocate; a length that the rest of b cannot hold is refused where it
-// stands.
+// only strings, integers and booleans as map keys, and no extensions except timestamps. The error is a *FormatError.
+// Check does not recurse and, when it accepts, does not allocate. It refuses a header whose length exceeds the rest of
+// b as soon as it reads that header.
 func Check(b []byte, lim Limits) error {
 	if len(b) > lim.Bytes {
 		return TooLong(len(b), lim)
@@ -24,8 +24,8 @@ func Check(b []byte, lim Limits) error {
 	return nil
 }
 
-// Skip returns what follows the first value of b, and how many values that one is, itself included. Bytes that Check or
-// Parse has accepted give no error; it does not recurse or allocate either.
+// Skip returns the bytes after the first value of b, and the number of values in that one, itself included. It returns
+// no error for bytes that Check or Parse has accepted. It does not recurse or allocate.
 func Skip(b []byte) (rest []byte, values int, err error) {
 	next, left, err := skim(b, 0, math.MaxInt32, depthCap, strict)
 	if err != nil {
@@ -37,10 +37,10 @@ func Skip(b []byte) (rest []byte, values int, err error) {
 // Whether skim accepts values beyond those that the codecs read.
 const (
 	strict = false // no
-	loose  = true  // every map key and extension: values of Python, which Go passes on unread
+	loose  = true  // also every map key and extension: values of Python, which Go passes on without decoding them
 )
 
-// skim walks over the value at b[i:] and returns where the next one begins and how many of elems are left.
+// skim walks over the value at b[i:] and returns the position after it and how many of elems are left.
 func skim(b []byte, i, elems, depth int, anything bool) (next, left int, err error) {
 	depth, elems = min(depth, depthCap), min(elems, math.MaxInt32)
 	var outer [depthCap + 1]uint32 // values that are still to come in each enclosing container
@@ -57,8 +57,8 @@ func skim(b []byte, i, elems, depth int, anything bool) (next, left int, err err
 			d--
 			owed = outer[d]
 		}
-		// Every value that is still to come takes at least a byte, so the sum of them finds headers with a false
-		// length.
+		// Every value that is still to come takes at least one byte, so more such values than bytes left show that a
+		// header gives a false length.
 		if total > len(b)-i {
 			return 0, 0, cutOff(b, i, total)
 		}

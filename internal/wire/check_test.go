@@ -136,7 +136,7 @@ func TestCheckLimits(t *testing.T) {
 	}
 }
 
-// Every prefix of a value is cut off, and every value with something behind it is not one value.
+// Check refuses every proper prefix of a value, and every value with something after it.
 func TestCheckTruncated(t *testing.T) {
 	for _, v := range sampleValues(t) {
 		for n := range v {
@@ -165,9 +165,9 @@ func sampleValues(t testing.TB) [][]byte {
 	return out
 }
 
-// The bombs of RELIABILITY.md section 4: refused quickly and without memory.
+// Check refuses the hostile messages of RELIABILITY.md section 4 quickly and without taking memory.
 func TestCheckBombs(t *testing.T) {
-	headers := func(n int, header string) []byte { // each claims all the bytes that remain
+	headers := func(n int, header string) []byte { // each header claims all the bytes that remain
 		var b []byte
 		for len(b)+5 <= n {
 			rest := n - len(b) - 5
@@ -209,7 +209,7 @@ func TestCheckAllocatesNothing(t *testing.T) {
 	}
 }
 
-// The loose rules, for what only Python reads, differ in keys and extensions alone.
+// The loose rules, for values that only Python reads, differ from the strict ones only in map keys and extensions.
 func TestSkimLoose(t *testing.T) {
 	for _, in := range []string{
 		"81c001", "81ca0000000001", "81c40001", "819001", "818001", "d40100", "c90000000105aa",

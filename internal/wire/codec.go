@@ -14,8 +14,8 @@ type Codec struct {
 // codecs holds the *Codec of each type for which CodecFor was called.
 var codecs sync.Map
 
-// CodecFor returns the codec for t; the same one each time. It fails with an *UnsupportedError if values of t cannot
-// travel.
+// CodecFor returns the codec for t, the same one each time. It fails with an *UnsupportedError if values of t cannot be
+// sent.
 func CodecFor(t reflect.Type) (*Codec, error) {
 	if c, ok := codecs.Load(t); ok {
 		return c.(*Codec), nil //nolint:errcheck // it holds nothing else
@@ -33,13 +33,13 @@ func CodecFor(t reflect.Type) (*Codec, error) {
 // structs, any, and pointers to those.
 func (c *Codec) FromArray() bool { return c.node.fromArray() }
 
-// Depth returns the greatest nesting depth of arrays and maps in a value. It is not bounded for types that contain
-// themselves or an interface.
+// Depth returns the greatest nesting depth of arrays and maps in a value of the type. bounded is false for types that
+// contain themselves or an interface.
 func (c *Codec) Depth() (most int, bounded bool) { return c.node.depth(map[*node]int{}) }
 
 // Decode reads exactly one value from the front of b into dst, which must be settable and of the codec's type, and
-// returns the bytes behind it. dst is set to zero first, and is zero after an error; nothing in it shares memory with
-// b. b should have passed Check, but no bytes do harm. The error is a *ValueError.
+// returns the bytes after it. Decode sets dst to zero first, and leaves it zero after an error; nothing in dst shares
+// memory with b. Callers should have called Check on b, but no input can do harm. The error is a *ValueError.
 func (c *Codec) Decode(b []byte, dst reflect.Value) (rest []byte, err error) {
 	n := c.node
 	if !dst.CanSet() || dst.Type() != n.typ {
@@ -107,16 +107,17 @@ func decode(n *node, b []byte, dst reflect.Value) (next int, err *ValueError) {
 	return d.build(n, 0, dst)
 }
 
-// Append appends v, a value of the codec's type, with structs by name, and returns the longer slice. What it writes
-// passes Check: it refuses more than 32 arrays and maps inside one another (a value that contains itself is among
-// them), more than 65,536 values, more than 1 MiB, and strings that are not UTF-8. The error is a *ValueError, and then
-// dst is returned as it was. Other goroutines must not change v meanwhile.
+// Append appends v, a value of the codec's type, with structs by name, and returns the longer slice. What Append writes
+// passes Check: it refuses more than 32 arrays and maps inside one another (and so a value that contains itself), more
+// than 65,536 values, more than 1 MiB, and strings that are not UTF-8. The error is a *ValueError, and then Append
+// returns dst unchanged. Other goroutines must not change v meanwhile.
 func (c *Codec) Append(dst []byte, v reflect.Value) ([]byte, error) {
 	b, _, err := c.AppendAs(ByName, dst, v)
 	return b, err
 }
 
-// AppendAs is Append in one of the forms. It also reports whether there was a struct in v: if not, all forms are equal.
+// AppendAs is like Append, but writes structs in the given form. It also reports whether v contains a struct: if not,
+// all forms give the same bytes.
 func (c *Codec) AppendAs(form Form, dst []byte, v reflect.Value) (b []byte, structs bool, _ error) {
 	n := c.node
 	if !v.IsValid() {

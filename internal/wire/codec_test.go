@@ -20,7 +20,7 @@ func codecOf(t testing.TB, typ reflect.Type) *Codec {
 	return c
 }
 
-// encode writes v by its static type, or its dynamic one if T is any.
+// encode writes v by its dynamic type.
 func encode(t testing.TB, v any) []byte {
 	t.Helper()
 	rv := reflect.ValueOf(v)
@@ -182,7 +182,7 @@ func TestDecodeAny(t *testing.T) {
 	}
 }
 
-// Nothing of the previous value shows through, and nothing shares memory with the input.
+// Decode leaves nothing of the previous value in dst, and shares no memory with the input.
 func TestDecodeIsFresh(t *testing.T) {
 	old := order{
 		ID: 9, Email: ptr("old"), Items: []item{{ID: 8, note: "old"}}, Extra: map[string]any{"old": 1},
@@ -223,7 +223,7 @@ func TestDecodeIsFresh(t *testing.T) {
 	}
 }
 
-// Slices of bytes that stand side by side in the input must not grow into one another.
+// Appending to a decoded []byte must not overwrite one that is adjacent in the input.
 func TestDecodedBytesAreApart(t *testing.T) {
 	var got [][]byte
 	if _, err := codecOf(t, reflect.TypeFor[[][]byte]()).Decode(unhex(t, "92c40161c40162"),
@@ -235,7 +235,7 @@ func TestDecodedBytesAreApart(t *testing.T) {
 	}
 }
 
-// One slice of length 0 serves all decodes of a type; that must not show.
+// All empty slices that a codec decodes are copies of one slice; callers must not notice.
 func TestDecodedEmptySlicesAreApart(t *testing.T) {
 	c := codecOf(t, reflect.TypeFor[[]int]())
 	var a, b []int
@@ -275,7 +275,7 @@ func TestDecodeNeedsItsVariable(t *testing.T) {
 	}
 }
 
-// Depth is bounded even when nobody has called Check.
+// Decode bounds the depth even if nobody has called Check.
 func TestDecodeDepth(t *testing.T) {
 	for _, c := range []struct {
 		typ  reflect.Type
@@ -338,7 +338,7 @@ func TestArrayHeader(t *testing.T) {
 	}
 }
 
-// Depth is that of the deepest value, and of a value that has it Check accepts no less.
+// Depth returns the depth of the deepest value of a type, and Check accepts such a value only with at least that depth.
 func TestCodecDepth(t *testing.T) {
 	for _, c := range []struct {
 		v       any // as deep as its type allows

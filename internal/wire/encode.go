@@ -13,27 +13,28 @@ import (
 type encoder struct {
 	dst   []byte
 	start int // where the value begins in dst
-	elems int // values written
-	hops  int // pointers and interfaces since the last array, map or struct
+	elems int // values written so far
+	hops  int // pointers and interfaces followed since the last array, map or struct
 
 	form    Form
-	structs bool // one was written
+	structs bool // whether it has written a struct
 }
 
 // Form says how structs are written.
 type Form uint8
 
 const (
-	// ByName writes a map by the fields' keys, so that fields may be added, removed and change places while tasks wait.
+	// ByName writes a map with the keys of the fields, so that a program may add, remove and reorder fields while tasks
+	// wait.
 	ByName Form = iota
 	// ByPosition writes an array of all fields in their order, as go-delayed reads them.
 	ByPosition
 )
 
-// maxHops bounds how many pointers and interfaces may follow one another: more are taken for a cycle.
+// maxHops bounds how many pointers and interfaces encode follows one after another: it treats more as a cycle.
 const maxHops = 64
 
-// encode appends v, whose type is that of n; depth counts the arrays and maps around it.
+// encode appends v, whose type is that of n; depth is the number of arrays and maps around v.
 func (e *encoder) encode(n *node, v reflect.Value, depth int) *ValueError {
 	if n.op == opPtr || n.op == opAny {
 		return e.encodeInside(n, v, depth)
@@ -73,7 +74,7 @@ func (e *encoder) encode(n *node, v reflect.Value, depth int) *ValueError {
 	return nil
 }
 
-// more counts one more value.
+// more counts one more written value, and fails when there are too many.
 func (e *encoder) more() *ValueError {
 	if e.elems++; e.elems > maxElems {
 		return &ValueError{Want: fmt.Sprintf("at most %d values", maxElems), Got: "more"}
@@ -81,7 +82,7 @@ func (e *encoder) more() *ValueError {
 	return nil
 }
 
-// encodeInside appends what a pointer points to or an interface holds, or nil.
+// encodeInside appends the value that a pointer points to or an interface holds, or nil.
 func (e *encoder) encodeInside(n *node, v reflect.Value, depth int) *ValueError {
 	if v.IsNil() {
 		e.dst = AppendNil(e.dst)
@@ -101,7 +102,7 @@ func (e *encoder) encodeInside(n *node, v reflect.Value, depth int) *ValueError 
 	return e.encode(c.node, v, depth)
 }
 
-// checkSize reports whether n bytes more keep the value within the limit.
+// checkSize fails if n more bytes would make the value longer than the limit.
 func (e *encoder) checkSize(n int) *ValueError {
 	if n > maxBytes-(len(e.dst)-e.start) {
 		return &ValueError{Want: fmt.Sprintf("at most %d bytes", maxBytes), Got: "more"}
@@ -164,7 +165,7 @@ func (e *encoder) encodeTime(v reflect.Value) *ValueError {
 	return nil
 }
 
-// enter counts one more container.
+// enter fails if an array or map inside depth others would be nested too deep.
 func (e *encoder) enter(depth int) *ValueError {
 	if depth == maxDepth {
 		return &ValueError{

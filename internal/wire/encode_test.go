@@ -13,8 +13,8 @@ import (
 	"github.com/shamaton/msgpack/v2"
 )
 
-// go-delayed writes arguments with the library's MarshalAsArray. By position we write the same bytes, and those that
-// both forms have in common where there is no struct.
+// go-delayed writes arguments with the library's MarshalAsArray. By position we write the same bytes. Values without
+// structs have the same bytes in both forms.
 func TestEncodeAsTheLibrary(t *testing.T) {
 	five := 5
 	for _, v := range []any{
@@ -69,7 +69,7 @@ func TestEncodeAsTheLibrary(t *testing.T) {
 	}
 }
 
-// Equal maps are equal bytes: the keys stand in the order of their bytes.
+// Equal maps give equal bytes, because Append sorts the pairs by the bytes of their keys.
 func TestEncodeMapsInOrder(t *testing.T) {
 	for _, c := range []struct {
 		v    any
@@ -215,7 +215,7 @@ func TestEncodeUpToTheLimits(t *testing.T) {
 	}
 }
 
-// What stands in dst before the value does not count against its limits.
+// The bytes in dst before the value do not count against the limits of the value.
 func TestEncodeCountsItsOwnBytes(t *testing.T) {
 	b, err := codecOf(t, reflect.TypeFor[string]()).Append(make([]byte, 1<<20), reflect.ValueOf("x"))
 	if err != nil || len(b) != 1<<20+2 {
@@ -272,7 +272,7 @@ func TestAppendAny(t *testing.T) {
 	}
 }
 
-// The helpers write the shortest form, as msgpack for Python does.
+// AppendInt and AppendUint write the shortest form, as msgpack for Python does.
 func TestAppendIntegers(t *testing.T) {
 	for _, c := range []struct {
 		v    int64

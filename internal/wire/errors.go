@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// FormatError says why bytes are not a message, or not a value within the limits. It never shows strings or binary
+// FormatError says why some bytes are not a message, or not a value within the limits. It never shows strings or binary
 // data.
 type FormatError struct {
-	Offset int    // of the first byte that does not fit; counted in the message, or in the value given to Check
+	Offset int    // of the first wrong byte, counted from the start of the message or of the value given to Check
 	Want   string // what was expected there
 	Got    string // what was found
 }
@@ -35,16 +35,16 @@ func (e *ValueError) Error() string {
 	return fmt.Sprintf("at %s: expected %s, found %s", e.Where, e.Want, e.Got)
 }
 
-// in prepends one step of the path while the error travels outwards.
+// in prepends one step to the path. Each caller adds its own step as the error passes through it.
 func (e *ValueError) in(step string) *ValueError {
 	e.Where = step + e.Where
 	return e
 }
 
-// UnsupportedError says that values of a type cannot travel, and what to use instead.
+// UnsupportedError says that values of a type cannot be sent, and what to use instead.
 type UnsupportedError struct {
 	Type  reflect.Type // the type asked for
-	Where string       // path from it to the part that cannot travel, like .Items[].Done; empty for the type itself
+	Where string       // path from it to the part that cannot be sent, like .Items[].Done; empty for the type itself
 	Part  reflect.Type // the type of that part
 	Hint  string       // why, and what to use instead
 }

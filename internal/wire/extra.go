@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of what one message may carry beside its arguments.
+// Limits of what one message may carry besides its arguments.
 const (
 	MaxRetryDelays = 64   // in Extra.RetryDelays
 	MaxHeaders     = 64   // in Extra.Headers
@@ -28,6 +28,7 @@ type Extra struct {
 	RetryUntil  int64             // "ru": after which it is not tried again, ms since 1970
 	RetryCap    int64             // "rc": longest wait before a retry, ms
 	FirstFailed int64             // "ff": when it failed for the first time, ms since 1970
+	Due         int64             // "du": when it may start, if that is later than it was enqueued, ms since 1970
 	Lock        string            // "uk": the name of the lock that it holds in its queue
 	LockLife    int64             // "ul": how long that lock lasts at most, ms
 	AloneDeaths int64             // "al": of Meta.Deaths, those with nothing else in the worker's hands
@@ -37,25 +38,25 @@ type Extra struct {
 	Headers     map[string]string // "h": values from producers for middleware, such as trace contexts
 }
 
-// Gather is how a task is gathered in its group.
+// Gather says how workers gather the task in its group.
 type Gather struct {
-	Fixed    int   // arguments before the list that is combined; they are equal within a group
+	Fixed    int   // number of arguments before the list that is combined; they are equal within a group
 	Grace    int64 // how long the group waits for another task, ms
-	MaxDelay int64 // how long its first task waits at most, ms; 0 any time
-	MaxSize  int   // how many tasks it has at most
+	MaxDelay int64 // how long the first task of the group waits at most, ms; 0 means without a limit
+	MaxSize  int   // how many tasks the group has at most
 }
 
 // Keeps reports whether the task or its result is kept after success.
 func (x *Extra) Keeps() bool { return x != nil && (x.KeepResult > 0 || x.Retention > 0) }
 
-// isZero reports whether there is nothing to write.
+// isZero reports whether all fields are zero, so that there is nothing to write.
 func (x *Extra) isZero() bool { return x == nil || x.pairs() == 0 }
 
 func (x *Extra) pairs() (n int) {
 	for _, present := range [...]bool{
 		x.Timeout != 0, x.Deadline != 0, x.Expiry != 0, x.Retention != 0, x.KeepResult != 0, len(x.RetryDelays) > 0,
 		x.RetryUntil != 0,
-		x.RetryCap != 0, x.FirstFailed != 0, x.Lock != "", x.LockLife != 0, x.AloneDeaths != 0, x.LockStart,
+		x.RetryCap != 0, x.FirstFailed != 0, x.Due != 0, x.Lock != "", x.LockLife != 0, x.AloneDeaths != 0, x.LockStart,
 		x.Group != "", x.Gather != nil, len(x.Headers) > 0,
 	} {
 		if present {
@@ -65,7 +66,7 @@ func (x *Extra) pairs() (n int) {
 	return n
 }
 
-// Bits of the keys that parse has seen; those of Meta come before.
+// Bits that stand for the keys that parse has read; the bits of Meta's keys are lower.
 const (
 	seenTO = seenDA << (iota + 1)
 	seenDL
@@ -76,6 +77,7 @@ const (
 	seenRU
 	seenRC
 	seenFF
+	seenDU
 	seenUK
 	seenUL
 	seenAL
@@ -85,16 +87,16 @@ const (
 	seenH
 )
 
-// isExtra reports whether parse knows a key.
+// isExtra reports whether key is one that Extra.parse can read.
 func isExtra(key string) bool {
 	switch key {
-	case "to", "dl", "xp", "rn", "kr", "rd", "ru", "rc", "ff", "uk", "ul", "al", "us", "g", "gp", "h":
+	case "to", "dl", "xp", "rn", "kr", "rd", "ru", "rc", "ff", "du", "uk", "ul", "al", "us", "g", "gp", "h":
 		return true
 	}
 	return false
 }
 
-// number returns the field for a key whose value is a number, and its bit; nil for other keys.
+// number returns the bit and the field for a key whose value is a number; it returns nil for other keys.
 func (x *Extra) number(key string) (bit int, dst *int64) {
 	switch key {
 	case "to":
@@ -113,6 +115,8 @@ func (x *Extra) number(key string) (bit int, dst *int64) {
 		return seenRC, &x.RetryCap
 	case "ff":
 		return seenFF, &x.FirstFailed
+	case "du":
+		return seenDU, &x.Due
 	case "ul":
 		return seenUL, &x.LockLife
 	case "al":
@@ -121,7 +125,7 @@ func (x *Extra) number(key string) (bit int, dst *int64) {
 	return 0, nil
 }
 
-// parse reads the value of a key that isExtra knows.
+// parse reads the value of a key for which isExtra is true.
 func (x *Extra) parse(key string, raw []byte, i int, lim Limits) (bit, next int, err error) {
 	bit, dst := x.number(key)
 	if dst != nil && key == "al" {
@@ -171,6 +175,7 @@ func (x *Extra) append(dst []byte) []byte {
 		{"\xa2ru", x.RetryUntil},
 		{"\xa2rc", x.RetryCap},
 		{"\xa2ff", x.FirstFailed},
+		{"\xa2du", x.Due},
 		{"\xa2ul", x.LockLife},
 		{"\xa2al", x.AloneDeaths},
 	} {

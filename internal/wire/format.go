@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The first bytes of MessagePack values that are not ranges.
+// The first bytes of MessagePack values, except those that hold a value or a length themselves.
 const (
 	codeNil      = 0xc0
 	codeNever    = 0xc1
@@ -46,11 +46,11 @@ const (
 	extTime = 0xff // extension type −1
 )
 
-// The functions below read b[i:] and return where the value's content or the next value begins, or a negative number if
-// there is another kind of value or the bytes end too early. They accept every width of MessagePack, even a wider one
-// than necessary.
+// The functions below read b[i:]. They return the position where the value's content or the next value begins, or a
+// negative number if there is another kind of value or the bytes end too early. They accept every width that
+// MessagePack has for a number or length, even a wider one than necessary.
 
-// uintBE reads the w bytes of a length or number at b[i:]; ok is false when they are not all there.
+// uintBE reads the w bytes of a length or number at b[i:]; ok is false if b ends before them.
 func uintBE(b []byte, i, w int) (v uint64, ok bool) {
 	if i < 0 || w > len(b)-i {
 		return 0, false
@@ -104,7 +104,8 @@ func binAt(b []byte, i int) (start, end int) {
 	return 0, -1
 }
 
-// arrayAt reads the header of an array of n values. It fails when fewer than n bytes follow, so n may be trusted.
+// arrayAt reads the header of an array of n values. It fails when fewer than n bytes follow, so callers may allocate
+// for n values.
 func arrayAt(b []byte, i int) (n, next int) {
 	if uint(i) >= uint(len(b)) {
 		return 0, -1
@@ -188,7 +189,7 @@ func intAt(b []byte, i int) (u uint64, neg bool, next int) {
 	return uint64(s), s < 0, next
 }
 
-// floatAt reads a float; single says that it came as a float32.
+// floatAt reads a float; single reports whether b holds it as a float32.
 func floatAt(b []byte, i int) (f float64, single bool, next int) {
 	if uint(i) < uint(len(b)) {
 		switch b[i] {
@@ -205,7 +206,8 @@ func floatAt(b []byte, i int) (f float64, single bool, next int) {
 	return 0, false, -1
 }
 
-// unixYearOne is the second that time.Time counts from inside: later ones than maxUnix would wrap around.
+// unixYearOne is the Unix time of year 1, from which time.Time counts its seconds. Times after maxUnix would overflow
+// that count.
 const (
 	unixYearOne = -62135596800
 	maxUnix     = math.MaxInt64 + unixYearOne
@@ -246,8 +248,8 @@ func ArrayHeader(b []byte) (n int, rest []byte, ok bool) {
 	return n, b[next:], true
 }
 
-// Found names the value at the front of b for error messages: its kind and size. Its content may be secret, and errors
-// are logged and kept.
+// Found names the kind and size of the value at the front of b for error messages. It does not show the content, which
+// may be secret, because errors are logged and stored.
 func Found(b []byte) string { return found(b, 0) }
 
 func found(b []byte, i int) string {
@@ -321,7 +323,7 @@ func kindOf(c byte) string {
 	return "integer"
 }
 
-// count writes n things of a kind.
+// count returns n and the noun, such as "1 byte" or "2 bytes".
 func count(n int, what string) string {
 	if n == 1 {
 		return "1 " + what

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// seeds gives a fuzzer one value of each kind, some cut off, and a few bombs.
+// seeds gives a fuzzer one value of each kind, some that are cut off, and a few hostile ones.
 func seeds(f *testing.F, add func(b []byte)) {
 	f.Helper()
 	for _, v := range sampleValues(f) {
@@ -29,7 +29,7 @@ func seeds(f *testing.F, add func(b []byte)) {
 	add(append([]byte{0xdc, 0x10, 0}, bytes.Repeat([]byte("\x81\xa1a\x01"), 0x1000)...))
 }
 
-// FuzzCheck holds the checker against a recursive one that is as plain as possible.
+// FuzzCheck compares Check with a simple recursive implementation.
 func FuzzCheck(f *testing.F) {
 	seeds(f, func(b []byte) { f.Add(b) })
 	f.Fuzz(func(t *testing.T, b []byte) {
@@ -49,7 +49,7 @@ func FuzzCheck(f *testing.F) {
 	})
 }
 
-// reference walks over values by the letter of the MessagePack specification.
+// reference checks values as the MessagePack specification describes them, one rule after the other.
 type reference struct {
 	b     []byte
 	elems int
@@ -133,7 +133,8 @@ func (r *reference) container(i, n, depth int, pairs, key bool) int {
 	return i
 }
 
-// FuzzParse: what is accepted is within the limits, and what is written from it is read as the same message.
+// FuzzParse: messages that Parse accepts are within the limits, and Parse reads what Append writes from one as the same
+// message.
 func FuzzParse(f *testing.F) {
 	seeds(f, func(b []byte) {
 		f.Add((&Message{Kind: GoPlain, Path: "main.f", Payload: b}).Append(nil))
@@ -179,7 +180,7 @@ func FuzzParse(f *testing.F) {
 		if third := m2.Append(nil); !bytes.Equal(again, third) {
 			t.Fatalf("%x, then %x", again, third)
 		}
-		for _, m := range []*Message{&m, &m2} { // empty arguments may be left out or filled in
+		for _, m := range []*Message{&m, &m2} { // Append may leave out or fill in empty arguments
 			call := PyCall{m.Args(), m.Kwargs()}
 			if isEmpty(call.Args) {
 				call.Args = nil
@@ -195,8 +196,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzDecode: whatever the bytes, checked or not, no type panics or takes more memory than the bound, and what is
-// decoded survives another round. The first byte chooses the type.
+// FuzzDecode: whatever the bytes, checked or not, no type panics or takes more memory than the limit, and a decoded
+// value stays equal when it is encoded and decoded again. The first byte of the input chooses the type.
 func FuzzDecode(f *testing.F) {
 	for i, typ := range targets {
 		f.Add(byte(i), pack(f, reflect.New(typ).Elem().Interface()))
@@ -238,12 +239,12 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("%v from %x: decoded %d bytes that the checker refuses: %v", typ, b, len(used), err)
 		}
 		for i := range b {
-			b[i] ^= 0xff // nothing may share memory with the input
+			b[i] ^= 0xff // v must not share memory with the input
 		}
 		again, err := codec.Append(nil, dst)
 		if err != nil {
-			// A value may be too large to be written, not the other way round: an array for a struct has fewer bytes
-			// than the map.
+			// Append may refuse a value that Decode accepts, because it is too large: the array form of a struct has
+			// fewer bytes than the map form.
 			if len(before) < maxElems/8 {
 				t.Fatalf("%v from %x: cannot be written again: %v", typ, before, err)
 			}
@@ -252,7 +253,7 @@ func FuzzDecode(f *testing.F) {
 		back := reflect.New(typ).Elem()
 		if _, err := codec.Decode(again, back); err != nil {
 			if strings.Contains(err.Error(), "bytes of memory") {
-				return // the shorter form of a number may be too short for its memory
+				return // with shorter numbers the value has fewer bytes, which may allow too little memory for it
 			}
 			t.Fatalf("%v from %x: written again as %x: %v", typ, before, again, err)
 		}

@@ -75,7 +75,7 @@ func (v *vector) raw(t *testing.T) []byte {
 	return b
 }
 
-// written returns what Go must write for what it has read.
+// written returns the bytes, in hexadecimal, that Go must write for the value that it has read.
 func (v *vector) written() string {
 	if v.Writes != "" {
 		return v.Writes
@@ -167,7 +167,7 @@ func untagMap(t *testing.T, m map[string]any) any {
 	return out
 }
 
-// says checks that b holds what a vector says; part names it.
+// says checks that b holds the value that a vector gives; part names that part of the vector in failures.
 func says(t *testing.T, name, part string, b []byte, want json.RawMessage) {
 	t.Helper()
 	if len(want) == 0 {
@@ -227,7 +227,7 @@ func TestGoldenMessages(t *testing.T) {
 	}
 }
 
-// saysMeta checks the pairs of meta that a vector names.
+// saysMeta checks the pairs of meta that a vector gives.
 func saysMeta(t *testing.T, v vector, m *Meta) {
 	t.Helper()
 	want := as[map[string]any](t, untag(t, v.Meta))
@@ -372,7 +372,7 @@ func TestGoldenHostile(t *testing.T) {
 	}
 }
 
-// The examples of docs/PROTOCOL.md are vectors.
+// The vectors contain all examples of docs/PROTOCOL.md.
 func TestProtocolExamples(t *testing.T) {
 	doc, err := os.ReadFile(filepath.Join("..", "..", "docs", "PROTOCOL.md"))
 	if err != nil {

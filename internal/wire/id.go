@@ -6,17 +6,17 @@ import (
 	mrand "math/rand/v2"
 )
 
-// MaxTaskID bounds an id given by the caller, in bytes.
+// MaxTaskID is the longest task id that a caller may choose, in bytes.
 const MaxTaskID = 256
 
-// idAlphabet is Crockford's: without i, l, o and u.
+// idAlphabet is Crockford's base 32: digits and letters without i, l, o and u.
 const idAlphabet = "0123456789abcdefghjkmnpqrstvwxyz"
 
 // TaskIDText is a random task id: 120 bits as 24 characters.
 type TaskIDText [24]byte
 
-// Fill makes a new id. The runtime's generator is a cipher (ChaCha8) that the operating system seeds for each process
-// and each thread: ids are unique across processes, and nobody guesses one.
+// Fill makes a new id. The runtime's random generator is a cipher (ChaCha8), which the operating system seeds for each
+// process and each thread: ids are unique across processes, and nobody can guess one.
 func (t *TaskIDText) Fill() {
 	const half = len(t) / 2
 	a, b := mrand.Uint64(), mrand.Uint64()
@@ -33,9 +33,9 @@ func NewTaskID() string {
 	return string(text[:])
 }
 
-// NewWorkerID returns 128 random bits. Claims are filed under it, so two workers must never share one.
+// NewWorkerID returns 128 random bits in hexadecimal. Redis keys contain the id, so two workers must never share one.
 func NewWorkerID() string {
 	var random [16]byte
-	_, _ = rand.Read(random[:]) // never fails, says its documentation
+	_, _ = rand.Read(random[:]) // its documentation says that it never fails
 	return hex.EncodeToString(random[:])
 }

@@ -5,34 +5,34 @@ import (
 	"time"
 )
 
-// maxInfoText bounds the text of an error that is kept with a task, in bytes.
+// maxInfoText is the longest text of an error that Redis keeps with a task, in bytes.
 const maxInfoText = 4096
 
-// Info is what Redis keeps of a task beyond its message, while it is retrying, parked or archived, and what it keeps of
-// a completed task.
+// Info is what Redis keeps about a task besides its message, while the task is retrying, parked or archived, and what
+// it keeps of a completed task.
 type Info struct {
 	// Reason is failed, arguments, undecodable, too large, unknown function, unknown fields, python, deaths,
 	// parked too long, expired, snoozed, not failed or completed.
 	Reason      string
 	Function    string
-	Fields      []string // fields that the worker which has parked it lacks, of Function.UnknownFields
+	Fields      []string // fields of Function.UnknownFields that the worker which parked the task lacks
 	Error       string
 	Stack       string
 	Attempts    int
 	Deaths      int
-	At          time.Time // when this became known
-	FirstFailed time.Time // zero: it has not failed
+	At          time.Time // when the worker or sweeper learned this
+	FirstFailed time.Time // zero if it has not failed
 	Worker      string
-	Progress    Progress // the last report of how far it was
+	Progress    Progress // the last progress that the handler reported
 
-	// Of completed tasks only.
+	// Only completed tasks have the following.
 	Enqueued time.Time // by the producer's clock
 	Began    time.Time // when the successful run began
-	Result   []byte    // one MessagePack value; nil: none
-	Message  []byte    // what was called; nil: not kept
+	Result   []byte    // one MessagePack value; nil if there is none
+	Message  []byte    // the task's message; nil if it is not kept
 }
 
-// Encode writes the info as a MessagePack map; empty fields are left out, control characters in texts escaped.
+// Encode writes the info as a MessagePack map. It leaves out empty fields and escapes control characters in texts.
 func (i *Info) Encode() []byte {
 	var pairs []byte
 	n := 0
@@ -91,10 +91,10 @@ func (i *Info) Encode() []byte {
 	return append(AppendMapHeader(make([]byte, 0, len(pairs)+3), n), pairs...)
 }
 
-// InfoLimits allow the info of a completed task: its message and its result, and some text.
+// InfoLimits are large enough for the info of a completed task: its message, its result and some text.
 var InfoLimits = Limits{Bytes: 2*Default.Bytes + 64<<10, Elems: 64, Depth: 2, Path: Default.Path}
 
-// ParseInfo parses the output of Encode, or of other programs. It leaves out what it cannot parse.
+// ParseInfo parses the output of Encode or of another program. It leaves out what it cannot parse.
 func ParseInfo(b []byte) (i Info) {
 	if Check(b, InfoLimits) != nil {
 		return i
@@ -139,7 +139,7 @@ func ParseInfo(b []byte) (i Info) {
 	return i
 }
 
-// clip shortens a text to maxInfoText bytes, at a character's end.
+// clip shortens s to at most maxInfoText bytes without cutting a character in two.
 func clip(s string) string {
 	if len(s) <= maxInfoText {
 		return s
@@ -151,10 +151,10 @@ func clip(s string) string {
 	return s[:n]
 }
 
-// MaxUnknownFields bounds Info.Fields.
+// MaxUnknownFields is the most paths that ParseInfo reads into Info.Fields.
 const MaxUnknownFields = 16
 
-// Progress is one report.
+// Progress is one report of how far a running task is.
 type Progress struct {
 	Done, Total int64
 	Note        string

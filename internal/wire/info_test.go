@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// TestInfoIsReadBack has every field of what is known of a task, and none.
+// TestInfoIsReadBack encodes and parses an Info with every field and one with none.
 func TestInfoIsReadBack(t *testing.T) {
 	at := time.UnixMilli
 	whole := Info{
@@ -34,7 +34,7 @@ func TestInfoIsReadBack(t *testing.T) {
 	}
 }
 
-// TestTextsOfInfo keeps line ends in stacks alone, and cuts what is long at the end of a character.
+// TestTextsOfInfo: Encode keeps line feeds in stacks only, and cuts long texts at the end of a character.
 func TestTextsOfInfo(t *testing.T) {
 	const text = "a\nb\tc\x1b[1m\u2028\u00a0é"
 	one, many := `a\nb\tc\x1b[1m\u2028`+"\u00a0é", "a\nb\tc"+`\x1b[1m\u2028`+"\u00a0é"

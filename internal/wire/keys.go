@@ -6,8 +6,8 @@ func TextKeys(b []byte) bool {
 	return ok
 }
 
-// textKeys is TextKeys of the value at b[i:]; next is where the one behind it begins. Values are no deeper inside one
-// another than depthCap.
+// textKeys is TextKeys for the value at b[i:]; next is the position after that value. It may recurse, since values are
+// nested at most depthCap deep.
 func textKeys(b []byte, i int) (next int, ok bool) {
 	pairs, next := mapAt(b, i)
 	if next >= 0 {

@@ -8,9 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// The functions below read one scalar and check it against the type of n. They return where the next value begins.
+// The functions below read one scalar value at b[i:] and check it against the type of n. They return the position after
+// the value.
 
-// mismatch returns the error for a value at b[i:] that does not fit n. more gives the reason if the kind does not.
+// mismatch returns the error for a value at b[i:] that does not fit n. more gives the reason if the kind of value fits.
 func mismatch(n *node, b []byte, i int, more string) *ValueError {
 	return &ValueError{Want: n.want(), Got: found(b, i) + more}
 }
@@ -51,7 +52,7 @@ func leafUint(n *node, b []byte, i int) (v uint64, next int, err *ValueError) {
 	return v, next, nil
 }
 
-// leafFloat reads a float, or an integer that the float holds exactly.
+// leafFloat reads a float, or an integer if the float type can hold it exactly.
 func leafFloat(n *node, b []byte, i int) (v float64, next int, err *ValueError) {
 	v, single, next := floatAt(b, i)
 	if next >= 0 {
@@ -85,7 +86,7 @@ func leafFloat(n *node, b []byte, i int) (v float64, next int, err *ValueError) 
 	return v, next, nil
 }
 
-// leafString returns where the text begins and ends; the next value begins at the end.
+// leafString returns where the text begins and ends; the next value begins at end.
 func leafString(n *node, b []byte, i int) (start, end int, err *ValueError) {
 	start, end = strAt(b, i)
 	if end < 0 {
@@ -97,7 +98,7 @@ func leafString(n *node, b []byte, i int) (start, end int, err *ValueError) {
 	return start, end, nil
 }
 
-// leafBytes returns where the data begins and ends, for []byte and [n]byte; nil is the caller's business.
+// leafBytes returns where the data begins and ends, for []byte and [n]byte. Callers handle nil.
 func leafBytes(n *node, b []byte, i int) (start, end int, err *ValueError) {
 	start, end = binAt(b, i)
 	if end < 0 || n.op == opByteArray && end-start != n.len {

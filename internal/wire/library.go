@@ -6,14 +6,15 @@ import (
 	"github.com/shamaton/msgpack/v2"
 )
 
-// The library has a loop for each slice and map of Go's basic types, which is faster than reflect. So it decodes these
-// once a walker has accepted the bytes, and nothing else, because with it all structs of a call have the same form and
-// are looked up in a registry of the whole process, []byte and binary share memory with the input, times are in the
-// local zone, and numbers in an any have the narrowest type. It does not encode either, because it cannot append to a
-// buffer, walks each value twice, never returns from a value that contains itself, and writes maps in a random order.
-// Tests compare our encoding of slices and structs with the library's, because go-delayed uses it.
+// The msgpack library has a specialized loop for each slice and map of Go's basic types, which is faster than reflect.
+// So this package lets the library decode those once a walker has accepted the bytes. The library decodes nothing else,
+// because with it all structs of a call have the same form and are looked up in a registry of the whole process, []byte
+// and binary share memory with the input, times are in the local zone, and numbers in an any have the narrowest type.
+// This package does not use it to encode either, because it cannot append to a buffer, walks each value twice, never
+// returns from a value that contains itself, and writes maps in a random order. Tests compare our encoding of slices
+// and structs with the library's, because go-delayed uses the library.
 
-// From these lengths on the library is faster than reflect.
+// From these lengths on, the library is faster than reflect.
 const (
 	libSlice = 16
 	libMap   = 4
@@ -31,7 +32,8 @@ func inLibrary(n *node) bool {
 		(n.elem.op == opString || n.elem.op == opBool))
 }
 
-// basic reports whether n is one of Go's own types. float32 is not among them: the library takes no float64 for it.
+// basic reports whether n is one of Go's predeclared types that the library decodes as this package does. float32 is
+// not among them, because the library does not decode a float64 into a float32.
 func basic(n *node) bool {
 	switch n.op {
 	case opBool, opInt, opUint, opString:
@@ -43,7 +45,7 @@ func basic(n *node) bool {
 	}
 }
 
-// libDecode sets dst, a slice or map that can be addressed, to the value that is the whole of b.
+// libDecode sets dst, an addressable slice or map, to the value in b. b contains nothing else.
 func libDecode(b []byte, dst reflect.Value) *ValueError {
 	if err := msgpack.UnmarshalAsArray(b, dst.Addr().Interface()); err != nil {
 		return &ValueError{Want: dst.Type().String(), Got: "a value that the library refuses: " + err.Error()}

@@ -6,19 +6,19 @@ import (
 	"math/bits"
 )
 
-// memPerByte and memFree bound what decoding one value allocates: memPerByte × its length + memFree. The free part is
-// there four times over in 64 KiB, so a message of a few arguments stays within 64 × its length + 64 KiB.
+// memPerByte and memFree bound what decoding one value allocates: memPerByte × its length + memFree. memFree is a
+// quarter of 64 KiB, so a message of a few arguments stays within 64 × its length + 64 KiB.
 const (
 	memPerByte = 64
 	memFree    = 16 << 10
-	memLibrary = 128 // what a call of the library and the note of where its value ends cost
+	memLibrary = 128 // cost of a call of the library, and of the note where its value ends
 )
 
-// memLimit is what decoding n bytes of one value may allocate.
+// memLimit returns the most bytes that decoding a value of n bytes may allocate.
 func memLimit(n int) int { return memPerByte*n + memFree }
 
-// memSize is no less than what the allocator takes for n bytes. Its size classes are 8 to 32 bytes apart at first; from
-// there they waste up to a fifth.
+// memSize returns at least the bytes that the allocator takes for an object of n bytes. The allocator's size classes
+// are 8 to 32 bytes apart up to 512 bytes; above that they waste up to a fifth.
 func memSize(n int) int {
 	switch {
 	case n <= 32:
@@ -33,7 +33,7 @@ func memSize(n int) int {
 	return n + n/4
 }
 
-// memArray is memSize for n elements in a row.
+// memArray is memSize for an array of n elements.
 func memArray(n, size int) int {
 	if hi, lo := bits.Mul64(uint64(n), uint64(size)); hi == 0 && lo < math.MaxInt {
 		return memSize(int(lo))
@@ -41,15 +41,16 @@ func memArray(n, size int) int {
 	return math.MaxInt
 }
 
-// memMap is no less than what the runtime takes for a map made for n pairs: a header, and groups of eight slots, filled
-// to seven eighths at most. Large maps consist of several tables of up to 1,024 slots, among which chance divides the
-// pairs; one that gets too many is replaced by one twice as large, or by two.
+// memMap returns at least the bytes that the runtime takes for a map made for n pairs: a header, and groups of eight
+// slots, of which the runtime fills at most seven eighths. Large maps consist of several tables of up to 1,024 slots,
+// and the hash distributes the pairs among them. The runtime replaces a table that gets too many pairs by one twice as
+// large, or by two.
 func memMap(n, key, elem int) int {
 	const (
 		header   = 48
-		inline   = 128 // larger keys and elements are allocated by themselves
+		inline   = 128 // the runtime allocates larger keys and elements separately
 		perTable = 1024
-		chance   = 180 // pairs that one table may get beyond the average: six deviations
+		chance   = 180 // pairs that one table may get beyond the average: six standard deviations
 	)
 	if n == 0 {
 		return header
@@ -75,5 +76,5 @@ func memMap(n, key, elem int) int {
 	return header + mem + memArray(n, apart)
 }
 
-// powerOfTwo returns the lowest power of two that is not below n, which is positive.
+// powerOfTwo returns the lowest power of two that is at least n, which must be positive.
 func powerOfTwo(n int) int { return 1 << bits.Len(uint(n-1)) }

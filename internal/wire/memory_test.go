@@ -21,7 +21,7 @@ func allocated(f func()) int {
 	return int(after.TotalAlloc - before.TotalAlloc)
 }
 
-// What the functions of memory.go promise: never less than what the runtime takes.
+// memSize, memArray and memMap return at least what the runtime takes.
 func TestMemSize(t *testing.T) {
 	var sink []byte
 	for n := 1; n < 70000; n += 1 + n/50 {
@@ -31,7 +31,7 @@ func TestMemSize(t *testing.T) {
 				sink = make([]byte, n)
 			}
 		})
-		// Tiny objects share a block; a few bytes of measuring remain.
+		// The runtime puts several tiny objects into one block; measuring itself takes a few bytes.
 		if perObject := (got - 512) / times; perObject > memSize(n)*memSlack {
 			t.Errorf("memSize(%d) = %d, the runtime takes %d", n, memSize(n), perObject)
 		}
@@ -40,7 +40,8 @@ func TestMemSize(t *testing.T) {
 }
 
 func TestMemMap(t *testing.T) {
-	// In the lengths are those at which chance splits or doubles most tables: 897, 1780, 1793, 3560, 3585, 7130, 14250.
+	// These lengths include those at which the hash most often splits or doubles tables: 897, 1780, 1793, 3560, 3585,
+	// 7130, 14250.
 	type big [200]byte
 	for _, n := range []int{
 		0, 1, 7, 8, 9, 14, 15, 28, 29, 100, 447, 449, 895, 896, 897, 1500, 1780, 1792, 1793, 3560,
@@ -84,7 +85,7 @@ func TestMemMap(t *testing.T) {
 			got := allocated(func() { m = c.make() })
 			want := memMap(n, c.key, c.elem)
 			if c.key == 16 {
-				want += 8 * n // the numbers in the keys
+				want += 8 * n // the numbers that the keys point to
 			}
 			if got > want*memSlack+512 {
 				t.Errorf("%s of %d: memMap says %d, the runtime takes %d", c.name, n, want, got)
@@ -106,11 +107,11 @@ func TestMemArrayDoesNotOverflow(t *testing.T) {
 	}
 }
 
-// bound is what decoding n bytes of one value may allocate.
+// bound returns the most bytes that decoding a value of n bytes may allocate.
 func bound(n int) int { return (memPerByte*n + 64<<10) * memSlack }
 
-// Whatever the bytes and the type, decoding stays within the bound. The inputs are those that would cost most: headers
-// that promise much, the smallest values of the largest types, maps of one pair.
+// Whatever the bytes and the type, decoding stays within the limit. The inputs are those that would cost most: headers
+// that claim much, the smallest values of the largest types, maps of one pair.
 func TestDecodeMemory(t *testing.T) {
 	type large struct {
 		Big [4096]int `msgpack:",omitempty"`
@@ -200,13 +201,13 @@ func TestDecodeMemory(t *testing.T) {
 			tooMuch++
 		}
 	}
-	// Some of the list must be too much, or the list proves nothing.
+	// Decode must refuse some values of the list, or the test proves nothing.
 	if tooMuch < 5 {
 		t.Errorf("only %d of the values were refused for their size", tooMuch)
 	}
 }
 
-// Sums beyond all numbers are too much, too.
+// A sum of memory that overflows an int is too much, too.
 func TestMemoryDoesNotOverflow(t *testing.T) {
 	huge := reflect.StructOf([]reflect.StructField{{
 		Name: "A", Type: reflect.ArrayOf(1<<46, reflect.TypeFor[byte]()),
@@ -214,13 +215,14 @@ func TestMemoryDoesNotOverflow(t *testing.T) {
 	}})
 	typ := reflect.SliceOf(reflect.SliceOf(huge))
 	row := append(AppendArrayHeader(nil, 65000), bytes.Repeat([]byte{0x80}, 65000)...)
-	in := append(AppendArrayHeader(nil, 3), bytes.Repeat(row, 3)...) // three times make the sum negative
+	in := append(AppendArrayHeader(nil, 3), bytes.Repeat(row, 3)...) // three of them make the sum negative
 	if _, err := decodeAs(t, typ, in); err == nil || !strings.Contains(err.Error(), "bytes of memory") {
 		t.Errorf("%.200v", err)
 	}
 }
 
-// What stands behind a value is not its own: a small value must not take memory on the account of a large one.
+// The bytes after a value do not count as its own: a small value must not take the memory that a large one after it may
+// take.
 func TestMemoryCountsTheValueAlone(t *testing.T) {
 	type large struct {
 		Big [4096]int `msgpack:",omitempty"`
@@ -235,7 +237,7 @@ func TestMemoryCountsTheValueAlone(t *testing.T) {
 	}
 }
 
-// Ordinary values of ordinary programs are not refused for the memory they take.
+// Decode does not refuse the values of ordinary programs for the memory that they take.
 func TestMemoryOfOrdinaryValues(t *testing.T) {
 	var rows []any
 	for i := range 5000 {

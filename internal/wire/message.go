@@ -11,7 +11,7 @@ import (
 // Kind is the form of a message.
 type Kind uint8
 
-// The forms of messages. Which language runs a task is decided by its path alone: a path with a colon is Python's.
+// The forms of messages. The function's path alone decides which language runs a task: a path with a colon is Python's.
 const (
 	GoBare     Kind = iota + 1 // "path": a function without arguments, as keakon's Python package sends it
 	GoPlain                    // [path], [path, nil] or [path, payload]
@@ -33,15 +33,15 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind %d", uint8(k))
 }
 
-// Message is a task as it lies in a queue. After Parse its strings and byte slices share memory with the bytes that
-// were parsed.
+// Message is a task as Redis holds it in a queue. After Parse its strings and byte slices share memory with the parsed
+// bytes.
 type Message struct {
 	Kind    Kind
 	Path    string  // of the function: "example.com/app/mail.Send" or "module.path:func"
-	Payload []byte  // Go kinds: the arguments, MessagePack inside a bin; nil when there is none
-	Py      *PyCall // Python kinds: the arguments; nil when there are none
+	Payload []byte  // Go kinds: the arguments, MessagePack inside a bin; nil if there are none
+	Py      *PyCall // Python kinds: the arguments; nil if there are none
 	Retry   int64   // Python kinds: how often Python tries again; negative means for ever
-	Meta    Meta    // extended kinds
+	Meta    Meta    // the metadata of the extended kinds
 }
 
 // PyCall holds the arguments of a Python function. Copies of a Message share it, so it must not be changed.
@@ -76,16 +76,17 @@ func (m *Message) Extend() {
 	}
 }
 
-// The largest arrays that are messages, and the smallest and the only one that can carry meta.
+// The most elements of an array that is a message. Only an array with that many can carry meta.
 const (
 	goElems = 3
 	pyElems = 5
 )
 
-// Parse splits a message. It checks the whole of it: length, depth and number of values against lim, that the payload
-// is one well-formed value, and that the arguments of Python are. Values for Go must pass Check; values for Python may
-// hold what only Python reads. The error is a *FormatError with the offset in raw. For Go messages nothing is allocated
-// but Extra and Rest, which few have. raw must not be modified afterwards.
+// Parse splits a message. It checks all of raw: length, depth and number of values against lim, that the payload is one
+// well-formed value, and that the arguments of a Python function are well-formed. Values for Go must pass Check; values
+// for Python may hold map keys and extensions that only Python can read. The error is a *FormatError with the offset in
+// raw. For Go messages Parse allocates nothing but Extra and Rest, which few messages have. The caller must not modify
+// raw afterwards.
 func Parse(raw []byte, lim Limits) (m Message, err error) {
 	if err = m.parse(raw, lim); err != nil {
 		return Message{}, err
@@ -116,7 +117,7 @@ func (m *Message) parse(raw []byte, lim Limits) (err error) {
 	return m.parsePy(raw, i, n, lim)
 }
 
-// parseBare reads a message that is a path alone. Python's paths always come in an array.
+// parseBare reads a message that is only a path, without an array. The path of a Python function is always in an array.
 func (m *Message) parseBare(raw []byte, lim Limits) (err error) {
 	if !isStr(raw, 0) {
 		return &FormatError{Offset: 0, Want: "an array or a function path", Got: found(raw, 0)}
@@ -135,7 +136,7 @@ func (m *Message) parseBare(raw []byte, lim Limits) (err error) {
 	return nil
 }
 
-// parsePath reads the path at raw[i:] and checks its length and that it is text.
+// parsePath reads the path at raw[i:] and checks its length and that it is valid UTF-8.
 func parsePath(raw []byte, i int, lim Limits) (path string, next int, err error) {
 	path, next = text(raw, i)
 	switch {
@@ -151,7 +152,7 @@ func parsePath(raw []byte, i int, lim Limits) (path string, next int, err error)
 	return path, next, nil
 }
 
-// parseGo reads what follows the path of a Go function in an array of n.
+// parseGo reads what follows the path of a Go function in an array of n elements.
 func (m *Message) parseGo(raw []byte, i, n int, lim Limits) (err error) {
 	m.Kind = GoPlain
 	if n > goElems {
@@ -174,7 +175,7 @@ func (m *Message) parseGo(raw []byte, i, n int, lim Limits) (err error) {
 	return nil
 }
 
-// parsePayload reads nil or binary data that holds exactly one value. Empty data counts as no arguments.
+// parsePayload reads nil, or binary data that holds exactly one value. Empty data means that there are no arguments.
 func (m *Message) parsePayload(raw []byte, i int, lim Limits) (next int, err error) {
 	if i < len(raw) && raw[i] == codeNil {
 		return i + 1, nil
@@ -187,7 +188,7 @@ func (m *Message) parsePayload(raw []byte, i int, lim Limits) (next int, err err
 	if start == end {
 		return end, nil
 	}
-	// raw[:end] instead of the payload itself: offsets of errors count from the start of the message.
+	// Check raw[:end] instead of only the payload, so that offsets in errors count from the start of the message.
 	done, _, err := skim(raw[:end], start, lim.Elems, lim.Depth, strict)
 	if err != nil {
 		return 0, err
@@ -198,7 +199,7 @@ func (m *Message) parsePayload(raw []byte, i int, lim Limits) (next int, err err
 	return end, nil
 }
 
-// parsePy reads what follows the path of a Python function in an array of n.
+// parsePy reads what follows the path of a Python function in an array of n elements.
 func (m *Message) parsePy(raw []byte, i, n int, lim Limits) (err error) {
 	m.Kind = Py
 	if n > pyElems {
@@ -245,7 +246,7 @@ func (m *Message) parsePy(raw []byte, i, n int, lim Limits) (err error) {
 	return nil
 }
 
-// parseRaw returns the bytes of the value at raw[i:], which Go does not read.
+// parseRaw returns the bytes of the value at raw[i:] without decoding them, because only Python reads them.
 func parseRaw(raw []byte, i, elems int, lim Limits) (value []byte, next, left int, err error) {
 	next, left, err = skim(raw, i, elems, lim.Depth-1, loose)
 	if err != nil {
@@ -265,11 +266,11 @@ func text(b []byte, i int) (s string, next int) {
 	return unsafe.String(unsafe.SliceData(b[start:end]), end-start), end // Parse forbids modifying b
 }
 
-// Append appends the message in the form that its Kind names and returns the longer slice. A plain Go message without
-// payload is written as [path, nil]. Trailing parts of a Python message that are zero or empty are left out, as in
-// keakon's package. Append checks nothing; use Parse to see whether others will accept the bytes. It panics when the
-// kind is missing, or when a message of a kind without meta or payload carries one, which is a mistake in the program
-// (call Extend).
+// Append appends the message in the form that its Kind names and returns the longer slice. It writes a plain Go message
+// without payload as [path, nil]. It leaves out trailing parts of a Python message that are zero or empty, as keakon's
+// package does. Append checks nothing; use Parse to see whether others will accept the bytes. Append panics when the
+// kind is missing, or when a message has meta or a payload that its kind cannot carry. That is a mistake in the
+// program, which should have called Extend.
 func (m *Message) Append(dst []byte) []byte {
 	if (m.Kind == GoBare || m.Kind == GoPlain || m.Kind == Py) && !m.Meta.isZero() {
 		panic(fmt.Sprintf("wire: a %s cannot carry meta", m.Kind))
@@ -301,7 +302,8 @@ func (m *Message) appendPayload(dst []byte) []byte {
 	return AppendBin(dst, m.Payload)
 }
 
-// pyElems returns how many parts of a Python message differ from Python's defaults.
+// pyElems returns how many parts of a Python message are needed: those up to the last one that differs from Python's
+// defaults.
 func (m *Message) pyElems() int {
 	switch {
 	case m.Retry != 0:
@@ -314,7 +316,7 @@ func (m *Message) pyElems() int {
 	return 1
 }
 
-// appendPy appends the header of an array of n and its parts but meta.
+// appendPy appends the header of an array of n elements and all of them except meta.
 func (m *Message) appendPy(dst []byte, n int) []byte {
 	dst = AppendString(AppendArrayHeader(dst, n), m.Path)
 	if n > 1 {
@@ -335,7 +337,8 @@ func (m *Message) appendPy(dst []byte, n int) []byte {
 	return dst
 }
 
-// isEmpty reports whether an element of a Python message means no arguments: absent, nil, an empty array or map.
+// isEmpty reports whether an element of a Python message means that there are no arguments: it is absent, nil, or an
+// empty array or map.
 func isEmpty(b []byte) bool {
 	return len(b) == 0 || len(b) == 1 && (b[0] == codeNil || b[0] == 0x90 || b[0] == 0x80)
 }

@@ -21,7 +21,8 @@ func pack(t testing.TB, v any) []byte {
 	return b
 }
 
-// Every form of message, written and read again. testdata/wire has the same forms as bytes, from other hands.
+// Append writes and Parse reads every form of message. testdata/wire has the same forms as bytes that other programs
+// wrote.
 func TestMessageRoundTrip(t *testing.T) {
 	full := Meta{
 		ID: "01hz", HasN: true, N: 2, EnqueuedAt: 1700000000123, HasMaxRetry: true, MaxRetry: 5, Retried: 1, Deaths: 2,
@@ -94,7 +95,7 @@ func TestMessageRoundTrip(t *testing.T) {
 	}
 }
 
-// The shapes that others send and we write differently.
+// Forms of messages that others send and that Append writes differently.
 func TestMessageNormalized(t *testing.T) {
 	for _, c := range []struct{ name, in, out string }{
 		{"path alone in an array", "91a166", "92a166c0"},
@@ -321,7 +322,7 @@ func TestParseAllocatesNothingForGo(t *testing.T) {
 	}
 }
 
-// Growing a part of a parsed message must not write over what follows it in the raw bytes.
+// Appending to a part of a parsed message must not overwrite what follows that part in the raw bytes.
 func TestParsedPartsDoNotGrowIntoRaw(t *testing.T) {
 	m := Message{
 		Kind: GoExtended, Path: "f", Payload: []byte{7},
@@ -346,7 +347,7 @@ func TestParsedPartsDoNotGrowIntoRaw(t *testing.T) {
 	}
 }
 
-// Unknown keys of meta survive wherever they stand among the known ones.
+// Parse and Append keep unknown keys of meta, wherever they stand among the known ones.
 func TestMetaKeepsUnknownKeys(t *testing.T) {
 	const id, n, a, b, c = "\xa2id\xa1X", "\xa1n\x02", "\xa1a\x93\x01\x02\x03", "\xa1b\xc0",
 		"\xa1c\x81\xa1k\xd6\xff\x00\x00\x00\x01"
@@ -369,7 +370,7 @@ func TestMetaKeepsUnknownKeys(t *testing.T) {
 	}
 }
 
-// A pair that only looks as if it stood beside the kept ones, because they were copied, is copied too.
+// Parse copies a pair that only seems adjacent to the unknown pairs before it, because those are already copies.
 func TestMetaKeepAfterCopy(t *testing.T) {
 	in := []byte("\x93\xa1f\xc0\x84\xa1a\x01\xa1n\x00\xa1b\x02\xa1c\x03")
 	m, err := Parse(in, Default)

@@ -17,24 +17,24 @@ type Meta struct {
 	Deaths      int    // "d": how often a worker died that had it in hand
 	DiedAt      int64  // "da": when the last of them was noticed, ms since 1970; 0 never
 	Extra       *Extra // metadata that few messages have; nil: none
-	Rest        *Pairs // pairs that this version does not know; Append writes them behind its own; nil: none
+	Rest        *Pairs // pairs that this version does not know; Append writes them after the others; nil: none
 	HasN        bool   // "n" is present
 	HasMaxRetry bool   // "mr" is present
 }
 
-// Pairs are encoded keys and values in their order. Copies of a Meta share them, so they must not be changed.
+// Pairs holds encoded keys and values in their order. Copies of a Meta share it, so nobody may change it.
 type Pairs struct {
 	N   int // their number
 	Raw []byte
 }
 
-// isZero reports whether there is nothing to write.
+// isZero reports whether all fields are zero, so that there is nothing to write.
 func (m *Meta) isZero() bool {
 	return m.ID == "" && !m.HasN && m.EnqueuedAt == 0 && !m.HasMaxRetry && m.Retried == 0 && m.Deaths == 0 &&
 		m.DiedAt == 0 && m.Extra.isZero() && m.Rest == nil
 }
 
-// Bits of the keys that parse has seen.
+// Bits that stand for the keys that parse has read.
 const (
 	seenID = 1 << iota
 	seenN
@@ -45,7 +45,7 @@ const (
 	seenDA
 )
 
-// parse reads the map at raw[i:], with room for elems values.
+// parse reads the map at raw[i:], in which there may be at most elems values.
 func (m *Meta) parse(raw []byte, i, elems int, lim Limits) (next int, err error) {
 	n, at := mapAt(raw, i)
 	if at < 0 {
@@ -108,7 +108,7 @@ func (m *Meta) parse(raw []byte, i, elems int, lim Limits) (next int, err error)
 	return at, nil
 }
 
-// parseExtra reads the value of a key that few messages have.
+// parseExtra reads the value of a key of Extra.
 func (m *Meta) parseExtra(key string, raw []byte, i int, lim Limits) (bit, next int, err error) {
 	if m.Extra == nil {
 		m.Extra = new(Extra)
@@ -116,8 +116,8 @@ func (m *Meta) parseExtra(key string, raw []byte, i int, lim Limits) (bit, next 
 	return m.Extra.parse(key, raw, i, lim)
 }
 
-// keep adds the unknown pair raw[from:to] to Rest. Pairs that stand side by side share memory with raw, others are
-// copied.
+// keep adds the unknown pair raw[from:to] to Rest. As long as the unknown pairs are adjacent in raw, Rest shares memory
+// with raw; otherwise keep copies them.
 func (m *Meta) keep(raw []byte, from, to, restEnd int) {
 	if m.Rest == nil {
 		m.Rest = &Pairs{1, raw[from:to:to]}
@@ -144,7 +144,7 @@ func metaID(raw []byte, i int, lim Limits) (id string, next int, err error) {
 	return id, next, nil
 }
 
-// metaInt reads a number from lowest to 2³¹−1, so that it is an int everywhere.
+// metaInt reads a number from lowest to 2³¹−1, the range that an int has on every platform.
 func metaInt(raw []byte, i int, key string, lowest int64) (v, next int, err error) {
 	u, neg, next := intAt(raw, i)
 	if s := int64(u); next < 0 || s < lowest || s > math.MaxInt32 || !neg && s < 0 {

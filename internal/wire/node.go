@@ -29,28 +29,29 @@ const (
 	opStruct
 )
 
-// node is the plan for one type. It never changes once CodecFor has returned it. Recursive types make rings of nodes.
+// node says how to read and write the values of one type. It never changes once CodecFor has returned it. The nodes of
+// recursive types refer to one another in a cycle.
 type node struct {
 	op     op
 	typ    reflect.Type
 	bits   int            // numbers: 8 to 64
-	size   int            // bytes that a value takes where it stands
-	elem   *node          // pointer, slice, array and map: what they hold
-	key    *node          // map
+	size   int            // size of a value in bytes, without what it points to
+	elem   *node          // pointer, slice, array and map: node of what they hold
+	key    *node          // map: node of the keys
 	len    int            // arrays: number of elements
-	fields []field        // struct, in the order in which they travel
+	fields []field        // struct, in the order in which ByPosition writes them
 	byKey  map[string]int // struct: index in fields
-	empty  reflect.Value  // slice: one of length 0 that is not nil
-	inLib  bool           // slice and map: the library decodes it faster
+	empty  reflect.Value  // slice: an empty one that is not nil
+	inLib  bool           // slice and map: the library decodes long ones faster
 }
 
-// field is one field of a struct that travels.
+// field is one field of a struct that messages contain.
 type field struct {
-	name  string // in Go
-	key   string // in maps
-	wire  []byte // that key, encoded
-	index int    // in the Go type
-	omit  bool   // its tag says omitempty, which Go does not: see encodeStruct
+	name  string // name in Go
+	key   string // key in maps
+	wire  []byte // key, encoded
+	index int    // index in the Go type
+	omit  bool   // whether its tag says omitempty, which Go ignores: see encodeStruct
 	node  *node
 }
 
@@ -59,7 +60,7 @@ var (
 	typeTime = reflect.TypeFor[time.Time]()
 )
 
-// fromArray reports whether an array can be a value of the type.
+// fromArray reports whether a value of the type can be decoded from an array.
 func (n *node) fromArray() bool {
 	for n.op == opPtr {
 		n = n.elem
@@ -72,7 +73,8 @@ func (n *node) fromArray() bool {
 	}
 }
 
-// depth is Codec.Depth. known holds the depths of nodes that were seen, and inProgress for those around n.
+// depth is Codec.Depth. known holds the depths of the nodes that it has visited, and inProgress for those that contain
+// n.
 func (n *node) depth(known map[*node]int) (most int, bounded bool) {
 	const inProgress = -1
 	if d, ok := known[n]; ok {
@@ -105,9 +107,9 @@ func (n *node) depth(known map[*node]int) (most int, bounded bool) {
 	return most, true
 }
 
-// fieldAt returns the index of the field whose key is the string at b[i:], −1 if there is none, and where its value
-// begins; that is negative if there is no string. Who goes through a map guesses the field that comes next, as Go
-// writes them in order.
+// fieldAt returns the index of the field whose key is the string at b[i:], or −1 if there is none, and the position of
+// its value, which is negative if b[i:] is not a string. Callers that read a map pass the index of the field after the
+// last one as guess, because Go writes the fields in order.
 func (n *node) fieldAt(b []byte, i, guess int) (k, value int) {
 	if guess < len(n.fields) {
 		if key := n.fields[guess].wire; len(key) <= len(b)-i && string(b[i:i+len(key)]) == string(key) {
@@ -123,7 +125,7 @@ func (n *node) fieldAt(b []byte, i, guess int) (k, value int) {
 	return -1, end
 }
 
-// want names the type for errors, with its form on the wire where that is not plain.
+// want names the type for errors, with its MessagePack form where the type does not show it.
 func (n *node) want() string {
 	switch n.op {
 	case opBytes:
@@ -150,7 +152,7 @@ func (n *node) want() string {
 	}
 }
 
-// compiler makes the nodes of one type.
+// compiler makes the nodes of one type and of the types that it contains.
 type compiler struct {
 	root reflect.Type
 	done map[reflect.Type]*node
@@ -169,7 +171,7 @@ const (
 	hintLoop = "it points to itself without end; put a struct in between"
 )
 
-// node makes the plan for t. pointers holds the pointer types passed since the last array, map or struct.
+// node makes the node for t. pointers holds the pointer types passed since the last array, map or struct.
 func (c *compiler) node(t reflect.Type, where string, pointers []reflect.Type) (*node, error) {
 	if slices.Contains(pointers, t) {
 		return nil, c.refuse(t, where, hintLoop)
@@ -232,7 +234,7 @@ func (c *compiler) node(t reflect.Type, where string, pointers []reflect.Type) (
 	return n, nil
 }
 
-// hintOf says what to use instead of a type that no message can hold.
+// hintOf says what to use instead of t, which no message can hold.
 func hintOf(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Complex64, reflect.Complex128:
@@ -328,7 +330,7 @@ func promotes(t reflect.Type) bool {
 	return false
 }
 
-// hasOption reports whether a struct tag's options, separated by commas, have this one among them.
+// hasOption reports whether the comma-separated options of a struct tag contain option.
 func hasOption(options, option string) bool {
 	for o := range strings.SplitSeq(options, ",") {
 		if o == option {

@@ -91,7 +91,7 @@ func TestUnsupported(t *testing.T) {
 		{reflect.TypeFor[sameKey](), `two of its fields have the key "x"`},
 		{reflect.TypeFor[sameAsName](), `two of its fields have the key "B"`},
 	} {
-		for range 2 { // the refusal is not cached as a codec
+		for range 2 { // CodecFor must not store a codec for a refused type
 			codec, err := CodecFor(c.typ)
 			var ue *UnsupportedError
 			if codec != nil || !errors.As(err, &ue) || ue.Type != c.typ || !strings.Contains(err.Error(), c.want) {
@@ -104,7 +104,7 @@ func TestUnsupported(t *testing.T) {
 func TestSupportedOddities(t *testing.T) {
 	type nothing struct{ x int }
 	type hiddenMiddle struct {
-		nothing // no exported field: nothing is lost
+		nothing // without exported fields nothing is lost
 		base    `msgpack:"-"`
 		X       int
 	}
@@ -125,7 +125,7 @@ func TestSupportedOddities(t *testing.T) {
 	}
 }
 
-// Codecs are made once, whoever asks first.
+// CodecFor makes one codec for a type, even if several goroutines ask at the same time.
 func TestCodecForConcurrently(t *testing.T) {
 	type fresh struct {
 		Self *fresh
@@ -166,7 +166,7 @@ func TestCodecForConcurrently(t *testing.T) {
 	}
 }
 
-// What each type asks for, in words.
+// want names each type in errors.
 func TestWant(t *testing.T) {
 	for typ, want := range map[reflect.Type]string{
 		reflect.TypeFor[int8](): "int8", reflect.TypeFor[[]byte](): "[]uint8 (binary)",
@@ -182,7 +182,7 @@ func TestWant(t *testing.T) {
 	}
 }
 
-// The names that errors give to bytes.
+// Found names the kinds of bytes in errors.
 func TestFound(t *testing.T) {
 	for in, want := range map[string]string{
 		"": "the end of the bytes", "07": "integer", "ff": "integer", "cfffffffffffffffff": "integer",

@@ -2,5 +2,5 @@
 
 package wire
 
-// memSlack is by how much more a build with the race detector would allocate.
+// memSlack is the factor by which a build with the race detector allocates more; this one has none.
 const memSlack = 1

@@ -2,5 +2,5 @@
 
 package wire
 
-// memSlack is by how much more a build with the race detector allocates: it gives each small object 16 bytes.
+// memSlack is the factor by which a build with the race detector allocates more: it gives each small object 16 bytes.
 const memSlack = 2

@@ -5,11 +5,12 @@ import (
 	"strconv"
 )
 
-// Shape says how the values of a type travel, in words that other languages know. docs/PROTOCOL.md lists the kinds.
+// Shape says how messages hold the values of a type, in terms that other languages know. docs/PROTOCOL.md lists the
+// kinds.
 type Shape struct {
 	Kind   string       `json:"kind"`
-	Name   string       `json:"name,omitempty"`   // ref: of the type, in Shapes.Types
-	Length *int         `json:"length,omitempty"` // list and bytes, if there can be only so many
+	Name   string       `json:"name,omitempty"`   // ref: name of the type in Shapes.Types
+	Length *int         `json:"length,omitempty"` // list and bytes: their length, if it is fixed
 	Key    *Shape       `json:"key,omitempty"`    // map
 	Elem   *Shape       `json:"elem,omitempty"`   // list, map and optional
 	Fields []ShapeField `json:"fields,omitempty"` // struct, in the order of its array form
@@ -22,13 +23,13 @@ type ShapeField struct {
 	Type      *Shape `json:"type"`
 }
 
-// Shapes collects the shapes of types that have names: structs, and whatever contains itself. The zero value is empty.
+// Shapes collects the shapes of named types: structs, and types that contain themselves. The zero value is empty.
 type Shapes struct {
 	Types map[string]*Shape
 	names map[reflect.Type]string
 }
 
-// Of returns the shape of t. It fails with an *UnsupportedError if values of t cannot travel.
+// Of returns the shape of t. It fails with an *UnsupportedError if values of t cannot be sent.
 func (s *Shapes) Of(t reflect.Type) (*Shape, error) {
 	c, err := CodecFor(t)
 	if err != nil {
@@ -58,7 +59,7 @@ func (s *Shapes) of(n *node) *Shape {
 	return &Shape{Kind: "ref", Name: name}
 }
 
-// contains reports whether values of n can contain values of what.
+// contains reports whether a value of n's type can contain a value of what's type.
 func (n *node) contains(what *node, seen map[*node]bool) bool {
 	parts := []*node{n.key, n.elem}
 	for i := range n.fields {

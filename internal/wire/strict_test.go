@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// strict are values that must be refused, with the words that say so.
+// strictCases are values that Decode must refuse, with the words of the error.
 var strictCases = []struct {
 	name string
 	typ  reflect.Type
@@ -223,7 +223,7 @@ func TestDecodeIsStrict(t *testing.T) {
 	}
 }
 
-// What differs from the usual bytes and must be understood all the same.
+// Decode accepts values that differ from the bytes that Append writes.
 func TestDecodeAccepts(t *testing.T) {
 	seven := 7
 	for _, c := range []struct {

@@ -6,14 +6,14 @@ import (
 	"unicode"
 )
 
-// IsControl reports whether r is a control character, or one that separates lines.
+// IsControl reports whether r is a control character or a Unicode line or paragraph separator.
 func IsControl(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
 
-// OneLine escapes the control characters of a text as Go writes them, so that what a task brings along cannot look like
+// OneLine escapes the control characters of s as Go writes them, so that a text that comes with a task cannot look like
 // several lines.
 func OneLine(s string) string { return escaped(s, IsControl) }
 
-// manyLines is OneLine for a text such as a stack, which keeps its line feeds and tabs.
+// manyLines is OneLine for a text with several lines, such as a stack: it keeps line feeds and tabs.
 func manyLines(s string) string {
 	return escaped(s, func(r rune) bool { return IsControl(r) && r != '\n' && r != '\t' })
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The types that tests share.
+// The types that several tests use.
 type (
 	color  uint8
 	label  string
@@ -26,7 +26,7 @@ type (
 		Name  string `msgpack:"name"`
 		Price float64
 		Tags  []string `msgpack:",omitempty"`
-		note  string   // stays at home
+		note  string   // not in messages
 		Skip  chan int `msgpack:"-"`
 	}
 	order struct {
@@ -52,7 +52,7 @@ type (
 	forest []forest
 	dict   map[string]dict
 	empty  struct{}
-	many   struct { // more fields than fit one word of seen bits
+	many   struct { // more fields than one word has bits, so that the walker's set of seen fields needs several
 		F [3]many8
 	}
 	many8 struct{ A, B, C, D, E, F, G, H int8 }
@@ -82,7 +82,7 @@ type (
 	}
 )
 
-// targets are the types that fuzzing decodes into, one of each sort.
+// targets are the types into which the fuzz test decodes, one of each sort.
 var targets = []reflect.Type{
 	reflect.TypeFor[bool](), reflect.TypeFor[int8](), reflect.TypeFor[int](), reflect.TypeFor[uint8](),
 	reflect.TypeFor[uint64](),

@@ -7,22 +7,24 @@ import (
 	"strings"
 )
 
-// The fields of structs that a message has and the Go type lacks are named by paths, such as .Items[].Sku: a key behind
-// each dot, quoted where it is not a plain word, and [] for any element of an array or map.
+// A path such as .Items[].Sku names a field that a message has and the Go type lacks. A step of the path is a dot and a
+// key, quoted unless it is a plain word, or [], which stands for any element of an array or map.
 
-// maxFieldPath bounds such a path, in bytes. A longer one ends in an ellipsis, and says nothing about its last field.
+// maxFieldPath is the longest such path, in bytes. Unknown shortens a longer one and adds an ellipsis, so its last
+// field is no longer known.
 const maxFieldPath = 128
 
-// Unknown returns the paths of fields that the value at the front of b has and the type lacks, each once and at most
-// that many. It looks through what does not fit the type otherwise as far as it can, so bytes that Decode accepts have
-// none; no bytes do harm.
+// Unknown returns the paths of fields that the value at the front of b has and the type lacks, each path once and at
+// most that many. When another part of the value does not fit the type, Unknown skips it and goes on as far as it can.
+// It returns nothing for bytes that Decode accepts; no input can do harm.
 func (c *Codec) Unknown(b []byte, most int) []string {
 	u := unknowns{b: b, most: most}
 	u.value(c.node, 0, 0)
 	return u.found
 }
 
-// Lacks reports whether a path leads to a field that the type lacks. It is false where it leads nowhere else.
+// Lacks reports whether path leads to a field that the type lacks. It returns false if the path does not fit the type
+// at an earlier step.
 func (c *Codec) Lacks(path string) bool {
 	n := c.node
 	for path != "" {
@@ -49,7 +51,7 @@ func (c *Codec) Lacks(path string) bool {
 	return false
 }
 
-// fieldStep is the step of a path to the field with a key.
+// fieldStep returns the step of a path to the field with that key.
 func fieldStep(key string) string {
 	if key != "" && strings.IndexFunc(key, func(r rune) bool { return !wordRune(r) }) < 0 {
 		return "." + key
@@ -61,7 +63,7 @@ func wordRune(r rune) bool {
 	return r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z'
 }
 
-// cutField takes a field's step from the front of a path.
+// cutField cuts the step of a field from the front of path, and returns its key and the rest.
 func cutField(path string) (key, rest string, ok bool) {
 	if path, ok = strings.CutPrefix(path, "."); !ok {
 		return "", "", false
@@ -74,20 +76,20 @@ func cutField(path string) (key, rest string, ok bool) {
 	if end < 0 {
 		end = len(path)
 	}
-	// Only the next step or the end may follow: a path that was cut short says nothing.
+	// Only the next step or the end may follow: the last step of a shortened path names no field.
 	rest = path[end:]
 	return path[:end], rest, end > 0 && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// unknowns looks for fields that a type lacks. It never fails: where the bytes are no value any more it stops.
+// unknowns looks for fields that a type lacks. It never fails: it stops where the bytes are not a value.
 type unknowns struct {
 	b     []byte
 	most  int
-	steps []string // to where it is
+	steps []string // path to the current value
 	found []string
 }
 
-// skip returns where the value behind the one at b[i:] begins; negative: nowhere.
+// skip returns the position after the value at b[i:], or a negative number if there is no value.
 func (u *unknowns) skip(i int) int {
 	next, _, err := skim(u.b, i, math.MaxInt32, depthCap, strict)
 	if err != nil {
@@ -96,7 +98,7 @@ func (u *unknowns) skip(i int) int {
 	return next
 }
 
-// value looks at the value at b[i:], and returns where the next one begins, negative at the end of the search.
+// value searches the value at b[i:] and returns the position after it, or a negative number to end the search.
 func (u *unknowns) value(n *node, i, depth int) (next int) {
 	for n.op == opPtr {
 		n = n.elem
@@ -142,7 +144,7 @@ func (u *unknowns) elems(n *node, cnt, next, depth int, keys bool) int {
 func (u *unknowns) fields(n *node, i, depth int) (next int) {
 	cnt, next := mapAt(u.b, i)
 	if next < 0 {
-		// By position every field that is there has its place, or the type does not fit.
+		// An array has a value for every field of the type, or the value does not fit the type.
 		cnt, next = arrayAt(u.b, i)
 		if next < 0 || cnt != len(n.fields) {
 			return u.skip(i)
@@ -157,7 +159,7 @@ func (u *unknowns) fields(n *node, i, depth int) (next int) {
 		var value int
 		k, value = n.fieldAt(u.b, next, k+1)
 		switch {
-		case value < 0: // no key of a struct
+		case value < 0: // the key is not a string, so this is not a struct
 			if next = u.skip(next); next >= 0 {
 				next = u.skip(next)
 			}
@@ -184,7 +186,7 @@ func (u *unknowns) in(key string, n *node, i, depth int) (next int) {
 	return next
 }
 
-// note adds a field to what was found, and reports whether there is room for another.
+// note adds the path of an unknown field to found, and reports whether found may still grow.
 func (u *unknowns) note(key string) bool {
 	if len(key) > maxFieldPath {
 		key = key[:maxFieldPath]

@@ -67,9 +67,9 @@ func TestUnknownFields(t *testing.T) {
 		t.Errorf("the new version lacks %q", found)
 	}
 	for n := range b {
-		old.Unknown(b[:n], 10) // stops where the bytes end
+		old.Unknown(b[:n], 10) // it stops where the bytes end
 	}
-	// What does not fit is no reason to look away from the rest.
+	// A part that does not fit the type does not keep Unknown from searching the rest.
 	wrong := encode(t, struct {
 		ID    string
 		Lines string
@@ -106,7 +106,7 @@ func TestFieldPaths(t *testing.T) {
 			t.Errorf("%s is not lacked", found[0])
 		}
 	}
-	// A long one is cut, and says nothing.
+	// Unknown cuts a long path, and Lacks is false for it.
 	for _, key := range []string{strings.Repeat("x", 200), strings.Repeat("é", 200), strings.Repeat("\x00", 120)} {
 		b := append(AppendString(append(AppendArrayHeader(nil, 1), 0x81), key), 1)
 		found := codec.Unknown(b, 5)

@@ -5,16 +5,16 @@ import (
 	"strconv"
 )
 
-// walker holds one value against a type before anything is built: kinds, ranges, lengths, struct fields, UTF-8, depth,
-// and the memory that the value will take. What passes can be built without looking again.
+// walker checks one value against a type before a builder makes anything: kinds, ranges, lengths, struct fields, UTF-8,
+// depth, and the memory that the value will take. A builder need not check again what a walker has accepted.
 type walker struct {
 	b    []byte
 	mem  int   // bytes that building will allocate, rounded up
-	ends []int // where the values end that go to the library, in the order in which they begin
+	ends []int // ends of the values that the library will decode, in the order in which the values begin
 }
 
-// add counts n bytes of memory. They are held against the bound of the whole input, which keeps the sum far from
-// overflowing; fits looks at the bytes of the value alone.
+// add counts n bytes of memory. It compares the sum with the limit for the whole input, which keeps the sum far from
+// overflowing; fits compares it with the limit for the value alone.
 func (w *walker) add(n int) *ValueError {
 	if n > memLimit(len(w.b))-w.mem {
 		return tooLarge(len(w.b))
@@ -23,7 +23,7 @@ func (w *walker) add(n int) *ValueError {
 	return nil
 }
 
-// fits reports whether the walked value, which took n bytes of the input, stays within the bound.
+// fits fails if the walked value, which took n bytes of the input, will take more memory than those n bytes allow.
 func (w *walker) fits(n int) *ValueError {
 	if w.mem > memLimit(n) {
 		return tooLarge(n)
@@ -36,8 +36,8 @@ func tooLarge(n int) *ValueError {
 		memLimit(n), n), Got: "a larger one"}
 }
 
-// walk checks the value at b[i:] against n; depth counts the arrays and maps around it. It returns where the next value
-// begins.
+// walk checks the value at b[i:] against n; depth is the number of arrays and maps around it. It returns the position
+// after the value.
 func (w *walker) walk(n *node, i, depth int) (next int, err *ValueError) {
 	b := w.b
 	switch n.op {
@@ -85,14 +85,14 @@ func (w *walker) walk(n *node, i, depth int) (next int, err *ValueError) {
 	return next, err
 }
 
-// tooDeep is the error for one container too many.
+// tooDeep returns the error for one array or map too many inside one another.
 func tooDeep() *ValueError {
 	return &ValueError{Want: fmt.Sprintf("at most %d arrays and maps inside one another", maxDepth), Got: "one more"}
 }
 
 func step(i int) string { return "[" + strconv.Itoa(i) + "]" }
 
-// pair names the kth pair of a map, from 0: its key may be secret.
+// pair names the kth pair of a map, counted from 0. It does not name the key, which may be secret.
 func pair(k int) string { return "[pair " + strconv.Itoa(k) + "]" }
 
 func (w *walker) walkArray(n *node, i, depth int) (next int, err *ValueError) {
@@ -127,7 +127,7 @@ func (w *walker) walkArray(n *node, i, depth int) (next int, err *ValueError) {
 	return next, err
 }
 
-// handOver notes the end of a value that the library will decode. Such values do not contain one another.
+// handOver notes the end of a value that the library will decode. No such value contains another.
 func (w *walker) handOver(end int) *ValueError {
 	w.ends = append(w.ends, end)
 	return w.add(memSlice + memLibrary)
@@ -144,7 +144,7 @@ func (w *walker) walkMap(n *node, i, depth int) (next int, err *ValueError) {
 	if depth == maxDepth {
 		return 0, tooDeep()
 	}
-	// One key and one element are made apart, to be copied into the map.
+	// The builder makes one key and one element outside the map and copies each pair from them.
 	mem := memMap(cnt, n.key.size, n.elem.size) + memSize(n.key.size) + memSize(n.elem.size)
 	if n.key.op == opAny {
 		mem += memArray(cnt, memString)
@@ -191,8 +191,8 @@ func (w *walker) walkStruct(n *node, i, depth int) (next int, err *ValueError) {
 	return next, nil
 }
 
-// walkStructMap checks a struct that comes as a map: no field twice, and none that is unknown. Those that are missing
-// are zero.
+// walkStructMap checks a struct that the message holds as a map: each key must be a field of the type and appear only
+// once. Fields that the map lacks stay zero.
 func (w *walker) walkStructMap(n *node, i, depth int) (next int, err *ValueError) {
 	cnt, next := mapAt(w.b, i)
 	if next < 0 {
@@ -227,7 +227,7 @@ func (w *walker) walkStructMap(n *node, i, depth int) (next int, err *ValueError
 	return next, nil
 }
 
-// quoted shows a key that a struct does not have, shortened.
+// quoted returns a shortened form of a key that the struct does not have.
 func quoted(key []byte) string {
 	const most = 40
 	if len(key) > most {

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// measured are the files that are read: Makefiles and those of these extensions.
+// measured lists the files to read: Makefiles and files with these extensions.
 var measured = []string{".go", ".py", ".lua", ".sh", ".md", ".yml", ".toml", ".mjs"}
 
 // file is a text file of the tree, with its path relative to the root of the tree.
@@ -43,7 +43,7 @@ func readFiles(dir string, columns int) ([]file, error) {
 		f := file{path: name}
 		for line := range strings.Lines(string(text)) {
 			f.lines++
-			if width(path.Ext(name), line) > columns {
+			if width(line) > columns {
 				f.wide = append(f.wide, f.lines)
 			}
 		}
@@ -53,20 +53,13 @@ func readFiles(dir string, columns int) ([]file, error) {
 	return files, err
 }
 
-// width counts a tab as four columns, wherever it stands. It leaves out what cannot be broken: a linter's directive
-// with its reason in Go, and a row of a table in Markdown.
-func width(ext, line string) int {
-	switch {
-	case ext == ".go":
-		line, _, _ = strings.Cut(line, "//nolint:")
-	case ext == ".md" && strings.HasPrefix(line, "|"):
-		return 0
-	}
+// width counts a tab as four columns, wherever it is.
+func width(line string) int {
 	line = strings.TrimRight(line, " \r\n")
 	return utf8.RuneCountInString(line) + 3*strings.Count(line, "\t")
 }
 
-// tooLarge lists files of code that have more than so many lines, and lines of too many columns.
+// tooLarge lists files of code with more than the given number of lines, and lines with too many columns.
 func tooLarge(files []file, lines int) (long, wide []string) {
 	for _, f := range files {
 		if f.lines > lines && path.Ext(f.path) != ".md" {

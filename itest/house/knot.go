@@ -57,7 +57,7 @@ func (u uses) knot() (largest []string) {
 	return largest
 }
 
-// reach adds to reached what from uses, and what that uses in turn.
+// reach adds to reached the files that from uses, directly or indirectly.
 func (u uses) reach(from string, reached map[string]bool) {
 	for to := range u[from] {
 		if !reached[to] {

@@ -33,7 +33,7 @@ func main() {
 	}
 }
 
-// unlimited is the limit of a figure that is only shown.
+// unlimited is the limit of a figure that the program only shows.
 const unlimited = -1
 
 // figure is one measured number and what was counted.
@@ -87,8 +87,8 @@ func run(out io.Writer, dir string, r rules, verbose bool) error {
 	return nil
 }
 
-// printFigures reports how many figures are past their limits. Where nothing at all is allowed, it lists each item even
-// without verbose.
+// printFigures returns how many figures are past their limits. It lists each item, even without verbose, where the
+// limit is 0.
 func printFigures(out io.Writer, figures []figure, verbose bool) (broken int) {
 	for _, f := range figures {
 		limit := ""
@@ -109,7 +109,7 @@ func printFigures(out io.Writer, figures []figure, verbose bool) (broken int) {
 	return broken
 }
 
-// row is a package in the table. Its files and lines are those without tests.
+// row is a package in the table. Its counts of files and lines leave out tests.
 type row struct {
 	pkg
 	files, lines int

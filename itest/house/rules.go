@@ -19,7 +19,7 @@ var ours = rules{
 	floors: [][]string{
 		{
 			"event", "state", "internal/wire", "internal/funcpath", "internal/catalog", "internal/redisurl",
-			"internal/idleconn", "internal/loop", "internal/seam",
+			"internal/idleconn", "internal/loop", "internal/seam", "internal/metrics", "internal/buildinfo",
 			// For tests only:
 			"internal/childproc", "internal/fakeredis", "internal/faultnet", "internal/redistest",
 		},
@@ -30,7 +30,7 @@ var ours = rules{
 		{"internal/sweep"},
 		{"internal/engine"},
 		{"."},
-		{"rediscluster", "redissentinel", "workermain", "internal/redistest/controltest"},
+		{"inspect", "rediscluster", "redissentinel", "workermain", "internal/redistest/controltest"},
 	},
 	lines:    500,
 	columns:  120,

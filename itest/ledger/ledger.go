@@ -1,6 +1,6 @@
-// Package ledger records what really happened to tasks, in files that survive the processes that write them, and
-// answers questions about it. Every process writes a file of its own, one line and one system call for each event; the
-// files are read when all is over.
+// Package ledger records what happened to tasks, in files that survive the processes that write them, and answers
+// questions about it. Every process writes a file of its own, one line and one system call for each event; tests read
+// the files at the end.
 package ledger
 
 import (
@@ -18,14 +18,14 @@ import (
 // Kind is what happened.
 type Kind string
 
-// The kinds. Start and End are written by handlers, around their work; Cancelled instead of End when the context ended
-// first, with its cause as the detail. Acks come from the witness of a worker's connections and name worker and token.
+// The kinds. Handlers write Start and End around their work, and Cancelled instead of End when the context ended first,
+// with its cause as the detail. Acks come from the witness of a worker's connections and name worker and token.
 const (
 	Start     Kind = "start"
 	End       Kind = "end"
 	Cancelled Kind = "cancelled"
-	Acked     Kind = "acked"    // Redis answered that the claim stood
-	Refused   Kind = "refused"  // Redis answered that the claim did not stand
+	Acked     Kind = "acked"    // Redis answered that the claim existed
+	Refused   Kind = "refused"  // Redis answered that the claim did not exist
 	Unclear   Kind = "unclear"  // no answer to an ack
 	Stopped   Kind = "stopped"  // the test stopped the worker with SIGSTOP
 	Continued Kind = "continue" // and let it go on
@@ -41,7 +41,7 @@ type Event struct {
 	Detail string // the rest of the line; may contain spaces
 }
 
-// String returns the event as it is written.
+// String returns the event as it is in the file.
 func (e Event) String() string {
 	return fmt.Sprintf("%d %s %s %s %s %s", e.Time.UnixNano(), e.Kind, orDash(e.Task), orDash(e.Worker),
 		orDash(e.Token), e.Detail)
@@ -72,7 +72,8 @@ func Create(dir string) (*Writer, error) {
 	return &Writer{f}, nil
 }
 
-// Write appends e with the present time. It panics when the file cannot be written: a ledger with gaps proves nothing.
+// Write appends e with the current time. It panics when it cannot write to the file, because a ledger with gaps proves
+// nothing.
 func (w *Writer) Write(e Event) {
 	e.Time = time.Now()
 	// One write call with O_APPEND: lines of different goroutines never mix, and a killed process leaves at most its
@@ -188,8 +189,8 @@ func (l Log) Repeated() map[string]Log {
 	return groups
 }
 
-// WithTasks returns a copy in which events that name only a claim name its task as well. Start events tell which task a
-// claim was.
+// WithTasks returns a copy in which events that name only a claim name its task as well. Start events show which claim
+// belongs to which task.
 func (l Log) WithTasks() Log {
 	tasks := map[string]string{}
 	for _, e := range l.Of(Start) {

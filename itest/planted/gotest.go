@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// result is what one run of go test said.
+// result is the result of one run of go test.
 type result struct {
 	passed      bool
 	buildFailed bool
@@ -32,12 +32,12 @@ type event struct {
 	FailedBuild string
 }
 
-// goTest runs go test in the scratch tree, with the Python interpreter of the tree itself. An error means that it could
-// not be run at all.
+// goTest runs go test in the scratch tree, with the Python interpreter of the tree itself. An error means that go test
+// could not run at all.
 //
-// Nearly all of the time goes into compiling, so it compiles little: without paths, so that the scratch copies share
-// what is not broken, without inlining, without the other tests of the package and with fewer collections of garbage in
-// the compiler.
+// Compiling takes nearly all of the time, so goTest compiles little: without paths, so that the scratch copies share
+// packages that are not broken, without inlining, without the other tests of the package and with fewer garbage
+// collections in the compiler.
 func goTest(ctx context.Context, root, scratch string, t test) (result, error) {
 	full, args := []string{"test"}, t.args
 	dir := scratch
@@ -85,7 +85,7 @@ func goTest(ctx context.Context, root, scratch string, t test) (result, error) {
 	return res, nil
 }
 
-// readEvents sums up the lines of go test -json; lines that are not JSON are skipped. It names three failed tests, or
+// readEvents summarizes the lines of go test -json; it skips lines that are not JSON. It names three failed tests, or
 // all.
 func readEvents(r io.Reader, all bool) result {
 	keep := 20
@@ -122,7 +122,7 @@ func readEvents(r io.Reader, all bool) result {
 		}
 	}
 	for _, name := range failed {
-		// A test whose subtest failed says less than the subtest.
+		// Leave out a test whose subtest failed, because the subtest says more.
 		if !slices.ContainsFunc(failed, func(other string) bool { return strings.HasPrefix(other, name+"/") }) &&
 			(all || len(res.failed) < 3) {
 			res.failed = append(res.failed, name)

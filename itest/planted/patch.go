@@ -31,7 +31,7 @@ func (t test) String() string {
 	return "go test " + strings.Join(t.args, " ")
 }
 
-// where returns what tests have in common that can run together.
+// where returns the arguments that must be equal for tests to run together.
 func (t test) where() string {
 	if t.python {
 		if slices.Contains(t.args, "-k") {
@@ -66,7 +66,7 @@ func (t test) names(name string) bool {
 	return err != nil || pattern.MatchString(name)
 }
 
-// together returns one run of all these tests, which are of the same where.
+// together returns one run of all these tests, whose where must be the same.
 func together(tests []test) test {
 	all := test{python: tests[0].python, limit: 5 * limit, all: true}
 	if all.python {

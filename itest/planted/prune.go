@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// prune writes an overlay for go test -overlay into the directory to and returns its file. With it the compiler leaves
-// out the bodies of the tests of the package in dir that the expression run does not name, since compiling is most of
-// the work of a patch: they become "if false { … }", which keeps their imports in use.
+// prune writes an overlay for go test -overlay into the directory to and returns its file. With it, the compiler leaves
+// out the bodies of tests of the package in dir that the expression run does not match, because compiling takes most of
+// the time of a patch. The bodies become "if false { … }", which keeps their imports in use.
 func prune(dir, run, to string) (string, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
 	if err != nil {
@@ -51,7 +51,7 @@ func prune(dir, run, to string) (string, error) {
 	return file, os.WriteFile(file, text, 0o600)
 }
 
-// topLevel returns an expression for the names of top-level tests: what a -run says of subtests is cut off.
+// topLevel returns an expression for the names of top-level tests, without the part of a -run that is for subtests.
 func topLevel(run string) (*regexp.Regexp, error) {
 	alternatives := strings.Split(run, "|")
 	for i, a := range alternatives {
@@ -60,8 +60,8 @@ func topLevel(run string) (*regexp.Regexp, error) {
 	return regexp.Compile(strings.Join(alternatives, "|"))
 }
 
-// without returns the text of a file of tests after taking the bodies of those tests out of compilation whose name does
-// not match. No line moves.
+// without returns the text of a test file in which the bodies of tests whose names do not match are not compiled. No
+// line moves.
 func without(text string, named *regexp.Regexp) (string, error) {
 	files := token.NewFileSet()
 	parsed, err := parser.ParseFile(files, "", text, parser.SkipObjectResolution)

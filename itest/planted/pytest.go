@@ -19,7 +19,7 @@ var (
 )
 
 // pyTest runs pytest in the Python package of the scratch tree, with the interpreter of the tree itself: the package's
-// settings have it import what lies beside the tests. An error means that it could not be run at all.
+// settings make it import the scratch tree's package. An error means that pytest could not run at all.
 func pyTest(ctx context.Context, root, scratch string, t test) (result, error) {
 	bounded, cancel := context.WithTimeout(ctx, t.limit)
 	defer cancel()
@@ -55,7 +55,7 @@ func pyTest(ctx context.Context, root, scratch string, t test) (result, error) {
 	return res, nil
 }
 
-// readPytest sums up what pytest has printed.
+// readPytest summarizes what pytest has printed.
 func readPytest(text string) (res result) {
 	const keep = 20
 	for _, m := range pytestFailed.FindAllStringSubmatch(text, -1) {

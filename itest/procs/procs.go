@@ -26,13 +26,13 @@ const (
 
 var roles = map[string]func(ctx context.Context, config []byte) error{}
 
-// Role is something that a child does. T is its configuration, which travels as JSON.
+// Role is a task of a child process. T is its configuration, which is sent as JSON.
 type Role[T any] struct {
 	name string
 }
 
-// Define makes a role; call it when a package variable is initialized. run gets a context that ends with SIGTERM; the
-// child exits with code 0 when run returns nil, otherwise with 1 after printing the error.
+// Define makes a role; call it to initialize a package variable. run gets a context that ends with SIGTERM. The child
+// exits with code 0 when run returns nil, otherwise with 1 after printing the error.
 func Define[T any](name string, run func(context.Context, T) error) Role[T] {
 	if roles[name] != nil {
 		panic("procs: two roles are named " + name)
@@ -47,7 +47,7 @@ func Define[T any](name string, run func(context.Context, T) error) Role[T] {
 	return Role[T]{name}
 }
 
-// RunChild does what a child is for and exits, if this process is one. Call it first in TestMain.
+// RunChild runs the role and exits if this process is a child. Call it first in TestMain.
 func RunChild() {
 	name := os.Getenv(roleVariable)
 	if name == "" {
@@ -68,7 +68,7 @@ func RunChild() {
 	os.Exit(0)
 }
 
-// Start starts a child that does not outlive the test. If the test fails, what the child printed is logged.
+// Start starts a child that does not outlive the test. If the test fails, it logs what the child printed.
 func (r Role[T]) Start(t testing.TB, config T) *childproc.Process {
 	t.Helper()
 	raw, err := json.Marshal(config)

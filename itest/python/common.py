@@ -1,4 +1,5 @@
-"""What the three programs share: the arguments that name a queue, and the queue of the real package that they give."""
+"""What the three programs share: the arguments that name a queue, and the queue of the real package that these
+arguments give."""
 
 import redis
 from delayed.queue import Queue

@@ -13,7 +13,7 @@ for name in ('touch', 'record', 'add', 'fail_times'):
 
 @godelayed.task(path='interop:total', backoff=[0])
 def total(numbers, failures=0):
-    """Adds, after so many failures."""
+    """Adds, after the given number of failures."""
     task = godelayed.current()
     interop_tasks.note_call('total', numbers, failures)
     if task.attempt <= failures:

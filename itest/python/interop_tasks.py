@@ -31,7 +31,7 @@ def worker_name():
 
 
 def touch(task_id, millis=0):
-    """Notes that it ran; millis is how long it works."""
+    """Records that it ran; millis is how long it works."""
     append('start', task_id)
     if millis:
         time.sleep(millis / 1000)
@@ -45,12 +45,12 @@ def _call(name, args, kwargs):
 
 
 def note_call(name, *args):
-    """Notes a call of another function."""
+    """Records a call of another function."""
     _call(name, args, {})
 
 
 def record(*args, **kwargs):
-    """Notes its arguments."""
+    """Records its arguments."""
     _call('record', args, kwargs)
 
 
@@ -64,7 +64,7 @@ _failures = {}
 
 
 def fail_times(key, n):
-    """Notes each call and raises in the first n calls with the key."""
+    """Records each call and raises in the first n calls with the key."""
     seen = _failures[key] = _failures.get(key, 0) + 1
     _call('fail_times', (key, seen), {})
     if seen <= n:

@@ -43,7 +43,7 @@ class Keakon:
 
 
 class Ours:
-    """The package of this tree."""
+    """The package of this repository."""
 
     def __init__(self, args):
         import godelayed

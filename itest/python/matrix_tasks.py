@@ -16,7 +16,7 @@ def _file(name):
 
 
 def fail_times(key, n):
-    """Notes each call and raises in the first n calls with the key, in whatever process they run."""
+    """Records each call and raises in the first n calls with the key, in whatever process they run."""
     with open(_file('failures of ' + key), 'ab') as f:
         f.write(b'x')
         seen = f.tell()
@@ -31,7 +31,7 @@ def total(a, b):
 
 
 def broken():
-    """Notes its call and fails."""
+    """Records its call and fails."""
     _call('broken', (), {})
     raise RuntimeError('broken as it should be')
 

@@ -27,7 +27,7 @@ import common
 
 
 class CountingRedis(redis.Redis):
-    """A client that notes the notifications it pops."""
+    """A client that records the notifications it pops."""
 
     note = staticmethod(lambda event: None)
 
@@ -39,7 +39,7 @@ class CountingRedis(redis.Redis):
 
 
 class EmptyWakes(logging.Handler):
-    """Notes the failed claims: the package's script fails on an empty list, and the worker logs it."""
+    """Records failed claims: the package's script fails on an empty list, and the worker logs that."""
 
     def __init__(self, note):
         super().__init__(logging.ERROR)

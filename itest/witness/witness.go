@@ -1,6 +1,6 @@
-// Package witness stands between a worker and Redis and notes what passes: which token each task was claimed with, and
-// how Redis answered each ack. It knows the scripts by their text, so it finds them however often they change, but not
-// when claims or acks move to another script.
+// Package witness sits between a worker and Redis and records the token with which each task was claimed, and how Redis
+// answered each ack. It recognizes the scripts by their text, so it still finds them when they change, but not when
+// claims or acks move to another script.
 package witness
 
 import (
@@ -20,7 +20,7 @@ import (
 	"github.com/godelayed/delayed/itest/ledger"
 )
 
-// Witness is a source of connections that listens in. It is safe for concurrent use.
+// Witness is a source of connections that records calls. It is safe for concurrent use.
 type Witness struct {
 	pool   *redis.Pool
 	ledger *ledger.Writer
@@ -60,7 +60,7 @@ func New(pool *redis.Pool, w *ledger.Writer, luaDir string, taskOf func(message 
 	return &Witness{pool: pool, ledger: w, taskOf: taskOf, claim: claim, ack: ack, tokens: map[string]string{}}, nil
 }
 
-// Token returns the token that a task was last claimed with through this witness, "" if it was not.
+// Token returns the token with which a task was last claimed through this witness, "" if it was not.
 func (w *Witness) Token(task string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -82,13 +82,14 @@ func (w *Witness) Slot(string) int { return 0 }
 // Close implements delayed.Source.
 func (w *Witness) Close() error { return w.pool.Close() }
 
-// note looks at one call and its answer.
+// note records one call and its answer.
 func (w *Witness) note(cmd string, args []any, reply any, err error) {
 	if cmd != "EVALSHA" && cmd != "EVAL" {
 		return
 	}
 	name, _ := args[0].(string)
-	if answer, ok := err.(redis.Error); ok && strings.HasPrefix(string(answer), "NOSCRIPT") { //nolint:errorlint // as redigo returns it
+	answer, ok := err.(redis.Error) //nolint:errorlint // as redigo returns it
+	if ok && strings.HasPrefix(string(answer), "NOSCRIPT") {
 		return
 	}
 	keys, argv := split(args)
@@ -102,7 +103,7 @@ func (w *Witness) note(cmd string, args []any, reply any, err error) {
 	}
 }
 
-// noteClaim reads a call of claim, whose first argument behind the keys is the batch number. Its reply holds two
+// noteClaim reads a call of claim, whose first argument after the keys is the batch number. Its reply holds two
 // numbers, the answer to the acks and the messages.
 func (w *Witness) noteClaim(keys, argv []any, reply any, err error) {
 	if len(keys) < 4 || len(argv) == 0 {
@@ -126,9 +127,9 @@ func (w *Witness) noteClaim(keys, argv []any, reply any, err error) {
 	}
 }
 
-// noteAcks reads the tokens of a call of claim or ack, which are its only strings of that form behind the keys, and
-// what Redis says of them: a number if all of them stood, else 1 or 0 for each. processing is the key that ends in the
-// worker's id.
+// noteAcks reads the tokens of a call of claim or ack, which are its only strings of that form after the keys, and what
+// Redis answers about them: a number if all claims existed, else 1 or 0 for each. processing is the key that ends in
+// the worker's id.
 func (w *Witness) noteAcks(processing any, argv []any, reply any, err error) {
 	_, worker, _ := strings.Cut(fmt.Sprint(processing), "_processing:")
 	var tokens []string

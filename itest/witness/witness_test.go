@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// taskOf takes "k1" out of a message that holds it.
+// taskOf returns "k1" for a message that contains it.
 func taskOf(message []byte) string {
 	i := bytes.LastIndex(message, []byte("\xa2k"))
 	if i < 0 {
@@ -37,7 +37,7 @@ func taskOf(message []byte) string {
 	return string(message[i+1 : i+3])
 }
 
-// TestWorker lets a real worker run one task, and one whose ack gets no answer the first time.
+// TestWorker: a real worker runs two tasks, one of which gets no answer to its first ack.
 func TestWorker(t *testing.T) {
 	server, queue, dir := redistest.Shared(t), redistest.Name(t), t.TempDir()
 	w, err := ledger.Create(dir)
@@ -85,8 +85,8 @@ func TestWorker(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The reply of the first call of ack was dropped, so it was sent again; its claim stood. It may be either task's:
-	// the other's may have gone with a claim, which is not dropped.
+	// The reply of the first call of ack was dropped, so the worker sent it again; the claim existed. It may belong to
+	// either task, because a claim, which is not dropped, may have acknowledged the other.
 	acked, unclear := log.Of(ledger.Acked), log.Of(ledger.Unclear)
 	if len(acked) != 2 || acked[0].Worker != worker.ID() || !strings.HasSuffix(acked[0].Token, "-1") {
 		t.Errorf("acked: %v", acked)

@@ -1,4 +1,4 @@
-"""What the tests share: a Redis of their own, and what must hold at the end of each test that uses it."""
+"""What the tests share: a Redis of their own, and checks at the end of each test that uses it."""
 
 import os
 import shutil
@@ -22,7 +22,7 @@ from godelayed.worker.store import Haul
 
 
 def free_port():
-    """Returns a port on which nobody listens."""
+    """Returns a port on which no program listens."""
     with socket.socket() as s:
         s.bind(('127.0.0.1', 0))
         return s.getsockname()[1]
@@ -41,7 +41,7 @@ class Server:
         self.start()
 
     def start(self):
-        """Starts it, also again, on the same port."""
+        """Starts the server, or restarts it on the same port."""
         self.process = subprocess.Popen(
             [
                 self.binary,
@@ -71,7 +71,7 @@ class Server:
                 time.sleep(0.01)  # between two looks
 
     def stop(self):
-        """Kills it."""
+        """Kills the server."""
         if self.process:
             self.process.kill()
             self.process.wait()
@@ -95,7 +95,7 @@ def shared_server(tmp_path_factory):
 
 @pytest.fixture
 def server(shared_server):
-    """The server that tests share, empty. What a test leaves in it must make sense: see check_queues."""
+    """The server that tests share, without data. What a test leaves in it must be consistent: see check_queues."""
     with shared_server.client() as c:
         c.flushall()
         c.script_flush()
@@ -118,7 +118,7 @@ def redis(server):
 
 
 def task_id(message):
-    """Returns the id that a message carries, None if it carries none or is none."""
+    """Returns the id that a message carries; None if it carries none or is not a message."""
     try:
         fields = msgpack.unpackb(message, strict_map_key=False)
         meta = fields[-1]
@@ -128,8 +128,8 @@ def task_id(message):
 
 
 def check_queues(redis):
-    """Holds all queues of a Redis against what is always true: every task is in exactly one place, and everything
-    filed has its message."""
+    """Checks invariants of all queues of a Redis: every task is in exactly one place, and every task in a set has its
+    message."""
     names = {k.decode() for k in redis.scan_iter(count=1000)}
     suffixes = ('_tasks', '_noti', '_scheduled', '_locks', '_locked', '_groups')
     queues = {n[: -len(s)] for n in names for s in suffixes if n.endswith(s)} | {
@@ -170,7 +170,7 @@ def check_queues(redis):
 
 @pytest.fixture(params=['sync', 'aio'])
 def queue(request, server):
-    """Makes queues of either kind."""
+    """Makes queues of both kinds."""
     made = []
     if request.param == 'sync':
         client = server.client()

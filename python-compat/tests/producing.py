@@ -1,5 +1,5 @@
-"""What tests of the producer share: godelayed.aio in the manner of the synchronous package, and what is pending on a
-queue."""
+"""What tests of the producer share: godelayed.aio with the interface of the synchronous package, and the pending tasks
+of a queue."""
 
 import asyncio
 
@@ -12,7 +12,7 @@ GO, PY = 'example.com/app/mail.Welcome', 'mail.tasks:welcome'
 
 
 class Blocking:
-    """godelayed.aio by the names and manners of the synchronous package, so that tests run on both."""
+    """godelayed.aio with the names and blocking methods of the synchronous package, so that tests run on both."""
 
     def __init__(self, port, name, **how):
         self.client = redis.asyncio.Redis(port=port)

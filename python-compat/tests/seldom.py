@@ -1,5 +1,4 @@
-"""A module for workers that look by themselves as good as never for what is due or parked: somebody has to tell
-them."""
+"""A module for workers that almost never look by themselves for due or parked tasks: they need signals."""
 
 from godelayed.worker import mover
 

@@ -1,4 +1,4 @@
-"""Addresses of Redis as the command takes them."""
+"""URLs of Redis that the command takes."""
 
 import pytest
 

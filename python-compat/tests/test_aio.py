@@ -1,4 +1,4 @@
-"""What godelayed.aio does by itself: waiting, over one connection for all."""
+"""What godelayed.aio does differently: waiting, over one connection for all callers."""
 
 import asyncio
 import contextlib
@@ -17,10 +17,9 @@ from godelayed.aio.signals import Signals
 
 @pytest.fixture
 def connections(monkeypatch):
-    """Makes Signals on connections of which each has a list of answers, errors among them, and the pauses between
-    them.
+    """Makes Signals on connections with given answers, which may be errors, and lists the pauses between connections.
 
-    Behind its answers a connection is silent.
+    After its answers a connection is silent.
     """
     pauses = []
 
@@ -46,7 +45,7 @@ def connections(monkeypatch):
                 return answer
 
             async def aclose(self):
-                raise redis.exceptions.ConnectionError('broken')  # as all else of it
+                raise redis.exceptions.ConnectionError('broken')  # as every other call on it
 
         return Signals(types.SimpleNamespace(pubsub=PubSub))
 
@@ -55,7 +54,7 @@ def connections(monkeypatch):
 
 
 def test_while_redis_is_away_who_waits_asks_with_growing_pauses(connections):
-    """Until it answers: then they begin anew."""
+    """Once Redis has answered, the pauses start anew."""
     make, pauses = connections
     message = {'type': 'message', 'channel': b'c', 'data': b'ended'}
     broken = redis.exceptions.ConnectionError('broken')
@@ -74,7 +73,7 @@ def test_while_redis_is_away_who_waits_asks_with_growing_pauses(connections):
 
 @pytest.fixture
 def waiting(monkeypatch):
-    """Waits for a result of which each look is played by the test, one after the other."""
+    """Waits for a result; the test gives the outcome of each look."""
 
     async def wait(timeout, *looks):
         q = godelayed.aio.Queue('mail', redis.asyncio.Redis(port=1))
@@ -108,7 +107,7 @@ def test_who_waits_in_asyncio_goes_on_while_redis_cannot_be_asked(waiting):
 
 @pytest.mark.skipif(sys.version_info < (3, 11), reason='before Python 3.11 nobody counts cancellations')
 def test_a_cancellation_that_a_connection_has_swallowed_ends_the_wait(waiting):
-    """redis-py may do that while it connects, or gives a connection up."""
+    """redis-py may swallow it while it connects or closes a connection."""
 
     async def run():
         async def swallow():

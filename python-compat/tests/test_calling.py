@@ -1,4 +1,4 @@
-"""What a call of a function comes to, without a queue."""
+"""How a call of a function ends, without a queue."""
 
 import datetime
 import time
@@ -32,7 +32,7 @@ def test_results_are_kept_up_to_the_limit(over):
 
 @pytest.mark.parametrize('kind', [*INTERRUPTS.values(), TaskInterrupted])
 def test_no_task_goes_on_by_mistake_when_it_is_told_to_end(kind):
-    """except Exception is everywhere, also in loops that go on after whatever happens."""
+    """except Exception is common, also in loops that go on after any error."""
 
     def f():
         try:
@@ -57,7 +57,7 @@ def test_no_task_goes_on_by_mistake_when_it_is_told_to_end(kind):
 )
 @pytest.mark.parametrize('around', [False, True])
 def test_what_a_task_says_by_its_error(error, says, wait, around):
-    """Also by the one that another was raised from."""
+    """Also if another error was raised from it."""
 
     def f():
         if around:
@@ -87,7 +87,7 @@ def test_a_result_or_an_error_that_fails_itself_is_told_of():
 
 
 def test_a_function_without_a_signature_is_not_blamed_for_its_arguments():
-    """Nobody knows whether they fit, so the task is tried again as any other."""
+    """It is unknown whether they fit, so the task is tried again like any other."""
 
     class Odd:
         __signature__ = 'none'
@@ -102,7 +102,7 @@ def test_a_function_without_a_signature_is_not_blamed_for_its_arguments():
 @pytest.mark.parametrize('asks', [True, False])
 @pytest.mark.parametrize(('limit', 'ran', 'why'), [(0, 1000, None), (2000, 1, None), (2000, 3, 'timeout')])
 def test_a_task_in_a_thread_learns_that_its_time_is_over(limit, ran, why, asks):
-    """limit is in ms. The task has run for some seconds when it asks, or fails without asking."""
+    """limit is in ms. The task has run for some seconds when it asks for the time, or fails without asking."""
     said = []
 
     def f():
@@ -122,6 +122,11 @@ def test_a_task_in_a_thread_learns_that_its_time_is_over(limit, ran, why, asks):
     assert said == ([why] if asks else [])
     assert [(e.ok, e.interrupted) for e in ends] == [(False, why or '')]
     assert isinstance(ends[0], Ended)
+
+
+def test_a_task_that_may_not_start_in_a_thread_is_neither_called_nor_done():
+    """Otherwise it would be acknowledged as well."""
+    assert Threads(None, 1, lambda *_: False, None, None)._task(None) is False
 
 
 @pytest.mark.parametrize('alone', [True, False])

@@ -1,4 +1,4 @@
-"""Messages, locks and groups of calls with options, held against the golden vectors that Go is held against as well."""
+"""Messages, locks and groups of calls with options, compared with the golden vectors that Go's tests use as well."""
 
 import datetime
 import json
@@ -16,7 +16,7 @@ UTC = datetime.timezone.utc
 
 
 def untag(value):
-    """Turns the notation of testdata/wire/README.md into what a caller gives."""
+    """Converts the notation of testdata/wire/README.md to the values that a caller gives."""
     if isinstance(value, list):
         return [untag(v) for v in value]
     if isinstance(value, dict):
@@ -119,7 +119,7 @@ def test_a_negative_number_of_retries_is_for_ever_in_python_and_none_in_go(retry
 
 
 def test_which_way_parts_of_a_millisecond_are_rounded():
-    """A lock and a countdown last no longer than they were asked to, limits of a run no shorter: as Go does it."""
+    """As in Go, a lock and a countdown last no longer than asked, and limits of a run are no shorter."""
     assert Options(unique=0.0015).life == 1
     assert Options(debounce=0.0015).place == ('in', 1)
     assert Options(countdown=0.0015).place == ('in', 1)

@@ -1,5 +1,5 @@
-"""Claims, from the reply that brings them to the answer that ends them: what is done when a reply is lost, and in
-which order."""
+"""Claims, from the reply that brings them to the answer that ends them: what the worker does when a reply is lost, and
+in which order."""
 
 import time
 
@@ -40,7 +40,7 @@ def finisher(lane):
 
 @pytest.mark.parametrize('answer', [UnansweredError('lost'), UnreachableError('away')])
 def test_a_queue_whose_claim_failed_is_claimed_from_again(worker, answer):
-    """The notification that led to it is spent."""
+    """The notification that led to the claim is used up."""
     f = worker('q')._fetcher
     (lane,) = f.lanes
     lane.hot = False
@@ -76,7 +76,7 @@ def test_parked_tasks_are_claimed_though_nothing_is_pending(worker, hot, parked,
 @pytest.mark.parametrize(('known', 'looks'), [(4, 1), (5, 0)])
 @pytest.mark.parametrize('status', [1, 0])
 def test_a_claim_tells_that_the_control_hash_has_changed(lane, known, status, looks):
-    """Also one that brings nothing, but not one that was refused: it says nothing of that."""
+    """A claim that brings nothing shows the change as well; a refused one does not return the version."""
     seen = []
     lane.store.claim = lambda *_: Haul(status, 0, None, 5, [])
     lane.version, lane.look = known, lambda: seen.append(1)
@@ -85,7 +85,7 @@ def test_a_claim_tells_that_the_control_hash_has_changed(lane, known, status, lo
 
 
 def test_claims_that_may_be_older_than_a_registration_lead_to_a_heartbeat(lane):
-    """It gives them back."""
+    """The heartbeat gives them back."""
     asked = []
     lane.beat = lambda: asked.append(1)
 
@@ -122,6 +122,29 @@ def test_what_waits_is_given_back_when_no_more_is_to_start(worker, lane, order):
 # Ending.
 
 
+@pytest.mark.parametrize('done', [True, False])
+def test_the_log_says_once_that_redis_cannot_be_told_how_tasks_ended(lane, finisher, caplog, done):
+    caplog.set_level('INFO')
+    answers = [UnansweredError('lost'), UnansweredError('lost'), None if done else [1]]
+
+    def answer(*_, **__):
+        found = answers.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    lane.store.ack = lane.store.release = answer
+    if done:
+        lane.done.append(lane.open()[0])
+    else:
+        finisher.add(End(lane.open()[0], RELEASE))
+    assert [finisher.work() for _ in range(4)] == [(True, False)] * 2 + [(True, True), (False, True)]
+    assert [r.getMessage() for r in caplog.records] == [
+        'queue q: cannot tell Redis how tasks ended; trying again: lost',
+        'queue q: Redis has been told how tasks ended',
+    ]
+
+
 def test_what_is_given_back_stands_as_it_did(lane, finisher, monkeypatch):
     """Each call puts its tasks in front of all others."""
     monkeypatch.setattr(finish, 'MAX_TOKENS', 2)
@@ -137,7 +160,8 @@ def test_what_is_given_back_stands_as_it_did(lane, finisher, monkeypatch):
     ('kind', 'forgets'), [(RETRY, True), (PARK, True), (RELEASE, True), (COMPLETE, False), (CANCEL, False)]
 )
 def test_what_a_task_has_reported_does_not_outlast_it(lane, finisher, kind, forgets):
-    """It is forgotten before the claim ends; what is kept of a completed or cancelled task takes its place."""
+    """The report is deleted before the claim ends. For a completed or cancelled task, the info that is kept replaces
+    it."""
     c, other = lane.open()
     c.message, c.report = Message(msgpack.packb(['m:f', [], {}, 0, {'id': 'x'}])), (1, 2, '')
     done = []
@@ -154,16 +178,16 @@ def test_claims_that_may_have_been_acknowledged_are_not_lost_when_that_is_repeat
         c.message = Message(msgpack.packb(['m:f', [], {}, 0, {'id': 'x'}]))
     lane.finished(claims)
     finisher.unanswered(claims, error)
-    assert finisher._signal.is_set()  # for no claim may come that takes them along
+    assert finisher._signal.is_set()  # no further claim may come that acknowledges them
     assert lane.done == claims
-    assert lane.finished(claims) == [1]  # the batch is named again
+    assert lane.finished(claims) == [1]  # the batch is told to Redis again
     finisher.acknowledged(claims, [0, 0])
     assert finisher._lost == lost
     assert lane.known == 0
 
 
 def test_claims_that_another_worker_has_are_counted_and_told_of(lane, finisher, caplog):
-    """The answer to an end is 0 then: the task may run twice."""
+    """The answer to their end is 0 then: the task may run twice."""
     first, second = lane.open()
     for c in (first, second):
         c.message = Message(msgpack.packb(['m:f', [], {}, 0, {'id': 'x'}]))
@@ -183,14 +207,14 @@ def test_what_was_given_back_already_is_not_lost(lane, finisher, kind):
 
 
 def test_a_task_that_is_cancelled_just_now_ends_as_cancelled(lane, finisher):
-    """2 is the answer for a claim that stands, as its task must not be filed."""
+    """The answer is 2 if the claim still exists because its task must not be stored."""
     c, _ = lane.open()
     finisher.canceled = lambda c: End(c, CANCEL)
     finisher._call = lambda *_: [2]
     assert finisher._tell(RETRY, [End(c, RETRY)]) == []
     assert [(e.claim, e.kind) for e in finisher._pending] == [(c, CANCEL)]
     assert not c.settled
-    assert lane.finished([c]) == []  # the other one of the batch is open still
+    assert lane.finished([c]) == []  # the other claim of the batch is still open
 
 
 @pytest.mark.parametrize(
@@ -204,7 +228,7 @@ def test_a_task_that_is_cancelled_just_now_ends_as_cancelled(lane, finisher):
     ],
 )
 def test_how_a_task_is_filed(lane, kind, counted, told):
-    """The archive alone is bounded, by number and time, as the worker was told."""
+    """Only the archive is limited by number and time, as the worker's settings say."""
     c, _ = lane.open()
     c.message = Message(msgpack.packb(['m:f', [], {}, 0, {'id': 'x', 'kr': 1}]))
     f = Finisher(lane, Executors(1, None, 15.0), None, 7, 8)
@@ -223,7 +247,7 @@ def test_how_a_task_is_filed(lane, kind, counted, told):
 
 
 def test_what_is_told_is_split_by_size_and_number(lane, finisher, monkeypatch):
-    """A call must neither stop Redis for long nor take longer than a call may."""
+    """A call must neither block Redis for long nor exceed its timeout."""
     c, _ = lane.open()
     c.raw = b'x' * (1 << 20)
     groups = []
@@ -237,7 +261,7 @@ def test_what_is_told_is_split_by_size_and_number(lane, finisher, monkeypatch):
 
 
 def test_a_worker_that_stops_gives_back_claims_that_it_does_not_know(redis, worker, q):
-    """Or they would wait until its heartbeat is over."""
+    """Otherwise they would wait until its heartbeat expires."""
     w = worker('q')
     w._source._client, (lane,) = redis, w._lanes
     lane.confirmed = (0.0, 0.0)
@@ -246,3 +270,15 @@ def test_a_worker_that_stops_gives_back_claims_that_it_does_not_know(redis, work
     w._unregister()
     assert sorted(redis.lrange('q', 0, -1)) == [b'1', b'2', b'3']
     assert not redis.exists('q_workers', f'q_processing:{w.id}')
+
+
+def test_a_task_that_redis_knows_as_cancelled_when_it_ends_is_cancelled(worker, lane):
+    """Redis answers 2 if the task of a call was cancelled while the worker told it how the task ended."""
+    w, (c, _) = worker('q'), lane.open()
+    c.message = Message(msgpack.packb(['m:f', [], {}, 0, {'id': 'x'}]))
+    c.lane.store.now = lambda: 5
+    f = w._lanes[0].finisher
+    f.lane = lane
+    f._call = lambda *_: [2]
+    assert f._tell(RETRY, [End(c, RETRY)]) == []
+    assert [(e.claim, e.kind, e.certain) for e in f._pending] == [(c, CANCEL, False)]

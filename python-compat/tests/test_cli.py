@@ -1,4 +1,4 @@
-"""What the command makes of its arguments."""
+"""How the command reads its arguments."""
 
 import sys
 import types
@@ -9,7 +9,7 @@ import redis
 from godelayed import ArgumentsError, cli
 from godelayed.registry import Registry
 
-# Each option with what it sets, beside its default. No two have the same value.
+# Each option with the setting that it changes, and its default. No two have the same value.
 OPTIONS = [
     ('--concurrency 41', 'concurrency', 41, None),
     ('--processes 0', 'processes', False, True),
@@ -33,7 +33,7 @@ OPTIONS = [
 
 @pytest.fixture
 def settings(monkeypatch):
-    """Runs the command as far as the worker, and returns what that is given."""
+    """Runs the command up to the worker, and returns the arguments that the worker gets."""
     made = []
     monkeypatch.setattr(sys, 'path', list(sys.path))
     monkeypatch.setattr(cli, 'registry', types.SimpleNamespace(default=['a function']))
@@ -91,7 +91,7 @@ def test_a_module_that_registers_no_function_is_no_worker(caplog, monkeypatch):
 
 @pytest.fixture
 def heard():
-    """A program, and what its worker was told."""
+    """A program, and the list of what its worker was told."""
     told = []
     worker = types.SimpleNamespace(
         **{name: lambda name=name: told.append(name) for name in ('stop', 'quiet', 'pause', 'resume')}
@@ -108,7 +108,7 @@ def test_signals(heard):
 
 @pytest.mark.parametrize('name', ['SIGINT', 'SIGTERM', 'SIGHUP'])
 def test_behind_a_signal_to_stop_no_other_counts(heard, name):
-    """Service managers send CONT after TERM, and that is no order to go on."""
+    """Service managers send CONT after TERM, which is no order to resume."""
     program, told = heard
     for signal in (name, 'SIGCONT', 'SIGUSR2', 'SIGTSTP'):
         program._obey(signal)
@@ -138,3 +138,16 @@ def test_redis_is_waited_for_unless_time_mends_nothing(error, tries):
     else:
         cli._await_redis(client, 60)
     assert len(answers) == 2 - tries
+
+
+def test_that_redis_is_waited_for_is_logged_once(monkeypatch, caplog):
+    answers, pauses = [redis.exceptions.ConnectionError('refused')] * 8, []
+
+    def ping():
+        if answers:
+            raise answers.pop(0)
+
+    monkeypatch.setattr(cli.time, 'sleep', pauses.append)
+    cli._await_redis(types.SimpleNamespace(ping=ping), 60)
+    assert pauses == [0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 2.0, 2.0]
+    assert [r.getMessage() for r in caplog.records] == ['waiting for Redis: refused']

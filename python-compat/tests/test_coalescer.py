@@ -1,4 +1,4 @@
-"""Tasks that are enqueued together: what becomes of them when the one who sends them is interrupted."""
+"""Tasks that are enqueued together, and what happens to them when the thread that sends them is interrupted."""
 
 import asyncio
 import threading
@@ -11,7 +11,7 @@ from godelayed.coalescer import AsyncCoalescer, Coalescer
 
 
 def test_an_interrupt_in_the_middle_of_a_call_leaves_nobody_waiting():
-    """Of those whose tasks went along nobody knows more than that; those that came meanwhile are sent."""
+    """Callers whose tasks were in the interrupted call get an UnknownError; tasks that came meanwhile are sent."""
     sending, go, sent, ends = threading.Event(), threading.Event(), [], {}
 
     def send(messages):
@@ -48,7 +48,7 @@ def test_an_interrupt_in_the_middle_of_a_call_leaves_nobody_waiting():
 
 
 def test_an_interrupt_before_the_turn_comes_through_behind_it(monkeypatch):
-    """Others may have joined the bundle meanwhile, and nobody else sends it."""
+    """Others may have joined the bundle meanwhile, and no other thread sends it."""
     sent, turns = [], []
     c = Coalescer(sent.append)
 
@@ -72,14 +72,14 @@ def test_an_interrupt_before_the_turn_comes_through_behind_it(monkeypatch):
 
 
 def test_each_caller_gets_an_error_of_its_own():
-    """Raising adds to an exception where it was raised, and threads raise at the same time."""
+    """Raising an exception adds to its traceback, and threads raise at the same time."""
     why = ValueError('why')
     error = FullError('full')
     error.__cause__ = why
     copy = coalescer._copy(error)
     assert (type(copy), copy.args, copy.__cause__) == (FullError, ('full',), why)
     assert copy is not error
-    odd = DuplicateError('taken', 'x')  # which is not made of its args alone
+    odd = DuplicateError('taken', 'x')  # it cannot be made from its args alone
     assert coalescer._copy(odd) is odd
 
 
@@ -91,7 +91,7 @@ def test_an_interrupt_in_asyncio_leaves_nobody_waiting():
         c = AsyncCoalescer(send)
         callers = [asyncio.ensure_future(c.enqueue(message)) for message in (b'1', b'2')]
         await asyncio.sleep(0)
-        await asyncio.sleep(0)  # it is being sent
+        await asyncio.sleep(0)  # it is being sent now
         c._task.cancel()
         return await asyncio.wait_for(asyncio.gather(*callers, return_exceptions=True), 60)
 

@@ -1,4 +1,4 @@
-"""Coroutines that are told to end, without signals: by calls from where a signal handler may be called."""
+"""Coroutines that are told to end, without signals: by calls at points where a signal handler may run."""
 
 import asyncio
 import sys

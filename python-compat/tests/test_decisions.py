@@ -1,5 +1,5 @@
-"""Decisions of the producer that no task shows at once: what goes together, what is asked again, what counts as the
-end."""
+"""Decisions of the producer that no task shows at once: which tasks go together, when it asks again, and when a task
+has ended."""
 
 import asyncio
 import datetime
@@ -40,7 +40,7 @@ KINDS = [([BIG] * 5, [1, 2, 2]), ([b'x'] * (MAX_BATCH + 2), [1, MAX_BATCH, 1])]
 
 @pytest.mark.parametrize(('messages', 'sizes'), KINDS)
 def test_what_goes_together_is_no_more_than_a_batch(messages, sizes):
-    """The first goes alone; all others come while it is under way."""
+    """The first goes alone; all others come while its call is under way."""
     sent, go = [], threading.Event()
 
     def send(bundle):
@@ -95,7 +95,7 @@ def look_reply(now=10, completed=None, result=None):
 
 
 def test_cancel_asks_again_if_the_task_has_moved_meanwhile():
-    """The script answers 3 if the task is not where it was seen. Whoever takes that for done has cancelled nothing."""
+    """The script answers 3 if the task is not where it was seen. Then nothing was cancelled yet."""
     keys = Keys('q', '')
     asking = asks.cancel(keys, 'x', False)
     asked = [
@@ -119,7 +119,7 @@ def test_the_result_of_an_older_task_of_the_same_id_does_not_count(enqueued, cou
 @pytest.mark.parametrize('word', ['replaced', 'canceled'])
 @pytest.mark.parametrize('text', [False, True])
 def test_who_waits_is_told_that_nothing_will_be_left(server, redis, word, text):
-    """Of a task that was replaced, or is left out by its group, nothing is kept.
+    """Nothing is kept of a task that was replaced, or that its group leaves out.
 
     text: the client decodes what it receives.
     """
@@ -143,7 +143,7 @@ def test_who_waits_is_told_that_nothing_will_be_left(server, redis, word, text):
 
 
 def test_errors_do_not_quote_what_redis_was_sent(redis):
-    """Redis quotes the arguments of a command that it does not know. They may be a task."""
+    """Redis quotes the arguments of a command that it does not know, and they may be a task."""
     with pytest.raises(godelayed.DelayedError) as e:
         Link(redis).send('NOSUCH', 'secret')
     assert 'secret' not in str(e.value)
@@ -179,7 +179,7 @@ def test_errors_do_not_quote_what_redis_was_sent(redis):
     ],
 )
 def test_errors_say_whether_anything_was_written(error, reads, kind):
-    """Only UnknownError leaves it open."""
+    """Only UnknownError means that it is unknown."""
     assert type(explain('enqueue', error, reads=reads)) is kind
 
 
@@ -192,7 +192,7 @@ def test_no_queue_is_named_like_a_key_of_another(key):
 
 @pytest.mark.parametrize(('completed', 'state'), [(6, State.COMPLETED), (5, State.UNKNOWN), (4, State.UNKNOWN)])
 def test_a_result_whose_time_is_over_is_not_there(completed, state):
-    """Whoever sweeps may come later."""
+    """The sweeper that deletes it may come later."""
     found = Found([5, None, None, None, None, completed, None, msgpack.packb({'reason': 'completed'}), None])
     assert found.place()[0] is state
     assert (found.outcome('x', 0) is not None) == (state is State.COMPLETED)
@@ -214,15 +214,32 @@ def test_for_how_long_is_kept_that_a_task_was_cancelled(meta, keep):
 
 @pytest.mark.parametrize('message', [b'garbage', msgpack.packb('a:b'), msgpack.packb(['a:b', [1], {}, 3]), b''])
 def test_what_has_no_meta_runs_again_as_it_is(message):
-    """Garbage too: whoever has archived it may have learned to read it."""
+    """That includes bytes that are not a message: whoever runs the task again may have learned to read them."""
     assert asks.anew('x', message, 5) == ('x', message, False)
 
 
 def test_what_runs_again_keeps_its_bytes_if_nothing_is_left_out():
-    message = b'\x93\xd9\x01f\xc0\x82\xa2id\xa1y\xa2dl\x06'  # a head that is longer than it needs to be
+    message = b'\x93\xd9\x01f\xc0\x82\xa2id\xa1y\xa2dl\x06'  # a longer header than necessary
     assert asks.anew('x', message, 5) == ('y', message, False)
     id, new, own = asks.anew('x', message, 6)
     assert (id, new, own) == ('y', b'\x93\xd9\x01f\xc0\x81\xa2id\xa1y', False)
+
+
+@pytest.mark.parametrize('kept', [{}, {'uk': 'k:a'}])
+@pytest.mark.parametrize('removed', [{}, {'rt': 1}])
+@pytest.mark.parametrize('id', [{}, {'id': 'y'}])
+def test_the_id_of_a_unique_task_that_runs_again_stays_taken(id, kept, removed):
+    """A message without an id keeps the name under which it was filed."""
+    meta = {**id, 'rn': 5, **kept}
+    new = asks.anew('x', msgpack.packb(['f', b'', {**meta, **removed}]), 5)
+    assert new == (id.get('id', 'x'), msgpack.packb(['f', b'', meta]), bool(kept))
+
+
+@pytest.mark.parametrize('key', ['dl', 'xp', 'ru'])
+@pytest.mark.parametrize(('value', 'stays'), [(4, False), (5, False), (6, True), ('4', True), (4.0, True)])
+def test_only_times_that_are_over_are_left_out_of_what_runs_again(key, value, stays):
+    _, new, _ = asks.anew('x', msgpack.packb(['f', b'', {'id': 'x', 'rt': 1, key: value}]), 5)
+    assert msgpack.unpackb(new)[2] == ({'id': 'x', key: value} if stays else {'id': 'x'})
 
 
 def test_what_others_change_again_and_again_does_not_run_again():
@@ -256,8 +273,14 @@ def test_notes_that_cannot_be_read_say_nothing(note):
     assert (Note(note).text('error'), Note(note).number('at'), Note(note).time('at')) == ('', 0, None)
 
 
+def test_what_can_be_read_of_a_note_counts():
+    note = Note(msgpack.packb({1: 2, 'at': 5, 'error': 3, 'reason': 'failed', 'result': 'text'}))
+    assert (note.number('at'), note.text('error'), note.text('reason')) == (5, '', 'failed')
+    assert note.binary('result') is None
+
+
 def test_who_waits_looks_every_five_seconds_though_nobody_tells(monkeypatch):
-    """Somewhat random, as those who wait together need not look together."""
+    """The time is somewhat random, so that callers do not all look at the same time."""
     assert {round(look_after()) for _ in range(200)} <= {4, 5, 6}
     for part, seconds in ((0.8, 4.0), (1.2, 6.0)):
         monkeypatch.setattr('random.uniform', lambda low, high, part=part: part if low <= part <= high else None)

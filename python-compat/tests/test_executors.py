@@ -1,4 +1,4 @@
-"""Tasks between the claim that brings them and those who run them: how many are claimed, and which may start."""
+"""Tasks between their claim and their start: how many are claimed, and which may start."""
 
 import time
 import types
@@ -26,8 +26,8 @@ def claim(fresh=True, lost=False):
 
 @pytest.mark.parametrize('prefetch', [None, 10])
 def test_what_was_claimed_ahead_and_waits_is_given_back(clock, prefetch):
-    """Others may be idle. How many are claimed ahead is found out anew, and none are for a while; but who has set
-    their number wants it."""
+    """Other workers may be idle. The worker measures again how many to claim ahead, and claims none ahead for a while,
+    unless prefetch fixes the number."""
     e = Executors(1, prefetch, 15.0)
     first, second = claim(), claim()
     e.add([first, second])
@@ -47,6 +47,16 @@ def test_what_was_claimed_ahead_and_waits_is_given_back(clock, prefetch):
     assert e.room()[0] == 7
 
 
+def test_nothing_is_claimed_beside_a_task_that_must_run_alone(clock):
+    e, c = Executors(1, 10, 15.0), claim()
+    c.suspicion = 9
+    assert e.room() == (11, 0.0, [])
+    assert e.admit(c)
+    assert e.room() == (0, 0.0, [])
+    e.dismiss(c)
+    assert e.room()[0] == 11
+
+
 def test_what_may_start_at_once_is_not_given_back(clock):
     e = Executors(2, None, 15.0)
     e.add([claim(), claim()])
@@ -56,12 +66,13 @@ def test_what_may_start_at_once_is_not_given_back(clock):
 
 
 def test_no_task_starts_on_a_heartbeat_that_may_be_over(clock):
-    """Another worker may have it by now. A heartbeat is asked for, and tasks of other queues start meanwhile."""
+    """Another worker may have the task by now. The worker asks for a heartbeat, and starts tasks of other queues
+    meanwhile."""
     e = Executors(3, None, 15.0)
     stale, good, lost = claim(fresh=False), claim(), claim(fresh=False, lost=True)
     e.add([stale, good, lost])
     assert e.start() is good
-    assert e.start() is lost  # which is only seen to
+    assert e.start() is lost  # only to end its claim
     assert e.start() is None
     assert list(e.ready) == [stale]
     assert len(stale.lane.asked) == 3
@@ -97,12 +108,12 @@ def test_a_pool_looks_again_when_it_may_start_tasks_again():
 
 
 def test_long_tasks_are_not_claimed_ahead():
-    """That they have become long is believed at once, that they have become short bit by bit."""
+    """The pace follows at once when tasks become longer, and gradually when they become shorter."""
     p, now = Pace(None), 1.0
     p.end(0.0001)
     assert p.ahead(4, now) == 200
     p.end(10.0)
-    assert p.ahead(4, now + 0.0005) == 200  # it is too early to tell
+    assert p.ahead(4, now + 0.0005) == 200  # too early for a new measurement
     assert p.ahead(4, now + 1) == 0
     p.end(0.0)
     assert p.ahead(4, now + 2) == 0

@@ -1,4 +1,4 @@
-"""Deciding from which queue to claim, and when: looks at queues that were found empty, waits, refusals."""
+"""Deciding from which queue to claim and when: looks at queues that were empty, waits, refused claims."""
 
 import time
 import types
@@ -14,7 +14,7 @@ from godelayed.worker.store import Haul
 
 @pytest.fixture
 def fetcher(worker, monkeypatch):
-    """The fetcher of three queues with a heartbeat, the answers to its looks, and at which queues they were."""
+    """The fetcher of three queues with a heartbeat, the answers to its looks, and the queues that it looked at."""
     f = worker('a', 'b', 'c')._fetcher
     answers, looks = [], []
 
@@ -35,7 +35,7 @@ def fetcher(worker, monkeypatch):
 
 
 def test_queues_that_were_empty_are_looked_at_while_others_have_tasks(fetcher):
-    """One that is served before them would else keep their tasks waiting until it is empty itself."""
+    """Otherwise a queue that comes before them would keep their tasks waiting until it is empty."""
     f, answers, looks = fetcher
     a, b, c = f.lanes
     b.hot = True
@@ -44,7 +44,7 @@ def test_queues_that_were_empty_are_looked_at_while_others_have_tasks(fetcher):
     assert looks == [['a', 'c']]
     assert f._claimed == [('a', 5), ('b', 4)]
     f._round(5)
-    assert len(looks) == 1  # not yet again
+    assert len(looks) == 1  # not again yet
     for lane in (a, c):
         lane.hot, lane.probed = False, lane.probed - PROBE_INTERVAL
     answers.append([Todo(0, -1, 0, -1), Todo(1, -1, 0, -1)])
@@ -101,7 +101,7 @@ def test_behind_a_lone_suspect_others_come_first_for_as_long_as_they_had_to_wait
 
 @pytest.fixture
 def claiming(worker):
-    """The fetcher of a queue, with what a claim brings, and who was told what."""
+    """The fetcher of a queue, with the result of its claims, and a record of its calls."""
     f = worker('q')._fetcher
     (lane,) = f.lanes
     lane.hot, told = False, []
@@ -134,7 +134,7 @@ def test_a_batch_number_that_was_used_leads_to_the_next(claiming, caplog):
     [
         (3, [b'x'], 5, True),
         (0, [b'x'], 5, False),
-        (3, [], 5, False),  # they have no notification: on a legacy queue they are another's
+        (3, [], 5, False),  # tasks without notification: on a legacy queue they belong to another worker
         (3, [], 0, True),
     ],
 )
@@ -148,7 +148,7 @@ def test_whether_a_queue_is_claimed_from_again(claiming, left, messages, room, h
 
 
 def test_parked_tasks_are_claimed_by_a_call_that_acknowledges_nothing(claiming):
-    """What is done waits for one that does, or it would run again."""
+    """Done claims wait for a call that acknowledges them, or their tasks would run again."""
     f, lane, _, _ = claiming
     lane.done, acknowledged = ['done'], []
     lane.claim = lambda link, room, held, mend, done, *_: acknowledged.append(done) or (Haul(1, 1), [])
@@ -160,7 +160,7 @@ def test_parked_tasks_are_claimed_by_a_call_that_acknowledges_nothing(claiming):
 
 @pytest.mark.parametrize(('room', 'blocks'), [((0, 0.1), 0.1), ((0, 0.0), None), ((5, 0.1), 0.1), ((5, 0.0), None)])
 def test_a_worker_without_room_looks_again_in_time(fetcher, monkeypatch, room, blocks):
-    """Or what it has claimed ahead would not be given back while its tasks are long."""
+    """Otherwise it would not give back what it has claimed ahead while its tasks are long."""
     f, answers, _ = fetcher
     pauses = []
 
@@ -177,7 +177,7 @@ def test_a_worker_without_room_looks_again_in_time(fetcher, monkeypatch, room, b
 
 
 def test_notifications_are_put_back_behind_waits_that_were_cut_off(worker):
-    """Redis may have handed them to a connection that nobody reads any more. Who does not wait has taken none."""
+    """Redis may have sent them to a connection that nobody reads any more. An idle waiter has taken none."""
     w = worker('a', 'b')
     f, mended = w._fetcher, []
     for lane in f.lanes:
@@ -218,3 +218,20 @@ def test_a_wait_that_leaves_a_queue_out_and_cannot_be_ended_is_a_failure(fetcher
     f._arm()
     assert w.until > time.monotonic()
     assert not w.renewed
+
+
+def test_that_a_worker_cannot_wait_for_tasks_is_logged_unless_it_stops(worker, caplog):
+    caplog.set_level('INFO')
+    f = worker('q')._fetcher
+    (w,) = f.waiters
+    events = [UnansweredError('away')] * 3 + [None]
+    for error in events:
+        f._woken(w, None, error)
+        f.block(1.0)
+    f._stop = True
+    f._woken(w, None, UnansweredError('cut off'))
+    f.block(1.0)
+    assert [r.getMessage() for r in caplog.records] == [
+        'cannot wait for tasks; trying again: away',
+        'waiting for tasks again',
+    ]

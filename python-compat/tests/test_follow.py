@@ -1,4 +1,4 @@
-"""Doing what the control hash says, and ending what was cancelled, with a Redis that the test plays."""
+"""Doing what the control hash says, and ending cancelled tasks, with a fake Redis."""
 
 import types
 
@@ -14,7 +14,7 @@ from godelayed.worker.store import Control
 
 @pytest.fixture
 def follower(lane):
-    """A follower of one queue, what its control hash says from look to look, and what was done."""
+    """A follower of one queue, the contents of its control hash from look to look, and what the follower did."""
     executors, said, done = Executors(4, None, 15.0), [], []
     lane.store.control = lambda _: said.pop(0)
     lane.store.revoked = lambda _: done.append('revoked?') or (lane.ids, lane.all)
@@ -59,7 +59,7 @@ def test_weights_beyond_bounds(follower, weight, counts):
 
 
 def test_a_queue_that_was_told_nothing_has_no_cancelled_tasks(follower):
-    """Its control hash has gone, with what it said."""
+    """Its control hash no longer exists, and so its orders are gone."""
     follower[1].revoked, follower[1].revoked_partly = {'x'}, True
     assert look(follower, Control(0)) == []
     assert (follower[1].revoked, follower[1].revoked_partly) == (set(), False)
@@ -67,7 +67,7 @@ def test_a_queue_that_was_told_nothing_has_no_cancelled_tasks(follower):
 
 @pytest.mark.parametrize('everything', [True, False])
 def test_running_tasks_that_were_cancelled_are_told(follower, everything):
-    """Also those that are not among the ids that are kept in memory."""
+    """That includes tasks whose ids are not among those in memory."""
     f, lane, _, _ = follower
     told = {}
     for c, id in zip(lane.open(), ('a', 'b')):
@@ -102,7 +102,7 @@ def test_of_tasks_without_an_id_none_is_cancelled(follower):
 
 
 def test_a_look_that_fails_is_made_up_for(follower, monkeypatch):
-    """The version is not noted, so that the next heartbeat finds another one."""
+    """The version is not noted, so the next heartbeat finds a different one."""
     f, lane, _, _ = follower
 
     def fail(*_):

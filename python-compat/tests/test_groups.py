@@ -1,4 +1,4 @@
-"""Calls that are gathered: how they are taken apart, put together, and fired, with a Redis that the test plays."""
+"""Gathered calls: how they are decoded, combined and fired, with a fake Redis."""
 
 import types
 
@@ -18,12 +18,12 @@ F = 'example.com/app.F'
 
 
 def packed(*args, key='daily', path=F):
-    """A call that the producer of this package gathers."""
+    """Returns a call that the producer of this package gathers."""
     return Stamp(Options(group=key), 1, legacy=False).packed(call(path, *args))
 
 
 def raw(payload, fixed=0, **meta):
-    """A call that another producer gathers. payload is a value, or bytes."""
+    """Returns a call that another producer gathers. payload is a value, or bytes."""
     payload = payload if isinstance(payload, bytes) else msgpack.packb(payload)
     meta = {'id': 'x', 'at': 1, 'g': 'daily', 'gp': [fixed, 60_000, 0, 1_000], **meta}
     return msgpack.packb([F, payload, {k: v for k, v in meta.items() if v is not None}])
@@ -33,7 +33,7 @@ def arguments(message):
     return msgpack.unpackb(msgpack.unpackb(message)[1])
 
 
-# Taking apart.
+# Decoding.
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def arguments(message):
     ids=lambda c: f'{c.size} bytes',
 )
 def test_worker_and_producer_agree_on_a_gathered_call(c):
-    """Whoever fires or joins a group counts as those did that have made the calls."""
+    """Whoever fires or joins a group must count as the producers of the calls did."""
     m = Member(c.message)
     assert (m.group, m.bytes, m.values) == (c.group, c.size, c.values)
 
@@ -66,7 +66,7 @@ def test_worker_and_producer_agree_on_a_gathered_call(c):
         (raw(['de', None], 1), ['de'], 0),
         (raw(['de', 1, 2], 1, n=3), ['de'], 2),  # a variadic function
         (raw(['de'], 1, n=1), ['de'], 0),
-        (raw(b'\xdd\x00\x00\x00\x02\x01\x02'), [], 2),  # a head that is longer than it needs to be
+        (raw(b'\xdd\x00\x00\x00\x02\x01\x02'), [], 2),  # a longer header than necessary
         (raw(b'\xdc\x00\x02\x01\x02'), [], 2),
     ],
 )
@@ -101,7 +101,7 @@ def test_what_is_no_member(message, why):
         Member(message)
 
 
-# Putting together.
+# Combining.
 
 
 def test_one_call_has_the_lists_of_all_behind_the_fixed_arguments():
@@ -112,7 +112,7 @@ def test_one_call_has_the_lists_of_all_behind_the_fixed_arguments():
 
 
 def test_what_is_no_call_of_the_group_keeps_its_place():
-    """It becomes pending as it is, and whoever claims it sees to it."""
+    """It becomes pending unchanged, and the worker that claims it deals with it."""
     raws = [packed([1]).message, b'garbage', packed([2]).message, packed([3]).message, packed([4], key='x').message]
     calls, members = compose(raws, 100, 9, set())
     assert calls[1] == b'garbage'
@@ -153,7 +153,7 @@ def test_the_next_look_is_when_the_next_group_is_due(a, b, sooner):
 
 
 class Redis:
-    """Answers scripts as the test says, one answer after the other; errors are raised."""
+    """Answers scripts with the given answers, one after the other; it raises those that are errors."""
 
     def __init__(self, **answers):
         self.answers = answers
@@ -179,11 +179,11 @@ def test_calls_that_were_cancelled_meanwhile_are_looked_for_again(firing):
     message = packed([1]).message
     redis = Redis(peek=[[10, 0, message], [10, 4, message]], fire=[[2, 0], [1, -1]])
     assert firing._fire_group(redis, 'g') == -1
-    assert [args[9] for args in redis.fired] == [0, 4]  # the version that was seen
+    assert [args[9] for args in redis.fired] == [0, 4]  # the version that peek returned
 
 
 def test_the_next_call_says_when_the_group_is_due(firing):
-    """Its grace begins with its first call, not with the fire that has left that one behind."""
+    """The grace of the remaining calls begins with the first of them, not with the fire that left it behind."""
     raws = [raw([1], at=5), raw([2], at=6), raw([3], at=7)]
     redis = Redis(peek=[[2, 0, *raws], [2, 0, *raws[:2]]], fire=[[1, 40], [1, -1]])
     assert firing._fire_group(redis, 'g') == 40
@@ -194,7 +194,7 @@ def test_the_next_call_says_when_the_group_is_due(firing):
 
 @pytest.mark.parametrize('error', [UnreachableError('away'), UnansweredError('lost')])
 def test_groups_that_redis_could_not_be_asked_about_are_tried_again(firing, error):
-    """Nobody else is told of them for a while."""
+    """No other mover gets them for a while."""
     redis = Redis(ripe=[[0, b'a', b'b'], [-1]], peek=[error, [10, 0], [10, 0]], fire=[[0, -1], [0, -1]])
     with pytest.raises(type(error)):
         firing.fire(redis)

@@ -1,4 +1,4 @@
-"""Registrations whose answer is lost, with a Redis that is played by the test."""
+"""Registrations whose answer is lost, with a fake Redis."""
 
 import time
 import types
@@ -15,7 +15,7 @@ from godelayed.worker.store import Haul
 
 
 class Store:
-    """What a heartbeat asks of a queue."""
+    """The methods of a store that a heartbeat calls."""
 
     name = 'q'
     source = None
@@ -49,9 +49,9 @@ def beating(monkeypatch):
 
 @pytest.mark.parametrize('error', [UnansweredError('lost'), RefusedError('busy'), UnreachableError('away')])
 def test_lost_answer_to_a_registration(beating, error):
-    """The script may have run: the heartbeat is there, and still nobody knows which claims stood.
+    """The script may have run: the heartbeat exists, but the worker does not know which claims still exist.
 
-    So the worker registers again.
+    So it registers again.
     """
     store, lane, beats = beating
     store.fails = error
@@ -67,7 +67,7 @@ def test_lost_answer_to_a_registration(beating, error):
 
 
 def test_lost_answer_to_a_later_registration(beating):
-    """Claims that did not stand at the registration of which the answer was lost are found out by the next one."""
+    """When the answer of a registration was lost, the next one finds the claims that no longer existed."""
     store, lane, beats = beating
     beats.beat()
     lane.store.claim = lambda *_: Haul(1, 0, None, 0, [b'a', b'b'])
@@ -85,13 +85,13 @@ def test_lost_answer_to_a_later_registration(beating):
     assert len(store.registered) == 3
     assert [c.lost for c in claims] == [True, False]
     assert told == ['lost']
-    assert len({value for _, value in store.registered}) == 3  # each has a value of its own
+    assert len({value for _, value in store.registered}) == 3  # each registration has its own value
     assert {life for life, _ in store.registered} == {15_000}
 
 
 @pytest.mark.parametrize(('life', 'answer'), [(15.0, 1.875), (2.0, 0.5), (400.0, 5.0)])
 def test_a_living_worker_is_not_taken_for_dead(monkeypatch, life, answer):
-    """It renews its heartbeat within a quarter of its life, and gives an attempt up early enough for another one."""
+    """It renews its heartbeat within a quarter of its life, and gives up a call early enough for another attempt."""
     store = Store()
     monkeypatch.setattr(heartbeat, 'beat', lambda *_: ([Pulse(store.alive, store.claims, -1)], time.time()))
     beats = Heartbeat([Lane(store, False)], life, 'host:1', Contact(life), lambda: None)
@@ -127,7 +127,7 @@ def test_claims_whose_call_overlaps_a_registration_are_given_back(beating):
 
 @pytest.mark.parametrize(('intent', 'looks'), [(False, [True, False, False, False, True]), (True, [True] * 5)])
 def test_a_pause_has_each_heartbeat_look_for_its_end(beating, monkeypatch, intent, looks):
-    """Signals may be lost, and an idle worker claims nothing that would tell."""
+    """Signals may be lost, and an idle worker makes no claims that would tell it."""
     store, lane, beats = beating
     seen = []
     monkeypatch.setattr(
@@ -140,7 +140,7 @@ def test_a_pause_has_each_heartbeat_look_for_its_end(beating, monkeypatch, inten
 
 
 def test_a_worker_that_was_away_does_not_judge_others(beating):
-    """Its heartbeat has expired: Redis was away, or this machine, and then others may be in the same case."""
+    """Its heartbeat has expired because Redis or this machine was away, and then others may have been away too."""
     store, lane, beats = beating
     beats.beat()
     assert beats.contact.unbroken() is not None
@@ -156,7 +156,7 @@ def test_a_worker_that_was_away_does_not_judge_others(beating):
     [(0, 0, True), (11.5, 11.5, True), (12.5, 0, False), (0, 12.5, False), (12.5, 12.5, False)],
 )
 def test_both_clocks_say_whether_a_heartbeat_is_fresh(monotonic, wall, fresh):
-    """The monotonic clock stands still while a machine is suspended, and the wall clock may be set back."""
+    """The monotonic clock stops while a machine is suspended, and the wall clock may be set back."""
     lane = Lane(Store(), False)
     assert not lane.fresh(15.0)
     lane.confirmed = time.monotonic() - monotonic, time.time() - wall
@@ -165,7 +165,7 @@ def test_both_clocks_say_whether_a_heartbeat_is_fresh(monotonic, wall, fresh):
 
 @pytest.mark.parametrize('life', [0.5, 15.0])
 def test_a_heartbeat_is_renewed_for_its_life(monkeypatch, life):
-    """In ms. Claims are counted if there are any, or may be."""
+    """The life is in ms. Claims are counted if there are any, or may be."""
     asked, store = [], Store()
     monkeypatch.setattr(
         heartbeat, 'beat', lambda link, stores, *how: (asked.append(how), ([Pulse(True, 0, -1)], time.time()))[1]

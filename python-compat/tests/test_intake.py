@@ -1,4 +1,4 @@
-"""Claimed tasks on their way in: which are made ready, and what is given back."""
+"""Receiving claimed tasks: which are made ready, and which are given back."""
 
 import msgpack
 import pytest
@@ -11,7 +11,7 @@ from godelayed.worker.store import Haul
 
 @pytest.fixture
 def intake(worker):
-    """A worker that knows m:f, and a way to have it receive messages. It returns how many are ready, and how all
+    """A worker that knows m:f, and a function that has it receive messages. It returns how many are ready, and how the
     others end."""
 
     def make(**settings):
@@ -59,7 +59,7 @@ def test_what_a_claim_brings_when_its_queue_is_paused_is_given_back(intake):
 
 
 def test_a_queue_that_is_paused_just_now_starts_nothing(intake):
-    """While its tasks were looked at."""
+    """The pause came while the worker looked at its tasks."""
     w = intake()
     (lane,) = w._lanes
     lane.now = lambda: setattr(lane, 'paused', True) or 1
@@ -69,7 +69,7 @@ def test_a_queue_that_is_paused_just_now_starts_nothing(intake):
 
 
 def test_tasks_that_may_be_cancelled_do_not_start_while_redis_cannot_be_asked(intake, monkeypatch):
-    """Those that cannot be read end all the same. The worker does not ask for them again at once."""
+    """Claims of unreadable messages end all the same. The worker does not ask for the others again at once."""
     w = intake()
 
     def screen(*_):
@@ -116,7 +116,7 @@ def test_parked_tasks_of_which_nothing_is_known_stay(intake, note):
 
 
 def test_nothing_starts_beside_a_suspect_that_is_noted_as_alone(intake, monkeypatch):
-    """Until Redis has forgotten the note: the death of both would count as that of one alone."""
+    """They wait until Redis has deleted the note: otherwise the deaths of both would count as alone."""
     w = intake()
     (lane,) = w._lanes
     notes, answers = [], [None, UnansweredError('away'), None]
@@ -139,7 +139,7 @@ def test_nothing_starts_beside_a_suspect_that_is_noted_as_alone(intake, monkeypa
 
 
 def test_a_suspect_starts_though_redis_has_not_heard_that_it_is_alone(intake, monkeypatch):
-    """Its death would count as one in company."""
+    """Its death would count as one among others."""
     w = intake()
 
     def mark(*_):

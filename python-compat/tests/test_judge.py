@@ -1,5 +1,5 @@
-"""The policy of the worker, without a Redis: what becomes of a task after each way in which a run can end, and when it
-is too late."""
+"""The policy of the worker, without a Redis: what happens to a task after each way in which a run can end, and when it
+is too late to start."""
 
 import datetime
 import time
@@ -68,7 +68,7 @@ def test_for_how_long_a_task_is_parked():
     assert (end.kind, end.wait, end.id, end.message) == (finish.PARK, 7 * 24 * HOUR, 'x', message({}))
 
 
-# What is too late.
+# Too late.
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_for_how_long_a_task_is_parked():
         ({'xp': NOW - HOUR}, 'TTL'),
         ({'dl': NOW + 1}, None),
         ({'dl': NOW}, 'deadline'),
-        ({'ru': NOW - HOUR}, None),  # it bounds retries: a first run may be as late as it likes
+        ({'ru': NOW - HOUR}, None),  # it limits retries: a first run may be as late as it likes
         ({'ru': NOW - HOUR, 'ff': NOW - 2 * HOUR}, 'retry_until'),
         ({'ru': NOW, 'ff': 1}, 'retry_until'),
         ({'ru': NOW + 1, 'ff': 1}, None),
@@ -118,7 +118,8 @@ def test_what_is_too_late_to_start(meta, why):
         ({'mr': 0}, 3, {'retry': 9}, 9, False),
         ({'mr': 1}, 0, {'retry': 0}, 0, True),
         ({'mr': -1, 'rt': 50}, 0, {}, 0, True),
-        # A time in place of a number: however often it has failed, and whatever the rest says.
+        # A time limit instead of a number: retry until then, however often the task has failed and whatever the rest
+        # says.
         ({'ru': NOW + HOUR, 'rt': 99, 'mr': 0, 'rd': [0]}, 0, {'retry': 0}, 0, True),
         ({'ru': NOW + 999, 'rd': [1000]}, 0, {}, 25, False),
         ({'ru': NOW + 1000, 'rd': [1000]}, 0, {}, 25, False),
@@ -135,6 +136,7 @@ def test_who_is_tried_again(meta, retry, function, worker, again):
     assert (info['reason'], info['attempts'], info['first']) == ('failed', meta.get('rt', 0) + 1, NOW)
     if again:
         assert (meta_of(end)['rt'], meta_of(end)['ff'], meta_of(end)['id']) == (meta.get('rt', 0) + 1, NOW, 'x')
+        assert meta_of(end)['du'] == NOW + end.wait
     else:
         assert (meta_of(end).get('rt', 0), meta_of(end)['ff']) == (meta.get('rt', 0), NOW)
 
@@ -191,15 +193,31 @@ def test_backoff_of_the_worker():
     [(-1, 5000), (0, 5000), (1, 10_000), (5, 160_000), (12, 20_480_000), (13, 6 * HOUR), (10_000, 6 * HOUR)],
 )
 def test_default_backoff(retried, mean):
-    """Doubled each time, at most six hours, spread over ± 25 %, so that tasks which failed together do not come back
-    together."""
+    """Doubled each time, at most six hours, spread over ± 25 %, so that tasks which failed together are not tried again
+    at the same time."""
     waits = [default_backoff(retried) for _ in range(2000)]
     assert 0.75 * mean <= min(waits) < 0.8 * mean
     assert 1.2 * mean < max(waits) <= 1.25 * mean
     assert abs(sum(waits) / len(waits) / mean - 1) < 0.03
 
 
-# What tasks say, and what is done to them.
+@pytest.mark.parametrize(
+    ('ended', 'most', 'line'),
+    [
+        (FAILED, 1, 'failed and is tried again in 1.5 s: ValueError: no'),
+        (FAILED, 0, 'archived: it failed and no retries are left: ValueError: no'),
+        (Ended(ok=False, says='discard', error='x'), 1, 'archived: it discarded itself: x'),
+        (Ended(ok=False, says='drop', error='x'), 1, 'dropped, as it said: x'),
+        (Ended(ok=False, arguments=True, error='x'), 1, 'archived: its arguments do not fit the function: x'),
+    ],
+)
+def test_the_log_says_what_becomes_of_each_failure(caplog, ended, most, line):
+    caplog.set_level('INFO')
+    failed(claim({'rd': [1500]}), ended, max_retry=most)
+    assert [r.getMessage() for r in caplog.records] == [f'queue q: a:b (x), attempt 1: {line}']
+
+
+# What tasks raise, and what they are told.
 
 
 @pytest.mark.parametrize(
@@ -218,6 +236,8 @@ def test_default_backoff(retried, mean):
 def test_what_becomes_of_a_run(ended, stopping, kind, wait, counted):
     end = failed(claim({'rd': [5]}), ended, stopping, max_retry=5)
     assert (end.kind, end.wait, end.counted) == (kind, wait, counted)
+    if ended.arguments:
+        assert info_of(end)['reason'] == 'arguments'
 
 
 def test_drop_leaves_nothing_behind_unless_somebody_waits():
@@ -229,7 +249,7 @@ def test_drop_leaves_nothing_behind_unless_somebody_waits():
 
 def test_snooze_spends_no_retry():
     end = failed(claim({'rt': 3}), Ended(ok=False, says='snooze', wait=5))
-    assert end.message == message({'rt': 3})
+    assert (meta_of(end), info_of(end)['reason']) == ({'id': 'x', 'rt': 3, 'du': NOW + 5}, 'snoozed')
 
 
 def test_timeout_of_a_function_that_is_archived_then():
@@ -318,7 +338,7 @@ def test_units_of_deaths():
 
 @pytest.mark.parametrize(('meta', 'awaited'), [({}, False), ({'kr': 5}, True), ({'rn': 5}, True)])
 def test_the_end_of_a_task_that_died_is_told_if_something_is_kept(meta, awaited):
-    """Nobody waits for that of another."""
+    """Nobody waits for the end of other tasks."""
     for stopped in (True, False):
         assert verdict('1-1', message(meta), Death(stopped=stopped), NOW).awaited == awaited
     assert not verdict('1-1', message(), Death(), NOW).awaited
@@ -338,7 +358,7 @@ def test_the_end_of_a_task_that_died_is_told_if_something_is_kept(meta, awaited)
     ],
 )
 def test_what_has_no_id_is_filed_under_one_of_its_own(filed):
-    """Equal messages must not take each other's place."""
+    """Equal messages must not replace each other."""
     ids = {filed(claim(None, 3)).id for _ in range(10)}
     assert len(ids) == 10
     assert {len(id) for id in ids} == {24}

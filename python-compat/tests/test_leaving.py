@@ -1,10 +1,12 @@
 """What a worker tells Redis when it stops, and why it stops."""
 
 import threading
+import types
 
 import pytest
 
 from godelayed import DelayedError
+from godelayed.worker import StillRunningError
 from godelayed.worker import worker as workers
 from godelayed.worker.finish import RELEASE, End
 from godelayed.worker.link import UnansweredError, UnreachableError
@@ -12,7 +14,7 @@ from godelayed.worker.link import UnansweredError, UnreachableError
 
 @pytest.fixture
 def leaving(worker, monkeypatch):
-    """A worker of two queues whose calls to Redis are played by the test: answers by queue, what was called, and
+    """A worker of two queues whose calls to Redis the test answers: answers by queue, the calls that it made, and its
     pauses."""
     w = worker('a', 'b')
     answers, asked, pauses = {'a': [], 'b': []}, [], []
@@ -36,7 +38,7 @@ def leaving(worker, monkeypatch):
 
 
 def test_a_worker_takes_its_leave_again_and_again(leaving):
-    """Its heartbeat would live on, and its claims be missed by others, for seconds."""
+    """Otherwise its heartbeat would live on for seconds, and others could not have its claims."""
     w, answers, asked, pauses = leaving
     answers['a'] = [UnreachableError('away'), UnansweredError('lost')]
     w._unregister()
@@ -53,7 +55,7 @@ def test_a_queue_where_it_was_never_known_is_not_left(leaving):
 
 
 def test_a_worker_says_that_it_could_not_take_its_leave(leaving, monkeypatch):
-    """Its heartbeat expires, and a sweeper does it."""
+    """Its heartbeat expires, and a sweeper removes it."""
     w, answers, asked, _ = leaving
     monkeypatch.setattr(workers, 'CALL_TIMEOUT', -1.0)
     answers['a'] = [UnreachableError('away')]
@@ -63,7 +65,7 @@ def test_a_worker_says_that_it_could_not_take_its_leave(leaving, monkeypatch):
 
 
 def test_a_worker_that_could_not_tell_how_tasks_ended_is_left_to_the_sweepers(leaving):
-    """As long as it is known, its claims are: they run again."""
+    """As long as the worker is registered, its claims exist: sweepers make their tasks run again."""
     w, _, asked, _ = leaving
     w._lanes[1].finisher.add(End(None, RELEASE), End(None, RELEASE))
     with pytest.raises(DelayedError, match='queue b: Redis was not told how 2 tasks ended; they will run again'):
@@ -72,7 +74,7 @@ def test_a_worker_that_could_not_tell_how_tasks_ended_is_left_to_the_sweepers(le
 
 
 def test_that_a_worker_stops_in_good_order_is_noted_again_and_again(leaving, monkeypatch):
-    """On each queue of which it holds claims: what it leaves behind has not died with it."""
+    """It does so on each queue of which it holds claims: tasks that it leaves behind have not died with it."""
     w, answers, asked, _ = leaving
     waits = []
     monkeypatch.setattr(w._left, 'wait', waits.append)
@@ -93,11 +95,30 @@ def test_nothing_is_noted_where_nothing_is_in_hand_or_any_more(leaving):
     assert asked == []
 
 
+def test_a_worker_that_has_nothing_in_hand_does_not_wait_until_its_stop_is_noted(worker, monkeypatch):
+    """Redis may be away for long."""
+    w, noted = worker('q'), []
+    monkeypatch.setattr(w, '_note_stop', lambda: noted.append(w._left.wait(60)))
+    monkeypatch.setattr(w, '_unregister', lambda: noted.append('left'))
+    w._wind_up([], [], [], [])
+    assert noted == [True, 'left']
+
+
+def test_a_worker_names_the_tasks_that_do_not_end(worker, lane):
+    """It tells them to end first, and their claims remain."""
+    w, told, (c, _) = worker('q', grace=0, cancel_grace=0), [], lane.open()
+    c.message, c.interrupt = types.SimpleNamespace(path='m:f'), told.append
+    w._executors.running[c] = None
+    with pytest.raises(StillRunningError, match='m:f') as e:
+        w._wind_up([], [], [], [])
+    assert (e.value.functions, told) == (['m:f'], ['stopping'])
+
+
 # Why it stops.
 
 
 def test_a_fault_stops_the_worker(worker, caplog):
-    """Or it would go on without one of its threads."""
+    """Otherwise it would go on without one of its threads."""
 
     def fail():
         raise ZeroDivisionError
@@ -127,7 +148,7 @@ def test_a_worker_is_connected_if_it_is_on_every_queue(worker, connected, monkey
 
 @pytest.fixture
 def limits(worker, monkeypatch):
-    """A worker that is to stop when its queue is empty, and whose mover looks whenever it is asked to."""
+    """A worker that must stop when its queue is empty, and whose mover looks whenever it is asked to."""
     w = worker('q', stop_when_empty=True)
     w._mover.looks, w._mover.idle = 1, True
 

@@ -1,4 +1,4 @@
-"""What the worker reads as a message, and what it refuses: the golden vectors of testdata/wire, and the limits of
+"""What the worker accepts as a message and what it refuses: the golden vectors of testdata/wire, and the limits of
 docs/PROTOCOL.md."""
 
 import msgpack
@@ -11,7 +11,7 @@ from godelayed.worker.skim import PROTOCOL, WORKER, check_message, check_value
 
 GOOD = vectors('messages.json') + vectors('keakon.json')
 IDS = frozenset((b'id', b'n'))
-TEXT = 'x' * 70_000  # more bytes than a message has values: it is looked at closely
+TEXT = 'x' * 70_000  # more bytes than a message may have values, so the worker checks it in detail
 
 
 @pytest.mark.parametrize('vector', vectors('hostile.json'))
@@ -40,7 +40,7 @@ def test_message(vector):
         assert m.args == (_times(untag(vector.get('args'))) or [])
         assert m.kwargs == (_times(untag(vector.get('kwargs'))) or {})
     assert m.meta == (_times(untag(vector['meta'])) if 'meta' in vector else {})
-    check_message(data, PROTOCOL, IDS)  # also those that are too small to be looked at closely
+    check_message(data, PROTOCOL, IDS)  # also those that are too small for a detailed check
     for n in range(len(data)):
         with pytest.raises(MessageError):
             Message(data[:n], PROTOCOL)
@@ -75,7 +75,7 @@ def numbers(n):
     [
         (b'\x92\xa3a:b' + nested(31), b'\x92\xa3a:b' + nested(32)),
         (b'\x93\xa3a:b\x90\x81\xa1k' + nested(30), b'\x93\xa3a:b\x90\x81\xa1k' + nested(31)),
-        # What a map hides as it has the key again counts as well.
+        # Values that the map loses because its key appears again count as well.
         (
             b'\x93\xa3a:b\x90\x82\xa1k' + nested(30) + b'\xa1k\xc0',
             b'\x93\xa3a:b\x90\x82\xa1k' + nested(31) + b'\xa1k\xc0',
@@ -128,7 +128,7 @@ def test_key_of_meta_twice(args, meta):
 
 
 def test_keys_that_may_stand_twice():
-    """Arguments of Python and keys that are not known are not ours to judge: Go lets them through too."""
+    """Arguments of Python and unknown keys of meta may have duplicate keys: Go accepts them too."""
     m = Message(b'\x95\xa3a:b\x91\x82\xa1k\x01\xa1k\x02\x80\x00\x82\xa3own\x01\xa3own\x02')
     assert (m.args, m.meta) == ([{'k': 2}], {'own': 2})
 
@@ -205,7 +205,7 @@ def test_what_is_looked_at_closely_is_read_alike():
     [({}, 0), ({'kr': 5}, 5), ({'rn': 7}, 7), ({'kr': 5, 'rn': 7}, 7), ({'kr': 9, 'rn': 7}, 9), ({'kr': 0}, 0)],
 )
 def test_for_how_long_something_is_kept(meta, keep):
-    """The result as long as the task, if that is longer."""
+    """As long as the result or the task is kept, whichever is longer."""
     assert Message(msgpack.packb(['a:b', [], {}, 0, meta])).keep == keep
 
 
@@ -222,7 +222,8 @@ def test_for_how_long_something_is_kept(meta, keep):
     ],
 )
 def test_meta_that_is_written_anew(message, written):
-    """In the order of the protocol, without what says nothing, and with what newer versions have added."""
+    """The keys have the order of the protocol; zero values are left out, and keys that newer versions have added are
+    kept."""
     raw = Message(msgpack.packb(message)).with_meta(rt=2, d=0)
     assert raw == msgpack.packb(written)
 
@@ -234,5 +235,5 @@ def test_a_plain_message_takes_no_meta():
 
 
 def test_a_plain_message_with_another_number_of_retries_keeps_its_other_bytes():
-    raw = b'\x94\xd9\x03a:b\xdc\x00\x01\x01\x80\x03'  # heads that are longer than they need to be
+    raw = b'\x94\xd9\x03a:b\xdc\x00\x01\x01\x80\x03'  # longer headers than necessary
     assert Message(raw).with_retry(2) == raw[:-1] + b'\x02'

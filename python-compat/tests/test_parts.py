@@ -1,4 +1,4 @@
-"""Parts of the worker, each by itself: what they clean up, forget and keep, on the paths that are seldom taken."""
+"""Parts of the worker, each alone: what they clean up, delete and keep in rare cases."""
 
 import logging
 import types
@@ -42,7 +42,7 @@ def test_a_notification_may_be_lost_with_a_wait(worker):
 
 @pytest.mark.parametrize(('answer', 'parked'), [(Haul(1, 2), ['c']), (UnreachableError('away'), ['a', 'b', 'c'])])
 def test_parked_tasks_that_others_have_taken_are_not_asked_for_again(worker, answer, parked):
-    """left is how many of the ids Redis has looked at, whatever became of them."""
+    """left is how many of the ids Redis has looked at, whatever happened to their tasks."""
     f = worker('q')._fetcher
     (lane,) = f.lanes
 
@@ -58,7 +58,7 @@ def test_parked_tasks_that_others_have_taken_are_not_asked_for_again(worker, ans
 
 
 def test_go_tasks_are_not_handed_on_to_the_queue_where_they_are(worker):
-    """Or a worker that serves the queue of Go workers too would park them, and find them there, for ever."""
+    """Otherwise a worker that serves the queue of Go workers too would park them and find them there for ever."""
     w = worker('q', 'go', go_queue='go')
     note = msgpack.packb({'function': 'example.com/app.F'})
     assert [w._intake.can_run(lane, note) for lane in w._lanes] == [True, False]
@@ -89,7 +89,7 @@ def test_suspects_that_are_given_back_make_room_for_others(lane, of_one_queue):
 
 @pytest.mark.parametrize(('n', 'found'), [(1000, {'0'}), (1001, {'0', '1000'})])
 def test_of_many_cancelled_tasks_none_runs(redis, n, found):
-    """No more than 1,000 are kept in memory: then Redis is asked for each claim."""
+    """The worker keeps at most 1,000 ids in memory; if there are more, it asks Redis for each claim."""
     redis.hset('q_control', 'version', 3)
     redis.zadd('q_revoked', {f'{i}': (1 << 42) + i for i in range(n)})
     lane = Lane(Store(Source(redis), '', 'q', 'w'), False)
@@ -150,21 +150,21 @@ def test_the_timeout_of_a_function_counts_before_that_of_the_worker(lane, messag
 
 
 def test_what_is_counted_differently_is_told_by_itself():
-    """All of one call is counted as its first."""
+    """All ends of one call raise the counters of the first."""
     ends = [End(None, ARCHIVE, counted) for counted in (FAILED, FAILED, EXPIRED, FAILED)]
     assert _alike(ends) == 2
     assert _alike(ends[2:]) == 1
 
 
 def test_calls_of_two_groups_are_told_by_themselves():
-    """All of one call join the group of its last."""
+    """All tasks of one call join the group of the last."""
     ends = [End(None, GATHER, id=id) for id in 'aab']
     assert _alike(ends) == 2
     assert _alike(ends[2:]) == 1
 
 
 def test_calls_that_join_a_group_at_once_leave_the_last_word_to_the_last(redis):
-    """When the group is due, and how many it holds."""
+    """The last one decides when the group is due and how many calls it holds."""
     members = []
     for size in (5, 2):
         stamp = Stamp(Options(group='daily', group_grace=600, group_max_size=size), 1, legacy=False)
@@ -198,7 +198,8 @@ def test_claims_whose_end_may_have_been_told_are_not_lost_when_it_is_told_again(
 
 
 def test_a_task_that_is_not_cancelled_any_more_goes_back_and_runs(lane):
-    """2 is the answer for a claim that stands, as its task was not cancelled, or another one has its id now."""
+    """The answer is 2 if the claim still exists because its task was not cancelled, or because another one has its id
+    now."""
     f = Finisher(lane, Executors(1, None, 15.0), None, 10, 10)
     f._call = lambda *_: [2]
     c, _ = lane.open()
@@ -210,7 +211,7 @@ def test_a_task_that_is_not_cancelled_any_more_goes_back_and_runs(lane):
 
 
 def test_a_batch_is_named_again_behind_a_lost_answer(lane):
-    """Redis must be told which batches are over, or it would keep their numbers for as long as the worker lives."""
+    """Redis must be told which batches are over, or it would keep their numbers as long as the worker lives."""
     f = Finisher(lane, Executors(1, None, 15.0), None, 10, 10)
     told = []
 
@@ -229,7 +230,7 @@ def test_a_batch_is_named_again_behind_a_lost_answer(lane):
 
 
 def test_claims_that_are_settled_here_and_stand_in_redis_are_given_back(lane):
-    """Beside another claim of their batch that runs."""
+    """That is so even if another claim of their batch is running."""
     lane.settle(lane.open()[:1])
     assert lane.strangers(['1-1', '1-2', '1-3', '2-1', 'x'], 1) == ['1-1', '1-3']
 
@@ -279,7 +280,7 @@ def test_counters_are_kept_for_90_days(redis):
     ('left', 'starts', 'freed', 'leaves'), [(0, True, True, False), (1, True, False, True), (-1, False, False, True)]
 )
 def test_a_lock_that_ended_at_the_start_does_not_end_again(lane, left, starts, freed, leaves):
-    """left is how many locks the task still has; -1: it must not start."""
+    """left is how many locks the task still has; -1 means that it must not start."""
     (c, _), ended = lane.open(), []
     c.message = types.SimpleNamespace(id='x', path='m:f', meta={'id': 'x', 'uk': 'k:a', 'us': True})
     c.function = Function('m:f', None)
@@ -296,7 +297,7 @@ def test_a_lock_that_ended_at_the_start_does_not_end_again(lane, left, starts, f
 
 
 def test_one_call_is_made_of_no_more_than_a_group_may_hold():
-    """What is over waits for the next round, which makes another call of it."""
+    """What is too much waits for the next round, which makes another call of it."""
     stamp = Stamp(Options(group='daily'), 1, legacy=False)
     raws = [stamp.packed(call('example.com/app.F', [i])).message for i in range(5)]
     calls, members = compose(raws, 2, 9, set())
@@ -312,7 +313,7 @@ def test_one_call_is_made_of_no_more_than_a_group_may_hold():
 
 
 def test_one_call_of_a_group_has_neither_failed_nor_died():
-    """Whatever has become of its last member on the way to the group."""
+    """That is so whatever happened to its last member before it joined the group."""
     raw = (
         Stamp(Options(group='daily', headers={'a': 'b'}), 1, legacy=False)
         .packed(call('example.com/app.F', [1]))
@@ -323,7 +324,7 @@ def test_one_call_of_a_group_has_neither_failed_nor_died():
 
 
 def test_what_was_claimed_last_is_given_back_first():
-    """Each goes to the front, so that all stand as they did."""
+    """Each claim goes to the front, so the tasks get back their old order."""
     pages, taken = [(['1-1', '10-1', '2-1', '1-10', '1-2'], 5), ([], 0)], []
 
     def sweep(link, liveness, hash, limits, verdicts):
@@ -346,7 +347,7 @@ def test_what_was_claimed_last_is_given_back_first():
 
 @pytest.mark.parametrize(('claims', 'actions'), [(1, ['alone']), (2, ['count', 'count'])])
 def test_only_the_one_claim_of_a_dead_worker_died_alone(claims, actions):
-    """Not the last one of several that are read one after the other, either."""
+    """Nor has the last one of several that are read one after the other."""
     held = [f'1-{i}' for i in range(claims)]
 
     def sweep(link, liveness, hash, limits, verdicts):
@@ -374,7 +375,7 @@ def test_only_the_one_claim_of_a_dead_worker_died_alone(claims, actions):
     ('scheduled', 'retry', 'sooner'), [(-1, -1, -1), (5, -1, 5), (-1, 5, 5), (5, 9, 5), (9, 5, 5), (0, 9, 9)]
 )
 def test_the_next_look_is_when_the_next_task_is_due(scheduled, retry, sooner):
-    """0 ms: there may be more that is due, so the mover asks again."""
+    """0 ms means that more tasks may be due, so the mover asks again."""
     answers = {'scheduled': [scheduled], 'retry': [retry]}
     lane = types.SimpleNamespace(store=types.SimpleNamespace(link=lambda: None, name='q'))
     lane.store.move = lambda link, shelf, n: (answers[shelf].pop(0) if answers[shelf] else -1, [])
@@ -383,7 +384,7 @@ def test_the_next_look_is_when_the_next_task_is_due(scheduled, retry, sooner):
 
 @pytest.mark.parametrize(('took', 'holds'), [(3.7, True), (3.8, False)])
 def test_a_slow_answer_breaks_the_contact(monkeypatch, took, holds):
-    """Slow is a quarter of the heartbeat's life, also while nobody knows yet whether it comes."""
+    """An answer is slow after a quarter of the heartbeat's life, even while it is unknown whether it comes."""
     now = [100.0]
     monkeypatch.setattr(contact, 'time', types.SimpleNamespace(monotonic=lambda: now[0]))
     c = contact.Contact(15.0)
@@ -395,22 +396,28 @@ def test_a_slow_answer_breaks_the_contact(monkeypatch, took, holds):
     assert c.unbroken() == (100.0 if holds else None)
 
 
-def test_no_parked_task_is_left_out_when_others_leave():
-    """Those that are found leave the list, and what stands behind them moves up."""
-    parked = [str(i) for i in range(450)]
-    found = []
+@pytest.mark.parametrize(
+    ('looks', 'counts'),
+    [
+        # Tasks that are found leave the list, and those after them move up.
+        ([range(450)], [50, 100, 100, 50]),
+        # After the last page, the mover begins again, because tasks may have come meanwhile: the last ones first.
+        ([range(150), [*range(50, 150), *range(200, 300), *range(150)]], [0, 100]),
+    ],
+)
+def test_no_parked_task_is_left_out(looks, counts):
+    """The worker can run tasks from 150 on."""
+    parked, found = [], []
     lane = Lane(types.SimpleNamespace(link=lambda: None, name='q'), False)
-    lane.store.parked_page = lambda link, offset, n: [(i, i.encode()) for i in parked[offset : offset + n]]
+    lane.store.parked_page = lambda link, offset, n: [(i, b'%d' % i) for i in parked[offset : offset + n]]
     m = Mover([lane], None, lambda lane, note: int(note) >= 150, lambda: None, 10, None)
-    sizes = []
-    while parked[150:]:
+    for _ in counts:
+        parked = list(looks.pop(0)) if looks else parked
         m._find(0, len(parked))
-        found += lane.parked
-        sizes.append(len(lane.parked))
-        for id in lane.parked:
-            parked.remove(id)
-    assert sizes == [50, 100, 100, 50]
-    assert found == [str(i) for i in range(150, 450)]
+        found.append(len(lane.parked))
+        parked = [id for id in parked if id not in lane.parked]
+    assert found == counts
+    assert max(parked) < 150
 
 
 @pytest.mark.parametrize(
@@ -450,7 +457,7 @@ def test_a_function_keeps_its_path():
 
 
 def written(caplog, text):
-    """Returns the lines about something, without the first: how many there are, and how many things they tell of."""
+    """Returns how many lines contain text, and those of them that stand for several events."""
     lines = [r.getMessage() for r in caplog.records if text in r.getMessage()]
     return len(lines), [line for line in lines if 'since the last line' in line]
 

@@ -1,4 +1,4 @@
-"""Worker processes and those who look after them: the pool, the nursery, and what a process makes of its orders."""
+"""Worker processes and the parts that control them: the pool, the nursery, and how a process obeys orders."""
 
 import contextlib
 import os
@@ -27,7 +27,7 @@ class Clock:
 
 
 class Mother:
-    """A nursery that notes what it is told."""
+    """A nursery that records its orders."""
 
     def __init__(self):
         self.signals, self.forked = [], []
@@ -54,7 +54,7 @@ def ends():
 
 @pytest.fixture
 def workers(ends):
-    """A pool of one process whose thread does not run. Of tasks that died it notes 'died'."""
+    """A pool of one process whose thread does not run. It records 'died' for a task that died."""
     executors = types.SimpleNamespace(leave=lambda c, done, took: ends.append(done), start=lambda: None)
     p = pool.Pool(
         executors, Mother(), 1, 3.0, 0, None, lambda c, ended: ended.ok, lambda *_: ends.append('died'), None, None
@@ -82,7 +82,7 @@ def running(workers):
 
 
 def test_what_a_process_has_told_before_it_died_counts(workers, running, ends):
-    """Its task has ended, so it has not died with the process, though the nursery is heard first."""
+    """Its task has ended, so it has not died with the process, even if the pool reads the nursery's answer first."""
     frame = msgpack.packb([7, 0, True, None, '', '', 0, '', '', False, ''])
     running[1].sendall(pool.HEAD.pack(len(frame)) + frame)
     workers.nursery.read = lambda: (b'D', 1, 9)
@@ -91,7 +91,7 @@ def test_what_a_process_has_told_before_it_died_counts(workers, running, ends):
 
 
 def test_a_task_is_told_to_end_until_it_does_or_is_killed(workers, running, clock):
-    """A signal that comes just before a call that blocks does not interrupt it, the next one does."""
+    """A signal just before a blocking system call does not interrupt that call, but the next signal does."""
     p, _ = running
     workers._tell(p, 'timeout')
     told = []
@@ -107,7 +107,7 @@ def test_a_task_is_told_to_end_until_it_does_or_is_killed(workers, running, cloc
 
 
 def test_what_does_not_end_at_a_stop_is_no_death(workers, running, ends, monkeypatch):
-    """It is killed by the worker itself, and given back as one that was told to end."""
+    """The worker kills it and gives it back like a task that was told to end."""
     ended = []
     monkeypatch.setattr(workers, '_conclude', lambda c, e: ended.append(e.interrupted))
     workers._do('kill')
@@ -118,7 +118,7 @@ def test_what_does_not_end_at_a_stop_is_no_death(workers, running, ends, monkeyp
 
 
 def test_processes_that_cannot_start_are_replaced_with_growing_pauses(workers, clock):
-    """Until one is ready."""
+    """The pauses grow until a process is ready."""
     forked, pauses = workers.nursery.forked, []
     for n in range(1, 8):
         workers._fill()
@@ -143,7 +143,7 @@ def test_processes_that_cannot_start_are_replaced_with_growing_pauses(workers, c
 def child_of(monkeypatch):
     """Makes a worker process of functions, and its orders.
 
-    When it writes on the socket of its tasks, written is called.
+    It calls written when the process writes on the socket of its tasks.
     """
     sockets = []
 
@@ -183,8 +183,8 @@ def test_the_order_to_end_one_task_says_nothing_of_the_next(child_of):
 
 @pytest.mark.parametrize('when', ['before the task', 'during a report'])
 def test_an_order_to_end_that_comes_early_is_obeyed(child_of, when):
-    """It waits for the task, or until the report is out: half a frame would be the end of all understanding."""
-    ran = []
+    """The order waits for the task, or until the report is sent: half a frame would make later ones unreadable."""
+    ran, during = [], when == 'during a report'
 
     def order():
         orders.send(child.ORDER.pack(1, b'canceled'))
@@ -195,16 +195,36 @@ def test_an_order_to_end_that_comes_early_is_obeyed(child_of, when):
         current().progress(1)
         ran.append('ends')
 
-    c, orders = child_of(report=report, written=lambda _: order() if when == 'during a report' else None)
-    if when == 'before the task':
+    def written(_):
+        order()
+        ran.append('written')
+
+    c, orders = child_of(report=report, written=written)
+    if not during:
         order()
     ended = run(c, 1, 'm:report')
     assert (ended.ok, ended.interrupted) == (False, 'canceled')
-    assert ran == ([] if when == 'before the task' else ['begins'])
+    assert ran == (['begins', 'written'] if during else [])
+
+
+@pytest.mark.parametrize('early', [True, False])
+def test_an_order_to_end_that_comes_late_ends_nothing(child_of, early):
+    """Even if the task was told to end before. An exception between two tasks would end the process."""
+    c, orders = child_of(nothing=lambda: None)
+
+    def order():
+        orders.send(child.ORDER.pack(1, b'canceled'))
+        c.interrupt(0, None)
+
+    if early:
+        order()
+    assert run(c, 1, 'm:nothing').ok is not early
+    order()
+    assert run(c, 2, 'm:nothing').ok
 
 
 def test_the_nursery_keeps_no_socket_of_its_children(monkeypatch):
-    """Each would be open for as long as the worker lives."""
+    """Otherwise each would stay open as long as the worker lives."""
     fds = list(os.pipe())
     p = object.__new__(nursery._Process)
     p._children, answers = {}, []
@@ -217,8 +237,22 @@ def test_the_nursery_keeps_no_socket_of_its_children(monkeypatch):
     assert (p._children, answers) == ({7: 123}, [(b'B', 7, 123)])
 
 
+def test_the_nursery_leaves_no_process_behind(monkeypatch):
+    """The kernel kills them only on Linux."""
+    p, killed = object.__new__(nursery._Process), []
+    p._children, p._obey = {1: 11, 2: 22}, lambda: False
+
+    def kill(*what):
+        killed.append(what)
+        raise ProcessLookupError
+
+    monkeypatch.setattr(nursery, 'os', types.SimpleNamespace(kill=kill))
+    assert p.run() == 0
+    assert killed == [(11, signal.SIGKILL), (22, signal.SIGKILL)]
+
+
 def test_what_a_process_tells_arrives_as_it_was(workers, running, child_of, monkeypatch):
-    """Results are bytes, whatever they hold; errors are texts, with lone surrogates replaced."""
+    """Results are arbitrary bytes; errors are texts in which lone surrogates are replaced."""
     p, theirs = running
     c, _ = child_of(written=theirs.sendall)
     ended, told = [], []
@@ -236,7 +270,7 @@ def test_what_a_process_tells_arrives_as_it_was(workers, running, child_of, monk
 
 
 def test_a_process_that_writes_what_is_no_frame_is_killed(workers, running, caplog):
-    """Nobody waits for four gigabytes."""
+    """The pool does not wait for four gigabytes."""
     p, theirs = running
     theirs.sendall(b'\xff' * 8)
     workers._read(p)
@@ -246,7 +280,7 @@ def test_a_process_that_writes_what_is_no_frame_is_killed(workers, running, capl
 
 
 def test_a_large_task_is_handed_over_bit_by_bit(workers, running):
-    """The process reads when it can, and the pool's thread has others to look after."""
+    """The process reads when it can, and the pool's thread must serve other processes meanwhile."""
     p, theirs = running
     workers._selector.register(p.tasks, selectors.EVENT_READ, p)
     p.tasks.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
@@ -266,7 +300,7 @@ def test_a_large_task_is_handed_over_bit_by_bit(workers, running):
 
 
 def test_a_task_that_is_handed_to_a_dead_process_is_not_written(workers, running):
-    """What became of it the nursery tells."""
+    """The nursery reports what happened to it."""
     p, theirs = running
     workers._selector.register(p.tasks, selectors.EVENT_READ, p)
     theirs.close()
@@ -291,16 +325,39 @@ def test_a_task_whose_process_died_while_redis_was_asked_does_not_start(workers,
 
 @pytest.mark.parametrize(('ready', 'retired', 'said'), [(True, False, True), (True, True, False)])
 def test_an_idle_process_that_dies_by_itself_is_told_of(workers, running, caplog, ready, retired, said):
-    """One that was replaced is not."""
+    """The pool does not log the end of a process that was to be replaced."""
     p, _ = running
     p.claim, p.ready, p.retired = None, ready, retired
     workers._bury(p, 'killed by SIGSEGV')
     assert ('died: killed by SIGSEGV' in caplog.text) == said
 
 
+@pytest.mark.parametrize(('most', 'again'), [(0, True), (3, True), (2, False), (1, False)])
+def test_a_process_that_has_run_its_tasks_is_replaced(workers, running, caplog, most, again):
+    """It ends by itself when its socket is closed, and that is no death."""
+    p, theirs = running
+    workers.max_tasks, p.ran = most, 2
+    workers._free(p, p.claim, True)
+    assert list(workers._idle) == ([p] if again else [])
+    theirs.settimeout(0)
+    if again:
+        with pytest.raises(BlockingIOError):
+            theirs.recv(1)
+        return
+    assert theirs.recv(1) == b''
+    workers._bury(p, 'exit code 0')
+    assert caplog.text == ''
+
+
+def test_a_pool_is_poked_once_for_many_who_wake_it(workers):
+    workers.wake()
+    workers.wake()
+    assert workers._woken.recv(9) == b'w'
+
+
 @pytest.mark.parametrize('n', [1, 2])
 def test_what_died_with_the_nursery(workers, running, n, monkeypatch):
-    """It was alone if no other task ran."""
+    """A task was alone if no other one was running."""
     p, _ = running
     alone, broken = [], []
     monkeypatch.setattr(workers, '_died', lambda c, was: alone.append(was))
@@ -317,6 +374,23 @@ def test_what_died_with_the_nursery(workers, running, n, monkeypatch):
 
 
 @pytest.mark.parametrize(
+    'ask', [lambda w, p: w._tell(p, 'timeout'), lambda w, p: w._kill(p), lambda w, p: (setattr(w, 'n', 2), w._fill())]
+)
+def test_a_nursery_that_can_be_told_nothing_is_gone(workers, running, ask, monkeypatch):
+    """The pool does not wait for an answer that cannot come."""
+    broken = []
+
+    def fail(*_):
+        raise BrokenPipeError
+
+    monkeypatch.setattr(workers, '_died', lambda *_: None)
+    monkeypatch.setattr(workers, '_broken', lambda: broken.append(1))
+    workers.nursery.kill = workers.nursery.fork = fail
+    ask(workers, running[0])
+    assert (broken, workers._over) == ([1], True)
+
+
+@pytest.mark.parametrize(
     ('status', 'text'),
     [(9, 'killed by SIGKILL'), (33, 'killed by signal 33'), (3 << 8, 'exit code 3'), (0, 'exit code 0')],
 )
@@ -325,13 +399,13 @@ def test_what_a_process_died_of(status, text):
 
 
 def test_a_process_is_started_before_it_is_ready(monkeypatch):
-    """What start= opens is there for its first task."""
+    """Its first task can use what start= opens."""
     order = []
     tasks, theirs = socket.socketpair()
     orders, obeyed = socket.socketpair()
     monkeypatch.setattr(signal, 'signal', lambda sig, _: order.append(sig))
     tasks.settimeout(60)
-    tasks.shutdown(socket.SHUT_WR)  # there is no task
+    tasks.shutdown(socket.SHUT_WR)  # without any task
 
     def start():
         order.append('start')
@@ -354,7 +428,7 @@ def test_a_task_of_a_function_that_is_gone_fails(child_of):
 
 
 def test_a_pool_that_was_left_says_so(workers):
-    """Who waits for its tasks goes on then."""
+    """Those who wait for its tasks can go on then."""
     ours, theirs = socket.socketpair()
     workers.nursery.socket, workers.nursery.close = ours, ours.close
     workers.abandon()

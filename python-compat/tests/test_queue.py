@@ -1,4 +1,4 @@
-"""The producer against a Redis: where tasks come to lie, and what is refused."""
+"""The producer with a Redis: where it puts tasks, and what it refuses."""
 
 import asyncio
 import datetime
@@ -40,7 +40,7 @@ def test_plain_python_tasks(queue, redis):
     assert redis.get('mail_mode') == b'plain'
     with pytest.raises(godelayed.DelayedError, match='open it with legacy=True'):
         queue().delay(PY, 1)
-    queue().delay(GO, 1)  # it has one form
+    queue().delay(GO, 1)  # a Go task has only one form
     for _ in range(2):
         redis.lpop('mail')
     with pytest.raises(godelayed.DelayedError, match='may hold plain'):
@@ -71,7 +71,7 @@ def test_form_ends_with_the_last_task(queue, redis, place, monkeypatch):
     q = queue(legacy=True)
     q.delay(PY, 1)
     assert redis.get('mail_mode') == b'plain'
-    # Who has seen it confirmed asks again after a while.
+    # A producer that has seen the form confirmed asks again after a while.
     redis.set('mail_mode', 'extended')
     now[0] += 0.99
     q.delay(PY, 2)
@@ -90,11 +90,11 @@ def test_legacy_queue_refuses_what_keakon_cannot_read(queue, redis):
                 q.delay_many([call(PY), call(PY, *args, **kwargs)])
     assert not redis.exists('mail')
     queue('new').delay(PY, {1: 'a'})
-    q.delay(GO, {1: 'a'})  # keakon's package does not read what Go's payload holds
+    q.delay(GO, {1: 'a'})  # keakon's package does not read the payload of Go tasks
 
 
 def test_tasks_without_an_id(queue, redis):
-    """What can be asked only by an id is an error, never silence."""
+    """A question that needs an id raises an error."""
     q = queue(legacy=True)
     ref = q.delay(PY)
     for what in (ref.cancel, ref.result, ref.state, ref.info, ref.progress, ref.delete, ref.run_again):
@@ -123,7 +123,7 @@ def test_extended_python_tasks(queue, redis):
 
 
 def test_who_can_be_cancelled_on_a_legacy_queue(queue, redis):
-    """A Go task carries its id wherever it is, a Python task has one for as long as it is scheduled."""
+    """A Go task always carries its id; a Python task has one only while it is scheduled."""
     calls = [call(GO, 1)] * MAX_BATCH + [call(PY, 1), call(GO, 2)]
     refs = queue(legacy=True).options(countdown=3600).delay_many(calls)
     single = queue(legacy=True).delay(GO, 3)
@@ -268,7 +268,7 @@ def test_group(queue, redis):
 
 
 def test_a_call_is_found_in_a_long_group(queue):
-    """It is read page by page."""
+    """It reads the group page by page."""
     refs = queue().options(group='search', group_grace=3600).delay_many([call(GO, [i]) for i in range(450)])
     assert [refs[i].state() for i in (0, 199, 200, 399, 400, 449)] == ['aggregating'] * 6
 

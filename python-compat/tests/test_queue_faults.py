@@ -50,7 +50,7 @@ def test_an_answer_that_nobody_expects(queue, redis):
 
 
 def test_redis_is_down(own_server):
-    client = own_server.client(retry=Retry(NoBackoff(), 0))  # how long redis-py tries to connect is its user's choice
+    client = own_server.client(retry=Retry(NoBackoff(), 0))  # the user decides how long redis-py tries to connect
     q = Queue('mail', client).options(keep_result=60)
     ref = q.delay(GO, 1)
     own_server.stop()
@@ -60,12 +60,12 @@ def test_redis_is_down(own_server):
     with pytest.raises(WaitTimeoutError, match='Redis could not be asked: look: nothing was sent'):
         ref.result(timeout=0.05)
     own_server.start()
-    assert len(q) == 0  # the first went with the server
+    assert len(q) == 0  # the first one was lost with the server
     client.close()
 
 
 class Proxy:
-    """Stands between client and server, and loses one reply: the first one behind a command that holds the given
+    """Stands between client and server, and loses one reply: the first one after a command that contains the given
     bytes."""
 
     def __init__(self, port, marker):
@@ -115,9 +115,10 @@ class Proxy:
 
 @pytest.mark.parametrize('kind', ['sync', 'aio'])
 def test_questions_change_nothing(server, redis, kind):
-    """A lost answer to a question leaves nothing open, and who waits goes on waiting, from the first look on."""
+    """After a lost answer to a question, nothing has changed, and a caller that waits for a result goes on waiting,
+    from the first look on."""
     ref = Queue('mail', redis).options(keep_result=60).delay(GO, 1)
-    ref.state()  # Redis knows the script
+    ref.state()  # now Redis knows the script
     proxy = Proxy(server.port, ref.id.encode())
     if kind == 'sync':
         client = redis_client(proxy.port)
@@ -139,7 +140,7 @@ def test_questions_change_nothing(server, redis, kind):
 @pytest.mark.parametrize('kind', ['sync', 'aio'])
 def test_a_lost_reply_is_not_sent_again(server, redis, kind):
     proxy = Proxy(server.port, b'marker-in-the-task')
-    Queue('mail', redis).delay(GO)  # Redis knows the script
+    Queue('mail', redis).delay(GO)  # now Redis knows the script
     redis.delete('mail', 'mail_noti')
     if kind == 'sync':
         client = redis_client(proxy.port)
@@ -234,7 +235,7 @@ def test_a_call_that_is_cancelled_before_it_is_sent(server, redis):
         async with redis_asyncio(server) as client:
             q = godelayed.aio.Queue('mail', client)
             tasks = [asyncio.ensure_future(q.delay(GO, i)) for i in range(10)]
-            await asyncio.sleep(0)  # all have joined, none is sent
+            await asyncio.sleep(0)  # all have joined, but none is sent
             tasks[3].cancel()
             found = await asyncio.gather(*tasks, return_exceptions=True)
             assert isinstance(found[3], asyncio.CancelledError)
@@ -275,7 +276,7 @@ def test_a_process_that_forks(server, redis):
 
 @pytest.mark.filterwarnings('ignore:.*multi-threaded')
 def test_a_process_that_forks_while_a_thread_enqueues():
-    """That thread is not in the child: nobody there may wait for it."""
+    """That thread does not exist in the child, so the child must not wait for it."""
     import multiprocessing
 
     parent, began, go = os.getpid(), threading.Event(), threading.Event()
@@ -301,7 +302,7 @@ def test_a_process_that_forks_while_a_thread_enqueues():
 
 @pytest.fixture
 def replicated(tmp_path):
-    """A master with a replica that is in step with it."""
+    """A master with a replica that is up to date."""
     folders = [tmp_path / 'master', tmp_path / 'replica']
     for folder in folders:
         folder.mkdir()
@@ -339,11 +340,11 @@ def test_too_few_replicas_have_a_task(replicated):
     master, replica = replicated
 
     async def delay():
-        async with redis.asyncio.Redis(port=master.port, socket_timeout=1) as client:
+        async with redis.asyncio.Redis(port=master.port, socket_timeout=0.5) as client:
             await godelayed.aio.Queue('mail', client, wait=1).delay(GO, 2)
 
     replica.process.send_signal(signal.SIGSTOP)
-    with master.client(socket_timeout=1) as client:
+    with master.client(socket_timeout=0.5) as client:
         with pytest.raises(UnknownError, match='it was enqueued, and 0 of 1 replicas'):
             Queue('mail', client, wait=1).delay(GO, 1)
         with pytest.raises(UnknownError, match='it was enqueued, and 0 of 1 replicas'):
@@ -356,8 +357,14 @@ def test_too_few_replicas_have_a_task(replicated):
 
 @pytest.mark.parametrize(('timeout', 'ms'), [(None, 4000), (1, 800), (2.5, 2000), (5, 4000), (60, 4000), (0.0001, 1)])
 def test_how_long_replicas_are_waited_for(timeout, ms):
-    """Redis answers before the connection gives up, and within 4 s."""
+    """Redis answers before the connection's timeout, and within 4 s."""
     assert link._patience(types.SimpleNamespace(socket_timeout=timeout)) == ms
+
+
+@pytest.mark.parametrize(('most', 'calls'), [(1, 1), (3, 1), (20, 10), (64, 32), (66, 32), (2**31, 32)])
+def test_calls_at_a_time_leave_connections_to_others(most, calls):
+    """A pool that has no connection left refuses to give one."""
+    assert link._places(types.SimpleNamespace(connection_pool=types.SimpleNamespace(max_connections=most))) == calls
 
 
 @pytest.mark.parametrize('wait', [-1, True, '1', 1.5])

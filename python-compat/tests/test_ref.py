@@ -1,4 +1,4 @@
-"""References: waiting for results, states, and what may be done to tasks. The worker's part is played by the tests."""
+"""References: waiting for results, states, and operations on tasks. The tests do what a worker would do."""
 
 import asyncio
 import datetime
@@ -27,15 +27,19 @@ def queue(server):
 
 
 def end(redis, id, publish=True, **info):
-    """Ends a pending task as a worker does, without a claim in between."""
-    info = {'reason': 'completed', 'function': GO, **info}
+    """Ends a pending task like a worker, but without a claim."""
     with redis.pipeline() as p:
-        p.delete('mail', 'mail_noti')
-        p.hset('mail_results', id, msgpack.packb(info))
-        p.zadd('mail_completed', {id: int(time.time() * 1000) + 60_000})
-        if publish:
-            p.publish(f'mail_ended:{id}', 'ended')
+        add_end(p, id, publish, **info)
         p.execute()
+
+
+def add_end(p, id, publish=True, **info):
+    """Adds the commands of end to a pipeline."""
+    p.delete('mail', 'mail_noti')
+    p.hset('mail_results', id, msgpack.packb({'reason': 'completed', 'function': GO, **info}))
+    p.zadd('mail_completed', {id: int(time.time() * 1000) + 60_000})
+    if publish:
+        p.publish(f'mail_ended:{id}', 'ended')
 
 
 def archive(redis, id, **info):
@@ -50,7 +54,7 @@ def archive(redis, id, **info):
 
 
 def waiters(redis, id):
-    """How many are subscribed to the end of a task."""
+    """Returns how many clients are subscribed to the end of a task."""
     return redis.pubsub_numsub(f'mail_ended:{id}')[0][1]
 
 
@@ -73,7 +77,7 @@ def test_result_that_is_there(queue, redis):
 
 
 def test_result_that_comes(queue, redis, monkeypatch):
-    """Redis tells of it: with nothing told, who waits would look only after an hour."""
+    """Redis publishes the end: without that, the caller would look only after an hour."""
     monkeypatch.setattr(godelayed.ref, 'LOOK_EVERY', 3600.0)
     ref = queue.delay(GO, 1)
     found = []
@@ -105,7 +109,7 @@ def test_result_behind_a_break_of_the_connection(queue, redis, monkeypatch):
     t = threading.Thread(target=lambda: found.append(ref.result(timeout=120)))
     t.start()
     wait_for(lambda: waiters(redis, ref.id) == 1)
-    with redis.pipeline() as p:  # at once: the end is told while nobody is there
+    with redis.pipeline() as p:  # at once: nobody is subscribed when the end is published
         p.client_kill_filter(_type='pubsub')
         p.execute()
     end(redis, ref.id, publish=False, result=msgpack.packb(42))
@@ -114,7 +118,7 @@ def test_result_behind_a_break_of_the_connection(queue, redis, monkeypatch):
 
 
 def test_result_behind_an_outage(own_server, monkeypatch):
-    """Who waits hears of the end again once Redis is back: it would look by itself only after an hour."""
+    """The caller learns of the end once Redis is back; by itself it would look only after an hour."""
     failures = []
     monkeypatch.setattr(godelayed.ref, 'LOOK_EVERY', 3600.0)
     monkeypatch.setattr(godelayed.ref, 'pause', lambda n: failures.append(n) or 0.01)
@@ -216,7 +220,7 @@ def test_result_of_an_earlier_task_of_the_same_id(queue, redis):
     end(redis, 'invoice', result=msgpack.packb('old'), enqueued=1_600_000_000_000)
     redis.zadd('mail_completed', {'invoice': int(time.time() * 1000) + 60_000})
     q = queue.options(task_id='invoice', on_conflict='skip')
-    ref = q.delay(GO, 1)  # is skipped: the old one is kept still
+    ref = q.delay(GO, 1)  # skipped, because the old task is still kept
     assert queue.ref('invoice').result() == 'old'
     with pytest.raises(WaitTimeoutError):
         ref.result(timeout=0)
@@ -231,7 +235,7 @@ def test_progress(queue, redis):
 
 @pytest.mark.parametrize(('year', 'over'), [(2001, {'dl', 'ru', 'xp'}), (2101, set())])
 def test_delete_and_run_again(queue, redis, year, over):
-    """Only times that are over are left out, as the task would not start, or not be tried again."""
+    """Only times that are over are removed, because with them the task would not start, or not be tried again."""
     end_of_it = datetime.datetime(year, 1, 1, tzinfo=datetime.timezone.utc)
     ref = queue.options(deadline=end_of_it, retry_until=end_of_it).delay(GO, [1, b'x'], 1.5)
     before = msgpack.unpackb(redis.lindex('mail', 0))
@@ -244,6 +248,8 @@ def test_delete_and_run_again(queue, redis, year, over):
     ref.run_again()
     after = msgpack.unpackb(redis.lindex('mail', 0))
     meta = {k: v for k, v in before[2].items() if k not in {'rt', 'd', 'da', 'al', 'ff', *over}}
+    due = after[2].pop('du')  # now
+    assert before[2]['at'] <= due < before[2]['at'] + 60_000
     assert after == [before[0], before[1], meta]
     assert redis.llen('mail_noti') == 1
     archive(redis, ref.id, reason='failed')
@@ -256,7 +262,7 @@ def test_delete_and_run_again(queue, redis, year, over):
 
 
 def test_waiting_in_asyncio(server, redis, monkeypatch):
-    """1,000 wait on one connection, and are told."""
+    """1,000 callers wait on one connection, and each is told."""
     monkeypatch.setattr(godelayed.ref, 'LOOK_EVERY', 3600.0)
 
     sync = redis
@@ -271,10 +277,10 @@ def test_waiting_in_asyncio(server, redis, monkeypatch):
                 (f'mail_ended:{r.id}'.encode(), 1) for r in refs
             ]:
                 await asyncio.sleep(0.01)
-            for i, r in enumerate(refs):
-                await asyncio.get_running_loop().run_in_executor(
-                    None, lambda r=r, i=i: end(sync, r.id, result=msgpack.packb(i))
-                )
+            with sync.pipeline() as p:
+                for i, r in enumerate(refs):
+                    add_end(p, r.id, result=msgpack.packb(i))
+                await asyncio.get_running_loop().run_in_executor(None, p.execute)
             assert await asyncio.gather(*waiting) == list(range(1000))
             assert await last == 999
             assert await refs[5] == 5
@@ -326,14 +332,15 @@ def test_cancellation_that_comes_with_the_signal_is_not_swallowed():
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        await told.wait(60)  # it was set
+        await told.wait(60)  # returns, because told was set
         await told.wait(0.001)
 
     asyncio.run(run())
 
 
 def test_who_begins_to_wait_beside_another_looks_once_more(server):
-    """The end may have been told between its first look and that: the subscription of the other holds already."""
+    """The end may have been published between its first look and listen, while the subscription of the other caller is
+    active already."""
 
     async def run():
         async with redis_asyncio.Redis(port=server.port) as client:
@@ -348,7 +355,7 @@ def test_who_begins_to_wait_beside_another_looks_once_more(server):
 
 
 def test_the_channel_of_who_has_given_up_is_left(server, redis, monkeypatch):
-    """At once, while others go on listening."""
+    """It unsubscribes at once, while others go on listening."""
     monkeypatch.setattr(godelayed.aio.signals, '_READ', 3600.0)
 
     async def run():
@@ -365,7 +372,7 @@ def test_the_channel_of_who_has_given_up_is_left(server, redis, monkeypatch):
 
 
 def test_many_who_wait_for_a_moment(server):
-    """Each of them ends in time, whatever happens to the connections that they share."""
+    """Each of them ends in time, whatever happens to their common connections."""
 
     async def run():
         async with redis_asyncio.Redis(port=server.port) as client:

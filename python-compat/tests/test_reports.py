@@ -1,4 +1,4 @@
-"""What a worker hears and tells beside its claims: signals, reports of progress, log lines at the end."""
+"""What a worker receives and reports besides its claims: signals, progress, and log lines when it stops."""
 
 import re
 import threading
@@ -50,7 +50,7 @@ def test_a_subscription_that_begins_makes_up_for_what_was_missed(lane, kind, dat
 
 def test_of_many_reports_ten_a_second_are_sent(lane):
     r, (c, other) = Reporter('w'), lane.open()
-    r._thread = 'another'  # that sends them
+    r._thread = 'another'  # another thread sends them
     for claim in (c, other):
         claim.message = types.SimpleNamespace(id='x')
     r._sent[c] = 50.0
@@ -59,7 +59,7 @@ def test_of_many_reports_ten_a_second_are_sent(lane):
     assert r._late == {c: 50.1}
     assert c.report == (2, 2, 'last')
     r.report(other, 1, 2, '')
-    assert r._late[other] < 1  # at once
+    assert r._late[other] < 1  # may be sent at once
 
 
 def test_what_is_over_or_has_no_id_reports_to_nobody(lane):
@@ -73,7 +73,7 @@ def test_what_is_over_or_has_no_id_reports_to_nobody(lane):
 
 
 def test_nothing_is_reported_behind_the_end_of_a_task(lane):
-    """A report that is on its way comes first, or it would outlast what becomes of the task."""
+    """A report that is being sent comes first, or it would remain after the task."""
     r, (c, _) = Reporter('w'), lane.open()
     c.message = types.SimpleNamespace(id='x', path='m:f', meta={}, retried=0, deaths=0)
     lane.store.now, order = lambda: 5, []
@@ -83,7 +83,7 @@ def test_nothing_is_reported_behind_the_end_of_a_task(lane):
         sending.set()
         assert go.wait(60)
         order.append('sent')
-        raise UnansweredError('away')  # which ends nothing
+        raise UnansweredError('away')  # the claim does not end
 
     lane.store.progress = progress
     lane.store.link = lambda: types.SimpleNamespace(hang_up=lambda: None)
@@ -103,7 +103,7 @@ def test_nothing_is_reported_behind_the_end_of_a_task(lane):
 
 
 def test_a_listener_leaves_a_connection_that_does_not_answer(lane):
-    """Nothing may have been published for a while, so it asks."""
+    """It asks for an answer, because it is normal that nothing is published for a while."""
     lane.store.keys = types.SimpleNamespace(signals='q_signals')
     listener = Listener([lane], None, None)
     sent, readable = [], [False, True, False, False]
@@ -120,7 +120,7 @@ def test_a_listener_leaves_a_connection_that_does_not_answer(lane):
 
 
 def test_a_listener_connects_anew_from_time_to_time(lane, monkeypatch):
-    """An address may lead elsewhere by then."""
+    """The address may lead to another server by then."""
     now = [1000.0]
     monkeypatch.setattr(follow, 'time', types.SimpleNamespace(monotonic=lambda: now[0]))
     lane.store.keys = types.SimpleNamespace(signals='q_signals')
@@ -133,6 +133,26 @@ def test_a_listener_connects_anew_from_time_to_time(lane, monkeypatch):
     listener.link = types.SimpleNamespace(send=lambda *_: None, readable=readable, receive=lambda: b'PONG')
     listener._session()
     assert 240 <= now[0] - 1000 <= 370
+
+
+def test_a_listener_pauses_between_two_connections_that_fail(lane, monkeypatch):
+    """It begins at once when a connection has lasted as long as it should."""
+    lane.store.keys = types.SimpleNamespace(signals='q_signals')
+    listener, sessions, waits = Listener([lane], None, None), ['fails', 'fails', 'lasts', 'fails', 'last'], []
+
+    def session():
+        kind = sessions.pop(0)
+        if kind == 'fails':
+            raise UnansweredError('away')
+        if kind == 'last':
+            listener._stop.set()
+
+    monkeypatch.setattr(listener, '_session', session)
+    monkeypatch.setattr(listener._stop, 'wait', waits.append)
+    listener.link = types.SimpleNamespace(hang_up=lambda: None)
+    listener.run()
+    assert len(waits) == 3
+    assert min(waits) > 0
 
 
 def test_a_call_that_was_cancelled_in_its_group_is_forgotten(redis):
@@ -163,6 +183,23 @@ def test_parked_tasks_that_are_gone_are_not_looked_for(monkeypatch, parked, left
     assert m.idle == (not left)
 
 
+def test_tasks_that_are_due_and_too_large_are_archived_by_the_clock_of_redis():
+    told, names = [], [str(i) for i in range(201)]
+    store = types.SimpleNamespace(
+        link=lambda: None,
+        name='q',
+        now=lambda: 5,
+        condemn=lambda link, shelf, keep, tasks: told.append((shelf, keep, tasks)),
+    )
+    m = Mover([Lane(store, False)], None, None, None, 10, types.SimpleNamespace(log=lambda *_: None))
+    m._archive(store, 'retry', [(name, 7) for name in names])
+    assert {(shelf, keep, msgpack.unpackb(note)['at']) for shelf, keep, tasks in told for _, note in tasks} == {
+        ('retry', 10, 5)
+    }
+    assert [len(tasks) for _, _, tasks in told] == [100, 100, 1]
+    assert [id for _, _, tasks in told for id, _ in tasks] == names
+
+
 @pytest.mark.parametrize(
     ('ask', 'reply'),
     [
@@ -173,13 +210,13 @@ def test_parked_tasks_that_are_gone_are_not_looked_for(monkeypatch, parked, left
     ],
 )
 def test_what_is_said_of_a_reply_of_another_form_quotes_no_message(redis, ask, reply):
-    """It may hold what callers handed on, and errors are logged."""
+    """It may contain arguments, and errors are logged."""
     with pytest.raises(ReplyError, match=f'expected .*, found {len(reply)}$'):
         ask(Store(Source(redis), '', 'q', 'w'), types.SimpleNamespace(run=lambda *_: reply))
 
 
 def test_what_was_not_logged_yet_is_logged_at_the_stop(redis, q, caplog):
-    """Each kind of line comes once a second at most, and the last of them has the number of all others."""
+    """Each kind of line comes at most once a second, and the last one gives the number of all others."""
     registry = Registry()
     registry.add(Function('m:f', None))
     for _ in range(5):

@@ -1,4 +1,4 @@
-"""The two ends of a task's run: whether it may start, and what becomes of it when its call has ended."""
+"""The start and the end of a task's run: whether it may start, and what happens to it when its call has ended."""
 
 import types
 
@@ -18,7 +18,7 @@ NOW = 1_700_000_000_000
 
 @pytest.fixture
 def run(lane, monkeypatch):
-    """Runs, and a claim of a task; how it ends, and how many claims are lost."""
+    """Runs, and a claim of a task; how the claim ends, and how many claims are lost."""
 
     def make(judge=None, **meta):
         c, _ = lane.open()
@@ -66,7 +66,7 @@ def test_a_task_whose_claim_was_lost_while_it_waited_does_not_start(run, lane):
 
 
 def test_a_task_starts_though_redis_cannot_free_its_lock(run, lane):
-    """The lock ends with the task then."""
+    """Then the lock ends with the task."""
 
     def unlock(*_, **__):
         raise UnansweredError('away')
@@ -93,6 +93,19 @@ def test_what_ends_behind_the_loss_of_its_claim_does_not_count(run, lane, ok):
     lane.lose(c)
     assert not r.conclude(c, Ended(ok=ok))
     assert (ends, lost, c.settled) == ([], [1], True)
+
+
+@pytest.mark.parametrize('died', [False, True])
+def test_a_task_that_was_told_to_end_counts_as_cancelled(run, lane, died):
+    """Redis may have forgotten the cancellation by then, and the task would run again."""
+    r, c, _, _ = run()
+    c.canceled, ends = True, []
+    lane.finisher.add = ends.append
+    if died:
+        r.died(c, True)
+    else:
+        r.conclude(c, Ended(ok=False))
+    assert [(e.kind, e.certain) for e in ends] == [(CANCEL, True)]
 
 
 def test_a_task_that_drops_itself_is_done(run):

@@ -1,4 +1,4 @@
-"""What a worker makes of its settings."""
+"""How a worker uses its settings."""
 
 import datetime
 import types
@@ -90,7 +90,7 @@ def test_defaults(worker):
 
 @pytest.mark.parametrize('legacy', [True, False])
 def test_on_a_legacy_queue_only_tasks_with_a_notification_are_taken(worker, legacy):
-    """The others are those of workers that are about to claim them."""
+    """The others belong to workers that are about to claim them."""
     asked = []
     for lane in worker('a', 'b', legacy=legacy)._lanes:
         lane.store.claim = lambda link, batch, most, held, legacy, *_: asked.append(legacy) or Haul(1)
@@ -115,7 +115,7 @@ def test_a_worker_without_processes_starts_once_and_runs_once(redis, q):
 
 @pytest.mark.parametrize('sweep', [True, False])
 def test_sweeping_can_be_left_to_others(redis, monkeypatch, sweep):
-    """It is by that that the dead are found, and old tasks go."""
+    """Sweeping finds dead workers and deletes old tasks."""
     w = Worker(redis, ['q'], registry=Registry(), processes=False, sweep=sweep)
     swept = []
     monkeypatch.setattr(type(w._sweeping), 'run', lambda _: swept.append(1))
@@ -163,12 +163,13 @@ def test_what_a_function_says_is_kept_in_milliseconds():
     assert registry.paths() == ['m:f']
 
 
-# Connections and their troubles.
+# Connections and errors.
 
 
 @pytest.mark.parametrize(('own', 'connect'), [(None, 3.0), (0.5, 0.5), (60, 3.0)])
 def test_connections_of_a_worker_try_nothing_again(redis, own, connect):
-    """Whatever the client says: its loops try again themselves, and no claim may be sent twice."""
+    """That holds whatever the client's settings are: the worker's loops try again themselves, and no claim may be sent
+    twice."""
     port = redis.connection_pool.connection_kwargs['port']
     with redis_py.Redis(
         port=port, socket_connect_timeout=own, health_check_interval=5, decode_responses=True
@@ -198,7 +199,7 @@ def test_the_same_trouble_is_logged_once_in_ten_seconds(monkeypatch):
         warning=lambda text, *args: lines.append(text % args), info=lambda text: lines.append(text)
     )
     c = Complaints()
-    c.relief(log, 'well')  # there was none
+    c.relief(log, 'well')  # there was no error
     for _ in range(22):
         c.trouble(log, 'cannot', ValueError('why'))
         now[0] += 1

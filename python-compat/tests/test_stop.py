@@ -1,4 +1,4 @@
-"""The order of things when a worker stops: nothing that tells its threads to end may be missed."""
+"""The order of events when a worker stops: its threads must not miss that they must end."""
 
 import signal
 import threading
@@ -21,9 +21,9 @@ from godelayed.worker.store import Store
 
 
 class Poke(threading.Event):
-    """A poke that is cleared just after its thread was told to stop, which sets it.
+    """A poke that is cleared just after its thread was told to stop, which had set it.
 
-    Whoever waits for another one waits in vain.
+    A thread that waits for another poke would wait for ever.
     """
 
     def __init__(self, stop):
@@ -53,13 +53,13 @@ def test_heartbeat_that_is_stopped_between_two_beats_ends(lane):
 
 def test_mover_that_is_stopped_between_two_looks_ends(lane, monkeypatch):
     mover = Mover([lane], lambda *_: None, lambda *_: False, lambda: None, 0, Lines())
-    monkeypatch.setattr(mover.link, 'cut', lambda: None)  # comes later
+    monkeypatch.setattr(mover.link, 'cut', lambda: None)  # it is called later
     mover._poke = Poke(mover.stop)
     mover.run()
 
 
 def test_mover_that_is_stopped_between_two_attempts_ends(lane, monkeypatch):
-    """It waits for a while when Redis is away. A stop ends that, and no further look begins."""
+    """The mover waits for a while when Redis is away. A stop ends that wait, and no further look begins."""
     mover, looks = Mover([lane], lambda *_: None, lambda *_: False, lambda: None, 0, Lines()), []
 
     def look():
@@ -87,7 +87,7 @@ def test_a_mover_whose_look_is_cut_off_by_the_stop_complains_of_nothing(lane, mo
 
 @pytest.mark.parametrize('part', [0.0, 0.5, 1.0])
 def test_a_mover_looks_at_least_every_five_seconds(lane, monkeypatch, part):
-    """Others may enqueue for later without a word, or it was lost."""
+    """Others may enqueue tasks for later without a signal, or the signal may be lost."""
     mover = Mover([lane], lambda *_: None, lambda *_: False, lambda: None, 0, Lines())
     monkeypatch.setattr('random.random', lambda: part)
     assert 3.5 < mover.look() <= 5.0
@@ -107,7 +107,7 @@ def test_no_command_begins_on_a_link_that_was_cut(redis, connected):
 
 
 def test_a_signal_is_heard_from_the_moment_when_it_is_handled(monkeypatch):
-    """Before, it ends the process as usual; a signal that is handled while nobody hears of it would be lost."""
+    """Before, it ends the process as usual; a signal that has a handler while no thread reads it would be lost."""
     order = []
     monkeypatch.setattr(signal, 'set_wakeup_fd', lambda *_, **__: order.append('heard'))
     monkeypatch.setattr(signal, 'signal', lambda *_: order.append('handled'))
@@ -129,9 +129,9 @@ def test_signals_that_nobody_is_to_hear_end_no_worker(monkeypatch):
 
 
 def test_queue_is_not_empty_while_redis_does_not_know_how_tasks_ended(q, redis, monkeypatch):
-    """A task is to be tried again at once.
+    """A task must be tried again at once.
 
-    The worker looks several times whether there is anything to do before Redis hears of that.
+    The worker looks several times for something to do before Redis learns that.
     """
     ran, looked, registry = [], [], Registry()
 

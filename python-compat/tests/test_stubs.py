@@ -1,5 +1,4 @@
-"""Typed modules of Go functions: what is written, that mypy checks calls with it, and what the calls send and
-return."""
+"""Typed modules of Go functions: their source, that mypy checks calls with it, and what the calls send and return."""
 
 import asyncio
 import datetime
@@ -39,7 +38,7 @@ def module(tmp_path_factory):
 
 
 def test_golden():
-    """If another text is right: python -m godelayed.stubs tests/stubs/functions.json -o tests/stubs/tasks.golden."""
+    """If the new text is right: python -m godelayed.stubs tests/stubs/functions.json -o tests/stubs/tasks.golden."""
     assert stubs.generate(listing()) == (FOLDER / 'tasks.golden').read_text()
 
 
@@ -63,7 +62,7 @@ def test_ruff_would_not_change_it(tmp_path):
 
 
 def mypy(folder, *files):
-    """Returns what mypy --strict has to say, as {(file, line): code}."""
+    """Returns the errors of mypy --strict as {(file, line): code}."""
     cache = os.environ.get('MYPY_CACHE_DIR', str(folder / 'cache'))
     done = subprocess.run(
         [
@@ -93,7 +92,7 @@ def mypy(folder, *files):
 
 
 def test_mypy_checks_calls(tmp_path):
-    """good.py is without errors; in bad.py each line that says so is one, of the kind that it says, and no other."""
+    """good.py has no errors; in bad.py exactly the lines with a comment that names an error code have that error."""
     for name in ('good.py', 'bad.py'):
         (tmp_path / name).write_text((FOLDER / name).read_text())
     (tmp_path / 'tasks.py').write_text((FOLDER / 'tasks.golden').read_text())
@@ -194,7 +193,7 @@ def test_async(module, server):
 
 
 def test_a_typed_reference_restores_what_it_waits_for(module, server, redis):
-    """As the declared type, within the timeout."""
+    """It returns the declared type, within the timeout."""
     tasks = module.Tasks(godelayed.Queue('q', redis))
     ref = tasks.app_mail.spread.ref('x')
     with pytest.raises(WaitTimeoutError, match='timeout of 0'):
@@ -225,7 +224,7 @@ def returns(function):
 
 
 def test_results(module):
-    """What Go returns arrives as the declared type."""
+    """A result of Go arrives as the declared type."""
     tasks = module.Tasks(godelayed.Queue('q', redis_py.Redis()))
     now = datetime.datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
     order = returns(tasks.app_mail.spread)

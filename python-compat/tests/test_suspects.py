@@ -1,6 +1,6 @@
-"""Tasks that were in hand when workers died: which run together, which alone, what Redis is told of it.
+"""Tasks that were in hand when workers died: which run together, which run alone, and what Redis is told about it.
 
-And who is dead.
+And which workers are dead.
 """
 
 import threading
@@ -23,7 +23,7 @@ WAIT = 60
 
 
 class Tasks:
-    """Functions of a worker in the test's own process: each notes that it has started, and ends when it is let go."""
+    """Functions of a worker in the test's own process: each notes that it has started, and waits for the test."""
 
     def __init__(self):
         self.registry = Registry()
@@ -40,7 +40,7 @@ class Tasks:
             return event
 
     def end(self):
-        """Lets all of them go, and those that come."""
+        """Lets all tasks end, also later ones."""
         with self.mu:
             self._over = True
             for event in self._go.values():
@@ -101,7 +101,7 @@ def work(redis, tasks):
     tasks.end()
     for w, t in running:
         w.quiet()
-        # One that is stopped while tasks run lives on in this process, and would register again in the next tests.
+        # A worker that is stopped while tasks run lives on in this process, and would register again in the next tests.
         wait_for(lambda w=w: not w.busy, 'its tasks to end')
         w.stop()
         t.join(WAIT)
@@ -110,8 +110,8 @@ def work(redis, tasks):
 
 
 def died(redis, deaths, path, *args, alone=0, to='q', hours=0, tell=True):
-    """Enqueues a call that was in hand when so many workers died, the last one so many hours ago, and tells who waits
-    for it."""
+    """Enqueues a call as if it had been in hand when that many workers died, the last one that many hours ago, and
+    wakes the worker."""
     meta = {'id': f'{path} {args} {time.time_ns()}', 'd': deaths, 'da': time.time_ns() // 1_000_000 - hours * 3_600_000}
     redis.rpush(to, msgpack.packb([path, list(args), {}, 0, {**meta, 'al': alone} if alone else meta]))
     if tell:
@@ -158,7 +158,7 @@ def test_deaths_make_suspect_for_72_hours(q, redis, tasks, work, hours, alone):
 
 @pytest.mark.parametrize(('alone', 'most'), [(0, 1), (3, 4)])
 def test_processes_run_what_died_alone_beside_others(redis, start, alone, most):
-    """A process that dies takes nothing else with it, so that only deaths in company make a task suspect there."""
+    """A process that dies takes no other task with it, so only deaths with others make a task suspect there."""
     for _ in range(12):
         died(redis, 3, 'worker_tasks:crowd', 'n', alone=alone)
     w = start('--concurrency', '4', '--stop-when-empty')
@@ -178,7 +178,7 @@ def tokens_of(redis, w):
 
 
 def test_lone_task(q, redis, tasks, work, monkeypatch):
-    """It starts when nothing else is in hand, nothing starts beside it, and Redis knows that before."""
+    """It starts when nothing else is in hand, nothing starts while it runs, and Redis knows that before."""
     monkeypatch.setattr(suspects, 'PATIENCE', WAIT)
     w = work()
     q.delay('t:hold', 'busy')
@@ -212,7 +212,7 @@ def test_suspect_is_alone_until_another_comes(q, redis, tasks, work):
 
 
 def test_note_of_one_that_has_ended_is_taken_back_before_others_start(q, redis, tasks, work, monkeypatch):
-    """Redis may not know yet that the lone task has ended: if the worker died then, it would seem to have died
+    """Redis may not know yet that the lone task has ended: if the worker died then, that task would seem to have died
     alone."""
     w = work()
     died(redis, 1, 't:hold', 'suspect')
@@ -228,7 +228,7 @@ def test_note_of_one_that_has_ended_is_taken_back_before_others_start(q, redis, 
 
 
 def test_lone_task_starts_once(redis, tasks, work, monkeypatch):
-    """A worker that is told of another suspect while one runs alone does not start that one again."""
+    """A worker that learns of another suspect while one runs alone does not start the latter again."""
     w = work()
     wait_for(lambda: redis.info('clients')['blocked_clients'], 'the worker to wait')
     died(redis, 9, 't:hold', 'lone', to='q_suspects', tell=False)
@@ -248,7 +248,7 @@ def test_lone_task_starts_once(redis, tasks, work, monkeypatch):
 
 
 def test_lone_task_does_not_stop_a_worker(q, redis, tasks, work, monkeypatch):
-    """A worker whose tasks do not end gives up its wait for a lone task, and takes others again."""
+    """A worker whose tasks do not end stops waiting for them, gives the lone task back, and takes others again."""
     monkeypatch.setattr(suspects, 'PATIENCE', 0.02)
     w = work()
     q.delay('t:hold', 'busy')
@@ -294,7 +294,7 @@ def test_lone_task_is_given_back_at_the_stop(q, redis, tasks, work, monkeypatch)
 
 
 def test_stop_is_no_death(q, redis, tasks, work, start):
-    """A worker that stops while its tasks run tells Redis so: what it leaves behind has not died."""
+    """A worker that stops while its tasks run tells Redis so: tasks that it leaves behind have not died."""
     w = work(sweep=False)
     q.delay('t:hold', 'stubborn')
     tasks.sees('+stubborn')
@@ -303,7 +303,7 @@ def test_stop_is_no_death(q, redis, tasks, work, start):
     wait_for(lambda: claims_of(redis, w).get('stopped') == '1', 'Redis to be told')
     w._heartbeat.stop()  # as if the process had been killed
     redis.delete(f'q_worker:{w.id}')
-    start('--heartbeat-life', '1')  # it parks the task, which it does not know
+    start('--heartbeat-life', '1')  # this worker parks the task, because it does not know the function
     wait_for(lambda: redis.zcard('q_parked'), 'the task to be swept')
     assert 'd' not in msgpack.unpackb(redis.hvals('q_tasks')[0])[4]
     tasks.go('stubborn').set()
@@ -323,9 +323,9 @@ def test_length_counts_suspects(redis, queue):
 
 
 def test_resumed_queue_wakes(q, redis, tasks, work, monkeypatch):
-    """A wait that began while the queue was paused leaves it out.
+    """A wait that began while the queue was paused does not include the queue.
 
-    Neither its end nor a look of the mover may be needed.
+    Neither the end of that wait nor a look of the mover may be needed.
     """
     monkeypatch.setattr(fetch, 'WAIT_TIME', 3600)
     monkeypatch.setattr(mover, '_INTERVAL', 3600.0)
@@ -335,7 +335,7 @@ def test_resumed_queue_wakes(q, redis, tasks, work, monkeypatch):
     for i in range(5):
         control(redis, 'paused', 'now')
         wait_for(lambda: lane.paused, 'the pause')
-        redis.rpush('q_wake', 1)  # so that it waits anew
+        redis.rpush('q_wake', 1)  # so that it begins a new wait
         wait_for(
             lambda: not redis.exists('q_wake') and w._fetcher.waiters[0].blocking and not w._fetcher.waiters[0].on,
             'the next wait',
@@ -374,8 +374,8 @@ def test_wait_is_ended_once(monkeypatch):
 
 
 def test_failed_waits_back_off(redis, tasks, work):
-    """A key of the wrong type that a worker waits on costs no more than the back-off allows, also while claims
-    succeed."""
+    """If a key on which a worker waits has the wrong type, that costs no more than the back-off allows, even while
+    claims succeed."""
     redis.set('q_wake', 'another type')
     w = work()
     backoff, i = w._fetcher.waiters[0].backoff, 0
@@ -419,11 +419,11 @@ def test_recovered_waits():
         assert w.recovered(key, 1000.0 + after) is recovered, (error, key, after)
 
 
-# Who is dead.
+# Which workers are dead.
 
 
 class Sight:
-    """What a sweeper sees of a queue, by a clock that the test moves."""
+    """What a sweeper sees of a queue, by a clock that the test sets."""
 
     name = 'q'
 
@@ -462,7 +462,7 @@ def test_looks_follow_the_heartbeats(monkeypatch):
 
 
 def test_missing_heartbeats_of_another_server_say_nothing(monkeypatch):
-    """They may never have been written there: workers renew them first."""
+    """The heartbeats may never have been written there; workers renew them first."""
     s = Sight(monkeypatch)
     server = b'a'
     s.sweeping.link = types.SimpleNamespace(open=lambda: False, do=lambda *_: b'# Server\r\nrun_id:' + server + b'\r\n')
@@ -487,7 +487,7 @@ def test_who_was_seen_again_or_while_contact_was_lost_is_not_dead(monkeypatch):
     assert s.look() == []
     s.clock += 1
     s.left = {'a': -0.002}
-    assert s.look() == []  # missing anew
+    assert s.look() == []  # missing for the first time again
     s.clock += 1.4
     s.contact.broken()
     assert s.look() == []  # again

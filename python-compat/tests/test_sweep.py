@@ -1,4 +1,4 @@
-"""What a sweeper does beside judging who is dead: it takes over claims, mends notify lists and deletes what is old."""
+"""What a sweeper does besides finding dead workers: taking over claims, repairing notify lists, deleting old things."""
 
 import types
 
@@ -15,7 +15,7 @@ from godelayed.worker.sweep import Sweeping
 
 
 class Queue:
-    """A store that notes what is asked of it."""
+    """A store that records its calls."""
 
     name = 'q'
 
@@ -45,7 +45,7 @@ def sweeping():
 
 
 def test_notifications_that_are_missing_twice_are_added(sweeping):
-    """In between, who was woken had time to claim."""
+    """In between, workers that were woken had time to claim."""
     (q,) = sweeping.stores
     for deficit in (5, 3, 2500, 2600, 0, 4):
         sweeping._repair(q, deficit)
@@ -56,7 +56,7 @@ def test_notifications_that_are_too_many_are_removed_at_once(sweeping):
     (q,) = sweeping.stores
     sweeping._repair(q, 5)
     sweeping._repair(q, -5)
-    sweeping._repair(q, 5)  # was not missing before
+    sweeping._repair(q, 5)  # that was not missing before
     assert q.asked == [('repair', 0)]
 
 
@@ -88,7 +88,7 @@ def test_repair_against_redis(redis):
 
 @pytest.mark.parametrize('mine', [True, False])
 def test_the_dead_are_left_to_whoever_has_the_lock(sweeping, monkeypatch, mine):
-    """Who may be among them: so the next look is soon."""
+    """The holder of the lock may be among the dead, so the next look is soon."""
     (q,) = sweeping.stores
     monkeypatch.setattr(sweeping, '_judge', lambda *_: ['w'])
     monkeypatch.setattr(sweeping, '_judge_legacy', lambda *_: [])
@@ -116,7 +116,7 @@ def test_a_worker_that_lives_after_all_keeps_its_claims(sweeping):
         ({}, Death()),
         ({'stopped': '1'}, Death(stopped=True)),
         ({'alone': '1-1'}, Death(alone='1-1')),
-        ({'alone': '1-7'}, Death()),  # it has ended
+        ({'alone': '1-7'}, Death()),  # that claim has ended
         ({'alone': '1-1', 'stopped': '1'}, Death(stopped=True, alone='1-1')),
     ],
 )
@@ -141,11 +141,11 @@ def test_a_large_message_of_a_dead_worker_is_logged(sweeping, caplog):
     assert 'expected a message of at most 1052672 bytes, found one of 5000000' in caplog.text
 
 
-# Trouble.
+# Errors.
 
 
 def test_a_sweeper_that_could_not_ask_trusts_nothing_that_it_saw_before(sweeping, monkeypatch):
-    """Who was missing then may have been kept from renewing its heartbeat by the same trouble."""
+    """Workers whose heartbeats were missing may have been unable to renew them because of the same error."""
     pauses, looks = [], []
     with sweeping.contact.call():
         pass
@@ -168,12 +168,12 @@ def test_a_sweeper_that_could_not_ask_trusts_nothing_that_it_saw_before(sweeping
     assert 0.8 <= pauses[1] <= 1.2
 
 
-# What is old.
+# Old things.
 
 
 @pytest.fixture
 def old():
-    """A store of which each kind of thing is too old so often, and what was deleted of them."""
+    """A store in which each kind of thing is too old a given number of times, and the calls that deleted them."""
 
     def make(parked=0, **left):
         q = Queue()

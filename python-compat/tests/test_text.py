@@ -1,4 +1,4 @@
-"""Texts of strangers in logs and in what is kept of a task: none can look like lines of the log, or move a terminal's
+"""Foreign texts in logs and in what is kept of a task: none can look like lines of the log, or move a terminal's
 cursor."""
 
 import logging
@@ -10,7 +10,7 @@ import pytest
 from godelayed.text import OneLine, has_control, is_text, lines, of_redis, one_line
 from godelayed.worker import info
 
-# What Unicode calls a control character, and its two that separate lines.
+# The control characters of Unicode, and its line and paragraph separators.
 CONTROL = [c for c in map(chr, range(0x3000)) if unicodedata.category(c) in ('Cc', 'Zl', 'Zp')]
 
 
@@ -26,7 +26,7 @@ def test_each_control_character_is_escaped():
 
 @pytest.fixture
 def logged():
-    """What a record of the worker's log comes to."""
+    """Returns how a record looks in the worker's log."""
 
     def logged(msg, *args, error=None):
         if error is not None:
@@ -59,7 +59,7 @@ def test_how_much_of_a_name_is_logged(logged, n, cut):
 
 
 def test_what_is_kept_of_a_task_has_no_control_character():
-    """Of whoever wrote it, in whichever field. A stack has lines."""
+    """That holds for every field, whoever wrote it. A stack keeps its lines."""
     fields = dict.fromkeys(('reason', 'function', 'error', 'worker', 'note'), ''.join(CONTROL))
     kept = msgpack.unpackb(info.encode(**fields, stack='a\n\tb\x1b\u2029'))
     assert kept.pop('stack') == 'a\n\tb\\x1b\\u2029'
@@ -67,8 +67,14 @@ def test_what_is_kept_of_a_task_has_no_control_character():
     assert not any(has_control(v) for v in kept.values())
 
 
+@pytest.mark.parametrize('name', ['reason', 'function', 'error', 'stack', 'worker', 'note'])
+def test_texts_that_are_kept_of_a_task_have_a_bound(name):
+    """Escaping makes a text longer, so it comes before the cut."""
+    assert msgpack.unpackb(info.encode(**{name: '\x1b' * 4096})) == {name: r'\x1b' * 1024}
+
+
 def test_an_error_of_redis_quotes_no_arguments():
-    """It says what it was sent, and that is a task."""
+    """Redis quotes the command that it was sent, and that contains a task."""
     assert of_redis(ValueError('ERR unknown command `X`, with args beginning with: `secret`')) == (
         'ERR unknown command `X`'
     )

@@ -1,4 +1,4 @@
-"""The table of Python values: what the producer makes of each. itest holds the rest of it against a Go worker."""
+"""The table of Python values: what the producer makes of each. itest compares the rest with a Go worker."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What Python values travel as, and which are refused."""
+"""As what Python values are sent, and which of them are refused."""
 
 import dataclasses
 import datetime
@@ -99,17 +99,28 @@ def test_is_refused(value, error, why):
 
 
 def test_limits():
-    deep = 1
-    for _ in range(31):
-        deep = [deep]
-    pack_arguments('f', (deep,))
-    with pytest.raises(ArgumentsError, match='32 containers'):
-        pack_arguments('f', ([deep],))
     pack_arguments('f', ([0] * (MAX_ELEMENTS - 3),))
     with pytest.raises(ArgumentsError, match='65,536 values'):
         pack_arguments('f', ([0] * MAX_ELEMENTS,))
-    loop = []
-    loop.append(loop)
+    most = dict.fromkeys(range(MAX_ELEMENTS // 2 - 2), 0)
+    pack_arguments('f', (most,))
+    with pytest.raises(ArgumentsError, match='65,536 values'):
+        pack_arguments('f', ({**most, -1: 0, -2: 0},))
+
+
+@pytest.mark.parametrize('around', [lambda v: [v], lambda v: (v,), lambda v: {'k': v}])
+def test_how_deep_values_may_be(around):
+    deep = 1
+    for _ in range(31):
+        deep = around(deep)
+    pack_arguments('f', (deep,))
+    with pytest.raises(ArgumentsError, match='32 containers'):
+        pack_arguments('f', (around(deep),))
+
+
+@pytest.mark.parametrize('loop', [[], {}])
+def test_what_contains_itself_is_refused(loop):
+    loop.append(loop) if isinstance(loop, list) else loop.update(k=loop)
     with pytest.raises(ArgumentsError, match='32 containers'):
         pack_arguments('f', (loop,))
 
@@ -130,7 +141,7 @@ def test_limits():
     ids=lambda v: type(v).__name__,
 )
 def test_whatever_its_type_a_value_counts_as_one(value):
-    """A worker counts them as they travel, and refuses too many."""
+    """A worker counts values as they are sent, and refuses too many."""
     pack_arguments('f', ([value] * (MAX_ELEMENTS - 3),))
     with pytest.raises(ArgumentsError, match='65,536 values'):
         pack_arguments('f', ([value] * (MAX_ELEMENTS - 2), 1))

@@ -1,4 +1,4 @@
-"""The golden vectors of testdata/wire, held against plain msgpack and the PyPI package `delayed`."""
+"""Compares the golden vectors of testdata/wire with plain msgpack and the PyPI package `delayed`."""
 
 import datetime
 import importlib.util
@@ -19,7 +19,7 @@ WIRE = Path(__file__).resolve().parents[2] / 'testdata' / 'wire'
 
 
 def vectors(file):
-    """Returns the vectors of a file as pytest parameters, named as they are."""
+    """Returns the vectors of a file as pytest parameters with their names."""
     found = json.loads((VECTORS / file).read_text(encoding='utf-8'))['vectors']
     assert len(found) >= 20, f'{file} has only {len(found)} vectors'
     return [pytest.param(v, id=v['name']) for v in found]
@@ -41,7 +41,7 @@ def raw(vector):
 
 
 def untag(value):
-    """Turns the notation of testdata/wire/README.md into what msgpack returns."""
+    """Converts the notation of testdata/wire/README.md to what msgpack returns."""
     if isinstance(value, list):
         return [untag(v) for v in value]
     if isinstance(value, dict):
@@ -58,7 +58,7 @@ def untag(value):
 
 
 def same(a, b):
-    """Equality that tells True from 1, 1 from 1.0, and holds for NaN."""
+    """Compares values; True differs from 1, 1 differs from 1.0, and NaN equals NaN."""
     if type(a) is not type(b):
         return False
     if isinstance(a, list):
@@ -71,7 +71,7 @@ def same(a, b):
 
 
 def unpack(data):
-    """Reads one value as the codecs of Go do: keys may be integers and booleans as well."""
+    """Decodes one value like Go's codecs: keys may be integers and booleans as well."""
     return msgpack.unpackb(data, strict_map_key=False)
 
 
@@ -113,7 +113,7 @@ def test_message(vector):
 
 @pytest.mark.parametrize('vector', vectors('messages.json') + vectors('keakon.json'))
 def test_message_written_again(vector):
-    """What Go writes instead is read as the same task."""
+    """The form that Go writes instead is read as the same task."""
     if 'writes' not in vector:
         return
     ours, theirs = unpack(bytes.fromhex(vector['writes'])), unpack(raw(vector))
@@ -144,7 +144,7 @@ def test_message_cut_off(vector):
     'vector', [v for v in vectors('messages.json') + vectors('keakon.json') if v.values[0]['kind'] == 'py']
 )
 def test_python_task_is_read_by_the_package(vector):
-    """The real worker reads these bytes, and its own are the same, defaults cut."""
+    """The real worker reads these bytes; it writes the same ones, without defaults at the end."""
     task = delayed.task.PyTask.deserialize(raw(vector))
     assert task._func_path == vector['path']
     assert task._retry == vector.get('retry', 0)
@@ -153,13 +153,13 @@ def test_python_task_is_read_by_the_package(vector):
         assert same(task._kwargs, untag(vector.get('kwargs')) or {})
     task._data = None
     ours = vector.get('writes', vector['hex'])
-    if 'nil for arguments' not in vector['name']:  # Go keeps that nil, Python makes it an empty list
+    if 'nil for arguments' not in vector['name']:  # Go keeps nil, Python makes it an empty list
         assert task.serialize().hex() == ours
 
 
 @pytest.mark.parametrize('vector', [v for v in vectors('messages.json') if v.values[0]['kind'] == 'py-extended'])
 def test_python_worker_breaks_on_meta(vector):
-    """Why extended Python tasks need a queue that is opened for them."""
+    """This is why extended Python tasks need a queue that is opened for them."""
     with pytest.raises(TypeError):
         delayed.task.PyTask.deserialize(raw(vector))
 
@@ -237,7 +237,7 @@ def test_value(vector):
 
 @pytest.mark.parametrize('vector', vectors('hostile.json'))
 def test_hostile(vector):
-    """The file says which of these bytes msgpack alone would have let through."""
+    """The file says which of these bytes plain msgpack accepts."""
     if vector['msgpack'] == 'reads':
         msgpack.unpackb(raw(vector))
     else:

@@ -39,7 +39,7 @@ def test_named_and_unregistered(q, redis, both):
     q.options(task_id='z').delay('example.com/app/mail.Welcome', 1)
     both('--stop-when-empty').ends()
     assert ran(redis) == ['named']
-    assert left(redis) == {'q_parked', 'q_locks', 'q_locked', *FILED}  # their ids are their own
+    assert left(redis) == {'q_parked', 'q_locks', 'q_locked', *FILED}  # their ids are in the sets
     assert set(redis.zrange('q_parked', 0, -1)) == {b'x', b'y', b'z'}
     assert [info_of(redis, id)['reason'] for id in 'xyz'] == ['unknown function', 'unknown function', 'go']
     assert info_of(redis, 'x')['function'] == 'worker_tasks:unregistered'
@@ -72,7 +72,7 @@ def test_retries_until_archived(q, redis, both):
 
 
 def in_seconds(redis, key, id):
-    """Returns in how many seconds the time of a filed task is."""
+    """Returns in how many seconds the time of a task in a set is due."""
     return redis.zscore(key, id) / 1000 - time.time()
 
 
@@ -94,7 +94,7 @@ def test_times_of_what_is_filed(q, redis, both):
     ):
         assert in_seconds(redis, key, id) == pytest.approx(seconds, abs=30), id
     lock = redis.hget('q_locks', '@w')
-    assert in_seconds(redis, 'q_locked', lock) == pytest.approx(900, abs=30)  # it lasts longer by the wait
+    assert in_seconds(redis, 'q_locked', lock) == pytest.approx(900, abs=30)  # the lock lasts longer by the countdown
 
 
 def test_retry_that_succeeds(q, redis, both):
@@ -115,7 +115,7 @@ def test_plain_retry_is_the_fourth_element(redis, both):
     w = both()
     wait_for(lambda: redis.zcard('q_archived'), 'the task to be archived')
     w.stop()
-    # Plain messages do not say which attempt this is.
+    # Plain messages do not contain the number of the attempt.
     assert ran(redis).count('fail 1') == 3
     assert left(redis) == {'q_archived', *FILED}
     id = redis.zrange('q_archived', 0, -1)[0]
@@ -259,7 +259,7 @@ def test_timeout_ends_a_coroutine(q, redis, start, how):
 
 @pytest.mark.parametrize('how', ['await', 'gather', 'turn', 'iterate', 'block'])
 def test_coroutine_is_told_to_end(q, redis, start, how):
-    """It is cancelled where it waits, and interrupted where it runs. The event loop has nothing to say about that."""
+    """It is cancelled where it waits, and interrupted where it runs. The event loop logs nothing about it."""
     refs = [q.options(keep_result=60).delay('worker_tasks:wait_long', how) for _ in range(3)]
     w = start('--concurrency', '3', '--kill-after', '30')
     wait_for(lambda: ran(redis).count('waiting') == 3, w.output)
@@ -274,7 +274,7 @@ def test_coroutine_is_told_to_end(q, redis, start, how):
 
 
 def test_times_beyond_all_bounds(q, redis, both):
-    """select and poll count to 24.8 days, a datetime to the year 9999."""
+    """select and poll accept at most 24.8 days, and a datetime the year 9999."""
     far = datetime.datetime.max.replace(tzinfo=datetime.timezone.utc)
     kept = q.options(keep_result=60)
     both(
@@ -408,7 +408,7 @@ def test_stop_tells_tasks_to_end(q, redis, start):
     wait_for(lambda: ran(redis), 'the task to start')
     w.stop()
     assert ran(redis)[-1] == 'told WorkerStopping'
-    assert left(redis) == {'q', 'q_noti', 'q_locks', 'q_locked'}  # given back, and no retry spent
+    assert left(redis) == {'q', 'q_noti', 'q_locks', 'q_locked'}  # given back, without using up a retry
     assert msgpack.unpackb(redis.lindex('q', 0))[4] == msgpack.unpackb(redis.lindex('q', 0))[4] | {'id': 'x'}
     assert 'rt' not in msgpack.unpackb(redis.lindex('q', 0))[4]
 
@@ -461,11 +461,10 @@ def test_pause_and_quiet(q, redis, both):
 
 
 def test_wrong_arguments(server, start):
-    start('--concurrency', '0').ends(2)
-    start('--queue', 'a_retry').ends(2)
-    start('--queue', 'a:b').ends(2)
-    w = start('--redis-url', 'redis://localhost?decode=1')
-    w.ends(2)
+    wrong = (('--concurrency', '0'), ('--queue', 'a_retry'), ('--queue', 'a:b'))
+    workers = [start(*args) for args in (*wrong, ('--redis-url', 'redis://localhost?decode=1'))]
+    for w in workers:
+        w.ends(2)
     assert "--redis-url: unknown parameter 'decode'" in w.output()
     assert 'Traceback' not in w.output()
 

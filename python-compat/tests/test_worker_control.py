@@ -1,4 +1,4 @@
-"""What reaches a worker from outside: cancellations, pauses, orders, restarts; and locks, groups, handing on, several
+"""How others act on a worker: cancellations, pauses, orders, restarts. Also locks, groups, handing on, and several
 queues."""
 
 import re
@@ -80,7 +80,7 @@ def test_cancel_without_signals(q, redis, start):
     ref = q.options(task_id='x', keep_result=60).delay('worker_tasks:sleep_on')
     w = start('--heartbeat-life', '1')
     wait_for(lambda: ran(redis), 'the task to start')
-    # As cancel.lua does, but nobody is told: the heartbeat finds it out.
+    # As cancel.lua does, but without a signal: the heartbeat finds it.
     redis.zadd('q_revoked', {'x': 1 << 42})
     redis.hset('q_control', 'version', 7)
     with pytest.raises(CanceledError):
@@ -97,7 +97,7 @@ def test_task_that_succeeds_although_cancelled(q, redis, start):
     notes(redis).rpush('go', 1)
     assert ref.result(timeout=60) is None
     w.stop()
-    assert left(redis) - {'q_control'} == {'q_completed', 'q_results'}  # that it was cancelled is forgotten
+    assert left(redis) - {'q_control'} == {'q_completed', 'q_results'}  # the cancellation is deleted
 
 
 def test_queue_is_paused_and_resumed(q, redis, both):
@@ -132,7 +132,7 @@ def test_orders_for_one_worker(q, redis, both):
 
 
 def test_restart(q, redis, both):
-    control(redis, 'restart', '1')  # before its time
+    control(redis, 'restart', '1')  # an order from before the worker began
     w = both()
     q.delay('worker_tasks:say', 1)
     runs(redis, 'say 1')
@@ -145,7 +145,7 @@ def test_locks_are_freed(q, redis, both):
     w = both()
     unique = q.options(unique=600, keep_result=60)
     assert unique.delay('worker_tasks:add', 1).result(timeout=60) == 2
-    assert unique.delay('worker_tasks:add', 1).result(timeout=60) == 2  # or it would be a duplicate
+    assert unique.delay('worker_tasks:add', 1).result(timeout=60) == 2  # otherwise it would be a duplicate
     for n in (1, 2):  # nothing else is kept of these
         q.options(unique=600).delay('worker_tasks:say', 'alone')
         wait_for(lambda n=n: ran(redis).count('say alone') == n, 'the task to run')
@@ -205,7 +205,7 @@ def test_scheduled_call_of_a_group_joins_it(q, redis, both):
 
 
 def test_parked_tasks_are_released(q, redis, both):
-    # As parked by a worker of an older version.
+    # This is how a worker of an older version parked tasks.
     message = msgpack.packb(['worker_tasks:say', ['again'], {}, 0, {'id': 'x'}])
     redis.hset('q_tasks', 'x', message)
     redis.hset('q_info', 'x', msgpack.packb({'function': 'worker_tasks:say'}))
@@ -263,19 +263,21 @@ def test_processes_are_replaced(q, redis, start):
 
 
 def test_nobody_but_the_worker_hears_signals(q, redis, start):
-    """A Ctrl-C of a terminal goes to all processes of its group."""
+    """A Ctrl-C in a terminal goes to all processes of the group. Programs that a task starts end as usual."""
     q.delay('worker_tasks:hold_in_group')
     w = start('--concurrency', '1')
-    runs(redis, 'holding')
+    numbers = (int(getattr(signal, f'SIG{name}')) for name in ('INT', 'TERM', 'HUP', 'USR1', 'USR2', 'PIPE'))
+    holding = ' '.join(map(str, ('holding', *numbers, -1)))  # -1: no file descriptor is told of signals
+    runs(redis, holding)
     w.send(signal.SIGTERM)
     w.sees('stopping')
     notes(redis).rpush('go', 1)
     w.ends()
-    assert ran(redis) == ['holding', 'released']
+    assert ran(redis) == [holding, 'released']
 
 
 def test_second_signal_before_the_pool_runs(server, monkeypatch, caplog):
-    """The worker that is left behind ends in silence: neither a fault nor the death of a task."""
+    """The worker that is left behind ends silently: it logs neither a fault nor the death of a task."""
     w = Worker(server.client(), ['q'], concurrency=1)
     run = Pool.run
 
@@ -305,9 +307,9 @@ def test_second_signal_counts_although_the_first_has_done_its_work(monkeypatch):
 
 
 def test_workers_that_know_different_functions(q, redis, start):
-    """Each task is run by a worker that knows its function.
+    """A worker that knows its function runs each task.
 
-    Nothing but the signal tells that others have parked them.
+    Only the signal says that others have parked tasks.
     """
     first = start('--processes', '0', '--concurrency', '8', module='worker_tasks seldom')
     second = start('--processes', '0', '--concurrency', '2', module='other_tasks seldom')
@@ -321,7 +323,7 @@ def test_workers_that_know_different_functions(q, redis, start):
     logged = 0
     for w in (first, second):
         w.stop()
-        # One line may stand for many tasks, but none is left out.
+        # One line may stand for many tasks, but no task is left out.
         for n in re.findall(
             r'parked, as this worker cannot run it \(unknown function\)(?: \((\d+) since the last line\))?', w.output()
         ):

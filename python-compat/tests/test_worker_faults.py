@@ -1,4 +1,4 @@
-"""Workers that die, replies that are lost, a Redis that is away."""
+"""Workers that die, replies that are lost, a Redis that is unreachable."""
 
 import contextlib
 import os
@@ -33,7 +33,7 @@ def test_killed_worker(q, redis, both):
     claim = redis.hvals(f'q_processing:{redis.smembers("q_workers").pop().decode()}')[0]
     meta = msgpack.unpackb(claim)[4]
     assert (meta['d'], meta.get('al')) == (1, None)
-    notes(redis).rpush('go', 1, 1)  # the processes of the first may have outlived it for a moment
+    notes(redis).rpush('go', 1, 1)  # the first worker's processes may live for a moment after it
     wait_for(lambda: counters(redis).get('processed') == 1, 'its end')
     second.stop()
     assert left(redis) == set()
@@ -46,20 +46,21 @@ def test_processes_die_with_their_worker(q, redis, start):
     wait_for(lambda: ran(redis), 'the task to start')
     pid = int(ran(redis)[0].split()[1])
     w.kill()
+    wait_for(lambda: is_gone(pid), 'the process to die')
 
-    def gone():
-        try:
-            with open(f'/proc/{pid}/stat') as f:
-                return f.read().rpartition(')')[2].split()[0] == 'Z'
-        except FileNotFoundError:
-            return True
 
-    wait_for(gone, 'the process to die')
+def is_gone(pid):
+    """Returns whether a process has ended."""
+    try:
+        with open(f'/proc/{pid}/stat') as f:
+            return f.read().rpartition(')')[2].split()[0] == 'Z'
+    except (FileNotFoundError, ProcessLookupError):
+        return True
 
 
 def test_killed_again_and_again(q, redis, start):
-    """Only deaths that the worker knew to be alone lead to the archive: not the first, of a task that nobody
-    suspected."""
+    """Only deaths that were certainly alone lead to the archive. The first death of a task that was no suspect is not
+    one of them."""
     q.options(task_id='x').delay('worker_tasks:hold')
     for n in range(4):
         w = start(*QUICK)
@@ -74,7 +75,7 @@ def test_killed_again_and_again(q, redis, start):
 
 @pytest.mark.parametrize('n', [1, 2])
 def test_nursery_is_killed(q, redis, start, n):
-    """All processes die with it: none of their tasks has died alone, unless there was one only."""
+    """All processes die with it, because others run their tasks. None has died alone, unless there was only one."""
     for _ in range(n):
         q.delay('worker_tasks:sleep_on')
     w = start('--concurrency', str(n))
@@ -82,15 +83,17 @@ def test_nursery_is_killed(q, redis, start, n):
     with open(f'/proc/{w.process.pid}/task/{w.process.pid}/children') as f:
         children = f.read().split()
     os.kill(int(children[0]), signal.SIGKILL)
+    pids = [int(said.split()[1]) for said in ran(redis)]
+    wait_for(lambda: all(map(is_gone, pids)), 'the processes to die')
     w.ends(1)
     assert 'forks worker processes' in w.output()
     metas = [msgpack.unpackb(m)[4] for m in redis.lrange('q', 0, -1)]
     assert [(m['d'], m.get('al')) for m in metas] == [(1, 1 if n == 1 else None)] * n
-    redis.rpush('q_noti', 1)  # the wait that was cut off may have taken one; what is left is enough for the next worker
+    redis.rpush('q_noti', 1)  # the wait that was cut off may have taken one; the next worker needs one
 
 
 def test_stopped_worker_does_not_start_what_may_be_lost(q, redis, start):
-    """A worker that stood still for longer than its heartbeat lives finds that its claims were given to others."""
+    """A worker that was suspended for longer than its heartbeat lives finds that its claims were given to others."""
     q.options(task_id='x').delay('worker_tasks:hold')
     first = start(*QUICK, '--concurrency', '1')
     runs(redis, 'holding')
@@ -108,7 +111,7 @@ def test_stopped_worker_does_not_start_what_may_be_lost(q, redis, start):
 
 
 class Proxy:
-    """Hands commands on to Redis, and loses the replies to some scripts together with the connection."""
+    """Passes commands on to Redis, and loses the replies to some scripts together with the connection."""
 
     def __init__(self, port, share):
         self.port, self.share, self.lost = port, share, 0
@@ -159,7 +162,8 @@ class Proxy:
 
 @pytest.mark.parametrize('processes', ['1', '0'])
 def test_lost_replies(q, redis, server, tmp_path, processes):
-    """No task is lost, and none runs twice: what a lost claim brought is found, and ends are told again."""
+    """No task is lost, and none runs twice: the worker finds what a lost claim brought, and tells Redis again how
+    claims ended."""
     proxy = Proxy(server.port, 0.1)
     for i in range(300):
         q.options(keep_result=60 if i % 3 == 0 else 0).delay('worker_tasks:say', i)
@@ -273,7 +277,7 @@ def test_counters_follow_redis(redis, monkeypatch):
 
 @pytest.mark.parametrize('skew', [3600, -3600])
 def test_deaths_follow_redis(redis, skew):
-    """When a task has died is told by Redis's clock, also if the clock of the sweeper's machine is wrong by an hour."""
+    """Redis's clock gives the time of a death, even if the clock of the sweeper's machine is wrong by an hour."""
     store = Store(Source(redis), '', 'q', 'w')
     store.skew = float(skew)
     redis.hset('q_processing:dead', '1-1', msgpack.packb(['t:f', [], {}, 0, {'id': 'x'}]))

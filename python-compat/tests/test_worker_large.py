@@ -67,7 +67,7 @@ F = 'example.com/app.F'
 
 @pytest.fixture
 def store(redis):
-    """A queue as a worker sees it that is alive, with a link."""
+    """A queue as a living worker sees it, with a link."""
     store = Store(Source(redis), '', 'q', 'w')
     link = store.link()
     store.register(link, 60_000, 'v')
@@ -124,14 +124,14 @@ def unparked(redis, store, link):
 
 @pytest.mark.parametrize('read', [claimed, taken_over, due, gathered, unparked])
 def test_messages_up_to_the_limit_are_read_and_of_others_their_size(redis, store, read):
-    """What is larger never leaves Redis, in whatever way a worker comes upon it."""
+    """A larger message never leaves Redis, whichever script finds it."""
     assert list(read(redis, *store)) == [[LARGEST], [SIZE + 1]]
     redis.flushdb()
 
 
 @pytest.mark.parametrize('over', [0, 1])
 def test_what_is_kept_of_parked_tasks_is_read_up_to_a_limit(redis, store, over):
-    """A hundred are read at a time. One whose function is not read is parked on."""
+    """A hundred infos are read at a time. A task whose function is not read stays parked."""
     note = msgpack.packb({'function': 'm:f', 'error': 'x' * 32_000})
     note = note + b'x' * ((32 << 10) - len(note) + over)
     redis.hset('q_info', 'a', note)
@@ -153,7 +153,7 @@ def test_of_a_task_no_more_is_asked_for_than_a_limit(redis, q, over):
 
 @pytest.mark.parametrize('over', [0, 1])
 def test_of_what_is_kept_of_a_task_no_more_is_asked_for_than_a_limit(redis, q, over):
-    """A result is as large as a message at most."""
+    """A result is at most as large as a message."""
     note = msgpack.packb({'reason': 'failed'})
     note = note + b'x' * ((2 << 20) + (64 << 10) - len(note) + over)
     redis.hset('q_results', 'a', note)
@@ -178,7 +178,7 @@ def test_lines_are_counted():
     lines, out = Lines(), []
     for i in range(250):
         lines.log(('q', 'unknown function', f'm:f{i % 150}'), lambda n, i=i: out.append((i, n)))
-    assert out == [(i, 1) for i in range(101)]  # the functions beyond a hundred share a line
+    assert out == [(i, 1) for i in range(101)]  # the functions after the first hundred share a line
     lines.flush(all=False)
     assert len(out) == 101
     lines.flush()

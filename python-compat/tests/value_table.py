@@ -39,7 +39,7 @@ class Point:
 
 @dataclasses.dataclass
 class Named:
-    """A struct whose keys in Go are not its fields' names."""
+    """A struct whose keys in Go differ from its fields' names."""
 
     user_id: int = dataclasses.field(metadata={'msgpack': 'UserID'})
 
@@ -57,13 +57,13 @@ class Shouting(str):
 
 
 class Precise(datetime.datetime):
-    """As that of pandas."""
+    """Like the datetime of pandas."""
 
     nanosecond = 7
 
 
 class Odd:
-    """No type that travels."""
+    """A type that cannot be sent."""
 
     def __repr__(self):
         return 'Odd()'
@@ -78,7 +78,7 @@ def zone(hours, *parts):
 
 
 def nested(depth):
-    """A list in so many lists."""
+    """Returns a list in that many lists."""
     v = 1
     for _ in range(depth):
         v = [v]
@@ -86,7 +86,7 @@ def nested(depth):
 
 
 def looped():
-    """A list that holds itself."""
+    """Returns a list that contains itself."""
     v = []
     v.append(v)
     return v
@@ -108,12 +108,12 @@ NAMES = {
 
 
 def value(row):
-    """The Python value of a row."""
-    return eval(row['python'], NAMES)  # of this tree's own table
+    """Returns the Python value of a row."""
+    return eval(row['python'], NAMES)  # the table is part of this repository
 
 
 def shown(v):
-    """How a value is written in the column returns."""
+    """Returns how the column returns shows a value."""
     if isinstance(v, datetime.datetime):
         return v.isoformat()
     if isinstance(v, list):
@@ -124,7 +124,7 @@ def shown(v):
 
 
 def short(text):
-    """Cuts a text that says no more."""
+    """Shortens a long text."""
     return text if len(text) <= 200 else f'{text[:200]}… {len(text)}'
 
 
@@ -157,7 +157,7 @@ def main(url, queue, table, answers):
 
 
 def read(url, queue, answers, *places):
-    """Writes a line of JSON for each task that is pending and for each result: what Python reads."""
+    """Writes a line of JSON for each pending task and for each result: what Python reads."""
     import redis
 
     import godelayed

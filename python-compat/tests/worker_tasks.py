@@ -1,4 +1,4 @@
-"""Tasks of the tests of the worker. What they did is in the list 'ran' of the Redis that TEST_REDIS names."""
+"""Tasks for the tests of the worker. They record what they do in the list 'ran' of the Redis that TEST_REDIS names."""
 
 import asyncio
 import contextlib
@@ -10,12 +10,12 @@ import redis
 
 import godelayed
 
-client = redis.Redis.from_url(os.environ['TEST_REDIS'], socket_timeout=None)  # a task may wait for its word
+client = redis.Redis.from_url(os.environ['TEST_REDIS'], socket_timeout=None)  # a task may wait for the test
 
 
 def connect():
-    """Connects each process before its first task: one that is told to end meanwhile would leave a connection to
-    another database."""
+    """Connects each process before its first task: a task that is told to end while it connects would leave a
+    connection to another database."""
     with contextlib.suppress(redis.exceptions.RedisError):
         client.ping()
 
@@ -24,12 +24,12 @@ os.register_at_fork(after_in_child=connect)
 
 
 def note(*words):
-    """Notes that something happened."""
+    """Records that something happened."""
     client.rpush('ran', ' '.join(map(str, words)))
 
 
 def await_word(key):
-    """Waits until the test says so."""
+    """Waits until the test pushes to the list key."""
     client.blpop(key, 60)
 
 
@@ -155,7 +155,7 @@ def sleep_on(ignore=False):
         try:
             if not noted:
                 noted = True
-                note('sleeping', os.getpid())  # who reads it may have the task told to end before this returns
+                note('sleeping', os.getpid())  # the test that reads it may end the task before this returns
             time.sleep(120)
         except godelayed.TaskInterrupted as e:
             note('told', type(e).__name__)
@@ -202,17 +202,22 @@ def pid():
 
 @godelayed.task
 def hold_in_group():
-    """Gets the signals that the worker gets as well."""
-    for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP, signal.SIGUSR2):
+    """Sends its process, and the one that has forked it, the signals that others may send to all processes of a worker.
+
+    Records which of them end a program that it starts.
+    """
+    for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGTSTP, signal.SIGUSR2, signal.SIGUSR1):
         os.kill(os.getpid(), sig)
-    note('holding')
+        os.kill(os.getppid(), sig)
+    ended = [os.system(f'kill -{name} $$') & 0x7F for name in ('INT', 'TERM', 'HUP', 'USR1', 'USR2', 'PIPE')]
+    note('holding', *ended, signal.set_wakeup_fd(-1))
     await_word('go')
     note('released')
 
 
 @godelayed.task
 def crowd(key):
-    """Notes how many of its kind run."""
+    """Records how many tasks of its kind are running."""
     note(key, client.incr(key))
     time.sleep(0.02)
     client.decr(key)

@@ -1,4 +1,4 @@
-"""What tests of the worker share: the command delayed-worker, and what is left of a queue."""
+"""What tests of the worker share: the command delayed-worker, and the remaining keys of a queue."""
 
 import os
 import signal
@@ -15,21 +15,20 @@ import redis as redis_py
 from godelayed.scripts import CONTROL
 
 HERE = Path(__file__).parent
-LIMIT = 60  # seconds that anything may take
+LIMIT = 60  # timeout for anything, in seconds
 SIGNALS = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
-# Where the workers of a run keep compiled modules: half of what a worker needs to start is compiling them.
+# Where the workers of a test run keep compiled modules: compiling them takes half of a worker's start.
 COMPILED = tempfile.TemporaryDirectory(prefix='godelayed-compiled-')
 
 
 def hear():
-    """Undoes what nohup and shells in the background do: a worker does not listen to signals that were ignored when it
-    was started."""
+    """Undoes what nohup and background shells do: a worker ignores signals that were ignored when it was started."""
     for number in SIGNALS:
         signal.signal(number, signal.SIG_DFL)
 
 
 class Command:
-    """A delayed-worker that runs."""
+    """A running delayed-worker."""
 
     def __init__(self, server, log, *args, module='worker_tasks'):
         self.log = log
@@ -86,12 +85,12 @@ def wait_for(condition, what):
 
 
 def control(redis, field, value):
-    """Sets a field of the queue's control hash as Go's Pause, Resume and orders do, and tells the workers."""
+    """Sets a field of the queue's control hash as Go's Pause, Resume and orders do, and signals the workers."""
     redis.eval(CONTROL.source, 1, 'q_control', field, value, 'q_signals')
 
 
 def notes(redis):
-    """Returns a client of the database that tasks write to."""
+    """Returns a client for the database to which tasks write."""
     kwargs = redis.connection_pool.connection_kwargs
     return redis_py.Redis(host=kwargs['host'], port=kwargs['port'], db=1)
 
@@ -102,14 +101,13 @@ def ran(redis):
 
 
 def runs(redis, *words):
-    """Waits until tasks have noted these words, in any order."""
+    """Waits until tasks have recorded these words, in any order."""
     wait_for(lambda: len(ran(redis)) >= len(words), lambda: f'waited for {words}, found {ran(redis)}')
     assert sorted(ran(redis)) == sorted(words)
 
 
 def left(redis):
-    """Returns the keys of the queue that are there when no worker runs, without counters, lock of the sweeper and
-    mode."""
+    """Returns the keys of the queue that exist when no worker runs, without counters, sweeper's lock and mode."""
     keys = {k.decode() for k in redis.scan_iter('q*')}
     return {k for k in keys if not k.startswith('q_stats:') and k not in ('q_sweeper', 'q_mode')}
 

@@ -6,7 +6,7 @@ import (
 	"fmt"
 )
 
-// Database says who has placed which order. It stands for *sql.DB.
+// Database maps orders to customers. It stands for *sql.DB.
 type Database map[int]string
 
 // Customer returns the address of an order's customer.
@@ -18,13 +18,13 @@ func (d Database) Customer(_ context.Context, order int) (string, error) {
 	return address, nil
 }
 
-// Mailer has what its methods need. They run concurrently, so all of that must be safe for concurrent use.
+// Mailer has what its methods need. They run concurrently, so all fields must be safe for concurrent use.
 type Mailer struct {
 	Orders Database
 	Send   func(ctx context.Context, to, text string) error
 }
 
-// Confirm tells a customer that we have the order. Only the order's number travels from the producer to the worker.
+// Confirm tells a customer that we have the order. The task contains only the order's number.
 func (m *Mailer) Confirm(ctx context.Context, order int) error {
 	to, err := m.Orders.Customer(ctx, order)
 	if err != nil {

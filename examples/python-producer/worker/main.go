@@ -16,7 +16,7 @@ import (
 	"github.com/godelayed/delayed"
 )
 
-// Size is what Python gives as the dict {'Width': 320, 'Height': 200}.
+// Size receives the dict {'Width': 320, 'Height': 200} of Python.
 type Size struct {
 	Width, Height int
 }
@@ -55,7 +55,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	// Names of our own: Python's programmers should not have to follow when a package is renamed.
+	// The functions have names of their own, so that Python programs need not change when a Go package is renamed.
 	err = w.Register(
 		delayed.Func(resize, delayed.Name("images.Resize")),
 		delayed.Func(tag, delayed.Name("images.Tag")),

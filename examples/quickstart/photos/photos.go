@@ -1,5 +1,5 @@
-// Package photos is what an application might want done in the background. It is ordinary Go: nothing in it knows of
-// delayed.
+// Package photos has functions that an application might want to run in the background. It is ordinary Go: it does not
+// use delayed.
 package photos
 
 import (

@@ -1,4 +1,4 @@
-"""The address of Redis as the command takes it: a URL, whose parameters are checked before anything connects."""
+"""The URL of Redis that the command takes. Its parameters are checked before anything connects."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import redis
 from .errors import ArgumentsError
 
 _SCHEMES = ('redis', 'rediss', 'unix')
-_NUMBERS = {'db': 0, 'protocol': 2, 'health_check_interval': 0, 'max_connections': 1}  # whole ones, with the lowest
+_NUMBERS = {'db': 0, 'protocol': 2, 'health_check_interval': 0, 'max_connections': 1}  # with the lowest values
 _SECONDS = ('socket_timeout', 'socket_connect_timeout')
 _TEXTS = ('username', 'password', 'client_name')
 _SWITCHES = ('socket_keepalive', 'ssl_check_hostname')
@@ -27,9 +27,9 @@ _MOST = 1_000_000_000
 
 
 def client_of(url: str, name: str) -> redis.Redis:
-    """Returns a client, which has not connected yet.
+    """Returns a client that has not connected yet.
 
-    name is where the URL comes from, for errors; they never show its password.
+    name says in errors where the URL comes from; errors never show the password of the URL.
     """
     try:
         parts = urllib.parse.urlsplit(url)
@@ -61,7 +61,7 @@ def client_of(url: str, name: str) -> redis.Redis:
 
 
 def _given(parts: urllib.parse.SplitResult, name: str) -> dict[str, str]:
-    """Returns the parameters of a URL, checked."""
+    """Returns the parameters of a URL after checking them."""
     names = sorted({*_NUMBERS, *_SECONDS, *_TEXTS, 'socket_keepalive', *(_TLS if parts.scheme == 'rediss' else ())})
     given: dict[str, str] = {}
     for key, value in urllib.parse.parse_qsl(parts.query, keep_blank_values=True):

@@ -1,5 +1,5 @@
-"""What is asked of Redis about one task: generators that yield what to run and are sent the replies, for both kinds of
-clients."""
+"""Questions to Redis about one task. They are generators that yield commands and are sent the replies, so that
+synchronous and asynchronous clients share them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from .values import MAX_BYTES
 _STATS_LIFE = 90 * 24 * 3600  # s
 _PARDON_PAGE = 500
 _PAGE = 200
-_LARGEST = MAX_BYTES + 4096  # bytes of a message that leaves Redis
-_LARGEST_NOTE = 2 * MAX_BYTES + (64 << 10)  # of what is kept of a task
-_TRIES = 3  # somebody else may change the task at the same time
+_LARGEST = MAX_BYTES + 4096  # the most bytes of a message that Redis sends
+_LARGEST_NOTE = 2 * MAX_BYTES + (64 << 10)  # the most bytes of the info of a task
+_TRIES = 3  # tries, because another client may change the task at the same time
 
 
 class Ask(NamedTuple):
-    """One question: a script with its keys and arguments, or a command in keys."""
+    """One question: a script with its keys and arguments, or a command, whose words are in keys."""
 
     script: Script | None
     keys: list[str]
@@ -32,7 +32,7 @@ class Ask(NamedTuple):
 
 
 def look(keys: Keys, id: str, *, message: bool = False) -> Generator[Ask, Any, Found]:
-    """Reads what is known of a task."""
+    """Reads what Redis knows about a task."""
     k = keys
     reply = yield Ask(
         LOOK,
@@ -43,12 +43,12 @@ def look(keys: Keys, id: str, *, message: bool = False) -> Generator[Ask, Any, F
 
 
 def outcome(keys: Keys, id: str, enqueued: int) -> Generator[Ask, Any, Outcome | None]:
-    """Looks whether a task has ended, and how."""
+    """Returns how a task has ended, None if it has not."""
     return (yield from look(keys, id)).outcome(id, enqueued)
 
 
 def state(keys: Keys, id: str) -> Generator[Ask, Any, State]:
-    """Looks where a task is."""
+    """Returns where a task is."""
     found = (yield from look(keys, id)).place()[0]
     if found is State.UNKNOWN and (yield from aggregating(keys, id)) is not None:
         return State.AGGREGATING
@@ -56,7 +56,7 @@ def state(keys: Keys, id: str) -> Generator[Ask, Any, State]:
 
 
 def info(keys: Keys, id: str) -> Generator[Ask, Any, TaskInfo]:
-    """Reads what is known of a task, for users."""
+    """Reads what Redis knows about a task, in the form that users see."""
     found = (yield from look(keys, id, message=True)).task(id)
     if found.state is State.UNKNOWN:
         message = yield from aggregating(keys, id)
@@ -66,7 +66,7 @@ def info(keys: Keys, id: str) -> Generator[Ask, Any, TaskInfo]:
 
 
 def aggregating(keys: Keys, id: str) -> Generator[Ask, Any, bytes | None]:
-    """Returns the message of a task that waits in a group. The groups are read one after the other."""
+    """Returns the message of a task that waits in a group. It reads one group after the other."""
     for group in (yield Ask(None, ['ZRANGE', keys.groups, '0', '-1'])):
         first = 0
         while True:
@@ -83,7 +83,7 @@ def aggregating(keys: Keys, id: str) -> Generator[Ask, Any, bytes | None]:
 def cancel(keys: Keys, id: str, loose: bool) -> Generator[Ask, Any, None]:
     """Cancels a task, wherever it is.
 
-    loose: its message does not carry the id, so it can be found only where it is filed.
+    loose: the message of the task does not carry the id, so the task can be found only in sets that hold ids.
     """
     k = keys
     while True:
@@ -114,7 +114,7 @@ def cancel(keys: Keys, id: str, loose: bool) -> Generator[Ask, Any, None]:
 def delete(keys: Keys, id: str) -> Generator[Ask, Any, None]:
     """Deletes an archived or completed task."""
     k = keys
-    if not (yield Ask(DELETE, [k.archived, k.tasks, k.info, k.completed, k.results], [id])):
+    if not (yield Ask(DELETE, [k.archived, k.tasks, k.info, k.completed, k.results], ['', id])):
         raise NotArchivedError(f'task {id} is neither archived nor completed: ask for its state')
 
 
@@ -142,16 +142,16 @@ def run_again(keys: Keys, id: str) -> Generator[Ask, Any, None]:
 
 
 def anew(name: str, old: bytes, now: int) -> tuple[str, bytes, bool]:
-    """Returns id and message of an archived task that is to run again, and whether the id is its own.
+    """Returns the id and the message of an archived task that is to run again, and whether the message carries the id.
 
-    All but meta keeps its bytes.
+    The bytes of the message stay the same, except those of meta.
     """
     path, meta = read(old)
     if not meta:
         return name, old, False
     id = meta.get('id', name)
     own = bool(meta.get('uk'))
-    gone = {'rt', 'd', 'da', 'al', 'ff'} | {
+    gone = {'rt', 'd', 'da', 'al', 'ff', 'du'} | {
         key for key in ('dl', 'xp', 'ru') if isinstance(meta.get(key), int) and meta[key] <= now
     }
     if not gone & meta.keys():
@@ -161,4 +161,6 @@ def anew(name: str, old: bytes, now: int) -> tuple[str, bytes, bool]:
     for _ in range(unpacker.read_array_header() - 1):
         unpacker.skip()
     kept = {k: v for k, v in meta.items() if k not in gone}
+    if 'ff' in meta or 'du' in meta:
+        kept['du'] = max(meta.get('du', 0), now)
     return id, old[: unpacker.tell()] + bytes(msgpack.packb(kept)), own

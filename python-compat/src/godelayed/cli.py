@@ -108,7 +108,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _queues(given: Sequence[str]) -> Any:
-    """Reads mail and bulk:2."""
+    """Parses queue names with optional weights, such as mail and bulk:2."""
     names, weights = [], {}
     for item in given:
         name, colon, weight = item.rpartition(':')
@@ -130,7 +130,7 @@ def _queues(given: Sequence[str]) -> Any:
 
 
 def _await_redis(client: redis.Redis, wait: float) -> None:
-    """Waits until Redis answers. A refusal that time does not mend ends it at once."""
+    """Waits until Redis answers. An error that waiting cannot cure, such as a wrong password, ends the wait at once."""
     end, pause = time.monotonic() + wait, 0.05
     while True:
         try:
@@ -153,7 +153,7 @@ def _await_redis(client: redis.Redis, wait: float) -> None:
 
 
 class _Program:
-    """A worker and the signals that it hears."""
+    """A worker and the signals that control it."""
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
@@ -175,16 +175,16 @@ class _Program:
         return FAILED if self._worker.stop_reason in ('fault', 'processes') else CLEAN
 
     def _listen(self) -> None:
-        """Has a thread hear the signals: a handler would wait for the main thread, which a signal does not always
-        wake."""
+        """Starts a thread that reads the signals. A signal handler would have to wait for the main thread, which a
+        signal does not always wake."""
         heard, hears = os.pipe()
         os.set_blocking(hears, False)
         signal.set_wakeup_fd(
             hears, warn_on_full_buffer=False
-        )  # first, or nobody would hear of a signal between the two
+        )  # first, or a signal that arrives between the two calls would be missed
         for name in _ORDERS:
             number = getattr(signal, name)
-            # Who starts a program with a signal ignored, as nohup does, does not want it to be heard.
+            # If whoever started the program had it ignore the signal, as nohup does, it keeps ignoring it.
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, _nothing)
         threading.Thread(target=self._obey_all, args=(heard,), daemon=True).start()
@@ -211,7 +211,7 @@ class _Program:
             logger.info('%s: stopping; a second signal exits at once', name)
             self._worker.stop()
         elif self._stopped:
-            pass  # service managers send CONT after TERM, so that a halted process hears it
+            pass  # service managers send CONT after TERM, so that a stopped process handles TERM
         elif do == _QUIET:
             self._worker.quiet()
         elif do == _PAUSE:
@@ -288,11 +288,11 @@ def _refuse(parser: argparse.ArgumentParser, error: Exception) -> int:
 
 
 def command() -> None:
-    """The console script."""
+    """The entry point of the console script."""
     code = main()
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)  # threads of tasks that do not end must not keep the process
+    os._exit(code)  # threads of tasks that do not end must not keep the process alive
 
 
 if __name__ == '__main__':

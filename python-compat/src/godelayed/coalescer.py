@@ -1,7 +1,7 @@
-"""Tasks that are enqueued at the same time on one queue go together: one call is under way, and those that come
-meanwhile go with the next.
+"""Sends tasks that are enqueued at the same time on one queue together: while one call is under way, further tasks
+gather and go with the next call.
 
-Nobody waits for company: a task that finds no call under way goes at once.
+No task waits for others: if no call is under way, a task is sent at once.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ class _Bundle:
     def __init__(self) -> None:
         self.messages: list[bytes] = []
         self.size = 0
-        self.turn = threading.Event()  # for the thread that has begun it: it may be sent now
+        self.turn = threading.Event()  # set when the thread that has begun the bundle may send it
         self.done = threading.Event()
         self.error: BaseException | None = None
 
 
 class Coalescer:
-    """Threads enqueue through it. send makes messages pending, all or none."""
+    """Enqueues messages for several threads. send makes messages pending, all of them or none."""
 
     def __init__(self, send: Callable[[list[bytes]], None]) -> None:
         self._send = send
@@ -42,7 +42,7 @@ class Coalescer:
 
     def enqueue(self, message: bytes) -> None:
         """Makes a message pending. Returns once Redis has it."""
-        if self._process != os.getpid():  # of the parent's threads none is here
+        if self._process != os.getpid():  # this is a forked process, in which none of the parent's threads exists
             self._reset()
         with self._lock:
             first = False
@@ -69,7 +69,7 @@ class Coalescer:
     def _carry(self, bundle: _Bundle) -> None:
         """Sends a bundle when it is its turn.
 
-        Others depend on that, so an interrupt in between comes through behind it.
+        Other threads wait for this bundle, so an interrupt is raised only after the bundle was sent.
         """
         interrupt: BaseException | None = None
         try:
@@ -78,7 +78,7 @@ class Coalescer:
             interrupt = e
             bundle.turn.wait()
         try:
-            self._send(bundle.messages)  # nobody adds to it: it is not among those that wait
+            self._send(bundle.messages)  # no thread adds to this bundle any more: it is not in _waiting
         except Exception as e:
             bundle.error = e
         except BaseException as e:
@@ -106,11 +106,11 @@ class AsyncCoalescer:
     async def enqueue(self, message: bytes) -> None:
         """Makes a message pending.
 
-        Returns once Redis has it. When the caller is cancelled before it is on its way, nothing is sent.
+        Returns once Redis has it. If the caller is cancelled before the message is sent, nothing is enqueued.
         """
         loop = asyncio.get_running_loop()
         if self._task is not None and self._task.get_loop() is not loop:
-            self._task = None  # of a loop that has ended
+            self._task = None  # it belongs to a loop that has ended
             self._waiting.clear()
         future: asyncio.Future[None] = loop.create_future()
         self._waiting.append((message, future))
@@ -154,7 +154,7 @@ def _fits(n: int, size: int, message: bytes) -> bool:
 
 
 def _copy(error: BaseException) -> BaseException:
-    """An error for one of several callers: raising adds to an exception where it was raised."""
+    """Copies an error for one of several callers, because raising an exception adds to its traceback."""
     try:
         copy = type(error)(*error.args)
     except TypeError:

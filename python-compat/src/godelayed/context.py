@@ -1,4 +1,4 @@
-"""What a task can ask and tell about itself while it runs."""
+"""What a running task can find out and report about itself."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _current: contextvars.ContextVar[Context | None] = contextvars.ContextVar('godel
 
 
 class Context:
-    """The task that runs. current() returns it."""
+    """The running task. current() returns it."""
 
     __slots__ = ('_interrupt', '_meta', '_report', 'path', 'queue', 'tell')
 
@@ -31,17 +31,18 @@ class Context:
         self._meta = meta
         self._report = report
         self._interrupt = interrupt
-        # Tells the call to end, if an exception in its place would not do: why, and what runs just now.
+        # Tells the call to end where raising an exception in the current frame would not do so. Its arguments are the
+        # reason and the frame that is running.
         self.tell: Callable[[str, FrameType | None], None] | None = None
 
     @property
     def id(self) -> str | None:
-        """The task's id; None for plain messages, which have none."""
+        """The task's id; None for plain messages, which carry none."""
         return self._meta.get('id')
 
     @property
     def attempt(self) -> int:
-        """Which try this is, from 1. Always 1 for plain messages, which do not say."""
+        """The number of this attempt, from 1. Always 1 for plain messages, which do not count attempts."""
         return int(self._meta.get('rt', 0)) + 1
 
     @property
@@ -51,34 +52,35 @@ class Context:
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """What the producer gave along, such as a trace context."""
+        """The headers that the producer sent with the task, such as a trace context."""
         return dict(self._meta.get('h') or {})
 
     @property
     def enqueued_at(self) -> datetime.datetime | None:
-        """When it was enqueued, by its producer's clock; None if unknown."""
+        """When the task was enqueued, by its producer's clock; None if unknown."""
         ms = self._meta.get('at')
         return from_milliseconds(ms) if ms else None
 
     @property
     def interrupted(self) -> str | None:
-        """Why the task should end: 'timeout', 'canceled', 'lost', 'stopping', or None.
+        """Why the task should end: 'timeout', 'canceled', 'lost' or 'stopping'; None if it should not.
 
-        In worker processes a TaskInterrupted is raised as well; in the worker's own threads nothing but this tells.
+        In worker processes a TaskInterrupted is raised as well; in threads of the worker's own process this is the only
+        sign.
         """
         return self._interrupt()
 
     def progress(self, done: int, total: int = 0, note: str = '') -> None:
         """Reports how far the task is, in units of its choice, and a note of up to 4 KiB.
 
-        It may be called as often as is convenient: at most ten reports a second reach Redis. Tasks without an id report
-        to nobody.
+        A task may call it as often as is convenient: at most ten reports a second reach Redis. Reports of tasks without
+        an id are dropped.
         """
         self._report(max(0, int(done)), max(0, int(total)), str(note))
 
 
 def current() -> Context:
-    """Returns the task that runs; a RuntimeError outside of tasks."""
+    """Returns the running task; raises RuntimeError outside of tasks."""
     context = _current.get()
     if context is None:
         raise RuntimeError('godelayed.current() outside of a task')
@@ -86,5 +88,5 @@ def current() -> Context:
 
 
 def enter(context: Context | None) -> None:
-    """Makes a task the current one of this thread."""
+    """Makes context the current task of this thread."""
     _current.set(context)

@@ -1,4 +1,4 @@
-"""What can go wrong, by kind. Everything derives from DelayedError."""
+"""The errors of the package, by kind. All of them derive from DelayedError."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from .text import one_line
 
 
 class DelayedError(Exception):
-    """The base of all errors of this package. Itself it is an answer of Redis that nobody has expected."""
+    """The base of all errors of this package. An error of exactly this class is an unexpected answer of Redis."""
 
     def __str__(self) -> str:
-        """Is one line: an id has whatever characters its producer chose."""
+        """Returns one line: an id may contain any characters, and this escapes control characters."""
         return one_line(super().__str__())
 
 
 class ArgumentsError(DelayedError, TypeError):
-    """Arguments or options that cannot travel, or do not fit. Nothing was sent."""
+    """Arguments or options that cannot be sent, or are invalid. Nothing was sent."""
 
 
 class RangeError(ArgumentsError, OverflowError):
-    """An integer that does not fit 64 bits. Nothing was sent."""
+    """An integer that does not fit into 64 bits. Nothing was sent."""
 
 
 class DuplicateError(DelayedError):
@@ -36,20 +36,20 @@ class FullError(DelayedError):
 
 
 class UnavailableError(DelayedError):
-    """Redis cannot be asked: there is no connection, none is free, it has only just started, or a question got no
-    answer.
+    """Redis cannot be reached: there is no connection, none is free, Redis is still starting, or a command that only
+    reads got no answer.
 
     Nothing was changed.
     """
 
 
 class UnknownError(DelayedError):
-    """The connection broke while Redis was told to change something: that may or may not have been done."""
+    """The connection broke during a command that changes something: Redis may or may not have executed it."""
 
 
 class BatchError(DelayedError):
-    """A call for many tasks that failed on its way: the first `sent` stand, the others do not (or are unknown: see the
-    cause)."""
+    """delay_many failed after some batches: the first `sent` tasks were enqueued, the others were not, or may have been
+    if the cause is an UnknownError."""
 
     def __init__(self, message: str, sent: int) -> None:
         super().__init__(message)
@@ -57,15 +57,15 @@ class BatchError(DelayedError):
 
 
 class NoIdError(DelayedError):
-    """The task carries no id that others could find it by."""
+    """The task carries no id by which it could be found."""
 
 
 class NoResultError(DelayedError):
-    """There is no result, and none will come: nothing is kept of the task, or its result could not be kept."""
+    """There is no result and there will be none: nothing is kept of the task, or its result could not be kept."""
 
 
 class WaitTimeoutError(DelayedError, TimeoutError):
-    """The task had not ended when the time to wait was over."""
+    """The timeout was over before the task had ended."""
 
 
 class EndedError(DelayedError):
@@ -73,15 +73,15 @@ class EndedError(DelayedError):
 
 
 class NotArchivedError(DelayedError):
-    """The task is neither archived nor, where that is enough, completed."""
+    """The task is not archived. Where completed tasks would do as well, it is not completed either."""
 
 
 class TaskError(DelayedError):
     """A task has failed for good.
 
-    `id` names it. `state` is what became of it: archived, dropped or canceled; `reason` is why: failed, arguments,
-    expired, deaths, …; `text` is that of its last error, '' if there is none. `attempts` are the runs that failed,
-    `deaths` the runs that ended with their worker. `at` is when it ended, None if nobody knows.
+    `id` names the task. `state` is archived, dropped or canceled; `reason` is why: failed, arguments, expired, deaths,
+    …; `text` is the text of its last error, '' if there is none. `attempts` counts the runs that failed, `deaths` the
+    runs that ended because the worker died. `at` is when the task ended, None if unknown.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What Redis knows of one task."""
+"""What Redis knows about one task."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .values import MAX_BYTES, unpack
 class State(str, enum.Enum):
     """Where a task is.
 
-    Pending and active tasks are not indexed by id, because that would cost every task something: they are unknown.
+    Redis has no index of pending and active tasks by id, because that would make every task slower: they are unknown.
     """
 
     UNKNOWN = 'unknown'
@@ -36,7 +36,7 @@ class State(str, enum.Enum):
 
 
 class Progress(NamedTuple):
-    """What a task has reported last: zeros and no note if it has not."""
+    """The last progress that a task reported: zeros and no note if it has reported none."""
 
     done: int
     total: int
@@ -45,14 +45,14 @@ class Progress(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class TaskInfo:
-    """What is known of a task that waits, is archived, is completed or has reported its progress.
+    """What Redis knows about a task that waits, is archived, is completed or has reported its progress.
 
-    Of others it is the id alone.
+    Of other tasks only the id is known.
 
-    Times are aware datetimes by Redis's clock, `enqueued_at` by the producer's; None: nobody knows, or it lies behind
-    the year 9999. `due` is when a scheduled or retrying task is due, when a parked one is archived, when an archived or
-    completed one is deleted; `at` is when it failed, was parked, was completed or reported its progress. `reason` says
-    why it is where it is, `error` and `stack` are of its last failure, up to 4 KiB each.
+    Times are aware datetimes by Redis's clock, `enqueued_at` by the producer's; None if unknown, or after the year
+    9999. `due` is when a scheduled or retrying task is due, when a parked one will be archived, or when an archived or
+    completed one will be deleted; `at` is when it failed, was parked, was completed or reported its progress. `reason`
+    says why it is in its state; `error` and `stack` are those of its last failure, up to 4 KiB each.
     """
 
     id: str
@@ -73,7 +73,7 @@ class TaskInfo:
 
 
 class Note:
-    """The map that is kept of a task beyond its message. What cannot be read is left out."""
+    """The map that Redis keeps of a task besides its message. It leaves out what it cannot read."""
 
     def __init__(self, raw: bytes | None) -> None:
         self.fields: dict[str, Any] = {}
@@ -103,7 +103,7 @@ class Note:
 
 
 class Found:
-    """A reply of the script look. Scores are ms since 1970; None: the task is not in that set."""
+    """A reply of the script look. Scores are ms since 1970; None if the task is not in that set."""
 
     def __init__(self, reply: list[Any]) -> None:
         if not isinstance(reply, list) or len(reply) != 9:
@@ -115,14 +115,15 @@ class Found:
             None if s is None else int(float(s)) for s in reply[1:6]
         )
         self.info, self.result = reply[6], reply[7]
-        # Of a message that is too large only the size is known.
+        # For a message that is too large, Redis returns only its size.
         self.message: bytes | None = None if isinstance(reply[8], int) else reply[8]
         self.size: int = reply[8] if isinstance(reply[8], int) else 0
         if self.completed is not None and self.completed <= self.now:
             self.completed = self.result = None
 
     def place(self) -> tuple[State, int | None, Note]:
-        """Which of the places counts: what still waits, what is archived, what is completed."""
+        """Returns the state, the time of its set, and the info. A task that waits comes before an archived one, and an
+        archived one before a completed one."""
         for state, due in (
             (State.SCHEDULED, self.scheduled),
             (State.RETRY, self.retry),
@@ -143,9 +144,9 @@ class Found:
         return State.UNKNOWN, None, Note(None)
 
     def outcome(self, id: str, enqueued: int) -> Outcome | None:
-        """How the task has ended, None if it has not.
+        """Returns how the task has ended, None if it has not.
 
-        What is left of one with its id, enqueued before the given ms, does not count.
+        It ignores what is left of another task with the same id, enqueued before `enqueued` (ms since 1970).
         """
         if self.completed is not None:
             note = Note(self.result)
@@ -156,7 +157,7 @@ class Found:
         return None
 
     def task(self, id: str) -> TaskInfo:
-        """What users see of it."""
+        """Returns what users see of the task."""
         state, due, note = self.place()
         path, meta = read(note.binary('message') if state in (State.COMPLETED, State.DROPPED) else self.message)
         at = meta.get('at')
@@ -186,9 +187,9 @@ class Outcome:
         self._id, self._state, self._note = id, state, note
 
     def value(self) -> Any:
-        """What the function returned, None if it returns nothing.
+        """Returns what the function returned, None if it returns nothing.
 
-        A failure raises TaskError, a result that was not kept NoResultError.
+        Raises TaskError if the task failed, NoResultError if its result was not kept.
         """
         note = self._note
         reason = note.text('reason')
@@ -217,7 +218,7 @@ class Outcome:
 
 
 def read(message: bytes | None) -> tuple[str, dict[str, Any]]:
-    """Returns path and meta of a message, '' and nothing if it is none."""
+    """Returns the path and the meta of a message; '' and an empty dict if the bytes are not a message."""
     try:
         fields = msgpack.unpackb(message or b'', strict_map_key=False)
     except (ValueError, TypeError, RecursionError):
@@ -232,7 +233,7 @@ def read(message: bytes | None) -> tuple[str, dict[str, Any]]:
 
 
 def canceled(message: bytes, now: int) -> tuple[int, bytes]:
-    """Returns for how many ms is kept that a task was cancelled, and what. now is in ms."""
+    """Returns for how many ms to keep the info of a cancelled task, and that info. now is in ms."""
     path, meta = read(message)
     keep = max(_number(meta, 'kr'), _number(meta, 'rn'))
     if not keep:

@@ -38,9 +38,9 @@ _MAX_NAME = 128
 
 
 class Keys:
-    """The keys of one queue, and its channels.
+    """The keys and channels of one queue.
 
-    Behind processing, claims, heartbeat, stats, rewait, group and history something follows.
+    processing, claims, heartbeat, stats, rewait, group and history are prefixes: the code that uses them appends an id.
     """
 
     __slots__ = (
@@ -107,7 +107,7 @@ class Keys:
         self.functions = n + '_functions'
         self.groups = n + '_groups'
         self.gathered = n + '_gathered'
-        self.suspects = n + '_suspects'  # as list and noti, for tasks that run with few others or alone
+        self.suspects = n + '_suspects'  # like list and noti, for tasks that run alone or with few others
         self.suspects_noti = n + '_suspects_noti'
         self.periodic = n + '_periodic'
         self.ticks = n + '_ticks'
@@ -121,20 +121,20 @@ class Keys:
         self.signals = n + '_signals'
 
     def pending(self, suspects: bool) -> tuple[str, str]:
-        """The list of pending tasks and its notify list, or those of the suspects."""
+        """Returns the keys of the pending tasks and of their notify list, or those of the suspects."""
         return (self.suspects, self.suspects_noti) if suspects else (self.list, self.noti)
 
     def ended(self, id: str) -> str:
-        """The channel on which the end of a task is told."""
+        """Returns the channel on which workers announce the end of a task."""
         return f'{self.list}_ended:{id}'
 
     def stats_of(self, seconds: float) -> str:
-        """The counters of the UTC day of a time in seconds since 1970."""
+        """Returns the key of the counters of a UTC day. seconds is any time of that day since 1970."""
         return self.stats + time.strftime('%Y%m%d', time.gmtime(seconds))
 
 
 def check_name(name: str) -> None:
-    """Refuses what cannot be the name of a queue."""
+    """Raises ArgumentsError if name is not valid as the name of a queue."""
     if not isinstance(name, str):
         raise ArgumentsError(f'queue name {name!r}: expected a str')
     if not name.isprintable() or any(c.isspace() for c in name):

@@ -1,4 +1,4 @@
-"""Sending commands and scripts to Redis, each of them once."""
+"""Sends commands and scripts to Redis, each of them only once."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _ANSWERS = (
 
 
 def explain(what: str, error: BaseException, *, reads: bool = False) -> DelayedError:
-    """Turns an error of a command that was sent into one that says whether anything was written.
+    """Converts the error of a command that was sent into one that says whether Redis may have written something.
 
-    what names the command. reads says that it changes nothing.
+    what names the command. reads says that the command changes nothing.
     """
     text = of_redis(error)
     if isinstance(error, redis.exceptions.BusyLoadingError):
@@ -41,7 +41,7 @@ def explain(what: str, error: BaseException, *, reads: bool = False) -> DelayedE
 
 
 def unreachable(what: str, error: BaseException) -> UnavailableError:
-    """The error of a command for which there was no connection."""
+    """Returns the error of a command for which there was no connection."""
     return UnavailableError(
         f'{what}: nothing was sent, for there is no connection to Redis: {error or type(error).__name__}'
     )
@@ -52,19 +52,20 @@ _links: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
 
 
 def _places(client: Any) -> int:
-    """How many calls of a client may be under way at a time; more wait, instead of asking for more connections than
-    its pool has."""
+    """Returns how many calls of a client may be under way at a time. Further calls wait, so that they do not ask for
+    more connections than the client's pool has."""
     return max(1, min(_CALLS, getattr(client.connection_pool, 'max_connections', _CALLS) // 2))
 
 
 def _patience(connection: Any) -> int:
-    """How long replicas are waited for, in ms: Redis says how many have confirmed before the connection gives up."""
+    """Returns how long to wait for replicas, in ms. It is shorter than the connection's timeout, so that Redis can
+    answer how many replicas have confirmed."""
     limit = getattr(connection, 'socket_timeout', None)
     return max(1, int(800 * min(5.0, limit if limit is not None else 5.0)))
 
 
 def _check_replicas(what: str, reply: Any, wait: int, within: int) -> None:
-    """Looks at the answer to WAIT, which may be an error."""
+    """Checks the answer to WAIT, which may be an error."""
     if isinstance(reply, BaseException):
         raise UnknownError(
             f'{what}: it was enqueued, and whether {wait} replicas have it is unknown: WAIT: {reply}'
@@ -78,8 +79,8 @@ def _check_replicas(what: str, reply: Any, wait: int, within: int) -> None:
 class Link:
     """Sends commands over the connections of a client of redis-py. Threads may share it.
 
-    It goes around the client's own retries: they would enqueue a task twice when only the reply was lost. Replies come
-    as bytes, whatever the client decodes.
+    It bypasses the client's own retries, which would enqueue a task twice when only the reply was lost. It returns
+    replies as bytes, even if the client decodes.
     """
 
     def __init__(self, client: redis.Redis) -> None:
@@ -88,7 +89,7 @@ class Link:
 
     @classmethod
     def of(cls, client: redis.Redis) -> Link:
-        """Returns the link of a client: its queues share one."""
+        """Returns the link of a client: all queues of a client share one."""
         if isinstance(client, redis.RedisCluster):
             raise ArgumentsError(
                 'a redis.RedisCluster: expected a redis.Redis of one server or of Sentinel; clusters are not supported'
@@ -102,7 +103,7 @@ class Link:
             return link
 
     def send(self, *command: Any) -> Any:
-        """Sends a command that only reads and returns the reply, decoded by nobody.
+        """Sends a command that only reads and returns the undecoded reply.
 
         Errors are those of this package.
         """
@@ -114,7 +115,7 @@ class Link:
     def run(self, script: Script, keys: Sequence[str], args: Sequence[Any] = (), wait: int = 0) -> Any:
         """Runs a script, which Redis may not know yet.
 
-        It never runs twice. So many replicas must confirm that they have it.
+        The script never runs twice. `wait` is the number of replicas that must confirm that they have what it wrote.
         """
         try:
             try:
@@ -148,7 +149,7 @@ class Link:
             pool.release(connection)
 
     def _waiting(self, what: str, connection: Any, command: tuple[Any, ...], wait: int) -> Any:
-        """Sends a command, and WAIT right behind it on the same connection."""
+        """Sends a command, and WAIT after it on the same connection."""
         within = _patience(connection)
         connection.send_packed_command(connection.pack_commands([command, ('WAIT', wait, within)]))
         replies: list[Any] = []
@@ -173,7 +174,7 @@ class AsyncLink:
 
     @classmethod
     def of(cls, client: redis.asyncio.Redis) -> AsyncLink:
-        """Returns the link of a client: its queues share one."""
+        """Returns the link of a client: all queues of a client share one."""
         if isinstance(client, redis.asyncio.RedisCluster):
             raise ArgumentsError(
                 'a redis.asyncio.RedisCluster: expected a redis.asyncio.Redis of one server or of Sentinel; clusters '
@@ -196,7 +197,7 @@ class AsyncLink:
         return self._places
 
     async def send(self, *command: Any) -> Any:
-        """Sends a command that only reads and returns the reply, decoded by nobody.
+        """Sends a command that only reads and returns the undecoded reply.
 
         Errors are those of this package.
         """
@@ -208,7 +209,7 @@ class AsyncLink:
     async def run(self, script: Script, keys: Sequence[str], args: Sequence[Any] = (), wait: int = 0) -> Any:
         """Runs a script, which Redis may not know yet.
 
-        It never runs twice. So many replicas must confirm that they have it.
+        The script never runs twice. `wait` is the number of replicas that must confirm that they have what it wrote.
         """
         try:
             try:
@@ -242,7 +243,7 @@ class AsyncLink:
             await pool.release(connection)
 
     async def _waiting(self, what: str, connection: Any, command: tuple[Any, ...], wait: int) -> Any:
-        """Sends a command, and WAIT right behind it on the same connection."""
+        """Sends a command, and WAIT after it on the same connection."""
         within = _patience(connection)
         await connection.send_packed_command(connection.pack_commands([command, ('WAIT', wait, within)]))
         replies: list[Any] = []

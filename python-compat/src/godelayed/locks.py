@@ -1,4 +1,4 @@
-"""Names of locks and of groups, byte for byte as Go makes them. docs/PROTOCOL.md describes both."""
+"""Names of locks and of groups, with the same bytes as in Go. docs/PROTOCOL.md describes both."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ LOCK_ID = '#'
 
 
 def lock_of_arguments(path: str, arguments: bytes) -> str:
-    """The lock of a function with its arguments: the payload of a Go task, without the header of an array of one; args
-    and kwargs of a Python task, each of them nothing when it is empty."""
+    """Returns the name of the lock of a function with certain arguments. arguments are, for a Go task, the payload
+    without the header of its array; for a Python task, args and kwargs, each left out when it is empty."""
     digest = hashlib.sha256(path.encode() + b'\0' + arguments).digest()[:24]
     return LOCK_ARGUMENTS + base64.urlsafe_b64encode(digest).decode().rstrip('=')
 
 
 def group_name(path: str, key: str, fixed: int, arguments: bytes) -> str:
-    """What a group is called in Redis. arguments are the bytes of the first fixed arguments, one after the other."""
+    """Returns the name of a group in Redis. arguments are the bytes of the first fixed arguments, concatenated."""
     head = b''
     for part in (path.encode(), key.encode()):
         head += _uvarint(len(part)) + part

@@ -23,8 +23,8 @@ MAX_BACKOFF = 64
 MAX_LOCK_KEY = 510
 MAX_GROUP_KEY = 256
 MAX_GROUP_SIZE = 5000
-UNLIMITED = ((1 << 63) - 1) // 1_000_000  # ms: a timeout of none
-LOCK_LIFE = 7 * 24 * 3600 * 1000  # ms that ids, and locks of debounce, last beyond the time when their task is due
+UNLIMITED = ((1 << 63) - 1) // 1_000_000  # ms; stands for no timeout
+LOCK_LIFE = 7 * 24 * 3600 * 1000  # ms that ids, and locks of debounce, last after the time when their task is due
 
 _CONFLICTS = {None: 'fail', 'error': 'fail', 'skip': 'skip', 'replace': 'replace'}
 _LOCKS = ('unique', 'unique_key', 'until_start', 'on_conflict', 'debounce')
@@ -32,7 +32,7 @@ _GATHERING = ('group_grace', 'group_max_delay', 'group_max_size')
 
 
 class OptionValues(TypedDict, total=False):
-    """The keywords of Queue.options; Options says what they mean."""
+    """The keywords of Queue.options; Options documents them."""
 
     retry: int | None
     countdown: Seconds | None
@@ -65,7 +65,7 @@ class Options:
 
     Durations are in seconds or timedeltas, times are aware datetimes; None means that an option is not given.
 
-    They have the meanings of the Go options of the same name. README.md of this package has them in a table.
+    They mean the same as the Go options of the same name. README.md of this package lists them in a table.
     """
 
     retry: int | None = None
@@ -93,7 +93,7 @@ class Options:
     group_max_size: int | None = None
 
     def merged(self, **changes: Any) -> Options:
-        """Returns a copy with other values. An unknown name or a value that cannot be is an ArgumentsError."""
+        """Returns a copy with other values. An unknown name or an invalid value raises ArgumentsError."""
         for name in changes:
             if name not in _NAMES:
                 raise ArgumentsError(f'unknown option {name!r}: expected one of {", ".join(sorted(_NAMES))}')
@@ -146,7 +146,7 @@ class Options:
 
     @functools.cached_property
     def place(self) -> tuple[str, int]:
-        """Where the task is put: back, front, in or at, and ms for the last two."""
+        """Where to put the task: 'back', 'front', 'in' or 'at', and the ms for the last two."""
         if self.debounce is not None:
             return 'in', positive(self.debounce, 'debounce', up=False)
         if self.eta is not None:
@@ -159,7 +159,7 @@ class Options:
 
     @property
     def kept(self) -> bool:
-        """Whether anything tells of the end of the task."""
+        """Whether Redis keeps something after the task has ended, so that callers can wait for it."""
         return 'kr' in self.extra or 'rn' in self.extra
 
     @property
@@ -169,14 +169,14 @@ class Options:
 
     @property
     def life(self) -> int:
-        """Ms that the lock lasts."""
+        """How long the lock lasts, in ms."""
         if self.unique is not None:
             return positive(self.unique, 'unique', up=False)
         return LOCK_LIFE
 
     @property
     def conflict(self) -> str:
-        """What the script enlist calls it."""
+        """What to do if the lock or the id is taken, as the script enlist names it."""
         if self.debounce is not None and self.on_conflict is None:
             return 'replace'
         try:
@@ -193,7 +193,7 @@ class Options:
 
     @functools.cached_property
     def gather(self) -> tuple[int, int, int]:
-        """How a group is gathered: grace and longest delay in ms, most calls."""
+        """How a group is gathered: grace and longest delay in ms, and the most calls."""
         grace = 60_000 if self.group_grace is None else positive(self.group_grace, 'group_grace')
         delay = 0 if self.group_max_delay is None else positive(self.group_max_delay, 'group_max_delay')
         size = 1000 if self.group_max_size is None else self.group_max_size
@@ -207,9 +207,9 @@ class Options:
 
     @functools.cached_property
     def extra(self) -> dict[str, Any]:
-        """What the options write into meta, beside locks and groups.
+        """The pairs that the options add to meta, except those of locks and groups.
 
-        The value of xp counts from the time of the call.
+        The value of xp is relative to the time of the call.
         """
         m: dict[str, Any] = {}
         if self.timeout is not None:
@@ -236,7 +236,8 @@ class Options:
         return m
 
     def check_start(self, now: int) -> None:
-        """Refuses a task that is due only when it may no longer start. now is in ms."""
+        """Raises ArgumentsError if the task would become due only after the time when it may no longer start. now is in
+        ms."""
         how, due = self.place
         if how not in ('in', 'at'):
             return
@@ -254,7 +255,7 @@ class Options:
             )
 
     def pairs(self, now: int) -> tuple[int, bytes, bytes, bytes]:
-        """Returns the number of pairs, and those that stand in front of ul, between ul and uk, and behind gp.
+        """Returns the number of pairs, and the encoded pairs that come before ul, between ul and uk, and after gp.
 
         now is in ms.
         """

@@ -1,4 +1,4 @@
-"""What a task can raise to say what shall become of it, and what is raised in it when it must end."""
+"""What a task can raise to say what happens to it next, and what is raised in a task that must end."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from .task import Seconds, milliseconds
 
 
 class Outcome(Exception):  # noqa: N818
-    """The base of what a task raises to say what shall become of it.
+    """The base of what a task raises to say what happens to it next.
 
-    The outermost holds: raise X from Snooze(60) means Snooze.
+    The outermost one counts: raise Snooze(60) from X means Snooze.
     """
 
 
 class Discard(Outcome):
-    """The task is not tried again: it is archived at once, whatever retries are left."""
+    """The task is not tried again: it is archived at once, even if it has retries left."""
 
 
 class Drop(Outcome):
-    """The task ends as if it had succeeded, except that no result is kept.
+    """The task ends as if it had succeeded, but without keeping a result.
 
-    Nothing is archived and no failure counted.
+    It is not archived and does not count as a failure.
     """
 
 
@@ -33,30 +33,30 @@ class _Wait(Outcome):
 
 
 class RetryIn(_Wait):
-    """The task has failed and is tried again in so many seconds (or a timedelta), in place of what the backoff says.
+    """The task has failed and is tried again after this many seconds (or a timedelta), instead of the usual backoff.
 
-    It spends a retry.
+    This uses up one retry.
     """
 
 
 class Snooze(_Wait):
-    """The task runs again in so many seconds (or a timedelta).
+    """The task runs again after this many seconds (or a timedelta).
 
-    It is no failure and spends no retry; TTL and deadline bound it.
+    That is no failure and uses up no retry; the TTL and the deadline of the task limit it.
     """
 
 
 class TaskInterrupted(BaseException):  # noqa: N818
     """Raised in a task that must end, in worker processes.
 
-    It is no Exception, so that except Exception does not swallow it.
+    It does not derive from Exception, so that except Exception does not catch it.
 
-    A task that does not end within the worker's kill_after seconds is killed with its process.
+    A task that does not end within the worker's kill_after seconds is killed together with its process.
     """
 
 
 class TaskTimeout(TaskInterrupted):
-    """The task has run for its timeout, or past its deadline. It counts as failed."""
+    """The task has run for longer than its timeout, or past its deadline. It counts as failed."""
 
 
 class TaskCanceled(TaskInterrupted):
@@ -64,11 +64,11 @@ class TaskCanceled(TaskInterrupted):
 
 
 class TaskLost(TaskInterrupted):
-    """The worker's heartbeat had expired: another worker may run the task. Whatever it does now does not count."""
+    """The worker's heartbeat had expired, so another worker may run the task. This run does not count."""
 
 
 class WorkerStopping(TaskInterrupted):
-    """The worker stops. The task is given back, without a retry being spent."""
+    """The worker stops. The task is given back and keeps all its retries."""
 
 
 INTERRUPTS: dict[str, type[TaskInterrupted]] = {
@@ -80,7 +80,7 @@ INTERRUPTS: dict[str, type[TaskInterrupted]] = {
 
 
 def said(error: BaseException | None) -> Outcome | None:
-    """Returns what a task says by an error, or by the one that it was raised from."""
+    """Returns the Outcome that a task raised, or the one from which the error was raised; None if there is none."""
     for _ in range(100):
         if error is None or isinstance(error, Outcome):
             return error

@@ -1,5 +1,4 @@
-"""What synchronous and asynchronous queues share: from calls to scripts and their arguments, and from replies to
-ids."""
+"""What synchronous and asynchronous queues share: turning calls into runs of scripts, and replies into ids."""
 
 from __future__ import annotations
 
@@ -21,7 +20,8 @@ MAX_BATCH = 1000
 MAX_BATCH_BYTES = 8 << 20
 MAX_ENLISTED = 100
 _LAPSE_PAGE = 100
-# Seconds for which a producer relies on the form that Redis has confirmed: an empty queue may take on the other one.
+# Seconds for which a producer relies on the form of Python tasks that Redis has confirmed. Later it asks again, because
+# an empty queue may have changed to the other form.
 _SETTLE_LIFE = 1.0
 _GROUP_BYTES = MAX_BYTES - (32 << 10)
 _GROUP_VALUES = MAX_ELEMENTS - 512
@@ -29,7 +29,7 @@ _GROUP_VALUES = MAX_ELEMENTS - 512
 
 @dataclasses.dataclass(frozen=True)
 class Command:
-    """One run of a script for some tasks. first is the position of the first of them in the caller's list."""
+    """One run of a script for some tasks. first is the position of the first of these tasks in the caller's list."""
 
     script: Script
     keys: list[str]
@@ -38,9 +38,9 @@ class Command:
     first: int = 0
 
     def ids_of(self, reply: Any) -> list[str]:
-        """Returns the ids of the tasks, or of those that are there in their stead.
+        """Returns the ids of the tasks, or of the existing tasks that took their place.
 
-        A refused task is a DuplicateError.
+        Raises DuplicateError if Redis refused a task.
         """
         if self.script is SCHEDULE and reply[0] == 0:
             raise self._duplicate(reply[1], self.ids[reply[1]])
@@ -61,18 +61,18 @@ def _text(value: Any) -> str:
     return value.decode() if isinstance(value, bytes) else str(value)
 
 
-_MAX_WAIT = 2**31 - 1  # that Redis takes anywhere
+_MAX_WAIT = 2**31 - 1  # the most that every Redis accepts
 
 
 def checked_wait(wait: int) -> int:
-    """Returns the number of replicas that must have a task, if it can be one."""
+    """Returns wait, the number of replicas that must have a task, after checking it."""
     if not isinstance(wait, int) or isinstance(wait, bool) or not 0 <= wait <= _MAX_WAIT:
         raise ArgumentsError(f'wait: expected the number of replicas that must have a task, from 0, found {wait!r}')
     return wait
 
 
 class Settings:
-    """A queue without its connection."""
+    """The settings of a queue, without its connection."""
 
     def __init__(self, name: str, prefix: str, legacy: bool) -> None:
         if legacy and prefix:
@@ -82,7 +82,7 @@ class Settings:
         self.name = name
         self.keys = Keys(name, prefix)
         self.legacy = legacy
-        self._settled = 0.0  # when Redis last confirmed the form of Python tasks, monotonic; 0: never
+        self._settled = 0.0  # when Redis last confirmed the form of Python tasks, on the monotonic clock; 0 if never
 
     @property
     def form(self) -> str:
@@ -90,16 +90,16 @@ class Settings:
         return 'plain' if self.legacy else 'extended'
 
     def loose(self, c: Call) -> bool:
-        """Whether the message of a call does not carry an id."""
+        """Returns whether the message of a call carries no id."""
         return self.legacy and c.python
 
     @property
     def settled(self) -> bool:
-        """Whether Redis has just confirmed that the form of Python tasks is ours."""
+        """Whether Redis has confirmed within the last second that the queue has our form of Python tasks."""
         return self._settled > 0 and time.monotonic() - self._settled < _SETTLE_LIFE
 
     def settle(self) -> Generator[Ask, Any, None]:
-        """Makes sure that Python tasks of the queue have the form that it was opened for."""
+        """Makes sure that Python tasks of the queue have the form for which this handle was opened."""
         k, now = self.keys, time.monotonic()
         form = _text((yield Ask(MODE, [k.mode], [self.form])))
         if form != self.form and (yield from self._holds_none()):
@@ -114,9 +114,10 @@ class Settings:
         self._settled = now
 
     def _holds_none(self) -> Generator[Ask, Any, bool]:
-        """Says whether no task is pending and none is active.
+        """Returns whether no task is pending and none is active.
 
-        In this order: one that becomes active later is pending there.
+        It looks at pending tasks first, then at active ones. A task that becomes active in between was still pending at
+        the first look.
         """
         k = self.keys
         if (yield Ask(None, ['LLEN', k.list])) or (yield Ask(None, ['LLEN', k.suspects])):
@@ -127,7 +128,8 @@ class Settings:
         return True
 
     def messages(self, calls: Sequence[Call], options: Options) -> tuple[list[Packed], int]:
-        """Returns the messages of calls, and the time in them, in ms. Faulty calls raise."""
+        """Returns the messages of calls, and the time that they contain, in ms. Raises ArgumentsError for a faulty
+        call."""
         if options.task_id is not None and len(calls) > 1:
             raise ArgumentsError(f'option task_id with {len(calls)} tasks: an id names one task')
         now = time.time_ns() // 1_000_000
@@ -148,7 +150,8 @@ class Settings:
         return messages, now
 
     def plain(self, options: Options) -> bool:
-        """Whether tasks just become pending, so that they may go with others."""
+        """Returns whether tasks with these options only become pending, so that the coalescer may send them with
+        others."""
         return options.place[0] == 'back' and options.group is None and not options.locked and options.task_id is None
 
     def commands(self, messages: Sequence[Packed], options: Options) -> Iterator[Command]:
@@ -178,7 +181,7 @@ class Settings:
             first += n
 
     def enqueue(self, messages: Sequence[bytes]) -> tuple[Script, list[str], list[Any]]:
-        """The script that makes messages pending."""
+        """Returns the script that makes messages pending, with its keys and arguments."""
         return ENQUEUE, [self.keys.list, self.keys.noti], list(messages)
 
     def _file(self, batch: Sequence[Packed], options: Options) -> tuple[Script, list[str], list[Any]]:

@@ -1,4 +1,4 @@
-"""References to tasks: their states, results and ends."""
+"""References to tasks: their states, their results and how they end."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ REPLACED = (
     'replaced',
     b'canceled',
     'canceled',
-)  # what is told of a task that has ended and leaves nothing behind
+)  # what workers publish when a task has ended and left nothing behind
 
-LOOK_EVERY = 5.0  # seconds between two looks of who waits for a task, without being told that it has ended
+LOOK_EVERY = 5.0  # seconds between two looks of a caller that waits and has received no signal
 _PAUSES = (0.05, 1.0)  # seconds, first and longest, between tries to subscribe while Redis is away
 
 
 def answer(link: Link, ask: Generator[asks.Ask, Any, T]) -> T:
-    """Runs what a generator asks for."""
+    """Runs the questions that a generator yields, and returns the generator's result."""
     try:
         step = next(ask)
         while True:
@@ -48,25 +48,26 @@ def answer(link: Link, ask: Generator[asks.Ask, Any, T]) -> T:
 
 
 class Base:
-    """What references of both kinds know without asking Redis.
+    """What both kinds of references know without asking Redis.
 
-    options are those of the call that made the task; None: unknown.
+    options are those of the call that made the task; None if unknown.
     """
 
     __slots__ = ('_loose', '_made', '_options', 'id')
 
     def __init__(self, id: str, options: Options | None, made: int, loose: bool) -> None:
         self.id = id
-        self._loose = loose  # the message does not carry the id: it names the task only while that is scheduled
+        self._loose = loose  # the message carries no id: the id names the task only while it is scheduled
         self._options = options
         self._made = made
 
     def earliest(self) -> int:
-        """The ms since 1970 before which a task of this id is another one; 0: it is random, so there is none."""
+        """When the task was made, in ms since 1970: an older task with this id is another one. 0 if the id is random,
+        because then there is no other."""
         return self._made if self._options is not None and self._options.task_id is not None else 0
 
     def check_kept(self, name: str) -> None:
-        """Refuses to wait for what never comes."""
+        """Raises an error if nothing is kept of the task, because waiting for it would never end."""
         self.check_id()
         if self._options is None:
             return
@@ -82,7 +83,7 @@ class Base:
             )
 
     def check_id(self) -> None:
-        """Refuses an id that is none."""
+        """Raises NoIdError if the id is empty."""
         if not self.id:
             raise NoIdError(
                 'the task has no id: Python tasks of a legacy queue carry none, or Queue.ref was given an empty one'
@@ -90,24 +91,24 @@ class Base:
 
 
 def pause(failures: int) -> float:
-    """Seconds to wait after so many failures, one after the other."""
+    """Returns how many seconds to wait after that many failures in a row."""
     return min(_PAUSES[0] * 2.0 ** min(failures, 10), _PAUSES[1])
 
 
 def deadline(timeout: Seconds | None) -> float | None:
-    """When, by the monotonic clock, a timeout is over."""
+    """Returns when a timeout is over, by the monotonic clock."""
     return None if timeout is None else time.monotonic() + milliseconds(timeout, 'timeout') / 1000
 
 
 def look_after() -> float:
-    """Seconds until the next look, somewhat random: who waits together need not look together."""
+    """Returns the seconds until the next look, somewhat random, so that callers do not all look at the same time."""
     return LOOK_EVERY * random.uniform(0.8, 1.2)
 
 
 class Ref(Base):
     """Names an enqueued task. Keep its `id` to find the task from another process, with Queue.ref.
 
-    A Python task of a legacy queue carries no id: it has one only for as long as it is scheduled.
+    A Python task of a legacy queue carries no id: it has one only while it is scheduled.
     """
 
     __slots__ = ('queue',)
@@ -127,9 +128,10 @@ class Ref(Base):
     def result(self, timeout: Seconds | None = None) -> Any:
         """Waits until the task has ended and returns what its function returned, None if it returns nothing.
 
-        timeout is in seconds, or a timedelta; None waits as long as it takes, which is for ever if the id never was
-        one. The task must have keep_result or retention. Redis tells when it has ended, on a connection of the client
-        that is taken meanwhile; while Redis is away, from the first look on, it goes on until the timeout is over.
+        timeout is in seconds, or a timedelta. None waits without a limit: for ever if there never was a task with this
+        id. The task must have keep_result or retention. Redis tells the caller when the task has ended, over a
+        connection of the client that is in use meanwhile. While Redis is unreachable, even at the first look, it keeps
+        trying until the timeout is over.
 
         Errors: TaskError if the task has failed for good, CanceledError if it was cancelled, NoResultError,
         WaitTimeoutError.
@@ -159,7 +161,8 @@ class Ref(Base):
                         told = stack.enter_context(pubsub())
                         told.subscribe(keys.ended(self.id))
                     if found is None:
-                        # That it has ended, or that the subscription holds from now on, or nothing.
+                        # A message says that the task has ended or that the subscription is active; None means that
+                        # there was no message.
                         message = told.get_message(timeout=left)
                         found = self._outcome()
                         if found is None and message is not None and message['data'] in REPLACED:
@@ -192,37 +195,39 @@ class Ref(Base):
         return answer(self.queue._link, asks.state(self.queue._settings.keys, self.id))
 
     def info(self) -> TaskInfo:
-        """Asks Redis what is known of the task."""
+        """Asks Redis what it knows about the task."""
         self.check_id()
         return answer(self.queue._link, asks.info(self.queue._settings.keys, self.id))
 
     def progress(self) -> Progress:
-        """Asks Redis what the task has reported last; zeros if it has not, or if nothing is known of it any more."""
+        """Asks Redis for the last progress that the task reported; zeros if it has reported none, or if Redis knows
+        nothing about the task any more."""
         return self.info().progress
 
     def cancel(self) -> None:
-        """Cancels the task, wherever it is: one that is scheduled, retrying or parked is taken out, and one that is
-        pending never starts.
+        """Cancels the task, wherever it is: a scheduled, retrying or parked task is removed, and a pending task never
+        starts.
 
-        Of one that a worker has claimed the worker is told, within milliseconds as a rule. Until then it may start,
-        also after this has returned; from then on it does not, or is told to end.
+        The worker that has claimed a task is told, usually within milliseconds. Until then the task may still start,
+        even after this method has returned; afterwards it does not start, or is told to end.
 
-        EndedError if it is known to have ended. Of most tasks that have ended nothing is known; then this does nothing.
-        Cancelling again changes nothing. NoIdError if the task has no id, or has lost it. Workers of keakon's package
-        and of go-delayed know nothing of it.
+        Raises EndedError if the task is known to have ended. Redis knows nothing about most tasks that have ended; then
+        this does nothing. Cancelling again changes nothing. Raises NoIdError if the task has no id, or has lost it.
+        Workers of keakon's package and of go-delayed ignore cancellations.
         """
         self.check_id()
         answer(self.queue._link, asks.cancel(self.queue._settings.keys, self.id, self._loose))
 
     def delete(self) -> None:
-        """Deletes an archived or completed task with all that is kept of it. NotArchivedError if it is neither."""
+        """Deletes an archived or completed task and everything that is kept of it. Raises NotArchivedError if it is
+        neither."""
         self.check_id()
         answer(self.queue._link, asks.delete(self.queue._settings.keys, self.id))
 
     def run_again(self) -> None:
         """Makes an archived task pending again, with all its retries, as if it had never failed.
 
-        NotArchivedError if it is not archived.
+        Raises NotArchivedError if the task is not archived.
         """
         self.check_id()
         answer(self.queue._link, asks.run_again(self.queue._settings.keys, self.id))

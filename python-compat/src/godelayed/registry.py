@@ -1,4 +1,4 @@
-"""Which functions tasks may call: those that were registered, and no others."""
+"""The functions that tasks may call: only those that the program has registered."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ from .task import MAX_BACKOFF, Seconds, milliseconds, path_of
 
 F = TypeVar('F', bound='Callable[..., Any]')
 
-# Waits before the retries, the last one for all further; or a function of how often the task was retried before.
+# The waits before the retries, where the last one holds for all further retries; or a function of the number of retries
+# so far.
 Backoff = Union[Sequence[Seconds], 'Callable[[int], Seconds]']
 
 
 @dataclasses.dataclass(frozen=True)
 class Function:
-    """A registered function, with what holds for its tasks unless they say otherwise.
+    """A registered function, and the settings of its tasks that the tasks themselves do not give.
 
-    Durations are ms; None: the worker's.
+    Durations are ms; None means the worker's setting.
     """
 
     path: str
@@ -38,7 +39,7 @@ class Function:
 class Registry:
     """A set of functions by path.
 
-    It may be shared by threads. Programs need no other than the one that godelayed.task uses.
+    Threads may share it. Most programs need only the one that godelayed.task uses.
     """
 
     def __init__(self) -> None:
@@ -59,7 +60,8 @@ class Registry:
     def add(self, function: Function) -> None:
         """Registers a function.
 
-        Another one of the same path is an ArgumentsError; the same one, loaded again, takes its place.
+        Raises ArgumentsError if another function has the path. If the same function is loaded again, it replaces the
+        old one.
         """
         with self._lock:
             there = self._functions.get(function.path)
@@ -109,11 +111,12 @@ def task(
 ) -> Any:
     """Registers a function, so that tasks may call it: @task, or @task(timeout=60). The function itself stays as it is.
 
-    path is what tasks name it by, module:qualname unless given. The rest holds for tasks that do not say otherwise: how
-    often a failed one is tried again (negative: for ever; plain messages of keakon's package always say), the waits
-    before (seconds, one after the other, or a function of how often it was retried, which the worker calls), the
-    longest of them, and how long it may run, in seconds. archive_on_timeout archives a task that took too long,
-    whatever retries are left. A coroutine function runs in an event loop of its own.
+    path is the name that tasks use, module:qualname unless given. The other settings apply to tasks that do not give
+    them. retry is how often a failed task is tried again (negative: for ever; plain messages of keakon's package always
+    say it themselves). backoff gives the waits before the retries: seconds, one after the other, or a function of the
+    number of retries so far, which the worker calls. max_backoff is the longest of these waits. timeout is how long a
+    task may run, in seconds. archive_on_timeout archives a task that took too long, even if it has retries left. A
+    coroutine function runs in an event loop of its own.
     """
 
     def register(f: F) -> F:

@@ -1,6 +1,6 @@
 """The Lua scripts of the project, the same files that Go runs.
 
-Each file's head says what its keys, arguments and replies are.
+The comment at the head of each file describes its keys, arguments and replies.
 """
 
 from __future__ import annotations
@@ -23,29 +23,31 @@ class Script:
 
     @functools.cached_property
     def source(self) -> bytes:
-        """The text, as Redis gets it."""
+        """The source of the script, as it is sent to Redis."""
         return resources.files(__package__).joinpath('lua', self.name + '.lua').read_bytes()
 
     @functools.cached_property
     def reads(self) -> bool:
-        """Whether it changes nothing, as its header says."""
+        """Whether the script changes nothing, as its header says."""
         return b'Reads only' in self.source
 
     @functools.cached_property
     def sha(self) -> str:
-        """The name by which Redis knows the text."""
+        """The SHA-1 hash by which Redis knows the script."""
         return hashlib.sha1(self.source).hexdigest()
 
 
 @functools.cache
 def script(name: str) -> Script:
-    """Returns a script by the name of its file, without the ending."""
+    """Returns the script in the file with this name, without the extension."""
     return Script(name)
 
 
 ACK = script('ack')
 AGENDA = script('agenda')
+ANNOUNCE = script('announce')
 ANNUL = script('annul')
+AUDIT = script('audit')
 BEAT = script('beat')
 CANCEL = script('cancel')
 CHECK = script('check')
@@ -64,16 +66,20 @@ FORGET = script('forget')
 GATHER = script('gather')
 JOIN = script('join')
 LAPSE = script('lapse')
+LENGTHS = script('lengths')
 LIVES = script('lives')
 LOOK = script('look')
 MARK = script('mark')
 MODE = script('mode')
+METRICS = script('metrics')
 MOVE = script('move')
+OVERVIEW = script('overview')
 PAGE = script('page')
 PARDON = script('pardon')
 PEEK = script('peek')
 PROGRESS = script('progress')
 PUBLISH = script('publish')
+REFILE = script('refile')
 REFORM = script('reform')
 REGISTER = script('register')
 RELEASE = script('release')
@@ -81,7 +87,9 @@ REPAIR = script('repair')
 RERUN = script('rerun')
 REWAIT = script('rewait')
 RIPE = script('ripe')
+ROSTER = script('roster')
 SCHEDULE = script('schedule')
+SHELF = script('shelf')
 SHELVE = script('shelve')
 SURVEY = script('survey')
 SWEEP = script('sweep')
@@ -90,3 +98,4 @@ TRIM = script('trim')
 UNLOCK = script('unlock')
 UNPARK = script('unpark')
 UNREGISTER = script('unregister')
+WITHDRAW = script('withdraw')

@@ -35,11 +35,11 @@ _ZEROES = {
 
 
 class StubsError(Exception):
-    """Input that no stubs can be made of."""
+    """The input is not a list of functions from which stubs can be made."""
 
 
 def snake(name: str) -> str:
-    """Writes a name of Go as Python does: userID is user_id."""
+    """Converts a Go name to Python's style: userID becomes user_id."""
     if not name.isascii():
         return _identifier(name.lower())
     out = ''
@@ -49,7 +49,7 @@ def snake(name: str) -> str:
 
 
 def camel(name: str) -> str:
-    """Writes a name as those of classes are: order is Order."""
+    """Converts a name to the style of class names: order becomes Order."""
     words = re.findall(r'\w+', name)
     return _identifier(''.join(w[0].upper() + w[1:] for w in words))
 
@@ -63,7 +63,7 @@ def _identifier(name: str) -> str:
 
 
 def unique(name: str, taken: set[str]) -> str:
-    """Returns the name, or the name with a number, that is not taken, and takes it."""
+    """Returns the name, with a number added if it is taken already, and adds it to taken."""
     found, n = name, 1
     while found in taken:
         n += 1
@@ -73,7 +73,7 @@ def unique(name: str, taken: set[str]) -> str:
 
 
 class Namespace:
-    """A package, or a type with methods: what is written as one class."""
+    """A package, or a type with methods, which becomes one class."""
 
     def __init__(self, words: tuple[str, ...]) -> None:
         self.words = words
@@ -82,12 +82,12 @@ class Namespace:
         self.cls = ''
 
     def walk(self) -> list[Namespace]:
-        """Returns it and all inside, the inner ones first."""
+        """Returns this namespace and all inside it, the inner ones first."""
         return [n for name in sorted(self.inner) for n in self.inner[name].walk()] + [self]
 
 
 class Function:
-    """A function: its name, that of its declaration, and its parameters as they are written."""
+    """A function: its name, the name of its declaration, and its parameters as they are written."""
 
     def __init__(self, raw: dict[str, Any]) -> None:
         self.raw = raw
@@ -96,7 +96,7 @@ class Function:
 
 
 class Module:
-    """The module that is made of one list of functions."""
+    """The module made from one list of functions."""
 
     def __init__(self, listing: Any) -> None:
         if not isinstance(listing, dict) or not isinstance(listing.get('functions'), list):
@@ -112,7 +112,7 @@ class Module:
         self.taken |= {'AsyncTasks', 'Tasks', 'aio', 'dataclass', 'datetime', 'field', *dir(builtins)}
         self.used: set[str] = set()
         self.classes = self._class_names()
-        self.structs: dict[str, tuple[str, list[Any]]] = {}  # by class: where it is from, and its fields
+        self.structs: dict[str, tuple[str, list[Any]]] = {}  # by class: where the struct comes from, and its fields
         self.aliases: dict[str, str] = {}
         self.defined: list[str] = []  # classes and aliases, in the order in which they are written
         self.root = self._namespaces()
@@ -120,7 +120,8 @@ class Module:
     # Names
 
     def _class_names(self) -> dict[str, str]:
-        """Names the types: by their own name, with that of the package where two would have the same."""
+        """Names the types: each by its own name, with the name of its package before it where two would have the same
+        name."""
         short = {path: camel(_last(path)) for path in self.types}
         names = {}
         for path in sorted(self.types):
@@ -131,7 +132,7 @@ class Module:
         return names
 
     def _namespaces(self) -> Namespace:
-        packages: dict[str, list[str]] = {}  # the last element of import paths, and which have it
+        packages: dict[str, list[str]] = {}  # by last element of the import path: the packages that have it
         for f in self.functions:
             prefix = _package(f.path)
             group = packages.setdefault(_words(f.path)[0], [])
@@ -160,9 +161,9 @@ class Module:
     # Types
 
     def annotation(self, shape: dict[str, Any], hint: str, *, argument: bool = False) -> str:
-        """Returns how a type is written.
+        """Returns the annotation for a type.
 
-        hint names what has no name in Go; argument says that what is given for it is only read.
+        hint is a name for what has no name in Go. argument says that the value is a parameter, which is only read.
         """
         kind = shape['kind']
         if kind in _KINDS:
@@ -215,7 +216,7 @@ class Module:
         self.structs[name] = (origin, [])
         fields = shape.get('fields', [])
         taken: set[str] = set()
-        defaults = len(fields)  # fields with a default stand at the end
+        defaults = len(fields)  # fields from this index on have a default
         while defaults and fields[defaults - 1].get('omitempty') and _zero(fields[defaults - 1]['type']):
             defaults -= 1
         for i, f in enumerate(fields):
@@ -290,7 +291,7 @@ class Module:
         raw, parameters, written = f.raw, f.raw['parameters'], []
         variadic = raw.get('variadic', False)
         fixed = len(parameters) - variadic
-        optional = min(fixed, len(parameters) - raw.get('optional', 0))  # the first that may be missing
+        optional = min(fixed, len(parameters) - raw.get('optional', 0))  # the first that may be left out
         taken: set[str] = set()
         unnamed = [i for i in range(fixed) if not parameters[i].get('name')]
         hint = camel(_words(f.path)[-1].replace('_', ' '))
@@ -340,7 +341,7 @@ class Module:
 
 
 def _call(head: str, parts: list[str], tail: str = '') -> str:
-    """Writes what stands in brackets on one line if it fits, else each part on one of its own."""
+    """Writes what is in brackets on one line if it fits, else each part on a line of its own."""
     line = f'{head}({", ".join(parts)}){tail}'
     if len(line) <= WIDTH or not parts:
         return line
@@ -372,13 +373,13 @@ def _quoted(text: str) -> str:
 
 
 def _plain(text: str) -> str:
-    """Returns text as it can stand in a docstring."""
+    """Returns text in a form that a docstring can contain."""
     text = text.replace('\\', '\\\\').replace('"""', "'''")
     return text[:-1] + "'" if text.endswith('"') else text
 
 
 def _split(path: str) -> tuple[str, str]:
-    """Splits a path behind the last slash that is not in brackets."""
+    """Splits a path after the last slash that is not in brackets."""
     outside = re.sub(r'\[.*\]', lambda m: '-' * len(m.group()), path)
     cut = outside.rfind('/') + 1
     return path[:cut], path[cut:]
@@ -391,12 +392,12 @@ def _package(path: str) -> str:
 
 
 def _last(path: str) -> str:
-    """Returns the name of a type without its package; in brackets too."""
+    """Returns the name of a type without its package, and without the packages of the types in its brackets."""
     return re.sub(r'[\w./~·-]*\.(?=\w)', '', path)
 
 
 def _words(path: str) -> list[str]:
-    """Returns the names of package, type and function, as Python writes them. A version is no package."""
+    """Returns the names of package, type and function in Python's style. A version such as v2 is not a package name."""
     before, last = _split(path)
     first, dot, rest = last.partition('.')
     if dot and before and re.fullmatch(r'v\d+', first):
@@ -406,9 +407,9 @@ def _words(path: str) -> list[str]:
 
 
 def generate(listing: Any, source: str = '') -> str:
-    """Returns the text of the module for a list of functions, as json.load reads it.
+    """Returns the source of the module for a list of functions that json.load has read.
 
-    source is what the module says that it was made of.
+    The module's docstring gives source as its origin.
     """
     try:
         return Module(listing).text(source)
@@ -419,7 +420,7 @@ def generate(listing: Any, source: str = '') -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Is the command. Returns the code to exit with."""
+    """Runs the command. Returns its exit code."""
     parser = argparse.ArgumentParser(
         'python -m godelayed.stubs', description='Make a module of typed functions of a Go worker program.'
     )

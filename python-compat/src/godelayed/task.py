@@ -1,4 +1,4 @@
-"""Tasks: what is to be called, with which options, and the message that says so.
+"""Tasks: what to call, with which options, and the message for it.
 
 docs/PROTOCOL.md describes the bytes.
 """
@@ -37,7 +37,7 @@ __all__ = [
 
 MAX_PATH = 512
 
-_DIGITS = b'0123456789abcdefghjkmnpqrstvwxyz' * 8  # five bits of each byte
+_DIGITS = b'0123456789abcdefghjkmnpqrstvwxyz' * 8  # maps each byte to a digit for its low five bits
 
 
 def new_id() -> str:
@@ -68,7 +68,7 @@ def call(function: str | Callable[..., Any], /, *args: Any, **kwargs: Any) -> Ca
 
 
 def path_of(function: str | Callable[..., Any]) -> str:
-    """Returns the path of a function, checked."""
+    """Returns the path of a function after checking it."""
     path = function if isinstance(function, str) else getattr(function, 'delayed_path', None)
     if path is None:
         raise ArgumentsError(f'{function!r} is not registered: decorate it with @godelayed.task, or give its path')
@@ -93,18 +93,18 @@ def _checked(path: str) -> str:
 
 
 class Packed(NamedTuple):
-    """A message, with what the scripts want to know of it."""
+    """A message, with what the scripts need to know about it."""
 
     id: str
     message: bytes
     lock: str = ''
     group: str = ''
-    size: int = 0  # bytes of the list that grows
-    values: int = 0  # in this list
+    size: int = 0  # bytes of the list to which each call of a group adds
+    values: int = 0  # number of values in that list
 
 
 class Stamp:
-    """Makes messages of calls that have the same options and are enqueued at the same time. now is in ms since 1970."""
+    """Makes messages for calls with the same options that are enqueued at the same time. now is in ms since 1970."""
 
     def __init__(self, options: Options, now: int, *, legacy: bool) -> None:
         self._options = options
@@ -113,6 +113,8 @@ class Stamp:
         options.check_start(now)
         self._count, self._front, self._rd, self._tail = options.pairs(now)
         self._at = self._python_at = b'\xa2at' + pack(now)
+        how, when = options.place
+        self._due = b'\xa2du' + pack(when if how == 'at' else now + when) if how in ('in', 'at') else b''
         self._ordered = options.group is not None or (options.locked and options.unique_key is None)
         if options.retry is not None:
             self._at += b'\xa2mr' + pack(min(max(options.retry, 0), MAX_RETRY))
@@ -120,7 +122,7 @@ class Stamp:
         else:
             self._retry = 0
         self._python_retry, self._python_count = pack(self._retry), self._count + 3
-        if options.retry == 0:  # the fourth element does not tell this from nothing
+        if options.retry == 0:  # in the fourth element, 0 would be the same as no number
             self._python_at += b'\xa2mr\x00'
             self._python_count += 1
         self._go_count = self._count + (2 if options.retry is None else 3)
@@ -159,7 +161,8 @@ class Stamp:
         return b'\x93' + pack(path) + (pack(payload) if payload else b'\xc0') + meta
 
     def _meta(self, id: str, count: int, head: bytes, lock: str, group: bytes = b'') -> bytes:
-        """head are the pairs behind id, count all pairs that are not of locks and groups, with that of the id."""
+        """Returns the encoded meta. head are the pairs after id; count is the number of pairs except those of locks and
+        groups, with the pair of id included."""
         name, life, starts = lock, self._options.life, self._options.starts
         if not lock and self._options.task_id is not None:
             name, life, starts = LOCK_ID + id, LOCK_LIFE, False
@@ -172,8 +175,10 @@ class Stamp:
                 uk += b'\xa2us\xc3'
         if group:
             count += 2
+        if self._due:
+            count += 1
         return b''.join(
-            (_map_header(count), b'\xa2id', pack(id), head, self._front, ul, self._rd, uk, group, self._tail)
+            (_map_header(count), b'\xa2id', pack(id), head, self._front, self._due, ul, self._rd, uk, group, self._tail)
         )
 
     def _lock(self, path: str, arguments: bytes) -> str:
@@ -235,9 +240,9 @@ class Stamp:
                 "legacy=True if no worker of keakon's package serves it"
             )
         parts = [c.path, args, kwargs, self._retry]
-        while len(parts) > 1 and not parts[-1]:  # as keakon's package cuts them
+        while len(parts) > 1 and not parts[-1]:  # keakon's package leaves out empty trailing parts
             parts.pop()
-        # Only where it is filed until it is due has it an id.
+        # Only the sets of scheduled tasks give such a task an id, until it is due.
         return Packed(id if options.place[0] in ('in', 'at') else '', pack(parts))
 
 

@@ -1,20 +1,21 @@
-"""Texts for logs and for what is kept of a task: no control character of a message or an error stands there as it
-is."""
+"""Texts for logs and for what is kept of a task: control characters from messages and errors are escaped."""
 
 from __future__ import annotations
 
 import logging
 import re
 
-# C0, DEL, C1, and the two characters of Unicode that separate lines.
+# C0, DEL, C1, and the line and paragraph separators of Unicode.
 _CONTROL = re.compile('[\x00-\x1f\x7f-\x9f\u2028\u2029]')
 _CONTROL_IN_LINES = re.compile('[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]')
 _MOST_LOGGED = 1024  # characters of an id or a name in a log line
-_ARGUMENTS = ', with args beginning with'  # Redis quotes what it was sent, and that is a task
+_ARGUMENTS = ', with args beginning with'  # errors of Redis quote the arguments of the command, which contain the task
 
 
 def one_line(text: str) -> str:
-    """Returns a text with its control characters escaped as Python writes them, such as \\n."""
+    """Returns text with its control characters escaped as in Python, such as \
+    .
+    """
     return _CONTROL.sub(_escape, text)
 
 
@@ -24,7 +25,7 @@ def lines(text: str) -> str:
 
 
 def is_text(value: object) -> bool:
-    """Says whether a value is a str that has a form in UTF-8, which lone surrogates have not."""
+    """Returns whether value is a str that can be encoded in UTF-8; a str with lone surrogates cannot."""
     try:
         return isinstance(value, str) and value.encode() is not None
     except UnicodeEncodeError:
@@ -32,7 +33,7 @@ def is_text(value: object) -> bool:
 
 
 def has_control(text: str) -> bool:
-    """Says whether there are control characters in a text."""
+    """Returns whether text contains control characters."""
     return _CONTROL.search(text) is not None
 
 
@@ -41,7 +42,7 @@ def _escape(found: re.Match[str]) -> str:
 
 
 def of_redis(error: BaseException) -> str:
-    """Returns what Redis has answered, without the arguments that it quotes."""
+    """Returns the text of an error of Redis, without the arguments that Redis quotes."""
     return str(error).partition(_ARGUMENTS)[0] or type(error).__name__
 
 
@@ -52,10 +53,10 @@ def _short(value: object) -> object:
 
 
 class OneLine(logging.Filter):
-    """Escapes the control characters in records of a logger, so that what a task brings along cannot look like lines
-    of the log.
+    """Escapes the control characters in records of a logger, so that texts from a task cannot look like lines of the
+    log.
 
-    Of an id or a name that is too long it leaves the beginning: somebody may have written it to Redis.
+    It shortens ids and names that are too long, because anybody who can write to Redis can choose them.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:

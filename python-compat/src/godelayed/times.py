@@ -7,18 +7,18 @@ from typing import Union
 
 from .errors import ArgumentsError
 
-# A duration: seconds, or a timedelta.
+# A duration: a number of seconds, or a timedelta.
 Seconds = Union[float, datetime.timedelta]
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 _MILLISECOND = datetime.timedelta(milliseconds=1)
-_MOST = 9_000_000_000  # seconds, as Go's durations
+_MOST = 9_000_000_000  # seconds; about the most that Go's durations can hold
 
 
 def milliseconds(value: Seconds, name: str, *, up: bool = False) -> int:
     """Converts a duration to whole milliseconds, rounded down or up from microseconds.
 
-    name is that of the option, for errors.
+    name is the name of the option, for errors.
     """
     if isinstance(value, datetime.timedelta):
         value = value.total_seconds()
@@ -29,7 +29,7 @@ def milliseconds(value: Seconds, name: str, *, up: bool = False) -> int:
 
 
 def positive(value: Seconds, name: str, *, up: bool = True) -> int:
-    """Converts a duration that must not be 0 or less."""
+    """Converts a duration that must be positive."""
     ms = milliseconds(value, name, up=up)
     if ms <= 0:
         raise ArgumentsError(f'option {name}: expected a positive duration of at least 1 ms, found {value!r}')
@@ -37,14 +37,14 @@ def positive(value: Seconds, name: str, *, up: bool = True) -> int:
 
 
 def moment(value: datetime.datetime, name: str) -> int:
-    """Converts an aware datetime to ms since 1970, rounded down; earlier ones are 0."""
+    """Converts an aware datetime to ms since 1970, rounded down; times before 1970 become 0."""
     if not isinstance(value, datetime.datetime) or value.tzinfo is None or value.utcoffset() is None:
         raise ArgumentsError(f'option {name}: expected a datetime with a time zone, found {value!r}')
     return max(0, (value - _EPOCH) // _MILLISECOND)
 
 
 def later(value: datetime.datetime, name: str) -> int:
-    """Converts an aware datetime that must lie after 1970."""
+    """Converts an aware datetime that must be after 1970."""
     ms = moment(value, name)
     if ms <= 0:
         raise ArgumentsError(f'option {name}: expected a time after 1970, found {value!r}')
@@ -52,7 +52,7 @@ def later(value: datetime.datetime, name: str) -> int:
 
 
 def from_milliseconds(ms: float) -> datetime.datetime | None:
-    """Returns the time that is so many ms after 1970, in UTC; None if it is beyond what a datetime holds."""
+    """Returns the time in UTC that is this many ms after 1970; None if a datetime cannot hold it."""
     try:
         return _EPOCH + datetime.timedelta(milliseconds=ms)
     except OverflowError:

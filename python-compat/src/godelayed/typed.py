@@ -1,5 +1,4 @@
-"""What modules made by godelayed.stubs stand on: functions of Go with the parameters and results that they are
-declared with."""
+"""The base of modules made by godelayed.stubs: Go functions with the parameters and results of their declarations."""
 
 from __future__ import annotations
 
@@ -43,14 +42,14 @@ class _Absent:
 
 
 ABSENT: Any = _Absent()
-"""The default of a parameter that is not sent when no argument is given for it.
+"""The default of a parameter that is not sent unless the caller gives an argument for it.
 
-It is not a value: giving it is an error.
+It is not a value: passing it is an error.
 """
 
 
 class _Declared:
-    """What a declaration says, read once."""
+    """The signature and the types of a declaration, read once."""
 
     def __init__(self, declaration: Callable[..., Any]) -> None:
         self.declaration = declaration
@@ -65,7 +64,7 @@ class _Declared:
         return typing.get_type_hints(self.declaration).get('return', Any)
 
     def arguments(self, path: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """Returns the arguments in their order; an ArgumentsError if there are too few or too many."""
+        """Returns the arguments in their order. Raises ArgumentsError if there are too few or too many."""
         if kwargs:
             try:
                 bound = self.signature.bind(*args, **kwargs)
@@ -109,18 +108,18 @@ class Ref(Generic[R]):
         return f'typed {self.ref!r}'
 
     def result(self, timeout: Seconds | None = None) -> R:
-        """Waits for the result as Ref.result of the queue does, and returns it as the type that the function is
-        declared with.
+        """Waits for the result as Ref.result of the queue does, and returns it as the type that the function's
+        declaration gives.
 
-        Structs are dataclasses, and what is nil in Go is empty if it is a list, a map or bytes. A datetime has no
-        nanoseconds: those below a microsecond are cut. A result that does not fit the declaration is a DelayedError.
+        Structs become dataclasses. A list, a map or bytes that is nil in Go becomes empty. A datetime has microseconds
+        only; smaller units are cut off. Raises DelayedError if the result does not fit the declaration.
         """
         value: R = restore(self.ref.result(timeout), self._returns())
         return value
 
 
 class AsyncRef(Generic[R]):
-    """Names a task whose result is an R, like Ref. It can be awaited: that is result()."""
+    """Names a task whose result is an R, like Ref. Awaiting it awaits result()."""
 
     __slots__ = ('_returns', 'id', 'ref')
 
@@ -142,14 +141,14 @@ class AsyncRef(Generic[R]):
 
 
 class Function(_Base[P, R]):
-    """A function of Go on a queue. `path` is its path; it is called with the parameters that its declaration has."""
+    """A Go function on a queue. `path` is its path; its methods take the parameters of its declaration."""
 
     def __init__(self, queue: queue.Queue, path: str, declaration: Callable[P, R] | _Declared) -> None:
         super().__init__(path, declaration)
         self._queue = queue
 
     def options(self, **options: Unpack[OptionValues]) -> Function[P, R]:
-        """Returns the function with options for its calls, in addition to those that it has. See Options."""
+        """Returns the function with further options for its calls. See Options."""
         return Function(self._queue.options(**options), self.path, self._declared)
 
     def delay(self, *args: P.args, **kwargs: P.kwargs) -> Ref[R]:
@@ -158,19 +157,19 @@ class Function(_Base[P, R]):
         return Ref(self._queue.delay(self.path, *arguments), lambda: self._declared.returns)
 
     def ref(self, id: str) -> Ref[R]:
-        """Returns a reference to the task of the function with this id, without asking Redis."""
+        """Returns a reference to the task with this id, which calls the function, without asking Redis."""
         return Ref(self._queue.ref(id), lambda: self._declared.returns)
 
 
 class AsyncFunction(_Base[P, R]):
-    """A function of Go on a queue of godelayed.aio, like Function."""
+    """A Go function on a queue of godelayed.aio, like Function."""
 
     def __init__(self, queue: aio.Queue, path: str, declaration: Callable[P, R] | _Declared) -> None:
         super().__init__(path, declaration)
         self._queue = queue
 
     def options(self, **options: Unpack[OptionValues]) -> AsyncFunction[P, R]:
-        """Returns the function with options for its calls, in addition to those that it has. See Options."""
+        """Returns the function with further options for its calls. See Options."""
         return AsyncFunction(self._queue.options(**options), self.path, self._declared)
 
     async def delay(self, *args: P.args, **kwargs: P.kwargs) -> AsyncRef[R]:
@@ -179,12 +178,12 @@ class AsyncFunction(_Base[P, R]):
         return AsyncRef(await self._queue.delay(self.path, *arguments), lambda: self._declared.returns)
 
     def ref(self, id: str) -> AsyncRef[R]:
-        """Returns a reference to the task of the function with this id, without asking Redis."""
+        """Returns a reference to the task with this id, which calls the function, without asking Redis."""
         return AsyncRef(self._queue.ref(id), lambda: self._declared.returns)
 
 
 def restore(value: Any, hint: Any, where: str = 'result') -> Any:
-    """Returns what travelled as value as the type that hint names, or raises DelayedError."""
+    """Converts value, as it was decoded, to the type that hint names. Raises DelayedError if it does not fit."""
     origin, inner = typing.get_origin(hint), typing.get_args(hint)
     if origin is Union:
         return None if value is None else restore(value, inner[0], where)
@@ -215,7 +214,7 @@ def restore(value: Any, hint: Any, where: str = 'result') -> Any:
             return float(value)
     elif (
         hint is Any or not isinstance(hint, type) or isinstance(value, hint)
-    ):  # no type: the inside of a list that contains itself
+    ):  # hint is not a type in a list type that contains itself
         return value
     raise _misfit(where, getattr(hint, '__name__', str(hint)), value)
 
@@ -227,7 +226,7 @@ def _misfit(where: str, want: str, value: Any) -> DelayedError:
 
 
 def _struct(value: Any, hint: Any, where: str) -> Any:
-    """Makes the dataclass of a struct, which travels as a map of its fields, or as an array."""
+    """Makes the dataclass of a struct, which a message holds as a map of its fields or as an array."""
     fields = dataclasses.fields(hint)
     hints = _hints(hint)
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""From Python values to values that travel: what MessagePack and Go have a form for. Nothing is altered silently."""
+"""Converts Python values to values that MessagePack and Go have a form for. It changes no value silently."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_ELEMENTS = 65_536
 MAX_BYTES = 1 << 20
 
 _SCALARS = frozenset((str, float, bool, bytes, type(None)))
-_BASES: tuple[Any, ...] = (  # whatever a subclass says that it is
+_BASES: tuple[Any, ...] = (  # how to get the plain value of a subclass, whatever its methods do
     (int, int.__index__),
     (str, str.__str__),
     (float, float.__float__),
@@ -39,9 +39,9 @@ class Plain:
     __slots__ = ('_keys', '_text_keys', 'elements', 'function')
 
     def __init__(self, function: str, *, keys: bool = True, text_keys: bool = False) -> None:
-        """keys: errors name the keys of dicts; those of a worker do not, for they are logged.
+        """keys: whether errors name the keys of dicts; those of a worker do not, because they are logged.
 
-        text_keys: keys are str, and nothing else.
+        text_keys: whether only str keys are allowed.
         """
         self.function = function
         self._keys = keys
@@ -52,7 +52,7 @@ class Plain:
         return kind(f'{self.function}: {where}: {why}')
 
     def value(self, v: Any, where: str, depth: int) -> Any:
-        """Returns what v travels as. depth is the number of containers around it."""
+        """Returns the value that is sent for v. depth is the number of containers around it."""
         self.elements += 1
         kind = type(v)
         if kind in _SCALARS:
@@ -147,15 +147,15 @@ class Plain:
         return out
 
     def _other(self, v: Any, where: str, depth: int) -> Any:
-        self.elements -= 1  # it is counted as what it travels as
+        self.elements -= 1  # only the value that is sent instead of v counts
         if isinstance(v, enum.Enum):
             return self.value(v.value, where, depth)
         if isinstance(v, datetime.datetime):
             if v.tzinfo is None or v.utcoffset() is None:
                 raise self.refuse(where, 'expected a datetime with a time zone, found a naive one; give it a tzinfo')
             self.elements += 1
-            since = v - _EPOCH  # exact, also where UTC has no such year
-            nanoseconds = since.microseconds * 1000 + getattr(v, 'nanosecond', 0)  # pandas has them
+            since = v - _EPOCH  # exact, even where UTC has no such year
+            nanoseconds = since.microseconds * 1000 + getattr(v, 'nanosecond', 0)  # only pandas has them
             return msgpack.Timestamp(since.days * 86_400 + since.seconds, nanoseconds)
         if isinstance(v, (decimal.Decimal, uuid.UUID)):
             return self.value(str(v), where, depth)
@@ -171,13 +171,13 @@ class Plain:
         if isinstance(v, msgpack.ExtType):
             raise self.refuse(where, 'Go knows no extensions of MessagePack but timestamps; send the bytes')
         for base, convert in _BASES:
-            if isinstance(v, base):  # a subclass travels as its base
+            if isinstance(v, base):  # a subclass is sent as its base type
                 return self.value(convert(v), where, depth)
         raise self.refuse(where, f'a {type(v).__name__} has no form on the wire; {_advice(v)}')
 
 
 def _bits(v: int) -> int:
-    """How many bits an integer takes, with its sign if it is negative."""
+    """Returns how many bits an integer takes, with its sign if it is negative."""
     return v.bit_length() if v >= 0 else (~v).bit_length() + 1
 
 
@@ -194,8 +194,8 @@ def _advice(v: Any) -> str:
 
 
 def ordered(v: Any) -> Any:
-    """Returns a plain value whose maps stand in the order of their encoded keys, as in Go: so equal values are equal
-    bytes."""
+    """Returns a plain value with the pairs of all maps sorted by their encoded keys, as in Go, so that equal values
+    have equal bytes."""
     if isinstance(v, list):
         return [ordered(e) for e in v]
     if isinstance(v, dict):
@@ -214,7 +214,7 @@ def pack_keywords(function: str, kwargs: Mapping[str, Any]) -> bytes:
 
 
 class _Packer(threading.local):
-    """A packer for each thread: to make one takes longer than to use it."""
+    """One packer for each thread: making one takes longer than using it."""
 
     def __init__(self) -> None:
         self.pack: Callable[[Any], bytes] = msgpack.Packer(use_bin_type=True).pack
@@ -229,9 +229,9 @@ def pack(v: Any) -> bytes:
 
 
 def unpack(raw: bytes, pairs: Callable[[list[tuple[Any, Any]]], Any] | None = None) -> Any:
-    """Unpacks one value of Go or Python. pairs makes a map of its pairs; None makes a dict.
+    """Unpacks one value from Go or Python. pairs makes a map from its pairs; None makes a dict.
 
-    Times come as aware datetimes in UTC, or as msgpack.Timestamp where a datetime would cut nanoseconds.
+    Times become aware datetimes in UTC, or msgpack.Timestamp where a datetime would lose nanoseconds.
     """
     v = msgpack.unpackb(
         raw,
@@ -257,6 +257,6 @@ def _times(v: Any) -> Any:
     if isinstance(v, msgpack.Timestamp) and v.nanoseconds % 1000 == 0:
         try:
             return v.to_datetime()
-        except (OverflowError, ValueError):  # a year that datetime does not have
+        except (OverflowError, ValueError):  # a year that a datetime cannot hold
             return v
     return v

@@ -1,4 +1,4 @@
-"""The asynchronous producer: the names of the package, awaited.
+"""The asynchronous producer: it has the same names as the package, to be awaited.
 
 q = godelayed.aio.Queue('mail', redis.asyncio.Redis())
 ref = await q.options(keep_result=60).delay('example.com/app/mail.Welcome', 42, 'en')

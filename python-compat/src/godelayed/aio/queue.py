@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 
 
 class Queue:
-    """Makes calls of functions into tasks in Redis, like godelayed.Queue. It belongs to one event loop at a time.
+    """Enqueues calls of functions as tasks in Redis, like godelayed.Queue. It belongs to one event loop at a time.
 
-    redis is a client of redis.asyncio for one server or for Sentinel. legacy is for queues that go-delayed's or
-    keakon's workers share: Python tasks have the form that those read, and what those cannot read is an
-    ArgumentsError. prefix is that of the Go handle. wait is how many replicas must have a task before a call
-    succeeds; fewer are an UnknownError. All programs that use one queue open it in the same way. A name that cannot
-    be one is an ArgumentsError.
+    redis is a client of redis.asyncio for one server or for Sentinel. legacy is for queues shared with workers of
+    go-delayed or of keakon's package: Python tasks have the form that those workers read, and a call that they could
+    not read raises ArgumentsError. prefix is the same as that of the Go handle. wait is how many replicas must have a
+    task before a call succeeds; if fewer confirm it, the call raises UnknownError. All programs that use one queue must
+    open it with the same arguments. An invalid name raises ArgumentsError.
     """
 
     def __init__(
@@ -58,9 +58,9 @@ class Queue:
         return int(await self._link.send('LLEN', k.list)) + int(await self._link.send('LLEN', k.suspects))
 
     def options(self, **options: Unpack[OptionValues]) -> Queue:
-        """Returns a queue whose calls have these options, in addition to its own. README.md has them in a table.
+        """Returns a queue whose calls have these options, in addition to its own. README.md lists them in a table.
 
-        A value that cannot be is an ArgumentsError, at once. None takes an option away.
+        An invalid value raises ArgumentsError at once. None removes an option.
         """
         q = copy.copy(self)
         q._options = self._options.merged(**options)
@@ -71,10 +71,10 @@ class Queue:
 
         function is the path of a Go function (example.com/app/mail.Welcome) or of a Python function
         (mail.tasks:welcome), or a Python function that was registered with @task. Calls at the same time share round
-        trips. A call that is cancelled before its task is on its way enqueues nothing.
+        trips. If the caller is cancelled before the task is sent, nothing is enqueued.
 
-        Errors: ArgumentsError, DuplicateError, FullError, UnavailableError, UnknownError; nothing was enqueued but
-        after the last.
+        Errors: ArgumentsError, DuplicateError, FullError, UnavailableError, UnknownError. Nothing was enqueued, except
+        perhaps after UnknownError.
         """
         s, options = self._settings, self._options
         c = call(function, *args, **kwargs)
@@ -89,10 +89,11 @@ class Queue:
         return Ref(self, id, options, now, s.loose(c))
 
     async def delay_many(self, calls: Iterable[Call]) -> list[Ref]:
-        """Enqueues calls in order, 1,000 or 8 MiB at a time; each such batch is accepted as a whole or not at all.
+        """Enqueues calls in order, 1,000 or 8 MiB at a time. Redis accepts each such batch as a whole or not at all.
 
-        If one of the calls is faulty, none is enqueued. With options that hold a lock or an id a batch is at most 100
-        tasks. When a batch of several fails, the error is a BatchError, which says how many of the first tasks stand.
+        If one of the calls is faulty, none is enqueued. With options that hold a lock or an id, a batch is at most 100
+        tasks. When one of several batches fails, the error is a BatchError, which says how many of the first tasks were
+        enqueued.
         """
         calls = list(calls)
         if not calls:

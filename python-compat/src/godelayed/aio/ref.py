@@ -1,4 +1,4 @@
-"""References to tasks: their states, results and ends."""
+"""References to tasks: their states, their results and how they end."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar('T')
 
 
 async def answer(link: AsyncLink, ask: Generator[asks.Ask, Any, T]) -> T:
-    """Runs what a generator asks for."""
+    """Runs the questions that a generator yields, and returns the generator's result."""
     try:
         step = next(ask)
         while True:
@@ -36,7 +36,7 @@ async def answer(link: AsyncLink, ask: Generator[asks.Ask, Any, T]) -> T:
 
 
 def _cancellations() -> int:
-    """How often this task was asked to end. Before Python 3.11 nobody counts: 0."""
+    """Returns how often this asyncio task was asked to cancel; 0 before Python 3.11, which does not count that."""
     cancelling: Callable[[], int] | None = getattr(asyncio.current_task(), 'cancelling', None)
     return cancelling() if cancelling is not None else 0
 
@@ -44,7 +44,7 @@ def _cancellations() -> int:
 class Ref(Base):
     """Names an enqueued task. Keep its `id` to find the task from another process, with Queue.ref.
 
-    A Python task of a legacy queue carries no id: it has one only for as long as it is scheduled.
+    A Python task of a legacy queue carries no id: it has one only while it is scheduled.
     """
 
     __slots__ = ('queue',)
@@ -62,15 +62,16 @@ class Ref(Base):
         return one_line(f'{self.queue.name}/{self.id}')
 
     def __await__(self) -> Generator[Any, None, Any]:
-        """Awaiting a reference is awaiting its result."""
+        """Awaits the result of the task."""
         return self.result().__await__()
 
     async def result(self, timeout: Seconds | None = None) -> Any:
         """Waits until the task has ended and returns what its function returned, None if it returns nothing.
 
-        timeout is in seconds, or a timedelta; None waits as long as it takes, which is for ever if the id never was
-        one. The task must have keep_result or retention. Redis tells when it has ended, on one connection for all who
-        wait; while Redis is away, from the first look on, it goes on until the timeout is over.
+        timeout is in seconds, or a timedelta. None waits without a limit: for ever if there never was a task with this
+        id. The task must have keep_result or retention. Redis tells the process when the task has ended, over one
+        connection for all callers that wait. While Redis is unreachable, even at the first look, it keeps trying until
+        the timeout is over.
 
         Errors: TaskError if the task has failed for good, CanceledError if it was cancelled, NoResultError,
         WaitTimeoutError.
@@ -88,7 +89,7 @@ class Ref(Base):
             return found.value()
         with self.queue._signals.listen(self.queue._settings.keys.ended(self.id)) as told:
             while True:
-                if _cancellations() > before:  # one was swallowed while a connection was made or given up
+                if _cancellations() > before:  # redis-py swallowed a cancellation while it made or closed a connection
                     raise asyncio.CancelledError
                 left = look_after() if until is None else min(look_after(), until - time.monotonic())
                 if left <= 0:
@@ -120,37 +121,39 @@ class Ref(Base):
         return await answer(self.queue._link, asks.state(self.queue._settings.keys, self.id))
 
     async def info(self) -> TaskInfo:
-        """Asks Redis what is known of the task."""
+        """Asks Redis what it knows about the task."""
         self.check_id()
         return await answer(self.queue._link, asks.info(self.queue._settings.keys, self.id))
 
     async def progress(self) -> Progress:
-        """Asks Redis what the task has reported last; zeros if it has not, or if nothing is known of it any more."""
+        """Asks Redis for the last progress that the task reported; zeros if it has reported none, or if Redis knows
+        nothing about the task any more."""
         return (await self.info()).progress
 
     async def cancel(self) -> None:
-        """Cancels the task, wherever it is: one that is scheduled, retrying or parked is taken out, and one that is
-        pending never starts.
+        """Cancels the task, wherever it is: a scheduled, retrying or parked task is removed, and a pending task never
+        starts.
 
-        Of one that a worker has claimed the worker is told, within milliseconds as a rule. Until then it may start,
-        also after this has returned; from then on it does not, or is told to end.
+        The worker that has claimed a task is told, usually within milliseconds. Until then the task may still start,
+        even after this method has returned; afterwards it does not start, or is told to end.
 
-        EndedError if it is known to have ended. Of most tasks that have ended nothing is known; then this does nothing.
-        Cancelling again changes nothing. NoIdError if the task has no id, or has lost it. Workers of keakon's package
-        and of go-delayed know nothing of it.
+        Raises EndedError if the task is known to have ended. Redis knows nothing about most tasks that have ended; then
+        this does nothing. Cancelling again changes nothing. Raises NoIdError if the task has no id, or has lost it.
+        Workers of keakon's package and of go-delayed ignore cancellations.
         """
         self.check_id()
         await answer(self.queue._link, asks.cancel(self.queue._settings.keys, self.id, self._loose))
 
     async def delete(self) -> None:
-        """Deletes an archived or completed task with all that is kept of it. NotArchivedError if it is neither."""
+        """Deletes an archived or completed task and everything that is kept of it. Raises NotArchivedError if it is
+        neither."""
         self.check_id()
         await answer(self.queue._link, asks.delete(self.queue._settings.keys, self.id))
 
     async def run_again(self) -> None:
         """Makes an archived task pending again, with all its retries, as if it had never failed.
 
-        NotArchivedError if it is not archived.
+        Raises NotArchivedError if the task is not archived.
         """
         self.check_id()
         await answer(self.queue._link, asks.run_again(self.queue._settings.keys, self.id))

@@ -1,4 +1,4 @@
-"""What Redis publishes, for all who wait in a process, over one connection."""
+"""Receives what Redis publishes, over one connection for all callers in a process that wait."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ import redis.exceptions
 
 from ..ref import REPLACED, pause
 
-_READ = 5.0  # seconds of one look for messages
+_READ = 5.0  # the longest wait of one read for messages, in seconds
 
 
 class Told:
-    """Somebody who waits for messages of a channel."""
+    """One caller that waits for messages of a channel."""
 
     def __init__(self) -> None:
         self._event = asyncio.Event()
-        self.replaced = False  # the task for which one waits
+        self.replaced = False  # whether another task has replaced the one that the caller waits for
 
     def set(self, data: Any = None) -> None:
-        """Wakes who waits. data is what was published."""
+        """Wakes the caller. data is what was published."""
         self.replaced = self.replaced or data in REPLACED
         self._event.set()
 
     async def wait(self, timeout: float) -> None:
-        """Waits until something was published or may have been missed, or for so many seconds."""
+        """Waits until something was published, or may have been missed, or until timeout seconds are over."""
         # Not asyncio.wait_for: before Python 3.12 it swallows a cancellation that comes together with the event.
         over = asyncio.get_running_loop().call_later(timeout, self._event.set)
         try:
@@ -41,7 +41,7 @@ class Told:
 class Signals:
     """Listens to channels while somebody waits.
 
-    Messages may be lost with a connection: then everybody is woken once it is back.
+    Messages may be lost with a connection: so all callers are woken once there is a connection again.
     """
 
     def __init__(self, client: redis.asyncio.Redis) -> None:
@@ -56,7 +56,7 @@ class Signals:
 
     @contextlib.contextmanager
     def listen(self, channel: str) -> Iterator[Told]:
-        """Wakes the Told when something is published, and when the subscription has begun to hold."""
+        """Wakes the Told that it yields when something is published, and once the subscription is active."""
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
             self._reset(loop)
@@ -67,7 +67,7 @@ class Signals:
             self._changed = asyncio.Event()
             self._task = loop.create_task(self._run(self._changed))
         elif len(listeners) > 1:
-            told.set()  # the subscription may hold already, and nobody would say so
+            told.set()  # the subscription may be active already, and then Redis sends no confirmation
         assert self._changed is not None
         self._changed.set()
         try:

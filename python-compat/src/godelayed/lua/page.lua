@@ -1,23 +1,37 @@
 -- page: read messages of a list; of those that are too large, only their sizes.
 -- KEYS  1 pending or group list
--- ARGV  1 messages to skip   2 most messages, at most 1,000
---       3 most bytes of a message, and in all four times as many
--- Returns the messages in order, and for one that is too large only its size; fewer than asked for when the bytes in
---       all are used up.
+-- ARGV  1 place of the first message, from 0; -1 for the last message, -2 for the one before it, and so on
+--       2 most messages, at most 1,000   3 most bytes of a message, and in all four times as many
+--       4 1 to go back from there
+-- Returns the messages as they are met, and for one that is too large only its size; fewer than asked for when the
+--       bytes in all are used up. Places behind the end of the list, on the way back, hold gaps as those of withdraw.
 -- O(n). Reads only.
-local from, most, limit = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
--- Read in steps sized by the messages seen so far, so that little is read in vain.
+local from, most, limit, back = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1'
 local reply, n, bytes, room, step = {}, 0, 0, 4 * limit, 8
-for _ = 1, most do
-  local some = redis.call('LRANGE', KEYS[1], from + n, from + n + math.min(step, most - n) - 1)
-  for i = 1, #some do
-    local size = #some[i]
-    bytes = bytes + size
-    if n > 0 and bytes > room then break end
-    n = n + 1
-    reply[n] = size > limit and size or some[i]
+if back then
+  local length = redis.call('LLEN', KEYS[1])
+  if from < 0 then from = from + length end
+  for i = 1, most do
+    if from - n < length then break end
+    reply[i], n = '-', i
   end
-  if bytes > room or #some < step or n == most then break end
+end
+-- Read in steps sized by the messages seen so far, so that little is read in vain.
+for _ = 1, most do
+  step = math.min(step, most - n)
+  local first, last = from + n, from + n + step - 1
+  if back then first, last = math.max(from - n - step + 1, 0), from - n end
+  if step < 1 or back and last < 0 then break end
+  local some = redis.call('LRANGE', KEYS[1], first, last)
+  for i = 1, #some do
+    local message = some[back and #some + 1 - i or i]
+    local size = #message
+    bytes = bytes + size
+    if bytes > size and bytes > room then break end
+    n = n + 1
+    reply[n] = size > limit and size or message
+  end
+  if bytes > room or #some < step then break end
   step = math.min(256, math.floor((room - bytes) * n / math.max(bytes, 1)) + 1)
 end
 return reply

@@ -1,10 +1,10 @@
--- rerun: make archived tasks pending again, with new messages.
--- KEYS  1 archived set   2 tasks hash   3 info hash   4 pending list   5 notify list   6 revoked set
+-- rerun: make filed tasks pending, with new messages: archived ones again, others at once.
+-- KEYS  1 the sorted set   2 tasks hash   3 info hash   4 pending list   5 notify list   6 revoked set
 --       7 locks hash   8 locked set
 -- ARGV  1 ms that an id stays taken
 --       then for each task, at most 200: name that it is filed under, id, old message, new message, 1 to keep its id
 --       taken
--- Returns for each task 1 if it is pending now, 0 if it is not archived, -1 if its message is not the old one.
+-- Returns for each task 1 if it is pending now, 0 if it is not in the set, -1 if its message is not the old one.
 -- O(n log m). Works on a full Redis: its first write is a ZREM. It lifts the revocation of a canceled task.
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)

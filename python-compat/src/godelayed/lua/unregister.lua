@@ -10,5 +10,5 @@ redis.call('HLEN', KEYS[6])
 redis.call('SREM', KEYS[2], ARGV[1])
 redis.call('UNLINK', KEYS[1], KEYS[4])
 redis.call('HDEL', KEYS[5], 'worker:' .. ARGV[1])
-redis.call('HDEL', KEYS[6], ARGV[1])
+redis.call('HDEL', KEYS[6], ARGV[1], ARGV[1] .. ' status')
 return 1

@@ -1,4 +1,4 @@
-"""Running tasks: the parts of a worker. docs/ARCHITECTURE.md of the project names their likes in Go."""
+"""Running tasks: the parts of a worker. The project's docs/ARCHITECTURE.md describes these parts in Go."""
 
 import logging
 

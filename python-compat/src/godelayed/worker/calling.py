@@ -1,7 +1,8 @@
-"""Calling a registered function and finding out how that ended."""
+"""Calls a registered function and finds out how the call ended."""
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import traceback
 from typing import Any
@@ -19,7 +20,8 @@ _SAYS: dict[type[Outcome], str] = {Discard: 'discard', Drop: 'drop', RetryIn: 'r
 def call(
     function: Function, args: list[Any], kwargs: dict[str, Any], keep: bool, context: contexts.Context | None
 ) -> Ended:
-    """Calls a function for a task. keep: its result is wanted. Whatever it raises but TaskInterrupted is a failure."""
+    """Calls a function for a task. keep: whether the result is needed. Any exception except TaskInterrupted is a
+    failure."""
     contexts.enter(context)
     try:
         if function.coroutine:
@@ -41,7 +43,7 @@ def call(
         return Ended(result=_packed(function, result))
     except ArgumentsError as e:
         return Ended(fault=str(e))
-    except Exception as e:  # of a property of the result, say
+    except Exception as e:  # such as an error of a property of the result
         return Ended(fault=f'{function.path}: the result cannot be packed: {type(e).__name__}')
 
 
@@ -62,13 +64,11 @@ def _failed(function: Function, args: list[Any], kwargs: dict[str, Any], e: Base
         ended.wait = getattr(outcome, 'milliseconds', 0)
     elif isinstance(e, TypeError) and not _fits(function, args, kwargs):
         ended.arguments = True
-    try:
-        # Without this module's own frames, which come first.
+    with contextlib.suppress(Exception):  # the error's own methods may raise
+        # Without this module's own frames, which come first in the traceback.
         ended.stack = ''.join(
             traceback.format_exception(type(e), e, e.__traceback__.tb_next if e.__traceback__ else None)
         )[-4096:]
-    except Exception:  # of the error's own methods
-        ended.stack = ''
     return ended
 
 

@@ -1,8 +1,9 @@
-"""A worker process: it runs one task after the other, as it is told over a socket, and tells how each ended.
+"""A worker process: it runs one task after another, as the worker sends them over a socket, and reports how each ended.
 
-Frames are a length of four bytes and a MessagePack array. Told: [number, queue, message]. Telling: [number, 0, ...]
-with what Ended holds, [number, 1, done, total, note] for a report of progress, [0, 2] once when it is ready. Orders
-come over a second socket, with a signal that makes this process look: the number of the task, and why it is to end.
+A frame is a length of four bytes and a MessagePack array. The worker sends [number, queue, message]. The process sends
+[number, 0, ...] with the fields of Ended, [number, 1, done, total, note] for a report of progress, and [0, 2] once when
+it is ready. Orders come over a second socket, together with a signal that makes this process read it: the number of the
+task, and why it must end.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ HEAD = struct.Struct('!I')
 ORDER = struct.Struct('!Q8s')
 MOST_FRAME = 64 << 20
 
-registry: Registry | None = None  # of the worker, set before processes are forked
+registry: Registry | None = None  # the worker's, set before processes are forked
 
 
 class _Child:
@@ -36,14 +37,14 @@ class _Child:
         self._orders = orders
         orders.setblocking(False)
         self._file = tasks.makefile('rb')
-        self._running = 0  # number of the task that runs; 0: none
+        self._running = 0  # number of the running task; 0: none
         self._why: str | None = None
-        self._order = (0, '')  # one that came before its task, or while a frame was being sent
+        self._order = (0, '')  # an order that came before its task, or while a frame was being sent
         self._sending = False
-        self._context: Context | None = None  # of the task that runs
+        self._context: Context | None = None  # of the running task
 
     def interrupt(self, _: int, frame: FrameType | None) -> None:
-        """Handles the signal: raises in the task that runs, if an order is about that."""
+        """Handles the signal: raises in the running task if an order says that this task must end."""
         while True:
             try:
                 order = self._orders.recv(ORDER.size)
@@ -94,7 +95,7 @@ class _Child:
         self._why = None
         ended: Ended | None = None
         try:
-            message = Message(raw, None)  # the worker has checked it
+            message = Message(raw, None)  # the worker has checked its limits
             function = registry.get(message.path) if registry is not None else None
             if function is None:
                 return Ended(ok=False, error=f'{message.path}: the function is gone from the registry')
@@ -108,7 +109,7 @@ class _Child:
             self._obey(None)
             ended = calling.call(function, message.args, message.kwargs, message.keep > 0, context)
             self._running = 0
-        except TaskInterrupted as e:  # just before or behind the call
+        except TaskInterrupted as e:  # raised just before or after the call
             self._running = 0
             if ended is None:
                 ended = Ended(ok=False, error=type(e).__name__)
@@ -118,7 +119,7 @@ class _Child:
 
     def _send(self, frame: list[Any]) -> None:
         b = msgpack.packb(frame, use_bin_type=True, unicode_errors='replace')
-        self._sending = True  # an interrupt in the middle of a frame would be the end of all understanding
+        self._sending = True  # an interrupt in the middle of a frame would make all later frames unreadable
         try:
             self._tasks.sendall(HEAD.pack(len(b)) + b)
         finally:
@@ -126,7 +127,7 @@ class _Child:
 
 
 def serve(tasks: socket.socket, orders: socket.socket, sig: int, start: Callable[[], None]) -> int:
-    """Runs tasks until the socket is closed, and returns the code to exit with."""
+    """Runs tasks until the socket is closed, and returns the exit code."""
     child = _Child(tasks, orders)
     signal.signal(sig, child.interrupt)
     start()

@@ -1,4 +1,4 @@
-"""What a worker is told to do."""
+"""The settings of a worker."""
 
 from __future__ import annotations
 
@@ -22,24 +22,26 @@ _MAX_WEIGHT = 1000
 class WorkerConfig:
     """The settings of a worker. Durations are seconds or timedeltas.
 
-    queues: one name, several in the order of their priority, or names with weights from 1 to 1,000, which are served at
-    random, each as often as its weight says. concurrency: how many tasks run at once; the number of processors if None.
-    processes: False runs tasks in threads of the worker's own process. That is much faster for short tasks, but a task
-    that exceeds its timeout or is cancelled is not ended: Context.interrupted tells it, and what it raises then counts.
-    max_retry: how often a failed task is tried again if neither it nor its function says. backoff: returns how long a
-    failed task waits that was retried so many times before; 5 s, doubled each time, at most 6 h, ± 25 % if None.
-    timeout: bounds the runs of tasks if neither they nor their function say; None: nothing does. kill_after: how long a
-    task may take to end when it is told to, because of its timeout, say; then its process is killed. prefetch: how many
-    tasks beyond concurrency are claimed ahead; None: what is done in about 5 ms. heartbeat_life: how long the worker
-    counts as alive after its last heartbeat. Workers and sweepers of one queue should agree on it. sweep_interval,
-    sweep: the time between two passes of the embedded sweeper at most; it also looks when heartbeats of others would
-    end. False leaves sweeping to other workers. grace, cancel_grace: how long to wait for tasks when the worker stops,
-    and then for those that were told to end. legacy: the queues are shared with workers of keakon's package or
-    go-delayed; it takes only tasks that have a notification. go_queue: the name of a queue that Go tasks are handed on
-    to; None: they are parked. max_tasks: stop after so many tasks. max_tasks_per_process: replace a process after so
-    many. stop_when_empty: stop when nothing is to be done. archive_max, archive_for: how many archived tasks a queue
-    keeps, and for how long. prefix: that of the keys, as of the Go handle. start: called in each worker process before
-    its first task, or once with processes=False.
+    queues: one name; several names in the order of their priority; or names with weights from 1 to 1,000, from which
+    the worker chooses at random in proportion to the weights. concurrency: how many tasks run at once; None means the
+    number of processors. processes: False runs tasks in threads of the worker's own process. That is much faster for
+    short tasks, but the worker cannot end a task that exceeds its timeout or is cancelled: the task finds out by
+    Context.interrupted, and what it raises then counts. max_retry: how often a failed task is tried again if neither
+    the task nor its function says. backoff: a function that takes the number of retries so far and returns how long to
+    wait before the next one; None means 5 s, doubled each time, at most 6 h, ± 25 %. timeout: limits the runs of tasks
+    if neither they nor their function say; None means without a limit. kill_after: how long a task may take to end
+    after it was told to, for example because of its timeout; then the worker kills its process. prefetch: how many
+    tasks beyond concurrency the worker claims ahead; None means as many as take about 5 ms. heartbeat_life: how long
+    the worker counts as alive after its last heartbeat. Workers and sweepers of one queue should agree on it.
+    sweep_interval, sweep: the longest time between two passes of the embedded sweeper; it also looks when heartbeats of
+    other workers are about to end. False leaves sweeping to other workers. grace, cancel_grace: how long to wait for
+    tasks when the worker stops, and then for those that were told to end. legacy: the queues are shared with workers of
+    keakon's package or go-delayed; the worker takes only tasks that have a notification. go_queue: the name of a queue
+    to which the worker hands on Go tasks; None means that it parks them. max_tasks: stop after this many tasks.
+    max_tasks_per_process: replace a process after this many tasks. stop_when_empty: stop when there is nothing to do.
+    archive_max, archive_for: how many archived tasks a queue keeps, and for how long. prefix: the prefix of the keys,
+    the same as that of the Go handle. start: called in each worker process before its first task, or once with
+    processes=False.
     """
 
     queues: Queues
@@ -66,7 +68,7 @@ class WorkerConfig:
     start: Callable[[], None] | None = None
 
     def names(self) -> list[str]:
-        """Returns the names of the queues, checked."""
+        """Returns the names of the queues after checking them."""
         names = [self.queues] if isinstance(self.queues, str) else list(self.queues)
         if not names:
             raise ArgumentsError("no queues: name at least one, as in queues=['mail']")
@@ -77,7 +79,7 @@ class WorkerConfig:
         return names
 
     def weights(self) -> list[int] | None:
-        """Returns the weights of the queues; None: they are served in order."""
+        """Returns the weights of the queues; None if the worker serves them in order."""
         if not isinstance(self.queues, Mapping):
             return None
         for name, weight in self.queues.items():
@@ -93,7 +95,7 @@ class WorkerConfig:
         return n
 
     def seconds(self, name: str, least: float = 0.0) -> float:
-        """Returns one of the durations in seconds, checked."""
+        """Returns one of the durations in seconds, after checking it."""
         value = getattr(self, name)
         s = milliseconds(value, name) / 1000
         if s < least:
@@ -101,7 +103,7 @@ class WorkerConfig:
         return s
 
     def check(self) -> None:
-        """Raises what is wrong."""
+        """Raises ArgumentsError if a setting is invalid."""
         self.names()
         self.weights()
         self.slots()

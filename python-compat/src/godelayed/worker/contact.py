@@ -1,4 +1,4 @@
-"""Since when a process has been in touch with one Redis server without a break."""
+"""Records since when a process has been in touch with one Redis server without a break."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 
 class Contact:
-    """A sweeper needs it: when Redis was away, or this process stood still, a missing heartbeat says nothing about its
-    worker."""
+    """A sweeper needs it: when Redis was unreachable, or this process was suspended, a missing heartbeat says nothing
+    about its worker."""
 
     def __init__(self, life: float) -> None:
         self._slow = max(life / 4, 0.1)  # seconds; a call that takes longer is a break
@@ -21,7 +21,7 @@ class Contact:
 
     @contextlib.contextmanager
     def call(self) -> Iterator[None]:
-        """Surrounds a call."""
+        """A context for one call to Redis."""
         with self._lock:
             self._next += 1
             id = self._next
@@ -40,12 +40,12 @@ class Contact:
                     self._since = now
 
     def broken(self) -> None:
-        """Notes a break that no call has shown."""
+        """Notes a break of contact that call() has not noticed."""
         with self._lock:
             self._since = None
 
     def unbroken(self) -> float | None:
-        """Returns since when there is contact, monotonic; None if there is none just now."""
+        """Returns since when there has been contact, on the monotonic clock; None if there is none now."""
         now = time.monotonic()
         with self._lock:
             if any(now - start > self._slow for start in self._pending.values()):

@@ -1,4 +1,4 @@
-"""A call of a coroutine function, which can be told to end while it waits."""
+"""Runs a call of a coroutine function, which can be told to end while it waits."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Coroutine:
 
     def __init__(self, call: Callable[[], Any]) -> None:
         self._call = call
-        self._why = ''  # it was told to end
+        self._why = ''  # why it was told to end; '' if it was not
         self._coroutine: Any = None  # once it has started
         self._task: asyncio.Task[Any] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -45,10 +45,10 @@ class Coroutine:
         return await self._coroutine
 
     def interrupt(self, why: str, frame: FrameType | None) -> None:
-        """Tells the coroutine to end. frame is what runs just now, in the thread of the caller."""
+        """Tells the coroutine to end. frame is what the caller's thread is running."""
         self._why = why
         if self._loop is None or self._task is None or self._task.done():
-            return  # _main will see it, or nothing is left to end
+            return  # either _main will see _why, or nothing is left to end
         own = getattr(self._coroutine, 'cr_frame', None)
         while frame is not None:
             if frame is own:

@@ -1,6 +1,6 @@
-"""Claimed tasks on their way to those who run them, a fixed number at a time.
+"""Holds claimed tasks until the threads or processes of the worker run them, a fixed number at a time.
 
-What is done waits with its lane to be acknowledged.
+Claims that are done wait in their lane until the worker acknowledges them.
 """
 
 from __future__ import annotations
@@ -12,20 +12,20 @@ from typing import Callable
 
 from .lane import Claim, Lane
 
-SET_APART = 2  # from so many deaths on a task waits among the suspects of its queue
-PACE_TIME = 0.005  # seconds of work that are claimed ahead
+SET_APART = 2  # with this many deaths or more, a task waits among the suspects of its queue
+PACE_TIME = 0.005  # a worker claims ahead what takes about so many seconds
 PACE_MOST = 800  # tasks claimed ahead at most
-PACE_WINDOW = 0.001  # the shortest time over which the length of tasks is taken
+PACE_WINDOW = 0.001  # the shortest time over which the mean duration of tasks is measured
 CLAIM_LOT = 200  # tasks claimed ahead by one call
-OVERDUE_TIME = 0.02  # seconds that a task which was claimed ahead waits while all are busy
-RESTLESS_TIME = 0.1  # seconds without claims ahead after tasks were given back, so that others come to them
+OVERDUE_TIME = 0.02  # seconds that a task may wait after it was claimed ahead, while all executors are busy
+RESTLESS_TIME = 0.1  # seconds without claims ahead after tasks were given back, so that others get them
 
 
 def suspects_held(executors: int, deaths: int) -> int:
-    """Returns how many tasks of so many deaths or more a worker holds at once: all executors, a quarter of them, and
-    so on.
+    """Returns how many tasks with this many deaths or more a worker holds at once: as many as it has executors below
+    SET_APART deaths, a quarter of that at SET_APART deaths, and a quarter again for each further death.
 
-    Where that is 1, the task runs alone.
+    If that is 1, the task runs alone.
     """
     for _ in range(deaths - SET_APART + 1):
         if executors <= 1:
@@ -35,7 +35,7 @@ def suspects_held(executors: int, deaths: int) -> int:
 
 
 class Pace:
-    """Finds out how long tasks take, and from that how many to claim ahead: many short ones, no long ones."""
+    """Measures how long tasks take and decides how many to claim ahead: many short ones, no long ones."""
 
     def __init__(self, fixed: int | None) -> None:
         self.fixed = fixed
@@ -47,14 +47,14 @@ class Pace:
         self._ended += 1
 
     def ahead(self, n: int, now: float) -> int:
-        """Returns how many tasks to claim beyond those that n executors can begin with at once."""
+        """Returns how many tasks to claim in addition to those that n executors can start at once."""
         if self.fixed is not None:
             return self.fixed
         if not self._ended or now - self._looked < PACE_WINDOW:
             return self._most
         mean = max(self._spent / self._ended, 1e-9)
-        if not self._mean or mean > self._mean:
-            self._mean = mean  # tasks have become longer: believe it at once
+        if mean > self._mean:
+            self._mean = mean  # tasks have become longer: use the new mean at once
         else:
             self._mean = (self._mean + mean) / 2
         self._spent, self._ended, self._looked = 0.0, 0, now
@@ -62,40 +62,41 @@ class Pace:
         return self._most
 
     def stall(self, now: float) -> None:
-        """Forgets what was found: tasks claimed ahead had to wait for too long."""
+        """Forgets the measurements, because tasks claimed ahead had to wait for too long."""
         self._mean, self._most, self._spent, self._ended, self._looked = 0.0, 0, 0.0, 0, now
 
 
 class Executors:
-    """Tasks that are ready, and who runs how many. All of it is protected by mu."""
+    """Tasks that are ready, and those that run. mu protects all fields."""
 
     def __init__(self, n: int, prefetch: int | None, life: float) -> None:
         self.n = n
         self.life = life
         self.mu = threading.Lock()
-        self.work = threading.Condition(self.mu)  # for threads: there may be something to start
-        self.wake_pool: Callable[[], None] | None = None  # the same for the pool of processes
+        self.work = threading.Condition(self.mu)  # for threads: a task may be ready to start
+        self.wake_pool: Callable[[], None] | None = None  # the same for the pool
         self.signal: Callable[[], None] = lambda: None  # tells the fetcher to look again
         self.ready: deque[Claim] = deque()
         self.running: dict[Claim, None] = {}
-        self.coming = 0  # tasks that are being claimed, at most
-        self.lone: Claim | None = None  # runs alone, or waits until it can; nothing else starts meanwhile
-        self.crowded = False  # a suspect was put back for the sake of those in hand
-        self.restless = 0.0  # until then, claim no more than free executors
-        self.held = False  # start nothing
+        self.coming = 0  # upper bound for the number of tasks that are being claimed
+        self.lone: Claim | None = None  # this claim runs alone, or waits until it can; nothing else starts meanwhile
+        self.crowded = False  # a suspect was put back because of the tasks in hand
+        self.restless = 0.0  # until this time, claim no more than free executors
+        self.held = False  # whether to start nothing
         self.stopped = False
         self.pace = Pace(prefetch)
         self.ahead = 0
         self.idle = 0
-        self.hungry = False  # the fetcher waits for room
-        self.served: Lane | None = None  # the fetcher claims from it, and acknowledges what is done there by the way
-        self.budget: int | None = None  # how many tasks may still start; None: any number
+        self.hungry = False  # whether the fetcher waits for room
+        self.served: Lane | None = None  # the fetcher claims from it and acknowledges its done claims in the same call
+        self.budget: int | None = None  # how many tasks may still start; None: without a limit
         self.ended = 0
 
     def room(self) -> tuple[int, float, list[Claim]]:
-        """Returns how many tasks may be claimed now; if none, how long to wait for more room, 0: until signal.
+        """Returns how many tasks may be claimed now, how long to wait for more room if that is none (0: until signal),
+        and tasks that have waited for too long.
 
-        The third are tasks that have waited for too long and are to be given back.
+        The caller gives the latter back.
         """
         with self.mu:
             now = time.monotonic()
@@ -107,7 +108,7 @@ class Executors:
                 wait = OVERDUE_TIME - (now - self.ready[0].batch.at)
                 if wait <= 0:
                     if len(self.running) < self.n:
-                        wait = OVERDUE_TIME  # one of them starts now, or waits for a heartbeat
+                        wait = OVERDUE_TIME  # one of them starts now or waits for a heartbeat
                     else:
                         self.pace.stall(now)
                         self.restless = now + RESTLESS_TIME
@@ -120,8 +121,8 @@ class Executors:
             return 0, wait, []
 
     def _space(self) -> int:
-        """Few large claims are cheaper than many small ones: none while more than half of what is claimed ahead is
-        there."""
+        """Returns how many tasks to claim. A few large claims are cheaper than many small ones, so it returns 0 while
+        more than half of what may be claimed ahead is there."""
         free = self.n - len(self.running)
         n = free + self.ahead - len(self.ready) - self.coming
         if n <= 0 or n < min((self.ahead + 1) // 2, CLAIM_LOT):
@@ -137,12 +138,12 @@ class Executors:
             self.coming += n
 
     def arrived(self, n: int) -> None:
-        """Notes that the claim of up to n tasks is over, and that they are ready or have been seen to."""
+        """Notes that the claim of up to n tasks is over: they are ready, or dealt with otherwise."""
         with self.mu:
             self.coming -= n
 
     def serve(self, lane: Lane) -> list[Claim]:
-        """Says that the fetcher is about to claim from a lane, and takes what is done there."""
+        """Notes that the fetcher is about to claim from a lane, and takes the claims that are done there."""
         with self.mu:
             if self.served is not None and self.served is not lane and self.served.done:
                 self.served.finisher.wake()
@@ -150,14 +151,14 @@ class Executors:
             return lane.take_done()
 
     def leave_off(self) -> None:
-        """Says that the fetcher claims no more for now. What is done is left to the finishers."""
+        """Notes that the fetcher claims no more for now. Finishers acknowledge what is done."""
         with self.mu:
             if self.served is not None and self.served.done:
                 self.served.finisher.wake()
             self.served = None
 
     def retire(self) -> None:
-        """Is leave_off for good, when the fetcher ends."""
+        """Is leave_off for good, for when the fetcher ends."""
         with self.mu:
             self.hungry = False
         self.leave_off()
@@ -167,12 +168,12 @@ class Executors:
             return lane.take_done()
 
     def put_done(self, lane: Lane, claims: list[Claim]) -> None:
-        """Puts claims back of which Redis could not be told that they are done."""
+        """Puts back claims that are done but of which Redis could not be told."""
         with self.mu:
             lane.done[:0] = claims
 
     def add(self, claims: list[Claim]) -> None:
-        """Makes tasks ready."""
+        """Makes claimed tasks ready."""
         if claims:
             with self.mu:
                 self.ready.extend(claims)
@@ -183,12 +184,12 @@ class Executors:
             if self.ready:
                 self.wake_pool()
         elif self.ready and self.idle and not self.held:
-            self.work.notify()  # one at a time: each wakes the next once it runs itself
+            self.work.notify()  # only one: each thread wakes the next once it has a task
 
     def next(self, last: Claim | None, done: bool, took: float) -> Claim | None:
-        """Gives back the task that a thread ran last, if any, and waits for one that may start.
+        """Ends the task that a thread ran last, if any, and waits for one that may start.
 
-        None: the thread is to end.
+        It returns None when the thread must end.
         """
         with self.mu:
             if last is not None:
@@ -205,7 +206,7 @@ class Executors:
                 self.idle -= 1
 
     def start(self) -> Claim | None:
-        """Takes a task that may start, for the pool; None if there is none."""
+        """Takes a task that may start, for the pool; returns None if there is none."""
         with self.mu:
             if self.stopped:
                 return None
@@ -214,7 +215,7 @@ class Executors:
             return c
 
     def leave(self, c: Claim, done: bool, took: float) -> None:
-        """Notes that a task of the pool has ended; done: it is to be acknowledged."""
+        """Notes that a task of the pool has ended. done: it is to be acknowledged."""
         with self.mu:
             self._leave(c, done, took)
             self._beckon()
@@ -224,7 +225,8 @@ class Executors:
             return None
         for i, c in enumerate(self.ready):
             if not c.lane.fresh(self.life) and not c.lost:
-                # Another worker may have it by now. The heartbeat finds out, and wakes whoever waits.
+                # Another worker may have the task by now. The heartbeat finds out, and then wakes the threads that
+                # wait.
                 c.lane.beat()
                 continue
             if i == 0:
@@ -247,16 +249,14 @@ class Executors:
         self.ended += 1
         if c.suspicion >= SET_APART:
             self._release(c)
-        if self.budget is not None and self.budget <= 0 and not self.running:
-            self.signal()
         if not done:
             return
         lane = c.lane
         lane.done.append(c)
         if len(lane.done) > 1 or self.served is lane:
-            return  # somebody knows
+            return  # the finisher or the fetcher has been told already
         if self.hungry and self.served is None:
-            self.served = lane  # the fetcher takes it along, or leaves off
+            self.served = lane  # the fetcher acknowledges it with its next claim, or calls leave_off
             self.signal()
         else:
             lane.finisher.wake()
@@ -267,7 +267,7 @@ class Executors:
             self.signal()
 
     def take_back(self, lane: Lane | None = None) -> list[Claim]:
-        """Removes all tasks that have not started, or those of one lane."""
+        """Removes and returns all tasks that have not started, or only those of one lane."""
         with self.mu:
             if lane is None:
                 return self._take_back()
@@ -288,9 +288,9 @@ class Executors:
                 self._release(c)
 
     def admit(self, c: Claim) -> bool:
-        """Says whether the worker may hold a suspect.
+        """Returns whether the worker may hold a suspect.
 
-        One that runs alone becomes lone, and starts when all else has ended.
+        A suspect that must run alone becomes lone, and starts when all other tasks have ended.
         """
         with self.mu:
             most = suspects_held(self.n, c.suspicion)
@@ -302,7 +302,7 @@ class Executors:
             return not self.crowded
 
     def calm(self) -> None:
-        """Claims nothing ahead for a while, so that others come to what this worker gives back."""
+        """Stops claiming ahead for a while, so that other workers get what this worker gives back."""
         with self.mu:
             self.restless = time.monotonic() + RESTLESS_TIME
 
@@ -312,28 +312,28 @@ class Executors:
             self._release(c)
 
     def _release(self, c: Claim) -> None:
-        """Notes that a suspect has left."""
+        """Notes that a suspect is no longer here."""
         if self.lone is c:
             self.lone = None
         self.crowded = False
         self.signal()
 
     def hold(self, on: bool) -> None:
-        """Makes executors start nothing, until it is called with False."""
+        """While on, executors start nothing."""
         with self.mu:
             self.held = on
         self.wake()
         self.signal()
 
     def wake(self) -> None:
-        """Lets executors look again, after a heartbeat."""
+        """Makes executors look for tasks again, after a heartbeat."""
         with self.mu:
             self.work.notify_all()
             if self.wake_pool is not None:
                 self.wake_pool()
 
     def stop(self) -> None:
-        """Lets executors end after their present task. Ready tasks must have been taken back."""
+        """Makes executors end after their current task. Ready tasks must have been taken back."""
         with self.mu:
             self.stopped = True
         self.wake()
@@ -345,7 +345,7 @@ class Executors:
             return [c for c in {*self.ready, *self.running, *lone} if c.lane is lane]
 
     def under_way(self) -> list[Claim]:
-        """Returns the tasks that run."""
+        """Returns the running tasks."""
         with self.mu:
             return list(self.running)
 

@@ -1,4 +1,4 @@
-"""Deciding when to claim, and from which queue; blocking on the notify lists while there is nothing."""
+"""Decides when to claim and from which queue; blocks on the notify lists while there is nothing."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ from .suspects import Suspects
 logger = logging.getLogger('godelayed.worker')
 
 WAIT_TIME = 5  # seconds that one BLPOP blocks
-RIDE_TIME = 0.002  # seconds that what is done waits to be acknowledged by the next claim
-PROBE_INTERVAL = 0.01  # seconds for which a queue that was found empty is not looked at while others have tasks
+RIDE_TIME = 0.002  # longest time that done claims wait for the next claim, in seconds
+PROBE_INTERVAL = 0.01  # seconds between two looks at a queue that was empty, while others have tasks
 PAUSED_REST = 0.02
 
 
@@ -38,44 +38,44 @@ class Waiter:
         self.lanes = lanes
         self.tell = tell
         first = lanes[0].store
-        # The connection waits longer than Redis does, or a slow answer would lose the notification in it.
+        # The connection's timeout is longer than the wait in Redis, or a slow answer could lose the notification in it.
         self.link = Link(first.source, WAIT_TIME + 5.0)
         self.claims = first.link()  # for the fetcher
         self.noti = {lane.store.keys.noti.encode(): lane for lane in lanes}
         self.suspects_noti = {lane.store.keys.suspects_noti.encode(): lane for lane in lanes}
-        self.rewait = first.keys.rewait + first.worker  # what ends the wait of this worker alone
+        self.rewait = first.keys.rewait + first.worker  # a value here ends the wait of this worker alone
         self.blocking = False
-        self.on: list[Lane] = []  # on whose notify lists it blocks
-        self.renewed = False  # it was told to stop, because there are more lanes to block on
-        self.until = 0.0  # no claims before, because the server is away
-        self.backoff, self.claims_backoff = Backoff(), Backoff()  # of waits and of claims
-        self.refused = -Complaints.INTERVAL  # when Redis has last answered a wait with an error
+        self.on: list[Lane] = []  # the lanes on whose notify lists it blocks
+        self.renewed = False  # whether it was told to end its wait, because there are more lanes to block on
+        self.until = 0.0  # no claims before this time, because the server is unreachable
+        self.backoff, self.claims_backoff = Backoff(), Backoff()  # for waits and for claims
+        self.refused = -Complaints.INTERVAL  # when Redis last answered a wait with an error
         self._arm: queue.SimpleQueue[list[str] | None] = queue.SimpleQueue()
 
     def arm(self, lanes: list[Lane], suspects: bool) -> None:
-        """Lets the thread block on notify lists of lanes, and on those of their suspects if the worker takes any."""
+        """Makes the thread block on the notify lists of lanes, and on those of their suspects if suspects is set."""
         self.blocking, self.on, self.renewed = True, lanes, False
         keys = [lane.store.keys.noti for lane in lanes]
         keys += [lane.store.keys.suspects_noti for lane in lanes if suspects]
         self._arm.put([*keys, *(lane.store.keys.wake for lane in self.lanes), self.rewait])
 
     def renew(self, lanes: list[Lane]) -> None:
-        """Ends a wait that leaves one of these lanes out, or tasks of that lane would wait for its end."""
+        """Ends a wait that leaves out one of these lanes, because tasks of that lane would have to wait for its end."""
         if not self.renewed and any(lane not in self.on for lane in lanes):
             self.lanes[0].store.rewait(self.claims, 2000 * WAIT_TIME)
             self.renewed = True
 
     def failed(self, error: DelayedError, now: float) -> None:
-        """Notes that a wait has failed: no claims before its back-off is over."""
+        """Notes that a wait has failed: the worker claims nothing before the back-off is over."""
         self.until = now + self.backoff.next()
         if isinstance(error, RefusedError):
             self.refused = now
 
     def recovered(self, key: bytes | None, now: float) -> bool:
-        """Says whether a wait that has succeeded shows that the next one will.
+        """Returns whether a wait that succeeded shows that the next one will succeed.
 
-        After an error that Redis has answered, such as a key of the wrong type, one that has brought a notification
-        does not: Redis has looked at no key behind that one.
+        After an error answer of Redis, such as for a key of the wrong type, a wait that brought a notification does not
+        show it: Redis did not look at the keys after that one.
         """
         return key is None or key == self.rewait.encode() or now - self.refused > Complaints.INTERVAL
 
@@ -98,7 +98,7 @@ class Waiter:
 
 
 class Fetcher:
-    """The thread that claims tasks for as many executors as are free."""
+    """The thread that claims tasks for the free executors."""
 
     def __init__(
         self,
@@ -130,18 +130,18 @@ class Fetcher:
         self._mu = threading.Lock()
         self._serving = False
         self._stop = False
-        self.complaints = Complaints()  # of claims
+        self.complaints = Complaints()  # about claims
         self.waits = Complaints()
-        self._lines = lines  # of parked tasks that were claimed
+        self._lines = lines  # about parked tasks that were claimed
 
     def signal(self) -> None:
-        """Makes the fetcher look again. It never blocks."""
+        """Makes the fetcher look for tasks again. It never blocks."""
         if not self._signaled:
             self._signaled = True
             self._events.put(None)
 
     def nudge(self, lane: Lane, suspects: bool = False) -> None:
-        """Tells that a queue has pending tasks, or suspects, whether or not it has notifications."""
+        """Tells the fetcher that a queue has pending tasks, or suspects, whether or not it has notifications."""
         if suspects:
             lane.suspects = True
         else:
@@ -195,9 +195,9 @@ class Fetcher:
         self._serving = False
 
     def _paused(self, lane: Lane) -> bool:
-        """Says whether a queue is paused.
+        """Returns whether a queue is paused.
 
-        One that is no longer is looked at, because nobody has waited for its notifications.
+        When a pause has ended, the queue is looked at again, because nobody has waited for its notifications meanwhile.
         """
         if lane.paused:
             lane.held_back = True
@@ -206,7 +206,7 @@ class Fetcher:
         return lane.held_back
 
     def may_claim(self, lane: Lane) -> bool:
-        """Says whether a queue may be claimed from just now."""
+        """Returns whether the fetcher may claim from a queue now."""
         return not self._paused(lane) and time.monotonic() >= self._not_before(lane) and lane.fresh(self.life)
 
     def link_of(self, lane: Lane) -> Link:
@@ -217,12 +217,12 @@ class Fetcher:
         return max(lane.rest, self._of[lane].until)
 
     def _rests(self, lane: Lane) -> bool:
-        """Says whether nothing may be claimed from a queue now."""
+        """Returns whether the fetcher may claim nothing from a queue now."""
         return self._paused(lane) or time.monotonic() < self._not_before(lane) or not lane.fresh(self.life)
 
     def any_hot(self) -> tuple[bool, float]:
-        """Says whether there is a queue to claim from now; if not, in how many seconds there may be one, 0 if nobody
-        knows."""
+        """Returns whether there is a queue to claim from now; if not, in how many seconds there may be one, 0 if
+        unknown."""
         now, later = time.monotonic(), 0.0
         for lane in self.lanes:
             if self._paused(lane) or not (lane.hot or lane.parked):
@@ -253,7 +253,7 @@ class Fetcher:
         return order
 
     def _round(self, room: int) -> None:
-        """Claims from the queues in their order until there is no room."""
+        """Claims from the queues in their order until there is no more room."""
         if len(self.lanes) > 1:
             self._probe()
         for lane in self._arranged():
@@ -266,7 +266,7 @@ class Fetcher:
                 room -= self.claim(lane, room, 0)
 
     def _probe(self) -> None:
-        """Looks at queues that were found empty a while ago: one request for all of a slot."""
+        """Looks at queues that were empty a while ago, with one request for all queues of a slot."""
         now = time.monotonic()
         for w in self.waiters:
             lanes = [
@@ -291,7 +291,7 @@ class Fetcher:
                 lane.hot = todo.pending > 0
 
     def _arm(self) -> None:
-        """Lets the waiters block. Without a heartbeat, what they would take could not be claimed."""
+        """Makes the waiters block. Without a fresh heartbeat they do not, because the worker could not claim."""
         now = time.monotonic()
         for w in self.waiters:
             if now < w.until or not all(lane.fresh(self.life) for lane in w.lanes):
@@ -308,9 +308,9 @@ class Fetcher:
                 self._failed(w, e)
 
     def block(self, pause: float | None) -> bool:
-        """Waits until there may be something to do, and handles what has come.
+        """Waits until there may be something to do, and handles the event that has come.
 
-        It says whether pause seconds are over before.
+        It returns whether pause seconds were over before any event.
         """
         try:
             event = self._events.get(timeout=pause) if pause != 0 else self._events.get_nowait()
@@ -347,7 +347,7 @@ class Fetcher:
         if woken is None:
             self._on_due()
             return
-        # The notification is spent on the queue that it came from, or given back when there is no room any more.
+        # Claim from the queue of the notification, or give the notification back if there is no room any more.
         room, _ = self._room()
         if self._stop or self._paused(woken) or time.monotonic() < woken.rest:
             room = 0
@@ -362,11 +362,11 @@ class Fetcher:
             w.failed(error, time.monotonic())
 
     def claim(self, lane: Lane, room: int, held: int, suspects: bool = False, parked: list[str] | None = None) -> int:
-        """Takes at most room tasks of one queue, of its suspects or of some that are parked there, and returns how
-        many run here.
+        """Claims at most room tasks of a queue, or of its suspects, or some of its parked tasks, and returns how many
+        run here.
 
-        Parked tasks do not become pending in between: another worker, which does not know their functions, would claim
-        them and park them again.
+        Parked tasks do not become pending in between, because another worker that does not know their functions would
+        claim them and park them again.
         """
         w = self._of[lane]
         done: list[Claim] = []
@@ -402,7 +402,7 @@ class Fetcher:
             w.claims_backoff.reset()
             if parked is not None:
                 if not left:
-                    self._on_due()  # there may be more of them
+                    self._on_due()  # there may be more due tasks
                 if claims:
                     self._log_unparked(lane.name, len(claims))
                 return self._receive(w.claims, claims)
@@ -411,7 +411,7 @@ class Fetcher:
                 return self._receive(w.claims, claims)
             lane.mend = False
             lane.left = haul.left
-            # On a legacy queue tasks may be left that have no notification: they are another's.
+            # On a legacy queue, pending tasks without a notification may be left: they belong to another worker.
             lane.hot = haul.left > 0 and (bool(haul.messages) or room == 0)
             if not lane.hot:
                 lane.probed = time.monotonic()
@@ -428,15 +428,15 @@ class Fetcher:
         self._lines.log((queue, 'unparked', ''), write, n)
 
     def mend_after_stop(self) -> None:
-        """Puts back the notifications that waits which were cut off may have taken.
+        """Puts back notifications that may have been lost when the waits were cut off.
 
-        Until Redis has seen that such a connection is cut it hands it notifications, those of tasks that are given back
-        meanwhile too. So this is called again when all tasks have been given back.
+        Until Redis notices that such a connection is closed, it may send notifications to it, also those of tasks that
+        are given back meanwhile. So this is called again when all tasks have been given back.
         """
         for w in self.waiters:
             for lane in w.lanes if w.blocking else ():
                 try:
                     lane.claim(w.claims, 0, 0, True, [])
                 except DelayedError:
-                    break  # another worker's next look mends the list
+                    break  # another worker repairs the list at its next look
             w.claims.hang_up()

@@ -1,4 +1,4 @@
-"""Telling Redis how claims ended, in batches, again and again until it answers."""
+"""Tells Redis how claims ended, in batches, and tries again until Redis answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .store import MAX_CLAIM_BYTES, MAX_SHELVED, MAX_TOKENS, Ending, Store, Verd
 
 logger = logging.getLogger('godelayed.worker')
 
-# How a claim ends other than by being done. The values say how it is told.
+# How a claim ends if it is not simply done. The kind decides which script tells Redis.
 RETRY, ARCHIVE, SNOOZE, PARK, RELEASE, DEFER, FORWARD, COMPLETE, CANCEL, DEATH, GATHER = range(11)
 _SHELF = {RETRY: 'retry', ARCHIVE: 'archived', SNOOZE: 'scheduled', PARK: 'parked'}
 _SMALL = (RETRY, ARCHIVE, SNOOZE, PARK, COMPLETE, CANCEL, DEATH)
@@ -27,18 +27,18 @@ EXPIRED = ('expired',)
 
 @dataclass
 class End:
-    """A claim whose end Redis must be told."""
+    """The end of a claim, of which Redis must be told."""
 
     claim: Claim
     kind: int
-    counted: Sequence[str] = ()  # counters of the day beside that of the set
-    wait: int = 0  # ms until it is due or expires, or that it is kept
+    counted: Sequence[str] = ()  # counters of the day to raise, besides that of the set
+    wait: int = 0  # ms until the task is due or expires, or for which it is kept
     id: str = ''
-    message: bytes = b''  # empty: as it was claimed
+    message: bytes = b''  # empty: the message as it was claimed
     info: bytes = b''
-    certain: bool = False  # cancelled, whatever Redis knows of it
-    verdict: Verdict | None = None  # of a death
-    joins: Sequence[object] | None = field(default=None)  # of a group: see groups.py
+    certain: bool = False  # whether the task counts as cancelled, whatever Redis knows
+    verdict: Verdict | None = None  # for a death
+    joins: Sequence[object] | None = field(default=None)  # for a group: see groups.py
 
     @property
     def size(self) -> int:
@@ -71,13 +71,13 @@ class Finisher:
         self._abandoned = threading.Event()
 
     def add(self, *ends: End) -> None:
-        """Hands over endings. It never blocks."""
+        """Hands over claims that have ended. It never blocks."""
         with self._mu:
             self._pending.extend(ends)
         self._signal.set()
 
     def count_lost(self, n: int) -> None:
-        """Has lost claims counted."""
+        """Adds n to the number of lost claims that Redis is told with the next ack."""
         with self._mu:
             self._lost += n
         self._signal.set()
@@ -86,16 +86,16 @@ class Finisher:
         self._signal.set()
 
     def stop(self) -> None:
-        """Lets the thread end once nothing is left to tell."""
+        """Makes the thread end once Redis has been told everything."""
         self._stop = True
         self._signal.set()
 
     def abandon(self) -> None:
-        """Lets the thread end although there is something to tell."""
+        """Makes the thread end even if there is something left to tell."""
         self._abandoned.set()
 
     def waiting(self) -> int:
-        """Returns how many endings Redis has not answered for."""
+        """Returns how many ends of claims Redis has not confirmed."""
         with self._mu:
             n = len(self._pending)
         with self.executors.mu:
@@ -120,7 +120,7 @@ class Finisher:
             self.link.hang_up()
 
     def work(self) -> tuple[bool, bool]:
-        """Tells Redis what there is to tell. The second is False if Redis has not answered for all of it."""
+        """Tells Redis all ends that are waiting. The second result is False if Redis has not confirmed all of them."""
         with self._mu:
             ends, lost = self._pending, self._lost
             self._pending, self._lost = [], 0
@@ -153,7 +153,7 @@ class Finisher:
         return True
 
     def acknowledged(self, done: list[Claim], stood: list[int] | None) -> None:
-        """Notes Redis's answer for claims that are done: which of them stood, None for all."""
+        """Handles Redis's answer for claims that are done: stood says which of them still existed; None: all."""
         if not done:
             return
         self.complaints.relief(logger, f'queue {self.lane.name}: Redis has been told how tasks ended')
@@ -168,7 +168,7 @@ class Finisher:
             self.count_lost(lost)
 
     def unanswered(self, done: list[Claim], error: BaseException) -> None:
-        """Puts claims back that are done and of which Redis could not be told."""
+        """Puts back claims that are done but of which Redis could not be told."""
         if not done:
             return
         if may_have_run(error):
@@ -187,7 +187,7 @@ class Finisher:
         )
 
     def _flush(self, ends: list[End]) -> list[End]:
-        """Tells Redis about endings and returns those it did not answer for."""
+        """Tells Redis how claims ended and returns those that it did not confirm."""
         sorted_: dict[int, list[End]] = {}
         for e in ends:
             sorted_.setdefault(e.kind, []).append(e)
@@ -195,7 +195,7 @@ class Finisher:
         for kind, group in sorted(sorted_.items()):
             size = MAX_SHELVED if kind in _SMALL else MAX_TOKENS
             if kind == RELEASE:
-                # The last go back first, as each call puts its tasks in front of all others.
+                # The last ones are released first, because each call puts its tasks in front of all others.
                 while group:
                     n = _fitting(group[::-1], size)
                     left += self._tell(RELEASE, group[len(group) - n :])
@@ -282,8 +282,8 @@ class Finisher:
                 ],
             )
         if kind == DEATH:
-            # The claim and its bytes are compared, as where a whole worker has died. What stands of the claims then was
-            # not ours.
+            # As for the claims of a dead worker, the script compares the claim and its bytes. A claim that still
+            # exists after that was not ours.
             self.sweep(link, [e.verdict for e in group if e.verdict is not None])
             if batches:
                 self.lane.store.release(link, batches, [])
@@ -295,14 +295,16 @@ class Finisher:
         return store.release(link, batches, tokens, front=kind == RELEASE, suspects=kind == DEFER)
 
     def _forget_reports(self, claims: list[Claim]) -> None:
-        """Has Redis forget what tasks have reported that do not end by success: first, or it would outlast them."""
+        """Makes Redis forget the progress of tasks that do not succeed. This comes first, or the progress would remain
+        after the task."""
         for c in claims:
             if c.report is not None:
                 self.close_report(c)
                 self.lane.store.progress(self.link, c.token, c.message.id, b'')
 
     def _again(self, e: End) -> None:
-        """Has a claim end in another way than it was to: its task was cancelled, or it was not."""
+        """Ends a claim in another way than intended, because Redis answered that its task was cancelled, or that it was
+        not."""
         self.lane.reopen([e.claim])
         if e.kind == CANCEL:
             with self.lane.mu:
@@ -344,8 +346,8 @@ def _name(c: Claim) -> str:
 
 
 def _fitting(group: Sequence[End], size: int) -> int:
-    """Returns how many endings go into one call: it must neither stop Redis for long nor take longer than a call
-    may."""
+    """Returns how many ends go into one call, so that the call neither blocks Redis for long nor takes longer than its
+    timeout."""
     total = n = 0
     for e in group[:size]:
         total += e.size
@@ -356,7 +358,8 @@ def _fitting(group: Sequence[End], size: int) -> int:
 
 
 def _alike(group: Sequence[End]) -> int:
-    """Returns how many of the first endings are counted alike and belong to one group: they share one call."""
+    """Returns how many of the first ends raise the same counters and belong to the same group, so that they can share a
+    call."""
     n = 1
     while (
         n < len(group)

@@ -1,6 +1,6 @@
-"""Doing what the control hash says, and ending what was cancelled.
+"""Does what the control hash says, and ends tasks that were cancelled.
 
-Signals tell of changes, or else heartbeats and claims do.
+The worker learns of changes by signals, or else by heartbeats and claims.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from .store import REVOKED_MOST, Control
 
 logger = logging.getLogger('godelayed.worker')
 
-_PING = 10.0  # seconds between two signs of life
-_LIFE = 300.0  # seconds for which one connection is used
+_PING = 10.0  # seconds between two PINGs
+_LIFE = 300.0  # seconds after which a connection is replaced
 
 
 class Listener:
     """The thread that receives what is published for the worker.
 
-    Nothing depends on it: messages may be lost with a connection.
+    The worker works without it as well, because messages may be lost with a connection.
     """
 
     def __init__(
@@ -34,7 +34,7 @@ class Listener:
     ) -> None:
         self._lanes = {lane.store.keys.signals.encode(): lane for lane in lanes}
         self._canceled = canceled
-        self._parked = parked  # called with the path of a function, '' when nobody knows what was parked
+        self._parked = parked  # called with the path of a function, or '' if it is unknown which was parked
         self.link = lanes[0].store.link()
         self._stop = threading.Event()
 
@@ -62,7 +62,7 @@ class Listener:
         while time.monotonic() < end and not self._stop.is_set():
             if not self.link.readable(_PING):
                 if pinged:
-                    return  # it does not answer
+                    return  # Redis does not answer
                 self.link.send('PING')
                 pinged = True
                 continue
@@ -79,13 +79,13 @@ class Listener:
             elif word == 'parked':
                 self._parked(id)
             elif word in ('', 'control'):
-                lane.look()  # subscribed just now: messages may have been lost before
+                lane.look()  # just subscribed: earlier messages may have been lost
                 if not word:
                     self._parked('')
 
 
 class Follower:
-    """The thread that looks at control hashes when it is told to."""
+    """The thread that reads the control hashes when it is asked to."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class Follower:
         self._obey = obey
         self._restart = restart
         self._link = lanes[0].store.link()
-        self._looking = threading.Lock()  # one look at a time, so that none is overtaken by an older one
+        self._looking = threading.Lock()  # only one look at a time, so that no older one overwrites a newer one
         self._asked: set[Lane] = set()
         self._poke = threading.Event()
         self._stop = False
@@ -109,7 +109,7 @@ class Follower:
             lane.look = lambda lane=lane: self.ask(lane)  # type: ignore[misc]
 
     def ask(self, lane: Lane) -> None:
-        """Asks for a look. It never blocks."""
+        """Asks for a look at the control hash. It never blocks."""
         self._asked.add(lane)
         self._poke.set()
 
@@ -128,7 +128,7 @@ class Follower:
                     self.look(self._link, lane)
                 except DelayedError as e:
                     if not self._stop:
-                        # The next heartbeat finds the version still to be another one.
+                        # The next heartbeat will find again that the version has changed.
                         logger.debug('queue %s: cannot look at the control hash: %s', lane.name, e)
         self._link.hang_up()
 
@@ -136,14 +136,14 @@ class Follower:
         """Reads the control hash of a queue and does what it says."""
         with self._looking:
             now = lane.store.control(link)
-            # In this order: what was cancelled before that version is among them.
+            # After the control hash: so what was cancelled before this version is in the list.
             if now.version:
                 self._look_revoked(link, lane)
             else:
                 lane.revoked, lane.revoked_partly = set(), False
             last, lane.control = lane.control, now
             if lane.version < 0:
-                last = Control(restart=now.restart)  # that was before this worker
+                last = Control(restart=now.restart)  # a restart order from before this worker began
             lane.intent = now.paused or bool(now.order)
             lane.weight = min(max(now.weight, 0), 1000)
             if lane.paused != now.paused:
@@ -156,7 +156,7 @@ class Follower:
             lane.version = now.version
 
     def _look_revoked(self, link: Link, lane: Lane) -> None:
-        """Learns which tasks were cancelled, and does what follows for those in hand."""
+        """Reads which tasks were cancelled, and ends those of them that are in hand."""
         ids, everything = lane.store.revoked(link)
         revoked = set(ids)
         if not everything:
@@ -170,21 +170,21 @@ class Follower:
             self.cancel_running(lane)
 
     def note(self, lane: Lane, id: str) -> None:
-        """Notes that a task was cancelled, of which a signal has told."""
+        """Notes that a task was cancelled, as a signal says."""
         with lane.mu:
             lane.revoked.add(id)
         self.cancel_running(lane)
 
     def cancel_running(self, lane: Lane) -> None:
-        """Tells running tasks to end that were cancelled."""
+        """Tells running tasks to end if they were cancelled."""
         for c in self._executors.under_way():
             if c.lane is lane and lane.is_revoked(c.message.id):
                 lane.cancel(c)
 
     def screen(self, link: Link, lane: Lane, claims: Sequence[Claim]) -> set[str]:
-        """Returns the ids of a batch's claims whose tasks were cancelled.
+        """Returns the ids of those claims of a batch whose tasks were cancelled.
 
-        Redis is asked only when something has changed.
+        It asks Redis only if something has changed.
         """
         if lane.version != claims[0].batch.version:
             self.look(link, lane)

@@ -1,4 +1,4 @@
-"""Groups: calls that are gathered and run as one. docs/PROTOCOL.md says under Groups what the one call is made of."""
+"""Groups: calls that are gathered and run as one. docs/PROTOCOL.md describes under Groups how the one call is made."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from .store import MAX_CLAIM_BYTES, SCRIPTS, Store
 
 logger = logging.getLogger('godelayed.worker')
 
-_LOAN = 3000  # ms for which one mover has a group that it was told of
-_RIPE = 16  # groups that it is told of at a time
+_LOAN = 3000  # ms for which one mover has a group exclusively
+_RIPE = 16  # groups that a mover gets at a time
 _ROUNDS = 100
-_MOST_CALLS = 998  # that one fire makes pending
-_HEADS = 32  # bytes of the heads of arrays and of the payload
+_MOST_CALLS = 998  # calls that one fire makes pending
+_HEADS = 32  # bytes for the headers of arrays and of the payload
 _MAX_SIZE = 5_000  # calls of one group
-# What fills a group: one message may hold somewhat more, as its head needs room.
+# The limits of one group. They are lower than those of a message, because its head needs room.
 _GROUP_BYTES = MAX_BYTES - (32 << 10)
 _GROUP_VALUES = MAX_ELEMENTS - 512
 _DEFAULT = [0, 60_000, 0, 1_000]
 
 
 class Member:
-    """A call that is gathered, with its arguments taken apart. Only Go calls are."""
+    """A gathered call whose arguments are decoded. Only Go calls are gathered."""
 
     def __init__(self, raw: bytes) -> None:
         self.raw = raw
@@ -75,7 +75,7 @@ class Member:
         self.values = _values(tail)
 
     def _name(self) -> str:
-        """A digest of what the members of a group have in common."""
+        """Returns a digest of what all members of a group have in common."""
         head = b''
         for text in (self.message.path, self.message.meta['g']):
             b = text.encode()
@@ -84,7 +84,7 @@ class Member:
 
 
 class _Bunch:
-    """Members of one group that become one call."""
+    """Members of one group that are combined into one call."""
 
     def __init__(self, m: Member) -> None:
         self.first = self.last = m
@@ -106,21 +106,22 @@ class _Bunch:
         self.values += m.values
 
     def call(self, now: int) -> bytes:
-        """The one call: the id of the first member and whatever else the last one says."""
+        """Returns the one call: with the id of the first member, and everything else from the last one."""
         m = self.last.message
         payload = _array_head(self.count) + self.list
         if self.last.fixed_n:
             payload = _array_head(self.last.fixed_n + 1) + self.last.fixed + payload
-        meta = {k: v for k, v in m.meta.items() if k not in ('n', 'g', 'gp', 'rt', 'ff', 'd', 'da', 'al')}
+        meta = {k: v for k, v in m.meta.items() if k not in ('n', 'g', 'gp', 'rt', 'ff', 'du', 'd', 'da', 'al')}
         m.payload, m.meta = payload, meta
         return m.with_meta(id=self.first.message.id or new_id(), at=now)
 
 
 def compose(raws: Sequence[bytes], size: int, now: int, canceled: set[str]) -> tuple[list[bytes], list[Member | None]]:
-    """Makes calls of the first messages of a group, and returns them with the members that they are made of, None for
-    what is none.
+    """Makes calls of the first messages of a group, and returns them with their members, None for a message that is no
+    member.
 
-    What cannot be put together with others becomes pending as it is. Cancelled members are among these, and in no call.
+    A message that cannot be combined with others becomes a call of its own, unchanged. So does a cancelled member; no
+    combined call contains it.
     """
     calls: list[bytes] = []
     members: list[Member | None] = []
@@ -166,9 +167,9 @@ class Firing:
         self._lines = lines
 
     def _cannot_fire(self, group: str, error: Exception) -> None:
-        """Logs that a key of a group, or of its queue, is not what it should be.
+        """Logs that a key of a group, or of its queue, is of the wrong type or malformed.
 
-        Each call that joins a group has it tried again.
+        The worker tries again with each call that joins a group.
         """
         queue = self.store.name
 
@@ -179,7 +180,7 @@ class Firing:
         self._lines.log((queue, 'group', ''), write)
 
     def fire(self, link: Link) -> int:
-        """Fires what is due and returns the ms until the next group is, negative for none."""
+        """Fires the groups that are due and returns the ms until the next one is, negative for none."""
         k = self.store.keys
         for _ in range(_ROUNDS):
             next_ = -1
@@ -187,8 +188,8 @@ class Firing:
                 try:
                     next_ = _sooner(next_, self._fire_group(link, self.lent[0]))
                 except (UnreachableError, UnansweredError):
-                    raise  # the loan is not over
-                except Exception as e:  # a group that is not what it should be keeps no other waiting
+                    raise  # keep the group: this mover still has it on loan
+                except Exception as e:  # a faulty group must not keep others waiting
                     self._cannot_fire(self.lent[0], e)
                 self.lent.pop(0)
             reply = link.run(SCRIPTS['ripe'], [k.groups], _RIPE, _LOAN)
@@ -212,7 +213,7 @@ class Firing:
             size, version, raws = reply[0], reply[1], reply[2:]
             large = 0
             if raws and isinstance(raws[0], int):
-                large, raws = raws[0], []  # the first is too large: whoever claims it archives it
+                large, raws = raws[0], []  # the first message is too large: the worker that claims it archives it
             canceled: set[str] = set()
             if version:
                 canceled = self._canceled(link, raws)
@@ -272,7 +273,7 @@ class Firing:
 def join(
     store: Store, link: Link, batches: Sequence[int], tokens: Sequence[str], members: Sequence[Member]
 ) -> list[int]:
-    """Ends claims by adding their tasks, which were scheduled, to their group: one for all."""
+    """Ends claims by adding their tasks, which were scheduled, to their group. All of them belong to one group."""
     k, first = store.keys, members[-1]
     args: list[Any] = [
         first.group,
@@ -296,7 +297,7 @@ def _sooner(a: int, b: int) -> int:
 
 
 def _array(b: bytes) -> tuple[int, bytes]:
-    """Returns the length of an array and what follows its head; -1 if it is none."""
+    """Returns the length of an array and the bytes after its header; -1 if it is not an array."""
     if b and b[0] & 0xF0 == 0x90:
         return b[0] & 15, b[1:]
     if b[:1] == b'\xdc' and len(b) >= 3:
@@ -322,7 +323,7 @@ def _skip(b: bytes, start: int) -> int:
 
 
 def _values(b: bytes) -> int:
-    """Counts values, those inside one another included."""
+    """Counts values, including those inside others."""
     u = msgpack.Unpacker(max_buffer_size=2 * MAX_BYTES, strict_map_key=False)
     u.feed(b)
     try:

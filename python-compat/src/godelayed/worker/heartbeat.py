@@ -1,4 +1,4 @@
-"""Staying alive, noticing lost claims, giving back unknown ones."""
+"""Keeps a worker alive in Redis, notices lost claims, and gives back unknown ones."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from .store import MAX_TOKENS
 
 logger = logging.getLogger('godelayed.worker')
 
-_SHORTEST = 0.5  # seconds that an answer is waited for at least
-_LOOK_AT_LEAST = 4  # heartbeats after which an idle worker looks at the control hash
+_SHORTEST = 0.5  # the shortest timeout of an answer, in seconds
+_LOOK_AT_LEAST = 4  # an idle worker looks at the control hash once in this many heartbeats
 
 
 class Heartbeat:
@@ -33,13 +33,13 @@ class Heartbeat:
         self.contact = contact
         self.on_beat = on_beat
         first = lanes[0].store
-        # Soon given up, so that what a broken connection has swallowed is sent again on another one.
+        # The timeout is short, so that what was sent over a broken connection is soon sent again over another one.
         self.link = Link(first.source, min(max(life / 8, _SHORTEST), CALL_TIMEOUT))
         self.complaints = Complaints()
         self._stores = [lane.store for lane in lanes]
         self._beats = 0
         self._registrations = 0
-        self._unsure: set[Lane] = set()  # the answer of the last registration is unknown
+        self._unsure: set[Lane] = set()  # lanes whose last registration got no answer
         self._poke = threading.Event()
         self._stop = threading.Event()
 
@@ -55,7 +55,7 @@ class Heartbeat:
         wait = Backoff()
         while True:
             self._poke.clear()
-            if self._stop.is_set():  # not before: stop and its poke may come in between, and the poke be gone
+            if self._stop.is_set():  # after clear(), because stop() may have set _poke just before
                 break
             pause = jitter(self.life * 9 / 40, 0.1)  # a quarter of the life at most: sweepers count on that
             try:
@@ -64,7 +64,7 @@ class Heartbeat:
                 self.link.hang_up()
                 self.complaints.trouble(logger, 'cannot renew the heartbeat; trying again', e)
                 pause = min(wait.next(), self.life / 8)
-                # Not the poke: a claim that waits for this heartbeat would make it a busy loop.
+                # Do not wait for _poke here: a claim that waits for this heartbeat would make it a busy loop.
                 self._stop.wait(pause)
                 continue
             self.complaints.relief(logger, 'heartbeat renewed')
@@ -98,14 +98,15 @@ class Heartbeat:
         self.on_beat()
 
     def _register(self, lane: Lane) -> None:
-        """Makes the worker known on a queue. Claims that were made before and do not stand any more are lost.
+        """Registers the worker on a queue. Claims made before that Redis does not know any more are lost.
 
-        Those made after the script was sent are not judged by its answer.
+        The answer says nothing about claims made after the script was sent.
         """
         before = lane.open()
         again = lane.confirmed is not None
         if again:
-            # Redis was away for longer than the heartbeat lives, or this process stood still: so may have all others.
+            # Redis was away for longer than the heartbeat lives, or this process was suspended: that may be true of all
+            # other workers too.
             self.contact.broken()
         until = lane.newest()
         lane.register()
@@ -122,8 +123,8 @@ class Heartbeat:
         stands = set(tokens)
         lost: list[Claim] = [c for c in before if c.token not in stands and lane.lose(c)]
         lane.pulse = pulse
-        # Before the fetcher may claim, which a fresh heartbeat says: claims whose call begins during a registration are
-        # given back.
+        # Before lane.confirmed, which lets the fetcher claim: claims whose call begins during a registration are given
+        # back.
         lane.register()
         lane.confirmed = sent
         if again:

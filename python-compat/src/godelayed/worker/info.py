@@ -1,4 +1,4 @@
-"""What is known of a task beyond its message: a MessagePack map, as docs/PROTOCOL.md says under Results."""
+"""What Redis keeps of a task besides its message: a MessagePack map, which docs/PROTOCOL.md describes under Results."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ORDER = (
 
 
 def encode(**fields: Any) -> bytes:
-    """Encodes what is known; empty fields are left out, control characters in texts escaped.
+    """Encodes the info of a task. It leaves out empty fields and escapes control characters in texts.
 
     Times are ms since 1970.
     """
@@ -50,13 +50,13 @@ def function_of(info: bytes | None) -> str:
         return ''
     try:
         fields = msgpack.unpackb(info, raw=False)
-    except Exception:  # what others wrote, and cannot be read, says nothing
+    except Exception:  # other programs may have written anything there
         return ''
     function = fields.get('function') if isinstance(fields, dict) else None
     return function if isinstance(function, str) else ''
 
 
 def clip(text: str) -> str:
-    """Shortens a text to what is kept of it, and makes it Unicode that can be encoded."""
+    """Shortens a text to what Redis keeps of it, and replaces characters that cannot be encoded."""
     b = text.encode('utf-8', 'replace')
     return b[:_MOST_TEXT].decode('utf-8', 'ignore') if len(b) > _MOST_TEXT else b.decode()

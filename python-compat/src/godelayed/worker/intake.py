@@ -1,4 +1,4 @@
-"""Claimed tasks on their way in: which of them are made ready, and what becomes of the others."""
+"""Receives claimed tasks: decides which of them are made ready, and what happens to the others."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ logger = logging.getLogger('godelayed.worker')
 
 
 class Intake:
-    """Takes what the fetcher has claimed, and gives back what does not start."""
+    """Receives what the fetcher has claimed, and gives back what does not start."""
 
     def __init__(
         self,
@@ -40,28 +40,28 @@ class Intake:
         self._registry = registry
         self._judge = judge
         self._follower = follower
-        self._go = go  # the queue that Go tasks are handed on to, if any
+        self._go = go  # the queue to which Go tasks are handed on, if any
         self._processes = processes
         self.closed = False
-        self._marked: Claim | None = None  # Redis has been told that nothing else is in hand
+        self._marked: Claim | None = None  # the claim of which Redis was told that nothing else is in hand
 
     def knows(self, path: str) -> bool:
-        """Says whether this worker runs a function, or hands its tasks on."""
+        """Returns whether this worker runs a function, or hands on its tasks."""
         return self._registry.get(path) is not None or self._go is not None and bool(path) and ':' not in path
 
     def can_run(self, lane: Lane, info: bytes | None) -> bool:
-        """Says whether this worker can run a parked task, or hand it on, as far as what is known of it tells."""
+        """Returns whether this worker can run a parked task, or hand it on, as far as its info shows."""
         path = function_of(info)
         if self._registry.get(path) is not None:
             return True
         return self.knows(path) and self._go is not None and self._go.keys.list != lane.store.keys.list
 
     def close(self) -> None:
-        """From now on whatever comes is given back."""
+        """After this, all claimed tasks are given back."""
         self.closed = True
 
     def receive(self, link: Link, claims: list[Claim]) -> int:
-        """Sorts claimed tasks: those that can run here become ready, the others are parked, handed on or archived."""
+        """Sorts claimed tasks: those that can run here become ready; the others are parked, handed on or archived."""
         if not claims:
             return 0
         lane = claims[0].lane
@@ -106,7 +106,8 @@ class Intake:
                 continue
             c.function = function
             if m.deaths and now - m.meta.get('da', 0) < DEATHS_LIFE * 1000:
-                # In a process of its own it takes nothing else with it: only deaths in company make it suspect there.
+                # In a process of its own, a task takes no others with it when it dies. So only deaths together with
+                # others make it suspect there.
                 c.suspicion = m.deaths - m.meta.get('al', 0) if self._processes else m.deaths
                 if c.suspicion >= SET_APART and not (c.batch.suspects and self._executors.admit(c)):
                     ends.append(End(c, DEFER))
@@ -119,7 +120,7 @@ class Intake:
         if suspects:
             self._executors.calm()
             if self._executors.lone is not None:
-                return 1  # it starts when nothing else is in hand
+                return 1  # it starts when nothing else is in hand any more
         if not runnable:
             return 0
         if not self._unmark(link):
@@ -130,42 +131,43 @@ class Intake:
             self._mark(link, runnable[0])
         self._executors.add(runnable)
         if lane.paused:
-            self.give_back(self._executors.take_back(lane))  # it was not when we looked
+            self.give_back(self._executors.take_back(lane))  # it was not paused when we looked
         return len(runnable)
 
     def _foreign(self, c: Claim) -> End:
-        """What becomes of a Go task: it joins its group, is handed on, or parked."""
+        """Returns the end for a Go task: it joins its group, or is handed on, or parked."""
         if 'g' in c.message.meta:
             try:
                 return End(c, GATHER, id=Member(c.raw).group)
             except MessageError:
-                pass  # it is run alone
+                pass  # it runs alone, without a group
         if self._go is not None and self._go.keys.list != c.lane.store.keys.list:
             return End(c, FORWARD)
         return self._judge.park(c, 'go')
 
     def in_hand(self) -> int:
-        """Returns the number of claims of which Redis does not know how they ended."""
+        """Returns the number of claims whose end Redis has not confirmed."""
         return sum(lane.known for lane in self._lanes)
 
     def start_lone(self, link: Link, c: Claim) -> None:
-        """Starts a suspect that is all that is in hand."""
+        """Starts a suspect, which must be the only claim in hand."""
         self._mark(link, c)
         self._executors.add([c])
 
     def _mark(self, link: Link, c: Claim) -> None:
         """Tells Redis that nothing but c is in hand.
 
-        If that fails c starts all the same, and its death counts as shared.
+        If that fails, c starts all the same, and its death counts as one among others.
         """
-        self._marked = c  # whatever the answer is
+        self._marked = c  # even if the call fails
         try:
             c.lane.store.mark(link, 'alone', c.token)
         except DelayedError as e:
             logger.debug('queue %s: cannot note that a suspect runs alone: %s', c.lane.name, e)
 
     def _unmark(self, link: Link) -> bool:
-        """Takes that back before others start, unless Redis knows how that claim ended. It says whether they may."""
+        """Takes back what _mark told Redis, before other tasks start, unless that claim is settled. Returns whether
+        they may start."""
         c = self._marked
         if c is not None and not c.settled:
             try:
@@ -178,7 +180,7 @@ class Intake:
 
     def give_back(self, claims: list[Claim]) -> None:
         """Releases claims whose tasks have not started."""
-        # One call for each lane, or a part of them might go back before the rest and come to stand behind it.
+        # One call for each lane, or some of them might go back before the others and then be in the queue behind them.
         for lane in self._lanes:
             ends = [End(c, RELEASE) for c in claims if c.lane is lane]
             if ends:

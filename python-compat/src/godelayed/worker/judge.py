@@ -1,4 +1,4 @@
-"""From how a call ended to what becomes of its task."""
+"""Decides from how a call ended what happens to its task."""
 
 from __future__ import annotations
 
@@ -21,15 +21,14 @@ from .store import Death, Verdict
 
 logger = logging.getLogger('godelayed.worker')
 
-MAX_DEATHS = 3  # alone
-DEATHS_LIFE = 72 * 3600  # seconds that a death counts
+MAX_DEATHS = 3  # deaths alone that archive a task
+DEATHS_LIFE = 72 * 3600  # seconds for which a death counts
 PARKED_LIFE = 7 * 24 * 3600 * 1000  # ms
 _RETRY_FIRST, _RETRY_MOST = 5_000, 6 * 3600 * 1000  # ms
 
 
 def default_backoff(retried: int) -> int:
-    """Returns how many ms a task waits that was retried so often before: 5 s, doubled each time, at most 6 h, ± 25
-    %."""
+    """Returns how many ms a task that was retried this often waits: 5 s, doubled each time, at most 6 h, ± 25 %."""
     d = min(_RETRY_FIRST << max(retried, 0), _RETRY_MOST) if retried < 13 else _RETRY_MOST
     return int(d * random.uniform(0.75, 1.25))
 
@@ -39,14 +38,14 @@ class Ended:
     """How a call of a function ended."""
 
     ok: bool = True
-    result: bytes | None = None  # packed; None: nothing, or it is not kept
+    result: bytes | None = None  # packed; None: there is none, or it is not kept
     fault: str = ''  # why the result cannot be kept
-    says: str = ''  # discard, drop, retry or snooze
+    says: str = ''  # what the function raised: discard, drop, retry or snooze; '' if none of these
     wait: int = 0  # ms
     error: str = ''
     stack: str = ''
-    arguments: bool = False  # they do not fit the function
-    interrupted: str = ''  # it ended because it was told to, or was killed: timeout, canceled, lost or stopping
+    arguments: bool = False  # the arguments do not fit the function
+    interrupted: str = ''  # why it was told to end or was killed: timeout, canceled, lost or stopping
 
 
 DONE = Ended()
@@ -54,7 +53,7 @@ DONE = Ended()
 
 @dataclass
 class Rules:
-    """What holds for a worker's tasks unless they or their function say otherwise. Times are ms."""
+    """The settings of a worker's tasks that neither they nor their function give. Times are ms."""
 
     max_retry: int = 25
     backoff: Callable[[int], Seconds] | None = None
@@ -62,17 +61,17 @@ class Rules:
 
 
 class Judge:
-    """Makes endings of claims."""
+    """Decides how claims end."""
 
     def __init__(self, worker: str, rules: Rules) -> None:
         self.worker = worker
         self.rules = rules
-        self.lines = Lines()  # of tasks that are not run here
+        self.lines = Lines()  # about tasks that are not run here
 
     def limit(self, c: Claim, now: int) -> int:
-        """Returns how long a task may run, ms, 0 for any time.
+        """Returns how long a task may run in ms, 0 for without a limit.
 
-        The call decides, then the function, then the worker; or a deadline.
+        The call's timeout comes first, then the function's, then the worker's; a deadline shortens it.
         """
         meta = c.message.meta
         d = int(meta.get('to') or c.function.timeout or self.rules.timeout)
@@ -83,7 +82,7 @@ class Judge:
         return d
 
     def stale(self, c: Claim, now: int) -> End | None:
-        """Returns the ending of a task that it is too late to start, or None."""
+        """Returns the end of a task that it is too late to start, or None."""
         meta = c.message.meta
         at, why = 0, ''
         for key, text in (('xp', 'its TTL ended'), ('dl', 'its deadline was'), ('ru', 'its retry_until was')):
@@ -109,11 +108,11 @@ class Judge:
         return End(c, ARCHIVE, EXPIRED, 0, id, c.raw, fields)
 
     def undecodable(self, c: Claim, error: Exception) -> End:
-        """Returns the ending of a message that is none, as it is."""
+        """Returns the end of a claim whose bytes are not a message. They are archived unchanged."""
         return self._unread(c, 'undecodable', str(error))
 
     def too_large(self, c: Claim) -> End:
-        """Returns the ending of a message that is too large to be read: it stays in Redis."""
+        """Returns the end of a claim whose message is too large to be read. The message stays in Redis."""
         return self._unread(c, 'too large', too_large(c.size))
 
     def _unread(self, c: Claim, reason: str, text: str) -> End:
@@ -127,7 +126,7 @@ class Judge:
         return End(c, ARCHIVE, (), 0, id, b'', fields)
 
     def park(self, c: Claim, reason: str) -> End:
-        """Returns the ending of a task that waits for a worker which knows its function."""
+        """Returns the end of a claim whose task must wait for a worker that knows its function."""
         id = c.message.id or new_id()
         queue, path = c.lane.name, c.message.path
 
@@ -141,10 +140,10 @@ class Judge:
         return End(c, PARK, (), PARKED_LIFE, id, c.raw, fields)
 
     def complete(self, c: Claim, ended: Ended, began: int) -> End:
-        """Returns the ending of a task that has succeeded and leaves something behind."""
+        """Returns the end of a claim whose task has succeeded and leaves something behind."""
         m = c.message
         if ended.fault:
-            # The function has done its work. Running it again would not make its result fit.
+            # The function has done its work, and running it again would not make its result fit.
             logger.error(
                 'queue %s: %s (%s): done, but its result cannot be kept: %s', c.lane.name, m.path, m.id, ended.fault
             )
@@ -177,28 +176,28 @@ class Judge:
         return e
 
     def canceled(self, c: Claim, certain: bool = False) -> End:
-        """Returns the ending of a cancelled task."""
+        """Returns the end of a claim whose task was cancelled."""
         e = self._leave(c, CANCEL, reason='canceled', attempts=c.message.retried)
         e.certain = certain
         return e
 
     def cancellation(self, c: Claim, certain: bool = False) -> End:
-        """Is canceled for a worker that finds out by itself, and says so in the log."""
+        """Is canceled for a worker that finds the cancellation itself, and logs it."""
         logger.info('queue %s: %s (%s): cancelled', c.lane.name, c.message.path, c.message.id)
         return self.canceled(c, certain)
 
     def death(self, c: Claim, alone: bool) -> End:
-        """Returns the ending of a task whose process died with it in hand: counted as where a whole worker has died.
+        """Returns the end of a claim whose process died with it in hand. The death counts like that of a whole worker.
 
-        alone: no others died at the same time.
+        alone: no other processes died at the same time.
         """
         return End(c, DEATH, verdict=verdict(c.token, c.raw, Death(certain=alone), c.lane.now()))
 
     def failed(self, c: Claim, ended: Ended, stopping: bool) -> End | None:
-        """Decides about a task that has raised. None: it is to end as if it had succeeded."""
+        """Decides what happens to a task that has raised. None: it must end as if it had succeeded."""
         m = c.message
         if stopping and (ended.interrupted == 'stopping' or ended.says in ('', 'retry')):
-            return End(c, RELEASE)  # it was told to stop: neither a retry nor a death is spent
+            return End(c, RELEASE)  # it was told to stop: this counts neither as a retry nor as a death
         now = c.lane.now()
         name = f'queue {c.lane.name}: {m.path} ({m.id or "no id"}), attempt {m.retried + 1}'
         fields: dict[str, object] = {
@@ -222,9 +221,10 @@ class Judge:
             )
         if ended.says == 'snooze':
             fields['reason'] = 'snoozed'
-            return End(c, SNOOZE, (), ended.wait, id, c.raw, info.encode(**fields))
+            raw = m.with_meta(du=now + ended.wait) if m.extended else c.raw
+            return End(c, SNOOZE, (), ended.wait, id, raw, info.encode(**fields))
         if ended.arguments:
-            # The same bytes never fit, however often they are tried.
+            # The same bytes never fit, however often the task is tried.
             fields['reason'] = 'arguments'
             logger.error('%s: archived: its arguments do not fit the function: %s', name, ended.error)
             return End(c, ARCHIVE, FAILED, 0, id, c.raw, info.encode(**fields))
@@ -248,7 +248,7 @@ class Judge:
         if any(m.meta.get(key) and start >= m.meta[key] for key in ('ru', 'dl', 'xp')):
             return archive('it failed and there is no time left for another try')
         raw = (
-            m.with_meta(**changes, rt=m.retried + 1)
+            m.with_meta(**changes, rt=m.retried + 1, du=start)
             if m.extended
             else c.raw
             if m.retry < 0
@@ -258,10 +258,11 @@ class Judge:
         return End(c, RETRY, FAILED, wait, id, raw, info.encode(**fields))
 
     def _may_retry(self, c: Claim) -> bool:
-        """Says whether a failed task may be tried again: the call decides, then the function, then the worker."""
+        """Returns whether a failed task may be tried again. The call's setting comes first, then the function's, then
+        the worker's."""
         m = c.message
         if not m.extended:
-            return m.retry != 0  # keakon's plain messages say how many are left, and none by saying nothing
+            return m.retry != 0  # plain messages of keakon's package hold the retries left
         most = m.meta.get('mr')
         if most is None and m.retry != 0:
             most = m.retry
@@ -295,14 +296,15 @@ class Judge:
 
 
 def too_large(size: int) -> str:
-    """What is said of a message that is too large to be read."""
+    """Returns the error text for a message that is too large to be read."""
     return f'expected a message of at most {WORKER.size} bytes, found one of {size}'
 
 
 def verdict(token: str, raw: bytes | int, death: Death, now: int) -> Verdict:
-    """Decides about a claim whose worker died: its deaths are counted in the message where that can carry them.
+    """Decides what happens to a claim whose worker died. It counts the death in the message, if the message can hold
+    it.
 
-    Only what died alone gets nearer to the archive. now is the time by Redis's clock, ms.
+    Only deaths alone bring a task closer to the archive. now is the time by Redis's clock in ms.
     """
     if isinstance(raw, int):
         id, text = new_id(), too_large(raw)
@@ -315,12 +317,12 @@ def verdict(token: str, raw: bytes | int, death: Death, now: int) -> Verdict:
     path = m.path if m else ''
     awaited = m is not None and m.keep > 0
     if death.stopped or death.alone and death.alone != token:
-        # It has not died with this worker: that stopped, or had not started it.
+        # The task has not died with this worker, which had stopped or had not started the task.
         return Verdict(token, raw, raw, 'requeue', id, b'', '', awaited)
     alone = death.certain or bool(death.alone)
     if m is None or m.python and not m.extended:
-        # Not ours to change: the count stands beside it. Nobody can know that it is suspect either, so that no worker
-        # runs it alone on purpose.
+        # We must not change this message, so a hash in Redis holds the count. No worker can see that the task is a
+        # suspect either, and so none runs it alone on purpose.
         fields = info.encode(reason='deaths', at=now, function=path, error=text, deaths=MAX_DEATHS)
         action = 'alone' if alone or death.sole else 'count'
         return Verdict(token, raw, raw, action, id, fields, hashlib.sha1(raw).hexdigest(), awaited)

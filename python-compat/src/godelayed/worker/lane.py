@@ -1,4 +1,4 @@
-"""One queue as one worker sees it: its claims and its heartbeat there."""
+"""One queue as one worker sees it: the worker's claims and heartbeat there."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from .store import MAX_TOKENS, Acked, Control, Haul, Store
 if TYPE_CHECKING:
     from .finish import Finisher
 
-_UNCLEAR = 600.0  # seconds after a lost reply during which its claims are looked for
+_UNCLEAR = 600.0  # seconds after a lost reply in which the worker looks for the claims of that reply
 
 
 class Claim:
-    """A task that this worker has claimed: from the reply of Redis until Redis has answered how it ended."""
+    """A task that this worker has claimed: from the reply to the claim until Redis has confirmed how it ended."""
 
     __slots__ = (
         'batch',
@@ -41,7 +41,7 @@ class Claim:
         'unclear',
     )
 
-    # Filled in once the message is known to be for this worker.
+    # Set once the message is known to be for this worker.
     message: Message
     function: Function
 
@@ -50,14 +50,14 @@ class Claim:
         self.batch = batch
         self.token = token
         self.raw = raw if isinstance(raw, bytes) else b''
-        self.size = raw if isinstance(raw, int) else 0  # of a message that is too large to be read
+        self.size = raw if isinstance(raw, int) else 0  # size of a message that is too large to be read, else 0
         self.suspicion = 0  # how many deaths of the task count now
-        self.freed = False  # the lock has ended, and the id is nobody's to keep
-        self.unclear = False  # Redis may have been told how it ended
+        self.freed = False  # the lock has ended, so there is none to free
+        self.unclear = False  # Redis may have been told already how it ended
         self.started = 0.0  # monotonic
         self.began = 0  # when, by Redis's clock, ms
         self.limit = 0  # how long it may run, ms; 0: any time
-        self.report: tuple[int, int, str] | None = None  # how far it is
+        self.report: tuple[int, int, str] | None = None  # the last progress
         self.interrupt: Callable[[str], None] | None = None  # tells the running task to end
         self.canceled = False  # its task was cancelled while it ran
         self.lost = False  # another worker may have the task
@@ -65,39 +65,34 @@ class Claim:
 
     @property
     def held(self) -> bool:
-        """Whether the task may have something to give up when it ends."""
+        """Whether the task may hold a lock or an id that must be freed when it ends."""
         return 'uk' in self.message.meta and not self.freed
 
     @property
     def leaves(self) -> bool:
-        """Whether the task leaves something behind when it succeeds, so that it is not only acknowledged."""
+        """Whether the task leaves something behind when it succeeds, so that an acknowledgement is not enough."""
         meta = self.message.meta
-        return (
-            bool(meta)
-            and ('kr' in meta or 'rn' in meta or 'uk' in meta and not self.freed)
-            or self.report is not None
-            or self.canceled
-        )
+        return 'kr' in meta or 'rn' in meta or self.held or self.report is not None or self.canceled
 
 
 class Batch:
-    """What one call of claim brought."""
+    """The tasks that one call of claim brought."""
 
     __slots__ = ('at', 'claims', 'number', 'open', 'suspects', 'unsent', 'version')
 
     def __init__(self, lane: Lane, number: int, haul: Haul, suspects: bool) -> None:
         self.number = number
-        self.suspects = suspects  # they come from the queue's suspects
+        self.suspects = suspects  # whether they come from the queue's suspects
         head = f'{number}-'
         self.claims = [Claim(lane, self, head + str(i), raw) for i, raw in enumerate(haul.messages, 1)]
         self.at = time.monotonic()
         self.version = haul.version
         self.open = len(self.claims)  # claims that are not settled
-        self.unsent = len(self.claims)  # claims whose end Redis was not told, or whose telling failed
+        self.unsent = len(self.claims)  # claims whose end Redis was not told, or for which telling failed
 
 
 class Lane:
-    """A queue's claims. Fields that begin with done are protected by the lock of the executors, most others by mu."""
+    """A queue's claims. The lock of the executors protects fields whose names begin with done, mu most others."""
 
     finisher: Finisher
 
@@ -112,26 +107,26 @@ class Lane:
         self.known = 0  # claims that are not settled
         self._next = 0  # number of the latest batch
         self._calling: list[int] = []
-        self._epoch = 0  # odd while the worker is being registered
+        self._epoch = 0  # odd while a registration is under way
         self.unclear: float | None = None  # when the reply of a claim was last lost
         self.revoked: set[str] = set()
         self.revoked_partly = False
 
-        # Owned by the fetcher.
-        self.left = 0  # pending after the last claim
-        self.hot = True  # it has tasks, as far as is known
-        self.mend = False  # its notify list seems to lack notifications
-        self.suspects = False  # it has suspects, as far as is known
-        self.rest = 0.0  # no claims before, monotonic
-        self.held_back = False  # it was found paused
+        # The fetcher's own fields.
+        self.left = 0  # pending tasks after the last claim
+        self.hot = True  # whether it has tasks, as far as known
+        self.mend = False  # whether its notify list seems to lack notifications
+        self.suspects = False  # whether it has suspects, as far as known
+        self.rest = 0.0  # no claims before this monotonic time
+        self.held_back = False  # whether it was found paused
         self.probed = 0.0
 
-        self.parked: list[str] = []  # ids of parked tasks that this worker can run; others may be faster
+        self.parked: list[str] = []  # ids of parked tasks that this worker can run, unless another one is faster
 
         self.paused = False
         self.weight = 0
-        self.intent = False  # there is something whose end must not be missed
-        self.version = -1  # of the control hash as last read
+        self.intent = False  # there is something whose end the worker must not miss
+        self.version = -1  # of the control hash when it was last read
         self.control = Control()
 
         self.beat: Callable[[], None] = lambda: None
@@ -143,13 +138,13 @@ class Lane:
         self.pulse = ''
 
     def now(self) -> int:
-        """Redis's time in ms."""
+        """Returns Redis's time in ms."""
         return self.store.now()
 
     def fresh(self, life: float) -> bool:
-        """Says whether Redis surely has not let the heartbeat expire.
+        """Returns whether the heartbeat surely has not expired in Redis.
 
-        Both clocks must agree: one stops while a machine is suspended.
+        Both clocks must agree, because one of them stops while a machine is suspended.
         """
         confirmed = self.confirmed
         if confirmed is None:
@@ -167,9 +162,9 @@ class Lane:
         suspects: bool = False,
         parked: list[str] | None = None,
     ) -> tuple[Haul, list[Claim]]:
-        """Takes tasks, or suspects, and acknowledges done in the same call, or takes some of those that are parked.
+        """Claims tasks, or suspects, or parked tasks, and acknowledges the claims in done in the same call.
 
-        Whatever becomes of it, its batch number is never used again.
+        Even if the call fails, its batch number is never used again.
         """
         done, ended = self.ending(done)
         with self.mu:
@@ -196,8 +191,8 @@ class Lane:
             if haul.version != self.version:
                 self.look()
             if epoch % 2 or epoch != self._epoch:
-                # The heartbeat had expired, and nobody knows whether these claims are older than the registration: a
-                # sweeper may have given them to others. The next heartbeat gives back those that stand.
+                # The heartbeat had expired, and these claims may be older than the new registration: then a sweeper may
+                # have given them to others. The next heartbeat gives back those that still exist.
                 self.unclear = time.monotonic()
                 self.beat()
                 return haul, []
@@ -209,7 +204,7 @@ class Lane:
         return haul, batch.claims
 
     def take_parked(self, n: int) -> list[str]:
-        """Takes the first n ids of parked tasks, or fewer."""
+        """Removes and returns the first n ids of parked tasks, or fewer."""
         with self.mu:
             taken, self.parked = self.parked[:n], self.parked[n:]
         return taken
@@ -222,12 +217,12 @@ class Lane:
     def ending(self, done: list[Claim]) -> tuple[list[Claim], Acked]:
         """Prepares claims that are done for the call that ends them.
 
-        It settles those that are lost, and leaves them out.
+        It settles lost claims and leaves them out.
         """
         ended = Acked()
         if not done:
             return done, ended
-        # The value is read before the marks: under this value, whatever is not marked stands.
+        # Read the value before the marks of lost claims: claims that are not marked existed under this value.
         ended.pulse = self.pulse
         kept = []
         with self.mu:
@@ -244,7 +239,8 @@ class Lane:
         return kept, ended
 
     def finished(self, claims: list[Claim]) -> list[int]:
-        """Notes that Redis is told how claims ended and returns the batches of which that was the last."""
+        """Notes that Redis is being told how claims ended, and returns the batches of which no other claims are left to
+        tell."""
         with self.mu:
             return self._finished(claims)
 
@@ -258,13 +254,13 @@ class Lane:
         return numbers
 
     def reopen(self, claims: list[Claim]) -> None:
-        """Takes back what finished noted, after a call without an answer."""
+        """Undoes finished after a call without an answer."""
         with self.mu:
             for c in claims:
                 c.batch.unsent += 1
 
     def settle(self, claims: list[Claim]) -> None:
-        """Notes that Redis has answered how claims ended, or that they are lost."""
+        """Notes that Redis has confirmed how claims ended, or that they are lost."""
         with self.mu:
             for c in claims:
                 self._settle(c)
@@ -280,12 +276,12 @@ class Lane:
             self.batches.pop(b.number, None)
 
     def take_done(self) -> list[Claim]:
-        """Takes as much of what is done as one call tells Redis. The lock of the executors is held."""
+        """Takes as many done claims as one call can tell Redis. The caller holds the lock of the executors."""
         done, self.done = self.done[:MAX_TOKENS], self.done[MAX_TOKENS:]
         return done
 
     def register(self) -> None:
-        """Notes that a registration begins or is over."""
+        """Notes that a registration begins, or is over."""
         with self.mu:
             self._epoch += 1
 
@@ -295,14 +291,14 @@ class Lane:
             return [c for b in self.batches.values() for c in b.claims if not c.settled]
 
     def count(self) -> tuple[int, bool, bool]:
-        """Returns the number of claims that are not settled, whether a claim is under way, and whether a reply was
-        lost lately."""
+        """Returns the number of claims that are not settled, whether a claim call is under way, and whether a reply was
+        lost recently."""
         with self.mu:
             unclear = self.unclear is not None and time.monotonic() - self.unclear < _UNCLEAR
             return self.known, bool(self._calling), unclear
 
     def lose(self, c: Claim) -> bool:
-        """Marks a claim as lost and tells its task to end. It answers whether that was news."""
+        """Marks a claim as lost and tells its task to end. Returns whether it was not already marked or settled."""
         with self.mu:
             if c.lost or c.settled:
                 return False
@@ -313,7 +309,7 @@ class Lane:
         return True
 
     def cancel(self, c: Claim) -> None:
-        """Notes that the task of a running claim was cancelled and tells it to end."""
+        """Notes that a running task was cancelled and tells it to end."""
         with self.mu:
             if c.settled or c.canceled:
                 return
@@ -323,25 +319,25 @@ class Lane:
             interrupt('canceled')
 
     def begin(self, c: Claim, interrupt: Callable[[str], None]) -> bool:
-        """Notes that a task starts; False means that the claim is lost already."""
+        """Notes that a task starts. False means that the claim is lost already."""
         with self.mu:
             if c.lost:
                 return False
             c.interrupt = interrupt
             canceled = c.canceled
         if canceled:
-            interrupt('canceled')  # just now
+            interrupt('canceled')  # it was cancelled just now
         return True
 
     def newest(self) -> int:
-        """Returns the number of the latest batch up to which all claim calls are over."""
+        """Returns the number of the latest batch for which it and all earlier claim calls are over."""
         with self.mu:
             return self._calling[0] - 1 if self._calling else self._next
 
     def strangers(self, tokens: list[str], until: int) -> list[str]:
-        """Returns tokens that this process does not know: the replies of their claims were lost.
+        """Returns the tokens that this process does not know, because the replies to their claims were lost.
 
-        Batches after until are not judged.
+        It leaves out batches after until.
         """
         with self.mu:
             return [t for t in tokens if self._strange(t, until)]
@@ -355,12 +351,12 @@ class Lane:
         return b is None or not 1 <= i <= len(b.claims) or b.claims[i - 1].settled
 
     def is_revoked(self, id: str) -> bool:
-        """Says whether a task was cancelled, as far as is known."""
+        """Returns whether a task was cancelled, as far as known."""
         return bool(self.revoked) and id in self.revoked
 
 
 def place_of(token: str) -> tuple[int, int] | None:
-    """Splits a token into the number of its batch and its place in it, from 1."""
+    """Splits a token into the number of its batch and its position in the batch, from 1."""
     head, dash, tail = token.partition('-')
     if not dash or not head.isdecimal() or not tail.isdecimal():
         return None
@@ -368,5 +364,5 @@ def place_of(token: str) -> tuple[int, int] | None:
 
 
 def order_of(token: str) -> Any:
-    """A key that sorts tokens in the order of their claims."""
+    """Returns a key that sorts tokens in the order of their claims."""
     return place_of(token) or (0, 0)

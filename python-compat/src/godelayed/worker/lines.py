@@ -1,4 +1,4 @@
-"""Log lines about tasks that a flood of others may follow."""
+"""Limits log lines about tasks, of which there may be a flood."""
 
 from __future__ import annotations
 
@@ -6,30 +6,29 @@ import threading
 import time
 from typing import Callable
 
-_INTERVAL = 1.0  # seconds between two lines about the same
-_MOST_KEYS = 100  # functions beyond that share a line
+_INTERVAL = 1.0  # seconds between two lines with the same key
+_MOST_KEYS = 100  # further functions share a line
 
-Key = tuple[str, str, str]  # queue, reason and function; '' for any
+Key = tuple[str, str, str]  # queue, reason and function; '' stands for any
 
 
 class _Line:
     def __init__(self, at: float) -> None:
-        self.at = at  # when the last one was written
-        self.n = 0  # what has come since
-        self.write: Callable[[int], None] | None = None  # logs the latest, for n
+        self.at = at  # when the last line was written
+        self.n = 0  # events since then
+        self.write: Callable[[int], None] | None = None  # logs the latest event, for n events
 
 
 class Lines:
-    """Lets one log line a second through for each key: the first at once, and then one for all that have come since,
-    with their number."""
+    """Writes at most one log line a second for each key: the first at once, and then one for all later events, with
+    their number."""
 
     def __init__(self) -> None:
         self._mu = threading.Lock()
         self._lines: dict[Key, _Line] = {}
 
     def log(self, key: Key, write: Callable[[int], None], n: int = 1) -> None:
-        """Calls write for n things at once: with n, or later, for the latest of all that have come, with their
-        number."""
+        """Calls write(n) at once, or later for the latest event, with the number of all events since then."""
         now = time.monotonic()
         with self._mu:
             if key not in self._lines and len(self._lines) >= _MOST_KEYS:
@@ -46,8 +45,7 @@ class Lines:
         write(n)
 
     def flush(self, *, all: bool = True) -> None:
-        """Logs what has come since the last line of each key; with all=False, only if that is longer ago than a line
-        must be."""
+        """Logs the events since the last line of each key; with all=False only where that line is old enough."""
         now = time.monotonic()
         late = []
         with self._mu:
@@ -64,5 +62,5 @@ class Lines:
 
 
 def counted(n: int) -> str:
-    """What a line says that is about n tasks."""
+    """Returns the end of a line that is about n tasks."""
     return '' if n == 1 else f' ({n} since the last line)'

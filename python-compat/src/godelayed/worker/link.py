@@ -1,4 +1,4 @@
-"""Connections that the loops of a worker keep for long, and calls of scripts over them."""
+"""Long-lived connections for the loops of a worker, and calls of scripts over them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from ..errors import DelayedError
 from ..scripts import Script
 from ..text import of_redis
 
-CALL_TIMEOUT = 5.0  # seconds that a call may take
+CALL_TIMEOUT = 5.0  # timeout of a call in seconds
 
-# What a pool adds for features that such a connection does without.
+# Options that a pool adds for features that these connections do not use.
 _FOREIGN = ('maint_notifications', 'oss_cluster_maint', 'maintenance_', 'orig_', 'cache', 'event_dispatcher')
 
 
@@ -29,7 +29,7 @@ class UnreachableError(DelayedError):
 
 
 class UnansweredError(DelayedError):
-    """The answer was lost: the command may have run."""
+    """The answer was lost: the command may or may not have run."""
 
 
 class RefusedError(DelayedError):
@@ -37,24 +37,24 @@ class RefusedError(DelayedError):
 
 
 class ReplyError(DelayedError):
-    """Redis answered in a form that the script does not have; another version of the scripts may be in use."""
+    """The answer of Redis does not have the script's form; another version of the scripts may be in use."""
 
 
 def may_have_run(error: BaseException) -> bool:
-    """Says whether an error leaves open that something was written."""
+    """Returns whether Redis may have written something in spite of the error."""
     return not isinstance(error, UnreachableError)
 
 
 class Source:
-    """Makes connections like those of a client of redis-py, but without its retries: a claim must never be sent
+    """Makes connections with the options of a client of redis-py, but without its retries: a claim must never be sent
     twice."""
 
     def __init__(self, client: redis.Redis) -> None:
-        shared.Link(client)  # refuses what it cannot be
+        shared.Link(client)  # raises an error if the client cannot be used
         self._client = client
 
     def connect(self, timeout: float) -> Any:
-        """Returns a new connection. timeout is in seconds, for each answer; to connect takes no longer either."""
+        """Returns a new connection. timeout, in seconds, holds for each answer, and for connecting as well."""
         try:
             pool: Any = self._client.connection_pool
             kwargs = {name: value for name, value in pool.connection_kwargs.items() if not name.startswith(_FOREIGN)}
@@ -76,7 +76,7 @@ class Source:
 
 
 class Link:
-    """One connection, made when it is needed. It belongs to one thread at a time; only cut may be called by others."""
+    """One connection, made when it is needed. It belongs to one thread at a time; other threads may only call cut."""
 
     def __init__(self, source: Source, timeout: float = CALL_TIMEOUT) -> None:
         self.source = source
@@ -89,26 +89,26 @@ class Link:
         return self._connection is not None
 
     def open(self) -> bool:
-        """Connects unless there is a connection, and says whether it is a new one."""
+        """Connects unless there is a connection, and returns whether it has made a new one."""
         if self._connection is not None:
             return False
         if self._cut:
             raise UnreachableError('the connection was given up')
         self._connection = self.source.connect(self.timeout)
-        if self._cut:  # meanwhile
+        if self._cut:  # cut was called meanwhile
             self.hang_up()
             raise UnreachableError('the connection was given up')
         return True
 
     def hang_up(self) -> None:
-        """Gives the connection up. The next call makes a new one."""
+        """Closes the connection. The next call makes a new one."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with contextlib.suppress(redis.exceptions.RedisError, OSError):
                 connection.disconnect()
 
     def cut(self) -> None:
-        """Ends the call that is under way, for good."""
+        """Ends the call that is under way, and all later ones."""
         self._cut = True
         connection = self._connection
         sock = getattr(connection, '_sock', None)
@@ -142,7 +142,7 @@ class Link:
             raise
 
     def readable(self, timeout: float) -> bool:
-        """Says whether something arrives within timeout seconds."""
+        """Returns whether data arrives within timeout seconds."""
         try:
             return bool(self._connection.can_read(timeout=timeout))
         except (redis.exceptions.RedisError, OSError) as e:
@@ -158,7 +158,7 @@ class Link:
             raise self._refused(str(command[0]), e) from e
 
     def run(self, script: Script, keys: Sequence[str], *args: Any) -> Any:
-        """Runs a script. It is sent a second time only when Redis answers that it does not know it."""
+        """Runs a script. It sends the script a second time only if Redis answers that it does not know the script."""
         try:
             try:
                 self.send('EVALSHA', script.sha, len(keys), *keys, *args)
@@ -172,7 +172,7 @@ class Link:
     def _refused(self, what: str, error: redis.exceptions.ResponseError) -> DelayedError:
         text = of_redis(error)
         if isinstance(error, redis.exceptions.ReadOnlyError):
-            self.hang_up()  # the master is elsewhere now: connect anew
+            self.hang_up()  # the master has moved: connect anew
         return RefusedError(f'{what}: {text}')
 
 
@@ -192,12 +192,12 @@ class Backoff:
 
 
 def jitter(d: float, part: float) -> float:
-    """Returns d changed at random by up to the given part of it, either way."""
+    """Returns d, changed at random by up to the given part of it in either direction."""
     return d * (1 + part * (2 * random.random() - 1))
 
 
 class Complaints:
-    """Limits how often a loop logs the same trouble: the first time, then once in ten seconds with a count."""
+    """Limits how often a loop logs the same error: the first time, then once in ten seconds with a count."""
 
     INTERVAL = 10.0
 

@@ -1,4 +1,4 @@
-"""Messages as a worker reads them and writes them anew. docs/PROTOCOL.md describes the bytes."""
+"""Messages as a worker reads and rewrites them. docs/PROTOCOL.md describes the bytes."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from .skim import OPENERS, WORKER, Limits, MessageError, check_message
 __all__ = ['Message', 'MessageError']
 
 _HEADERS = 8192  # bytes
-_SHORT = MAX_PATH // 4  # characters that are no more bytes than a path has
+_SHORT = MAX_PATH // 4  # a path of this many characters cannot have too many bytes
 _INT31 = (1 << 31) - 1
 _INT63 = (1 << 63) - 1
 
-# The known keys of meta in the order in which they are written, with their lowest and highest values; None: no number.
+# The known keys of meta in the order in which they are written, with their lowest and highest values; None if the value
+# is not a number.
 _KNOWN: dict[str, tuple[int, int] | None] = {
     'id': None,
     'n': (0, _INT31),
@@ -34,6 +35,7 @@ _KNOWN: dict[str, tuple[int, int] | None] = {
     'ru': (0, _INT63),
     'rc': (0, _INT63),
     'ff': (0, _INT63),
+    'du': (0, _INT63),
     'ul': (0, _INT63),
     'al': (0, _INT31),
     'rd': None,
@@ -44,8 +46,8 @@ _KNOWN: dict[str, tuple[int, int] | None] = {
     'h': None,
 }
 _NAMES = frozenset(k.encode() for k in _KNOWN)
-_PRESENT = ('n', 'mr')  # written also when they are zero
-_FIVE = b'\x95'  # an array of 5, as all but hostile senders write it
+_PRESENT = ('n', 'mr')  # written even when they are zero
+_FIVE = b'\x95'  # the header of an array of 5, as honest senders write it
 
 
 class _TwiceError(Exception):
@@ -53,7 +55,7 @@ class _TwiceError(Exception):
 
 
 def _once(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
-    """Makes a map of pairs whose keys differ."""
+    """Makes a dict of pairs; raises _TwiceError if two have the same key."""
     v = dict(pairs)
     if len(v) != len(pairs):
         raise _TwiceError
@@ -61,9 +63,9 @@ def _once(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
 
 
 class Message:
-    """A task as it lies in a queue. meta is a copy, args and kwargs are decoded anew for each message.
+    """A task as Redis holds it in a queue. Each message has its own copy of meta, and args and kwargs are decoded anew.
 
-    limits is what the bytes are held against; None: they were before. A MessageError says what is wrong with them.
+    limits are the limits to check; None if the bytes were checked before. A MessageError says what is wrong with them.
     """
 
     __slots__ = ('args', 'kwargs', 'meta', 'parts', 'path', 'payload', 'python', 'raw', 'retry')
@@ -71,17 +73,17 @@ class Message:
     def __init__(self, raw: bytes, limits: Limits | None = WORKER) -> None:
         self.raw = raw
         n = len(raw)
-        # Fewer bytes than values, or fewer that can begin an array or map than may be inside one another, are within
-        # the limits.
+        # The bytes are surely within the limits if there are no more of them than values are allowed, and no more of
+        # those that can begin an array or map than the depth allows.
         if limits is not None and (n > limits.values or n - len(raw.translate(None, OPENERS)) > limits.depth):
             check_message(raw, limits, _NAMES)
             limits = None
         try:
             v = unpack(raw, _once) if raw[:1] == _FIVE and limits is not None else unpack(raw)
-        except _TwiceError:  # in meta, or in arguments, which are Python's own matter
+        except _TwiceError:  # in meta, or in arguments, where only Python decides
             check_message(raw, limits or WORKER, _NAMES)
             v = _unpack(raw)
-        except Exception as e:  # what msgpack raises is of many kinds
+        except Exception as e:  # msgpack raises errors of many kinds
             raise _unreadable(e) from None
         parts = v if type(v) is list else [v]
         path = parts[0] if parts else None
@@ -147,7 +149,7 @@ class Message:
 
     @property
     def extended(self) -> bool:
-        """Whether it has a place for meta."""
+        """Whether the message has a place for meta."""
         return self.parts == (5 if self.python else 3)
 
     @property
@@ -165,14 +167,14 @@ class Message:
 
     @property
     def keep(self) -> int:
-        """How long something is kept of the task when it has succeeded, ms."""
+        """How long something is kept of the task after it has succeeded, in ms."""
         meta = self.meta
         return max(meta.get('kr', 0), meta.get('rn', 0)) if 'kr' in meta or 'rn' in meta else 0
 
     def with_meta(self, **changes: Any) -> bytes:
-        """Returns the message with other values in meta. Go messages without a place for it become extended ones.
+        """Returns the message with other values in meta. Go messages without a place for meta become extended ones.
 
-        Python messages without one cannot carry it: it is an error to ask.
+        Python messages without such a place cannot hold it, and must not be given.
         """
         meta = {**self.meta, **changes}
         ordered = {}
@@ -217,14 +219,14 @@ def _unreadable(e: Exception) -> MessageError:
 
 
 def _kind(v: Any) -> str:
-    """Names what was found by its type and size: its content may be secret."""
+    """Names a value by its type and size for errors, because its content may be secret."""
     if v is None:
         return 'nothing'
     return f'{type(v).__name__} of {len(v):,}' if isinstance(v, (str, bytes, list, dict)) else type(v).__name__
 
 
 def _check(meta: dict[str, Any]) -> bool:
-    """Holds the values of known keys against docs/PROTOCOL.md, and says whether all keys are known."""
+    """Checks the values of known keys as docs/PROTOCOL.md describes them, and returns whether all keys are known."""
     known = True
     for key, v in meta.items():
         if type(key) is not str:

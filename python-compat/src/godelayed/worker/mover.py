@@ -1,10 +1,9 @@
-"""Making due tasks pending, firing due groups, finding parked tasks that this worker can run."""
+"""Makes due tasks pending, fires due groups, and finds parked tasks that this worker can run."""
 
 from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections.abc import Sequence
 from typing import Callable
 
@@ -21,12 +20,12 @@ from .store import Store
 logger = logging.getLogger('godelayed.worker')
 
 _BATCH = 500  # tasks that one script makes pending
-_INTERVAL = 5.0  # seconds between two looks at most
-_PAGES, _PAGE = 10, 100  # of parked tasks, read at one look
+_INTERVAL = 5.0  # longest time between two looks, in seconds
+_PAGES, _PAGE = 10, 100  # pages of parked tasks at one look, and tasks of a page
 
 
 class Mover:
-    """The thread that looks for what is due on queues of one slot. Every worker has one; no leader is needed."""
+    """The thread that looks for due tasks on queues of one slot. Every worker has one; no leader is needed."""
 
     def __init__(
         self,
@@ -38,7 +37,7 @@ class Mover:
         lines: Lines,
     ) -> None:
         self.lanes = lanes
-        self.pending = pending  # called for queues that have pending tasks, or suspects
+        self.pending = pending  # called for queues that have pending tasks or suspects
         self._archive_for = archive_for  # ms
         self._lines = lines
         self.can_run = can_run
@@ -50,7 +49,7 @@ class Mover:
         self._firings = [Firing(lane.store, lines) for lane in lanes]
         self._poke = threading.Event()
         self._stop = threading.Event()
-        self.idle: bool | None = None  # nothing was pending or due at the last look
+        self.idle: bool | None = None  # whether nothing was pending or due at the last look
         self.looks = 0
 
     def now(self) -> None:
@@ -66,7 +65,7 @@ class Mover:
         wait = Backoff()
         while True:
             self._poke.clear()
-            if self._stop.is_set():  # not before: stop and its poke may come in between, and the poke be gone
+            if self._stop.is_set():  # after clear(), because stop() may have set _poke just before
                 break
             try:
                 pause = self.look()
@@ -74,7 +73,7 @@ class Mover:
                 if self._stop.is_set():
                     break
                 self.complaints.trouble(logger, 'cannot look for due tasks; trying again', e)
-                self._stop.wait(wait.next())  # not the poke: whoever pokes meanwhile would make it a busy loop
+                self._stop.wait(wait.next())  # not _poke, which would make it a busy loop
                 continue
             self.complaints.relief(logger, 'looking for due tasks again')
             wait.reset()
@@ -82,7 +81,7 @@ class Mover:
         self.link.hang_up()
 
     def look(self) -> float:
-        """Moves what is due and returns in how many seconds to look again."""
+        """Moves due tasks and returns in how many seconds to look again."""
         pause = jitter(_INTERVAL * 7 / 8, 0.14)
         idle = True
         for i, todo in enumerate(check(self.link, self._stores)):
@@ -115,7 +114,7 @@ class Mover:
         return pause
 
     def _move(self, lane: Lane) -> int:
-        """Makes all due tasks of a queue pending and returns the ms until the next is due, negative for none."""
+        """Makes all due tasks of a queue pending and returns the ms until the next one is due, negative for none."""
         next_ = -1
         for shelf in ('scheduled', 'retry'):
             due = 0
@@ -128,10 +127,10 @@ class Mover:
         return next_
 
     def _archive(self, store: Store, shelf: str, large: list[tuple[str, int]]) -> None:
-        """Archives due tasks whose messages are too large for any worker, as they are."""
+        """Archives due tasks whose messages are too large for any worker, without changing them."""
         for i in range(0, len(large), _PAGE):
             part = large[i : i + _PAGE]
-            now = time.time_ns() // 1_000_000
+            now = store.now()
             store.condemn(
                 self.link,
                 shelf,
@@ -148,10 +147,10 @@ class Mover:
         self._lines.log((queue, 'too large', ''), write)
 
     def _find(self, i: int, parked: int) -> None:
-        """Looks for parked tasks that this worker can run, and leaves them to the fetcher.
+        """Looks for parked tasks that this worker can run, and hands them to the fetcher.
 
-        They are looked for among those that were parked last, or else among a few pages of the others, behind those of
-        the last look.
+        It looks among those that were parked last, and if it finds none, among a few pages of the others, after those
+        of the last look.
         """
         lane = self.lanes[i]
         ids, n = self._find_on(lane, 0)

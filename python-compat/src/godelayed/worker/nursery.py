@@ -1,13 +1,13 @@
-"""The process that forks worker processes: it has imported everything, and has no threads, so forking it is safe at
-any time.
+"""The process that forks worker processes. It has imported everything and has no threads, so it can fork safely at any
+time.
 
-It is forked before the worker has threads. Over one socket it is told what to do, in commands of 16 bytes, and answers
-in kind:
+The worker forks it before it starts threads. Over a socket, the worker sends commands of 16 bytes, and the process
+answers in the same form:
 
-    F number 0      fork a process, which gets the two sockets that come along
+    F number 0 fork a process, which gets the two sockets that are sent along
     K number signal send a signal to it
-    B number pid    (answer) it was born
-    D number status (answer) it is dead, with the status of waitpid
+    B number pid (answer) it has started
+    D number status (answer) it has died, with the status of waitpid
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from typing import Callable, NoReturn
 from .child import serve
 
 _COMMAND = struct.Struct('!c3xIq')
-SIGNAL = signal.SIGUSR1  # what interrupts tasks
+SIGNAL = signal.SIGUSR1  # the signal that interrupts tasks
 
-# The worker decides what they mean. They are handled, not ignored, so that programs which tasks start do not ignore
-# them.
+# The worker decides what these signals mean. They have handlers instead of being ignored, so that programs started by
+# tasks do not ignore them either.
 _QUIET = ('SIGINT', 'SIGTERM', 'SIGHUP', 'SIGTSTP', 'SIGUSR2', 'SIGUSR1', 'SIGPIPE')
 
 
 class Nursery:
-    """The parent's side."""
+    """The worker's side of the process."""
 
     def __init__(self, start: Callable[[], None]) -> None:
-        """Forks the process. start is called in each of its children before the first task."""
+        """Forks the process. It calls start in each of its children before the first task."""
         ours, theirs = socket.socketpair()
         sys.stdout.flush()
         sys.stderr.flush()
@@ -53,15 +53,15 @@ class Nursery:
         self.socket = ours
 
     def fork(self, number: int, tasks: socket.socket, orders: socket.socket) -> None:
-        """Asks for a process that serves tasks and obeys orders. An OSError: the nursery is gone."""
+        """Asks for a process that serves tasks and obeys orders. An OSError means that the nursery has died."""
         socket.send_fds(self.socket, [_COMMAND.pack(b'F', number, 0)], [tasks.fileno(), orders.fileno()])
 
     def kill(self, number: int, sig: int) -> None:
-        """Sends a signal to a process, if it lives. An OSError: the nursery is gone."""
+        """Sends a signal to a process if it lives. An OSError means that the nursery has died."""
         self.socket.sendall(_COMMAND.pack(b'K', number, sig))
 
     def read(self) -> tuple[bytes, int, int]:
-        """Reads one answer. An OSError or struct.error: the nursery is gone."""
+        """Reads one answer. An OSError or struct.error means that the nursery has died."""
         b = b''
         while len(b) < _COMMAND.size:
             more = self.socket.recv(_COMMAND.size - len(b))
@@ -72,7 +72,7 @@ class Nursery:
         return kind, number, value
 
     def end(self) -> None:
-        """Ends the process, and all that it has forked. The socket stays open: another thread may read it."""
+        """Ends the process and all its children. The socket stays open, because another thread may be reading it."""
         with contextlib.suppress(OSError):
             self.socket.shutdown(socket.SHUT_WR)
         self._bury()
@@ -88,7 +88,7 @@ class Nursery:
 
 
 class _Process:
-    """The process itself."""
+    """The code that runs in the forked process."""
 
     def __init__(self, sock: socket.socket, start: Callable[[], None]) -> None:
         self._socket = sock
@@ -104,7 +104,7 @@ class _Process:
         self._wakes = wakes
         die_with_parent()
         gc.collect()
-        gc.freeze()  # what is here now stays shared with the children
+        gc.freeze()  # objects that exist now stay in memory shared with the children
 
     def run(self) -> int:
         try:
@@ -187,8 +187,8 @@ def _nothing(*_: object) -> None:
 
 
 def die_with_parent() -> None:
-    """Has the kernel kill this process when its parent dies, where it can: a task must not outlive its worker's
-    claim."""
+    """Makes the kernel kill this process when its parent dies, where that is possible: a task must not outlive its
+    worker's claim."""
     if sys.platform == 'linux':
         with contextlib.suppress(OSError, AttributeError):
             ctypes.CDLL(None).prctl(1, signal.SIGKILL, 0, 0, 0)

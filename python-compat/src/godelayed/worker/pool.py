@@ -1,4 +1,4 @@
-"""The worker's side of its processes: one thread that hands them tasks, and tells or kills those that must end."""
+"""The worker's side of its processes: one thread that gives them tasks, and interrupts or kills those that must end."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from .nursery import SIGNAL, Nursery
 logger = logging.getLogger('godelayed.worker')
 
 
-_AGAIN = 0.2  # seconds between two signals to a task that is to end
-_PATIENCE = 3600.0  # seconds of one wait at most: select counts no further than 24.8 days
+_AGAIN = 0.2  # seconds between two signals to a task that must end
+_PATIENCE = 3600.0  # longest time of one wait in seconds, because select accepts at most 24.8 days
 
 
 class _Process:
@@ -39,20 +39,20 @@ class _Process:
         self.orders = orders
         self.pid = 0
         self.ready = False
-        self.retired = False  # it gets no more tasks
+        self.retired = False  # whether it gets no more tasks
         self.ran = 0
         self.claim: Claim | None = None
-        self.serial = 0  # of the task
+        self.serial = 0  # number of its task
         self.ends = 0.0  # when it is told to end, monotonic; 0: never
         self.dies = 0.0  # when it is killed; 0: it was not told to end
-        self.why = ''  # it was told to end
+        self.why = ''  # why it was told to end; '' if it was not
         self.again = 0.0  # when it is told again
         self.buffer = bytearray()
         self.out = b''
 
 
 class Pool:
-    """Runs tasks in processes, n at a time."""
+    """Runs tasks in n processes."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class Pool:
         self.nursery = nursery
         self.n = n
         self.kill_after = kill_after  # seconds
-        self.max_tasks = max_tasks  # that one process runs; 0: any number
+        self.max_tasks = max_tasks  # tasks that one process runs; 0: without a limit
         self._begin = begin
         self._conclude = conclude
         self._died = died
@@ -85,32 +85,32 @@ class Pool:
         self._woken.setblocking(False)
         self._wakes.setblocking(False)
         self._poked = False
-        self._mail: deque[tuple[Any, ...]] = deque()  # what other threads want of this one
+        self._mail: deque[tuple[Any, ...]] = deque()  # requests of other threads
         self._wait = Backoff()
-        self._not_before = 0.0  # no more processes are forked before
+        self._not_before = 0.0  # no process is forked before this time
         self._over = False
         self.gone = threading.Event()
         executors.wake_pool = self.wake
 
     def wake(self) -> None:
-        """Lets the thread look again."""
+        """Makes the thread look for work."""
         if not self._poked:
             self._poked = True
             with contextlib.suppress(BlockingIOError, OSError):
                 self._wakes.send(b'w')
 
     def interrupt(self, c: Claim, why: str) -> None:
-        """Tells a running task to end, from any thread."""
+        """Tells a running task to end. Any thread may call it."""
         self._mail.append(('interrupt', c, why))
         self.wake()
 
     def kill_all(self) -> None:
-        """Kills what runs, without telling it before."""
+        """Kills the processes of all running tasks without telling the tasks before."""
         self._mail.append(('kill',))
         self.wake()
 
     def abandon(self) -> None:
-        """Ends the thread, soon, without telling anybody what became of the processes and their tasks."""
+        """Ends the thread soon, without reporting what happened to the processes and their tasks."""
         self._over = True
 
     def close(self) -> None:
@@ -129,7 +129,8 @@ class Pool:
                     if key.data is None:
                         with contextlib.suppress(BlockingIOError):
                             self._woken.recv(4096)
-                        # Not before: a poke in between would be read with the others, and the next ones not be sent.
+                        # Reset it only here: another poke before the read would be read with the others, and later ones
+                        # would not be sent.
                         self._poked = False
                     elif key.data is self.nursery:
                         self._hear()
@@ -149,7 +150,7 @@ class Pool:
             self.gone.set()
 
     def _fill(self) -> None:
-        """Has as many processes forked as are missing."""
+        """Asks for as many processes as are missing."""
         now = time.monotonic()
         while not self._over and len(self._processes) < self.n and now >= self._not_before:
             tasks, theirs = socket.socketpair()
@@ -168,7 +169,7 @@ class Pool:
             self._selector.register(tasks, selectors.EVENT_READ, p)
 
     def _lost_nursery(self, error: Exception) -> None:
-        """Without it there are no processes any more: what runs died with it."""
+        """Handles the end of the nursery: all processes have died with it, and with them the running tasks."""
         if self._over:
             return
         self._over = True
@@ -192,7 +193,7 @@ class Pool:
                 self.interrupt(c, why)
 
             def go(yes: bool, p: _Process = p, c: Claim = c, serial: int = serial) -> None:
-                # From this thread, or from one that has asked Redis before.
+                # Either this thread calls go, or one that has asked Redis first.
                 self._mail.append(('go', p, c, serial, yes))
                 self.wake()
 
@@ -218,7 +219,7 @@ class Pool:
 
     def _go(self, p: _Process, c: Claim, serial: int, yes: bool) -> None:
         if p.claim is not c or p.serial != serial:
-            return  # the process died meanwhile
+            return  # the process has died meanwhile
         if not yes:
             self._free(p, c, False)
             return
@@ -238,7 +239,7 @@ class Pool:
             self._selector.modify(p.tasks, selectors.EVENT_READ | selectors.EVENT_WRITE, p)
             return
         except OSError:
-            p.out = b''  # it is dead, as will be told
+            p.out = b''  # the process has died, as the nursery will report
         with contextlib.suppress(KeyError, ValueError):
             self._selector.modify(p.tasks, selectors.EVENT_READ, p)
 
@@ -249,7 +250,7 @@ class Pool:
             while True:
                 b = p.tasks.recv(1 << 16)
                 if not b:
-                    # The nursery tells what it died of.
+                    # The nursery will report why it died.
                     with contextlib.suppress(KeyError, ValueError):
                         self._selector.unregister(p.tasks)
                     break
@@ -290,19 +291,19 @@ class Pool:
         self._free(p, c, self._conclude(c, Ended(*frame[2:11])))
 
     def _free(self, p: _Process, c: Claim, done: bool) -> None:
-        """Notes that a task is over and gives the process another."""
+        """Notes that a task is over and gives the process another one."""
         p.claim, p.ends, p.dies, p.why = None, 0.0, 0.0, ''
         self.executors.leave(c, done, time.monotonic() - c.started)
         if self.max_tasks and p.ran >= self.max_tasks:
             p.retired = True
             with contextlib.suppress(KeyError, ValueError):
                 self._selector.unregister(p.tasks)
-            p.tasks.close()  # it ends by itself, and another takes its place
+            p.tasks.close()  # the process ends by itself, and another one replaces it
         elif not p.retired:
             self._idle.append(p)
 
     def _tell(self, p: _Process, why: str) -> None:
-        """Tells the task of a process to end, once."""
+        """Tells the task of a process to end, only once."""
         if p.why:
             return
         p.why, p.ends = why, 0.0
@@ -324,7 +325,7 @@ class Pool:
             self._lost_nursery(e)
 
     def _patience(self) -> float | None:
-        """Returns how many seconds nothing needs to be done by itself; None: for any time."""
+        """Returns for how many seconds there is nothing to do unless an event comes; None: without a limit."""
         times = [t for p in self._processes.values() for t in (p.ends, p.dies, p.again if p.dies else 0.0) if t]
         if len(self._processes) < self.n:
             times.append(self._not_before)
@@ -336,7 +337,7 @@ class Pool:
             if p.ends and now >= p.ends:
                 self._tell(p, 'timeout')
             if p.again and now >= p.again and p.dies:
-                # A signal that comes just before a call that blocks does not interrupt it.
+                # A signal just before a blocking system call does not interrupt that call, so send it again.
                 p.again = now + _AGAIN
                 with contextlib.suppress(OSError):
                     self.nursery.kill(p.number, SIGNAL)
@@ -351,7 +352,7 @@ class Pool:
                 self._kill(p)
 
     def _hear(self) -> None:
-        """Takes one answer of the nursery."""
+        """Handles one answer of the nursery."""
         try:
             kind, number, value = self.nursery.read()
         except (OSError, struct.error) as e:
@@ -366,7 +367,7 @@ class Pool:
             p.pid = value
             return
         if p.tasks.fileno() >= 0:
-            self._read(p)  # what it told before it died
+            self._read(p)  # what it sent before it died
         self._bury(p, _cause(value))
 
     def _bury(self, p: _Process, cause: str, alone: bool = True) -> None:
@@ -388,7 +389,7 @@ class Pool:
         p.claim = None
         done = False
         if p.why:
-            # It was killed because it did not end when told to.
+            # The worker killed it because it did not end when told to.
             ended = Ended(ok=False, error=f'its process was killed: {p.why}', interrupted=p.why)
             done = self._conclude(c, ended)
         else:

@@ -1,4 +1,4 @@
-"""Reports of progress on their way to Redis: the latest of each task, at most ten a second."""
+"""Sends reports of progress to Redis: the latest of each task, at most ten a second."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .link import Link
 
 logger = logging.getLogger('godelayed.worker')
 
-_EVERY = 0.1  # seconds between two reports of one task
+_EVERY = 0.1  # least seconds between two reports of one task
 
 
 class Reporter:
-    """The thread that sends reports. It starts with the first one."""
+    """The thread that sends reports. It starts with the first report."""
 
     def __init__(self, worker: str) -> None:
         self._worker = worker
@@ -30,7 +30,7 @@ class Reporter:
         self._stop = False
 
     def report(self, c: Claim, done: int, total: int, note: str) -> None:
-        """Takes a report. It never blocks for long."""
+        """Takes a report to send. It never blocks for long."""
         if not c.message.id:
             return
         with self._mu:
@@ -45,7 +45,7 @@ class Reporter:
             self._mu.notify_all()
 
     def close(self, c: Claim) -> None:
-        """Ends reporting for a task that is over: nothing is sent after it."""
+        """Ends reporting for a task that is over: after this, nothing is sent for it."""
         with self._mu:
             self._late.pop(c, None)
             self._sent.pop(c, None)

@@ -1,5 +1,5 @@
-"""The two ends of a task's run: whether it may start, and what becomes of it when its call has ended or its process
-has died."""
+"""The start and the end of a task's run: whether it may start, and what happens to it when its call has ended or its
+process has died."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ logger = logging.getLogger('godelayed.worker')
 
 
 class Runs:
-    """What those who run tasks, the pool or the threads, ask before each run and tell after it."""
+    """What the pool or the threads ask before each run and report after it."""
 
     def __init__(self, source: Source, judge: Judge, reporter: Reporter) -> None:
         self._source = source
@@ -27,26 +27,26 @@ class Runs:
         self._shutting = self._leaving = False
 
     def leave(self) -> None:
-        """Says that the worker stops.
+        """Notes that the worker stops.
 
-        Deaths of processes do not count from now on: they may have been told to end too.
+        From now on deaths of processes do not count, because the processes may have been told to end too.
         """
         self._leaving = True
 
     def shut(self) -> None:
-        """Says that tasks are told to end because the worker stops: those that obey are given back, with no try or
-        death counted."""
+        """Notes that tasks are told to end because the worker stops: those that obey are given back, without counting
+        as a try or a death."""
         self._shutting = True
 
     def begin(self, c: Claim, interrupt: Callable[[str], None], go: Callable[[bool], None]) -> None:
-        """Prepares a task for the pool and has it go on, at once or when Redis has answered."""
+        """Prepares a task for the pool and calls go with whether it may start, at once or when Redis has answered."""
         if c.message.meta.get('us'):
             threading.Thread(target=lambda: go(self.prepare(c, interrupt)), daemon=True).start()
         else:
             go(self.prepare(c, interrupt))
 
     def prepare(self, c: Claim, interrupt: Callable[[str], None]) -> bool:
-        """Says whether a task may start now; if not, it has seen to what becomes of it."""
+        """Returns whether a task may start now; if not, prepare has already ended its claim."""
         lane, m = c.lane, c.message
         meta = m.meta
         if meta:
@@ -72,7 +72,7 @@ class Runs:
         return True
 
     def _unlock(self, c: Claim) -> bool:
-        """Frees the lock of a task that starts, and answers whether it may.
+        """Frees the lock of a task that starts, and returns whether the task may start.
 
         If Redis does not answer, the lock ends with the task.
         """
@@ -90,7 +90,7 @@ class Runs:
         return left >= 0
 
     def conclude(self, c: Claim, ended: Ended) -> bool:
-        """Says what becomes of a task whose call has ended: True, if it is done and to be acknowledged."""
+        """Decides what happens to a task whose call has ended. Returns True if it is done and must be acknowledged."""
         lane = c.lane
         self._close_report(c)
         if c.lost:
@@ -121,7 +121,7 @@ class Runs:
         return False
 
     def died(self, c: Claim, alone: bool) -> None:
-        """Sees to a task whose process died by itself; alone: no others did at the same time."""
+        """Ends the claim of a task whose process died by itself. alone: no other processes died at the same time."""
         lane = c.lane
         self._close_report(c)
         if c.lost:

@@ -1,4 +1,4 @@
-"""Limits of messages, held against bytes without decoding them. It follows internal/wire of Go, check by check."""
+"""Checks messages against limits without decoding them. It makes the same checks as internal/wire in Go."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ..values import MAX_BYTES, MAX_DEPTH, MAX_ELEMENTS
 
 
 class MessageError(ValueError):
-    """The bytes are no message."""
+    """The bytes are not a message."""
 
 
 class Limits(NamedTuple):
-    """What a message may be at most. Values and depth of a payload are counted anew."""
+    """The limits of a message. The values and the depth of a payload count separately."""
 
     size: int  # bytes
     values: int  # containers and keys included
@@ -21,12 +21,12 @@ class Limits(NamedTuple):
 
 
 PROTOCOL = Limits(MAX_BYTES, MAX_ELEMENTS, MAX_DEPTH)
-WORKER = Limits(MAX_BYTES + 4096, MAX_ELEMENTS + 64, MAX_DEPTH)  # retries and deaths add to what a producer may send
+WORKER = Limits(MAX_BYTES + 4096, MAX_ELEMENTS + 64, MAX_DEPTH)  # retries and deaths add to messages
 
 OPENERS = bytes((*range(0x80, 0xA0), *range(0xDC, 0xE0)))  # first bytes of arrays and maps
-_MAX_SECONDS = (1 << 63) - 1 - 62_135_596_800  # of a timestamp: Go counts no further
+_MAX_SECONDS = (1 << 63) - 1 - 62_135_596_800  # of a timestamp: the last that Go's time.Time can hold
 
-# What follows the first byte of a value: so many bytes, or what one of these marks says.
+# What follows the first byte of a value: a number of bytes, or one of these marks.
 _LENGTH, _ARRAY, _MAP, _EXT, _NEVER = -1, -2, -3, -4, -5
 _CONTAINERS = (_ARRAY, _MAP)
 _NEXT = [0] * 256
@@ -40,7 +40,7 @@ _NEXT[0xC0:0xE0] = [
     *(_EXT, _EXT, _EXT, _EXT, _EXT),
     *(_LENGTH, _LENGTH, _LENGTH, _ARRAY, _ARRAY, _MAP, _MAP),
 ]
-# The bytes of the length or number that stands there.
+# The width in bytes of the length or number after the first byte.
 _WIDTH = [0] * 256
 _WIDTH[0xC4:0xCA] = [1, 2, 4, 1, 2, 4]
 _WIDTH[0xD9:0xE0] = [1, 2, 4, 2, 4, 2, 4]
@@ -49,15 +49,15 @@ _BINARY = range(0xC4, 0xC7)
 
 
 def check_value(raw: bytes, limits: Limits) -> None:
-    """Holds the bytes of one value against the limits and what Go reads. A MessageError says what is wrong."""
+    """Checks the bytes of one value against the limits and what Go can read. A MessageError says what is wrong."""
     _check_size(raw, limits)
     _end(raw, _skim(raw, 0, limits.values, limits.depth, False)[0])
 
 
 def check_message(raw: bytes, limits: Limits, known: Container[bytes]) -> None:
-    """Holds a message against the limits, its payload too, and looks for known keys of meta that stand there twice.
+    """Checks a message and its payload against the limits, and that no known key of meta appears twice.
 
-    The kinds of its parts are not checked. A MessageError says what is wrong.
+    It does not check the types of the parts. A MessageError says what is wrong.
     """
     _check_size(raw, limits)
     if _NEXT[raw[0]] != _ARRAY if raw else True:
@@ -82,7 +82,7 @@ def check_message(raw: bytes, limits: Limits, known: Container[bytes]) -> None:
 
 
 def _check_meta(raw: bytes, i: int, left: int, limits: Limits, known: Container[bytes]) -> int:
-    """Checks the map at raw[i:] and returns where it ends. left is how many values may stand in it."""
+    """Checks the map at raw[i:] and returns where it ends. left is how many values it may contain."""
     n, i = _map(raw, i)
     left -= 2 * n
     if left < 0:
@@ -116,10 +116,10 @@ def _check_headers(raw: bytes, i: int) -> None:
 def _skim(b: bytes, i: int, values: int, depth: int, anything: bool) -> tuple[int, int]:
     """Walks over the value at b[i:]. Returns where the next one begins and how many of values are left.
 
-    anything: every key and extension is accepted, not only those that Go reads.
+    anything: accept every map key and extension, not only those that Go reads.
     """
     end = len(b)
-    outer: list[tuple[int, bool]] = []  # values that each enclosing container still owes, and whether it is a map
+    outer: list[tuple[int, bool]] = []  # values still to come in each enclosing container, and whether it is a map
     owed, total, is_map = 1, 1, False
     if values < 1:
         raise _too_many(i)
@@ -128,8 +128,8 @@ def _skim(b: bytes, i: int, values: int, depth: int, anything: bool) -> tuple[in
             if not outer:
                 return i, values
             owed, is_map = outer.pop()
-        # Every value that is still owed takes a byte at least: a header that promises what cannot come is refused where
-        # it stands.
+        # Every value that is still to come takes at least one byte, so more such values than bytes left show that a
+        # header gives a false length.
         if total > end - i:
             raise _cut_off(i)
         c = b[i]
@@ -168,7 +168,7 @@ def _skim(b: bytes, i: int, values: int, depth: int, anything: bool) -> tuple[in
 
 
 def _check_time(b: bytes, i: int) -> None:
-    """Checks that the extension at b[i:] is a timestamp that Go reads."""
+    """Checks that the extension at b[i:] is a timestamp that Go can read."""
     if b[i : i + 2] == b'\xd6\xff':
         return
     nanoseconds, seconds = -1, 0
@@ -182,7 +182,7 @@ def _check_time(b: bytes, i: int) -> None:
 
 
 def _header(b: bytes, i: int) -> tuple[int, int]:
-    """Reads the header of the array or map at b[i:]: how many values, and where the first is."""
+    """Reads the header of the array or map at b[i:]. Returns its number of values and where the first one begins."""
     c = b[i]
     w = _WIDTH[c]
     if i + w >= len(b):
@@ -192,7 +192,7 @@ def _header(b: bytes, i: int) -> tuple[int, int]:
 
 
 def _map(b: bytes, i: int) -> tuple[int, int]:
-    """Reads the header of a map: how many pairs, and where the first is."""
+    """Reads the header of a map. Returns its number of pairs and where the first one begins."""
     if i >= len(b) or _NEXT[b[i]] != _MAP:
         raise MessageError(f'expected a map at byte {i}, found another value')
     n, i = _header(b, i)
@@ -200,7 +200,7 @@ def _map(b: bytes, i: int) -> tuple[int, int]:
 
 
 def _text(b: bytes, i: int, what: str) -> tuple[int, int]:
-    """Reads the string at b[i:]: where its content begins, and where it ends."""
+    """Reads the string at b[i:]. Returns where its content begins and ends."""
     c = b[i] if i < len(b) else 0
     if not (0xA0 <= c < 0xC0 or 0xD9 <= c <= 0xDB):
         raise MessageError(f'expected {what} at byte {i}, found another value')

@@ -1,5 +1,5 @@
-"""What is asked of all queues of one slot at once: one script for a worker's heartbeats, one for what there is to do,
-one for a sweeper."""
+"""Scripts that ask about all queues of one slot at once: one renews a worker's heartbeats, one finds out what there is
+to do, one is for a sweeper."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .store import SCRIPTS, Store, size_of, text_of
 
 @dataclasses.dataclass
 class Pulse:
-    """What a heartbeat learned about one queue. claims and version are -1 when not asked for."""
+    """What a heartbeat found out about one queue. claims and version are -1 if the caller did not ask for them."""
 
     alive: bool
     claims: int
@@ -20,7 +20,7 @@ class Pulse:
 
 
 def beat(link: Link, stores: Sequence[Store], life: int, count: bool, look: bool) -> tuple[list[Pulse], float]:
-    """Renews heartbeats on queues of one slot for life ms, and returns Redis's time in seconds."""
+    """Renews the heartbeats on queues of one slot for life ms, and returns the pulses and Redis's time in seconds."""
     keys = []
     for s in stores:
         keys += [s.keys.heartbeat + s.worker, s.keys.processing + s.worker, s.keys.control]
@@ -32,13 +32,13 @@ def beat(link: Link, stores: Sequence[Store], life: int, count: bool, look: bool
 
 @dataclasses.dataclass
 class Todo:
-    """What there is to do on one queue. Times are ms, negative for none."""
+    """What there is to do on one queue. Times are in ms, negative for none."""
 
     pending: int
     due: int
     parked: int
     group: int
-    suspects: int = 0  # pending too, in a list of their own
+    suspects: int = 0  # also pending, but in a list of their own
 
 
 def check(link: Link, stores: Sequence[Store]) -> list[Todo]:
@@ -55,9 +55,9 @@ def check(link: Link, stores: Sequence[Store]) -> list[Todo]:
 
 @dataclasses.dataclass
 class Sight:
-    """What a sweeper saw of one queue."""
+    """What a sweeper found on one queue."""
 
-    mine: bool  # the advisory lock
+    mine: bool  # whether the sweeper holds the advisory lock
     workers: list[str]
     pending: int
     noti: int
@@ -65,7 +65,7 @@ class Sight:
 
 
 def survey(link: Link, stores: Sequence[Store], sweeper: str, lock: int) -> list[Sight]:
-    """Looks at queues of one slot and tries to take, or renews, their advisory locks for lock ms."""
+    """Looks at queues of one slot, and takes or renews their advisory locks for lock ms where it can."""
     keys = []
     for s in stores:
         k = s.keys

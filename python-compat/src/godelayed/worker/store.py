@@ -1,4 +1,4 @@
-"""One queue as Redis holds it: each method is one script or one read, and nothing above it knows Redis."""
+"""One queue in Redis: each method runs one script or one read, and only this module and slot know the keys."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from ..scripts import script
 from .link import Link, ReplyError, Source
 from .skim import WORKER
 
-STATS_LIFE = 90 * 24 * 60 * 60  # seconds that the counters of a day are kept
+STATS_LIFE = 90 * 24 * 60 * 60  # seconds that Redis keeps the counters of a day
 MAX_CLAIM = 1000  # tasks of one claim
 MAX_CLAIM_BYTES = 4 << 20
-_MAX_INFO = 32 << 10  # bytes read of what is known of each task where many are listed
-_LIVES_MOST = 1000  # heartbeats that one script looks at
+_MAX_INFO = 32 << 10  # bytes to read of each task's info where many are listed
+_LIVES_MOST = 1000  # heartbeats that one script reads
 MAX_TOKENS = 500  # claims that one script ends or gives back
-MAX_SHELVED = 100  # tasks that one script files
+MAX_SHELVED = 100  # tasks that one script stores in a set
 MAX_UNPARKED = 200  # parked tasks that one script looks at
-REVOKED_MOST = 1000  # ids of cancelled tasks that are kept in memory
+REVOKED_MOST = 1000  # ids of cancelled tasks that a worker keeps in memory
 
 _names = (
     'claim ack shelve complete annul release join progress unlock beat register unregister check move unpark survey '
@@ -32,23 +32,23 @@ SCRIPTS = {name: script(name) for name in _names.split()}
 
 @dataclasses.dataclass
 class Ending:
-    """What a script is told of one claim that ends: kept or filed under id."""
+    """What a script is told about one claim that ends. id is the id under which the task is stored."""
 
     token: str
     id: str
-    wait: int = 0  # ms until due or expiry, or that it is kept
-    message: bytes = b''  # empty: as it was claimed
+    wait: int = 0  # ms until it is due or expires, or for which it is kept
+    message: bytes = b''  # empty: the message as it was claimed
     info: bytes = b''
-    awaited: bool = False  # somebody may wait for its end
-    path: str = ''  # of its function, if it is parked
-    flag: bool = False  # complete: it may hold a lock; annul: it was cancelled for certain
+    awaited: bool = False  # whether a caller may wait for its end
+    path: str = ''  # path of its function, if it is parked
+    flag: bool = False  # complete: the task may hold a lock; annul: it was certainly cancelled
 
 
 @dataclasses.dataclass
 class Acked:
-    """Claims whose tasks are done, for claim and ack.
+    """Claims whose tasks are done, for the scripts claim and ack.
 
-    pulse is the value of the heartbeat under which all of them stood last.
+    pulse is the value of the heartbeat under which all of them existed last.
     """
 
     tokens: list[str] = dataclasses.field(default_factory=list)
@@ -56,7 +56,7 @@ class Acked:
     pulse: str = ''
 
     def answers(self, reply: Any) -> list[int] | None:
-        """Converts what the script says of them; None: all stood."""
+        """Converts the script's reply about these claims; None: all of them existed."""
         if isinstance(reply, int):
             return None
         return _answers(reply, len(self.tokens))
@@ -64,32 +64,32 @@ class Acked:
 
 @dataclasses.dataclass
 class Haul:
-    """What a claim brought. status is 1, 0 without heartbeat, -1 for a batch that was used, -2 for a paused queue."""
+    """The result of a claim. status is 1; 0 without a heartbeat, -1 for a used batch, -2 for a paused queue."""
 
     status: int
-    left: int = 0  # pending; of parked tasks, how many ids were looked at
+    left: int = 0  # pending tasks; for parked tasks, how many ids the script has looked at
     stood: list[int] | None = None
     version: int = 0
-    messages: list[bytes | int] = dataclasses.field(default_factory=list)  # of one that is too large its size
+    messages: list[bytes | int] = dataclasses.field(default_factory=list)  # a size stands for a too large message
 
 
 @dataclasses.dataclass
 class Death:
-    """What is known of how a worker, or one of its processes, died."""
+    """What is known about how a worker, or one of its processes, died."""
 
-    stopped: bool = False  # it was stopping in good order: nothing has died with it
-    alone: str = ''  # the token of the claim that ran with nothing else in hand; '' for none
-    sole: bool = False  # it held one claim only
-    certain: bool = False  # what it held it ran alone, as each process and each legacy worker does
+    stopped: bool = False  # it was stopping in good order, so no task has died with it
+    alone: str = ''  # the token of the claim that ran with nothing else in hand; '' if none did
+    sole: bool = False  # it held only one claim
+    certain: bool = False  # it ran its claim alone for certain, as each process and each legacy worker does
 
 
 @dataclasses.dataclass
 class Verdict:
-    """What happens to a dead worker's claim."""
+    """What happens to the claim of a dead worker."""
 
     token: str
-    message: bytes | int  # the size of one that is too large
-    renewed: bytes  # empty: as it is
+    message: bytes | int  # its size if it is too large
+    renewed: bytes  # empty: unchanged
     action: str  # requeue, archive, count or alone
     id: str
     info: bytes
@@ -99,7 +99,7 @@ class Verdict:
 
 @dataclasses.dataclass
 class Control:
-    """What the workers of a queue are told. version 0: nothing."""
+    """What the workers of a queue are told. version 0: nothing was ever said."""
 
     version: int = 0
     paused: bool = False
@@ -115,12 +115,12 @@ def _answers(reply: Any, n: int) -> list[int]:
 
 
 def size_of(reply: Any) -> str:
-    """Names a reply for an error: it may hold messages, whose arguments do not belong there."""
+    """Describes a reply for an error without its content, which may be messages with arguments."""
     return str(len(reply)) if isinstance(reply, list) else type(reply).__name__
 
 
 def text_of(v: Any) -> str:
-    """Returns a string of Redis as text, '' for none."""
+    """Returns a string from Redis as text, '' for none."""
     return v.decode('utf-8', 'surrogateescape') if isinstance(v, bytes) else ('' if v is None else str(v))
 
 
@@ -132,14 +132,14 @@ def _number(v: Any) -> int:
 
 
 class Store:
-    """A queue. Each call goes over the link that it is given, which belongs to the calling thread."""
+    """A queue. Each call uses the link that it is given, which belongs to the calling thread."""
 
     def __init__(self, source: Source, prefix: str, name: str, worker: str) -> None:
         self.source = source
         self.name = name
         self.worker = worker
         self.keys = Keys(name, prefix)
-        self.skew = 0.0  # Redis's clock less ours, seconds
+        self.skew = 0.0  # Redis's clock minus ours, in seconds
         k = self.keys
         self._mine = [k.processing + worker, k.claims + worker]
 
@@ -148,16 +148,16 @@ class Store:
         return Link(self.source)
 
     def now(self) -> int:
-        """Returns Redis's time, ms."""
+        """Returns Redis's time in ms."""
         return int((time.time() + self.skew) * 1000)
 
     @property
     def _stats(self) -> str:
-        """The counters of today, by Redis's clock."""
+        """Returns the key of today's counters, by Redis's clock."""
         return self.keys.stats_of(time.time() + self.skew)
 
     def _ended(self, id: str, awaited: bool) -> str:
-        """The channel on which the end of a task is told, '' if nobody waits for it."""
+        """Returns the channel on which to announce the end of a task, '' if nobody waits for it."""
         return self.keys.ended(id) if awaited else ''
 
     def claim(
@@ -173,7 +173,7 @@ class Store:
     ) -> Haul:
         """Ends claims and takes pending tasks, or suspects.
 
-        It must never be sent again after an error of which may_have_run is true.
+        It must never be sent again after an error for which may_have_run is true.
         """
         k = self.keys
         reply = link.run(
@@ -224,7 +224,7 @@ class Store:
         front: bool = True,
         suspects: bool = False,
     ) -> list[int]:
-        """Gives claimed messages back unchanged: to the front or to the end of a queue, or of its suspects."""
+        """Gives claimed messages back unchanged: to the front or the end of a queue, or of its suspects."""
         keys = [*self._mine, *(to or self).keys.pending(suspects)]
         reply = link.run(SCRIPTS['release'], keys, 'front' if front else 'back', len(batches), *batches, *tokens)
         return _answers(reply, len(tokens))
@@ -238,9 +238,9 @@ class Store:
         counters: Sequence[str],
         tasks: Sequence[Ending],
     ) -> list[int]:
-        """Files tasks in the set scheduled, retry, parked or archived.
+        """Stores tasks in the set scheduled, retry, parked or archived.
 
-        An answer of 2 says that the task was cancelled and stands.
+        An answer of 2 means that the task was cancelled and the claim still exists.
         """
         k = self.keys
         workers = k.signals if shelf == 'parked' else ''
@@ -267,7 +267,7 @@ class Store:
         return _answers(link.run(SCRIPTS['shelve'], keys, *args), len(tasks))
 
     def complete(self, link: Link, batches: Sequence[int], tasks: Sequence[Ending]) -> list[int]:
-        """Ends claims of tasks that have succeeded and leave something behind."""
+        """Ends the claims of tasks that have succeeded and leave something behind."""
         k = self.keys
         args: list[Any] = [STATS_LIFE, len(batches), *batches]
         for t in tasks:
@@ -276,7 +276,8 @@ class Store:
         return _answers(link.run(SCRIPTS['complete'], keys, *args), len(tasks))
 
     def annul(self, link: Link, batches: Sequence[int], tasks: Sequence[Ending]) -> list[int]:
-        """Ends claims of tasks that were cancelled. An answer of 2 says that the task is not any more, and stands."""
+        """Ends the claims of tasks that were cancelled. An answer of 2 means that the task is not cancelled any more
+        and the claim still exists."""
         k = self.keys
         args: list[Any] = [STATS_LIFE, len(batches), *batches]
         for t in tasks:
@@ -285,30 +286,30 @@ class Store:
         return _answers(link.run(SCRIPTS['annul'], keys, *args), len(tasks))
 
     def progress(self, link: Link, token: str, id: str, report: bytes) -> bool:
-        """Notes what an active task reports; empty forgets it. It answers whether the claim stands."""
+        """Stores the progress of an active task; an empty report deletes it. Returns whether the claim still exists."""
         k = self.keys
         return bool(
             link.run(SCRIPTS['progress'], [k.processing + self.worker, k.completed, k.results], token, id, report)
         )
 
     def unlock(self, link: Link, id: str, left: bool) -> int:
-        """Frees the lock of a task that starts, or, with left, of one that has left the queue. -1: it must not start;
-        0: none is left."""
+        """Frees the lock of a task that starts, or, with left, has left the queue. -1: it must not start; 0: none is
+        left."""
         k = self.keys
         return int(link.run(SCRIPTS['unlock'], [k.locks, k.locked, k.revoked], id, int(left)))
 
     def register(self, link: Link, life: int, value: str) -> list[str]:
-        """Makes the worker known for life ms, and returns the tokens of its claims that stand."""
+        """Registers the worker for life ms, and returns the tokens of its claims that still exist."""
         k = self.keys
         keys = [k.heartbeat + self.worker, k.workers, k.processing + self.worker]
         return [text_of(t) for t in link.run(SCRIPTS['register'], keys, life, self.worker, value)]
 
     def unregister(self, link: Link) -> bool:
-        """Forgets the worker; False means that it still holds claims."""
+        """Removes the worker; False means that it still holds claims."""
         return bool(link.run(SCRIPTS['unregister'], self._worker_keys(self.worker), self.worker))
 
     def forget(self, link: Link, worker: str) -> bool:
-        """Drops a dead worker of which nothing is left."""
+        """Removes a dead worker that holds no more claims."""
         return bool(link.run(SCRIPTS['forget'], self._worker_keys(worker), worker))
 
     def _worker_keys(self, worker: str) -> list[str]:
@@ -316,12 +317,12 @@ class Store:
         return [k.heartbeat + worker, k.workers, k.processing + worker, k.claims + worker, k.control, k.functions]
 
     def mark(self, link: Link, note: str, value: str) -> None:
-        """Notes what this worker's death would say of its claims: 'alone' the token of one, 'stopped' 1; '' forgets
-        it."""
+        """Notes what this worker's death would mean for its claims: for 'alone', value is the token of one of them, for
+        'stopped' it is 1. An empty value deletes the note."""
         link.run(SCRIPTS['mark'], [self.keys.claims + self.worker], note, value)
 
     def rewait(self, link: Link, life: int) -> None:
-        """Ends the wait of this worker. It is noted for life ms."""
+        """Ends the wait of this worker. Redis keeps the order for life ms."""
         link.run(SCRIPTS['rewait'], [self.keys.rewait + self.worker], life)
 
     def tokens(self, link: Link) -> list[str]:
@@ -331,7 +332,7 @@ class Store:
     def move(self, link: Link, shelf: str, most: int) -> tuple[int, list[tuple[str, int]]]:
         """Makes due tasks pending and returns the ms until the next one is due, negative for none.
 
-        It also returns ids and sizes of those that are too large, which stay.
+        It also returns the ids and sizes of those that are too large, which stay where they are.
         """
         k = self.keys
         reply = link.run(
@@ -340,9 +341,9 @@ class Store:
         return int(reply[1]), [(text_of(reply[i]), int(reply[i + 1])) for i in range(2, len(reply) - 1, 2)]
 
     def unpark(self, link: Link, batch: int, most: int, ids: Sequence[str]) -> Haul:
-        """Claims parked tasks; left is how many of the ids were looked at.
+        """Claims parked tasks; left is how many of the ids the script has looked at.
 
-        Like claim it must never be sent again after a lost answer.
+        Like claim, it must never be sent again after a lost answer.
         """
         k = self.keys
         keys = [k.parked, k.tasks, k.info, k.heartbeat + self.worker, *self._mine, k.control]
@@ -352,12 +353,11 @@ class Store:
         return Haul(reply[0], reply[1], None, reply[2], reply[3:])
 
     def parked_page(self, link: Link, offset: int, n: int) -> list[tuple[str, bytes | None]]:
-        """Reads ids and infos of parked tasks, by rank: what was parked last first, and each page in the order of
-        parking."""
+        """Reads a page of parked tasks, in the order of parking. The first page has those that were parked last."""
         return self._infos(link, link.do('ZRANGE', self.keys.parked, -offset - n, -offset - 1))
 
     def overdue_parked(self, link: Link, now: int, n: int) -> list[tuple[str, bytes | None]]:
-        """Reads those whose time was over at now, in ms."""
+        """Reads the parked tasks whose time was over at now, in ms."""
         return self._infos(link, link.do('ZRANGEBYSCORE', self.keys.parked, '-inf', now, 'LIMIT', 0, n))
 
     def _infos(self, link: Link, ids: list[bytes]) -> list[tuple[str, bytes | None]]:
@@ -370,7 +370,7 @@ class Store:
         return list(zip([text_of(i) for i in ids], infos))
 
     def _fields(self, link: Link, hash: str, fields: Sequence[str], most: int) -> list[bytes | int | None]:
-        """Reads the first of some fields of a hash, at least one.
+        """Reads the first of these fields of a hash, as many as fit into one call, and at least one.
 
         Of values of more than most bytes it returns the size.
         """
@@ -380,31 +380,31 @@ class Store:
         return reply
 
     def control(self, link: Link) -> Control:
-        """Reads the control hash as it is for this worker."""
+        """Reads the control hash, with the order for this worker."""
         v = link.do('HMGET', self.keys.control, 'version', 'paused', 'restart', 'weight', 'worker:' + self.worker)
         return Control(_number(v[0]), bool(v[1]), text_of(v[2]), _number(v[3]), text_of(v[4]))
 
     def revoked(self, link: Link) -> tuple[list[str], bool]:
-        """Returns ids of cancelled tasks, and whether these are all."""
+        """Returns ids of cancelled tasks, and whether these are all of them."""
         ids = [text_of(i) for i in link.do('ZRANGE', self.keys.revoked, 0, REVOKED_MOST)]
         return ids[:REVOKED_MOST], len(ids) <= REVOKED_MOST
 
     def are_revoked(self, link: Link, ids: Sequence[str]) -> list[bool]:
-        """Says which of the ids are those of cancelled tasks."""
+        """Returns for each id whether its task was cancelled."""
         return [v is not None for v in link.do('ZMSCORE', self.keys.revoked, *ids)]
 
     def forgive(self, link: Link, ids: Sequence[str]) -> None:
-        """Forgets that tasks were cancelled: they have ended."""
+        """Deletes the cancellations of tasks that have ended."""
         link.do('ZREM', self.keys.revoked, *ids)
 
     def mode(self, link: Link) -> str:
-        """Returns the form of Python tasks that was settled, '' if none was yet."""
+        """Returns the form of Python tasks on this queue, '' if none is set yet."""
         return text_of(link.do('GET', self.keys.mode))
 
     def sweep(
         self, link: Link, liveness: str, hash: str, limits: Sequence[int], verdicts: Sequence[Verdict]
     ) -> tuple[int, int]:
-        """Takes claims from a dead worker, last claimed first; (-1, 0) if it lives.
+        """Takes claims from a dead worker, the last ones claimed first. Returns (-1, 0) if the worker lives.
 
         limits: s that deaths count, deaths alone that archive, ms that an archived task is kept, most archived tasks.
         """
@@ -431,30 +431,30 @@ class Store:
         return int(reply[0]), int(reply[1])
 
     def claim_tokens(self, link: Link, hash: str, n: int) -> tuple[list[str], int]:
-        """Returns tokens of a processing hash and their number: all if there are at most n, else some n."""
+        """Returns the tokens of a processing hash, or some n of them if there are more, and their total number."""
         total = int(link.do('HLEN', hash))
         if total == 0:
             return [], 0
         return [text_of(t) for t in link.do('HRANDFIELD', hash, n)], total
 
     def claims(self, link: Link, hash: str, tokens: Sequence[str]) -> tuple[list[tuple[str, bytes | int]], int]:
-        """Reads the first of the claims with these tokens, as many as fit into one call, and returns how many tokens
-        it has read.
+        """Reads the first of the claims with these tokens, as many as fit into one call, and returns them with the
+        number of tokens that it has read.
 
-        Claims that have ended are left out; of messages that are too large it returns the size.
+        It leaves out claims that have ended. Of messages that are too large it returns the size.
         """
         found = self._fields(link, hash, tokens, WORKER.size)
         return [(t, m) for t, m in zip(tokens, found) if m is not None], len(found)
 
     def death_of(self, link: Link, worker: str, hash: str) -> Death:
-        """Reads what a worker has noted, for its claims in hash."""
+        """Reads what a worker has noted about its own death, for its claims in hash."""
         alone, stopped = link.do('HMGET', self.keys.claims + worker, 'alone', 'stopped')
         if alone is not None and not link.do('HEXISTS', hash, alone):
-            alone = None  # it has ended
+            alone = None  # that claim has ended
         return Death(stopped=stopped is not None, alone=text_of(alone))
 
     def lifetimes(self, link: Link, workers: Sequence[str]) -> list[float]:
-        """Says for each worker how many seconds its heartbeat lasts unless it is renewed; negative: it does not
+        """Returns for each worker how many seconds its heartbeat lasts unless it is renewed; negative if it does not
         exist."""
         lives: list[int] = []
         for i in range(0, len(workers), _LIVES_MOST):
@@ -463,16 +463,16 @@ class Store:
         return [ms / 1000 for ms in lives]
 
     def repair(self, link: Link, n: int) -> int:
-        """Mends the notify list: removes what is too much, adds at most n of what is missing."""
+        """Repairs the notify list: removes surplus notifications, and adds at most n of those that are missing."""
         return int(link.run(SCRIPTS['repair'], [self.keys.list, self.keys.noti], n)[2])
 
     def ages(self, link: Link) -> bool:
-        """Says whether the queue has anything that goes when it is old enough."""
+        """Returns whether the queue has anything that is deleted after some time."""
         k = self.keys
         return bool(link.do('EXISTS', k.archived, k.parked, k.completed, k.locked, k.revoked))
 
     def condemn(self, link: Link, shelf: str, keep: int, tasks: Sequence[tuple[str, bytes]]) -> int:
-        """Archives, for keep ms, tasks that were parked for too long, or are due and too large."""
+        """Archives, for keep ms, tasks that were parked for too long, or are due but too large."""
         k = self.keys
         args: list[Any] = [STATS_LIFE, keep]
         for id, info in tasks:
@@ -482,18 +482,18 @@ class Store:
         )
 
     def trim(self, link: Link, most: int, n: int) -> int:
-        """Deletes archived tasks that are too old or too many, at most n."""
+        """Deletes at most n archived tasks that are too old or too many."""
         k = self.keys
         return int(link.run(SCRIPTS['trim'], [k.archived, k.tasks, k.info, self._stats], STATS_LIFE, most, n))
 
     def expire(self, link: Link, n: int) -> int:
-        """Deletes completed tasks that were kept for long enough, at most n."""
+        """Deletes at most n completed tasks that were kept for long enough."""
         return int(link.run(SCRIPTS['expire'], [self.keys.completed, self.keys.results], n))
 
     def lapse(self, link: Link, n: int) -> int:
-        """Drops locks that have expired, at most n."""
+        """Deletes at most n locks that have expired."""
         return int(link.run(SCRIPTS['lapse'], [self.keys.locks, self.keys.locked], n))
 
     def pardon(self, link: Link, n: int) -> int:
-        """Forgets at most n revocations whose time is over."""
+        """Deletes at most n cancellations whose time is over."""
         return int(link.run(SCRIPTS['pardon'], [self.keys.revoked, self.keys.control], n))

@@ -1,5 +1,5 @@
-"""Suspects, tasks that were in hand when workers died: they wait in a list of their own, and run with few others or
-alone."""
+"""Suspects, which are tasks that were in hand when workers died: they wait in a list of their own, and run with few
+others or alone."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ if TYPE_CHECKING:
     from .fetch import Fetcher
     from .intake import Intake
 
-# Seconds for which a worker claims nothing and waits for its other tasks to end; doubled when that was in vain.
+# Seconds for which a worker claims nothing and waits for its other tasks to end. The time doubles if they did not end.
 PATIENCE, MOST_PATIENCE = 2.0, 60.0
-_SETTLE = 0.005  # seconds between two looks whether Redis knows how the tasks before a lone one ended
+_SETTLE = 0.005  # seconds between two checks whether Redis knows how the tasks before a lone one ended
 
 
 class Suspects:
-    """What the fetcher knows of suspects. It belongs to the fetcher's thread."""
+    """What the fetcher knows about suspects. Only the fetcher's thread uses it."""
 
     def __init__(self, fetcher: Fetcher, intake: Intake) -> None:
         self._fetcher = fetcher
         self._executors = fetcher.executors
         self._intake = intake
-        self.lone: Claim | None = None  # runs alone, or waits for that
-        self._runs = False  # it has started
-        self._since = 0.0  # when the worker has stopped claiming for its sake, monotonic
-        self.patience = PATIENCE  # for how long to wait for other tasks to end, this time
-        self.rest = 0.0  # claim no suspects before, unless there is nothing else to do
+        self.lone: Claim | None = None  # the claim that runs alone, or waits until it can
+        self._runs = False  # whether lone has started
+        self._since = 0.0  # when the worker stopped claiming because of lone, monotonic
+        self.patience = PATIENCE  # how long to wait this time for other tasks to end
+        self.rest = 0.0  # claim no suspects before this time unless there is nothing else to do
 
     def open(self) -> None:
-        """Looks for suspects of all queues, as a worker that has nothing in hand takes them first."""
+        """Looks for suspects of all queues, because a worker that has nothing in hand takes them first."""
         for w in self._fetcher.waiters:
             try:
                 todos = check(w.claims, [lane.store for lane in w.lanes])
             except DelayedError:
                 w.claims.hang_up()
-                continue  # the mover tells of them
+                continue  # the mover will report them
             for lane, todo in zip(w.lanes, todos):
                 lane.suspects = todo.suspects > 0
 
     def takes(self) -> bool:
-        """Says whether the worker may hold another suspect. Those that run alone take at most half of its time."""
+        """Returns whether the worker may hold another suspect. Those that run alone take at most half of its time."""
         if self.lone is not None or self._executors.crowded:
             return False
         return time.monotonic() >= self.rest or not self._fetcher.any_hot()[0] and not self._intake.in_hand()
@@ -62,13 +62,13 @@ class Suspects:
 
     def claim(self, lane: Lane, most: int, held: int) -> None:
         """Claims at most one suspect of a queue."""
-        lane.suspects = True  # unless the answer says otherwise
+        lane.suspects = True  # unless the reply shows otherwise
         self._fetcher.claim(lane, most, held, suspects=True)
         if self._executors.lone is not self.lone:
             self.lone, self._runs, self._since = self._executors.lone, False, time.monotonic()
 
     def handle_lone(self) -> None:
-        """Sees to the lone task. Nothing is claimed meanwhile."""
+        """Handles the lone task. Nothing is claimed meanwhile."""
         c, f = self.lone, self._fetcher
         assert c is not None
         f.leave_off()
@@ -91,7 +91,7 @@ class Suspects:
             f.block(_SETTLE)
 
     def dismiss(self, how: int) -> None:
-        """Puts a lone task that has not started back, if there is one."""
+        """Puts back the lone task if there is one and it has not started."""
         c = self.lone
         if c is not None and not self._runs:
             self._executors.dismiss(c)
@@ -99,7 +99,7 @@ class Suspects:
             c.lane.finisher.add(End(c, how))
 
     def _over(self) -> None:
-        """Lets the worker claim again. Other tasks come first for as long as they had to wait."""
+        """Lets the worker claim again. It takes no suspect for as long as other tasks had to wait."""
         now = time.monotonic()
         self.lone, self.rest = None, now + (now - self._since)
         for lane in self._fetcher.lanes:

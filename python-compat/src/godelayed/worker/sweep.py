@@ -1,4 +1,4 @@
-"""Taking over from dead workers, ours and legacy ones, and keeping the queues in order."""
+"""Takes over claims from dead workers, ours and legacy ones, and maintains the queues."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ logger = logging.getLogger('godelayed.worker')
 
 _PAGE = 100  # claims that one script takes
 _REPAIR_PAGE = 1000
-_TRIM_EVERY = 8  # passes between two looks at the age of archived and parked tasks
+_TRIM_EVERY = 8  # passes between two looks at the ages of archived and parked tasks
 _TRIM_PAGE = 100
 _PARDON_PAGE = 500
 _LAPSE_PAGE = 500
 _LEGACY_PAGE = 1000
-_EXPIRY_MARGIN = 0.02  # seconds added to the time that a heartbeat has left, so that it is over at the next look
-_PATIENCE = 24 * 3600.0  # seconds between two passes at most
+_EXPIRY_MARGIN = 0.02  # seconds to add to the remaining time of a heartbeat, so that it has expired at the next look
+_PATIENCE = 24 * 3600.0  # longest time between two passes, in seconds
 
 
 class Sweeping:
-    """The thread that sweeps queues of one slot. Any number may run on one queue."""
+    """The thread that sweeps queues of one slot. Any number of sweepers may run on one queue."""
 
     def __init__(
         self,
@@ -44,8 +44,8 @@ class Sweeping:
         archive_for: int,
     ) -> None:
         self.stores = stores
-        self.own = own  # id of the worker that it runs in, which is alive
-        self.certain = life / 4 + 0.5  # seconds between two looks that miss the heartbeat of a dead worker
+        self.own = own  # id of the worker in which it runs, which is alive
+        self.certain = life / 4 + 0.5  # seconds between two looks that prove a worker dead
         self.interval = min(interval, life)
         self.contact = contact
         self.archive_max = archive_max
@@ -53,11 +53,11 @@ class Sweeping:
         self.link = stores[0].link()
         self.complaints = Complaints()
         self._server = b''
-        self._missed: dict[tuple[Store, str], dict[str, float]] = {}  # when the heartbeat of a worker was first missed
+        self._missed: dict[tuple[Store, str], dict[str, float]] = {}  # when the heartbeat of a worker was first missing
         self._deficit: dict[Store, int] = {}  # notifications that were missing at the last pass
         self._passes = 0
         self._lines = Lines()
-        self._next = 0.0  # seconds until the next pass, as this one finds it
+        self._next = 0.0  # seconds until the next pass, according to this one
         self._stop = threading.Event()
 
     def stop(self) -> None:
@@ -87,17 +87,17 @@ class Sweeping:
         self.link.hang_up()
 
     def sweep(self) -> None:
-        """Looks once at all queues."""
+        """Looks at all queues once."""
         if self.link.open():
             self.contact.broken()
         with self.contact.call():
             server = _server_id(self.link.do('INFO', 'server'))
         if server != self._server:
             if self._server:
-                self.contact.broken()  # heartbeats may be missing that were never written there
+                self.contact.broken()  # this may be another server, to which some heartbeats were never written
             self._server = server
         with self.contact.call():
-            # The lock outlives one pass of its holder, so that the others do not take turns with it.
+            # The lock lasts longer than one pass of its holder, so that the sweepers do not take turns with it.
             sights = survey(self.link, self.stores, self.own, int(self.interval * 1500))
         self._passes += 1
         for store, sight in zip(self.stores, sights):
@@ -108,7 +108,7 @@ class Sweeping:
         legacy = self._judge_legacy(store, sight.legacy)
         if not sight.mine:
             if dead or legacy:
-                self._look_in(self.certain / 2)  # whoever has the lock may be among them
+                self._look_in(self.certain / 2)  # the holder of the lock may be among them
             return
         for worker in dead:
             n = self._sweep_hash(store, worker)
@@ -122,7 +122,7 @@ class Sweeping:
             self._trim(store)
 
     def _judge(self, store: Store, workers: list[str]) -> list[str]:
-        """Returns those of the workers that are dead beyond doubt."""
+        """Returns those of the workers that are certainly dead."""
         others = [w for w in workers if w != self.own]
         missing: list[str] = []
         if others:
@@ -133,11 +133,12 @@ class Sweeping:
         return self._surely_dead(store, 'ours', missing)
 
     def _look_in(self, seconds: float) -> None:
-        """Asks for another look after so many seconds at the latest."""
+        """Asks for another look after at most so many seconds."""
         self._next = min(self._next, max(seconds, _EXPIRY_MARGIN))
 
     def _judge_legacy(self, store: Store, total: int) -> list[str]:
-        """Returns the ids of legacy workers with claims whose liveness keys are missing beyond doubt."""
+        """Returns the ids of legacy workers that hold claims and are certainly dead, because their liveness keys are
+        missing."""
         if total == 0:
             self._surely_dead(store, 'legacy', [])
             return []
@@ -145,14 +146,14 @@ class Sweeping:
         return self._surely_dead(store, 'legacy', [id for id in ids if not self._legacy_alive(id)])
 
     def _legacy_alive(self, id: str) -> bool:
-        """Asks for the key that a legacy worker's id names."""
+        """Checks whether the key exists that a legacy worker's id names."""
         return bool(id) and bool(self.link.do('EXISTS', id))
 
     def _surely_dead(self, store: Store, kind: str, missing: list[str]) -> list[str]:
         """Notes whose heartbeats are missing now, and returns those that have been missing for long enough.
 
-        Dead is who was missing at two looks, so far apart that a living worker would have registered again, with
-        unbroken contact from before the first to the second.
+        A worker is dead if its heartbeat was missing at two looks, so far apart that a living worker would have
+        registered again, and if contact with Redis was unbroken from before the first look to the second.
         """
         now = time.monotonic()
         since = self.contact.unbroken()
@@ -162,7 +163,7 @@ class Sweeping:
         for w in missing:
             first = before.get(w)
             if first is None or since is None or first < since:
-                first = now  # what was seen before the contact broke does not count
+                first = now  # what was seen before a break of contact does not count
             after[w] = first
             wait = self.certain - (now - first)
             if wait > 0 or since is None:
@@ -173,7 +174,7 @@ class Sweeping:
         return dead
 
     def _sweep_hash(self, store: Store, worker: str) -> int:
-        """Takes all claims of a dead worker, page by page, and returns their number."""
+        """Takes all claims of a dead worker, page by page, and returns how many they were."""
         liveness, hash = store.keys.heartbeat + worker, store.keys.processing + worker
         death, taken = store.death_of(self.link, worker, hash), 0
         while not self._stop.is_set():
@@ -181,7 +182,7 @@ class Sweeping:
             if total == 0:
                 break
             death.sole = taken == 0 and total == 1
-            # Last claimed first, as each goes to the front of the queue.
+            # The last ones claimed come first, because each claim goes to the front of the queue.
             tokens.sort(key=order_of, reverse=True)
             while tokens:
                 page, n = store.claims(self.link, hash, tokens)
@@ -217,7 +218,7 @@ class Sweeping:
     def _sweep_legacy(self, store: Store, id: str) -> None:
         """Takes the one claim of a dead legacy worker."""
         page, _ = store.claims(self.link, store.keys.legacy, [id])
-        liveness = id or store.keys.heartbeat + 'legacy'  # which never exists
+        liveness = id or store.keys.heartbeat + 'legacy'  # for an empty id, a key that never exists
         requeued, archived = self._take(
             store,
             self.link,
@@ -229,8 +230,8 @@ class Sweeping:
             self._log_legacy(store.name, id)
 
     def _repair(self, store: Store, deficit: int) -> None:
-        """Removes surplus notifications, and adds those that were missing at two passes: in between, who was woken had
-        time to claim."""
+        """Removes surplus notifications, and adds those that were missing at two passes: in between, workers that were
+        woken had time to claim."""
         last, self._deficit[store] = self._deficit.get(store, 0), max(deficit, 0)
         if deficit < 0:
             store.repair(self.link, 0)
@@ -266,7 +267,7 @@ class Sweeping:
 
 
 def _server_id(answer: object) -> bytes:
-    """Returns the id of the server's process."""
+    """Returns the id of the server's process from the answer to INFO."""
     text = answer if isinstance(answer, bytes) else str(answer).encode()
     for line in text.splitlines():
         if line.startswith(b'run_id:'):

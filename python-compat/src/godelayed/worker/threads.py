@@ -1,4 +1,4 @@
-"""Running tasks in threads of the worker's own process: fast, but a task that does not end cannot be made to."""
+"""Runs tasks in threads of the worker's own process. That is fast, but a task that does not end cannot be forced to."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Threads:
         self._prepare = prepare
         self._conclude = conclude
         self._progress = progress
-        # Daemons: a task that does not end must not keep the process.
+        # They are daemons, because a task that does not end must not keep the process alive.
         self._threads = [threading.Thread(target=self._run, name=f'godelayed-task-{i}', daemon=True) for i in range(n)]
 
     def start(self) -> None:
@@ -36,7 +36,7 @@ class Threads:
             t.start()
 
     def join(self, timeout: float) -> bool:
-        """Waits, for timeout seconds at most, until the threads have ended, and says whether they have."""
+        """Waits at most timeout seconds for the threads to end, and returns whether they have."""
         end = time.monotonic() + timeout
         for t in self._threads:
             t.join(max(0.0, end - time.monotonic()))
@@ -52,7 +52,7 @@ class Threads:
             took = time.monotonic() - c.started
 
     def _task(self, c: Claim) -> bool:
-        """Runs one task and says whether it is done and to be acknowledged."""
+        """Runs one task and returns whether it is done and must be acknowledged."""
         why: list[str] = []
         if not self._prepare(c, why.append):
             return False

@@ -1,4 +1,4 @@
-"""The worker: putting its parts together, and stopping it."""
+"""The worker: it connects the parts, and stops them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ logger = logging.getLogger('godelayed.worker')
 class StillRunningError(DelayedError):
     """The worker was stopped while tasks still ran that do not end.
 
-    Their claims stay until the process exits. `functions` names them.
+    Their claims remain until the process exits. `functions` names the functions of these tasks.
     """
 
     def __init__(self, functions: Sequence[str]) -> None:
@@ -53,11 +53,11 @@ class StillRunningError(DelayedError):
 
 
 class Worker:
-    """Claims tasks of its queues and calls the functions that @task has registered. Give it to run(), once.
+    """Claims tasks of its queues and calls the functions that @task has registered. run() does the work, once.
 
-    redis is a client of redis-py, whose address and options the worker's own connections have. The other arguments are
-    those of WorkerConfig. Its methods may be called by any thread; run() is best called before the program has threads
-    of its own, because it forks.
+    redis is a client of redis-py; the worker makes its own connections with the address and options of that client. The
+    other arguments are those of WorkerConfig. Any thread may call the methods. Call run() before the program starts
+    threads of its own, because it forks.
     """
 
     def __init__(
@@ -129,21 +129,21 @@ class Worker:
         self._control = threading.RLock()
         self._paused = self._quiet = False
         self._stop_event = threading.Event()
-        self._left = threading.Event()  # nothing is in hand any more
+        self._left = threading.Event()  # set when nothing is in hand any more
         self._reason = ''
         self._started = False
         self._nursery: Nursery | None = None
-        self.on_forked: Callable[[], None] = _nothing  # called by run when there may be threads
+        self.on_forked: Callable[[], None] = _nothing  # run calls it when there may be threads
 
     @property
     def stop_reason(self) -> str:
-        """Why the worker stops or has stopped: 'stop', 'max tasks', 'empty', 'restart', 'order', 'processes' or ''
-        while it does not."""
+        """Why the worker stops or has stopped: 'stop', 'max tasks', 'empty', 'restart', 'order' or 'processes'; ''
+        while it does not stop."""
         return self._reason
 
     @property
     def busy(self) -> int:
-        """How many tasks run."""
+        """How many tasks are running."""
         return len(self._executors.under_way())
 
     @property
@@ -152,11 +152,11 @@ class Worker:
         return all(lane.fresh(self._life) for lane in self._lanes)
 
     def stop(self) -> None:
-        """Stops the worker as if it were told to by a signal. It may be called by a signal handler and never blocks."""
+        """Stops the worker like a signal does. A signal handler may call it, and it never blocks."""
         self._stop_for('stop')
 
     def kill(self) -> None:
-        """Kills all worker processes. The program is to exit at once: what they ran is left to other workers."""
+        """Kills all worker processes. The program must exit at once: other workers run their tasks again."""
         if self._pool is not None:
             self._pool.abandon()
         if self._nursery is not None:
@@ -167,7 +167,7 @@ class Worker:
         self._stop_event.set()
 
     def pause(self) -> None:
-        """Claims no more tasks until resume, and gives back what was claimed ahead. Running tasks go on."""
+        """Stops claiming tasks until resume, and gives back those that were claimed ahead. Running tasks go on."""
         with self._control:
             if not self._paused:
                 self._paused = True
@@ -175,7 +175,7 @@ class Worker:
                 self._hold_back()
 
     def resume(self) -> None:
-        """Ends a pause. It does not end quiet."""
+        """Ends a pause. It does not undo quiet."""
         with self._control:
             if self._paused:
                 self._paused = False
@@ -183,7 +183,7 @@ class Worker:
                 self._executors.hold(self._quiet or self._intake.closed)
 
     def quiet(self) -> None:
-        """Claims no more tasks for good, so that the worker can be stopped without hurry when it is idle."""
+        """Stops claiming tasks for good, so that the worker can be stopped without hurry once it is idle."""
         with self._control:
             if not self._quiet:
                 self._quiet = True
@@ -195,11 +195,12 @@ class Worker:
         self._intake.give_back(self._executors.take_back())
 
     def run(self) -> None:
-        """Claims and runs tasks until stop() is called; then gives back what has not started and waits for the rest.
+        """Claims and runs tasks until stop() is called. Then it gives back tasks that have not started and waits for
+        the others.
 
-        While Redis is away it tries again and carries on by itself. A StillRunningError names tasks that did not end
-        (with processes=False only), a DelayedError says that Redis could not be told how all tasks ended. It handles no
-        signals, and may be called once.
+        While Redis is unreachable, it keeps trying and recovers by itself. A StillRunningError names tasks that did not
+        end (with processes=False only); a DelayedError says that Redis could not be told how all tasks ended. It
+        handles no signals, and may be called only once.
         """
         if self._started:
             raise DelayedError('this worker was run before: make a new one')
@@ -262,7 +263,7 @@ class Worker:
     def _look_at_limits(self) -> None:
         if self._executors.exhausted and not self._executors.under_way():
             self._stop_for('max tasks')
-        # Redis knows of all that ended, or what is to be tried again would not be pending yet.
+        # Wait until Redis knows how all tasks ended, or tasks to be tried again would not be pending yet.
         done = not self._executors.under_way() and not self._executors.ready and not self._intake.in_hand()
         if self.config.stop_when_empty and self._mover.looks and done:
             ended, looks = self._executors.ended, self._mover.looks
@@ -306,7 +307,7 @@ class Worker:
                 self._idle_by(time.monotonic() + 30)
         running = [c.message.path for c in self._executors.under_way()]
         if running:
-            # Their claims and heartbeats go on for as long as the process lives.
+            # Their claims and heartbeats last as long as the process.
             logger.error('tasks still run, and stay claimed until the process exits: %s', ', '.join(running))
             raise StillRunningError(running)
         if self._pool is not None:
@@ -319,7 +320,7 @@ class Worker:
             lane.finisher.abandon()
         _join(finishers, CALL_TIMEOUT)
         self._fetcher.mend_after_stop()
-        # Before unregister, or a heartbeat could register the worker again behind it.
+        # Stop them before unregister, or a heartbeat could register the worker again after it.
         self._left.set()
         for stopped in (self._heartbeat, self._follower, self._listener, self._reporter):
             stopped.stop()
@@ -329,7 +330,8 @@ class Worker:
         logger.info('worker stopped')
 
     def _note_stop(self) -> None:
-        """Tells Redis that the worker stops in good order, so that what it leaves behind has not died with it."""
+        """Tells Redis that the worker stops in good order, so that the tasks that it leaves behind do not count as
+        having died with it."""
         link, wait = Link(self._source), Backoff()
         lanes = [lane for lane in self._lanes if any(lane.count()[:2])]
         while lanes and not self._left.is_set():
@@ -342,7 +344,7 @@ class Worker:
         link.hang_up()
 
     def _idle_by(self, end: float) -> bool:
-        """Waits until no task runs, and says whether that was before end."""
+        """Waits until no task runs, and returns whether that was before end."""
         if self._threads is not None:
             return self._threads.join(max(0.0, end - time.monotonic()))
         while self._executors.under_way():
@@ -352,7 +354,7 @@ class Worker:
         return not self._executors.under_way()
 
     def _unregister(self) -> None:
-        """Makes Redis forget the worker. If that fails, its heartbeat expires and a sweeper does it."""
+        """Removes the worker from Redis. If that fails, its heartbeat expires and a sweeper removes it."""
         errors = []
         for lane in self._lanes:
             n = lane.finisher.waiting()
@@ -377,21 +379,19 @@ class Worker:
                     time.sleep(wait.next())
         link.hang_up()
         if errors:
-            text = 'the worker could not take its leave from Redis: ' + '; '.join(errors)
-            logger.error(text)
-            raise DelayedError(text)
+            raise DelayedError('the worker could not take its leave from Redis: ' + '; '.join(errors))
 
     def _release_strangers(self, link: Link, lane: Lane) -> None:
-        """Gives back what a worker that stops holds without knowing, and unregisters it."""
+        """Gives back claims that a stopping worker holds without knowing them, and unregisters it."""
         tokens = lane.store.tokens(link)
         for i in range(0, len(tokens), MAX_TOKENS):
             lane.store.release(link, [], tokens[i : i + MAX_TOKENS])
         lane.store.unregister(link)
 
-    # What the parts ask of the whole.
+    # The parts call the following.
 
     def _may_claim(self) -> bool:
-        """Whether the worker claims tasks at all."""
+        """Returns whether the worker claims tasks at all now."""
         return not (self._paused or self._quiet or self._intake.closed or self._executors.exhausted)
 
     def _room(self) -> tuple[int, float]:
@@ -432,7 +432,7 @@ class Worker:
         k = lane.store.keys
 
         def sweep(link: Link, verdicts: list[Verdict]) -> None:
-            # The liveness key never exists: that the claim stands, with these bytes, is what the script must see.
+            # The liveness key never exists. The script must see that the claim still exists with these bytes.
             lane.store.sweep(link, k.heartbeat + 'process', k.processing + self.id, limits, verdicts)
 
         return sweep

@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/godelayed/delayed/cmd/delayed/internal/term"
+	"github.com/godelayed/delayed/inspect"
+)
+
+// auditView is a part of the audit log.
+type auditView struct {
+	Records []recordJSON `json:"records"`
+}
+
+// recordJSON is a record of the audit log as JSON.
+type recordJSON struct {
+	At     *time.Time `json:"at"`
+	Actor  string     `json:"actor"`
+	Action string     `json:"action"`
+	Queue  string     `json:"queue"`
+	State  string     `json:"state,omitempty"`
+	Filter string     `json:"filter,omitempty"`
+	IDs    []string   `json:"ids,omitempty"`
+	More   int        `json:"more,omitempty"`
+	Done   int        `json:"done"`
+	Failed int        `json:"failed"`
+}
+
+func (a *app) auditCommand() *cobra.Command {
+	var limit, skip int
+	cmd := &cobra.Command{
+		Use: "audit", Aliases: []string{"log"},
+		Short: "Show who has acted on tasks and deleted queues, the latest first",
+		Args:  none,
+	}
+	cmd.Flags().IntVarP(&limit, "limit", "n", 50, "records, at most 1000")
+	cmd.Flags().IntVar(&skip, "skip", 0, "records to leave out, the latest first")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		return a.show(cmd.Context(), func(ctx context.Context) (view, error) {
+			records, err := a.ins.Audit(ctx, skip, limit)
+			v := &auditView{Records: []recordJSON{}}
+			for i := range records {
+				v.Records = append(v.Records, recordOf(&records[i]))
+			}
+			return v, err
+		})
+	}
+	return cmd
+}
+
+func recordOf(r *inspect.Record) recordJSON {
+	j := recordJSON{
+		At: stamp(r.At), Actor: r.Actor, Action: r.Action, Queue: r.Queue, State: r.State, IDs: r.IDs, More: r.More,
+		Done: r.Done, Failed: r.Failed,
+	}
+	if r.Filter != nil {
+		j.Filter = strings.TrimPrefix(filterText(r.Filter), " that match ")
+	}
+	return j
+}
+
+func (v *auditView) print(p *term.Page) {
+	if len(v.Records) == 0 {
+		p.Say(term.C("Nobody has acted on tasks yet.", term.Dim))
+		return
+	}
+	t := term.NewTable(term.Column{Name: "AT"}, term.Column{Name: "WHO", Flex: true},
+		term.Column{Name: "ACTION", Flex: true}, term.Column{Name: "QUEUE"}, number("DONE"), sometimes("FAILED"),
+		term.Column{Name: "WHICH", Flex: true, Drop: 1})
+	for i := range v.Records {
+		r := &v.Records[i]
+		when, which := "", strings.Join(r.IDs, " ")
+		if r.At != nil {
+			when = r.At.Format("2006-01-02 15:04:05Z")
+		}
+		if r.More > 0 {
+			which += " and " + term.Number(r.More) + " more"
+		}
+		if r.State != "" {
+			which = "all " + r.State
+			if r.Filter != "" {
+				which += " with " + r.Filter
+			}
+		}
+		t.Row(term.C(when), term.C(r.Actor), term.C(r.Action, term.Bold), term.C(r.Queue), amount(r.Done),
+			amount(r.Failed, term.Red), term.C(which))
+	}
+	p.Table(t)
+}

@@ -1,0 +1,198 @@
+// Package cli is the command delayed: one file for each noun, with what it prints as JSON and for people.
+package cli
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	xterm "golang.org/x/term"
+
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/cmd/delayed/internal/term"
+	"github.com/godelayed/delayed/inspect"
+)
+
+// Streams are what a command has of its process. Tests make their own.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+	Getenv   func(string) string
+	// Columns returns the width of the terminal that Out is; 0 if it is none.
+	Columns func() int
+	// Asks says that somebody can be asked: In and Err are terminals. Bars says that Err is one.
+	Asks, Bars bool
+	Now        func() time.Time
+}
+
+// Process returns the streams of this process.
+func Process() *Streams {
+	terminal := func(f *os.File) bool { return xterm.IsTerminal(int(f.Fd())) }
+	return &Streams{
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv, Now: time.Now,
+		Columns: func() int {
+			width, _, err := xterm.GetSize(int(os.Stdout.Fd()))
+			if err != nil {
+				return 0
+			}
+			return width
+		},
+		Asks: terminal(os.Stdin) && terminal(os.Stderr), Bars: terminal(os.Stderr),
+	}
+}
+
+// Main runs a command line and returns the exit code of the process.
+func Main(args []string, streams *Streams) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop) // a second signal ends the process
+	return Run(ctx, args, streams)
+}
+
+// Run is Main without signals: the end of ctx means Ctrl-C.
+func Run(ctx context.Context, args []string, streams *Streams) int {
+	a := &app{Streams: streams}
+	defer a.close()
+	root := a.root() //nolint:contextcheck // commands get theirs from cobra
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		err = errInterrupted
+	}
+	return a.exit(err)
+}
+
+// app is one run of the command.
+type app struct {
+	*Streams
+	settings
+
+	rdb *delayed.Redis
+	ins *inspect.Inspector
+}
+
+// root returns the command with all others below it.
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "delayed",
+		Short: "See and steer task queues on Redis",
+		Long: "delayed shows what task queues hold and what their workers do, and acts on tasks, queues, workers\n" +
+			"and periodic entries.\n\n" + urlHelp + "\n\n" + exitHelp,
+		Example: "  delayed queues\n" +
+			"  delayed tasks ls mail --state retry --func Welcome\n" +
+			"  delayed retry --all --queue mail --state archived --error timeout\n" +
+			"  delayed enqueue mail.Welcome 42 '\"en\"'",
+		SilenceErrors: true, SilenceUsage: true,
+		CompletionOptions: cobra.CompletionOptions{HiddenDefaultCmd: false},
+	}
+	root.SetIn(a.In)
+	root.SetOut(a.Out)
+	root.SetErr(a.Err)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usagef("%w; see %s --help", err, cmd.CommandPath())
+	})
+	root.Args = unknownCommand
+	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	root.SuggestionsMinimumDistance = 2
+	a.flags(root.PersistentFlags())
+	groups := []*cobra.Group{
+		{ID: "look", Title: "Look:"},
+		{ID: "tasks", Title: "Act on tasks:"},
+		{ID: "steer", Title: "Steer queues, workers and periodic entries:"},
+		{ID: "other", Title: "Other:"},
+	}
+	root.AddGroup(groups...)
+	add := func(group string, cmds ...*cobra.Command) {
+		for _, c := range cmds {
+			c.GroupID = group
+			root.AddCommand(c)
+		}
+	}
+	add("look", a.queueCommand(), a.taskCommand(), a.workerCommand(), a.functionsCommand(), a.cronCommand(),
+		a.groupCommand(), a.statsCommand(), a.historyCommand(), a.auditCommand(), a.doctorCommand(), a.monitorCommand())
+	add("tasks", a.enqueueCommand())
+	add("tasks", a.actionCommands()...)
+	add("tasks", a.exportCommand(), a.importCommand())
+	add("steer", a.controlCommands()...)
+	add("other", a.versionCommand())
+	root.SetHelpCommandGroupID("other")
+	root.SetCompletionCommandGroupID("other")
+	a.complete(root)
+	return root
+}
+
+// connect makes the handle on Redis and the inspector. It does not connect.
+func (a *app) connect() error {
+	if a.ins != nil {
+		return nil
+	}
+	target, err := a.target(a.Getenv)
+	if err != nil {
+		return err
+	}
+	if a.rdb, err = target.dial(); err != nil {
+		return err
+	}
+	if target.prefix != "" {
+		a.rdb = a.rdb.WithPrefix(target.prefix)
+	}
+	a.ins, err = inspect.New(a.rdb, inspect.Config{})
+	return err
+}
+
+func (a *app) close() {
+	if a.rdb != nil {
+		a.rdb.Close()
+	}
+}
+
+// open returns a queue as its producers use it.
+func (a *app) open(ctx context.Context, name string) (*delayed.Queue, error) {
+	if err := a.connect(); err != nil {
+		return nil, err
+	}
+	q, err := a.ins.Queue(ctx, name)
+	if err != nil && !errors.Is(err, inspect.ErrNotFound) {
+		return nil, err
+	}
+	return delayed.OpenQueue(a.rdb, delayed.QueueConfig{Name: name, Legacy: q.Legacy})
+}
+
+// known is open for queues that must exist.
+func (a *app) known(ctx context.Context, name string) (*delayed.Queue, error) {
+	if err := a.connect(); err != nil {
+		return nil, err
+	}
+	q, err := a.ins.Queue(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return delayed.OpenQueue(a.rdb, delayed.QueueConfig{Name: name, Legacy: q.Legacy})
+}
+
+// done prints a sentence about what was done, unless the output is JSON.
+func (a *app) done(cells ...term.Cell) {
+	p := a.page()
+	p.Say(cells...)
+	io.WriteString(a.Out, p.String()) //nolint:errcheck // there is nobody to tell
+}
+
+// unknownCommand is the Args of commands that take none but names of other commands.
+func unknownCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	text := "unknown command " + quote(args[0]) + " for " + cmd.CommandPath()
+	if len(args[0]) < 50 {
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			text += "; did you mean " + strings.Join(near, " or ") + "?"
+		}
+	}
+	return usagef("%s; see %s --help", text, cmd.CommandPath())
+}

@@ -1,0 +1,246 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/cmd/delayed/internal/term"
+	"github.com/godelayed/delayed/inspect"
+)
+
+// cronView is the periodic entries of queues.
+type cronView struct {
+	Entries []entryJSON `json:"entries"`
+}
+
+// entryJSON is a periodic entry as JSON.
+type entryJSON struct {
+	Queue         string     `json:"queue"`
+	Name          string     `json:"name"`
+	Spec          string     `json:"spec"`
+	Zone          string     `json:"zone"`
+	Function      string     `json:"function"`
+	Owner         string     `json:"owner"`
+	Paused        bool       `json:"paused"`
+	Waiting       bool       `json:"waiting"`
+	Next          *time.Time `json:"next"`
+	Previous      *time.Time `json:"previous"`
+	Overlap       string     `json:"overlap"`
+	CatchUp       int        `json:"catch_up"`
+	JitterSeconds float64    `json:"jitter_seconds"`
+	From          *time.Time `json:"from"`
+	Until         *time.Time `json:"until"`
+}
+
+func (a *app) cronCommand() *cobra.Command {
+	list := func(cmd *cobra.Command, args []string) error {
+		return a.show(cmd.Context(), func(ctx context.Context) (view, error) { return a.entries(ctx, args) })
+	}
+	cmd := &cobra.Command{
+		Use: "cron [QUEUE...]", Aliases: []string{"periodic", "schedule"},
+		Short: "List periodic entries; run, pause, remove one", Args: cobra.ArbitraryArgs,
+		ValidArgsFunction: a.completeQueues, RunE: list,
+	}
+	var from string
+	cmd.AddCommand(
+		&cobra.Command{
+			Use: "ls [QUEUE...]", Aliases: []string{"list"}, Short: "List periodic entries", Args: cobra.ArbitraryArgs,
+			ValidArgsFunction: a.completeQueues, RunE: list,
+		},
+		a.entryCommand("run ENTRY...", []string{"run-now"}, "Enqueue the tasks of entries now; their ticks stay", "run",
+			func(ctx context.Context, p *delayed.PeriodicControl, name string) error {
+				ref, err := p.RunNow(ctx, name)
+				if err == nil && !a.json {
+					a.done(term.C("task "+ref.ID(), term.Dim))
+				}
+				return err
+			}),
+		a.entryCommand("pause ENTRY...", nil, "Let entries tick no more until resume", "paused",
+			func(ctx context.Context, p *delayed.PeriodicControl, name string) error { return p.Pause(ctx, name) }),
+		a.entryCommand("resume ENTRY...", []string{"unpause"}, "End a pause of entries", "resumed",
+			func(ctx context.Context, p *delayed.PeriodicControl, name string) error { return p.Resume(ctx, name) }),
+		a.entryCommand("rm ENTRY...", []string{"remove", "delete"}, "Remove entries and their history; one that code "+
+			"declares comes back when its program starts", "removed",
+			func(ctx context.Context, p *delayed.PeriodicControl, name string) error { return p.Remove(ctx, name) }),
+	)
+	history := &cobra.Command{
+		Use: "history ENTRY", Short: "Show what became of the last ticks of an entry", Args: exactly("ENTRY"),
+		ValidArgsFunction: a.completeEntries,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.entryHistory(cmd.Context(), args[0], from)
+		},
+	}
+	a.queueFlag(history, &from, "queue of the entry; without it, all queues are searched")
+	cmd.AddCommand(history)
+	return cmd
+}
+
+// entries lists periodic entries.
+func (a *app) entries(ctx context.Context, queues []string) (view, error) {
+	queues, err := a.names(ctx, queues, func(*inspect.Queue) bool { return true })
+	if err != nil {
+		return nil, err
+	}
+	v := &cronView{Entries: []entryJSON{}}
+	var errs []error
+	for _, name := range queues {
+		q, err := a.open(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		entries, err := q.Periodic().List(ctx)
+		errs = append(errs, err)
+		for _, e := range entries {
+			v.Entries = append(v.Entries, entryJSON{
+				Queue: name, Name: e.Name, Spec: e.Spec, Zone: e.Zone, Function: e.Function, Owner: e.Owner,
+				Paused: e.Paused, Waiting: e.Waiting, Next: stamp(e.Next), Previous: stamp(e.Previous),
+				Overlap: e.Overlap.String(), CatchUp: e.CatchUp, JitterSeconds: seconds(e.Jitter), From: stamp(e.From),
+				Until: stamp(e.Until),
+			})
+		}
+	}
+	return v, errors.Join(errs...)
+}
+
+func (v *cronView) print(p *term.Page) {
+	if len(v.Entries) == 0 {
+		p.Say(term.C("No periodic entries.", term.Dim))
+		return
+	}
+	t := term.NewTable(term.Column{Name: "QUEUE", Drop: 1}, term.Column{Name: "ENTRY"},
+		term.Column{Name: "SPEC", Flex: true}, term.Column{Name: "ZONE", Drop: 2},
+		term.Column{Name: "FUNCTION", Flex: true}, term.Column{Name: "NEXT"},
+		term.Column{Name: "PREVIOUS", Drop: 4}, term.Column{Name: "OWNER", Drop: 3, Optional: true},
+		term.Column{Name: "STATE", Optional: true})
+	for i := range v.Entries {
+		e := &v.Entries[i]
+		state := term.C("")
+		switch {
+		case e.Paused:
+			state = term.C("paused", term.Yellow)
+		case e.Waiting:
+			state = term.C("waits for the previous task", term.Yellow)
+		}
+		t.Row(term.C(e.Queue), term.C(e.Name, term.Bold), term.C(e.Spec), term.C(e.Zone),
+			term.C(inspect.ShortName(e.Function)), ago(e.Next, p.Now), ago(e.Previous, p.Now), term.C(e.Owner), state)
+	}
+	p.Table(t)
+}
+
+// ago is a cell with a time.
+func ago(t *time.Time, now time.Time) term.Cell {
+	if t == nil {
+		return term.C("-", term.Dim)
+	}
+	return term.C(term.Ago(*t, now))
+}
+
+// entryCommand does something to periodic entries.
+func (a *app) entryCommand(
+	use string, aliases []string, short, text string,
+	do func(context.Context, *delayed.PeriodicControl, string) error,
+) *cobra.Command {
+	var queue string
+	cmd := &cobra.Command{
+		Use: use, Aliases: aliases, Short: short, Args: some, ValidArgsFunction: a.completeEntries,
+	}
+	a.queueFlag(cmd, &queue, "queue of the entries; without it, all queues are searched")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		return a.each(&resultView{Action: cmd.Name(), text: text}, args, func(name string) error {
+			q, err := a.queueOfEntry(ctx, name, queue)
+			if err != nil {
+				return err
+			}
+			return do(ctx, q.Periodic(), name)
+		})
+	}
+	return cmd
+}
+
+// queueOfEntry returns the queue that has an entry.
+func (a *app) queueOfEntry(ctx context.Context, name, queue string) (*delayed.Queue, error) {
+	if err := a.connect(); err != nil {
+		return nil, err
+	}
+	if queue != "" {
+		return a.known(ctx, queue)
+	}
+	v, err := a.entries(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range v.(*cronView).Entries { //nolint:errcheck // entries returns nothing else
+		switch {
+		case e.Name != name:
+		case queue != "":
+			return nil, usagef("entry %s is in queues %s and %s: say which with --queue", quote(name), queue, e.Queue)
+		default:
+			queue = e.Queue
+		}
+	}
+	if queue == "" {
+		return nil, fmt.Errorf("%w: %s: delayed cron ls lists the entries of all queues", delayed.ErrNoEntry,
+			quote(name))
+	}
+	return a.open(ctx, queue)
+}
+
+// ticksView is the history of an entry.
+type ticksView struct {
+	Queue string     `json:"queue"`
+	Entry string     `json:"entry"`
+	Ticks []tickJSON `json:"ticks"`
+}
+
+// tickJSON is a tick as JSON.
+type tickJSON struct {
+	Tick   *time.Time `json:"tick"`
+	At     *time.Time `json:"at"`
+	Task   string     `json:"task"`
+	Result string     `json:"result"` // enqueued, missed, overlap or queued
+}
+
+func (a *app) entryHistory(ctx context.Context, name, queue string) error {
+	return a.show(ctx, func(ctx context.Context) (view, error) {
+		q, err := a.queueOfEntry(ctx, name, queue)
+		if err != nil {
+			return nil, err
+		}
+		runs, err := q.Periodic().History(ctx, name)
+		v := &ticksView{Queue: q.Name(), Entry: name, Ticks: []tickJSON{}}
+		for _, r := range runs {
+			result := r.Skipped
+			if result == "" {
+				result = "enqueued"
+			}
+			v.Ticks = append(v.Ticks, tickJSON{stamp(r.Tick), stamp(r.At), r.ID, result})
+		}
+		return v, err
+	})
+}
+
+func (v *ticksView) print(p *term.Page) {
+	if len(v.Ticks) == 0 {
+		p.Say(term.C("No ticks yet.", term.Dim))
+		return
+	}
+	t := term.NewTable(term.Column{Name: "TICK"}, term.Column{Name: "RESULT"}, term.Column{Name: "TASK"})
+	for _, k := range v.Ticks {
+		when := ""
+		if k.Tick != nil {
+			when = term.Moment(*k.Tick, p.Now)
+		}
+		style := term.Yellow
+		if k.Result == "enqueued" {
+			style = term.Green
+		}
+		t.Row(term.C(when), term.C(k.Result, style), term.C(k.Task))
+	}
+	p.Table(t)
+}

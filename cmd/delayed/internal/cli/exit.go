@@ -1,0 +1,147 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/cmd/delayed/internal/term"
+	"github.com/godelayed/delayed/inspect"
+)
+
+// The exit codes. Monitors have others: see monitor.go.
+const (
+	exitDone        = 0
+	exitFailed      = 1
+	exitUsage       = 2
+	exitNotFound    = 3
+	exitRefused     = 4
+	exitInterrupted = 130
+)
+
+const exitHelp = `Exit codes:
+  0    done
+  1    failed: Redis did not answer, or an action failed for a task; doctor: there are problems
+  2    wrong command, flag, argument, environment or configuration
+  3    no such queue, task, worker or entry
+  4    not confirmed: the answer was no, or nobody could be asked and --yes was not given
+  130  interrupted: what was done until then is done
+monitor has the codes of monitoring plug-ins: 0 ok, 1 warning, 2 critical, 3 unknown.`
+
+// usageError is an error of whoever has written the command line.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// codeError is an error with an exit code of its own. Without a text, nothing is printed about it.
+type codeError struct {
+	code int
+	text string
+}
+
+func (e *codeError) Error() string { return e.text }
+
+var (
+	errInterrupted = &codeError{exitInterrupted, "interrupted"}
+	errSilent      = &codeError{exitFailed, ""}
+	errNotFound    = errors.New("not found")
+)
+
+// exit prints an error and returns its exit code.
+func (a *app) exit(err error) int {
+	if err == nil {
+		return exitDone
+	}
+	code := exitFailed
+	var own *codeError
+	switch {
+	case errors.As(err, &own):
+		code = own.code
+	case errors.As(err, new(usageError)):
+		code = exitUsage
+	case errors.Is(err, inspect.ErrNotFound), errors.Is(err, delayed.ErrNoEntry), errors.Is(err, errNotFound):
+		code = exitNotFound
+	case errors.Is(err, context.Canceled):
+		code = exitInterrupted
+	}
+	for _, e := range flatten(err) {
+		if text := e.Error(); text != "" {
+			fmt.Fprintln(a.Err, "delayed:", term.Clip(trimPrefix(text), mostError))
+		}
+	}
+	return code
+}
+
+// mostError is how much of an error is printed.
+const mostError = 2000
+
+// trimPrefix leaves out the name of the package that an error comes from: that of the command precedes it.
+func trimPrefix(text string) string {
+	for _, prefix := range []string{"delayed: ", "inspect: "} {
+		if len(text) > len(prefix) && text[:len(prefix)] == prefix {
+			return text[len(prefix):]
+		}
+	}
+	return text
+}
+
+// flatten returns the errors of errors.Join, so that each gets a line.
+func flatten(err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok || fmt.Sprintf("%T", err) != "*errors.joinError" { // fmt.Errorf also wraps several
+		return []error{err}
+	}
+	var all []error
+	for _, e := range joined.Unwrap() {
+		all = append(all, flatten(e)...)
+	}
+	return all
+}
+
+// exactly is the Args of commands with so many arguments.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) == len(names) {
+			return nil
+		}
+		return wrongArgs(cmd, args, len(names))
+	}
+}
+
+// some is the Args of commands with one argument or more.
+func some(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return nil
+	}
+	return wrongArgs(cmd, args, 1)
+}
+
+// none is the Args of commands without arguments.
+func none(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return usagef("unexpected argument %s: usage: %s", quote(args[0]), cmd.UseLine())
+}
+
+func wrongArgs(cmd *cobra.Command, args []string, want int) error {
+	return usagef("expected %s, found %d: usage: %s; see %s --help", count(want, "argument"), len(args), cmd.UseLine(),
+		cmd.CommandPath())
+}
+
+// count writes a number of things.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return term.Number(n) + " " + noun + "s"
+}
+
+// quote writes a name that somebody has given, for messages.
+func quote(s string) string { return strconv.Quote(term.Clip(s, 100)) }

@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/godelayed/delayed/cmd/delayed/internal/term"
+	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/state"
+)
+
+// lineJSON is a line of an export: a task as Redis keeps it. Function and call are for people; import ignores them.
+type lineJSON struct {
+	Version  int        `json:"version"`
+	Queue    string     `json:"queue"`
+	State    string     `json:"state"`
+	ID       string     `json:"id"`
+	Due      *time.Time `json:"due,omitempty"`
+	Message  []byte     `json:"message"`        // see docs/PROTOCOL.md
+	Info     []byte     `json:"info,omitempty"` // what Redis knows beyond the message
+	Function string     `json:"function,omitempty"`
+	Call     string     `json:"call,omitempty"`
+}
+
+const exportVersion = 1
+
+func (a *app) exportCommand() *cobra.Command {
+	var (
+		flags  filterFlags
+		states []string
+		file   string
+	)
+	cmd := &cobra.Command{
+		Use: "export [QUEUE...]", Short: "Write tasks as lines of JSON that import reads",
+		Long: "Write the tasks of queues, of all queues if none is named, as lines of JSON: with state, time,\n" +
+			"message and what is known of them, byte for byte. It takes nothing out of the queues. Tasks\n" +
+			"that run, that are gathered in groups or that have succeeded are left out. Tasks that move\n" +
+			"meanwhile may be missing or twice: pause the queue before.",
+		Example: "  delayed export mail --state archived > archived.jsonl\n" +
+			"  delayed --profile old export | delayed --profile new import",
+		Args: cobra.ArbitraryArgs, ValidArgsFunction: a.completeQueues,
+	}
+	cmd.Flags().StringSliceVarP(&states, "state", "s", nil, "states of the tasks: "+stateNames(movable))
+	cmd.Flags().StringVarP(&file, "output", "o", "",
+		"file to write, in place of the standard output; it must not exist")
+	flags.add(cmd)
+	a.completeTaskFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		wanted, err := parseStates(states, movable)
+		if err != nil {
+			return err
+		}
+		if len(wanted) == 0 {
+			wanted = movable
+		}
+		if err := a.connect(); err != nil {
+			return err
+		}
+		out := a.Out
+		if file != "" {
+			f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+			if err != nil {
+				return usageError{err}
+			}
+			defer f.Close()
+			out = f
+		}
+		return a.export(cmd.Context(), out, args, wanted, flags.filter())
+	}
+	return cmd
+}
+
+// export writes tasks, and says on the standard error how many.
+func (a *app) export(
+	ctx context.Context, out io.Writer, queues []string, states []state.Task, filter inspect.Filter,
+) error {
+	queues, err := a.names(ctx, queues, func(*inspect.Queue) bool { return true })
+	if err != nil {
+		return err
+	}
+	bar := term.Progress{}
+	if a.Bars {
+		bar.Out = a.Err
+	}
+	w := bufio.NewWriter(out)
+	done, left := 0, 0
+	for _, queue := range queues {
+		if _, err := a.ins.Queue(ctx, queue); err != nil {
+			return err
+		}
+		for _, s := range states {
+			query := inspect.Query{State: s, Filter: filter, Limit: 1000}
+			for t, err := range a.ins.All(ctx, queue, query) {
+				if err != nil {
+					return err
+				}
+				e, err := t.Export()
+				if err != nil { // too large to be read
+					left++
+					continue
+				}
+				line, err := encode(lineJSON{
+					Version: exportVersion, Queue: queue, State: s.String(), ID: e.ID, Due: stamp(e.Due),
+					Message: e.Message, Info: e.Info, Function: t.Function, Call: t.Call,
+				})
+				if err != nil {
+					return err
+				}
+				if _, err := w.Write(append(line, '\n')); err != nil {
+					return err
+				}
+				if done++; done%1000 == 0 {
+					bar.Show(done, "exported")
+				}
+			}
+		}
+	}
+	bar.Clear()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	p := term.Page{Now: a.Now()}
+	text := "exported " + count(done, "task")
+	if left > 0 {
+		text += "; " + count(left, "task") + " too large to be read were left out"
+	}
+	p.Say(term.C(text))
+	_, err = io.WriteString(a.Err, p.String())
+	return err
+}

@@ -1,0 +1,115 @@
+package cli
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/godelayed/delayed/cmd/delayed/internal/term"
+	"github.com/godelayed/delayed/inspect"
+)
+
+// functionsView is the functions that workers have published.
+type functionsView struct {
+	Functions []functionJSON `json:"functions"`
+}
+
+// functionJSON is a function as JSON.
+type functionJSON struct {
+	Queue      string          `json:"queue"`
+	Path       string          `json:"path"`
+	Signature  string          `json:"signature"`
+	Aliases    []string        `json:"aliases"`
+	Parameters []parameterJSON `json:"parameters"`
+	Variadic   bool            `json:"variadic"`
+	Optional   int             `json:"optional"`
+	Result     string          `json:"result"`
+	Workers    []string        `json:"workers"`
+}
+
+// parameterJSON is a parameter as JSON.
+type parameterJSON struct {
+	Name string `json:"name"`
+	Type string `json:"type"`
+}
+
+func (a *app) functionsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "functions [QUEUE...]", Aliases: []string{"function", "funcs"},
+		Short: "List the functions that workers of queues run, with their signatures",
+		Args:  cobra.ArbitraryArgs, ValidArgsFunction: a.completeQueues,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.show(cmd.Context(), func(ctx context.Context) (view, error) {
+				functions, err := a.ins.Functions(ctx, args...)
+				v := &functionsView{Functions: []functionJSON{}}
+				for i := range functions {
+					f := &functions[i]
+					j := functionJSON{
+						Queue: f.Queue, Path: f.Path, Signature: f.Signature(), Aliases: f.Aliases,
+						Parameters: []parameterJSON{}, Variadic: f.Variadic, Optional: f.Optional, Result: f.Result,
+						Workers: f.Workers,
+					}
+					if j.Aliases == nil {
+						j.Aliases = []string{}
+					}
+					for _, p := range f.Parameters {
+						j.Parameters = append(j.Parameters, parameterJSON(p))
+					}
+					v.Functions = append(v.Functions, j)
+				}
+				return v, err
+			})
+		},
+	}
+}
+
+func (v *functionsView) print(p *term.Page) {
+	if len(v.Functions) == 0 {
+		p.Say(term.C("No functions: no worker of these queues is alive, or none has published what it runs.", term.Dim))
+		return
+	}
+	t := term.NewTable(term.Column{Name: "QUEUE"}, term.Column{Name: "FUNCTION", Flex: true}, number("WORKERS"),
+		term.Column{Name: "PATH", Drop: 1, Flex: true}, term.Column{Name: "ALIASES", Optional: true, Drop: 2})
+	for i := range v.Functions {
+		f := &v.Functions[i]
+		t.Row(term.C(f.Queue), term.C(f.Signature, term.Bold), amount(len(f.Workers)), term.C(f.Path, term.Dim),
+			term.C(strings.Join(f.Aliases, " ")))
+	}
+	p.Table(t)
+}
+
+// published returns the function that a name means on a queue, nil if no worker there has published one. The name is a
+// path or the end of one.
+func (a *app) published(ctx context.Context, name, queue string) (*inspect.Function, error) {
+	functions, err := a.ins.Functions(ctx, queue)
+	if err != nil {
+		return nil, err
+	}
+	matching := match(functions, name)
+	if len(matching) == 0 {
+		return nil, nil //nolint:nilnil // the comment says so
+	}
+	for _, f := range matching[1:] {
+		if f.Path != matching[0].Path {
+			return nil, usagef("%s means several functions of queue %s: %s and %s: write more of the path", quote(name),
+				queue, matching[0].Path, f.Path)
+		}
+	}
+	return matching[0], nil
+}
+
+// match returns the functions that a name means: their path, an alias, or the end of one behind a separator.
+func match(functions []inspect.Function, name string) (matching []*inspect.Function) {
+	for i := range functions {
+		f := &functions[i]
+		for _, path := range append([]string{f.Path}, f.Aliases...) {
+			rest, ok := strings.CutSuffix(path, name)
+			if ok && (rest == "" || strings.ContainsAny(rest[len(rest)-1:], "/.:")) {
+				matching = append(matching, f)
+				break
+			}
+		}
+	}
+	return matching
+}

@@ -1,0 +1,153 @@
+package cli
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed/cmd/delayed/internal/term"
+	"github.com/godelayed/delayed/inspect"
+)
+
+// noon is when everything is shown.
+var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+
+func before(d time.Duration) *time.Time { return stamp(noon.Add(-d)) }
+
+// shown are views with all that they can show.
+func shown() map[string]view {
+	task := taskJSON{
+		Queue: "mail", State: "retry", ID: "7c3q9v5tn8w2x0y4z6a1b3d5", Function: "example.com/app/mail.Welcome",
+		Call: `mail.Welcome(42, "en", {Name: "Ann", Tags: ["a", "b", "c"]})`, Args: []any{42, "en"}, SizeBytes: 1234,
+		Headers: map[string]string{"tenant": "acme"}, EnqueuedAt: before(90 * time.Second),
+		Due: before(-time.Hour), Attempt: 3, Deaths: 1, Worker: "1d7df465b91b8f0d10194c57f7bccb49", Reason: "failed",
+		At: before(time.Second), FirstFailed: before(time.Minute), Error: "smtp: mailbox full\x1b[31m",
+		Stack: "goroutine 7:\n\tmain.go:12", Options: &optionsJSON{TimeoutSeconds: 90, Lock: "u:x"},
+		Progress: &progressJSON{3, 10, "third"}, Result: map[string]any{"n": 7},
+	}
+	other := taskJSON{Queue: "mail", State: "retry", ID: "b", Problem: "the message cannot be read", Args: []any{}}
+	queues := &queuesView{Queues: []queueJSON{
+		{
+			Name: "critical", Workers: 4, LatencySeconds: 0.25, Pending: 12, Active: 3, Scheduled: 1234567, Retry: 5,
+			Archived: 2, Today: inspect.Counts{Processed: 987654, Failed: 321},
+		},
+		{Name: "mail", Paused: before(time.Hour), Parked: 3, Completed: 1, Workers: 1},
+		{Name: strings.Repeat("long-name-", 8), Pending: 7, LatencySeconds: 90061},
+		{Name: "old", Legacy: true, Pending: 1},
+	}}
+	return map[string]view{
+		"queues": queues,
+		"queue": &queueView{Queue: queueJSON{
+			Name: "mail", Paused: before(time.Hour), Weight: 3, Pending: 7, Suspects: 1, LatencySeconds: 61,
+			Legacy: true, MemoryBytes: new(int64), Today: inspect.Counts{Processed: 7, Failed: 1, Expired: 1},
+		}},
+		"tasks": &listsView{queues: 1, Lists: []listJSON{
+			{Queue: "mail", State: "retry", Total: 120, Cursor: "7:x", Tasks: []taskJSON{task, other}},
+			{Queue: "mail", State: "active"},
+		}},
+		"task": &foundView{Tasks: []taskJSON{task, other}},
+		"workers": &workersView{Workers: []workerJSON{
+			{
+				ID: task.Worker, Host: "web-7.example.com", PID: 4711, Alive: true, Tasks: []taskJSON{task},
+				Queues: []workerQueueJSON{{"critical", 12.5, 1}, {"mail", 13, 2}},
+			},
+			{ID: "9ab8ce1c74e3f6816523a56f233575fa", Queues: []workerQueueJSON{{"mail", 0, 4}}},
+		}},
+		"functions": &functionsView{Functions: []functionJSON{{
+			Queue: "mail", Path: task.Function, Signature: "mail.Welcome(int64, string, mail.User)",
+			Workers: []string{"a"}, Aliases: []string{"mail.Hello"},
+		}}},
+		"cron": &cronView{Entries: []entryJSON{
+			{
+				Queue: "mail", Name: "digest", Spec: "30 7 * * mon-fri", Zone: "Europe/Berlin", Function: task.Function,
+				Owner: "shop", Next: before(-5 * time.Hour), Previous: before(19 * time.Hour),
+			},
+			{Queue: "mail", Name: "sweep", Spec: "@every 1h", Zone: "UTC", Function: "app.Sweep", Paused: true},
+		}},
+		"ticks": &ticksView{Ticks: []tickJSON{{before(0), before(0), "digest@1", "enqueued"}, {Result: "missed"}}},
+		"groups": &groupsView{Groups: []groupJSON{
+			{"search", "tenant-7", "app/search.Index", 12, before(-time.Minute)},
+		}},
+		"audit": &auditView{Records: []recordJSON{
+			{
+				At: before(0), Actor: "ann@host", Action: "delete", Queue: "mail", State: "archived",
+				Filter: "function x", Done: 9,
+			},
+			{
+				At: before(0), Actor: "ann@host", Action: "move to slow", Queue: "mail", IDs: []string{"a", "b"},
+				More: 3, Failed: 1,
+			},
+		}},
+		"stats": &statsView{
+			Queues: 3, Paused: 1, Workers: 1, LatencySeconds: 61, States: map[string]int{"pending": 5, "archived": 1},
+			Today: inspect.Counts{Processed: 5, Lost: 1},
+		},
+		"history": &historyView{Days: []dayJSON{
+			{"2026-01-31", inspect.Counts{Processed: 5, Failed: 1}}, {Date: "2026-01-30"},
+		}},
+		"acted": &actedView{Action: "delete", Reports: []reportJSON{{
+			Queue: "mail", State: "archived", Done: 1200, Skipped: 1, FailedMore: 7,
+			Failed: []failureJSON{{"a\nb", "inspect: not found"}},
+		}}},
+		"monitor": &monitorView{
+			Status: "critical", code: monitorCritical, Queues: queues.Queues,
+			Findings: []findingJSON{
+				{"critical", "mail", "7 archived tasks, expected at most 0"}, {"warning", "old", "paused"},
+			},
+		},
+		"doctor": &doctorView{Queues: 2, Workers: 1, Problems: []problemJSON{
+			{"error", "no workers", "mail", "7 tasks, and no worker serves it", "start a worker"},
+			{"warning", "setting", "", "no append-only file", "see README.md"},
+		}},
+	}
+}
+
+// TestGolden holds what people see against testdata: at 80 columns in colours, at 50, and where there is no terminal.
+func TestGolden(t *testing.T) {
+	t.Parallel()
+	for name, v := range shown() {
+		var b strings.Builder
+		for _, p := range []*term.Page{{Width: 80, Color: true}, {Width: 50}, {}} {
+			p.Now = noon
+			v.print(p)
+			fmt.Fprintf(&b, "== %d columns\n%s", p.Width, strings.ReplaceAll(p.String(), "\x1b", "␛"))
+			if p.Width == 80 {
+				checkWidth(t, name, p)
+			}
+		}
+		file := filepath.Join("testdata", name+".txt")
+		if flag.Lookup("update").Value.String() == "true" {
+			if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		want, err := os.ReadFile(file)
+		if err != nil || string(want) != b.String() {
+			t.Errorf("%s is not what is shown now (%v):\n%s", file, err, b.String())
+		}
+	}
+}
+
+// sgr are the sequences of colours.
+var sgr = regexp.MustCompile("\x1b\\[[0-9]*m")
+
+// tables are the views whose lines must fit a terminal of 80 columns.
+var tables = []string{"queues", "cron", "tasks", "groups", "functions", "history"}
+
+func checkWidth(t *testing.T, name string, p *term.Page) {
+	t.Helper()
+	plain := *p
+	for line := range strings.SplitSeq(plain.String(), "\n") {
+		for _, table := range tables {
+			if n := term.Width(sgr.ReplaceAllString(line, "")); table == name && n > 80 {
+				t.Errorf("%s: a line of %d columns: %s", name, n, line)
+			}
+		}
+	}
+}

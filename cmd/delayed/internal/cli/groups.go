@@ -1,0 +1,99 @@
+package cli
+
+import (
+	"context"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/godelayed/delayed/cmd/delayed/internal/term"
+	"github.com/godelayed/delayed/inspect"
+)
+
+// groupsView is the groups of calls that wait.
+type groupsView struct {
+	Groups []groupJSON `json:"groups"`
+}
+
+// groupJSON is a group as JSON.
+type groupJSON struct {
+	Queue    string     `json:"queue"`
+	Key      string     `json:"key"`
+	Function string     `json:"function"`
+	Size     int        `json:"size"`
+	Due      *time.Time `json:"due"`
+}
+
+func (a *app) groupCommand() *cobra.Command {
+	list := func(cmd *cobra.Command, args []string) error {
+		return a.show(cmd.Context(), func(ctx context.Context) (view, error) { return a.groups(ctx, args) })
+	}
+	cmd := &cobra.Command{
+		Use: "groups [QUEUE...]", Aliases: []string{"group"},
+		Short: "List groups of calls that wait for more calls, 100 of a queue at most",
+		Args:  cobra.ArbitraryArgs, ValidArgsFunction: a.completeQueues, RunE: list,
+	}
+	cmd.AddCommand(&cobra.Command{
+		Use: "ls [QUEUE...]", Aliases: []string{"list"}, Short: "List groups of calls that wait for more calls",
+		Args: cobra.ArbitraryArgs, ValidArgsFunction: a.completeQueues, RunE: list,
+	})
+	return cmd
+}
+
+func (a *app) groups(ctx context.Context, queues []string) (view, error) {
+	queues, err := a.names(ctx, queues, func(q *inspect.Queue) bool { return q.Groups > 0 })
+	if err != nil {
+		return nil, err
+	}
+	v := &groupsView{Groups: []groupJSON{}}
+	for _, name := range queues {
+		q, err := a.open(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		groups, err := q.Groups(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, g := range groups {
+			v.Groups = append(v.Groups, groupJSON{name, g.Key, g.Func, g.Size, stamp(g.Due)})
+		}
+	}
+	return v, nil
+}
+
+func (v *groupsView) print(p *term.Page) {
+	if len(v.Groups) == 0 {
+		p.Say(term.C("No groups wait.", term.Dim))
+		return
+	}
+	t := term.NewTable(term.Column{Name: "QUEUE"}, term.Column{Name: "GROUP", Flex: true},
+		term.Column{Name: "FUNCTION", Flex: true}, number("CALLS"), term.Column{Name: "DUE"})
+	for _, g := range v.Groups {
+		due := ""
+		if g.Due != nil {
+			due = term.Ago(*g.Due, p.Now)
+		}
+		t.Row(term.C(g.Queue), term.C(g.Key, term.Bold), term.C(inspect.ShortName(g.Function)), amount(g.Size),
+			term.C(due, term.Dim))
+	}
+	p.Table(t)
+}
+
+// names returns the given queues, or those of all queues that meet a condition.
+func (a *app) names(ctx context.Context, given []string, cond func(*inspect.Queue) bool) ([]string, error) {
+	if len(given) > 0 {
+		return given, nil
+	}
+	queues, err := a.ins.Queues(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for i := range queues {
+		if cond(&queues[i]) {
+			names = append(names, queues[i].Name)
+		}
+	}
+	return names, nil
+}

@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/cmd/delayed/internal/term"
+)
+
+// queueControls are the verbs pause, resume, restart and weight.
+func (a *app) queueControls() []*cobra.Command {
+	return []*cobra.Command{
+		a.controlCommand("pause QUEUE...", nil, "Let workers run no further tasks of queues, until resume",
+			"paused", (*delayed.Queue).Pause),
+		a.controlCommand("resume QUEUE...", []string{"unpause", "continue"}, "End a pause of queues",
+			"resumed", (*delayed.Queue).Resume),
+		a.controlCommand("restart QUEUE...", nil,
+			"Let all workers of queues finish their tasks and stop, so that supervisors start them again",
+			"restarting the workers of", (*delayed.Queue).Restart),
+		a.weightCommand(),
+	}
+}
+
+// controlCommands are the verbs that also stand without their noun.
+func (a *app) controlCommands() []*cobra.Command { return a.queueControls() }
+
+// resultView says what was done to a number of things.
+type resultView struct {
+	Action string   `json:"action"`
+	Done   []string `json:"done"`
+
+	text string // what precedes the names
+}
+
+func (v *resultView) print(p *term.Page) {
+	for _, name := range v.Done {
+		p.Say(term.C(v.text+" "), term.C(name, term.Bold))
+	}
+}
+
+// each does something to each of several things, goes on after an error, and shows what was done.
+func (a *app) each(v *resultView, names []string, do func(string) error) error {
+	v.Done = []string{}
+	var errs []error
+	for _, name := range names {
+		if err := do(name); err != nil {
+			errs = append(errs, err)
+		} else {
+			v.Done = append(v.Done, name)
+		}
+	}
+	if len(v.Done) > 0 || a.json {
+		if err := a.print(v, true); err != nil {
+			errs = append(errs, err)
+		}
+	}
+	return join(errs)
+}
+
+func (a *app) controlCommand(
+	use string, aliases []string, short, text string, do func(*delayed.Queue, context.Context) error,
+) *cobra.Command {
+	cmd := &cobra.Command{
+		Use: use, Aliases: aliases, Short: short, Args: some, ValidArgsFunction: a.completeQueues,
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		return a.each(&resultView{Action: cmd.Name(), text: text}, args, func(name string) error {
+			q, err := a.known(ctx, name)
+			if err != nil {
+				return err
+			}
+			return do(q, ctx)
+		})
+	}
+	return cmd
+}
+
+func (a *app) weightCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "weight QUEUE N", Short: "Change how often workers with weighted queues serve a queue",
+		Long: "Change the weight of a queue for all workers that serve it in weighted order: 1 to 1000, or 0\n" +
+			"for the weight that each of them was configured with.",
+		Args: exactly("QUEUE", "N"), ValidArgsFunction: a.completeQueues,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			n, err := strconv.Atoi(args[1])
+			if err != nil {
+				return usagef("weight %s: expected a number from 0 to 1000", quote(args[1]))
+			}
+			v := &resultView{Action: "weight", text: fmt.Sprintf("weight %d for", n)}
+			return a.each(v, args[:1], func(name string) error {
+				q, err := a.known(cmd.Context(), name)
+				if err != nil {
+					return err
+				}
+				return q.SetWeight(cmd.Context(), n)
+			})
+		},
+	}
+}

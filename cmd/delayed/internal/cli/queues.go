@@ -1,0 +1,285 @@
+package cli
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/godelayed/delayed/cmd/delayed/internal/term"
+	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/state"
+)
+
+// queueCommand is the noun queue: without a verb it lists the queues, with a name it shows one.
+func (a *app) queueCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "queues", Aliases: []string{"queue", "q"},
+		Short: "List queues, show and steer one",
+		Long:  "List all queues with what they hold. With a name, show that queue.",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				return a.showQueue(cmd.Context(), args[0])
+			}
+			return a.listQueues(cmd.Context())
+		},
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return nil
+			}
+			return unknownCommand(cmd, args)
+		},
+		ValidArgsFunction: a.completeQueues,
+	}
+	cmd.AddCommand(
+		&cobra.Command{
+			Use: "ls", Aliases: []string{"list"}, Short: "List all queues with what they hold", Args: none,
+			RunE: func(cmd *cobra.Command, _ []string) error { return a.listQueues(cmd.Context()) },
+		},
+		&cobra.Command{
+			Use: "show QUEUE", Aliases: []string{"inspect"}, Short: "Show a queue: sizes, workers, memory, counts",
+			Args: exactly("QUEUE"),
+			RunE: func(cmd *cobra.Command, args []string) error {
+				return a.showQueue(cmd.Context(), args[0])
+			},
+			ValidArgsFunction: a.completeQueues,
+		},
+		a.historyCommand(),
+	)
+	cmd.AddCommand(a.queueControls()...)
+	cmd.AddCommand(a.removeQueueCommand(), a.emptyQueueCommand())
+	return cmd
+}
+
+// queueJSON is a queue as JSON.
+type queueJSON struct {
+	Name           string         `json:"name"`
+	At             *time.Time     `json:"at"`              // when this was read, by the clock of Redis
+	Legacy         bool           `json:"legacy"`          // legacy workers share it
+	Paused         *time.Time     `json:"paused"`          // since when it is paused; null: it is not
+	Weight         int            `json:"weight"`          // 0: as each worker is configured
+	Workers        int            `json:"workers"`         // that are alive
+	LatencySeconds float64        `json:"latency_seconds"` // age of the oldest pending task; 0: unknown
+	Pending        int            `json:"pending"`         // suspects included
+	Suspects       int            `json:"suspects"`        // pending tasks that died with a worker lately
+	Active         int            `json:"active"`          // claimed by workers
+	Scheduled      int            `json:"scheduled"`
+	Retry          int            `json:"retry"`
+	Parked         int            `json:"parked"`
+	Aggregating    int            `json:"aggregating"` // calls that wait in groups
+	Groups         int            `json:"groups"`
+	Archived       int            `json:"archived"`
+	Completed      int            `json:"completed"`
+	MemoryBytes    *int64         `json:"memory_bytes,omitempty"` // an estimate, of one queue only
+	Today          inspect.Counts `json:"today"`
+}
+
+func queueOf(q *inspect.Queue) queueJSON {
+	return queueJSON{
+		Name: q.Name, At: stamp(q.At), Legacy: q.Legacy, Paused: stamp(q.Paused), Weight: q.Weight, Workers: q.Workers,
+		LatencySeconds: seconds(q.Latency), Pending: q.Pending, Suspects: q.Suspects, Active: q.Active,
+		Scheduled: q.Scheduled, Retry: q.Retry, Parked: q.Parked, Aggregating: q.Aggregating, Groups: q.Groups,
+		Archived: q.Archived, Completed: q.Completed, Today: q.Today,
+	}
+}
+
+// size returns how many tasks the queue holds in a state.
+func (q *queueJSON) size(s state.Task) int {
+	held := inspect.Queue{
+		Pending: q.Pending, Active: q.Active, Scheduled: q.Scheduled, Retry: q.Retry, Parked: q.Parked,
+		Aggregating: q.Aggregating, Archived: q.Archived, Completed: q.Completed,
+	}
+	return held.Size(s)
+}
+
+func (q *queueJSON) latency() time.Duration {
+	return time.Duration(q.LatencySeconds * float64(time.Second))
+}
+
+// queuesView is the list of queues.
+type queuesView struct {
+	Queues []queueJSON `json:"queues"`
+}
+
+func (a *app) listQueues(ctx context.Context) error {
+	return a.show(ctx, func(ctx context.Context) (view, error) {
+		queues, err := a.ins.Queues(ctx)
+		v := &queuesView{Queues: []queueJSON{}}
+		for i := range queues {
+			v.Queues = append(v.Queues, queueOf(&queues[i]))
+		}
+		return v, err
+	})
+}
+
+func (v *queuesView) print(p *term.Page) {
+	if len(v.Queues) == 0 {
+		p.Say(term.C("No queues: nobody has enqueued a task here, and no worker has started. Is it the right Redis? "+
+			"See delayed --help.", term.Dim))
+		return
+	}
+	t := term.NewTable(
+		term.Column{Name: "QUEUE", Flex: true}, number("PENDING"), spare("ACTIVE", 2), spare("SCHEDULED", 3),
+		number("RETRY"), rare("PARKED", 4), rare("GROUPED", 7), number("ARCHIVED"), rare("COMPLETED", 8),
+		number("LATENCY"), spare("WORKERS", 6), spare("DONE TODAY", 9), spare("FAILED", 5),
+		term.Column{Name: "STATE", Optional: true},
+	)
+	for i := range v.Queues {
+		q := &v.Queues[i]
+		t.Row(term.C(q.Name, term.Bold), amount(q.Pending), amount(q.Active), amount(q.Scheduled),
+			amount(q.Retry, term.Yellow), amount(q.Parked, term.Yellow), amount(q.Aggregating),
+			amount(q.Archived, term.Red), amount(q.Completed), latencyCell(q), workersCell(q),
+			amount(int(q.Today.Processed)), amount(int(q.Today.Failed), term.Red), stateCell(q))
+	}
+	p.Table(t)
+}
+
+// stateCell says what is unusual about a queue.
+func stateCell(q *queueJSON) term.Cell {
+	switch {
+	case q.Paused != nil:
+		return term.C("paused", term.Yellow)
+	case q.Workers == 0 && q.Pending > 0 && !q.Legacy:
+		return term.C("no workers", term.Red)
+	case q.Legacy:
+		return term.C("legacy", term.Dim)
+	}
+	return term.C("")
+}
+
+func latencyCell(q *queueJSON) term.Cell {
+	if q.LatencySeconds == 0 {
+		return term.C("-", term.Dim)
+	}
+	return term.C(term.Duration(q.latency()))
+}
+
+func workersCell(q *queueJSON) term.Cell { return amount(q.Workers) }
+
+// queueView is one queue.
+type queueView struct {
+	Queue queueJSON `json:"queue"`
+}
+
+func (a *app) showQueue(ctx context.Context, name string) error {
+	return a.show(ctx, func(ctx context.Context) (view, error) {
+		q, err := a.ins.Queue(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		v := &queueView{Queue: queueOf(&q)}
+		if n, err := a.ins.Memory(ctx, name); err == nil { // not every server and user may ask that
+			v.Queue.MemoryBytes = &n
+		}
+		return v, nil
+	})
+}
+
+func (v *queueView) print(p *term.Page) {
+	q := &v.Queue
+	p.Say(term.C("Queue "), term.C(q.Name, term.Bold))
+	if q.Paused != nil {
+		p.Field("paused", term.C("since "+term.Moment(*q.Paused, p.Now), term.Yellow))
+	}
+	workers := term.C(term.Number(q.Workers))
+	if c := stateCell(q); c.Text == "no workers" {
+		workers = term.C("none: nothing runs its tasks", term.Red)
+	}
+	p.Field("workers", workers)
+	if q.Legacy {
+		p.Field("legacy", term.C("legacy workers share it; they are not counted"))
+	}
+	if q.Weight > 0 {
+		p.Field("weight", term.C(strconv.Itoa(q.Weight)))
+	}
+	if q.LatencySeconds > 0 {
+		p.Field("latency", term.C(term.Duration(q.latency())+": the age of the oldest pending task"))
+	}
+	if q.MemoryBytes != nil {
+		p.Field("memory", term.C("about "+term.Bytes(*q.MemoryBytes)))
+	}
+	p.Space()
+	t := term.NewTable(term.Column{Name: "STATE"}, number("TASKS"))
+	for _, s := range inspect.States {
+		t.Row(term.C(s.String()), amount(q.size(s), stateStyle(s)))
+	}
+	p.Table(t)
+	if q.Suspects > 0 {
+		p.Say(term.C(count(q.Suspects, "pending task")+" died with a worker lately: they run with few others or alone",
+			term.Yellow))
+	}
+	p.Space()
+	t = term.NewTable(term.Column{Name: "TODAY (UTC)"}, number("RUNS"))
+	for _, c := range countsOf(&q.Today) {
+		t.Row(term.C(c.name), amount(int(c.n), c.style))
+	}
+	p.Table(t)
+}
+
+// stateStyle is the colour of tasks in a state.
+func stateStyle(s state.Task) term.Style {
+	switch s {
+	case state.Archived:
+		return term.Red
+	case state.Retry, state.Parked:
+		return term.Yellow
+	case state.Active:
+		return term.Green
+	default:
+		return term.Plain
+	}
+}
+
+// named is a count with its name.
+type named struct {
+	name  string
+	n     int64
+	style term.Style
+}
+
+// countsOf lists counts; those that are rarely other than 0 only if they are.
+func countsOf(c *inspect.Counts) []named {
+	all := []named{
+		{"processed", c.Processed, term.Plain},
+		{"failed", c.Failed, term.Red},
+		{"retried", c.Retried, term.Yellow},
+		{"archived", c.Archived, term.Red},
+	}
+	for _, rare := range []named{
+		{"expired", c.Expired, term.Yellow},
+		{"snoozed", c.Snoozed, term.Plain},
+		{"canceled", c.Canceled, term.Plain},
+		{"parked", c.Parked, term.Yellow},
+		{"lost", c.Lost, term.Yellow},
+		{"swept", c.Swept, term.Yellow},
+		{"trimmed", c.Trimmed, term.Plain},
+	} {
+		if rare.n > 0 {
+			all = append(all, rare)
+		}
+	}
+	return all
+}
+
+// number is a column of numbers, sometimes one that is left out when all are 0, spare one that can be left out where
+// the terminal is narrow, and rare both.
+func number(name string) term.Column { return term.Column{Name: name, Right: true} }
+
+func sometimes(name string) term.Column { return term.Column{Name: name, Right: true, Optional: true} }
+
+func rare(name string, drop int) term.Column {
+	return term.Column{Name: name, Right: true, Optional: true, Drop: drop}
+}
+
+func spare(name string, drop int) term.Column {
+	return term.Column{Name: name, Right: true, Drop: drop}
+}
+
+// amount is a number; 0 stands back.
+func amount(n int, style ...term.Style) term.Cell {
+	if n == 0 {
+		return term.C("0", term.Dim)
+	}
+	return term.C(term.Number(n), style...)
+}

@@ -1,0 +1,121 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/rediscluster"
+	"github.com/godelayed/delayed/redissentinel"
+)
+
+// settings are the flags that all commands have.
+type settings struct {
+	url, prefix, profile string
+	config               string
+	json, noColor        bool
+	watch                time.Duration
+}
+
+const urlHelp = `Redis is that of --url, or else of --profile, $DELAYED_URL, $DELAYED_REDIS (as workers have it),
+$REDIS_URL, the default profile of the configuration, or redis://localhost:6379/0:
+  redis://user:password@host:6379/0           one server; rediss:// with TLS, unix:///path for a socket
+  redis://a:6379,b:6379                       several hosts: a Redis Cluster
+  redis://s1:26379,s2:26379/0?master=main     with master: the Sentinels of a server
+The prefix of its keys is that of --prefix, of the profile, or $DELAYED_PREFIX.`
+
+// watchDefault is how often --watch without a value looks.
+const watchDefault = 2 * time.Second
+
+func (s *settings) flags(f *pflag.FlagSet) {
+	f.StringVarP(&s.url, "url", "u", "", "URL of Redis: redis://, rediss:// or unix://")
+	f.StringVar(&s.prefix, "prefix", "", "what the keys of all queues begin with")
+	f.StringVarP(&s.profile, "profile", "p", "", "profile of the configuration that has URL and prefix")
+	f.StringVar(&s.config, "config", "", "configuration file (default $XDG_CONFIG_HOME/delayed/config.yaml)")
+	f.BoolVar(&s.json, "json", false, "print JSON; its schemas are in cmd/delayed/schema")
+	f.BoolVar(&s.noColor, "no-color", false, "print no colours, as with $NO_COLOR")
+	f.DurationVarP(&s.watch, "watch", "w", 0, "look again and again, so often, until Ctrl-C")
+	f.Lookup("watch").NoOptDefVal = watchDefault.String()
+}
+
+// target is where queues are.
+type target struct{ url, prefix, source string }
+
+// target finds out which Redis is meant.
+func (s *settings) target(getenv func(string) string) (target, error) {
+	config, err := readConfig(s.config, getenv)
+	if err != nil {
+		return target{}, err
+	}
+	t := target{prefix: getenv("DELAYED_PREFIX")}
+	switch {
+	case s.url != "":
+		t.url, t.source = s.url, "--url"
+	case s.profile != "":
+		p, err := config.profile(s.profile)
+		if err != nil {
+			return target{}, err
+		}
+		t = target{p.URL, p.Prefix, "profile " + s.profile}
+	default:
+		for _, name := range []string{"DELAYED_URL", "DELAYED_REDIS", "REDIS_URL"} {
+			if t.url = getenv(name); t.url != "" {
+				t.source = "$" + name
+				break
+			}
+		}
+		if t.url == "" && config.Default != "" {
+			p, err := config.profile(config.Default)
+			if err != nil {
+				return target{}, err
+			}
+			t = target{p.URL, p.Prefix, "profile " + config.Default}
+		}
+	}
+	if t.url == "" {
+		t.url, t.source = "redis://localhost:6379/0", "default"
+	}
+	t.prefix = cmp.Or(s.prefix, t.prefix)
+	return t, nil
+}
+
+// dial makes a handle on a server, a cluster or the master of Sentinels.
+func (t *target) dial() (*delayed.Redis, error) {
+	dial := delayed.Dial
+	switch several, sentinel := kindOf(t.url); {
+	case sentinel:
+		dial = redissentinel.Dial
+	case several:
+		dial = rediscluster.Dial
+	}
+	rdb, err := dial(t.url)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("%w (the URL is that of %s)", err, t.source)}
+	}
+	return rdb, nil
+}
+
+// kindOf reports whether a URL names several hosts, and whether these are Sentinels. What is wrong with the URL is
+// found by those who dial.
+func kindOf(rawURL string) (several, sentinel bool) {
+	_, rest, _ := strings.Cut(rawURL, "://")
+	rest, _, _ = strings.Cut(rest, "#")
+	rest, query, _ := strings.Cut(rest, "?")
+	if strings.HasPrefix(rest, "/") { // a socket
+		return false, false
+	}
+	values, err := url.ParseQuery(query)
+	if err == nil && values.Has("master") {
+		return true, true
+	}
+	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
+		rest = rest[at+1:]
+	}
+	host, _, _ := strings.Cut(rest, "/")
+	return strings.Contains(host, ","), false
+}

@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"context"
+	"strings"
+
+	"github.com/godelayed/delayed/cmd/delayed/internal/term"
+	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/state"
+)
+
+// bulk is an action on all tasks of lists.
+type bulk struct {
+	action inspect.Action
+	edit   *editFlags
+	verb   string // in the infinitive, for the question
+	queues []string
+	states []string
+	among  []state.Task // the states that the action takes; nil: deletable
+	filter inspect.Filter
+	yes    bool
+	dry    bool
+}
+
+// actOnAll asks, then does an action to all tasks of lists that a filter matches. Ctrl-C stops it after a page.
+func (a *app) actOnAll(ctx context.Context, b *bulk) error {
+	if err := a.connect(); err != nil {
+		return err
+	}
+	if b.among == nil {
+		b.among = deletable
+	}
+	states, err := parseStates(b.states, b.among)
+	if err != nil {
+		return err
+	}
+	v := &actedView{Action: b.verb, DryRun: b.dry, Reports: []reportJSON{}}
+	var errs []error
+	for _, name := range b.queues {
+		q, err := a.ins.Queue(ctx, name)
+		if err != nil {
+			return err
+		}
+		held := 0
+		for _, s := range states {
+			held += q.Size(s)
+		}
+		if !b.dry && held > 0 {
+			if err := a.confirm(ctx, b.yes, b.question(name, held, states)); err != nil {
+				return err
+			}
+		}
+		for _, s := range states {
+			report, err := a.doAll(ctx, b, name, inspect.Query{State: s, Filter: b.filter}, q.Size(s))
+			v.Reports = append(v.Reports, reportOf(name, s.String(), &report))
+			errs = append(errs, unclear(err))
+			if ctx.Err() != nil {
+				v.Interrupted = true
+				return a.acted(v, append(errs, errInterrupted))
+			}
+		}
+	}
+	return a.acted(v, errs)
+}
+
+// question asks whether to go on.
+func (b *bulk) question(queue string, held int, states []state.Task) string {
+	tasks := strings.ReplaceAll(stateNames(states), ", ", " and ") + " task"
+	text := count(held, tasks)
+	if which := filterText(&b.filter); which != "" {
+		text = "those of " + text + which
+	}
+	verb := map[string]string{
+		"run": "Run", "archive": "Archive", "delete": "Delete", "cancel": "Cancel", "reschedule": "Reschedule",
+		"move": "Move", "edit": "Edit",
+	}[b.verb]
+	return verb + " " + text + " in queue " + term.Clip(queue, 128) + "?"
+}
+
+// doAll does an action to one list, with a progress bar.
+func (a *app) doAll(ctx context.Context, b *bulk, queue string, q inspect.Query, held int) (inspect.Report, error) {
+	bar := term.Progress{Total: held}
+	if a.Bars {
+		bar.Out = a.Err
+	}
+	defer bar.Clear()
+	progress := func(r inspect.Report) bool {
+		note := "done " + term.Number(r.Done)
+		if n := len(r.Failed) + r.FailedMore; n > 0 {
+			note += ", failed " + term.Number(n)
+		}
+		bar.Show(r.Scanned, note)
+		return ctx.Err() == nil
+	}
+	if b.dry {
+		return a.countAll(ctx, queue, q, progress)
+	}
+	action := b.action
+	if b.edit != nil {
+		var some bool
+		var err error
+		if action, some, err = b.edit.actionFor(ctx, a, queue, q); err != nil || !some {
+			return inspect.Report{}, err
+		}
+	}
+	// The end of ctx stops it between two pages, not in the middle of one.
+	return a.ins.DoAll(context.WithoutCancel(ctx), queue, action, q, progress)
+}
+
+// countAll counts the tasks of a list.
+func (a *app) countAll(
+	ctx context.Context, queue string, q inspect.Query, progress func(inspect.Report) bool,
+) (r inspect.Report, err error) {
+	q.Limit = 1000
+	for {
+		page, err := a.ins.Tasks(ctx, queue, q)
+		if err != nil {
+			return r, err
+		}
+		r.Scanned += page.Scanned
+		r.Done += len(page.Tasks)
+		if !progress(r) || page.Cursor == "" {
+			return r, nil
+		}
+		q.Cursor = page.Cursor
+	}
+}

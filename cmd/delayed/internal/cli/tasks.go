@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/godelayed/delayed/cmd/delayed/internal/term"
+	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/state"
+)
+
+// taskCommand is the noun task: "tasks QUEUE" lists, "task ID" shows.
+func (a *app) taskCommand() *cobra.Command {
+	cmd := a.listTasksCommand("tasks [QUEUE...]")
+	cmd.Aliases = []string{"task", "t"}
+	cmd.Short = "List tasks, show and change them"
+	cmd.Long += "\n\ntasks QUEUE lists the tasks of a queue, task ID shows a task."
+	list := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if cmd.CalledAs() != "task" || len(args) == 0 {
+			return list(cmd, args)
+		}
+		if err := exactly("ID")(cmd, args); err != nil {
+			return err
+		}
+		return a.showTask(cmd.Context(), args[0], "")
+	}
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+		if cmd.CalledAs() == "task" {
+			return a.completeIDs(cmd, args, begun)
+		}
+		return a.completeQueues(cmd, args, begun)
+	}
+	ls := a.listTasksCommand("ls [QUEUE...]")
+	ls.Aliases = []string{"list"}
+	cmd.AddCommand(ls, a.showTaskCommand(), a.enqueueCommand())
+	cmd.AddCommand(a.actionCommands()...)
+	cmd.AddCommand(a.exportCommand(), a.importCommand())
+	return cmd
+}
+
+// listTasksCommand lists tasks.
+func (a *app) listTasksCommand(use string) *cobra.Command {
+	var (
+		flags  filterFlags
+		states []string
+		query  inspect.Query
+	)
+	cmd := &cobra.Command{
+		Use: use, Short: "List tasks of queues, of all queues if none is named",
+		Long: "List tasks of queues, in all states or in those of --state. Filters select among them; a page\n" +
+			"ends after --limit tasks, or after --scan tasks that were looked at. The cursor at its end\n" +
+			"leads to the next.",
+		Example: "  delayed tasks ls mail --state retry --func Welcome --error timeout\n" +
+			"  delayed tasks ls mail -s archived --older-than 7d --json",
+		Args: cobra.ArbitraryArgs, ValidArgsFunction: a.completeQueues,
+	}
+	fs := cmd.Flags()
+	fs.StringSliceVarP(&states, "state", "s", nil, "states of the tasks: "+stateNames(inspect.States))
+	flags.add(cmd)
+	fs.BoolVar(&query.NewestFirst, "newest-first", false, "begin with the task that came last")
+	fs.IntVarP(&query.Limit, "limit", "n", 30, "tasks in a list, at most 1000")
+	fs.IntVar(&query.ScanLimit, "scan", 10_000, "tasks to look at for a list")
+	fs.StringVar(&query.Cursor, "cursor", "", "where the page before has ended; with one queue and one state")
+	a.completeTaskFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		wanted, err := parseStates(states, inspect.States)
+		if err != nil {
+			return err
+		}
+		if query.Cursor != "" && (len(args) != 1 || len(wanted) != 1) {
+			return usagef("--cursor belongs to one list: expected one queue and --state with one state")
+		}
+		query.Filter = flags.filter()
+		return a.show(cmd.Context(), func(ctx context.Context) (view, error) {
+			return a.lists(ctx, args, wanted, query)
+		})
+	}
+	return cmd
+}
+
+// listsView is a number of lists of tasks.
+type listsView struct {
+	Lists []listJSON `json:"lists"`
+
+	queues, states int // how many were asked for; 0: all
+}
+
+// listJSON is a list of tasks as JSON.
+type listJSON struct {
+	Queue   string     `json:"queue"`
+	State   string     `json:"state"`
+	Total   int        `json:"total"`   // tasks in that state, whether the filter matches them or not
+	Scanned int        `json:"scanned"` // tasks that were looked at
+	Cursor  string     `json:"cursor"`  // for --cursor of the next page; empty after the last
+	Tasks   []taskJSON `json:"tasks"`
+}
+
+// lists reads a page of each list.
+func (a *app) lists(ctx context.Context, queues []string, states []state.Task, query inspect.Query) (view, error) {
+	v := &listsView{Lists: []listJSON{}, queues: len(queues), states: len(states)}
+	if len(queues) == 0 {
+		known, err := a.ins.Queues(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, q := range known {
+			queues = append(queues, q.Name)
+		}
+	}
+	if len(states) == 0 {
+		states = inspect.States
+	}
+	for _, name := range queues {
+		if _, err := a.ins.Queue(ctx, name); err != nil {
+			return nil, err
+		}
+		for _, s := range states {
+			query.State = s
+			page, err := a.ins.Tasks(ctx, name, query)
+			if err != nil {
+				return nil, err
+			}
+			l := listJSON{
+				Queue: name, State: s.String(), Total: page.Total, Scanned: page.Scanned, Cursor: page.Cursor,
+				Tasks: []taskJSON{},
+			}
+			for i := range page.Tasks {
+				l.Tasks = append(l.Tasks, taskOf(&page.Tasks[i]))
+			}
+			v.Lists = append(v.Lists, l)
+		}
+	}
+	return v, nil
+}
+
+func (v *listsView) print(p *term.Page) {
+	shown := 0
+	for i := range v.Lists {
+		l := &v.Lists[i]
+		if len(l.Tasks) == 0 && l.Cursor == "" && (v.states != 1 || v.queues != 1) {
+			continue
+		}
+		if shown > 0 {
+			p.Space()
+		}
+		shown++
+		l.print(p)
+	}
+	if shown == 0 {
+		p.Say(term.C("No such tasks.", term.Dim))
+	}
+}
+
+func (l *listJSON) print(p *term.Page) {
+	p.Say(term.C(l.Queue, term.Bold), term.C(" "+l.State, stateStyle(stateOf(l.State))),
+		term.C(": "+term.Number(len(l.Tasks))+" of "+term.Number(l.Total), term.Dim))
+	if len(l.Tasks) > 0 {
+		t := term.NewTable(term.Column{Name: "ID", Optional: true}, term.Column{Name: "CALL", Flex: true},
+			term.Column{Name: "WHEN", Drop: 1}, term.Column{Name: "ATTEMPT", Right: true, Drop: 2},
+			term.Column{Name: "WHY", Flex: true, Optional: true})
+		for i := range l.Tasks {
+			task := &l.Tasks[i]
+			t.Row(term.C(term.Clip(task.ID, mostID)), term.C(task.shownCall()), term.C(task.when(p.Now), term.Dim),
+				amount(task.Attempt), task.why())
+		}
+		p.Table(t)
+	}
+	if l.Cursor != "" {
+		p.Say(term.C("More: add --cursor "+l.Cursor, term.Dim))
+	}
+}
+
+// mostID is how much of an id a list shows.
+const mostID = 64
+
+// stateOf returns the state of a name.
+func stateOf(name string) state.Task {
+	for _, s := range inspect.States {
+		if s.String() == name {
+			return s
+		}
+	}
+	return state.Unknown
+}
+
+// sorted returns the keys of a map in order.
+func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }

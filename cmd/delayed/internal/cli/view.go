@@ -1,0 +1,128 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"time"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
+
+	"github.com/godelayed/delayed/cmd/delayed/internal/term"
+)
+
+// view is what a command shows: with --json it is encoded, else it prints itself.
+type view interface{ print(p *term.Page) }
+
+// page returns an empty page for the terminal, or for what Out is otherwise.
+func (a *app) page() *term.Page {
+	width := a.Columns()
+	color := width > 0 && !a.noColor && a.Getenv("NO_COLOR") == "" && a.Getenv("TERM") != "dumb"
+	return &term.Page{Width: width, Color: color, Now: a.Now()}
+}
+
+// show shows what collect returns, once, or again and again with --watch.
+func (a *app) show(ctx context.Context, collect func(context.Context) (view, error)) error {
+	if err := a.connect(); err != nil {
+		return err
+	}
+	if a.watch < 0 {
+		return usagef("--watch %v: expected a positive duration", a.watch)
+	}
+	for first := true; ; first = false {
+		v, err := collect(ctx)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil //nolint:nilerr // Ctrl-C is how --watch ends
+			}
+			return err
+		}
+		if err := a.print(v, first); err != nil || a.watch == 0 {
+			return err
+		}
+		timer := time.NewTimer(a.watch)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		}
+	}
+}
+
+// print prints a view. On a terminal, --watch puts it in place of the one before.
+func (a *app) print(v view, first bool) error {
+	if a.json {
+		return a.printJSON(v)
+	}
+	p := a.page()
+	v.print(p)
+	text := p.String()
+	if a.watch > 0 {
+		if p.Width > 0 {
+			text = "\x1b[H\x1b[2J" + text
+		} else if !first {
+			text = "\n" + text
+		}
+	}
+	_, err := io.WriteString(a.Out, text)
+	return err
+}
+
+// printJSON prints a document: indented, or on one line with --watch.
+func (a *app) printJSON(v any) error {
+	text, err := encode(v)
+	if err != nil {
+		return err
+	}
+	if a.watch == 0 {
+		var b bytes.Buffer
+		if err := json.Indent(&b, text, "", "  "); err != nil {
+			return err
+		}
+		text = b.Bytes()
+	}
+	_, err = a.Out.Write(append(text, '\n'))
+	return err
+}
+
+// encode is json.Marshal that also escapes what does not print, such as marks that turn the direction of writing.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return nil, err
+	}
+	text := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	out := make([]byte, 0, len(text))
+	for len(text) > 0 {
+		r, n := utf8.DecodeRune(text)
+		switch {
+		case unicode.IsPrint(r):
+			out = append(out, text[:n]...)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
+		default:
+			out = fmt.Appendf(out, `\u%04x`, r)
+		}
+		text = text[n:]
+	}
+	return out, nil
+}
+
+// seconds writes a duration in JSON.
+func seconds(d time.Duration) float64 { return d.Seconds() }
+
+// stamp writes a time in JSON: nil for the zero time.
+func stamp(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	t = t.UTC()
+	return &t
+}

@@ -1,0 +1,269 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/cmd/delayed/internal/term"
+	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/state"
+)
+
+// workersView is a list of workers.
+type workersView struct {
+	Workers []workerJSON `json:"workers"`
+}
+
+// workerJSON is a worker as JSON.
+type workerJSON struct {
+	ID     string            `json:"id"`
+	Host   string            `json:"host"`
+	PID    int               `json:"pid"`
+	Alive  bool              `json:"alive"`
+	Queues []workerQueueJSON `json:"queues"`
+	Tasks  []taskJSON        `json:"tasks"` // that it has claimed: a page of each queue at most
+}
+
+// workerQueueJSON is a worker on one of its queues.
+type workerQueueJSON struct {
+	Name         string  `json:"name"`
+	AliveSeconds float64 `json:"alive_seconds"`
+	Claims       int     `json:"claims"`
+}
+
+func (a *app) workerCommand() *cobra.Command {
+	var queues []string
+	list := func(cmd *cobra.Command, _ []string) error { return a.listWorkers(cmd.Context(), "", queues) }
+	flag := func(cmd *cobra.Command) *cobra.Command {
+		cmd.Flags().StringSliceVarP(&queues, "queue", "q", nil, "only workers of these queues")
+		a.completeFlag(cmd, "queue", a.completeQueues)
+		return cmd
+	}
+	cmd := flag(&cobra.Command{
+		Use: "workers", Aliases: []string{"worker", "w", "servers"},
+		Short: "List workers and what each of them has claimed; pause, quiet, stop one",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) < 2 {
+				return nil
+			}
+			return unknownCommand(cmd, args)
+		},
+		ValidArgsFunction: a.completeWorkers,
+	})
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			return a.listWorkers(cmd.Context(), args[0], queues)
+		}
+		return list(cmd, args)
+	}
+	cmd.AddCommand(
+		flag(&cobra.Command{
+			Use: "ls", Aliases: []string{"list"}, Short: "List workers and what each of them has claimed", Args: none,
+			RunE: list,
+		}),
+		&cobra.Command{
+			Use: "show WORKER", Short: "Show a worker and what it has claimed", Args: exactly("WORKER"),
+			ValidArgsFunction: a.completeWorkers,
+			RunE: func(cmd *cobra.Command, args []string) error {
+				return a.listWorkers(cmd.Context(), args[0], nil)
+			},
+		},
+		a.orderCommand("pause WORKER...", "Let workers claim no more tasks until resume; what runs goes on", "paused",
+			(*delayed.WorkerControl).Pause),
+		a.orderCommand("resume WORKER...", "End a pause of workers", "resumed", (*delayed.WorkerControl).Resume),
+		a.orderCommand("quiet WORKER...", "Let workers claim no more tasks for good; what runs goes on", "quieted",
+			(*delayed.WorkerControl).Quiet),
+		a.orderCommand("stop WORKER...", "Let workers finish what runs and stop", "stopping",
+			(*delayed.WorkerControl).Stop),
+	)
+	return cmd
+}
+
+// listWorkers lists workers, only that with an id, or the beginning of one, if it is given.
+func (a *app) listWorkers(ctx context.Context, id string, queues []string) error {
+	return a.show(ctx, func(ctx context.Context) (view, error) {
+		workers, err := a.ins.Workers(ctx, queues...)
+		if err != nil {
+			return nil, err
+		}
+		if id != "" {
+			w, err := oneWorker(workers, id)
+			if err != nil {
+				return nil, err
+			}
+			workers = []inspect.Worker{*w}
+		}
+		tasks, err := a.claimed(ctx, workers)
+		if err != nil {
+			return nil, err
+		}
+		v := &workersView{Workers: []workerJSON{}}
+		for i := range workers {
+			w := &workers[i]
+			j := workerJSON{ID: w.ID, Host: w.Host, PID: w.PID, Alive: w.Alive(), Tasks: tasks[w.ID]}
+			if j.Tasks == nil {
+				j.Tasks = []taskJSON{}
+			}
+			for _, q := range w.Queues {
+				j.Queues = append(j.Queues, workerQueueJSON{q.Name, seconds(q.Alive), q.Claims})
+			}
+			v.Workers = append(v.Workers, j)
+		}
+		return v, nil
+	})
+}
+
+// claimed returns what workers have claimed, by their ids: of each queue the first hundred tasks.
+func (a *app) claimed(ctx context.Context, workers []inspect.Worker) (map[string][]taskJSON, error) {
+	busy := map[string]bool{}
+	for i := range workers {
+		for _, q := range workers[i].Queues {
+			if q.Claims > 0 {
+				busy[q.Name] = true
+			}
+		}
+	}
+	tasks := map[string][]taskJSON{}
+	for _, name := range sorted(busy) {
+		query := inspect.Query{State: state.Active}
+		if len(workers) == 1 {
+			query.Filter.Worker = workers[0].ID
+		}
+		page, err := a.ins.Tasks(ctx, name, query)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Tasks {
+			t := &page.Tasks[i]
+			tasks[t.Worker] = append(tasks[t.Worker], taskOf(t))
+		}
+	}
+	return tasks, nil
+}
+
+// oneWorker finds a worker by its id or the beginning of it.
+func oneWorker(workers []inspect.Worker, id string) (found *inspect.Worker, err error) {
+	for i := range workers {
+		w := &workers[i]
+		switch {
+		case w.ID == id:
+			return w, nil
+		case !strings.HasPrefix(w.ID, id):
+		case found != nil:
+			return nil, usagef("worker %s: several ids begin like that: write more of it", quote(id))
+		default:
+			found = w
+		}
+	}
+	if found == nil {
+		return nil, fmt.Errorf("%w: worker %s: expected the id of a living one, or its beginning; delayed workers "+
+			"lists them", errNotFound, quote(id))
+	}
+	return found, nil
+}
+
+func (v *workersView) print(p *term.Page) {
+	if len(v.Workers) == 0 {
+		p.Say(term.C("No workers.", term.Dim))
+		return
+	}
+	t := term.NewTable(term.Column{Name: "WORKER"}, term.Column{Name: "HOST", Flex: true}, number("PID"),
+		number("CLAIMS"), term.Column{Name: "QUEUES", Flex: true}, term.Column{Name: "ALIVE FOR", Right: true, Drop: 1},
+		term.Column{Name: "STATE", Optional: true})
+	for i := range v.Workers {
+		w := &v.Workers[i]
+		var names []string
+		claims, life := 0, 0.0
+		for _, q := range w.Queues {
+			names = append(names, q.Name)
+			claims += q.Claims
+			life = max(life, q.AliveSeconds)
+		}
+		dead := term.C("")
+		if !w.Alive {
+			dead = term.C("dead", term.Red)
+		}
+		t.Row(term.C(w.ID, term.Bold), term.C(w.Host), term.C(strconv.Itoa(w.PID)), amount(claims, term.Green),
+			term.C(strings.Join(names, " ")), term.C(term.Duration(time.Duration(life*float64(time.Second))), term.Dim),
+			dead)
+	}
+	p.Table(t)
+	for i := range v.Workers {
+		v.Workers[i].printTasks(p)
+	}
+}
+
+// printTasks lists what a worker has claimed.
+func (w *workerJSON) printTasks(p *term.Page) {
+	if len(w.Tasks) == 0 {
+		return
+	}
+	p.Space()
+	p.Say(term.C(term.Clip(w.ID, mostID), term.Bold), term.C(" has claimed", term.Dim))
+	t := term.NewTable(term.Column{Name: "QUEUE", Drop: 2}, term.Column{Name: "ID", Optional: true},
+		term.Column{Name: "CALL", Flex: true}, term.Column{Name: "SINCE", Drop: 1},
+		term.Column{Name: "PROGRESS", Optional: true, Flex: true})
+	for i := range w.Tasks {
+		task := &w.Tasks[i]
+		progress := term.C("")
+		if g := task.Progress; g != nil {
+			progress = term.C(fmt.Sprintf("%d/%d %s", g.Done, g.Total, g.Note), term.Green)
+		}
+		t.Row(term.C(task.Queue), term.C(term.Clip(task.ID, mostID)), term.C(task.shownCall()),
+			term.C(task.when(p.Now), term.Dim), progress)
+	}
+	p.Table(t)
+}
+
+// orderCommand gives workers an order.
+func (a *app) orderCommand(
+	use, short, text string, order func(*delayed.WorkerControl, context.Context) error,
+) *cobra.Command {
+	cmd := &cobra.Command{Use: use, Short: short, Args: some, ValidArgsFunction: a.completeWorkers}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		if err := a.connect(); err != nil {
+			return err
+		}
+		workers, err := a.ins.Workers(ctx)
+		if err != nil {
+			return err
+		}
+		return a.each(&resultView{Action: cmd.Name(), text: text}, args, func(id string) error {
+			w, err := oneWorker(workers, id)
+			if err != nil {
+				return err
+			}
+			return a.order(ctx, w, order)
+		})
+	}
+	return cmd
+}
+
+// order gives a worker an order on each of its queues, so that resume withdraws what was said on any of them.
+func (a *app) order(
+	ctx context.Context, w *inspect.Worker, order func(*delayed.WorkerControl, context.Context) error,
+) error {
+	var errs []error
+	for _, wq := range w.Queues {
+		if wq.Alive == 0 {
+			continue
+		}
+		q, err := a.open(ctx, wq.Name)
+		if err == nil {
+			err = order(q.Worker(w.ID), ctx)
+		}
+		errs = append(errs, err)
+	}
+	if len(errs) == 0 {
+		return fmt.Errorf("%w: worker %s is dead; a sweeper will give back what it has claimed", errNotFound, w.ID)
+	}
+	return errors.Join(errs...)
+}

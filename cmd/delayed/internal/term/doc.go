@@ -1,0 +1,3 @@
+// Package term writes to terminals: tables that fit their width, colours, progress bars and questions. Texts of tasks
+// reach the terminal only through Cell, which escapes all that does not print.
+package term

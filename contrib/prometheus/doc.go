@@ -1,0 +1,60 @@
+// Package delayedprom shows the queues of package delayed to Prometheus: what they hold, how long tasks wait and run,
+// what fails, and what workers do. Its Collector reads Redis when Prometheus asks, through package inspect, so one
+// process that exports it shows the queues and workers of all processes. The package is not called prometheus, because
+// the programs that use it import the client library of that name:
+//
+//	ins, err := inspect.New(rdb, inspect.Config{})
+//	prometheus.MustRegister(delayedprom.New(ins, delayedprom.Config{}))
+//	http.Handle("/metrics", promhttp.Handler())
+//
+// The files alerts.yml, rules for Prometheus, and dashboard.json, for Grafana, are in the same folder. They also work
+// if several processes export the same queues.
+//
+// # Metrics
+//
+// All names begin with Config.Namespace. Those of a queue:
+//
+//   - delayed_tasks{queue,state}: tasks in each state. The state pending includes delayed_suspect_tasks{queue}, tasks
+//     that have died with a worker lately.
+//   - delayed_queue_latency_seconds{queue}: age of the oldest pending task.
+//   - delayed_queue_paused{queue}: 1 if Queue.Pause has paused the queue.
+//   - delayed_groups{queue}: groups whose calls wait to be put together.
+//   - delayed_outcomes_total{queue,outcome}: what became of tasks, by the names of inspect.Counts. One task may be
+//     counted in several, such as processed, failed and retried. They begin anew each day at midnight UTC, which rate
+//     and increase take for a restart: they miss what has happened between the last scrape of a day and midnight.
+//   - delayed_queue_memory_bytes{queue}: memory that Redis uses for the queue, if Config.Memory is set.
+//
+// Those of its workers:
+//
+//   - delayed_workers{queue}: workers that are alive. Legacy workers do not make themselves known.
+//   - delayed_worker_slots{queue}: tasks that they can run at a time. A worker of several queues counts in each.
+//   - delayed_claims{queue,worker}: tasks that are claimed by workers that are alive or dead.
+//   - delayed_long_running_tasks{queue}: handlers that have run for more than a second.
+//   - delayed_longest_run_seconds{queue}: how long the longest of them has run, by the clocks of the worker's host and
+//     of this one; 0 if there is none.
+//
+// Those of its functions, which only workers written in Go add to. They begin anew when nothing has run for 90 days:
+//
+//   - delayed_tasks_run_total{queue,function}: handlers that have returned.
+//   - delayed_tasks_failed_total{queue,function}: of those, the ones that count as failures.
+//   - delayed_tasks_archived_total{queue,function}: of the failures, those that are not tried again.
+//   - delayed_task_wait_seconds{queue,function}: histogram of how long tasks waited for a worker.
+//   - delayed_task_run_seconds{queue,function}: histogram of how long handlers took.
+//
+// Bounds of the histograms are the powers of two of microseconds from 1.024 ms to 71.6 min, at which the counts in
+// Redis are exact. Durations are counted in whole microseconds; one that is equal to a bound counts as above it.
+//
+// Those of the Collector itself:
+//
+//   - delayed_queues: queues that are known, and delayed_queues_omitted: those of them beyond Config.MaxQueues.
+//   - delayed_scrape_success: 1 if everything could be read, and delayed_queue_scrape_success{queue} for each queue. If
+//     something cannot be read, the metrics that come from it are missing, and the others are there.
+//   - delayed_scrape_errors_total and delayed_scrape_duration_seconds.
+//
+// # Cardinality
+//
+// The first 64 functions of a queue have series of their own, and all others share those with an empty label function.
+// A function has 55 series, and a queue has 31 beside those of its functions. There is no label for ids, workers or
+// hosts. A path of a function that is longer than 200 bytes is cut, and functions whose paths are then equal share
+// their series.
+package delayedprom

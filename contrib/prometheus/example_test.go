@@ -1,0 +1,71 @@
+package delayedprom_test
+
+import (
+	"bufio"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/godelayed/delayed"
+	delayedprom "github.com/godelayed/delayed/contrib/prometheus"
+	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/internal/redistest"
+)
+
+// exampleTB lets the example, which has no testing.T, use the tests' server.
+type exampleTB struct{ testing.TB }
+
+func (exampleTB) Helper()                           {}
+func (exampleTB) Fatalf(format string, args ...any) { panic(fmt.Sprintf(format, args...)) }
+
+// redisURL stands for the address of a Redis server.
+func redisURL() string { return redistest.Shared(exampleTB{}).URL() }
+
+// Welcome sends a mail.
+func Welcome(id int) {}
+
+// Serve the metrics of all queues.
+func Example() {
+	handle, err := delayed.Dial(redisURL())
+	if err != nil {
+		panic(err)
+	}
+	defer handle.Close()
+	rdb := handle.WithPrefix("example:")
+	ins, err := inspect.New(rdb, inspect.Config{})
+	if err != nil {
+		panic(err)
+	}
+	reg := prometheus.NewRegistry()
+	reg.MustRegister(delayedprom.New(ins, delayedprom.Config{Queues: []string{"mail"}}))
+	server := httptest.NewServer(promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
+	defer server.Close()
+
+	if _, err := delayed.NewQueue("mail", rdb).Delay(Welcome, 42); err != nil {
+		panic(err)
+	}
+	resp, err := http.Get(server.URL)
+	if err != nil {
+		panic(err)
+	}
+	defer resp.Body.Close()
+	for lines := bufio.NewScanner(resp.Body); lines.Scan(); {
+		if strings.HasPrefix(lines.Text(), "delayed_tasks{") {
+			fmt.Println(lines.Text())
+		}
+	}
+	// Output:
+	// delayed_tasks{queue="mail",state="active"} 0
+	// delayed_tasks{queue="mail",state="aggregating"} 0
+	// delayed_tasks{queue="mail",state="archived"} 0
+	// delayed_tasks{queue="mail",state="completed"} 0
+	// delayed_tasks{queue="mail",state="parked"} 0
+	// delayed_tasks{queue="mail",state="pending"} 1
+	// delayed_tasks{queue="mail",state="retry"} 0
+	// delayed_tasks{queue="mail",state="scheduled"} 0
+}

@@ -1,0 +1,107 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/state"
+)
+
+// Task finds the task with an id, with everything that is known of it. Scheduled, retrying and parked tasks are found
+// at once. For any other id it reads the aggregating, pending and active tasks one after the other, which may take
+// seconds when there are millions; archived and completed tasks come last. If several tasks have the id, one that is
+// still to run comes before one that has ended. If there is none, the error wraps ErrNotFound.
+func (ins *Inspector) Task(ctx context.Context, queue, id string) (Task, error) {
+	s, err := ins.store(queue)
+	if err == nil {
+		err = checkContext(ctx)
+	}
+	if err != nil {
+		return Task{}, err
+	}
+	if id == "" { // as tasks without one have
+		return Task{}, fmt.Errorf("%w: the id is empty", ErrNotFound)
+	}
+	found, err := s.Look(ctx, id, true)
+	if err != nil {
+		return Task{}, err
+	}
+	filed, isFiled := ins.filed(queue, id, &found)
+	if isFiled && filed.State != state.Archived && filed.State < state.Completed {
+		return filed, nil
+	}
+	// Search in the direction in which tasks move, so that one that moves meanwhile is found: only then the sets again.
+	for _, in := range []state.Task{state.Aggregating, state.Pending, state.Active} {
+		for t, err := range ins.All(ctx, queue, Query{
+			State: in, Filter: Filter{ID: id}, Limit: mostLimit, NewestFirst: in == state.Pending,
+		}) {
+			if err != nil {
+				return Task{}, err
+			}
+			if t.ID == id {
+				t.progress(&found)
+				return t, nil
+			}
+		}
+	}
+	if found, err = s.Look(ctx, id, true); err != nil {
+		return Task{}, err
+	}
+	if filed, isFiled = ins.filed(queue, id, &found); isFiled {
+		return filed, nil
+	}
+	return Task{}, fmt.Errorf("%w: queue %q holds no task %q: it has ended and nothing was kept of it, or it is in "+
+		"another queue", ErrNotFound, queue, id)
+}
+
+// filed describes a task that is in a set.
+func (ins *Inspector) filed(queue, id string, found *redisstore.Seen) (t Task, ok bool) {
+	name, due, info := found.Place()
+	for _, s := range States {
+		if s.String() != name || s == state.Active {
+			continue
+		}
+		m := found.Message
+		if s == state.Completed {
+			m = redisstore.Stored{}
+		}
+		t = ins.newTask(queue, s, m, info)
+		t.ID, t.Due = id, due
+		t.completed()
+		return t, true
+	}
+	return t, false
+}
+
+// progress takes over the progress that an active task has reported.
+func (t *Task) progress(found *redisstore.Seen) {
+	if t.State == state.Active && found.Result != nil && found.Completed.IsZero() {
+		var none redisstore.Stored
+		report := Task{}
+		report.know(found.Result, &none)
+		t.Done, t.Total, t.Note, t.At = report.Done, report.Total, report.Note, report.At
+	}
+}
+
+// Find returns the tasks with an id in all queues, in the order of the queues' names, or an error that wraps
+// ErrNotFound.
+func (ins *Inspector) Find(ctx context.Context, id string) ([]Task, error) {
+	stores, err := ins.stores(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	var tasks []Task
+	for _, s := range stores {
+		t, err := ins.Task(ctx, s.Name, id)
+		if err == nil {
+			tasks = append(tasks, t)
+		} else if !isNotFound(err) {
+			return nil, err
+		}
+	}
+	if len(tasks) == 0 {
+		return nil, fmt.Errorf("%w: no queue holds a task %q", ErrNotFound, id)
+	}
+	return tasks, nil
+}

@@ -1,0 +1,129 @@
+package inspect
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/state"
+)
+
+// activeReader reads the claims of one worker after the other: in the order of their ids, and legacy workers, whose
+// claims are in one hash, at last.
+type activeReader struct {
+	ins     *Inspector
+	store   *redisstore.Store
+	workers []string             // that are still to be read; legacyWorkers stands for all legacy ones
+	tokens  []string             // of the first of them that are still to be read; nil: not known yet
+	started map[string]time.Time // when tasks of that worker started, by token
+	at      place
+	back    bool // read the latest claims of a worker first
+}
+
+// legacyWorkers stands for all legacy workers. It sorts behind all ids of workers.
+const legacyWorkers = "~legacy"
+
+func (ins *Inspector) activeReader(
+	ctx context.Context, s *redisstore.Store, at place, back bool,
+) (*activeReader, error) {
+	workers, err := s.Workers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	workers = append(slices.DeleteFunc(workers, func(w string) bool { return w >= legacyWorkers }), legacyWorkers)
+	slices.Sort(workers)
+	r := &activeReader{ins: ins, store: s, workers: workers, at: at, back: back}
+	for len(r.workers) > 0 && r.workers[0] < at.Worker {
+		r.workers = r.workers[1:]
+	}
+	return r, nil
+}
+
+func (r *activeReader) read(ctx context.Context, n int) (tasks []listed, more bool, err error) {
+	for len(r.workers) > 0 {
+		worker := r.workers[0]
+		if r.tokens == nil {
+			if err := r.list(ctx, worker); err != nil {
+				return nil, false, err
+			}
+		}
+		if len(r.tokens) == 0 {
+			r.workers, r.tokens, r.at = r.workers[1:], nil, place{}
+			continue
+		}
+		claims, done, err := r.claims(ctx, worker, r.tokens[:min(n, len(r.tokens))])
+		if err != nil {
+			return nil, false, err
+		}
+		r.tokens = r.tokens[done:]
+		for _, c := range claims {
+			t := r.ins.newTask(r.store.Name, state.Active, c.Message, nil)
+			t.Worker, t.Claimed = worker, c.Since
+			t.Started = r.started[c.Token]
+			if worker == legacyWorkers {
+				t.Worker = c.Token
+			}
+			tasks = append(tasks, listed{t, place{Worker: worker, Token: c.Token}})
+		}
+		if len(tasks) > 0 {
+			return tasks, true, nil
+		}
+	}
+	return nil, false, nil
+}
+
+// list fills in the tokens of a worker that stand behind the present place.
+func (r *activeReader) list(ctx context.Context, worker string) (err error) {
+	if worker == legacyWorkers {
+		r.tokens, err = r.store.LegacyWorkers(ctx, redisstore.MaxListPage)
+		slices.Sort(r.tokens)
+	} else {
+		r.tokens, err = r.store.AllTokens(ctx, worker)
+	}
+	if err != nil {
+		return err
+	}
+	r.started = map[string]time.Time{}
+	if status, err := statusOf(ctx, r.store, worker); err != nil {
+		return err
+	} else if status != nil {
+		for _, t := range status.Running {
+			r.started[t.Token] = time.UnixMilli(t.Started)
+		}
+	}
+	order := redisstore.CompareTokens
+	if worker == legacyWorkers {
+		order = strings.Compare
+	}
+	if r.back {
+		slices.Reverse(r.tokens)
+	}
+	if r.at.Worker == worker {
+		r.tokens = slices.DeleteFunc(r.tokens, func(token string) bool {
+			c := order(token, r.at.Token)
+			return r.back && c >= 0 || !r.back && c <= 0
+		})
+	}
+	if r.tokens == nil {
+		r.tokens = []string{}
+	}
+	return nil
+}
+
+// claims reads some claims of a worker, and returns how many tokens it has dealt with.
+func (r *activeReader) claims(
+	ctx context.Context, worker string, tokens []string,
+) (page []redisstore.ClaimedTask, done int, err error) {
+	if worker != legacyWorkers {
+		return r.store.ClaimPage(ctx, worker, tokens)
+	}
+	claims, done, err := r.store.Claims(ctx, r.store.LegacyClaims(""), tokens)
+	for _, c := range claims {
+		page = append(page, redisstore.ClaimedTask{
+			Token: c.Token, Message: redisstore.Stored{Bytes: c.Message, Size: c.Size},
+		})
+	}
+	return page, done, err
+}

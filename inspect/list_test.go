@@ -1,0 +1,226 @@
+package inspect_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/state"
+)
+
+// TestListsAreWhole reads lists of each state page by page, in both directions.
+func TestListsAreWhole(t *testing.T) {
+	t.Parallel()
+	const n = 25
+	for _, c := range []struct {
+		state state.Task
+		fill  func(*bench, int)
+	}{
+		{state.Pending, func(b *bench, i int) {
+			_, err := b.q.With(delayed.TaskID(id(i))).Delay(welcome, i, "en")
+			b.Must(err)
+		}},
+		{state.Scheduled, func(b *bench, i int) {
+			// Several are due at the same time.
+			at := time.UnixMilli(4_000_000_000_000 + int64(i/10))
+			_, err := b.q.With(delayed.TaskID(id(i)), delayed.At(at)).Delay(welcome, i, "en")
+			b.Must(err)
+		}},
+		{state.Aggregating, func(b *bench, i int) {
+			key := fmt.Sprint("group", i/10)
+			_, err := b.q.With(delayed.Group(key)).Delay(gathered, []int{i})
+			b.Must(err)
+		}},
+	} {
+		t.Run(c.state.String(), func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			for i := range n {
+				c.fill(b, i)
+			}
+			forward := b.tasks(inspect.Query{State: c.state, Limit: 7})
+			back := b.tasks(inspect.Query{State: c.state, Limit: 3, NewestFirst: true})
+			slices.Reverse(back)
+			if c.state == state.Aggregating {
+				slices.SortStableFunc(forward, byID)
+				slices.SortStableFunc(back, byID)
+			}
+			if !slices.Equal(ids(forward), ids(back)) || len(slices.Compact(ids(forward))) != n {
+				t.Errorf("forward %v, backward %v: expected the same %d tasks", ids(forward), ids(back), n)
+			}
+			if c.state != state.Aggregating && (forward[0].ID != id(0) || forward[n-1].ID != id(n-1)) {
+				t.Errorf("from %s to %s: expected the order of ids", forward[0].ID, forward[n-1].ID)
+			}
+			page, err := b.ins.Tasks(bg, queueName, inspect.Query{State: c.state, Limit: n})
+			b.Must(err)
+			if page.Total != n || page.Scanned != n {
+				t.Errorf("%d tasks, %d scanned: expected %d", page.Total, page.Scanned, n)
+			}
+		})
+	}
+}
+
+func byID(a, b inspect.Task) int { return strings.Compare(a.ID, b.ID) }
+
+// TestPagesWhileTasksMove claims tasks and adds others between two pages: no task that stays is left out.
+func TestPagesWhileTasksMove(t *testing.T) {
+	t.Parallel()
+	for _, newest := range []bool{false, true} {
+		t.Run(fmt.Sprint("newest first ", newest), func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			for i := range 60 {
+				_, err := b.q.With(delayed.TaskID(id(i))).Delay(welcome, i, "en")
+				b.Must(err)
+			}
+			q := inspect.Query{State: state.Pending, Limit: 10, NewestFirst: newest}
+			seen := map[string]bool{}
+			next := 60
+			for taken := 0; ; taken += 5 {
+				page, err := b.ins.Tasks(bg, queueName, q)
+				b.Must(err)
+				for _, task := range page.Tasks {
+					seen[task.ID] = true
+				}
+				if page.Cursor == "" {
+					break
+				}
+				q.Cursor = page.Cursor
+				if taken < 20 { // as a worker does, without one
+					b.Do("LPOP", b.Name, 5)
+					b.Do("LPOP", b.Name+"_noti", 5)
+					for range 3 {
+						_, err := b.q.With(delayed.TaskID(id(next))).Delay(welcome, next, "en")
+						b.Must(err)
+						next++
+					}
+				}
+			}
+			for i := 20; i < 60; i++ {
+				if !seen[id(i)] {
+					t.Errorf("%s was pending all the time, and is in no page", id(i))
+				}
+			}
+		})
+	}
+}
+
+// TestFilters holds each part of a filter against a list.
+func TestFilters(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	add := func(id string, opts []delayed.Option, fn any, args ...any) {
+		t.Helper()
+		_, err := b.q.With(append(opts, delayed.TaskID(id))...).Delay(fn, args...)
+		b.Must(err)
+	}
+	add("a", nil, welcome, 42, "en")
+	add("b", []delayed.Option{delayed.Header("tenant", "acme")}, welcome, 7, "de")
+	add("c", nil, digest, []User{{"Ann", 30}, {"Bob", 4}}, map[string]int{"x": 1})
+	_, err := b.q.With(delayed.TaskID("d")).Enqueue(bg, delayed.NewPyTask("mail.tasks:welcome", []any{42},
+		map[string]any{"lang": "en"}))
+	b.Must(err)
+	for _, c := range []struct {
+		filter inspect.Filter
+		want   string
+	}{
+		{inspect.Filter{}, "a b c d"},
+		{inspect.Filter{Function: "welcome"}, "a b d"},
+		{inspect.Filter{Function: "inspect_test.welcome"}, "a b"},
+		{inspect.Filter{Function: path("welcome")}, "a b"},
+		{inspect.Filter{Function: "elcome"}, ""},
+		{inspect.Filter{ID: "b"}, "b"},
+		{inspect.Filter{Headers: map[string]string{"tenant": "acme"}}, "b"},
+		{inspect.Filter{Headers: map[string]string{"tenant": ""}}, "b"},
+		{inspect.Filter{Headers: map[string]string{"tenant": "other"}}, ""},
+		{inspect.Filter{Text: `42, "en"`}, "a"},
+		{inspect.Filter{Text: "Ann"}, "c"},
+		{inspect.Filter{Arg: "0=42"}, "a d"},
+		{inspect.Filter{Arg: "1=de"}, "b"},
+		{inspect.Filter{Arg: "0.1.Name=Bob"}, "c"},
+		{inspect.Filter{Arg: "0.1.Age=4"}, "c"},
+		{inspect.Filter{Arg: "1.x"}, "c"},
+		{inspect.Filter{Arg: "lang=en"}, "d"},
+		{inspect.Filter{Arg: "2"}, ""},
+		{inspect.Filter{MinAttempt: 2}, ""},
+		{inspect.Filter{MaxAttempt: 1, Function: "digest"}, "c"},
+		{inspect.Filter{OlderThan: time.Hour}, ""},
+		{inspect.Filter{YoungerThan: time.Hour}, "a b c d"},
+	} {
+		got := strings.Join(ids(b.tasks(inspect.Query{State: state.Pending, Filter: c.filter, Limit: 1})), " ")
+		if got != c.want {
+			t.Errorf("%+v: found %q, expected %q", c.filter, got, c.want)
+		}
+	}
+}
+
+// TestCalls shows arguments as code.
+func TestCalls(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	_, err := b.q.Delay(welcome, 42, "en\x1b[2J\u202e")
+	b.Must(err)
+	_, err = b.q.Delay(digest, []User{{"Ann", 30}}, map[string]int{"b": 2, "a": 1})
+	b.Must(err)
+	_, err = b.q.Enqueue(bg, delayed.NewPyTask("mail.tasks:welcome", []any{1.5, nil, []byte("\x00")},
+		map[string]any{"to": "Ann"}))
+	b.Must(err)
+	want := []string{
+		`inspect_test.welcome(42, "en\x1b[2J\u202e")`,
+		`inspect_test.digest([{Age: 30, Name: "Ann"}], {a: 1, b: 2})`,
+		`mail.tasks:welcome(1.5, nil, []byte("\x00"), to="Ann")`,
+	}
+	for i, task := range b.tasks(inspect.Query{State: state.Pending}) {
+		if task.Call != want[i] {
+			t.Errorf("found %s, expected %s", task.Call, want[i])
+		}
+	}
+}
+
+// TestQueriesRefused holds wrong queries against their errors.
+func TestQueriesRefused(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	_, err := b.q.Delay(welcome, 1, "en")
+	b.Must(err)
+	_, err = b.q.Delay(welcome, 2, "en")
+	b.Must(err)
+	page, err := b.ins.Tasks(bg, queueName, inspect.Query{State: state.Pending, Limit: 1})
+	b.Must(err)
+	for _, c := range []struct {
+		q    inspect.Query
+		want string
+	}{
+		{inspect.Query{}, "Query.State is unknown: expected one of States"},
+		{inspect.Query{State: state.Dropped}, "listed as completed"},
+		{inspect.Query{State: state.Pending, Limit: 1001}, "Query.Limit is 1001"},
+		{inspect.Query{State: state.Pending, Limit: -1}, "Query.Limit is -1"},
+		{inspect.Query{State: state.Pending, ScanLimit: -1}, "Query.ScanLimit is -1"},
+		{inspect.Query{State: state.Retry, Cursor: page.Cursor}, "expected that of a Page of retry tasks"},
+		{inspect.Query{State: state.Pending, NewestFirst: true, Cursor: page.Cursor}, "same order"},
+		{inspect.Query{State: state.Pending, Cursor: "rubbish"}, "Query.Cursor"},
+	} {
+		if _, err := b.ins.Tasks(bg, queueName, c.q); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, expected an error with %q", c.q, err, c.want)
+		}
+	}
+	if _, err := b.ins.Tasks(bg, "a b", inspect.Query{State: state.Pending}); err == nil {
+		t.Error("a malformed queue name was accepted")
+	}
+	var none context.Context
+	if _, err := b.ins.Tasks(none, queueName, inspect.Query{State: state.Pending}); err == nil {
+		t.Error("a nil context was accepted")
+	}
+	if _, err := inspect.New(nil, inspect.Config{}); err == nil {
+		t.Error("a nil handle was accepted")
+	}
+	if _, err := b.ins.Task(bg, queueName, "nothing"); !errors.Is(err, inspect.ErrNotFound) {
+		t.Errorf("%v, expected ErrNotFound", err)
+	}
+}

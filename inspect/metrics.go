@@ -1,0 +1,120 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/godelayed/delayed/internal/metrics"
+	"github.com/godelayed/delayed/internal/redisstore"
+)
+
+// Grain is how finely Metrics tells times apart.
+type Grain uint8
+
+// The grains. Redis keeps seconds for an hour, minutes for a day, and days for 90 days. Total is the sum of all times;
+// it begins anew when nothing has run for 90 days.
+const (
+	Seconds = Grain(redisstore.GrainSecond)
+	Minutes = Grain(redisstore.GrainMinute)
+	Days    = Grain(redisstore.GrainDay)
+	Total   = Grain(redisstore.GrainTotal)
+)
+
+// reach is how far back Redis keeps samples.
+var reach = [...]time.Duration{Seconds: time.Hour, Minutes: 24 * time.Hour, Days: 90 * 24 * time.Hour, Total: 0}
+
+// Sample is what has happened to the tasks of one function in one second, minute or day. The workers that run tasks
+// add to it with their heartbeats, so the latest seconds grow. Workers written in Python do not add to it, and neither
+// do legacy workers.
+type Sample struct {
+	At       time.Time // when the second, minute or day (of UTC) began, by Redis's clock; zero for Total
+	Function string    // path; "" is for all functions that found no room: a queue has room for 64
+
+	Runs     uint64 // handlers that have returned
+	Failed   uint64 // of Runs: those that count as failures
+	Archived uint64 // of Failed: those that are not tried again
+
+	Wait Histogram // how long tasks waited for a worker, from when they could start
+	Run  Histogram // how long handlers took
+}
+
+// Merge adds another sample to s, for example of another function or time.
+func (s *Sample) Merge(other *Sample) {
+	s.Runs += other.Runs
+	s.Failed += other.Failed
+	s.Archived += other.Archived
+	s.Wait.h.Merge(&other.Wait.h)
+	s.Run.h.Merge(&other.Run.h)
+}
+
+// Histogram counts durations. The zero value is empty.
+type Histogram struct{ h metrics.Histogram }
+
+// Count returns how many durations were counted.
+func (h *Histogram) Count() uint64 { return h.h.Count() }
+
+// Sum returns the sum of all durations.
+func (h *Histogram) Sum() time.Duration { return h.h.Sum }
+
+// Quantile returns the duration that the share q of all durations, from 0 to 1, does not exceed: 0.5 for the median. It
+// is exact to a quarter, and 0 if there are no durations.
+func (h *Histogram) Quantile(q float64) time.Duration { return h.h.Quantile(q) }
+
+// Below returns how many durations lie below each of the given limits, which rise. A limit is exact if it is a power
+// of two of microseconds; the durations between are taken as spread evenly.
+func (h *Histogram) Below(limits ...time.Duration) []uint64 { return h.h.Below(limits) }
+
+// Metrics returns what the tasks of a queue have done from one time to another, sorted by time and function. A zero
+// from means as far back as Redis keeps samples, and a zero to means the present. With Total they are ignored.
+func (ins *Inspector) Metrics(ctx context.Context, queue string, g Grain, from, to time.Time) ([]Sample, error) {
+	if g > Total {
+		return nil, fmt.Errorf("inspect: Metrics: expected Seconds, Minutes, Days or Total, found Grain %d", g)
+	}
+	s, err := ins.store(queue)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkContext(ctx); err != nil {
+		return nil, err
+	}
+	now, err := s.Time(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if to.IsZero() || to.After(now) {
+		to = now
+	}
+	if oldest := now.Add(-reach[g]); from.Before(oldest) {
+		from = oldest
+	}
+	from, _ = redisstore.Grain(g).Truncate(from)
+	var samples []Sample
+	for {
+		parts, next, err := s.Metrics(ctx, redisstore.Grain(g), from)
+		if err != nil {
+			return nil, err
+		}
+		for i := range parts {
+			if p := &parts[i]; !p.At.After(to) {
+				samples = append(samples, Sample{
+					p.At, p.Function, p.Sample.Runs, p.Sample.Failed, p.Sample.Archived,
+					Histogram{p.Sample.Wait},
+					Histogram{p.Sample.Run},
+				})
+			}
+		}
+		if from = next; g == Total || next.After(to) {
+			break
+		}
+	}
+	slices.SortFunc(samples, func(a, b Sample) int {
+		if c := a.At.Compare(b.At); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Function, b.Function)
+	})
+	return samples, nil
+}

@@ -1,0 +1,236 @@
+package inspect
+
+import (
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/wire"
+	"github.com/godelayed/delayed/state"
+)
+
+// Task is what Redis knows of a task. Fields that are unknown are zero.
+type Task struct {
+	Queue string
+	State state.Task
+	// ID is "" for pending and active tasks whose messages carry none, as those of legacy queues do not.
+	ID string
+	Contents
+	Python  bool // its function is Python's
+	Size    int  // bytes of its message
+	Options Options
+
+	EnqueuedAt time.Time // by the producer's clock
+	// Due is when a scheduled or retrying task is due, when an aggregating one is fired, when a parked one is archived,
+	// when an archived or completed one is deleted.
+	Due     time.Time
+	Attempt int       // which attempt the next or present run is: 1 for the first
+	Deaths  int       // workers that have died with it, in the last 72 h; see delayed.Task.Deaths
+	Worker  string    // id of the worker that has it, or had it last
+	Claimed time.Time // when that has claimed it, of an active task
+	// Started is when its handler was called, by the clock of the worker's host: of an active task that has run for
+	// more than a second.
+	Started time.Time
+
+	Reason      string    // why it is where it is: failed, snoozed, arguments, undecodable, …; see TaskInfo.Reason
+	At          time.Time // when that became known
+	FirstFailed time.Time
+	Began       time.Time // when the successful run of a completed task began
+	Done, Total int64     // of its last report by Progress
+	Note        string    // of the same report
+
+	raw  []byte // its message; nil if it is too large
+	info []byte
+
+	// Problem says why Function or Args are missing: the message cannot be read, or is too large. "" if they are not.
+	Problem string
+}
+
+// Contents is the part of a task that may be secret.
+type Contents struct {
+	Function string // its path
+	// Args are the arguments as MessagePack holds them: nil, bool, int64, uint64 (only above the largest int64),
+	// float64, string, []byte, time.Time, []any, map[string]any, or map[any]any if a key is not a string. A struct is a
+	// map[string]any by the names of its fields, or a []any on a legacy queue.
+	Args    []any
+	Kwargs  map[string]any // of a Python task
+	Headers map[string]string
+	Error   string // the text of its last error, up to 4 KiB
+	Stack   string // of its last panic, up to 4 KiB
+	Result  any    // of a completed task whose result is kept
+	Call    string // the call as code, clipped and escaped: mail.Welcome(42, "en")
+}
+
+// Options are the options of a task, by the call or by the function's defaults. A field has the name of its option
+// where the comment names none. Zero means that the task has no such option: then MaxRetry, Timeout and the backoff are
+// those of the registered function, or else of the worker.
+type Options struct {
+	MaxRetry *int // nil: the worker's default
+	// Timeout is about 292 years for Timeout(0), which means no bound.
+	Timeout     time.Duration
+	Deadline    time.Time
+	Expiry      time.Time // from when on it is too late to start it: by TTL
+	RetryUntil  time.Time
+	RetryDelays []time.Duration // by Backoff
+	RetryCap    time.Duration   // by MaxBackoff
+	Retention   time.Duration
+	KeepResult  time.Duration
+	// Lock is the name of the lock that the task was enqueued with. It begins with "u:" for Unique, "k:" for UniqueKey,
+	// "p:" for the Overlap of a periodic entry, and "#" for a TaskID alone.
+	Lock  string
+	Group string // the key that Group was given
+}
+
+// mostCall bounds the text of a call, in bytes.
+const mostCall = 1000
+
+// newTask describes a task by its message and its info; both may be missing.
+func (ins *Inspector) newTask(queue string, s state.Task, m redisstore.Stored, rawInfo []byte) Task {
+	t := Task{Queue: queue, State: s, Size: max(len(m.Bytes), m.Size), raw: m.Bytes, info: rawInfo}
+	if rawInfo != nil {
+		t.know(rawInfo, &m)
+	}
+	switch {
+	case m.Size > 0:
+		t.Problem = fmt.Sprintf("the message of %d bytes is too large to be read", m.Size)
+	case m.Bytes == nil:
+		if t.Function == "" {
+			t.Problem = "the message is not kept"
+		}
+	default:
+		t.Size = len(m.Bytes)
+		t.read(m.Bytes)
+	}
+	if ins.cfg.Redact != nil {
+		ins.cfg.Redact(&t.Contents)
+	}
+	if t.Function != "" && t.Problem == "" {
+		t.Call = callText(t.Function, t.Args, t.Kwargs, mostCall)
+	}
+	return t
+}
+
+// know takes over an info. That of a completed task may hold its message.
+func (t *Task) know(raw []byte, m *redisstore.Stored) {
+	i := wire.ParseInfo(raw)
+	t.Reason, t.Error, t.Stack, t.Worker = i.Reason, i.Error, i.Stack, i.Worker
+	t.At, t.FirstFailed, t.Began, t.EnqueuedAt = i.At, i.FirstFailed, i.Began, i.Enqueued
+	t.Attempt, t.Deaths, t.Function = i.Attempts, i.Deaths, i.Function
+	t.Done, t.Total, t.Note = i.Progress.Done, i.Progress.Total, i.Progress.Note
+	if i.Message != nil && m.Bytes == nil {
+		m.Bytes = i.Message
+	}
+	if i.Result != nil && wire.Check(i.Result, wire.Default) == nil {
+		t.Result, _, _ = wire.DecodeAny(i.Result) // nil if it cannot be shown
+	}
+}
+
+// read takes over a message.
+func (t *Task) read(raw []byte) {
+	m, err := wire.Parse(raw, wire.WorkerLimits)
+	if err != nil {
+		t.Problem = "the message cannot be read: " + err.Error()
+		return
+	}
+	t.Function, t.Python = m.Path, m.Python()
+	if m.Meta.ID != "" {
+		t.ID = m.Meta.ID
+	}
+	if m.Meta.EnqueuedAt > 0 {
+		t.EnqueuedAt = time.UnixMilli(m.Meta.EnqueuedAt)
+	}
+	t.Attempt = m.Meta.Retried + 1
+	t.Deaths = max(t.Deaths, m.Meta.Deaths)
+	if m.Meta.HasMaxRetry {
+		t.Options.MaxRetry = &m.Meta.MaxRetry
+	} else if t.Python && m.Retry != 0 {
+		n := int(m.Retry)
+		t.Options.MaxRetry = &n
+	}
+	if x := m.Meta.Extra; x != nil {
+		t.Headers = maps.Clone(x.Headers)
+		t.Options.read(x)
+	}
+	if err := t.readArgs(&m); err != nil {
+		t.Problem = "its arguments cannot be read: " + err.Error()
+	}
+}
+
+func (o *Options) read(x *wire.Extra) {
+	o.Timeout, o.RetryCap = wire.Milliseconds(x.Timeout), wire.Milliseconds(x.RetryCap)
+	o.Retention, o.KeepResult = wire.Milliseconds(x.Retention), wire.Milliseconds(x.KeepResult)
+	for _, ms := range x.RetryDelays {
+		o.RetryDelays = append(o.RetryDelays, wire.Milliseconds(ms))
+	}
+	for dst, ms := range map[*time.Time]int64{
+		&o.Deadline: x.Deadline, &o.Expiry: x.Expiry, &o.RetryUntil: x.RetryUntil,
+	} {
+		if ms > 0 {
+			*dst = time.UnixMilli(ms)
+		}
+	}
+	o.Lock, o.Group = x.Lock, x.Group
+}
+
+// readArgs decodes the arguments of a message.
+func (t *Task) readArgs(m *wire.Message) error {
+	if t.Python {
+		return t.readPython(m)
+	}
+	if len(m.Payload) == 0 {
+		return nil
+	}
+	v, _, err := wire.DecodeAny(m.Payload)
+	if err != nil {
+		return err
+	}
+	// Without a number of arguments, an array holds several, unless the function has one parameter: that only its
+	// worker knows.
+	if list, ok := v.([]any); ok {
+		t.Args = list
+	} else {
+		t.Args = []any{v}
+	}
+	return nil
+}
+
+// readPython decodes the arguments of a Python function.
+func (t *Task) readPython(m *wire.Message) error {
+	if args := m.Args(); args != nil {
+		v, err := decodeLoose(args)
+		if err != nil {
+			return err
+		}
+		t.Args, _ = v.([]any)
+	}
+	kwargs := m.Kwargs()
+	if kwargs == nil {
+		return nil
+	}
+	v, err := decodeLoose(kwargs)
+	if err != nil {
+		return err
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		if len(v) > 0 {
+			t.Kwargs = v
+		}
+	case map[any]any:
+		t.Kwargs = make(map[string]any, len(v))
+		for k, value := range v {
+			t.Kwargs[fmt.Sprint(k)] = value
+		}
+	}
+	return nil
+}
+
+// decodeLoose decodes a value of a Python task, which may hold what only Python reads.
+func decodeLoose(b []byte) (any, error) {
+	if err := wire.Check(b, wire.WorkerLimits); err != nil {
+		return nil, err
+	}
+	v, _, err := wire.DecodeAny(b)
+	return v, err
+}

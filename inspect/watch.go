@@ -1,0 +1,162 @@
+package inspect
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"sync"
+	"time"
+
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/event"
+	"github.com/godelayed/delayed/internal/catalog"
+	"github.com/godelayed/delayed/internal/redisstore"
+)
+
+// Event is something that has happened in a worker. The arguments of its task are not in it: Inspector.Task has them.
+type Event struct {
+	Kind   event.Kind
+	At     time.Time // by the clock of the worker's host
+	Queue  string
+	Worker string // id
+
+	// Of the task that the event is about; zero if it is about a worker.
+	ID       string
+	Function string // path
+	Attempt  int    // 1 for the first
+
+	Took   time.Duration // how long the handler ran
+	Wait   time.Duration // until the task is tried again; with event.TaskStarted, since it was enqueued
+	Reason string
+	Error  string // the first 500 bytes
+	// Missed is how many events of this worker and queue before this one were too many to be told of: a worker tells of
+	// at most 200 in a tenth of a second.
+	Missed int
+}
+
+const (
+	// watchLife is how long one request to workers holds.
+	watchLife = 15 * time.Second
+	// watchEvery is how often it is repeated, and how often Watch looks for new queues.
+	watchEvery = 3 * time.Second
+)
+
+// kindsByName maps the names of the kinds of events to them.
+var kindsByName = func() map[string]event.Kind {
+	m := map[string]event.Kind{}
+	for k := event.Kind(1); k.String() != event.Kind(0).String(); k++ {
+		m[k.String()] = k
+	}
+	return m
+}()
+
+// Watch yields what happens in the workers of the given queues from now on, or of all queues if none is given, until
+// ctx ends or the loop does. Workers publish events only while somebody watches. Events may be lost with a connection,
+// and those of one worker are in order. If Redis cannot be asked, Watch yields an error and goes on, but it ends when
+// the handle is closed. It finds a new queue within three seconds. Workers written in Python tell of no events.
+func (ins *Inspector) Watch(ctx context.Context, queues ...string) iter.Seq2[Event, error] {
+	return func(yield func(Event, error) bool) {
+		if _, err := ins.stores(ctx, queues); err != nil {
+			yield(Event{}, err)
+			return
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		var following sync.WaitGroup
+		defer following.Wait()
+		defer cancel()
+		told := make(chan told)
+		followed := map[string]bool{}
+		find := func() error {
+			stores, err := ins.stores(ctx, queues)
+			for _, s := range stores {
+				if !followed[s.Name] {
+					followed[s.Name] = true
+					following.Go(func() { ins.follow(ctx, s, told) })
+				}
+			}
+			return err
+		}
+		again := time.NewTicker(watchEvery)
+		defer again.Stop()
+		err := find()
+		for {
+			if err != nil && ctx.Err() == nil && !yield(Event{}, err) || errors.Is(err, delayed.ErrClosed) {
+				return
+			}
+			err = nil
+			select {
+			case <-again.C:
+				if len(queues) == 0 {
+					err = find()
+				}
+			case t := <-told:
+				if !t.yield(yield) || errors.Is(t.err, delayed.ErrClosed) {
+					return
+				}
+			case <-ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// told is what a worker has told of a queue, or an error.
+type told struct {
+	queue string
+	text  string
+	err   error
+}
+
+// yield yields the events. It reports false if the loop has ended.
+func (t *told) yield(yield func(Event, error) bool) bool {
+	if t.err != nil {
+		return yield(Event{}, t.err)
+	}
+	var b catalog.Broadcast
+	if json.Unmarshal([]byte(t.text), &b) != nil || b.Version != catalog.Version {
+		return true // a later version, or another program
+	}
+	for i, e := range b.Events {
+		missed := 0
+		if i == 0 {
+			missed = b.Missed
+		}
+		if !yield(Event{
+			Kind: kindsByName[e.Kind], At: time.UnixMilli(e.At), Queue: t.queue, Worker: b.Worker,
+			ID: e.ID, Function: e.Function, Attempt: e.Attempt, Took: time.Duration(e.Took) * time.Microsecond,
+			Wait: time.Duration(e.Wait) * time.Millisecond, Reason: e.Reason, Error: e.Error, Missed: missed,
+		}, nil) {
+			return false
+		}
+	}
+	return true
+}
+
+// follow asks the workers of a queue for events, and sends on what they tell, until ctx ends.
+func (ins *Inspector) follow(ctx context.Context, s *redisstore.Store, to chan<- told) {
+	messages, unsubscribe := ins.signals.SubscribeEvents(s) //nolint:contextcheck // its connection serves others
+	defer unsubscribe()
+	again := time.NewTicker(watchEvery)
+	defer again.Stop()
+	for {
+		out := told{queue: s.Name}
+		select {
+		case out.text = <-messages:
+		case <-again.C:
+		case <-ctx.Done():
+			return
+		}
+		if out.text == "" { // the subscription holds from now on, or it is time to ask again
+			if out.err = s.RequestEvents(ctx, watchLife); out.err == nil {
+				continue
+			}
+		}
+		select {
+		case to <- out:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,181 @@
+package inspect_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/event"
+	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/internal/redistest"
+)
+
+// watching collects events until the test ends.
+func (b *bench) watching(queues ...string) <-chan inspect.Event {
+	b.T.Helper()
+	ctx, cancel := context.WithCancel(bg)
+	events, done := make(chan inspect.Event, 1000), make(chan struct{})
+	go func() {
+		defer close(done)
+		for e, err := range b.ins.Watch(ctx, queues...) {
+			if err != nil {
+				b.T.Error(err)
+				continue
+			}
+			select {
+			case events <- e:
+			case <-ctx.Done():
+			}
+		}
+	}()
+	b.T.Cleanup(func() {
+		cancel()
+		redistest.Await(b.Bench, "the end of Watch", done)
+	})
+	return events
+}
+
+// asked enqueues tasks until the workers tell of them.
+func (b *bench) asked(events <-chan inspect.Event) {
+	b.T.Helper()
+	b.Until("the worker tells of a task", func() bool {
+		_, err := b.q.Delay(welcome, 1, "en")
+		b.Must(err)
+		<-time.After(10 * time.Millisecond) // between two tasks
+		return len(events) > 0
+	})
+}
+
+// next waits for the next event of a kind.
+func (b *bench) next(events <-chan inspect.Event, kind event.Kind) inspect.Event {
+	b.T.Helper()
+	for {
+		if e := redistest.Await(b.Bench, kind.String(), events); e.Kind == kind {
+			return e
+		}
+	}
+}
+
+// Who watches hears what workers do, and workers publish nothing while nobody does.
+func TestWatch(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	raw := b.Server.Dial(t)
+	b.Must(raw.Send("SUBSCRIBE", b.Name+"_events"))
+	b.Must(raw.Flush())
+	if _, err := raw.Receive(); err != nil {
+		t.Fatal(err)
+	}
+	w := b.work(welcome, fails)
+	ref, err := b.q.With(delayed.TaskID("before"), delayed.KeepResult(time.Hour)).Delay(welcome, 1, "en")
+	b.Must(err)
+	b.Must(ref.Wait(bg))
+	events := b.watching(queueName)
+	b.asked(events)
+	begin := time.Now()
+	_, err = b.q.With(delayed.TaskID("fails")).Delay(fails, 1)
+	b.Must(err)
+	for {
+		e := b.next(events, event.TaskStarted)
+		if e.ID == "before" {
+			t.Error("it was told of what was before")
+		}
+		if e.ID == "fails" {
+			break
+		}
+	}
+	failed := b.next(events, event.TaskFailed)
+	if failed.ID != "fails" || failed.Function != path("fails") || failed.Attempt != 1 || failed.Queue != queueName ||
+		failed.Worker != w.ID() || failed.Error != errMailbox.Error() || failed.At.Sub(begin).Abs() > time.Minute {
+		t.Errorf("%+v", failed)
+	}
+	if retried := b.next(events, event.TaskRetried); retried.ID != "fails" || retried.Wait != time.Hour {
+		t.Errorf("%+v, expected that it waits for an hour", retried)
+	}
+	b.Must(b.q.Pause(bg))
+	b.next(events, event.QueuePaused)
+	reply, err := redis.Strings(raw.Receive())
+	b.Must(err)
+	text := reply[2]
+	if strings.Contains(text, `"before"`) || !strings.Contains(text, `"version":1`) {
+		t.Errorf("first published: %s", text)
+	}
+}
+
+// A worker that comes later is asked as well.
+func TestWatchBeforeWorkers(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	events := b.watching(queueName)
+	b.Until("the watcher has asked", func() bool {
+		reply, err := redis.Values(b.Conn.Do("PUBSUB", "NUMSUB", b.Name+"_events"))
+		b.Must(err)
+		n, err := redis.Int(reply[1], nil)
+		b.Must(err)
+		return n > 0
+	})
+
+	b.work(welcome)
+	b.asked(events)
+}
+
+// A worker tells of no more events than a watcher can read, and how many there were.
+func TestWatchOfManyEvents(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.work(welcome)
+	events := b.watching(queueName)
+	b.asked(events)
+	const n = 20_000
+	calls := make([]*delayed.Task, n)
+	for i := range calls {
+		calls[i] = delayed.Call(welcome, i, "en")
+	}
+	_, err := b.q.DelayMany(bg, calls...)
+	b.Must(err)
+	missed := 0
+	for missed == 0 {
+		missed += redistest.Await(b.Bench, "an event after others that were missed", events).Missed
+	}
+	b.Idle()
+}
+
+// Who watches all queues also hears of those that nobody has used yet.
+func TestWatchFindsQueues(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	events := b.watching()
+	b.work(welcome)
+	b.asked(events)
+}
+
+func TestWatchEnds(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for e, err := range b.ins.Watch(bg, "a queue") {
+		if err == nil || !strings.Contains(err.Error(), "a queue") {
+			t.Errorf("%+v, %v, expected an error about the name", e, err)
+		}
+	}
+	rdb, err := delayed.Dial(b.Server.URL())
+	b.Must(err)
+	ins, err := inspect.New(rdb, inspect.Config{})
+	b.Must(err)
+	done := make(chan error, 1)
+	go func() {
+		var last error
+		for _, err := range ins.Watch(bg, queueName) {
+			last = err
+		}
+		done <- last
+	}()
+	b.Must(rdb.Ping(bg))
+	b.Must(rdb.Close())
+	if err := redistest.Await(b.Bench, "the end", done); err == nil {
+		t.Error("no error, although the handle is closed")
+	}
+}

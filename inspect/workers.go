@@ -1,0 +1,244 @@
+package inspect
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/godelayed/delayed/internal/catalog"
+	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/state"
+)
+
+// Worker is a worker as Redis knows it. What it says of itself, from Started on, is missing for a moment after its
+// start, and for workers written in Python. Times are those of its host's clock.
+type Worker struct {
+	ID     string
+	Host   string
+	PID    int
+	Queues []WorkerQueue // that it serves, sorted by name
+
+	Started     time.Time
+	Version     string // of the delayed package that it runs
+	Program     string // version and revision of the program, as its linker has noted them
+	Concurrency int
+	Order       string // its queues in order, or with their weights: "critical=6, mail=3 (weighted)"
+	State       state.Worker
+	Running     []Running // what has run for more than a second, of each queue the longest 100
+	MoreRunning int       // how many more there are
+}
+
+// WorkerQueue is a worker on one of its queues.
+type WorkerQueue struct {
+	Name string
+	// Alive is how long the worker counts as alive if it does not renew its heartbeat; 0: it is dead, and a sweeper
+	// will give back what it has claimed.
+	Alive  time.Duration
+	Claims int // tasks that it has claimed: those that run, and those that it has claimed ahead
+}
+
+// Alive reports whether the worker is alive on one of its queues.
+func (w *Worker) Alive() bool {
+	return slices.ContainsFunc(w.Queues, func(q WorkerQueue) bool { return q.Alive > 0 })
+}
+
+// Workers describes the workers that serve the given queues, or any queue if none is given, sorted by host, process and
+// id. Legacy workers are not among them: they do not make themselves known.
+func (ins *Inspector) Workers(ctx context.Context, queues ...string) ([]Worker, error) {
+	stores, err := ins.stores(ctx, queues)
+	if err != nil {
+		return nil, err
+	}
+	byID := map[string]*Worker{}
+	for _, s := range stores {
+		ids, err := s.Workers(ctx)
+		if err != nil {
+			return nil, err
+		}
+		roster, err := s.Roster(ctx, ids)
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range roster {
+			if e.Heartbeat == "" && e.Claims == 0 {
+				continue // it has just stopped
+			}
+			w := byID[e.ID]
+			if w == nil {
+				w = &Worker{ID: e.ID}
+				byID[e.ID] = w
+			}
+			if e.Heartbeat != "" {
+				w.Host, w.PID = hostOf(e.Heartbeat)
+			}
+			w.Queues = append(w.Queues, WorkerQueue{Name: s.Name, Alive: e.Life, Claims: e.Claims})
+			if status, err := statusOf(ctx, s, e.ID); err != nil {
+				return nil, err
+			} else if status != nil {
+				w.note(s.Name, status)
+			}
+		}
+	}
+	workers := make([]Worker, 0, len(byID))
+	for _, w := range byID {
+		slices.SortFunc(w.Queues, func(a, b WorkerQueue) int { return strings.Compare(a.Name, b.Name) })
+		workers = append(workers, *w)
+	}
+	slices.SortFunc(workers, func(a, b Worker) int {
+		if c := strings.Compare(a.Host, b.Host); c != 0 {
+			return c
+		}
+		if a.PID != b.PID {
+			return a.PID - b.PID
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	return workers, nil
+}
+
+// hostOf reads the value of a heartbeat: host, process id and number of the registration, with colons between.
+func hostOf(heartbeat string) (host string, pid int) {
+	rest, _ := cutLast(heartbeat, ':')
+	host, number := cutLast(rest, ':')
+	pid, _ = strconv.Atoi(number)
+	return host, pid
+}
+
+// stores returns the stores of queues, of all that are known if none is given.
+func (ins *Inspector) stores(ctx context.Context, names []string) (stores []*redisstore.Store, err error) {
+	if err := checkContext(ctx); err != nil {
+		return nil, err
+	}
+	if len(names) > 0 {
+		for _, name := range names {
+			s, err := ins.store(name)
+			if err != nil {
+				return nil, err
+			}
+			stores = append(stores, s)
+		}
+		return stores, nil
+	}
+	if ins == nil || ins.src == nil {
+		_, err := ins.store("")
+		return nil, err
+	}
+	known, err := ins.registry.Names(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for name := range known {
+		if s, err := ins.store(name); err == nil {
+			stores = append(stores, s)
+		}
+	}
+	slices.SortFunc(stores, func(a, b *redisstore.Store) int { return strings.Compare(a.Name, b.Name) })
+	return stores, nil
+}
+
+// Function is a function that workers of a queue run.
+type Function struct {
+	Queue      string
+	Path       string
+	Aliases    []string    // other paths that tasks may carry
+	Parameters []Parameter // without receiver and context
+	Variadic   bool        // the last of Parameters is the slice of a variadic parameter
+	Optional   int         // how many of the last Parameters a task may lack
+	Result     string      // type of the result as it is written in the worker's language; "" for none
+	Workers    []string    // ids of those that run it
+}
+
+// Parameter is one parameter of a function.
+type Parameter struct {
+	Name string // "" if it is unknown, as those of Go functions are
+	Type string // as it is written in the worker's language
+}
+
+// Signature returns the function as it is declared: "mail.Welcome(int, string) error" without the error.
+func (f *Function) Signature() string {
+	params := make([]string, len(f.Parameters))
+	for i, p := range f.Parameters {
+		params[i] = p.Type
+		if f.Variadic && i == len(params)-1 {
+			params[i] = "..." + strings.TrimPrefix(p.Type, "[]")
+		}
+		if p.Name != "" {
+			params[i] = p.Name + " " + params[i]
+		}
+	}
+	text := ShortName(f.Path) + "(" + strings.Join(params, ", ") + ")"
+	if f.Result != "" {
+		text += " " + f.Result
+	}
+	return Printable(text)
+}
+
+// Functions describes the functions that workers of the given queues have published, of all queues if none is given.
+// They are sorted by queue and path. Two versions of one function, as there are during a deploy, are two Functions.
+func (ins *Inspector) Functions(ctx context.Context, queues ...string) ([]Function, error) {
+	stores, err := ins.stores(ctx, queues)
+	if err != nil {
+		return nil, err
+	}
+	var all []Function
+	for _, s := range stores {
+		of, err := functionsOf(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, of...)
+	}
+	return all, nil
+}
+
+// functionsOf describes the functions of one queue.
+func functionsOf(ctx context.Context, s *redisstore.Store) ([]Function, error) {
+	workers, err := s.Workers(ctx)
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(workers)
+	versions := map[string]int{} // a version of a function, as JSON, to its place
+	var all []Function
+	for _, w := range workers {
+		listing, err := s.FunctionsOf(ctx, w)
+		if err != nil {
+			return nil, err
+		}
+		var list catalog.List
+		if len(listing) > maxListing || json.Unmarshal(listing, &list) != nil {
+			continue
+		}
+		for _, f := range list.Functions {
+			key, _ := json.Marshal(f) //nolint:errchkjson // it was JSON
+			place, known := versions[string(key)]
+			if !known {
+				place = len(all)
+				versions[string(key)] = place
+				all = append(all, functionOf(s.Name, &f))
+			}
+			all[place].Workers = append(all[place].Workers, w)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b Function) int { return strings.Compare(a.Path, b.Path) })
+	return all, nil
+}
+
+// maxListing bounds the listing that is read of a worker. None that this package's workers write is as large.
+const maxListing = 1 << 20
+
+func functionOf(queue string, f *catalog.Function) Function {
+	fn := Function{
+		Queue: queue, Path: f.Path, Aliases: f.Aliases, Variadic: f.Variadic, Optional: f.Optional,
+	}
+	for _, p := range f.Params {
+		fn.Parameters = append(fn.Parameters, Parameter{Name: p.Name, Type: p.Go})
+	}
+	if f.Result != nil {
+		fn.Result = f.Result.Go
+	}
+	return fn
+}

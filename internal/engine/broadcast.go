@@ -1,0 +1,158 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/godelayed/delayed/internal/catalog"
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
+)
+
+const (
+	// broadcastEvery is how long events are gathered before they are published together.
+	broadcastEvery = 100 * time.Millisecond
+	// maxBroadcast bounds the events of a queue that are published together. Further ones are counted.
+	maxBroadcast = 200
+	// maxErrorText bounds the text of an error in an event, in bytes.
+	maxErrorText = 500
+	// maxWatch bounds how long one request to watch holds.
+	maxWatch = time.Minute
+)
+
+// broadcast publishes the events of queues that somebody watches. While nobody does, it costs one atomic load for each
+// event that might be made.
+type broadcast struct {
+	on     atomic.Bool // somebody watches a queue
+	worker string      // id
+	wake   chan struct{}
+
+	mu     sync.Mutex // protects the following
+	queues map[string]*watchedQueue
+}
+
+// watchedQueue is a queue that somebody watches.
+type watchedQueue struct {
+	store  *redisstore.Store
+	until  time.Time
+	events []catalog.Event
+	missed int
+}
+
+func newBroadcast(worker string) *broadcast {
+	return &broadcast{worker: worker, wake: make(chan struct{}, 1), queues: map[string]*watchedQueue{}}
+}
+
+// watch has the events of a queue published for some time.
+func (b *broadcast) watch(s *redisstore.Store, life time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	q := b.queues[s.Name]
+	if q == nil {
+		q = &watchedQueue{store: s}
+		b.queues[s.Name] = q
+	}
+	if until := time.Now().Add(min(life, maxWatch)); until.After(q.until) {
+		q.until = until
+	}
+	b.on.Store(true)
+	select {
+	case b.wake <- struct{}{}:
+	default:
+	}
+}
+
+// add has an event published, if somebody watches its queue. Those of the whole worker go to all such queues.
+func (b *broadcast) add(e *Event) {
+	if b == nil || !b.on.Load() {
+		return
+	}
+	out := toldEvent(e)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for name, q := range b.queues {
+		switch {
+		case e.Queue != "" && e.Queue != name:
+		case len(q.events) >= maxBroadcast:
+			q.missed++
+		default:
+			q.events = append(q.events, out)
+		}
+	}
+}
+
+// toldEvent returns what watchers are told of an event. Arguments are not among it.
+func toldEvent(e *Event) catalog.Event {
+	out := catalog.Event{
+		Kind: e.Kind.String(), At: e.At.UnixMilli(), Took: e.Duration.Microseconds(), Wait: e.Wait.Milliseconds(),
+		Reason: e.Reason,
+	}
+	msg := e.Message
+	if e.Claim != nil {
+		msg = &e.Claim.msg
+	}
+	if msg != nil {
+		out.ID, out.Function, out.Attempt = msg.Meta.ID, msg.Path, msg.Meta.Retried+1
+	}
+	if e.Err != nil {
+		out.Error = errorText(e.Err)
+	}
+	return out
+}
+
+// errorText returns the beginning of an error's text. The error is a user's, and its method may panic.
+func errorText(err error) (text string) {
+	defer func() {
+		if recover() != nil {
+			text = "its Error method panicked"
+		}
+	}()
+	text = err.Error()
+	return strings.ToValidUTF8(text[:min(len(text), maxErrorText)], "")
+}
+
+// run publishes events until ctx ends.
+func (b *broadcast) run(ctx context.Context, log loop.Journal) {
+	for {
+		select {
+		case <-b.wake:
+		case <-ctx.Done():
+			return
+		}
+		for more := true; more && loop.Sleep(ctx, broadcastEvery); {
+			more = b.publish(ctx, log)
+		}
+	}
+}
+
+// publish publishes what was gathered. It reports whether somebody still watches.
+func (b *broadcast) publish(ctx context.Context, log loop.Journal) (more bool) {
+	b.mu.Lock()
+	var ready []*watchedQueue
+	now := time.Now()
+	for name, q := range b.queues {
+		if len(q.events) > 0 {
+			ready = append(ready, &watchedQueue{store: q.store, events: q.events, missed: q.missed})
+			q.events, q.missed = nil, 0
+		}
+		if now.After(q.until) {
+			delete(b.queues, name)
+		}
+	}
+	more = len(b.queues) > 0
+	b.on.Store(more)
+	b.mu.Unlock()
+	for _, q := range ready {
+		text, _ := json.Marshal(catalog.Broadcast{ //nolint:errchkjson // it has no value that cannot be written
+			Version: catalog.Version, Worker: b.worker, Missed: q.missed, Events: q.events,
+		})
+		if err := q.store.Broadcast(ctx, text); err != nil && ctx.Err() == nil {
+			log.With("queue", q.store.Name).WithError(err).Debug("cannot publish events for those who watch")
+		}
+	}
+	return more
+}

@@ -1,0 +1,86 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/event"
+	"github.com/godelayed/delayed/internal/catalog"
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// TestBroadcast asks a worker's broadcast for events, and reads what it publishes.
+func TestBroadcast(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	conn := b.Server.Dial(t)
+	b.Must(conn.Send("SUBSCRIBE", b.Name+"_events"))
+	b.Must(conn.Flush())
+	if _, err := conn.Receive(); err != nil {
+		t.Fatal(err)
+	}
+	air := newBroadcast("me")
+	l := listeners{air: air}
+	if l.any() {
+		t.Error("events are wanted although nobody watches")
+	}
+	l.emit(Event{Kind: event.TaskDone, Queue: b.Name})
+	air.watch(redisstore.NewStore(b.rdb.loops, "", b.Name), time.Minute)
+	air.watch(redisstore.NewStore(b.rdb.loops, "", b.Name), time.Millisecond) // does not shorten it
+	if !l.any() {
+		t.Error("no events are wanted although somebody watches")
+	}
+	long := strings.Repeat("é", maxErrorText)
+	l.emit(Event{
+		Kind: event.TaskRetried, Queue: b.Name, At: time.UnixMilli(5), Duration: time.Second, Wait: time.Minute,
+		Reason: "why", Err: errors.New(long), Message: &wire.Message{Path: "a.B", Meta: wire.Meta{ID: "x", Retried: 2}},
+	})
+	l.emit(Event{Kind: event.TaskDone, Queue: "another", At: time.UnixMilli(6)})
+	for range maxBroadcast + 10 {
+		l.emit(Event{Kind: event.WorkerPaused, At: time.UnixMilli(7), Err: (*nilError)(nil)})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		air.run(ctx, loop.NewJournal(b.log.logger()))
+		close(ended)
+	}()
+	read := func() (told catalog.Broadcast) {
+		reply, err := redis.ByteSlices(conn.Receive())
+		b.Must(err)
+		b.Must(json.Unmarshal(reply[2], &told))
+		return told
+	}
+	told := read()
+	if told.Version != catalog.Version || told.Worker != "me" || told.Missed != 11 || len(told.Events) != maxBroadcast {
+		t.Fatalf("%d events of %s, %d missed", len(told.Events), told.Worker, told.Missed)
+	}
+	want := catalog.Event{
+		Kind: "task retried", At: 5, ID: "x", Function: "a.B", Attempt: 3, Took: 1_000_000, Wait: 60_000, Reason: "why",
+		Error: long[:maxErrorText],
+	}
+	if e := told.Events[0]; e != want {
+		t.Errorf("found %+v, expected %+v", e, want)
+	}
+	if e := told.Events[1]; e.Kind != "worker paused" || e.Error == "" || e.Attempt != 0 {
+		t.Errorf("found %+v, expected a worker that was paused, with an error", e)
+	}
+	l.emit(Event{Kind: event.TaskDone, Queue: b.Name, At: time.UnixMilli(8)})
+	if told = read(); len(told.Events) != 1 || told.Missed != 0 || told.Events[0].At != 8 {
+		t.Errorf("then %+v", told)
+	}
+	air.mu.Lock()
+	air.queues[b.Name].until = time.Time{}
+	air.mu.Unlock()
+	b.Until("nobody watches any more", func() bool { return !l.any() })
+	cancel()
+	await(b, "the end", ended)
+}

@@ -1,0 +1,127 @@
+package engine
+
+import (
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed/internal/lifecycle"
+	"github.com/godelayed/delayed/internal/metrics"
+	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// tallied sums up what was counted of a function.
+func tallied(seconds []talliedSecond, path string) (sum metrics.Sample) {
+	for _, s := range seconds {
+		for fn, sample := range s.fns {
+			if fn.Path() == path {
+				sum.Merge(sample)
+			}
+		}
+	}
+	return sum
+}
+
+func TestTally(t *testing.T) {
+	f, g := newFunction(t, "f", func() {}), newFunction(t, "g", func() {})
+	start := time.UnixMilli(1_700_000_000_500)
+	var ty tally
+	add := func(c *Claim) {
+		c.started = start
+		ty.add(c, 200*time.Millisecond, time.Second)
+	}
+	add(&Claim{fn: f, ran: true})
+	add(&Claim{fn: f}) // its claim was lost
+	add(&Claim{fn: f, ran: true, outcome: lifecycle.OutcomeRetry, msg: wire.Message{Meta: wire.Meta{
+		EnqueuedAt: start.UnixMilli() - 60_000, Extra: &wire.Extra{Due: start.UnixMilli() + 600},
+	}}})
+	add(&Claim{fn: g, ran: true, outcome: lifecycle.OutcomeArchive})
+	add(&Claim{fn: f, ran: true, outcome: lifecycle.OutcomeSnooze, msg: wire.Message{Meta: wire.Meta{
+		EnqueuedAt: start.UnixMilli() - 1000,
+	}}})
+	start = start.Add(900 * time.Millisecond) // it ends in the next second
+	add(&Claim{fn: f, ran: true, outcome: lifecycle.OutcomeCancel})
+	seconds := ty.take()
+	if len(seconds) != 2 || seconds[0].at != 1_700_000_001 || seconds[1].at != 1_700_000_002 {
+		t.Errorf("found %+v, expected two seconds", seconds)
+	}
+	if s := tallied(seconds, "f"); s.Runs != 4 || s.Failed != 1 || s.Archived != 0 || s.Run.Count() != 4 ||
+		s.Run.Sum != 800*time.Millisecond || s.Wait.Count() != 2 || s.Wait.Sum != 2400*time.Millisecond {
+		t.Errorf("f: %d runs, %d failed, %d archived; %v in %d runs, %v in %d waits", s.Runs, s.Failed, s.Archived,
+			s.Run.Sum, s.Run.Count(), s.Wait.Sum, s.Wait.Count())
+	}
+	if s := tallied(seconds, "g"); s.Runs != 1 || s.Failed != 1 || s.Archived != 1 || s.Wait.Count() != 0 {
+		t.Errorf("g: %+v", s)
+	}
+	if again := ty.take(); len(again) > 0 {
+		t.Errorf("taken twice: %+v", again)
+	}
+	for range maxTallied + 10 { // as long as Redis cannot be told
+		start = start.Add(time.Second)
+		add(&Claim{fn: f, ran: true})
+	}
+	if seconds = ty.take(); len(seconds) != maxTallied || tallied(seconds, "f").Runs != maxTallied+10 {
+		t.Errorf("%d seconds with %d runs, expected %d with %d", len(seconds), tallied(seconds, "f").Runs, maxTallied,
+			maxTallied+10)
+	}
+}
+
+// The samples of all grains have all that was counted, in one list for each hash.
+func TestMetricsOfATally(t *testing.T) {
+	f, g := newFunction(t, "f", func() {}), newFunction(t, "g", func() {})
+	var ty tally
+	const first = 1_700_006_397 // 3 seconds before midnight in UTC, of Unix day 19675
+	for i := range 6 {
+		for _, fn := range []*Function{f, g, f} {
+			c := Claim{fn: fn, ran: true, started: time.Unix(int64(first+i), 0)}
+			ty.add(&c, time.Millisecond, 0)
+		}
+	}
+	type place struct {
+		grain redisstore.Grain
+		hash  int64
+	}
+	runs, seen := map[redisstore.Grain]uint64{}, map[place]bool{}
+	for _, list := range metricsOf(ty.take()) {
+		var at place
+		for i, p := range list {
+			_, hash := p.Grain.Truncate(p.At)
+			if here := (place{p.Grain, hash}); i > 0 && here != at {
+				t.Errorf("one list is of %+v and of %+v", at, here)
+			} else if at = here; i == 0 && seen[at] {
+				t.Errorf("two lists are of %+v", at)
+			}
+			seen[at] = true
+			runs[p.Grain] += p.Sample.Runs
+		}
+	}
+	for grain := redisstore.GrainSecond; grain <= redisstore.GrainTotal; grain++ {
+		if runs[grain] != 18 {
+			t.Errorf("grain %d has %d runs, expected 18", grain, runs[grain])
+		}
+	}
+	if len(seen) != 7 { // two of each that ends at midnight, and the sum of all times
+		t.Errorf("%d hashes, expected 7: %v", len(seen), seen)
+	}
+}
+
+// A worker that stops tells Redis what its last heartbeat did not.
+func TestWorkerTellsItsTallyAtTheEnd(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	f := b.fn("f", func() {})
+	cfg := b.config()
+	cfg.HeartbeatLife = time.Hour
+	s := b.work(cfg, f)
+	for range 5 {
+		b.delay(f)
+	}
+	b.Until("all have run", func() bool { return b.counters()["processed"] == 5 })
+	s.mustStop()
+	store := redisstore.NewStore(b.rdb.loops, "", b.Name)
+	parts, _, err := store.Metrics(t.Context(), redisstore.GrainTotal, time.Time{})
+	b.Must(err)
+	if len(parts) != 1 || parts[0].Sample.Runs != 5 {
+		t.Errorf("found %+v, expected 5 runs", parts)
+	}
+}

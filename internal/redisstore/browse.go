@@ -1,0 +1,210 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// ListedTask is a task as lists show it.
+type ListedTask struct {
+	ID      string // that it is filed under; "" if it is in no set
+	Message Stored
+	Info    []byte
+	At      time.Time // when it is due or deleted; zero if it is in no set
+	Score   string    // the same, as Redis writes it
+}
+
+// PendingPage reads up to n pending messages, or of the suspects, from a place on, 0 for the oldest: on to newer ones,
+// or back to older ones. Places behind the end of the list hold gaps on the way back.
+func (s *Store) PendingPage(ctx context.Context, from, n int, back bool) ([]Stored, error) {
+	return s.pageFrom(ctx, s.keys.list, from, n, back)
+}
+
+// PendingLength returns how many members the list of pending messages, or of suspects, has, gaps included.
+func (s *Store) PendingLength(ctx context.Context) (int, error) {
+	return redis.Int(s.do(ctx, "LLEN", s.keys.list))
+}
+
+// GroupPage reads up to n calls of a group, which has the name that GroupNames returns: on from a place, 0 for the
+// oldest call, or back from it, −1 for the newest one.
+func (s *Store) GroupPage(ctx context.Context, name string, from, n int, back bool) ([]Stored, error) {
+	return s.pageFrom(ctx, s.keys.group+name, from, n, back)
+}
+
+// GroupNames returns up to n names of groups, by the time when they are due, behind the given place.
+func (s *Store) GroupNames(ctx context.Context, after SetPlace, n int, back bool) ([]ListedTask, error) {
+	return s.members(ctx, s.keys.groups, after, n, back)
+}
+
+// SetPlace is a place in a sorted set: that of a member, which need not be there any more. The zero value is the
+// beginning.
+type SetPlace struct {
+	Score  string `json:"s,omitempty"`
+	Member string `json:"m,omitempty"`
+}
+
+// ShelfPage reads up to n tasks of a set behind a place, and returns the place behind them; the zero place at the end.
+// back goes through the set from its end.
+func (s *Store) ShelfPage(
+	ctx context.Context, on Shelf, after SetPlace, n int, back bool,
+) (page []ListedTask, next SetPlace, err error) {
+	page, err = s.members(ctx, s.shelfKey(on), after, n, back)
+	if err != nil || len(page) == 0 {
+		return nil, next, err
+	}
+	next = placeBehind(page)
+	ids := idsOf(page)
+	for done := 0; done < len(ids); {
+		messages, err := s.someFields(ctx, s.keys.tasks, ids[done:], wire.WorkerLimits.Bytes)
+		if err != nil {
+			return nil, next, err
+		}
+		for i, m := range messages {
+			page[done+i].Message = m
+		}
+		done += len(messages)
+	}
+	infos, err := s.infos(ctx, ids)
+	if err != nil {
+		return nil, next, err
+	}
+	for i := range page {
+		page[i].Info = infos[i]
+	}
+	// Tasks that have left the set meanwhile.
+	return slices.DeleteFunc(page, func(t ListedTask) bool { return !t.Message.Exists() }), next, nil
+}
+
+// CompletedPage is ShelfPage for completed tasks, whose messages are in their infos.
+func (s *Store) CompletedPage(
+	ctx context.Context, after SetPlace, n int, back bool,
+) (page []ListedTask, next SetPlace, err error) {
+	page, err = s.members(ctx, s.keys.completed, after, n, back)
+	if err != nil || len(page) == 0 {
+		return nil, next, err
+	}
+	next = placeBehind(page)
+	ids := idsOf(page)
+	for done := 0; done < len(ids); {
+		infos, err := s.someFields(ctx, s.keys.results, ids[done:], wire.InfoLimits.Bytes)
+		if err != nil {
+			return nil, next, err
+		}
+		for i, m := range infos {
+			page[done+i].Info, page[done+i].Message.Size = m.Bytes, m.Size
+		}
+		done += len(infos)
+	}
+	return slices.DeleteFunc(page, func(t ListedTask) bool { return t.Info == nil && t.Message.Size == 0 }), next, nil
+}
+
+// placeBehind returns the place behind the last of some members.
+func placeBehind(page []ListedTask) SetPlace {
+	last := &page[len(page)-1]
+	return SetPlace{Score: last.Score, Member: last.ID}
+}
+
+// members reads a page of a sorted set of times.
+func (s *Store) members(
+	ctx context.Context, set string, after SetPlace, n int, back bool,
+) (page []ListedTask, err error) {
+	reply, err := redis.Values(s.eval(ctx, scriptShelf, []string{set}, after.Score, after.Member, n, flag(back)))
+	if err != nil {
+		return nil, err
+	}
+	rest := reply
+	for err == nil && len(rest) > 1 {
+		var t ListedTask
+		if rest, err = redis.Scan(rest, &t.ID, &t.Score); err != nil {
+			break
+		}
+		t.At, err = ScoreTime(t.Score)
+		page = append(page, t)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: shelf: %w", ErrReply, err)
+	}
+	return page, nil
+}
+
+// ScoreTime returns the time of a score, ms since 1970, which servers write in several ways.
+func ScoreTime(score string) (time.Time, error) {
+	ms, err := strconv.ParseFloat(score, 64)
+	return time.UnixMilli(int64(ms)), err
+}
+
+func idsOf(page []ListedTask) []string {
+	ids := make([]string, len(page))
+	for i := range page {
+		ids[i] = page[i].ID
+	}
+	return ids
+}
+
+// ClaimedTask is a claim as lists show it.
+type ClaimedTask struct {
+	Token   string
+	Message Stored
+	Since   time.Time // when it was claimed; zero: unknown
+}
+
+// AllTokens returns the tokens of a worker's claims in the order in which it has claimed them.
+func (s *Store) AllTokens(ctx context.Context, worker string) ([]string, error) {
+	tokens, err := s.Tokens(ctx, worker)
+	slices.SortFunc(tokens, CompareTokens)
+	return tokens, err
+}
+
+// CompareTokens orders tokens by batch, then by their place in it.
+func CompareTokens(a, b string) int {
+	na, ia, okA := ParseToken(a)
+	nb, ib, okB := ParseToken(b)
+	switch {
+	case !okA || !okB:
+		return strings.Compare(a, b)
+	case na != nb:
+		return int(min(max(int64(na)-int64(nb), -1), 1)) //nolint:gosec // numbers of claims are small
+	}
+	return ia - ib
+}
+
+// ClaimPage reads as many of a worker's claims as fit into one call, in the order of the tokens. It returns how many
+// tokens it has dealt with; the page lacks claims that have ended.
+func (s *Store) ClaimPage(
+	ctx context.Context, worker string, tokens []string,
+) (page []ClaimedTask, read int, err error) {
+	messages, err := s.someFields(ctx, s.keys.processing+worker, tokens, wire.WorkerLimits.Bytes)
+	if err != nil {
+		return nil, 0, err
+	}
+	tokens = tokens[:min(len(tokens), len(messages))]
+	batches := make([]any, 0, 1+len(tokens))
+	batches = append(batches, s.keys.claims+worker)
+	for _, token := range tokens {
+		batch, _, _ := strings.Cut(token, "-")
+		batches = append(batches, batch)
+	}
+	times, err := redis.Strings(s.do(ctx, "HMGET", batches...))
+	if err != nil {
+		return nil, 0, err
+	}
+	for i, token := range tokens {
+		if !messages[i].Exists() {
+			continue
+		}
+		c := ClaimedTask{Token: token, Message: messages[i]}
+		if ms, err := strconv.ParseInt(times[i], 10, 64); err == nil {
+			c.Since = time.UnixMilli(ms)
+		}
+		page = append(page, c)
+	}
+	return page, len(messages), nil
+}

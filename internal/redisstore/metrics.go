@@ -1,0 +1,203 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/metrics"
+)
+
+// Grain is how finely metrics tell times apart.
+type Grain uint8
+
+// The grains. Redis keeps seconds for an hour, minutes for a day, and days for 90 days. A sum of
+// all times ends when nothing has been added to it for 90 days.
+const (
+	GrainSecond Grain = iota
+	GrainMinute
+	GrainDay
+	GrainTotal
+)
+
+// grains says for each grain in which hashes Redis keeps its samples.
+var grains = [...]struct {
+	mark string        // in the key
+	span time.Duration // of one hash; 0: one for all times
+	step time.Duration // of one sample
+	life time.Duration // of the hash, after it was written to last
+}{
+	GrainSecond: {"s", time.Minute, time.Second, time.Hour + time.Minute},
+	GrainMinute: {"m", time.Hour, time.Minute, 25 * time.Hour},
+	GrainDay:    {"d", 24 * time.Hour, 24 * time.Hour, statsLife * time.Second},
+	GrainTotal:  {"total", 0, 0, statsLife * time.Second},
+}
+
+const (
+	// MaxMetricFunctions bounds the functions of a queue that have metrics of their own: all others share those of "".
+	MaxMetricFunctions = 64
+	// metricsPage bounds the samples that one script writes.
+	metricsPage = 100
+	// metricsTries is how often a sample is written that others write at the same time.
+	metricsTries = 5
+)
+
+// MetricsPart is one sample with its place.
+type MetricsPart struct {
+	Grain    Grain
+	At       time.Time // start of the second, minute or day; zero for GrainTotal
+	Function string    // path; "" for all functions that have no place of their own
+	Sample   metrics.Sample
+}
+
+// Truncate returns the start of the second, minute or day in which t is, and the number of the hash that has it.
+func (g Grain) Truncate(t time.Time) (start time.Time, hash int64) {
+	if grains[g].span == 0 {
+		return time.Time{}, 0
+	}
+	ms, step := t.UnixMilli(), grains[g].step.Milliseconds()
+	return time.UnixMilli(ms / step * step).UTC(), ms / grains[g].span.Milliseconds()
+}
+
+// metricsKey returns the hash that has the samples of a grain at a time.
+func (k *keys) metricsKey(g Grain, at time.Time) string {
+	span := grains[g].span
+	if span == 0 {
+		return k.metrics + grains[g].mark
+	}
+	return k.metrics + grains[g].mark + strconv.FormatInt(at.UnixMilli()/span.Milliseconds(), 10)
+}
+
+// metricsField returns the field of a sample: the number of its step within the hash, and the function.
+func metricsField(g Grain, at time.Time, function string) string {
+	n := int64(0)
+	if span := grains[g].span; span > 0 {
+		n = at.UnixMilli() % span.Milliseconds() / grains[g].step.Milliseconds()
+	}
+	return strconv.FormatInt(n, 10) + " " + function
+}
+
+// metricsRoom is how many samples a hash may have before further functions share one.
+func metricsRoom(g Grain) int {
+	if grains[g].span == 0 {
+		return MaxMetricFunctions
+	}
+	return MaxMetricFunctions * int(grains[g].span/grains[g].step)
+}
+
+// AddMetrics adds samples of one grain and one hash to those that Redis has. What others write at the same time is not
+// lost. If it returns an error, some samples may have been added.
+func (s *Store) AddMetrics(ctx context.Context, parts []MetricsPart) error {
+	for tries := 0; len(parts) > 0; tries++ {
+		if tries == metricsTries {
+			return fmt.Errorf("delayed: metrics of queue %s: others write them too fast", s.Name)
+		}
+		page := parts[:min(len(parts), metricsPage)]
+		rest := parts[len(page):]
+		again, err := s.addMetricsPage(ctx, page)
+		if err != nil {
+			return err
+		}
+		if len(again) == 0 {
+			tries = -1
+		}
+		parts = slices.Concat(again, rest)
+	}
+	return nil
+}
+
+// addMetricsPage adds samples, and returns those that others have changed meanwhile.
+func (s *Store) addMetricsPage(ctx context.Context, page []MetricsPart) (again []MetricsPart, err error) {
+	g := page[0].Grain
+	key := s.keys.metricsKey(g, page[0].At)
+	page, err = s.fitMetrics(ctx, key, page)
+	if err != nil {
+		return nil, fmt.Errorf("delayed: metrics: %w", err)
+	}
+	fields := make([]any, len(page))
+	for i, p := range page {
+		fields[i] = metricsField(p.Grain, p.At, p.Function)
+	}
+	olds, err := redis.ByteSlices(s.do(ctx, "HMGET", append([]any{key}, fields...)...))
+	if err != nil {
+		return nil, fmt.Errorf("delayed: metrics: %w", err)
+	}
+	args := redis.Args{int64(grains[g].life / time.Second)}
+	for i := range page {
+		sum := page[i].Sample
+		_ = sum.MergeEncoded(olds[i]) // what is no sample is replaced
+		args = args.Add(fields[i], olds[i], sum.Append(nil))
+	}
+	reply, err := s.eval(ctx, scriptMetrics, []string{key}, args...)
+	done, err := ints(reply, err, len(page))
+	if err != nil {
+		return nil, err
+	}
+	for i, ok := range done {
+		if ok == 0 {
+			again = append(again, page[i])
+		}
+	}
+	return again, nil
+}
+
+// fitMetrics returns the samples of a page with those functions in the place of all others that the hash has no room
+// for.
+func (s *Store) fitMetrics(ctx context.Context, key string, page []MetricsPart) ([]MetricsPart, error) {
+	used, err := redis.Int(s.do(ctx, "HLEN", key))
+	if err != nil || used+len(page) <= metricsRoom(page[0].Grain) {
+		return page, err
+	}
+	known, err := redis.Strings(s.do(ctx, "HKEYS", key))
+	if err != nil {
+		return nil, err
+	}
+	var fitting []MetricsPart
+	at := map[string]int{}
+	for _, p := range page {
+		field := metricsField(p.Grain, p.At, p.Function)
+		if !slices.Contains(known, field) {
+			if used++; used > metricsRoom(p.Grain) {
+				p.Function = ""
+				field = metricsField(p.Grain, p.At, "")
+			}
+		}
+		if i, ok := at[field]; ok {
+			fitting[i].Sample.Merge(&p.Sample)
+			continue
+		}
+		at[field] = len(fitting)
+		fitting = append(fitting, p)
+	}
+	return fitting, nil
+}
+
+// Metrics reads the samples of one grain from a time on, in the one hash that has that time. It returns the time from
+// which the next hash goes on.
+func (s *Store) Metrics(ctx context.Context, g Grain, from time.Time) (parts []MetricsPart, next time.Time, err error) {
+	all, err := redis.StringMap(s.do(ctx, "HGETALL", s.keys.metricsKey(g, from)))
+	if err != nil {
+		return nil, from, err
+	}
+	begin := time.Time{}
+	if span := grains[g].span; span > 0 {
+		ms := span.Milliseconds()
+		begin = time.UnixMilli(from.UnixMilli() / ms * ms).UTC()
+		next = begin.Add(span)
+	}
+	for field, raw := range all {
+		number, function, _ := strings.Cut(field, " ")
+		n, err := strconv.Atoi(number)
+		p := MetricsPart{Grain: g, At: begin.Add(time.Duration(n) * grains[g].step), Function: function}
+		if err != nil || p.At.Before(from) && grains[g].span > 0 || p.Sample.MergeEncoded([]byte(raw)) != nil {
+			continue
+		}
+		parts = append(parts, p)
+	}
+	return parts, next, nil
+}

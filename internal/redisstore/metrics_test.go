@@ -1,0 +1,150 @@
+package redisstore
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed/internal/metrics"
+	"github.com/godelayed/delayed/internal/redistest"
+)
+
+// sampleOf returns a sample of n runs.
+func sampleOf(n uint64) metrics.Sample {
+	s := metrics.Sample{Runs: n}
+	s.Run.Add(time.Duration(n) * time.Millisecond)
+	return s
+}
+
+func encodedSample(s ...metrics.Sample) string {
+	var sum metrics.Sample
+	for i := range s {
+		sum.Merge(&s[i])
+	}
+	return string(sum.Append(nil))
+}
+
+// metricsTime is 2025-01-02 23:59:58.
+var metricsTime = time.Date(2025, 1, 2, 23, 59, 58, 5e6, time.UTC)
+
+func addSamples(parts ...MetricsPart) func(s *Store) (any, error) {
+	return func(s *Store) (any, error) { return nil, s.AddMetrics(bg, parts) }
+}
+
+var metricsCases = storeTable{script: "metrics", refused: true, cases: []storeCase{
+	{
+		name: "a second",
+		do:   addSamples(MetricsPart{GrainSecond, metricsTime, "a.B", sampleOf(3)}),
+		want: redistest.State{"_metrics:s28931039": redistest.Expiring{
+			Value: redistest.Hash{"58 a.B": encodedSample(sampleOf(3))}, For: 61 * time.Minute,
+		}},
+	},
+	{
+		name: "a minute, of two functions", seed: redistest.State{"_metrics:m482183": redistest.Expiring{
+			Value: redistest.Hash{"59 a.B": encodedSample(sampleOf(3)), "58 a.B": "x"}, For: time.Minute,
+		}},
+		do: addSamples(
+			MetricsPart{GrainMinute, metricsTime, "a.B", sampleOf(4)},
+			MetricsPart{GrainMinute, metricsTime, "c:d", sampleOf(1)},
+		),
+		want: redistest.State{"_metrics:m482183": redistest.Expiring{
+			Value: redistest.Hash{
+				"59 a.B": encodedSample(sampleOf(3), sampleOf(4)), "58 a.B": "x",
+				"59 c:d": encodedSample(sampleOf(1)),
+			}, For: 25 * time.Hour,
+		}},
+	},
+	{
+		name: "a day", do: addSamples(MetricsPart{GrainDay, metricsTime, "a.B", sampleOf(3)}),
+		want: redistest.State{"_metrics:d20090": redistest.Expiring{
+			Value: redistest.Hash{"0 a.B": encodedSample(sampleOf(3))}, For: 90 * 24 * time.Hour,
+		}},
+	},
+	{
+		name: "all, in place of what is no sample",
+		seed: redistest.State{"_metrics:total": totals(redistest.Hash{"0 a.B": "bad"})},
+		do:   addSamples(MetricsPart{Grain: GrainTotal, Function: "a.B", Sample: sampleOf(3)}),
+		want: redistest.State{"_metrics:total": totals(redistest.Hash{"0 a.B": encodedSample(sampleOf(3))})},
+	},
+	{
+		name: "functions without room share one place",
+		seed: redistest.State{"_metrics:total": totals(manyFunctions(63))},
+		do: addSamples(
+			MetricsPart{Grain: GrainTotal, Function: "new", Sample: sampleOf(1)},
+			MetricsPart{Grain: GrainTotal, Function: "f1", Sample: sampleOf(2)},
+			MetricsPart{Grain: GrainTotal, Function: "newer", Sample: sampleOf(3)},
+			MetricsPart{Grain: GrainTotal, Function: "newest", Sample: sampleOf(4)},
+		),
+		want: redistest.State{"_metrics:total": totals(func() redistest.Hash {
+			h := manyFunctions(63)
+			h["0 new"] = encodedSample(sampleOf(1))
+			h["0 f1"] = encodedSample(sampleOf(1), sampleOf(2))
+			h["0 "] = encodedSample(sampleOf(3), sampleOf(4))
+			return h
+		}())},
+	},
+}}
+
+// totals returns the value of the key that has all times.
+func totals(h redistest.Hash) redistest.Expiring {
+	return redistest.Expiring{Value: h, For: 90 * 24 * time.Hour}
+}
+
+// manyFunctions has one run of each of n functions.
+func manyFunctions(n int) redistest.Hash {
+	h := redistest.Hash{}
+	for i := range n {
+		h[fmt.Sprint("0 f", i)] = encodedSample(sampleOf(1))
+	}
+	return h
+}
+
+// What several workers add at the same time is all there.
+func TestMetricsOfManyWorkers(t *testing.T) {
+	t.Parallel()
+	s := NewStore(dialled(t, redistest.Shared(t).URL()), "", redistest.Name(t))
+	var parts []MetricsPart
+	for i := range 130 { // more than one page
+		at := metricsTime.Truncate(time.Minute).Add(time.Duration(i%60) * time.Second)
+		parts = append(parts, MetricsPart{GrainSecond, at, fmt.Sprint("f", i/60), sampleOf(uint64(i) + 1)})
+	}
+	const workers = 3
+	var working sync.WaitGroup
+	for range workers {
+		working.Go(func() {
+			for done := 0; done < len(parts); done += 10 {
+				for {
+					err := s.AddMetrics(bg, slices.Clone(parts[done:done+10]))
+					if err == nil {
+						break
+					}
+					if !strings.Contains(err.Error(), "too fast") {
+						t.Error(err)
+						return
+					}
+				}
+			}
+		})
+	}
+	working.Wait()
+	found, next, err := s.Metrics(bg, GrainSecond, metricsTime.Truncate(time.Minute))
+	if err != nil || len(found) != len(parts) || !next.Equal(metricsTime.Truncate(time.Minute).Add(time.Minute)) {
+		t.Fatalf("%d samples, next %v, %v, expected %d", len(found), next, err, len(parts))
+	}
+	for _, p := range found {
+		var f int
+		if _, err := fmt.Sscanf(p.Function, "f%d", &f); err != nil {
+			t.Fatal(err)
+		}
+		if n := uint64(60*f+p.At.Second()) + 1; p.Sample.Runs != workers*n || p.Sample.Run.Count() != workers {
+			t.Errorf("%s at %v: %d runs, expected %d", p.Function, p.At, p.Sample.Runs, workers*n)
+		}
+	}
+	late, _, err := s.Metrics(bg, GrainSecond, metricsTime.Truncate(time.Second))
+	if err != nil || len(late) != 4 {
+		t.Errorf("%d samples from second 58 on, %v, expected 4", len(late), err)
+	}
+}

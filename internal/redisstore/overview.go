@@ -1,0 +1,205 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+const (
+	// overviewQueues bounds the queues that one call looks at.
+	overviewQueues = 50
+	// overviewBytes bounds the oldest message that an overview reads; of a longer one only the size is known.
+	overviewBytes = 64 << 10
+)
+
+// Overview says how much a queue holds.
+type Overview struct {
+	Now                                           time.Time
+	Pending, Suspects                             int
+	Scheduled, Retry, Parked, Archived, Completed int
+	Groups, Aggregating                           int
+	LegacyClaims                                  int
+	Workers                                       []string
+	Paused                                        time.Time // since when; zero: it is not
+	Weight                                        int       // 0: as each worker is configured
+	Today                                         map[string]int64
+	Oldest, OldestSuspect                         Stored
+}
+
+// Overviews reads how much stores of one handle hold, in their order. They may be of several slots.
+func Overviews(ctx context.Context, stores []*Store) ([]Overview, error) {
+	all := make([]Overview, len(stores))
+	bySlot := map[int][]int{}
+	for i, s := range stores {
+		slot := s.Slot()
+		bySlot[slot] = append(bySlot[slot], i)
+	}
+	for _, places := range bySlot {
+		for len(places) > 0 {
+			n := min(len(places), overviewQueues)
+			if err := overviews(ctx, stores, places[:n], all); err != nil {
+				return nil, err
+			}
+			places = places[n:]
+		}
+	}
+	return all, nil
+}
+
+// overviews fills in the overviews of the stores at some places, which are of one slot.
+func overviews(ctx context.Context, stores []*Store, places []int, all []Overview) error {
+	keys := make([]string, 0, 12*len(places))
+	for _, p := range places {
+		k := &stores[p].keys
+		keys = append(keys, k.list, k.suspects, k.scheduled, k.retry, k.parked, k.archived, k.completed, k.groups,
+			k.workers, k.legacy, k.control, stores[p].StatsKey())
+	}
+	reply, err := redis.Values(evalOn(ctx, stores[places[0]].Src, scriptOverview, keys, []any{overviewBytes}))
+	if err != nil {
+		return err
+	}
+	if len(reply) != 1+len(places) {
+		return fmt.Errorf("%w: %d values from overview", ErrReply, len(reply))
+	}
+	now, err := redis.Int64(reply[0], nil)
+	if err != nil {
+		return fmt.Errorf("%w: overview: %w", ErrReply, err)
+	}
+	for i, p := range places {
+		o := &all[p]
+		o.Now = time.UnixMilli(now)
+		if err := o.scan(reply[1+i]); err != nil {
+			return err
+		}
+		if o.Groups > 0 {
+			if o.Aggregating, err = stores[p].groupedCalls(ctx); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// scan reads what the script says of one queue.
+func (o *Overview) scan(reply any) error {
+	row, err := redis.Values(reply, nil)
+	if err != nil || len(row) != 15 {
+		return fmt.Errorf("%w: overview", ErrReply)
+	}
+	var paused, weight, counters any
+	rest, err := redis.Scan(row, &o.Pending, &o.Suspects, &o.Scheduled, &o.Retry, &o.Parked, &o.Archived,
+		&o.Completed, &o.Groups, &o.LegacyClaims, &o.Workers, &paused, &weight, &counters)
+	if err == nil {
+		o.Today, err = redis.Int64Map(counters, nil)
+	}
+	if err == nil {
+		o.Oldest, err = storedOf(rest[0])
+	}
+	if err == nil {
+		o.OldestSuspect, err = storedOf(rest[1])
+	}
+	if err != nil {
+		return fmt.Errorf("%w: overview: %w", ErrReply, err)
+	}
+	if since, err := redis.String(paused, nil); err == nil {
+		ms, _ := strconv.ParseInt(since, 10, 64) // 0 if somebody else has written it
+		o.Paused = time.UnixMilli(ms)
+	}
+	o.Weight, _ = redis.Int(weight, nil)
+	return nil
+}
+
+// groupedCalls adds up the calls that wait in groups.
+func (s *Store) groupedCalls(ctx context.Context) (sum int, err error) {
+	var at SetPlace
+	for {
+		page, err := s.members(ctx, s.keys.groups, at, MaxListPage, false)
+		if err != nil || len(page) == 0 {
+			return sum, err
+		}
+		keys := make([]string, len(page))
+		for i := range page {
+			keys[i] = s.keys.group + page[i].ID
+		}
+		reply, err := s.eval(ctx, scriptLengths, keys)
+		lengths, err := ints(reply, err, len(keys))
+		if err != nil {
+			return 0, err
+		}
+		for _, n := range lengths {
+			sum += int(n)
+		}
+		at = placeBehind(page)
+	}
+}
+
+// RosterEntry is what Redis knows of a worker of a queue beside its functions.
+type RosterEntry struct {
+	ID        string
+	Heartbeat string        // its value; "" without heartbeat
+	Life      time.Duration // how long the heartbeat lasts if it is not renewed
+	Claims    int
+}
+
+// Roster reads the heartbeats of workers.
+func (s *Store) Roster(ctx context.Context, workers []string) ([]RosterEntry, error) {
+	all := make([]RosterEntry, 0, len(workers))
+	for len(workers) > 0 {
+		n := min(len(workers), livesMost)
+		keys := make([]string, 0, 2*n)
+		for _, w := range workers[:n] {
+			keys = append(keys, s.keys.heartbeat+w, s.keys.processing+w)
+		}
+		reply, err := redis.Values(s.eval(ctx, scriptRoster, keys))
+		if err != nil {
+			return nil, err
+		}
+		if len(reply) != n {
+			return nil, fmt.Errorf("%w: %d values from roster", ErrReply, len(reply))
+		}
+		for i, row := range reply {
+			values, err := redis.Values(row, nil)
+			if err != nil {
+				return nil, fmt.Errorf("%w: roster: %w", ErrReply, err)
+			}
+			e := RosterEntry{ID: workers[i]}
+			var ms int64
+			if _, err := redis.Scan(values, &e.Heartbeat, &ms, &e.Claims); err != nil {
+				return nil, fmt.Errorf("%w: roster: %w", ErrReply, err)
+			}
+			e.Life = time.Duration(max(ms, 0)) * time.Millisecond
+			all = append(all, e)
+		}
+		workers = workers[n:]
+	}
+	return all, nil
+}
+
+// CountersOf reads the counters of one UTC day.
+func (s *Store) CountersOf(ctx context.Context, day time.Time) (map[string]int64, error) {
+	return redis.Int64Map(s.do(ctx, "HGETALL", s.keys.statsOf(day)))
+}
+
+// Memory adds up how much memory the queue's keys take, as MEMORY USAGE estimates it. Keys of claims and of groups,
+// which are small or short-lived, are left out.
+func (s *Store) Memory(ctx context.Context) (bytes int64, err error) {
+	k := &s.keys
+	for _, key := range []string{
+		k.list, k.noti, k.suspects, k.scheduled, k.retry, k.parked, k.archived, k.completed, k.tasks, k.info, k.results,
+		k.locks, k.locked, k.revoked, k.gathered,
+	} {
+		n, err := redis.Int64(s.do(ctx, "MEMORY", "USAGE", key, "SAMPLES", memorySamples))
+		if err != nil && err != redis.ErrNil { //nolint:errorlint // redigo returns it as it is
+			return 0, err
+		}
+		bytes += n
+	}
+	return bytes, nil
+}
+
+// memorySamples is how many elements of a key MEMORY USAGE looks at.
+const memorySamples = 20

@@ -1,0 +1,343 @@
+package redisstore
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/godelayed/delayed/internal/redistest"
+)
+
+// withdrawn returns a task to withdraw, whose message is "m " and its id.
+func withdrawn(id string, place int) Withdrawn {
+	return Withdrawn{
+		Place: place, Message: []byte("m " + id), ID: id, Until: time.UnixMilli(later), Info: []byte("why"),
+	}
+}
+
+func withdrawWith(how Withdrawing, legacy bool, tasks ...Withdrawn) func(s *Store) (any, error) {
+	return func(s *Store) (any, error) {
+		answers, err := s.Withdraw(bg, how, legacy, tasks)
+		return fmt.Sprint(answers), err
+	}
+}
+
+// waiting is a queue with five pending tasks.
+func waiting() redistest.State {
+	return redistest.State{"": redistest.List{"m a", "m b", "m c", "m d", "m e"}, "_noti": ones(5)}
+}
+
+// archivedAs is a queue whose archive holds tasks that were withdrawn.
+func archivedAs(ids ...string) redistest.State {
+	s := redistest.State{}
+	set, tasks, infos := redistest.Zset{}, redistest.Hash{}, redistest.Hash{}
+	for _, id := range ids {
+		set[id], tasks[id], infos[id] = later, "m "+id, "why"
+	}
+	s["_archived"], s["_tasks"], s["_info"] = set, tasks, infos
+	s[testDay] = counted(redistest.Hash{"archived": fmt.Sprint(len(ids))})
+	return s
+}
+
+var withdrawCases = storeTable{script: "withdraw", cases: []storeCase{
+	{
+		name: "from the middle: a gap stays", seed: waiting(),
+		do:     withdrawWith(WithdrawToArchive, false, withdrawn("c", 2)),
+		result: "[1]",
+		want: both(archivedAs("c"), redistest.State{
+			"": redistest.List{"m a", "m b", "-", "m d", "m e"}, "_noti": ones(5),
+			"_control": redistest.Hash{"gaps": "1"},
+		}),
+	},
+	{
+		name: "from both ends: no gap stays", seed: waiting(),
+		do:     withdrawWith(WithdrawToArchive, false, withdrawn("a", 0), withdrawn("e", 4), withdrawn("d", 3)),
+		result: "[1 1 1]",
+		want: both(archivedAs("a", "d", "e"), redistest.State{
+			"": redistest.List{"m b", "m c"}, "_noti": ones(2),
+		}),
+	},
+	{
+		name: "next to a gap", seed: both(waiting(), redistest.State{
+			"": redistest.List{"m a", "-", "-", "m d", "m e"}, "_control": redistest.Hash{"gaps": "2", "weight": "3"},
+		}),
+		do:     withdrawWith(WithdrawAndDrop, false, withdrawn("a", 0)),
+		result: "[1]",
+		want: redistest.State{
+			"": redistest.List{"m d", "m e"}, "_noti": ones(2), "_control": redistest.Hash{"weight": "3"},
+			testDay: counted(redistest.Hash{"canceled": "1"}),
+		},
+	},
+	{
+		name: "all", seed: waiting(),
+		do: withdrawWith(WithdrawAndDrop, false, withdrawn("a", 0), withdrawn("b", 1), withdrawn("c", 2),
+			withdrawn("d", 3), withdrawn("e", 4)),
+		result: "[1 1 1 1 1]",
+		want:   redistest.State{testDay: counted(redistest.Hash{"canceled": "5"})},
+	},
+	{
+		name: "one that has moved, one that is not there", seed: waiting(),
+		do:     withdrawWith(WithdrawToSchedule, false, withdrawn("b", 3), withdrawn("x", 2), withdrawn("d", 40)),
+		result: "[1 0 1]",
+		want: redistest.State{
+			"": redistest.List{"m a", "-", "m c", "-", "m e"}, "_noti": ones(5),
+			"_control":   redistest.Hash{"gaps": "2"},
+			"_scheduled": redistest.Zset{"b": later, "d": later},
+			"_tasks":     redistest.Hash{"b": "m b", "d": "m d"}, "_info": redistest.Hash{"b": "why", "d": "why"},
+			"_wake": ones(1),
+		},
+	},
+	{
+		name: "equal messages: each once",
+		seed: redistest.State{"": redistest.List{"m a", "m b", "m a", "m c"}, "_noti": ones(4)},
+		do: withdrawWith(WithdrawAndDrop, false,
+			Withdrawn{Place: 2, Message: []byte("m a"), Until: time.UnixMilli(later)},
+			Withdrawn{Place: 2, Message: []byte("m a"), Until: time.UnixMilli(later)},
+			Withdrawn{Place: 2, Message: []byte("m a"), Until: time.UnixMilli(later)}),
+		result: "[1 0 1]",
+		want: redistest.State{
+			"": redistest.List{"m b", "-", "m c"}, "_noti": ones(3), "_control": redistest.Hash{"gaps": "1"},
+			testDay: counted(redistest.Hash{"canceled": "2"}),
+		},
+	},
+	{
+		name: "an id that is taken", seed: both(waiting(), filedAs("_retry", redistest.Zset{"b": later})),
+		do:     withdrawWith(WithdrawToArchive, false, withdrawn("b", 1), withdrawn("c", 2)),
+		result: "[-1 1]",
+		want: both(filedAs("_retry", redistest.Zset{"b": later}), archivedAs("c"), redistest.State{
+			"": redistest.List{"m a", "m b", "-", "m d", "m e"}, "_noti": ones(5),
+			"_control": redistest.Hash{"gaps": "1"},
+		}),
+	},
+	{
+		name:   "its locks are free",
+		seed:   both(waiting(), locked(later, redistest.Hash{"k:a": "b", "#b": "b", "k:b": "c"})),
+		do:     withdrawWith(WithdrawToArchive, false, withdrawn("b", 1)),
+		result: "[1]",
+		want: both(archivedAs("b"), locked(later, redistest.Hash{"k:b": "c"}), redistest.State{
+			"": redistest.List{"m a", "-", "m c", "m d", "m e"}, "_noti": ones(5),
+			"_control": redistest.Hash{"gaps": "1"},
+		}),
+	},
+	{
+		name: "its locks stay when it is scheduled",
+		seed: both(waiting(), locked(later, redistest.Hash{"k:a": "e"})),
+		do: withdrawWith(WithdrawToSchedule, false, Withdrawn{
+			Place: 4, Message: []byte("m e"), ID: "e", Until: time.UnixMilli(past), Info: []byte("why"),
+		}), result: "[1]",
+		want: both(locked(later, redistest.Hash{"k:a": "e"}), redistest.State{
+			"": redistest.List{"m a", "m b", "m c", "m d"}, "_noti": ones(4),
+			"_scheduled": redistest.Zset{"e": past}, "_tasks": redistest.Hash{"e": "m e"},
+			"_info": redistest.Hash{"e": "why"}, "_wake": ones(1),
+		}),
+	},
+	{
+		name: "with legacy workers: no gaps", seed: waiting(),
+		do:     withdrawWith(WithdrawAndDrop, true, withdrawn("b", 1), withdrawn("d", 3)),
+		result: "[1 1]",
+		want: redistest.State{
+			"": redistest.List{"m a", "m c", "m e"}, "_noti": ones(3),
+			testDay: counted(redistest.Hash{"canceled": "2"}),
+		},
+	},
+	{
+		name: "tasks that have moved, among equal ones",
+		seed: redistest.State{"": redistest.List{"m a", "m x", "m b", "m x", "m c", "m x"}, "_noti": ones(6)},
+		do: withdrawWith(WithdrawAndDrop, false, withdrawn("c", 1), withdrawn("x", 1), withdrawn("b", 5),
+			withdrawn("x", 3), withdrawn("y", 4)),
+		result: "[1 1 1 1 0]",
+		want: redistest.State{
+			"": redistest.List{"m a", "-", "-", "-", "-", "m x"}, "_noti": ones(6),
+			"_control": redistest.Hash{"gaps": "4"}, testDay: counted(redistest.Hash{"canceled": "4"}),
+		},
+	},
+	{
+		name: "one that has moved back", seed: waiting(),
+		do:     withdrawWith(WithdrawAndDrop, false, withdrawn("d", 1)),
+		result: "[1]",
+		want: redistest.State{
+			"": redistest.List{"m a", "m b", "m c", "-", "m e"}, "_noti": ones(5),
+			"_control": redistest.Hash{"gaps": "1"}, testDay: counted(redistest.Hash{"canceled": "1"}),
+		},
+	},
+	{
+		name:   "canceled: claim ends it",
+		seed:   both(waiting(), redistest.State{"_revoked": redistest.Zset{"b": later}}),
+		do:     withdrawWith(WithdrawToArchive, false, withdrawn("b", 1), withdrawn("d", 3)),
+		result: "[0 1]",
+		want: both(archivedAs("d"), redistest.State{
+			"": redistest.List{"m a", "m b", "m c", "-", "m e"}, "_noti": ones(5),
+			"_control": redistest.Hash{"gaps": "1"}, "_revoked": redistest.Zset{"b": later},
+		}),
+	},
+	{
+		name: "with legacy workers: equal messages", seed: redistest.State{
+			"": redistest.List{"m a", "m b", "m a", "m c"}, "_noti": ones(4),
+		},
+		do: withdrawWith(WithdrawAndDrop, true, withdrawn("a", 2), withdrawn("b", 0)), result: "[1 1]",
+		want: redistest.State{
+			"": redistest.List{"m a", "m c"}, "_noti": ones(2), testDay: counted(redistest.Hash{"canceled": "2"}),
+		},
+	},
+	{name: "nothing pending", do: withdrawWith(WithdrawAndDrop, false, withdrawn("b", 1)), result: "[0]"},
+}}
+
+// gapCases claim from lists with gaps.
+var gapCases = []storeCase{
+	{
+		name: "gaps are dropped, with their notifications",
+		seed: with(queued("- a - - b c -", 7), redistest.State{
+			"_control": redistest.Hash{"gaps": "4", "weight": "2"},
+		}),
+		do:     claimWith(ClaimCall{Most: 2}),
+		result: claimReply{"a b", 2},
+		want: with(holds(queued("c -", 2), "a b"), redistest.State{
+			"_control": redistest.Hash{"gaps": "1", "weight": "2"},
+		}),
+	},
+	{
+		name:   "nothing but gaps, a notification in hand",
+		seed:   with(queued("- - -", 2), redistest.State{"_control": redistest.Hash{"gaps": "3"}}),
+		do:     claimWith(ClaimCall{Most: 2, Held: 1}),
+		result: claimReply{"", 0},
+		want:   queued("", 0),
+	},
+	{
+		name:   "what looks like a gap, and is none",
+		seed:   queued("- a", 2),
+		do:     claimWith(ClaimCall{Most: 2}),
+		result: claimReply{"- a", 0},
+		want:   holds(queued("", 0), "- a"),
+	},
+}
+
+// refiled returns a task to refile, whose message is "m " and its id.
+func refiled(id string) Refiled {
+	return Refiled{ID: id, Old: []byte("m " + id), New: []byte("m " + id), Until: time.UnixMilli(later)}
+}
+
+func refileWith(from, to Shelf, tasks ...Refiled) func(s *Store) (any, error) {
+	return func(s *Store) (any, error) {
+		answers, err := s.Refile(bg, from, to, tasks)
+		return fmt.Sprint(answers), err
+	}
+}
+
+var refileCases = storeTable{script: "refile", cases: []storeCase{
+	{
+		name: "another time", seed: filedAs("_scheduled", redistest.Zset{"x": past, "y": past}),
+		do: refileWith(ShelfScheduled, ShelfScheduled, refiled("x")), result: "[1]",
+		want: both(filedAs("_scheduled", redistest.Zset{"x": later, "y": past}), redistest.State{"_wake": ones(1)}),
+	},
+	{
+		name: "another message", seed: filedAs("_retry", redistest.Zset{"x": later}),
+		do: refileWith(ShelfRetry, ShelfRetry, Refiled{
+			ID: "x", Old: []byte("m x"), New: []byte("new"), Until: time.UnixMilli(later),
+		}), result: "[1]",
+		want: redistest.State{
+			"_retry": redistest.Zset{"x": later}, "_tasks": redistest.Hash{"x": "new"},
+			"_info": redistest.Hash{"x": "i x"}, "_wake": ones(1),
+		},
+	},
+	{
+		name: "later: its locks last as much longer",
+		seed: both(filedAs("_retry", redistest.Zset{"x": later, "y": later}),
+			locked(later, redistest.Hash{"k:a": "x", "#x": "x", "k:b": "y"})),
+		do: refileWith(ShelfRetry, ShelfRetry, Refiled{
+			ID: "x", Old: []byte("m x"), New: []byte("m x"), Until: time.UnixMilli(later + 1000),
+		}, Refiled{ID: "y", Old: []byte("m y"), New: []byte("m y"), Until: time.UnixMilli(later - 1000)}),
+		result: "[1 1]",
+		want: both(filedAs("_retry", redistest.Zset{"x": later + 1000, "y": later - 1000}), redistest.State{
+			"_wake":  ones(1),
+			"_locks": redistest.Hash{"k:a": "x", "@x": "k:a", "#x": "x", "k:b": "y", "@y": "k:b"},
+			"_locked": redistest.Zset{
+				"k:a": later + 1000, "@x": later + 1000, "#x": later + 1000, "k:b": later, "@y": later,
+			},
+		}),
+	},
+	{
+		name: "archived: its locks are free",
+		seed: both(filedAs("_parked", redistest.Zset{"x": past, "y": past}),
+			locked(later, redistest.Hash{"k:a": "x", "#x": "x", "k:b": "y"})),
+		do: refileWith(ShelfParked, ShelfArchived, Refiled{
+			ID: "x", Old: []byte("m x"), New: []byte("m x"), Until: time.UnixMilli(later), Info: []byte("why"),
+		}), result: "[1]",
+		want: both(redistest.State{
+			"_parked": redistest.Zset{"y": past}, "_archived": redistest.Zset{"x": later},
+			"_tasks": redistest.Hash{"x": "m x", "y": "m y"}, "_info": redistest.Hash{"x": "why", "y": "i y"},
+			testDay: counted(redistest.Hash{"archived": "1"}),
+		}, locked(later, redistest.Hash{"k:b": "y"})),
+	},
+	{
+		name: "under a new name",
+		seed: filedAs("_archived", redistest.Zset{"x": later, "y": later, "z": later}),
+		do: refileWith(ShelfArchived, ShelfArchived, Refiled{
+			ID: "x", NewID: "x#moving", Old: []byte("m x"), New: []byte("m x"), Until: time.UnixMilli(later),
+		}, Refiled{
+			ID: "x", NewID: "x#moving", Old: []byte("m x"), New: []byte("m x"), Until: time.UnixMilli(later),
+		}, Refiled{ID: "y", NewID: "z", Old: []byte("m y"), New: []byte("m y"), Until: time.UnixMilli(later)}),
+		result: "[1 0 -1]",
+		want: both(redistest.State{
+			"_archived": redistest.Zset{"x#moving": later, "y": later, "z": later},
+			"_tasks":    redistest.Hash{"x#moving": "m x", "y": "m y", "z": "m z"},
+			"_info":     redistest.Hash{"y": "i y", "z": "i z"},
+		}),
+	},
+	{
+		name: "gone, changed, and twice", seed: filedAs("_retry", redistest.Zset{"x": past, "y": past}),
+		do: refileWith(ShelfRetry, ShelfRetry, refiled("z"),
+			Refiled{ID: "y", Old: []byte("other"), New: []byte("new"), Until: time.UnixMilli(later)}, refiled("x"),
+			refiled("x")),
+		result: "[0 -1 1 0]",
+		want:   both(filedAs("_retry", redistest.Zset{"x": later, "y": past}), redistest.State{"_wake": ones(1)}),
+	},
+	{
+		name: "none of them", seed: filedAs("_retry", redistest.Zset{"x": past}),
+		do: refileWith(ShelfScheduled, ShelfArchived, refiled("x")), result: "[0]",
+	},
+}}
+
+// shelfWith lists ids with their scores.
+func shelfWith(after SetPlace, n int, back bool) func(s *Store) (any, error) {
+	return func(s *Store) (any, error) {
+		page, err := s.members(bg, s.keys.scheduled, after, n, back)
+		var text strings.Builder
+		for _, m := range page {
+			fmt.Fprint(&text, " ", m.ID, ":", m.At.UnixMilli())
+		}
+		return text.String(), err
+	}
+}
+
+var shelfCases = func() storeTable {
+	seed := filedAs("_scheduled", redistest.Zset{"a": 1, "b": 2, "c": 2, "d": 2, "é": 2, "e": 3})
+	page := func(name string, after SetPlace, n int, back bool, want string) storeCase {
+		return storeCase{name: name, seed: seed, do: shelfWith(after, n, back), result: want}
+	}
+	long := strings.Repeat("n", 700)
+	return storeTable{script: "shelf", cases: []storeCase{
+		{name: "nothing there", do: shelfWith(SetPlace{}, 10, false), result: ""},
+		{
+			name: "long names of equal scores",
+			seed: filedAs("_scheduled", redistest.Zset{
+				long: 2, long + "a": 2, long + "b": 2, long + "c": 2, long + "cc": 2,
+			}),
+			do: shelfWith(SetPlace{"2", long + "bb"}, 10, false), result: " " + long + "c:2 " + long + "cc:2",
+		},
+		{name: "nothing there, from the end", do: shelfWith(SetPlace{}, 10, true), result: ""},
+		page("all", SetPlace{}, 10, false, " a:1 b:2 c:2 d:2 é:2 e:3"),
+		page("all, from the end", SetPlace{}, 10, true, " e:3 é:2 d:2 c:2 b:2 a:1"),
+		page("the first", SetPlace{}, 2, false, " a:1 b:2"),
+		page("the last", SetPlace{}, 2, true, " e:3 é:2"),
+		page("behind one of equal scores", SetPlace{"2", "c"}, 2, false, " d:2 é:2"),
+		page("before one of equal scores", SetPlace{"2", "d"}, 2, true, " c:2 b:2"),
+		page("behind one that has gone", SetPlace{"2", "cc"}, 10, false, " d:2 é:2 e:3"),
+		page("before one that has gone", SetPlace{"2", "cc"}, 10, true, " c:2 b:2 a:1"),
+		page("behind one that was before them all", SetPlace{"1", "0"}, 1, false, " a:1"),
+		page("behind one whose score has gone", SetPlace{"2.5", "x"}, 10, false, " e:3"),
+		page("before one whose score has gone", SetPlace{"2.5", "x"}, 1, true, " é:2"),
+		page("behind the last", SetPlace{"3", "e"}, 10, false, ""),
+		page("before the first", SetPlace{"1", "a"}, 10, true, ""),
+		page("behind a round score", SetPlace{"4e+12", "a"}, 10, false, ""),
+	}}
+}()
