@@ -103,13 +103,13 @@ func testOutages(o *outage, leave, comeBack func(*outage)) {
 	}
 	for range times {
 		<-time.After(between)
-		busy := 0
-		for _, w := range all {
-			busy += w.Status().Busy
-		}
-		if busy < workers*concurrency/2 {
-			t.Errorf("only %d handlers are at work when Redis is stopped", busy)
-		}
+		waitFor(t, "the workers to be at work", func() bool {
+			busy := 0
+			for _, w := range all {
+				busy += w.Status().Busy
+			}
+			return busy >= workers*concurrency/2
+		})
 		leave(o)
 		<-time.After(2 * life)
 		comeBack(o)

@@ -28,7 +28,6 @@ type Registry struct {
 type announced struct {
 	mu     sync.Mutex
 	queues map[[2]string]announcement
-	failed time.Time // when Redis could last not be asked
 }
 
 type announcement struct {
@@ -39,7 +38,8 @@ type announcement struct {
 const (
 	// AnnounceEvery is how often a process announces a queue, so that it is known again after somebody has deleted it.
 	AnnounceEvery = time.Hour
-	// announcePause is how long nothing is announced after Redis could not be asked.
+	// announcePause is how long a producer waits until it tries again, or looks again whether it is time. A worker does
+	// so with each heartbeat.
 	announcePause = time.Minute
 )
 
@@ -59,7 +59,7 @@ func (r *Registry) Announce(ctx context.Context, name string, legacy bool) time.
 	id := [2]string{r.key, name}
 	r.mu.Lock()
 	was := r.queues[id]
-	skip := time.Since(was.at) < AnnounceEvery && (was.legacy || !legacy) || time.Since(r.failed) < announcePause
+	skip := time.Since(was.at) < AnnounceEvery && (was.legacy || !legacy)
 	r.mu.Unlock()
 	if skip {
 		return announcePause
@@ -71,7 +71,6 @@ func (r *Registry) Announce(ctx context.Context, name string, legacy bool) time.
 		r.queues[id] = announcement{was.legacy || legacy, time.Now()}
 		return AnnounceEvery
 	}
-	r.failed = time.Now()
 	return announcePause
 }
 
