@@ -35,9 +35,11 @@ func TestUnansweredThenRefused(t *testing.T) {
 	var lose atomic.Bool
 	var refuse atomic.Int64
 	src := redistest.Intercept(b.src, func(cmd string, args []any, send func() (any, error)) (any, error) {
+		losing := cmd == "EVALSHA" && args[0] == redisstore.ScriptShelve.Sha && lose.Load()
 		reply, err := send()
-		if cmd == "EVALSHA" && args[0] == redisstore.ScriptShelve.Sha && lose.CompareAndSwap(true, false) {
+		if losing {
 			refuse.Store(3)
+			lose.Store(false)
 			return nil, errors.New("connection reset by peer")
 		}
 		return reply, err

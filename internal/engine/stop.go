@@ -33,7 +33,6 @@ func (w *Worker) unregister() error {
 		}
 		// Retry, because each pooled connection that idled while Redis was away is dead, and there may be a dozen.
 		// Unregistering twice does no harm.
-		w.tellBriefly(ctx, l)
 		err := w.unregisterFrom(ctx, l)
 		for err != nil && !errors.Is(err, redisstore.ErrClosed) && loop.Sleep(ctx, unregisterPause) {
 			err = w.unregisterFrom(ctx, l)
@@ -45,8 +44,10 @@ func (w *Worker) unregister() error {
 	err := errors.Join(errs...)
 	if err != nil {
 		w.log.WithError(err).Error("worker could not unregister from Redis")
+		return err
 	}
-	return err
+	w.tellAtTheEnd()
+	return nil
 }
 
 // unregisterFrom unregisters the worker from one queue.

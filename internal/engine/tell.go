@@ -1,6 +1,10 @@
 package engine
 
-import "context"
+import (
+	"context"
+
+	"github.com/godelayed/delayed/internal/redisstore"
+)
 
 // tell adds what a lane's tasks have done to the metrics in Redis. Nothing depends on them: what cannot be told is
 // lost.
@@ -17,11 +21,14 @@ func (w *Worker) tell(ctx context.Context, l *lane) error {
 	return nil
 }
 
-// tellBriefly is tell for a worker that stops: it must not wait long.
-func (w *Worker) tellBriefly(ctx context.Context, l *lane) {
-	ctx, cancel := context.WithTimeout(ctx, shortestBeat)
+// tellAtTheEnd tells what no heartbeat has told. Redis has just answered, so that this rarely waits.
+func (w *Worker) tellAtTheEnd() {
+	ctx, cancel := context.WithTimeout(context.Background(), redisstore.CallTimeout) // for all queues together
 	defer cancel()
-	if err := w.tell(ctx, l); err != nil {
-		w.log.With("queue", l.store.Name).WithError(err).Debug("cannot add to the metrics of the queue")
+	for _, l := range w.lanes {
+		if err := w.tell(ctx, l); err != nil {
+			w.log.With("queue", l.store.Name).WithError(err).Debug("cannot add to the metrics of the queue")
+			return
+		}
 	}
 }

@@ -25,6 +25,7 @@ type claimReplyWith struct {
 // claimed calls claim for worker w, batch 7.
 func claimWith(c ClaimCall) func(s *Store) (any, error) {
 	return func(s *Store) (any, error) {
+		c := c // tests run side by side
 		c.Worker = "w"
 		if c.Batch == 0 {
 			c.Batch = 7
