@@ -41,44 +41,50 @@ var dstSpecs = []string{
 
 var dstPolicies = []DST{0, DSTSkipMissing, DSTRunTwice, DSTSkipMissing | DSTRunTwice}
 
-// glance is what a clock shows at a point in time, as if in UTC.
-type glance struct{ at, shows time.Time }
+// glance is what a clock shows at a point in time. Both are in s since 1970, the second as if it were in UTC.
+type glance struct{ at, shows int64 }
 
-// watch reads a clock every 30 seconds, because no offset is finer.
+// readEvery is how often a clock is read, in s, because no offset is finer.
+const readEvery = 30
+
+// watch reads a clock all the time.
 func watch(loc *time.Location, from, to time.Time) (all []glance) {
-	for at := from; at.Before(to); at = at.Add(30 * time.Second) {
+	for at := from; at.Before(to); at = at.Add(readEvery * time.Second) {
 		_, offset := at.In(loc).Zone()
-		all = append(all, glance{at, at.UTC().Add(time.Duration(offset) * time.Second)})
+		all = append(all, glance{at.Unix(), at.Unix() + int64(offset)})
 	}
 	return all
 }
 
 // allows reports whether the fields of a spec match what a clock shows.
-func (t *Timetable) allows(w time.Time) bool {
+func (t *Timetable) allows(shows int64) bool {
 	const star = 1 << 63
+	minutes := shows/60 + 100*366*24*60 // at least 0 for years since 1870
+	if shows%60 != 0 || t.spec.Minute>>(minutes%60)&1 == 0 || t.spec.Hour>>(minutes/60%24)&1 == 0 {
+		return false
+	}
+	w := time.Unix(shows, 0).UTC()
 	day, weekday := t.spec.Dom>>w.Day()&1 == 1, t.spec.Dow>>int(w.Weekday())&1 == 1
 	if t.spec.Dom&star != 0 || t.spec.Dow&star != 0 {
 		day = day && weekday
 	} else {
 		day = day || weekday
 	}
-	return day && t.spec.Month>>int(w.Month())&1 == 1 && t.spec.Hour>>w.Hour()&1 == 1 &&
-		t.spec.Minute>>w.Minute()&1 == 1 && w.Second() == 0
+	return day && t.spec.Month>>int(w.Month())&1 == 1
 }
 
 // expectedTicks finds the ticks from a time on in another way than the code: by reading the clock all the time.
 func expectedTicks(t *Timetable, clock []glance, from time.Time) (ticks []time.Time) {
-	high := clock[0].shows.Add(-time.Second)
+	high := clock[0].shows - 1
 	for _, g := range clock {
-		again := !g.shows.After(high)
+		again := g.shows <= high
 		// What the clock has skipped since the last reading.
 		missing := false
-		for m := high.Add(30 * time.Second); !again && m.Before(g.shows) && !t.free &&
-			t.dst&DSTSkipMissing == 0; m = m.Add(30 * time.Second) {
+		for m := high + readEvery; !again && m < g.shows && !t.free && t.dst&DSTSkipMissing == 0; m += readEvery {
 			missing = missing || t.allows(m)
 		}
-		if !g.at.Before(from) && (missing || (!again || t.free || t.dst&DSTRunTwice != 0) && t.allows(g.shows)) {
-			ticks = append(ticks, g.at)
+		if g.at >= from.Unix() && (missing || (!again || t.free || t.dst&DSTRunTwice != 0) && t.allows(g.shows)) {
+			ticks = append(ticks, time.Unix(g.at, 0))
 		}
 		if !again {
 			high = g.shows
