@@ -22,8 +22,8 @@ import (
 	"github.com/godelayed/delayed/examples/quickstart/photos"
 )
 
-// limit is how long all of it may take.
-const limit = 14 * time.Second
+// limit is how long all of it may take, on a machine with other work too. It takes 8 s alone.
+const limit = time.Minute
 
 func main() {
 	run := quickstart
