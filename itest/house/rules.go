@@ -30,7 +30,7 @@ var ours = rules{
 		{"internal/sweep"},
 		{"internal/engine"},
 		{"."},
-		{"inspect", "rediscluster", "redissentinel", "workermain", "internal/redistest/controltest"},
+		{"inspect", "semaphore", "rediscluster", "redissentinel", "workermain", "internal/redistest/controltest"},
 	},
 	lines:    500,
 	columns:  120,
