@@ -193,9 +193,10 @@ func TestHolderLosesRedis(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	line := faultnet.NewProxy(t, b.Server.Addr())
-	far := b.sem(b.dial(line.URL()), 1, time.Second)
-	near := b.sem(b.rdb, 1, time.Second)
+	far := b.sem(b.dial(line.URL()), 2, time.Second)
+	near := b.sem(b.rdb, 2, time.Second)
 	p := b.take(far)
+	b.take(near) // which keeps the key alive
 	b.busy(near)
 	line.BlackHole()
 	redistest.Await(b.Bench, "the loss of the place", p.Lost())
