@@ -71,6 +71,16 @@ func (b *bench) take(s *semaphore.Semaphore) *semaphore.Place {
 	return p
 }
 
+// acquire waits for a place.
+func (b *bench) acquire(s *semaphore.Semaphore) *semaphore.Place {
+	b.T.Helper()
+	ctx, cancel := context.WithTimeout(bg, redistest.Patience)
+	defer cancel()
+	p, err := s.Acquire(ctx)
+	b.Must(err)
+	return p
+}
+
 func (b *bench) busy(s *semaphore.Semaphore) {
 	b.T.Helper()
 	if _, err := s.TryAcquire(bg); !errors.Is(err, semaphore.ErrBusy) {
@@ -200,8 +210,7 @@ func TestHolderLosesRedis(t *testing.T) {
 	b.busy(near)
 	line.BlackHole()
 	redistest.Await(b.Bench, "the loss of the place", p.Lost())
-	other, err := near.Acquire(bg)
-	b.Must(err)
+	other := b.acquire(near)
 	line.Heal()
 	b.Must(p.Release()) // it has none any more
 	b.busy(near)
@@ -254,9 +263,7 @@ func TestKilledHolder(t *testing.T) {
 	})
 	b.busy(s)
 	holder.Kill()
-	p, err := s.Acquire(bg)
-	b.Must(err)
-	b.Must(p.Release())
+	b.Must(b.acquire(s).Release())
 }
 
 // TestFullRedis renews leases while Redis has no memory for new data.
