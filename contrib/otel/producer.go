@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -26,7 +27,7 @@ func (t *Telemetry) headers(ctx context.Context) map[string]string {
 	size := 0
 	for key, value := range headers {
 		size += len(key) + len(value)
-		if key == "" || text(key, maxHeaders) != key || text(value, maxHeaders) != value {
+		if key == "" || !utf8.ValidString(key) || !utf8.ValidString(value) {
 			delete(headers, key)
 		}
 	}
