@@ -5,9 +5,11 @@ package workermain
 import (
 	"context"
 	"errors"
+	"expvar"
 	"flag"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -98,6 +100,22 @@ var programs = map[string]func(){
 			Queue: os.Args[slices.Index(os.Args, "-queues")+1], Owner: "test",
 			Entries: []delayed.Entry{{Name: "greeting", Spec: "@every 1s", Task: delayed.Call(say, "hello again")}},
 		}}}}))
+	},
+	"serving": func() {
+		os.Exit(Run(Config{Functions: []any{say}, Serve: func(mux *http.ServeMux, rdb *delayed.Redis) error {
+			mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+				fmt.Fprintln(w, "redis", rdb.Ping(r.Context()) == nil)
+			})
+			mux.Handle("GET /debug/vars", expvar.Handler())
+			mux.HandleFunc("/healthz", func(http.ResponseWriter, *http.Request) { panic("never called") })
+			return nil
+		}}))
+	},
+	"bad pattern": func() {
+		os.Exit(Run(Config{Functions: []any{say}, Serve: func(mux *http.ServeMux, _ *delayed.Redis) error {
+			mux.Handle("no slash", http.NotFoundHandler())
+			return nil
+		}}))
 	},
 	"prefix": func() {
 		os.Exit(Run(Config{Functions: []any{say}, Dial: func(rawURL string) (*delayed.Redis, error) {
