@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha1"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,7 +12,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/inspect"
-	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/lua"
 	"github.com/godelayed/delayed/state"
 )
 
@@ -80,15 +81,29 @@ func pages(of state.Task) []view {
 	}
 }
 
+// scriptNames returns the names of scripts by the digests that EVALSHA gets.
+func scriptNames() (map[string]string, error) {
+	files, err := lua.Files.ReadDir(".")
+	names := map[string]string{}
+	for _, f := range files {
+		source, err := lua.Files.ReadFile(f.Name())
+		if err != nil {
+			return nil, err
+		}
+		names[fmt.Sprintf("%x", sha1.Sum(source))] = "script " + f.Name()
+	}
+	return names, err
+}
+
 // printSlow prints which commands and scripts kept the server for longer than a millisecond, and for how long at most.
 func (s *inspected) printSlow() error {
 	entries, err := redis.Values(s.conn.Do("SLOWLOG", "GET", "100000"))
 	if err != nil {
 		return err
 	}
-	names := map[string]string{}
-	for name, script := range redisstore.Scripts {
-		names[script.Sha] = "script " + name
+	names, err := scriptNames()
+	if err != nil {
+		return err
 	}
 	most, times := map[string]float64{}, map[string]int{}
 	for _, e := range entries {

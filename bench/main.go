@@ -31,8 +31,10 @@ var commands = []command{
 	{"profile", "where time and allocations of a drain go, in the worker and in the server (15 s)", profileCommand},
 	{"guard", "whether the ratios to asynq and to the ceiling are still those that were published (2 min, 5 when in " +
 		"doubt)", guardCommand},
-	{"inspector", "what it costs to look into a full queue, and whether that slows its workers down (4 min)",
-		inspectorCommand},
+	{
+		"inspector", "what it costs to look into a full queue, and whether that slows its workers down (4 min)",
+		inspectorCommand,
+	},
 	{
 		"publish", "write docs/PERFORMANCE.md, its graphs and published.json from files of bench, peers and python",
 		publishCommand,

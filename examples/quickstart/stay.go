@@ -27,7 +27,8 @@ func stay(ctx context.Context, queue *delayed.Queue, site *site, crew *crew, url
 			if i%10 == 0 {
 				name = "missing.jpg"
 			}
-			if _, err := queue.Delay(photos.Fetch, site.url+"/camera/"+name, site.url+"/photos/"+name); err != nil {
+			_, err := queue.DelayContext(ctx, photos.Fetch, site.url+"/camera/"+name, site.url+"/photos/"+name)
+			if err != nil && ctx.Err() == nil {
 				return err
 			}
 			i++
