@@ -1,6 +1,8 @@
 package inspect_test
 
 import (
+	"context"
+	"errors"
 	"math"
 	"testing"
 	"time"
@@ -9,87 +11,152 @@ import (
 	"github.com/godelayed/delayed/inspect"
 )
 
-func TestWanted(t *testing.T) {
-	t.Parallel()
-	for _, c := range []struct {
-		name   string
-		b      inspect.Backlog
-		target time.Duration
-		want   int
-	}{
-		{"nothing", inspect.Backlog{}, time.Minute, 0},
-		{"nothing, with workers", inspect.Backlog{PerTask: 1, Workers: 2, Executors: 20}, time.Minute, 0},
-		{"something due later", inspect.Backlog{PerTask: 1, Later: 5}, time.Minute, 1},
-		{"something runs", inspect.Backlog{PerTask: 1, Active: 5}, time.Minute, 1},
-		{"a load alone", inspect.Backlog{PerTask: time.Second, Active: 5, Load: 4.2}, time.Minute, 5},
-		{"600 s of work", inspect.Backlog{PerTask: time.Second, Pending: 600, Load: 4}, time.Minute, 14},
-		{"in no time", inspect.Backlog{PerTask: time.Millisecond, Pending: 7}, 0, 7},
-		{"less than a target", inspect.Backlog{PerTask: time.Millisecond, Pending: 7}, time.Minute, 1},
-		{"never run", inspect.Backlog{Pending: 1e6}, time.Minute, 1},
-		{"never run, with workers", inspect.Backlog{Pending: 1e6, Executors: 20}, time.Minute, 20},
-		{"more than there is time", inspect.Backlog{Pending: math.MaxInt32, PerTask: math.MaxInt64}, 1, math.MaxInt32},
-	} {
-		if got := c.b.Wanted(c.target); got != c.want {
-			t.Errorf("%s: wants %d executors, expected %d", c.name, got, c.want)
-		}
-	}
-	b := inspect.Backlog{Pending: 600, PerTask: time.Second, Executors: 20}
-	if b.Work() != 10*time.Minute || b.Drain() != 30*time.Second {
-		t.Errorf("work %v, drain %v", b.Work(), b.Drain())
-	}
-	b.Executors = 0
-	if b.Drain() != math.MaxInt64 {
-		t.Errorf("without executors it drains in %v", b.Drain())
-	}
-	b.Pending, b.PerTask = math.MaxInt32, math.MaxInt64
-	if b.Work() != math.MaxInt64 {
-		t.Errorf("all the time there is, and more: %v", b.Work())
-	}
-}
-
-// TestBacklog measures a queue whose tasks run, run for long, wait, and are due later.
+// TestBacklog measures a queue with a paused worker, whose tasks have taken at least as long as they sleep.
 func TestBacklog(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	if _, err := b.ins.Backlog(bg, "nobody"); err == nil {
-		t.Error("no such queue is no error")
-	}
-	release := make(chan struct{})
-	quick := delayed.Func(func() { <-time.After(time.Millisecond) }, delayed.Name("quick"))
-	long := delayed.Func(func() { <-release }, delayed.Name("long"))
-	w := b.work(quick, long)
-	t.Cleanup(func() { close(release) })
-	for range 20 {
-		_, err := b.q.Delay(quick)
+	const slow = 30 * time.Millisecond
+	sleeps := delayed.Func(func() { <-time.After(slow) }, delayed.Name("sleeps"))
+	w := b.work(sleeps)
+	for range 4 {
+		_, err := b.q.Delay(sleeps)
 		b.Must(err)
 	}
-	_, err := b.q.With(delayed.In(time.Hour)).Delay(quick)
+	var found inspect.Backlog
+	look := func() inspect.Backlog {
+		var err error
+		found, err = b.ins.Backlog(bg, queueName, queueName)
+		b.Must(err)
+		return found
+	}
+	b.Until("the mean run is known", func() bool { return look().Queues[0].MeanRun > 0 })
+	b.Until("nothing is active", func() bool { return look().Pending == 0 && found.Busy == 0 })
+	if found.Workers != 1 || found.Concurrency != 2 || found.Work != 0 || found.Waiting {
+		t.Errorf("a worker that has nothing to do: %+v", found)
+	}
+	w.Pause()
+	b.Until("the worker says that it pauses", func() bool { return look().Workers == 0 })
+	for range 10 {
+		_, err := b.q.Delay(sleeps)
+		b.Must(err)
+	}
+	look()
+	q := found.Queues[0]
+	if len(found.Queues) != 1 || q.MeanRun < slow || q.Work != 10*q.MeanRun || found.Work != q.Work ||
+		found.Pending != 10 || found.Concurrency != 0 || found.Unmeasured != 0 || found.At.IsZero() {
+		t.Errorf("10 tasks of at least %v: %+v", slow, found)
+	}
+	if n, err := found.WorkersFor(q.Work/4, 2); n != 2 || err != nil {
+		t.Errorf("%d workers of 2 handlers for a fourth of the time (%v), expected 2", n, err)
+	}
+	b.Must(b.q.Pause(bg))
+	if look(); found.Pending != 0 || found.Work != 0 || !found.Queues[0].Paused || found.Queues[0].Pending != 10 {
+		t.Errorf("a paused queue counts: %+v", found)
+	}
+	b.Must(b.q.Resume(bg))
+	w.Resume()
+}
+
+// TestBacklogOfSeveralQueues counts a worker of two queues once.
+func TestBacklogOfSeveralQueues(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	w, err := delayed.NewWorker(b.rdb, delayed.WorkerConfig{
+		Queues: delayed.Strict{queueName, "other"}, Concurrency: 3, Logger: b.log.Logger(),
+	})
 	b.Must(err)
-	var got *inspect.Backlog
-	look := func(what string, ok func() bool) {
-		t.Helper()
-		b.Until(what, func() bool {
-			got, err = b.ins.Backlog(bg, queueName)
+	b.Must(w.Register(welcome))
+	ctx, cancel := context.WithCancel(bg)
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	b.Until("both queues know the worker", func() bool {
+		found, err := b.ins.Backlog(bg)
+		b.Must(err)
+		return len(found.Queues) == 2 && found.Concurrency >= 3
+	})
+	found, err := b.ins.Backlog(bg)
+	b.Must(err)
+	if found.Workers != 1 || found.Concurrency != 3 {
+		t.Errorf("%+v, expected one worker of 3 handlers", found)
+	}
+	cancel()
+	b.Must(<-done)
+	if _, err := b.ins.Backlog(bg, "nobody's"); !errors.Is(err, inspect.ErrNotFound) {
+		t.Errorf("a queue that nobody uses: %v", err)
+	}
+}
+
+// TestBacklogWithoutWorkers wants a worker for whatever only workers can do.
+func TestBacklogWithoutWorkers(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		q       func(*delayed.Queue) *delayed.Queue
+		waiting bool
+		wanted  int
+	}{
+		"pending": {func(q *delayed.Queue) *delayed.Queue { return q }, false, 1},
+		"due":     {func(q *delayed.Queue) *delayed.Queue { return q.With(delayed.In(time.Millisecond)) }, true, 1},
+		"later":   {func(q *delayed.Queue) *delayed.Queue { return q.With(delayed.In(time.Hour)) }, false, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			_, err := c.q(b.q).Delay(welcome, 1, "en")
 			b.Must(err)
-			return ok()
+			var found inspect.Backlog
+			b.Until("Redis's clock goes on", func() bool {
+				found, err = b.ins.Backlog(bg, queueName)
+				b.Must(err)
+				return found.Waiting == c.waiting
+			})
+			if n, err := found.WorkersFor(time.Minute, 0); n != c.wanted || err != nil {
+				t.Errorf("%d workers (%v), expected %d: %+v", n, err, c.wanted, found)
+			}
 		})
 	}
-	look("all are counted", func() bool { return got.PerTask > 0 && got.Active == 0 })
-	if got.PerTask < time.Millisecond || got.PerTask > 10*time.Second || got.Later != 1 || got.Workers != 1 ||
-		got.Executors != 2 || got.Load <= 0 || got.Wanted(time.Minute) < 1 {
-		t.Errorf("quick tasks: %+v", got)
-	}
-	_, err = b.q.Delay(long)
-	b.Must(err)
-	_, err = b.q.Delay(long)
-	b.Must(err)
-	look("long ones are part of the load", func() bool { return got.Load >= 2 })
-	if w.Status().Busy != 2 || got.Wanted(time.Minute) < 2 {
-		t.Errorf("%d run, %+v", w.Status().Busy, got)
-	}
-	for range 5 {
-		_, err := b.q.Delay(quick)
+	t.Run("group", func(t *testing.T) {
+		t.Parallel()
+		b := newBench(t)
+		_, err := b.q.With(delayed.Group("g")).Delay(gathered, []int{1})
 		b.Must(err)
+		found, err := b.ins.Backlog(bg, queueName)
+		b.Must(err)
+		if n, err := found.WorkersFor(time.Minute, 0); n != 1 || err != nil || !found.Waiting {
+			t.Errorf("%d workers (%v), expected 1: %+v", n, err, found)
+		}
+	})
+}
+
+func TestWorkersFor(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		b           inspect.Backlog
+		target      time.Duration
+		concurrency int
+		wanted      int
+	}{
+		"nothing":         {inspect.Backlog{}, time.Second, 0, 0},
+		"one":             {inspect.Backlog{Pending: 1, Work: time.Millisecond}, time.Minute, 10, 1},
+		"rounded up":      {inspect.Backlog{Pending: 9, Work: 61 * time.Second}, time.Minute, 1, 2},
+		"as present ones": {inspect.Backlog{Work: time.Minute, Workers: 2, Concurrency: 20}, time.Second, 0, 6},
+		"busy ones stay":  {inspect.Backlog{Busy: 15, Workers: 3, Concurrency: 30}, time.Minute, 0, 2},
+		"unmeasured":      {inspect.Backlog{Pending: 5, Unmeasured: 5, Workers: 4, Concurrency: 4}, time.Minute, 0, 4},
+		"much":            {inspect.Backlog{Pending: 5, Work: math.MaxInt64}, 1, 1, math.MaxInt32},
+	} {
+		if n, err := c.b.WorkersFor(c.target, c.concurrency); n != c.wanted || err != nil {
+			t.Errorf("%s: %d workers (%v), expected %d", name, n, err, c.wanted)
+		}
 	}
-	look("others wait", func() bool { return got.Pending+got.Active >= 5 })
+	b := inspect.Backlog{Work: time.Minute, Concurrency: 20}
+	if w := b.Wait(); w != 3*time.Second {
+		t.Errorf("Wait is %v, expected 3s", w)
+	}
+	for _, c := range []struct {
+		target      time.Duration
+		concurrency int
+	}{{0, 1}, {-1, 1}, {1, -1}} {
+		if _, err := b.WorkersFor(c.target, c.concurrency); err == nil {
+			t.Errorf("%v is no error", c)
+		}
+	}
 }
