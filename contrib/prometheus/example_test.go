@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -14,7 +15,9 @@ import (
 	"github.com/godelayed/delayed"
 	delayedprom "github.com/godelayed/delayed/contrib/prometheus"
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/scale"
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/workermain"
 )
 
 // exampleTB lets the example, which has no testing.T, use the tests' server.
@@ -28,6 +31,24 @@ func redisURL() string { return redistest.Shared(exampleTB{}).URL() }
 
 // Welcome sends a mail.
 func Welcome(id int) {}
+
+// A worker program that serves /metrics for Prometheus and /scale for autoscalers, beside its health checks, at the
+// address of its flag -listen.
+func Example_workermain() {
+	workermain.Run(workermain.Config{
+		Functions: []any{Welcome},
+		Serve: func(mux *http.ServeMux, rdb *delayed.Redis) error {
+			ins, err := inspect.New(rdb, inspect.Config{})
+			if err != nil {
+				return err
+			}
+			prometheus.MustRegister(delayedprom.New(ins, delayedprom.Config{}))
+			mux.Handle("GET /metrics", promhttp.Handler())
+			mux.Handle("GET /scale", scale.Handler(ins, scale.Config{Target: 30 * time.Second}))
+			return nil
+		},
+	})
+}
 
 // Serve the metrics of all queues.
 func Example() {
