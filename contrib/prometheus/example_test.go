@@ -33,21 +33,30 @@ func redisURL() string { return redistest.Shared(exampleTB{}).URL() }
 func Welcome(id int) {}
 
 // A worker program that serves /metrics for Prometheus and /scale for autoscalers, beside its health checks, at the
-// address of its flag -listen.
+// address of its flag -listen. Programs leave out Args, which are flags here, and end with os.Exit(code).
 func Example_workermain() {
-	workermain.Run(workermain.Config{
+	code := workermain.Run(workermain.Config{
 		Functions: []any{Welcome},
 		Serve: func(mux *http.ServeMux, rdb *delayed.Redis) error {
 			ins, err := inspect.New(rdb, inspect.Config{})
 			if err != nil {
 				return err
 			}
-			prometheus.MustRegister(delayedprom.New(ins, delayedprom.Config{}))
-			mux.Handle("GET /metrics", promhttp.Handler())
+			reg := prometheus.NewRegistry()
+			reg.MustRegister(delayedprom.New(ins, delayedprom.Config{}))
+			mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
 			mux.Handle("GET /scale", scale.Handler(ins, scale.Config{Target: 30 * time.Second}))
+			fmt.Println("serving")
 			return nil
 		},
+		Args: []string{
+			"-redis", redisURL(), "-prefix", "example-main:", "-queues", "mail", "-listen", "localhost:0", "-once",
+		},
 	})
+	fmt.Println("exit code", code)
+	// Output:
+	// serving
+	// exit code 0
 }
 
 // Serve the metrics of all queues.
