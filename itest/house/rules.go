@@ -31,6 +31,7 @@ var ours = rules{
 		{"internal/engine"},
 		{"."},
 		{"inspect", "semaphore", "rediscluster", "redissentinel", "workermain", "internal/redistest/controltest"},
+		{"inspect/scale"},
 	},
 	lines:    500,
 	columns:  120,
