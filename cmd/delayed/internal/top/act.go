@@ -43,15 +43,21 @@ var moveVerb = verb{"m", "move", "moved", []state.Task{
 	state.Pending, state.Scheduled, state.Retry, state.Parked, state.Archived,
 }, nil}
 
-// taskKeys are the keys of the verbs.
-func taskKeys() []binding {
-	return []binding{
+// taskKeys are the keys of the verbs. Those that cannot be done to tasks in a state are not among the hints.
+func taskKeys(in state.Task) []binding {
+	keys := []binding{
 		{key: "r", what: "run now: retry what has failed, run what waits", hint: "run now"},
 		{key: "a", what: "archive: it runs only if somebody runs it again", hint: "archive"},
 		{key: "d", what: "delete", hint: "delete"},
 		{key: "c", what: "cancel what waits or runs", hint: "cancel"},
 		{key: "m", what: "move to another queue", hint: "move"},
 	}
+	for i, v := range append(slices.Clone(verbs), moveVerb) {
+		if !slices.Contains(v.states, in) {
+			keys[i].hint = ""
+		}
+	}
+	return keys
 }
 
 // selection is what an action is done to: tasks of a queue that are in one state.
@@ -155,7 +161,7 @@ func (m *model) start(v verb, s selection, a inspect.Action) tea.Cmd {
 	if s.all != nil {
 		return m.startJob(v, s, a)
 	}
-	m.said = term.C(v.name + "…")
+	m.say(term.C(v.name + "…"))
 	return m.beside(func() tea.Msg {
 		// Not the program's context: an action that has begun is not cut off in the middle.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), actPatience)
@@ -247,13 +253,13 @@ func (j *job) text() string {
 
 // fail says what has gone wrong.
 func (m *model) fail(what string, err error) {
-	m.said = term.C(what+": "+errText(err), term.Red)
+	m.say(term.C(what+": "+errText(err), term.Red))
 }
 
 // steer does something to a queue or a worker after somebody has agreed.
 func (m *model) steer(question, detail, done string, do func(context.Context) error) {
 	m.dialog = &dialog{question: question, detail: detail, yes: func() tea.Cmd {
-		m.said = term.C("…")
+		m.say(term.C("…"))
 		return m.beside(func() tea.Msg {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), actPatience)
 			defer cancel()

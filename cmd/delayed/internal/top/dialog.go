@@ -24,7 +24,7 @@ func (m *model) answer(key string) tea.Cmd {
 		return d.yes()
 	case "n", "N", "esc", "q", "enter":
 		m.dialog = nil
-		m.said = term.C("nothing was done")
+		m.say(term.C("nothing was done"))
 	}
 	return nil
 }

@@ -62,8 +62,10 @@ func newEventsScreen(m *model, queue string) *eventsScreen {
 		{rare("TRY", 3), func(e *eventRow) term.Cell { return amount(e.Attempt) }, nil},
 		{term.Column{Name: "TOOK", Right: true}, took, nil},
 		{term.Column{Name: "WHY", Flex: true, Optional: true}, eventWhy, nil},
-		{term.Column{Name: "ID", Flex: true, Optional: true, Drop: 5},
-			func(e *eventRow) term.Cell { return term.C(e.ID, term.Dim) }, nil},
+		{
+			term.Column{Name: "ID", Flex: true, Optional: true, Drop: 5},
+			func(e *eventRow) term.Cell { return term.C(e.ID, term.Dim) }, nil,
+		},
 		{term.Column{Name: "WORKER", Drop: 8}, func(e *eventRow) term.Cell {
 			return term.C(term.Clip(e.Worker, 8), term.Dim)
 		}, nil},
@@ -353,8 +355,8 @@ func (s *eventsScreen) key(key string) (tea.Cmd, bool) {
 }
 
 func (s *eventsScreen) keys() []binding {
-	return []binding{
+	return append(slices.Clone(entering), []binding{
 		{key: "Space", what: "hold the log, and go on", hint: "hold"},
 		{key: "x", what: "empty the log", hint: "empty"},
-	}
+	}...)
 }

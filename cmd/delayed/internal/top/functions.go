@@ -2,6 +2,7 @@ package top
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -34,28 +35,47 @@ func newFunctionsScreen(m *model, queue string) *functionsScreen {
 	s.text = func(f *fn) string { return f.queue + " " + functionName(f.path) }
 	s.empty = "Nothing has run, or only tasks of Python workers, which tell of no times."
 	s.columns = []column[fn]{
-		{term.Column{Name: "FUNCTION", Flex: true},
+		{
+			term.Column{Name: "FUNCTION", Flex: true},
 			func(f *fn) term.Cell { return term.C(functionName(f.path), term.Bold) },
-			smallest(func(f *fn) string { return functionName(f.path) })},
-		{term.Column{Name: "QUEUE", Flex: true, Drop: 4}, func(f *fn) term.Cell { return term.C(f.queue) },
-			smallest(func(f *fn) string { return f.queue })},
-		{number("RUN/S"), func(f *fn) term.Cell { return rate(&f.flow, true) },
-			largest(func(f *fn) float64 { return f.perSecond })},
+			smallest(func(f *fn) string { return functionName(f.path) }),
+		},
+		{
+			term.Column{Name: "QUEUE", Flex: true, Drop: 4},
+			func(f *fn) term.Cell { return term.C(f.queue) },
+			smallest(func(f *fn) string { return f.queue }),
+		},
+		{
+			number("RUN/S"), func(f *fn) term.Cell { return rate(&f.flow, true) },
+			largest(func(f *fn) float64 { return f.perSecond }),
+		},
 		{term.Column{Name: "RUNS", Drop: 3}, func(f *fn) term.Cell {
 			return term.C(m.look.spark(f.runs[:], m.sparkWidth()), term.Green)
 		}, nil},
-		{number("RUN P50"), func(f *fn) term.Cell { return lapse(f.run50) },
-			largest(func(f *fn) time.Duration { return f.run50 })},
-		{number("P95"), func(f *fn) term.Cell { return lapse(f.run95) },
-			largest(func(f *fn) time.Duration { return f.run95 })},
-		{spare("P99", 9), func(f *fn) term.Cell { return lapse(f.run99) },
-			largest(func(f *fn) time.Duration { return f.run99 })},
-		{spare("WAIT P95", 6), func(f *fn) term.Cell { return lapse(f.wait95) },
-			largest(func(f *fn) time.Duration { return f.wait95 })},
-		{spare("FAILED", 2), func(f *fn) term.Cell { return amount(int64(f.failures), term.Red) },
-			largest(func(f *fn) uint64 { return f.failures })},
-		{number("FAIL%"), func(f *fn) term.Cell { return failing(&f.flow) },
-			largest(func(f *fn) float64 { return f.failPercent })},
+		{
+			number("RUN P50"), func(f *fn) term.Cell { return lapse(f.run50) },
+			largest(func(f *fn) time.Duration { return f.run50 }),
+		},
+		{
+			number("P95"), func(f *fn) term.Cell { return lapse(f.run95) },
+			largest(func(f *fn) time.Duration { return f.run95 }),
+		},
+		{
+			spare("P99", 9), func(f *fn) term.Cell { return lapse(f.run99) },
+			largest(func(f *fn) time.Duration { return f.run99 }),
+		},
+		{
+			spare("WAIT P95", 6), func(f *fn) term.Cell { return lapse(f.wait95) },
+			largest(func(f *fn) time.Duration { return f.wait95 }),
+		},
+		{
+			spare("FAILED", 2), func(f *fn) term.Cell { return amount(int64(f.failures), term.Red) },
+			largest(func(f *fn) uint64 { return f.failures }),
+		},
+		{
+			number("FAIL%"), func(f *fn) term.Cell { return failing(&f.flow) },
+			largest(func(f *fn) float64 { return f.failPercent }),
+		},
 		{term.Column{Name: "FAILURES", Drop: 8}, func(f *fn) term.Cell {
 			return term.C(m.look.spark(f.failed[:], m.sparkWidth()), term.Red)
 		}, nil},
@@ -119,9 +139,11 @@ func (s *functionsScreen) draw(c *canvas, left int) {
 		sum.failures += s.items[i].failures
 		sum.perSecond += s.items[i].perSecond
 	}
-	cells := []term.Cell{term.C(" " + count(len(s.items), "function")), term.C(" that ran in the last "+
-		spanOf[s.m.span].name+"  ", term.Dim), amount(int64(sum.total)), term.C(" runs, ", term.Dim),
-		rate(&sum, true), term.C("/s  ", term.Dim), amount(int64(sum.failures), term.Red), term.C(" failed", term.Dim)}
+	cells := []term.Cell{
+		term.C(" " + count(len(s.items), "function")), term.C(" that ran in the last "+
+			spanOf[s.m.span].name+"  ", term.Dim), amount(int64(sum.total)), term.C(" runs, ", term.Dim),
+		rate(&sum, true), term.C("/s  ", term.Dim), amount(int64(sum.failures), term.Red), term.C(" failed", term.Dim),
+	}
 	if s.known < s.queues {
 		cells = append(cells, term.C("  reading: "+term.Number(s.known)+" of "+count(s.queues, "queue"), term.Yellow))
 	}
@@ -154,7 +176,7 @@ func (s *functionsScreen) key(key string) (tea.Cmd, bool) {
 }
 
 func (s *functionsScreen) keys() []binding {
-	return append([]binding{
+	return slices.Concat(entering, []binding{
 		{key: "t", what: "rates and bars of the last two minutes, or of the last hour", hint: "2m/1h"},
-	}, sorting...)
+	}, sorting)
 }

@@ -92,10 +92,10 @@ func (l *list[T]) current() *T {
 	return &l.items[l.view[l.pos]]
 }
 
-// visible returns what was shown last.
+// visible returns what was shown last; nothing if that was nothing yet.
 func (l *list[T]) visible() []*T {
 	var shown []*T
-	for i := l.top; i < min(l.top+max(l.rows, 1), len(l.view)); i++ {
+	for i := l.top; i < min(l.top+l.rows, len(l.view)); i++ {
 		shown = append(shown, &l.items[l.view[i]])
 	}
 	return shown

@@ -31,8 +31,9 @@ type model struct {
 	dialog *dialog // a question
 	job    *job    // a bulk action that goes on
 	help   bool
-	helped int // the first line of the help that is shown
-	said   term.Cell
+	helped int       // the first line of the help that is shown
+	said   term.Cell // what was done, or has gone wrong
+	saidAt time.Time
 
 	after func(time.Duration, tea.Msg) tea.Cmd // sends a message later
 	now   func() time.Time
@@ -53,7 +54,9 @@ func newModel(ctx context.Context, cfg Config, src source) *model {
 		return tea.Tick(d, func(time.Time) tea.Msg { return msg })
 	}
 	m.tabs = [...]*place{
-		{screen: newQueuesScreen(m)}, {screen: newWorkersScreen(m, "")}, {screen: newFunctionsScreen(m, "")},
+		{screen: newQueuesScreen(m)},
+		{screen: newWorkersScreen(m, "")},
+		{screen: newFunctionsScreen(m, "")},
 		{screen: newEventsScreen(m, "")},
 	}
 	return m
@@ -89,10 +92,11 @@ func (m *model) update(msg tea.Msg) tea.Cmd {
 	case listened:
 		return msg.to.arrived(msg)
 	case doneMsg:
-		m.said = msg.said
+		m.say(msg.said)
 		return m.refresh()
 	case jobDoneMsg:
-		m.job, m.said = nil, msg.said
+		m.job = nil
+		m.say(msg.said)
 		return m.refresh()
 	case jobMsg:
 		return m.watchJob(msg.job)
@@ -159,15 +163,21 @@ func (m *model) key(msg tea.KeyPressMsg) tea.Cmd {
 		m.job.stopped.Store(true)
 		return nil
 	}
+	m.said = term.Cell{}
 	if cmd, known := m.current().key(key); known {
 		return cmd
 	}
 	return m.globalKey(key)
 }
 
+// say shows what was done in the last line, for a while.
+func (m *model) say(what term.Cell) { m.said, m.saidAt = what, m.now() }
+
+// sayFor is how long that is.
+const sayFor = 8 * time.Second
+
 // globalKey answers a key that works on every screen.
 func (m *model) globalKey(key string) tea.Cmd {
-	m.said = term.Cell{}
 	switch key {
 	case "q":
 		return m.quit()

@@ -38,7 +38,7 @@ func (s *queuesScreen) drawPanel(c *canvas, q *queueRow) {
 func (s *queuesScreen) facts(q *queueRow) [][]term.Cell {
 	f := &q.flow.flow
 	field := func(name string, cells ...term.Cell) []term.Cell {
-		return append([]term.Cell{term.C("   " + padded(name, 10), term.Dim)}, cells...)
+		return append([]term.Cell{term.C("   "+padded(name, 10), term.Dim)}, cells...)
 	}
 	quantiles := func(p50, p95 term.Cell) []term.Cell {
 		return []term.Cell{term.C("p50 ", term.Dim), p50, term.C("  p95 ", term.Dim), p95}

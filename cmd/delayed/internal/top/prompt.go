@@ -18,10 +18,10 @@ type prompt struct {
 	note  string // what can be written
 	fault string // what is wrong with what was written
 
-	words  []string                     // that tab completes
-	change func(string) tea.Cmd         // called with every key, unless it is nil
+	words  []string                      // that tab completes
+	change func(string) tea.Cmd          // called with every key, unless it is nil
 	enter  func(string) (tea.Cmd, error) // called by Enter; after an error the line stays
-	cancel func() tea.Cmd               // called by Esc, unless it is nil
+	cancel func() tea.Cmd                // called by Esc, unless it is nil
 }
 
 // mostPrompt bounds the line, in bytes.

@@ -3,6 +3,7 @@ package top
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/state"
 )
 
 // queueRow is a queue with what it has done lately.
@@ -37,31 +39,50 @@ func newQueuesScreen(m *model) *queuesScreen {
 	s.empty = "No queues: nobody has enqueued a task here, and no worker has started. Is it the right Redis?"
 	s.columns = []column[queueRow]{
 		{
-			term.Column{Name: "QUEUE", Flex: true}, func(q *queueRow) term.Cell { return term.C(q.Name, term.Bold) },
+			term.Column{Name: "QUEUE", Flex: true},
+			func(q *queueRow) term.Cell { return term.C(q.Name, term.Bold) },
 			smallest(s.id),
 		},
 		{number("PENDING"), func(q *queueRow) term.Cell { return amount(q.Pending) }, most(func(q *queueRow) int {
 			return q.Pending
 		})},
-		{spare("ACTIVE", 6), func(q *queueRow) term.Cell { return amount(q.Active, term.Green) },
-			most(func(q *queueRow) int { return q.Active })},
-		{spare("SCHEDULED", 8), func(q *queueRow) term.Cell { return amount(q.Scheduled) },
-			most(func(q *queueRow) int { return q.Scheduled })},
-		{number("RETRY"), func(q *queueRow) term.Cell { return amount(q.Retry, term.Yellow) },
-			most(func(q *queueRow) int { return q.Retry })},
-		{rare("PARKED", 5), func(q *queueRow) term.Cell { return amount(q.Parked, term.Yellow) },
-			most(func(q *queueRow) int { return q.Parked })},
-		{number("ARCHIVED"), func(q *queueRow) term.Cell { return amount(q.Archived, term.Red) },
-			most(func(q *queueRow) int { return q.Archived })},
-		{number("LATENCY"), func(q *queueRow) term.Cell { return lapse(q.Latency) },
-			most(func(q *queueRow) time.Duration { return q.Latency })},
-		{spare("WORKERS", 7), func(q *queueRow) term.Cell { return amount(q.Workers) },
-			most(func(q *queueRow) int { return q.Workers })},
-		{number("RUN/S"), func(q *queueRow) term.Cell { return rate(&q.flow.flow, q.known) },
-			most(func(q *queueRow) float64 { return q.flow.perSecond })},
+		{
+			spare("ACTIVE", 4), func(q *queueRow) term.Cell { return amount(q.Active, term.Green) },
+			most(func(q *queueRow) int { return q.Active }),
+		},
+		{
+			spare("SCHEDULED", 8), func(q *queueRow) term.Cell { return amount(q.Scheduled) },
+			most(func(q *queueRow) int { return q.Scheduled }),
+		},
+		{
+			number("RETRY"), func(q *queueRow) term.Cell { return amount(q.Retry, term.Yellow) },
+			most(func(q *queueRow) int { return q.Retry }),
+		},
+		{
+			rare("PARKED", 6), func(q *queueRow) term.Cell { return amount(q.Parked, term.Yellow) },
+			most(func(q *queueRow) int { return q.Parked }),
+		},
+		{
+			number("ARCHIVED"), func(q *queueRow) term.Cell { return amount(q.Archived, term.Red) },
+			most(func(q *queueRow) int { return q.Archived }),
+		},
+		{
+			number("LATENCY"), func(q *queueRow) term.Cell { return lapse(q.Latency) },
+			most(func(q *queueRow) time.Duration { return q.Latency }),
+		},
+		{
+			spare("WORKERS", 7), func(q *queueRow) term.Cell { return amount(q.Workers) },
+			most(func(q *queueRow) int { return q.Workers }),
+		},
+		{
+			number("RUN/S"), func(q *queueRow) term.Cell { return rate(&q.flow.flow, q.known) },
+			most(func(q *queueRow) float64 { return q.flow.perSecond }),
+		},
 		{term.Column{Name: "RUNS", Drop: 1}, s.runs, nil},
-		{spare("FAIL%", 3), func(q *queueRow) term.Cell { return failing(&q.flow.flow) },
-			most(func(q *queueRow) float64 { return q.flow.failPercent })},
+		{
+			spare("FAIL%", 3), func(q *queueRow) term.Cell { return failing(&q.flow.flow) },
+			most(func(q *queueRow) float64 { return q.flow.failPercent }),
+		},
 		{term.Column{Name: "FAILURES", Drop: 9}, s.failures, nil},
 		{term.Column{Name: "STATE", Optional: true}, s.state, nil},
 	}
@@ -121,6 +142,8 @@ func rate(f *flow, known bool) term.Cell {
 		return term.C("…", term.Dim)
 	case n == 0:
 		return term.C("0", term.Dim)
+	case n < 0.05:
+		return term.C("<0.1")
 	case n < 10:
 		return term.C(strconv.FormatFloat(n, 'f', 1, 64))
 	default:
@@ -233,7 +256,9 @@ func (s *queuesScreen) drawSums(c *canvas) {
 
 func (s *queuesScreen) enter() tea.Cmd {
 	if q := s.current(); q != nil {
-		return s.m.open(newTasksScreen(s.m, q.Name))
+		t := newTasksScreen(s.m, q.Name)
+		t.query.State = firstState(&q.Queue)
+		return s.m.open(t)
 	}
 	return nil
 }
@@ -263,6 +288,16 @@ func (s *queuesScreen) key(key string) (tea.Cmd, bool) {
 	return nil, true
 }
 
+// firstState is the state whose tasks are listed first: the first one that somebody who opens a queue may look for.
+func firstState(q *inspect.Queue) state.Task {
+	for _, in := range []state.Task{state.Pending, state.Retry, state.Archived, state.Parked, state.Active} {
+		if q.Size(in) > 0 {
+			return in
+		}
+	}
+	return state.Pending
+}
+
 // pauseQueue pauses or resumes a queue, after somebody has agreed.
 func (m *model) pauseQueue(name string, pause bool) {
 	shown := term.Clip(name, 60)
@@ -275,11 +310,11 @@ func (m *model) pauseQueue(name string, pause bool) {
 }
 
 func (s *queuesScreen) keys() []binding {
-	return append([]binding{
+	return slices.Concat(entering, []binding{
 		{key: "p", what: "pause or resume the queue", hint: "pause"},
 		{key: "w", what: "its workers", hint: "workers"},
 		{key: "f", what: "its functions", hint: "functions"},
 		{key: "e", what: "its events", hint: "events"},
 		{key: "t", what: "rates and bars of the last two minutes, or of the last hour", hint: "2m/1h"},
-	}, sorting...)
+	}, sorting)
 }

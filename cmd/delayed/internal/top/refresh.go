@@ -12,7 +12,7 @@ import (
 
 const (
 	// patience bounds one refresh. Redis that takes longer counts as away.
-	patience = 10 * time.Second
+	patience = 5 * time.Second
 	// leisure is how many times as long as a refresh has taken the screen waits before the next one: a Redis that is
 	// slow, or has much to tell, is left alone for most of the time.
 	leisure = 4

@@ -56,6 +56,9 @@ var moving = []binding{
 	{key: "Home End g G", what: "the first or the last line"},
 }
 
+// entering is the key of lists whose lines can be gone into.
+var entering = []binding{{key: "Enter", what: "go into what is selected", hint: "open"}}
+
 // sorting are the keys of lists that can be sorted.
 var sorting = []binding{
 	{key: "s", what: "sort by the next column", hint: "sort"},
@@ -64,20 +67,21 @@ var sorting = []binding{
 
 // everywhere are the keys that the model answers itself.
 var everywhere = []binding{
-	{key: "/", what: "filter; an empty filter shows everything", hint: "filter"},
-	{key: "Enter", what: "go into what is selected"},
+	{key: "/", what: "filter; an empty filter shows everything"},
 	{key: "Esc", what: "remove the filter, or go back"},
 	{key: "Tab 1 2 3 4", what: "the next screen, or that one"},
-	{key: "Ctrl-R", what: "refresh now", send: "ctrl+r"},
-	{key: "?", what: "this help", hint: "help"},
-	{key: "q", what: "quit", hint: "quit"},
+	{key: "Ctrl-R", what: "refresh now"},
+	{key: "?", what: "this help"},
+	{key: "q", what: "quit"},
 }
 
 // number is a column of numbers, spare one that is left out where the terminal is narrow, and rare one that is also
 // left out when all are 0.
 func number(name string) term.Column { return term.Column{Name: name, Right: true} }
 
-func spare(name string, drop int) term.Column { return term.Column{Name: name, Right: true, Drop: drop} }
+func spare(name string, drop int) term.Column {
+	return term.Column{Name: name, Right: true, Drop: drop}
+}
 
 func rare(name string, drop int) term.Column {
 	return term.Column{Name: name, Right: true, Optional: true, Drop: drop}

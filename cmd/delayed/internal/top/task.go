@@ -116,11 +116,12 @@ func (s *taskScreen) lines(width int) (lines [][]term.Cell) {
 		name, text string
 		style      term.Style
 	}{{"error", t.Error, term.Red}, {"stack", t.Stack, term.Plain}} {
-		name := block.name
+		name, written := block.name, 0
 		for line := range strings.SplitSeq(strings.TrimRight(block.text, "\n"), "\n") {
-			if block.text != "" {
-				field(name, strings.ReplaceAll(line, "\t", "    "), block.style)
+			if written++; written > mostLines {
+				break
 			}
+			field(name, strings.ReplaceAll(line, "\t", "    "), block.style)
 			name = ""
 		}
 	}
@@ -263,5 +264,5 @@ func (s *taskScreen) key(key string) (tea.Cmd, bool) {
 }
 
 func (s *taskScreen) keys() []binding {
-	return append(taskKeys(), binding{key: "↑ ↓ PgUp PgDn", what: "scroll"})
+	return append(taskKeys(s.task.State), binding{key: "↑ ↓ PgUp PgDn", what: "scroll"})
 }

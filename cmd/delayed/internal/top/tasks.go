@@ -22,12 +22,17 @@ type tasksScreen struct {
 	name    string // of the queue
 	held    inspect.Queue
 	query   inspect.Query
-	written string // the filter, as it was written
-	pages   []string // cursors of this page and of those before it; the first page has none
-	next    string   // cursor of the next page
-	before  int      // tasks in the pages before, at most
+	written string      // the filter, as it was written
+	pages   []pageStart // of this page and of those before it; the first page has none
+	next    string      // cursor of the next page
 	scanned int
 	all     bool // actions mean all tasks of the list
+}
+
+// pageStart is where a page begins.
+type pageStart struct {
+	cursor string
+	before int // tasks in the pages before
 }
 
 // taskRow is a task at its place in a page.
@@ -64,13 +69,18 @@ func newTasksScreen(m *model, queue string) *tasksScreen {
 		return t.ID
 	}
 	s.columns = []column[taskRow]{
-		{term.Column{Name: "CALL", Flex: true}, func(t *taskRow) term.Cell { return term.C(callOf(&t.Task), term.Bold) },
-			nil},
+		{
+			term.Column{Name: "CALL", Flex: true},
+			func(t *taskRow) term.Cell { return term.C(callOf(&t.Task), term.Bold) },
+			nil,
+		},
 		{term.Column{Name: "WHEN", Drop: 1}, func(t *taskRow) term.Cell { return term.C(s.when(&t.Task), term.Dim) }, nil},
 		{spare("ATTEMPT", 3), func(t *taskRow) term.Cell { return amount(t.Attempt) }, nil},
 		{term.Column{Name: "WHY", Flex: true, Optional: true}, func(t *taskRow) term.Cell { return why(&t.Task) }, nil},
-		{term.Column{Name: "ID", Flex: true, Optional: true, Drop: 5},
-			func(t *taskRow) term.Cell { return term.C(term.Clip(t.ID, 32), term.Dim) }, nil},
+		{
+			term.Column{Name: "ID", Flex: true, Optional: true, Drop: 5},
+			func(t *taskRow) term.Cell { return term.C(term.Clip(t.ID, 32), term.Dim) }, nil,
+		},
 	}
 	return s
 }
@@ -129,11 +139,19 @@ func (s *tasksScreen) filterNote() string {
 
 // restart begins with the first page.
 func (s *tasksScreen) restart() tea.Cmd {
-	s.pages, s.next, s.before, s.scanned = nil, "", 0, 0
+	s.pages, s.next, s.scanned = nil, "", 0
 	s.marked, s.all = nil, false
 	s.set(nil)
 	s.to(0)
 	return s.m.refresh()
+}
+
+// before is how many tasks are in the pages before.
+func (s *tasksScreen) before() int {
+	if len(s.pages) == 0 {
+		return 0
+	}
+	return s.pages[len(s.pages)-1].before
 }
 
 // limit is how many tasks fit the screen.
@@ -143,7 +161,7 @@ func (s *tasksScreen) fetch(src source) func(context.Context) (any, error) {
 	q := s.query
 	q.Limit = s.limit()
 	if len(s.pages) > 0 {
-		q.Cursor = s.pages[len(s.pages)-1]
+		q.Cursor = s.pages[len(s.pages)-1].cursor
 	}
 	if !q.Filter.IsZero() {
 		q.ScanLimit = mostScan
@@ -235,7 +253,7 @@ func (s *tasksScreen) drawPlace(c *canvas) {
 			text += "; PgDn looks further"
 		}
 	case n > 0:
-		text = " " + term.Number(s.before+1) + "-" + term.Number(s.before+n) + " of " + term.Number(max(total, s.before+n))
+		text = " " + term.Number(s.before()+1) + "-" + term.Number(s.before()+n) + " of " + term.Number(max(total, s.before()+n))
 	}
 	order := ", oldest first"
 	if s.query.NewestFirst {
@@ -270,13 +288,9 @@ func (s *tasksScreen) turn(by int) tea.Cmd {
 func (s *tasksScreen) page(forward bool) tea.Cmd {
 	switch {
 	case forward && s.next != "":
-		s.pages = append(s.pages, s.next)
-		s.before += len(s.items)
+		s.pages = append(s.pages, pageStart{s.next, s.before() + len(s.items)})
 	case !forward && len(s.pages) > 0:
 		s.pages = s.pages[:len(s.pages)-1]
-		if s.before -= s.limit(); len(s.pages) == 0 || s.before < 0 {
-			s.before = 0
-		}
 	default:
 		return nil
 	}
@@ -364,8 +378,8 @@ func (s *tasksScreen) key(key string) (tea.Cmd, bool) {
 }
 
 func (s *tasksScreen) keys() []binding {
-	return slices.Concat([]binding{{key: "← →", what: "tasks in another state", hint: "state", send: "right"}},
-		taskKeys(), []binding{
+	return slices.Concat(entering, []binding{{key: "← →", what: "tasks in another state", hint: "state", send: "right"}},
+		taskKeys(s.query.State), []binding{
 			{key: "Space", what: "mark or unmark a task: actions mean the marked ones", hint: "mark"},
 			{key: "*", what: "let actions mean all tasks of the list, those of all its pages", hint: "all"},
 			{key: "o", what: "the oldest or the newest ones first", hint: "order"},

@@ -109,20 +109,26 @@ func (m *model) drawFoot(c *canvas) {
 	case m.prompt != nil:
 		m.prompt.draw(c)
 		return
+	case m.dialog != nil:
+		c.say() // its own keys stand above
+		return
 	case m.job != nil:
 		c.say(term.C(" "+m.job.text(), term.Yellow))
 		return
-	case m.said.Text != "":
+	case m.said.Text != "" && m.now().Sub(m.saidAt) < sayFor:
 		c.say(term.C(" "+m.said.Text, m.said.Style))
 		return
 	}
-	keys := append([]binding{{key: "Enter", hint: "open"}}, m.current().keys()...)
+	keys := m.current().keys()
 	if m.help {
 		keys = []binding{{key: "↑ ↓", hint: "scroll"}, {key: "Esc", hint: "close"}}
 	}
 	last := []binding{{key: "/", hint: "filter"}, {key: "?", hint: "help"}, {key: "q", hint: "quit"}}
-	if m.help {
+	switch _, task := m.current().screen.(*taskScreen); {
+	case m.help:
 		last = last[2:]
+	case task:
+		last[0] = binding{key: "Esc", hint: "back"}
 	}
 	// The last ones are always shown, and of the others as many as there is room for.
 	room := c.width

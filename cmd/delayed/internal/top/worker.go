@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -45,14 +46,25 @@ func newWorkerScreen(m *model, w *inspect.Worker) *workerScreen {
 	s.empty = "It has claimed nothing."
 	s.columns = []column[task]{
 		{number("FOR"), func(t *task) term.Cell { return lapse(s.ran(t), late(s.ran(t))) }, largest(s.ran)},
-		{term.Column{Name: "QUEUE", Drop: 3}, func(t *task) term.Cell { return term.C(t.Queue) },
-			smallest(func(t *task) string { return t.Queue })},
-		{term.Column{Name: "CALL", Flex: true}, func(t *task) term.Cell { return term.C(callOf(t), term.Bold) },
-			smallest(func(t *task) string { return t.Call })},
-		{spare("ATTEMPT", 2), func(t *task) term.Cell { return amount(t.Attempt) },
-			largest(func(t *task) int { return t.Attempt })},
-		{term.Column{Name: "ID", Flex: true, Drop: 1}, func(t *task) term.Cell { return term.C(t.ID, term.Dim) },
-			smallest(func(t *task) string { return t.ID })},
+		{
+			term.Column{Name: "QUEUE", Drop: 3},
+			func(t *task) term.Cell { return term.C(t.Queue) },
+			smallest(func(t *task) string { return t.Queue }),
+		},
+		{
+			term.Column{Name: "CALL", Flex: true},
+			func(t *task) term.Cell { return term.C(callOf(t), term.Bold) },
+			smallest(func(t *task) string { return t.Call }),
+		},
+		{
+			spare("ATTEMPT", 2), func(t *task) term.Cell { return amount(t.Attempt) },
+			largest(func(t *task) int { return t.Attempt }),
+		},
+		{
+			term.Column{Name: "ID", Flex: true, Drop: 1},
+			func(t *task) term.Cell { return term.C(t.ID, term.Dim) },
+			smallest(func(t *task) string { return t.ID }),
+		},
 	}
 	return s
 }
@@ -135,7 +147,7 @@ func (s *workerScreen) draw(c *canvas, left int) {
 	w := &s.worker
 	field := func(name string, cells ...term.Cell) {
 		if cells[0].Text != "" {
-			c.say(append([]term.Cell{term.C(" " + padded(name, 10), term.Dim)}, cells...)...)
+			c.say(append([]term.Cell{term.C(" "+padded(name, 10), term.Dim)}, cells...)...)
 		}
 	}
 	stateCell := workerState(w)
@@ -196,5 +208,7 @@ func selectionOf(t *inspect.Task) (selection, error) {
 }
 
 func (s *workerScreen) keys() []binding {
-	return append(append(workerKeys(), binding{key: "c", what: "cancel the task", hint: "cancel"}), sorting...)
+	return slices.Concat(entering, workerKeys(), []binding{
+		{key: "c", what: "cancel the task", hint: "cancel"},
+	}, sorting)
 }

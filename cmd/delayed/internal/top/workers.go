@@ -2,6 +2,7 @@ package top
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,20 +33,30 @@ func newWorkersScreen(m *model, queue string) *workersScreen {
 	}
 	s.empty = "No workers: nothing runs tasks."
 	s.columns = []column[worker]{
-		{term.Column{Name: "WORKER", Drop: 9}, func(w *worker) term.Cell { return term.C(term.Clip(w.ID, 8)) },
-			smallest(s.id)},
-		{term.Column{Name: "HOST", Flex: true}, func(w *worker) term.Cell { return term.C(w.Host, term.Bold) },
-			smallest(func(w *worker) string { return w.Host })},
-		{number("PID"), func(w *worker) term.Cell { return amount(w.PID) }, smallest(func(w *worker) int { return w.PID })},
+		{
+			term.Column{Name: "WORKER", Drop: 9},
+			func(w *worker) term.Cell { return term.C(term.Clip(w.ID, 8)) },
+			smallest(s.id),
+		},
+		{
+			term.Column{Name: "HOST", Flex: true},
+			func(w *worker) term.Cell { return term.C(w.Host, term.Bold) },
+			smallest(func(w *worker) string { return w.Host }),
+		},
+		{number("PID"), func(w *worker) term.Cell { return term.C(strconv.Itoa(w.PID)) }, smallest(func(w *worker) int { return w.PID })},
 		{term.Column{Name: "STATE"}, workerState, smallest(func(w *worker) string { return workerState(w).Text })},
 		{number("CLAIMS"), claims, largest(claimed)},
 		{term.Column{Name: "RUNS NOW", Flex: true}, running, nil},
 		{number("FOR"), func(w *worker) term.Cell { return lapse(s.longest(w), late(s.longest(w))) }, largest(s.longest)},
 		{term.Column{Name: "QUEUES", Flex: true, Drop: 5}, func(w *worker) term.Cell { return term.C(queuesOf(w)) }, nil},
-		{spare("UP", 7), func(w *worker) term.Cell { return lapse(s.since(w.Started)) },
-			largest(func(w *worker) time.Duration { return s.since(w.Started) })},
-		{term.Column{Name: "PROGRAM", Flex: true, Optional: true, Drop: 8},
-			func(w *worker) term.Cell { return term.C(w.Program, term.Dim) }, nil},
+		{
+			spare("UP", 7), func(w *worker) term.Cell { return lapse(s.since(w.Started)) },
+			largest(func(w *worker) time.Duration { return s.since(w.Started) }),
+		},
+		{
+			term.Column{Name: "PROGRAM", Flex: true, Optional: true, Drop: 8},
+			func(w *worker) term.Cell { return term.C(w.Program, term.Dim) }, nil,
+		},
 	}
 	s.sort = 1
 	return s
@@ -175,8 +186,10 @@ func (s *workersScreen) draw(c *canvas, left int) {
 			dead++
 		}
 	}
-	cells := []term.Cell{term.C(" " + count(len(s.items), "worker")), term.C("  "), amount(busy, term.Green),
-		term.C(" claims  ", term.Dim), amount(room), term.C(" executors", term.Dim)}
+	cells := []term.Cell{
+		term.C(" " + count(len(s.items), "worker")), term.C("  "), amount(busy, term.Green),
+		term.C(" claims  ", term.Dim), amount(room), term.C(" executors", term.Dim),
+	}
 	if dead > 0 {
 		cells = append(cells, term.C("  "+term.Number(dead)+" dead: their tasks will be given back", term.Red))
 	}
@@ -238,4 +251,4 @@ func workerKeys() []binding {
 	}
 }
 
-func (s *workersScreen) keys() []binding { return append(workerKeys(), sorting...) }
+func (s *workersScreen) keys() []binding { return slices.Concat(entering, workerKeys(), sorting) }
