@@ -48,13 +48,15 @@ func newEventsScreen(m *model, queue string) *eventsScreen {
 		return e.Kind.String() + " " + e.Queue + " " + e.Function + " " + e.ID + " " + e.Worker + " " + e.Reason + " " +
 			e.Error
 	}
-	s.list.sort = -1
+	s.sort = -1
 	s.empty = "Waiting for something to happen. Workers written in Python tell of nothing."
 	s.columns = []column[eventRow]{
 		{term.Column{Name: "TIME"}, func(e *eventRow) term.Cell {
 			return term.C(e.At.Format("15:04:05.000"), term.Dim)
 		}, nil},
-		{term.Column{Name: "EVENT"}, func(e *eventRow) term.Cell { return term.C(kindName(e.Kind), kindStyle(e.Kind)) }, nil},
+		{term.Column{Name: "EVENT"}, func(e *eventRow) term.Cell {
+			return term.C(kindName(e.Kind), kindStyle(e.Kind))
+		}, nil},
 		{term.Column{Name: "QUEUE", Drop: 4}, func(e *eventRow) term.Cell { return term.C(e.Queue) }, nil},
 		{term.Column{Name: "FUNCTION", Flex: true}, func(e *eventRow) term.Cell {
 			return term.C(inspect.ShortName(e.Function), term.Bold)
@@ -257,7 +259,7 @@ func (s *eventsScreen) listen(ctx context.Context, st *stream) tea.Cmd {
 type listened struct {
 	eventsMsg
 
-	ctx context.Context //nolint:containedctx // that of the stream
+	ctx context.Context // that of the stream
 }
 
 // arrived takes in events.

@@ -178,7 +178,7 @@ func TestHostileTexts(t *testing.T) {
 		}
 	}
 	b := newBench(t, 80, 24)
-	b.src.fail(fmt.Errorf("redis: %s", hostile)) //nolint:perfsprint // the text is what counts
+	b.src.fail(fmt.Errorf("redis: %s", hostile))
 	b.keys("ctrl+r")
 	check(b, "an error")
 }

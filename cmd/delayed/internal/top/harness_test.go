@@ -182,8 +182,9 @@ const hostile = "full\nof\x1b[31m red\u202e\u009b\xff"
 // newFake returns a source with something on every screen.
 func newFake() *fake {
 	busy := flow{
-		total: 2400, failures: 120, perSecond: 20, failPercent: 5, wait50: time.Millisecond, wait95: 40 * time.Millisecond,
-		run50: 12 * time.Millisecond, run95: 250 * time.Millisecond, run99: 2 * time.Second,
+		total: 2400, failures: 120, perSecond: 20, failPercent: 5, wait50: time.Millisecond,
+		wait95: 40 * time.Millisecond, run50: 12 * time.Millisecond, run95: 250 * time.Millisecond,
+		run99: 2 * time.Second,
 	}
 	for i := range bars {
 		busy.runs[i], busy.failed[i] = uint64(50+10*i), uint64(i%4)
@@ -208,7 +209,9 @@ func newFake() *fake {
 		},
 		speed: map[string]queueFlow{
 			"mail": {flow: busy, functions: fns}, "billing": {},
-			"reports": {flow: slow, functions: []functionFlow{{flow: slow, queue: "reports", path: "app.reports:monthly"}}},
+			"reports": {flow: slow, functions: []functionFlow{
+				{flow: slow, queue: "reports", path: "app.reports:monthly"},
+			}},
 		},
 		work: []inspect.Worker{
 			{
@@ -217,8 +220,8 @@ func newFake() *fake {
 				Queues: []inspect.WorkerQueue{{Name: "mail", Alive: 12 * time.Second, Claims: 2}},
 				Order:  "mail=3, reports=1 (weighted)",
 				Running: []inspect.Running{
-					{Queue: "mail", ID: "a-1", Function: "example.com/app/mail.Digest", Started: before(12 * time.Minute)},
-					{Queue: "mail", ID: "a-2", Function: "example.com/app/mail.Welcome", Started: before(3 * time.Second)},
+					{Queue: "mail", ID: "a-1", Function: "app/mail.Digest", Started: before(12 * time.Minute)},
+					{Queue: "mail", ID: "a-2", Function: "app/mail.Welcome", Started: before(3 * time.Second)},
 				},
 			},
 			{

@@ -3,6 +3,7 @@ package top
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -14,7 +15,7 @@ import (
 
 // model is all that is shown. It is used by one goroutine; what reads Redis runs beside it and sends it messages.
 type model struct {
-	ctx  context.Context //nolint:containedctx // the framework calls back without one
+	ctx  context.Context // the framework calls back without one
 	cfg  Config
 	src  source
 	look look
@@ -223,8 +224,8 @@ func (m *model) click(x, y int, button tea.MouseButton) tea.Cmd {
 		return nil
 	}
 	zones := m.paint().zones
-	for i := len(zones) - 1; i >= 0; i-- {
-		if z := zones[i]; z.y == y && x >= z.from && x < z.to {
+	for _, z := range slices.Backward(zones) {
+		if z.y == y && x >= z.from && x < z.to {
 			return z.do()
 		}
 	}

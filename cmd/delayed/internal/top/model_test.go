@@ -2,6 +2,7 @@ package top
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -182,7 +183,7 @@ func TestActions(t *testing.T) {
 		"pause":      {[]string{"p", "y"}, "pause mail", "paused queue mail"},
 		"pause not":  {[]string{"p", "n"}, "", "nothing was done"},
 		"resume":     {[]string{"esc", "down", "p", "y"}, "resume reports", "resumed queue reports"},
-		"stop":       {[]string{"2", "x", "y"}, "order 1d7df465b91b8f0d10194c57f7bccb49", "stopping the worker on web-7"},
+		"stop":       {[]string{"2", "x", "y"}, "order " + newFake().work[0].ID, "stopping the worker on web-7"},
 		"stop not":   {[]string{"2", "x", "n"}, "", "nothing was done"},
 		"cancel one": {[]string{"2", "enter", "c", "y"}, "Do mail cancel a-1", "canceled 1 task"},
 	} {
@@ -194,7 +195,8 @@ func TestActions(t *testing.T) {
 			b.keys(c.keys...)
 			var did []string
 			for call := range strings.SplitSeq(b.src.asked(), "; ") {
-				if word, _, _ := strings.Cut(call, " "); strings.Contains(" Do DoAll pause resume order ", " "+word+" ") {
+				word, _, _ := strings.Cut(call, " ")
+				if slices.Contains([]string{"Do", "DoAll", "pause", "resume", "order"}, word) {
 					did = append(did, call)
 				}
 			}
@@ -236,8 +238,8 @@ func TestMouse(t *testing.T) {
 	click := func(text string) {
 		t.Helper()
 		for y, line := range strings.Split(b.screen(), "\n") {
-			if at := strings.Index(line, text); at >= 0 {
-				b.send(tea.MouseClickMsg{X: len([]rune(line[:at])) + 1, Y: y, Button: tea.MouseLeft})
+			if ahead, _, ok := strings.Cut(line, text); ok {
+				b.send(tea.MouseClickMsg{X: len([]rune(ahead)) + 1, Y: y, Button: tea.MouseLeft})
 				return
 			}
 		}
@@ -428,8 +430,8 @@ func TestParseFilter(t *testing.T) {
 		task := inspect.Task{State: state.Retry}
 		if err != nil || f.Text != want.Text || f.Function != want.Function || f.ID != want.ID ||
 			f.Error != want.Error || f.OlderThan != want.OlderThan || f.YoungerThan != want.YoungerThan ||
-			f.Arg != want.Arg || f.Reason != want.Reason || f.Worker != want.Worker || f.MinAttempt != want.MinAttempt ||
-			f.Match(&task, noon) != want.Match(&task, noon) {
+			f.Arg != want.Arg || f.Reason != want.Reason || f.Worker != want.Worker ||
+			f.MinAttempt != want.MinAttempt || f.Match(&task, noon) != want.Match(&task, noon) {
 			t.Errorf("%q means %+v (%v), expected %+v", text, f, err, want)
 		}
 	}

@@ -131,14 +131,14 @@ func (m *model) askFilter() {
 	p := &prompt{label: "filter:", text: s.filter(), note: "text to look for; Enter keeps it, Esc removes it"}
 	p.enter = s.setFilter
 	p.cancel = func() tea.Cmd {
-		cmd, _ := s.setFilter("") //nolint:errcheck // no filter is never wrong
+		cmd, _ := s.setFilter("") // no filter is never wrong
 		return cmd
 	}
 	if t, ok := s.screen.(*tasksScreen); ok {
 		p.note = t.filterNote()
 	} else {
 		p.change = func(text string) tea.Cmd {
-			cmd, _ := s.setFilter(text) //nolint:errcheck // any text can be looked for
+			cmd, _ := s.setFilter(text) // any text can be looked for
 			return cmd
 		}
 	}

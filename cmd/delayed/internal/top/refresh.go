@@ -73,11 +73,11 @@ func (m *model) fetched(msg fetchedMsg) tea.Cmd {
 	case msg.err == nil:
 		p.at, p.err, p.failing = m.now(), nil, time.Time{}
 		p.take(msg.data)
-		factor := time.Duration(leisure)
+		factor := leisure
 		if _, costly := p.screen.(*taskScreen); costly { // a task that is pending is looked for among all others
 			factor = taskLeisure
 		}
-		wait = max(wait, factor*msg.took)
+		wait = max(wait, msg.took*time.Duration(factor))
 	case errors.Is(msg.err, inspect.ErrNotFound):
 		p.at, p.err, p.failing = m.now(), nil, time.Time{}
 		p.take(nil)

@@ -72,7 +72,7 @@ func (s *taskScreen) lines(width int) (lines [][]term.Cell) {
 	at := func(name string, when time.Time) { field(name, term.Moment(when, now)) }
 	if s.gone {
 		lines = append(lines, []term.Cell{
-			term.C(" The task is gone: it has ended and nothing was kept of it. This is what was known last.", term.Yellow),
+			term.C(" The task is gone: it has ended and nothing was kept of it. This was known last.", term.Yellow),
 		})
 	}
 	field("call", callOf(t), term.Bold)

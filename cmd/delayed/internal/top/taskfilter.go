@@ -50,7 +50,7 @@ func cutValue(s string) (value, rest string, err error) {
 
 func setWord(f *inspect.Filter, name, value string) (err error) {
 	if value == "" {
-		return fmt.Errorf("expected something behind %s:", name)
+		return fmt.Errorf("%s: expected something behind the colon", name)
 	}
 	switch name {
 	case "func":

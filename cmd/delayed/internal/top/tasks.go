@@ -59,7 +59,7 @@ const (
 
 func newTasksScreen(m *model, queue string) *tasksScreen {
 	s := &tasksScreen{m: m, name: queue, query: inspect.Query{State: state.Pending}}
-	s.list.sort = -1
+	s.sort = -1
 	s.markable = true
 	s.empty = "No such tasks."
 	s.id = func(t *taskRow) string {
@@ -74,7 +74,9 @@ func newTasksScreen(m *model, queue string) *tasksScreen {
 			func(t *taskRow) term.Cell { return term.C(callOf(&t.Task), term.Bold) },
 			nil,
 		},
-		{term.Column{Name: "WHEN", Drop: 1}, func(t *taskRow) term.Cell { return term.C(s.when(&t.Task), term.Dim) }, nil},
+		{term.Column{Name: "WHEN", Drop: 1}, func(t *taskRow) term.Cell {
+			return term.C(s.when(&t.Task), term.Dim)
+		}, nil},
 		{spare("ATTEMPT", 3), func(t *taskRow) term.Cell { return amount(t.Attempt) }, nil},
 		{term.Column{Name: "WHY", Flex: true, Optional: true}, func(t *taskRow) term.Cell { return why(&t.Task) }, nil},
 		{
@@ -253,7 +255,8 @@ func (s *tasksScreen) drawPlace(c *canvas) {
 			text += "; PgDn looks further"
 		}
 	case n > 0:
-		text = " " + term.Number(s.before()+1) + "-" + term.Number(s.before()+n) + " of " + term.Number(max(total, s.before()+n))
+		text = " " + term.Number(s.before()+1) + "-" + term.Number(s.before()+n) + " of " +
+			term.Number(max(total, s.before()+n))
 	}
 	order := ", oldest first"
 	if s.query.NewestFirst {
@@ -378,7 +381,9 @@ func (s *tasksScreen) key(key string) (tea.Cmd, bool) {
 }
 
 func (s *tasksScreen) keys() []binding {
-	return slices.Concat(entering, []binding{{key: "← →", what: "tasks in another state", hint: "state", send: "right"}},
+	return slices.Concat(entering, []binding{
+		{key: "← →", what: "tasks in another state", hint: "state", send: "right"},
+	},
 		taskKeys(s.query.State), []binding{
 			{key: "Space", what: "mark or unmark a task: actions mean the marked ones", hint: "mark"},
 			{key: "*", what: "let actions mean all tasks of the list, those of all its pages", hint: "all"},

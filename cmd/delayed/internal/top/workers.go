@@ -43,12 +43,22 @@ func newWorkersScreen(m *model, queue string) *workersScreen {
 			func(w *worker) term.Cell { return term.C(w.Host, term.Bold) },
 			smallest(func(w *worker) string { return w.Host }),
 		},
-		{number("PID"), func(w *worker) term.Cell { return term.C(strconv.Itoa(w.PID)) }, smallest(func(w *worker) int { return w.PID })},
+		{
+			number("PID"), func(w *worker) term.Cell { return term.C(strconv.Itoa(w.PID)) },
+			smallest(func(w *worker) int { return w.PID }),
+		},
 		{term.Column{Name: "STATE"}, workerState, smallest(func(w *worker) string { return workerState(w).Text })},
 		{number("CLAIMS"), claims, largest(claimed)},
 		{term.Column{Name: "RUNS NOW", Flex: true}, running, nil},
-		{number("FOR"), func(w *worker) term.Cell { return lapse(s.longest(w), late(s.longest(w))) }, largest(s.longest)},
-		{term.Column{Name: "QUEUES", Flex: true, Drop: 5}, func(w *worker) term.Cell { return term.C(queuesOf(w)) }, nil},
+		{
+			number("FOR"), func(w *worker) term.Cell { return lapse(s.longest(w), late(s.longest(w))) },
+			largest(s.longest),
+		},
+		{
+			term.Column{Name: "QUEUES", Flex: true, Drop: 5},
+			func(w *worker) term.Cell { return term.C(queuesOf(w)) },
+			nil,
+		},
 		{
 			spare("UP", 7), func(w *worker) term.Cell { return lapse(s.since(w.Started)) },
 			largest(func(w *worker) time.Duration { return s.since(w.Started) }),
