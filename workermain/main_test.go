@@ -31,7 +31,7 @@ import (
 const childVar = "WORKERMAIN_TEST_PROGRAM"
 
 // limit is how long tests wait for what should come at once.
-const limit = 20 * time.Second
+const limit = 60 * time.Second
 
 func TestMain(m *testing.M) {
 	if name := os.Getenv(childVar); name != "" {
