@@ -65,8 +65,8 @@ func TestAnswer(t *testing.T) {
 	h := scale.Handler(ins, scale.Config{Concurrency: 10})
 	status, body, a := get(t, h, "")
 	if status != 200 || a.Pending != 5 || len(a.Queues) != 2 || a.Queues[0].Name != "mail" ||
-		a.Queues[0].Pending != 3 || a.WantedWorkers != 1 || a.TargetSeconds != 60 || a.WorkerConcurrency != 10 || a.Unmeasured != 5 ||
-		a.Workers != 0 || a.At.IsZero() {
+		a.Queues[0].Pending != 3 || a.WantedWorkers != 1 || a.TargetSeconds != 60 || a.WorkerConcurrency != 10 ||
+		a.Unmeasured != 5 || a.Workers != 0 || a.At.IsZero() {
 		t.Errorf("%d %s", status, body)
 	}
 	if _, body, a := get(t, h, "?queue=news&target=90s&concurrency=5"); a.Pending != 2 || len(a.Queues) != 1 ||
