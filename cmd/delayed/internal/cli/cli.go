@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	xterm "golang.org/x/term"
 
 	"github.com/godelayed/delayed"
@@ -60,7 +61,7 @@ func Run(ctx context.Context, args []string, streams *Streams) int {
 	a := &app{Streams: streams}
 	defer a.close()
 	root := a.root() //nolint:contextcheck // commands get theirs from cobra
-	root.SetArgs(args)
+	root.SetArgs(joinWatch(args))
 	err := root.ExecuteContext(ctx)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = errInterrupted
@@ -95,7 +96,13 @@ func (a *app) root() *cobra.Command {
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usagef("%w; see %s --help", err, cmd.CommandPath())
+		hint := ""
+		var unknown *pflag.NotExistError
+		if errors.As(err, &unknown) && strings.Trim(unknown.GetSpecifiedShortnames(), "0123456789.eE-") == "" &&
+			unknown.GetSpecifiedShortnames() != "" {
+			hint = ": write -- before arguments that begin with -, and flags before that"
+		}
+		return usagef("%w%s; see %s --help", err, hint, cmd.CommandPath())
 	})
 	root.Args = unknownCommand
 	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
