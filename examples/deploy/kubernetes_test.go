@@ -148,6 +148,18 @@ func TestPodLetsTheWorkerFinish(t *testing.T) {
 	env.accepted(t)
 }
 
+// TestMetricOfTheHPA is one that the rules of contrib/prometheus record.
+func TestMetricOfTheHPA(t *testing.T) {
+	metric := decode(t).hpa.Spec.Metrics[0].External
+	rules := read(t, "../../contrib/prometheus/scaling.yml")
+	if !strings.Contains(rules, "record: "+metric.Metric.Name+"\n") {
+		t.Errorf("nothing records %s", metric.Metric.Name)
+	}
+	if queue := metric.Metric.Selector.MatchLabels["queue"]; queue != "mail" || metric.Target.AverageValue == nil {
+		t.Errorf("queue %q, target %v", queue, metric.Target)
+	}
+}
+
 // TestScaledObject: KEDA asks for a number that the endpoint /scale has, with parameters that it takes.
 func TestScaledObject(t *testing.T) {
 	m := decode(t)
