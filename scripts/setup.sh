@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the tests need beyond Go, through the machine's ordinary package clients: redis-server, prometheus with
-# promtool, systemd-analyze, a C compiler (race detector), git, Python with a virtual environment in .venv,
-# golangci-lint in .cache/bin.
+# promtool, systemd-analyze, tmux (tests of what a terminal shows), a C compiler (race detector), git, Python with a
+# virtual environment in .venv, golangci-lint in .cache/bin.
 # A second run finds everything in place and takes about a second.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
@@ -32,6 +32,7 @@ missing_packages() {
 	[ -n "${REDIS_SERVER-}" ] || command -v redis-server >/dev/null || echo redis-server
 	command -v prometheus >/dev/null && command -v promtool >/dev/null || echo prometheus
 	[ "$(uname)" != Linux ] || command -v systemd-analyze >/dev/null || echo systemd
+	command -v tmux >/dev/null || echo tmux
 	venv_works || echo python3 python3-venv
 }
 
@@ -41,7 +42,7 @@ install_packages() {
 	[ -n "${packages// /}" ] || return 0
 	if ! command -v apt-get >/dev/null; then
 		die "missing: $packages(Debian's names). Without apt-get, install them yourself," \
-			"on macOS: xcode-select --install; brew install redis prometheus python"
+			"on macOS: xcode-select --install; brew install redis prometheus tmux python"
 	fi
 	if [ "$(id -u)" != 0 ]; then
 		command -v sudo >/dev/null || die "missing: $packages- run as root: apt-get install $packages"

@@ -65,12 +65,12 @@ func TestAnswer(t *testing.T) {
 	h := scale.Handler(ins, scale.Config{Concurrency: 10})
 	status, body, a := get(t, h, "")
 	if status != 200 || a.Pending != 5 || len(a.Queues) != 2 || a.Queues[0].Name != "mail" ||
-		a.Queues[0].Pending != 3 || a.WantedWorkers != 1 || a.TargetSeconds != 60 || a.WorkerConcurrency != 10 ||
-		a.Unmeasured != 5 || a.Workers != 0 || a.At.IsZero() {
+		a.Queues[0].Pending != 3 || a.WantedWorkers != 1 || a.TargetSeconds != 60 || a.Unmeasured != 5 ||
+		a.Workers != 0 || a.At == nil {
 		t.Errorf("%d %s", status, body)
 	}
 	if _, body, a := get(t, h, "?queue=news&target=90s&concurrency=5"); a.Pending != 2 || len(a.Queues) != 1 ||
-		a.TargetSeconds != 90 || a.WorkerConcurrency != 5 {
+		a.TargetSeconds != 90 {
 		t.Error(body)
 	}
 	if _, body, a := get(t, h, "?queue=news&queue=mail"); a.Pending != 5 {
@@ -110,9 +110,13 @@ func TestWantedWorkers(t *testing.T) {
 	if err := w.Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	_, body, a := get(t, scale.Handler(ins, scale.Config{Target: took, Concurrency: 10}), "")
+	h := scale.Handler(ins, scale.Config{Target: took, Concurrency: 10})
+	_, body, a := get(t, h, "")
+	if _, body, more := get(t, h, "?concurrency=1"); more.WantedWorkers < 10*(a.WantedWorkers-1) {
+		t.Errorf("one task at once in place of ten: %s", body)
+	}
 	if a.Pending != 100 || a.Unmeasured != 0 || a.WorkSeconds < 100*took.Seconds() ||
-		a.Queues[0].MeanRunSeconds < took.Seconds() || a.WaitSeconds != a.WorkSeconds || a.WantedWorkers < 10 {
+		a.Queues[0].MeanRunSeconds < took.Seconds() || a.BacklogSeconds != a.WorkSeconds || a.WantedWorkers < 10 {
 		t.Errorf("100 tasks of at least %v: %s", took, body)
 	}
 }

@@ -29,7 +29,9 @@ type Streams struct {
 	Columns func() int
 	// Asks says that somebody can be asked: In and Err are terminals. Bars says that Err is one.
 	Asks, Bars bool
-	Now        func() time.Time
+	// Screen says that In and Out are terminals.
+	Screen bool
+	Now    func() time.Time
 }
 
 // Process returns the streams of this process.
@@ -45,6 +47,7 @@ func Process() *Streams {
 			return width
 		},
 		Asks: terminal(os.Stdin) && terminal(os.Stderr), Bars: terminal(os.Stderr),
+		Screen: terminal(os.Stdin) && terminal(os.Stdout),
 	}
 }
 
@@ -123,6 +126,7 @@ func (a *app) root() *cobra.Command {
 	}
 	add("look", a.queueCommand(), a.taskCommand(), a.workerCommand(), a.functionsCommand(), a.cronCommand(),
 		a.groupCommand(), a.statsCommand(), a.historyCommand(), a.auditCommand(), a.doctorCommand(), a.monitorCommand())
+	add("look", a.topCommand())
 	add("tasks", a.enqueueCommand())
 	add("tasks", a.actionCommands()...)
 	add("tasks", a.exportCommand(), a.importCommand())

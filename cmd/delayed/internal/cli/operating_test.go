@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -117,4 +118,28 @@ func (b *bench) awaitStop() {
 		return b.lastWorker.Status().State == state.Stopped && b.run("worker", "show", b.lastWorker.ID()).code != 0
 	})
 	b.lastWorker = nil
+}
+
+// TestCommandsOfPages looks whether there is each command that a page names in its text.
+func TestCommandsOfPages(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	spans := regexp.MustCompile("`delayed ([a-z][a-z0-9 =-]*)")
+	pages, err := filepath.Glob("../../../../docs/*.md")
+	b.Must(err)
+	n := 0
+	for _, page := range append(pages, "../../../../README.md") {
+		text, err := os.ReadFile(page)
+		b.Must(err)
+		for _, m := range spans.FindAllStringSubmatch(string(text), -1) {
+			words, _, _ := strings.Cut(m[1], " -")
+			n++
+			if r := b.run(append(strings.Fields(words), "--no-such-flag")...); !strings.Contains(r.err, "unknown flag") {
+				t.Errorf("%s: delayed %s: %s", page, words, r.err)
+			}
+		}
+	}
+	if n < 40 {
+		t.Errorf("found %d commands, expected 40 at least", n)
+	}
 }

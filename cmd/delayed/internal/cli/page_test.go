@@ -23,6 +23,7 @@ go install github.com/godelayed/delayed/cmd/delayed@latest
 delayed queues              # what waits, since when, who works
 delayed tasks mail          # the tasks of a queue, as calls
 delayed doctor              # what is wrong, and what to do
+delayed top                 # all of it live, with keys to act: see TOP.md
 ¬¬¬
 
 Nouns and verbs may change places where that is natural: ¬delayed queue pause mail¬ is ¬delayed pause mail¬. With

@@ -25,15 +25,26 @@ func NewTable(columns ...Column) *Table { return &Table{columns: columns} }
 // Row adds a row: a cell for each column.
 func (t *Table) Row(cells ...Cell) { t.rows = append(t.rows, cells) }
 
+// Gap is how many columns of the terminal are between two of a table.
+const Gap = 2
+
 const (
-	gap      = 2  // columns of the terminal between two of a table
 	fairCell = 24 // what a flexible column keeps while others can be left out
 	lastCell = 8  // what it keeps in any case
 	mostCell = 120
 )
 
-// Table writes a table.
-func (p *Page) Table(t *Table) {
+// Fitted is a table as it is written where a number of columns of the terminal are free.
+type Fitted struct {
+	Shown []int // columns that are written, in their order
+	Sizes []int // of each column of the table, in columns of the terminal
+
+	t     *Table
+	texts [][]string
+}
+
+// Fit finds out which columns of the table fit a width, and how wide they are. 0 is no bound.
+func (t *Table) Fit(width int) *Fitted {
 	texts := make([][]string, len(t.rows))
 	for r, row := range t.rows {
 		texts[r] = make([]string, len(t.columns))
@@ -43,31 +54,63 @@ func (p *Page) Table(t *Table) {
 	}
 	shown := t.filled(texts)
 	sizes := t.sizes(texts)
-	for p.Width > 0 && total(shown, sizes) > p.Width {
-		if t.shrink(shown, sizes, p.Width, fairCell) {
+	for width > 0 && total(shown, sizes) > width {
+		if t.shrink(shown, sizes, width, fairCell) {
 			break
 		}
 		next, ok := t.without(shown)
 		if !ok {
-			t.shrink(shown, sizes, p.Width, lastCell)
+			t.shrink(shown, sizes, width, lastCell)
 			break
 		}
 		shown = next
 		sizes = t.sizes(texts)
 	}
+	return &Fitted{Shown: shown, Sizes: sizes, t: t, texts: texts}
+}
+
+// Head returns the names of the columns as cells that fill the columns' sizes.
+func (f *Fitted) Head() []Cell {
+	cells := make([]Cell, len(f.Shown))
+	for i, c := range f.Shown {
+		cells[i] = f.cell(c, f.t.columns[c].Name, Dim)
+	}
+	return cells
+}
+
+// Row returns a row of the table as cells that fill the columns' sizes.
+func (f *Fitted) Row(r int) []Cell {
+	cells := make([]Cell, len(f.Shown))
+	for i, c := range f.Shown {
+		cells[i] = f.cell(c, Clip(f.texts[r][c], f.Sizes[c]), f.t.rows[r][c].Style)
+	}
+	return cells
+}
+
+// cell fills up a printable text to the size of a column.
+func (f *Fitted) cell(c int, text string, style Style) Cell {
+	fill := strings.Repeat(" ", max(f.Sizes[c]-Width(text), 0))
+	if f.t.columns[c].Right {
+		return Cell{Text: fill + text, Style: style}
+	}
+	return Cell{Text: text + fill, Style: style}
+}
+
+// Table writes a table.
+func (p *Page) Table(t *Table) {
+	f := t.Fit(p.Width)
 	var line strings.Builder
 	for r := -1; r < len(t.rows); r++ {
+		cells := f.Head()
+		if r >= 0 {
+			cells = f.Row(r)
+		}
 		line.Reset()
-		for _, c := range shown {
-			text, style := t.columns[c].Name, Dim
-			if r >= 0 {
-				text, style = Clip(texts[r][c], sizes[c]), t.rows[r][c].Style
-			}
-			fill := strings.Repeat(" ", max(sizes[c]-Width(text), 0))
-			if text = p.paint(text, style); t.columns[c].Right {
-				text, fill = fill+text, ""
-			}
-			line.WriteString(text + fill + strings.Repeat(" ", gap))
+		for _, c := range cells {
+			// The spaces around a text have no style, so that those at the end of a line can be left out.
+			text := strings.Trim(c.Text, " ")
+			before, after, _ := strings.Cut(c.Text, text)
+			line.WriteString(before + p.paint(text, c.Style) + after + strings.Repeat(" ", Gap))
 		}
 		p.b.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 	}
@@ -100,7 +143,7 @@ func (t *Table) sizes(texts [][]string) []int {
 }
 
 func total(shown, sizes []int) int {
-	sum := gap * (len(shown) - 1)
+	sum := Gap * (len(shown) - 1)
 	for _, c := range shown {
 		sum += sizes[c]
 	}

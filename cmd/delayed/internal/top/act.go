@@ -1,0 +1,289 @@
+package top
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/cmd/delayed/internal/term"
+	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/state"
+)
+
+// verb is something to do with tasks.
+type verb struct {
+	key, name string
+	done      string // the participle
+	states    []state.Task
+	action    func() inspect.Action
+}
+
+// verbs are what can be done with tasks by one key. What they do is that of the commands of the same names.
+var verbs = []verb{
+	{"r", "run now", "run", []state.Task{state.Scheduled, state.Retry, state.Parked, state.Archived}, inspect.RunNow},
+	{"a", "archive", "archived", []state.Task{
+		state.Pending, state.Scheduled, state.Retry, state.Parked,
+	}, inspect.Archive},
+	{"d", "delete", "deleted", []state.Task{
+		state.Pending, state.Scheduled, state.Retry, state.Parked, state.Aggregating, state.Archived, state.Completed,
+	}, inspect.Delete},
+	{"c", "cancel", "canceled", []state.Task{
+		state.Pending, state.Active, state.Scheduled, state.Retry, state.Parked, state.Aggregating,
+	}, inspect.Cancel},
+}
+
+// moveVerb is the verb whose action depends on a queue.
+var moveVerb = verb{"m", "move", "moved", []state.Task{
+	state.Pending, state.Scheduled, state.Retry, state.Parked, state.Archived,
+}, nil}
+
+// taskKeys are the keys of the verbs. Those that cannot be done to tasks in a state are not among the hints.
+func taskKeys(in state.Task) []binding {
+	keys := []binding{
+		{key: "r", what: "run now: retry what has failed, run what waits", hint: "run now"},
+		{key: "a", what: "archive: it runs only if somebody runs it again", hint: "archive"},
+		{key: "d", what: "delete", hint: "delete"},
+		{key: "c", what: "cancel what waits or runs", hint: "cancel"},
+		{key: "m", what: "move to another queue", hint: "move"},
+	}
+	for i, v := range append(slices.Clone(verbs), moveVerb) {
+		if !slices.Contains(v.states, in) {
+			keys[i].hint = ""
+		}
+	}
+	return keys
+}
+
+// selection is what an action is done to: tasks of a queue that are in one state.
+type selection struct {
+	queue string
+	state state.Task
+	ids   []string
+	call  string         // of the only one
+	all   *inspect.Query // all tasks of a list, in place of ids
+	held  int            // tasks in the list
+	clear func()         // called when the action begins, unless it is nil
+}
+
+// act answers the keys of the verbs.
+func (m *model) act(key string, what func() (selection, error)) (cmd tea.Cmd, known bool) {
+	v := moveVerb
+	if i := slices.IndexFunc(verbs, func(v verb) bool { return v.key == key }); i >= 0 {
+		v = verbs[i]
+	} else if key != v.key {
+		return nil, false
+	}
+	s, err := what()
+	if err == nil && !slices.Contains(v.states, s.state) {
+		err = errors.New("expected a task that is " + stateNames(v.states) + ", found one that is " + s.state.String())
+	}
+	switch {
+	case err != nil:
+		m.fail("cannot "+v.name, err)
+	case m.job != nil:
+		m.fail("cannot "+v.name, errors.New("another action goes on; Esc ends it"))
+	case v.action == nil:
+		m.askWhere(s)
+	default:
+		m.confirm(v, s, v.action(), "")
+	}
+	return nil, true
+}
+
+// askWhere asks for the queue to move tasks to.
+func (m *model) askWhere(s selection) {
+	m.prompt = &prompt{
+		label: "move " + s.text() + " to queue:", note: "Tab completes", words: m.queueNames(s.queue),
+		enter: func(to string) (tea.Cmd, error) {
+			if to == "" || to == s.queue {
+				return nil, errors.New("expected the name of another queue")
+			}
+			m.confirm(moveVerb, s, inspect.MoveTo(to), " to queue "+term.Clip(to, 60))
+			return nil, nil
+		},
+	}
+}
+
+// queueNames are the queues that are known but for one.
+func (m *model) queueNames(but string) (names []string) {
+	if s, ok := m.tabs[0].screen.(*queuesScreen); ok {
+		for i := range s.items {
+			if s.items[i].Name != but {
+				names = append(names, s.items[i].Name)
+			}
+		}
+	}
+	return names
+}
+
+// text says which tasks these are.
+func (s *selection) text() string {
+	switch {
+	case s.all != nil && s.all.Filter.IsZero():
+		return "all " + count(s.held, s.state.String()+" task")
+	case s.all != nil:
+		return "all " + s.state.String() + " tasks that match the filter"
+	default:
+		return count(len(s.ids), s.state.String()+" task")
+	}
+}
+
+// confirm asks whether to do something to tasks.
+func (m *model) confirm(v verb, s selection, a inspect.Action, where string) {
+	d := &dialog{question: strings.ToUpper(v.name[:1]) + v.name[1:] + " " + s.text() + " of queue " +
+		term.Clip(s.queue, 60) + where + "?"}
+	switch {
+	case s.all != nil:
+		d.detail = "Esc stops it while it goes on; what is done then stays done."
+	case len(s.ids) == 1:
+		d.detail = s.call
+	}
+	d.yes = func() tea.Cmd {
+		if s.clear != nil {
+			s.clear()
+		}
+		return m.start(v, s, a)
+	}
+	m.dialog = d
+}
+
+// actPatience bounds an action on some tasks.
+const actPatience = time.Minute
+
+// start does something to tasks.
+func (m *model) start(v verb, s selection, a inspect.Action) tea.Cmd {
+	if s.all != nil {
+		return m.startJob(v, s, a)
+	}
+	m.say(term.C(v.name + "…"))
+	return m.beside(func() tea.Msg {
+		// Not the program's context: an action that has begun is not cut off in the middle.
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), actPatience)
+		defer cancel()
+		r, err := m.src.Do(ctx, s.queue, a, s.ids...)
+		return doneMsg{reportText(v, &r, err)}
+	})
+}
+
+// doneMsg says what an action has done.
+type doneMsg struct{ said term.Cell }
+
+// reportText says what has been done.
+func reportText(v verb, r *inspect.Report, err error) term.Cell {
+	text := v.done + " " + count(r.Done, "task")
+	if r.Skipped > 0 {
+		text += ", skipped " + term.Number(r.Skipped) + " that changed meanwhile"
+	}
+	failed := len(r.Failed) + r.FailedMore
+	if failed > 0 {
+		text += ", failed for " + term.Number(failed) + ": " + errText(r.Failed[0].Err)
+	}
+	if err != nil {
+		text += "; stopped: " + errText(err)
+		if errors.Is(err, delayed.ErrUnknown) {
+			text += "; it may be done or not: look before you repeat it"
+		}
+	}
+	if failed > 0 || err != nil {
+		return term.C(text, term.Red)
+	}
+	return term.C(text, term.Green)
+}
+
+// job is an action on all tasks of a list.
+type job struct {
+	verb    verb
+	total   int
+	scanned atomic.Int64
+	done    atomic.Int64
+	stopped atomic.Bool
+}
+
+// jobMsg says that it is time to show how far a job is.
+type jobMsg struct{ job *job }
+
+// jobLook is how often that is.
+const jobLook = 200 * time.Millisecond
+
+// startJob begins an action on a list.
+func (m *model) startJob(v verb, s selection, a inspect.Action) tea.Cmd {
+	j := &job{verb: v, total: s.held}
+	m.job = j
+	return tea.Batch(m.after(jobLook, jobMsg{j}), m.beside(func() tea.Msg {
+		r, err := m.src.DoAll(context.WithoutCancel(m.ctx), s.queue, a, *s.all, func(r inspect.Report) bool {
+			j.scanned.Store(int64(r.Scanned))
+			j.done.Store(int64(r.Done))
+			return !j.stopped.Load() && m.ctx.Err() == nil
+		})
+		return jobDoneMsg{j, doneMsg{reportText(v, &r, err)}}
+	}))
+}
+
+// jobDoneMsg says that a job has ended.
+type jobDoneMsg struct {
+	job *job
+	doneMsg
+}
+
+// watchJob shows how far a job is until it has ended.
+func (m *model) watchJob(j *job) tea.Cmd {
+	if m.job != j {
+		return nil
+	}
+	return m.after(jobLook, jobMsg{j})
+}
+
+// text says how far the job is.
+func (j *job) text() string {
+	bar := ""
+	if j.total > 0 {
+		const wide = 20
+		full := int(min(j.scanned.Load()*wide/int64(j.total), wide))
+		bar = "[" + strings.Repeat("#", full) + strings.Repeat(".", wide-full) + "] "
+	}
+	return bar + term.Number(j.scanned.Load()) + " of " + term.Number(j.total) + ", " + j.verb.done + " " +
+		term.Number(j.done.Load()) + "; Esc stops it"
+}
+
+// fail says what has gone wrong.
+func (m *model) fail(what string, err error) {
+	m.say(term.C(what+": "+errText(err), term.Red))
+}
+
+// steer does something to a queue or a worker after somebody has agreed.
+func (m *model) steer(question, detail, done string, do func(context.Context) error) {
+	m.dialog = &dialog{question: question, detail: detail, yes: func() tea.Cmd {
+		m.say(term.C("…"))
+		return m.beside(func() tea.Msg {
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), actPatience)
+			defer cancel()
+			if err := do(ctx); err != nil {
+				return doneMsg{term.C(errText(err), term.Red)}
+			}
+			return doneMsg{term.C(done, term.Green)}
+		})
+	}}
+}
+
+// count writes a number of things.
+func count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return term.Number(n) + " " + noun + "s"
+}
+
+func stateNames(states []state.Task) string {
+	names := make([]string, len(states))
+	for i, s := range states {
+		names[i] = s.String()
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}

@@ -1,0 +1,364 @@
+package top
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/cmd/delayed/internal/term"
+	"github.com/godelayed/delayed/event"
+	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/state"
+)
+
+// eventsScreen is a log of what happens in workers, while it is shown: workers tell of it only then.
+type eventsScreen struct {
+	list[eventRow]
+
+	m      *model
+	queue  string // only its events; "": those of all queues
+	stream *stream
+	held   bool // nothing is added until one goes on
+	missed int  // events that were not shown
+	seen   int
+	wait   []eventRow // what came while held
+}
+
+// eventRow is an event with its number.
+type eventRow struct {
+	inspect.Event
+
+	n int
+}
+
+// mostEvents bounds the log.
+const mostEvents = 2000
+
+func newEventsScreen(m *model, queue string) *eventsScreen {
+	s := &eventsScreen{m: m, queue: queue}
+	s.id = func(e *eventRow) string { return strconv.Itoa(e.n) }
+	s.text = func(e *eventRow) string {
+		return e.Kind.String() + " " + e.Queue + " " + e.Function + " " + e.ID + " " + e.Worker + " " + e.Reason + " " +
+			e.Error
+	}
+	s.sort = -1
+	s.empty = "Waiting for something to happen. Workers written in Python tell of nothing."
+	s.columns = []column[eventRow]{
+		{term.Column{Name: "TIME"}, func(e *eventRow) term.Cell {
+			return term.C(e.At.Format("15:04:05.000"), term.Dim)
+		}, nil},
+		{term.Column{Name: "EVENT"}, func(e *eventRow) term.Cell {
+			return term.C(kindName(e.Kind), kindStyle(e.Kind))
+		}, nil},
+		{term.Column{Name: "QUEUE", Drop: 4}, func(e *eventRow) term.Cell { return term.C(e.Queue) }, nil},
+		{term.Column{Name: "FUNCTION", Flex: true}, func(e *eventRow) term.Cell {
+			return term.C(inspect.ShortName(e.Function), term.Bold)
+		}, nil},
+		{rare("TRY", 3), func(e *eventRow) term.Cell { return amount(e.Attempt) }, nil},
+		{term.Column{Name: "TOOK", Right: true}, took, nil},
+		{term.Column{Name: "WHY", Flex: true, Optional: true}, eventWhy, nil},
+		{
+			term.Column{Name: "ID", Flex: true, Optional: true, Drop: 5},
+			func(e *eventRow) term.Cell { return term.C(e.ID, term.Dim) }, nil,
+		},
+		{term.Column{Name: "WORKER", Drop: 8}, func(e *eventRow) term.Cell {
+			return term.C(term.Clip(e.Worker, 8), term.Dim)
+		}, nil},
+	}
+	return s
+}
+
+// kindName leaves out that an event is about a task, as most are.
+func kindName(k event.Kind) string { return strings.TrimPrefix(k.String(), "task ") }
+
+func kindStyle(k event.Kind) term.Style {
+	switch k {
+	case event.TaskDone:
+		return term.Green
+	case event.TaskFailed, event.TaskPanicked, event.TaskTimedOut, event.TaskArchived, event.TaskLost, event.TaskStuck,
+		event.HeartbeatLost:
+		return term.Red
+	case event.TaskRetried, event.TaskParked, event.TaskExpired, event.TaskCanceled, event.TaskReleased,
+		event.TaskDropped, event.WorkerPaused, event.WorkerQuiet, event.WorkerStopping, event.WorkerStopped,
+		event.QueuePaused:
+		return term.Yellow
+	case event.TaskStarted, event.WorkerIdle:
+		return term.Dim
+	default:
+		return term.Blue
+	}
+}
+
+func took(e *eventRow) term.Cell {
+	switch {
+	case e.Took > 0:
+		return lapse(e.Took)
+	case e.Wait > 0 && e.Kind == event.TaskStarted:
+		return term.C("waited "+term.Duration(e.Wait), term.Dim)
+	case e.Wait > 0:
+		return term.C("in "+term.Duration(e.Wait), term.Dim)
+	}
+	return term.C("")
+}
+
+func eventWhy(e *eventRow) term.Cell {
+	switch {
+	case e.Error != "" && e.Reason != "" && e.Reason != "failed":
+		return term.C(e.Reason+": "+e.Error, term.Red)
+	case e.Error != "":
+		return term.C(e.Error, term.Red)
+	}
+	return term.C(e.Reason, term.Yellow)
+}
+
+func (s *eventsScreen) path() []string {
+	if s.queue != "" {
+		return []string{s.queue, theTabs[3]}
+	}
+	return []string{theTabs[3]}
+}
+
+func (s *eventsScreen) filter() string { return s.list.filter }
+
+func (s *eventsScreen) setFilter(text string) (tea.Cmd, error) {
+	s.list.filter = text
+	s.arrange()
+	return nil, nil
+}
+
+// fetch reads nothing: events come by themselves.
+func (s *eventsScreen) fetch(source) func(context.Context) (any, error) { return nil }
+
+func (s *eventsScreen) take(any) {}
+
+// stream collects what Watch yields until the model takes it over.
+type stream struct {
+	cancel func()
+	news   chan struct{} // there is something to take over
+
+	mu     sync.Mutex // protects all below
+	events []inspect.Event
+	missed int
+	err    error
+	ended  bool
+}
+
+// add adds an event or an error.
+func (s *stream) add(e *inspect.Event, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err = err; err == nil {
+		if len(s.events) == mostEvents { // a flood: the model takes over ten times a second
+			s.events = s.events[1:]
+			s.missed++
+		}
+		s.events = append(s.events, *e)
+		s.missed += e.Missed
+	}
+	s.tell()
+}
+
+func (s *stream) tell() {
+	select {
+	case s.news <- struct{}{}:
+	default:
+	}
+}
+
+// eventsMsg brings events.
+type eventsMsg struct {
+	to     *eventsScreen
+	from   *stream
+	events []inspect.Event
+	missed int
+	err    error
+	ended  bool
+}
+
+// breath is how long events are collected before they are shown, so that floods do not fill the terminal's line.
+const breath = 100 * time.Millisecond
+
+// begin begins to watch, if that is not going on.
+func (s *eventsScreen) begin() tea.Cmd {
+	if s.stream != nil {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(s.m.ctx)
+	st := &stream{cancel: cancel, news: make(chan struct{}, 1)}
+	s.stream = st
+	src := s.m.src
+	var queues []string
+	if s.queue != "" {
+		queues = []string{s.queue}
+	}
+	watch := s.m.beside(func() tea.Msg {
+		defer cancel()
+		for ctx.Err() == nil {
+			for e, err := range src.Watch(ctx, queues...) {
+				st.add(&e, err)
+			}
+			if errors.Is(st.lastErr(), delayed.ErrClosed) {
+				break
+			}
+			pause(ctx, time.Second) // Redis was away when it began: Watch has not begun at all
+		}
+		st.end()
+		return nil
+	})
+	return tea.Batch(watch, s.listen(ctx, st))
+}
+
+func (s *stream) lastErr() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+func (s *stream) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	s.tell()
+}
+
+// pause waits, or until ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// listen waits for events.
+func (s *eventsScreen) listen(ctx context.Context, st *stream) tea.Cmd {
+	return s.m.beside(func() tea.Msg {
+		select {
+		case <-st.news:
+			pause(ctx, breath)
+		case <-ctx.Done():
+			return nil
+		}
+		st.mu.Lock()
+		defer st.mu.Unlock()
+		msg := eventsMsg{s, st, st.events, st.missed, st.err, st.ended}
+		st.events, st.missed = nil, 0
+		return listened{msg, ctx}
+	})
+}
+
+// listened is an eventsMsg with what it takes to listen again.
+type listened struct {
+	eventsMsg
+
+	ctx context.Context // that of the stream
+}
+
+// arrived takes in events.
+func (s *eventsScreen) arrived(msg listened) tea.Cmd {
+	if msg.from != s.stream {
+		return nil
+	}
+	p := s.m.current()
+	if p.err = msg.err; p.err == nil {
+		p.at = s.m.now()
+	}
+	s.missed += msg.missed
+	rows := make([]eventRow, 0, len(msg.events))
+	for _, e := range msg.events {
+		s.seen++
+		rows = append(rows, eventRow{e, s.seen})
+	}
+	if s.held {
+		s.wait = clipped(append(s.wait, rows...))
+	} else {
+		s.append(rows)
+	}
+	if msg.ended {
+		return nil
+	}
+	return s.listen(msg.ctx, msg.from)
+}
+
+// append adds rows to the log. The selection stays at the end if it is there.
+func (s *eventsScreen) append(rows []eventRow) {
+	atEnd := s.pos >= len(s.view)-1
+	s.set(clipped(append(s.items, rows...)))
+	if atEnd {
+		s.to(len(s.view) - 1)
+	}
+}
+
+// clipped leaves out the first rows beyond mostEvents.
+func clipped(rows []eventRow) []eventRow {
+	return slices.Clone(rows[max(len(rows)-mostEvents, 0):])
+}
+
+// leave ends watching.
+func (s *eventsScreen) leave() {
+	if s.stream != nil {
+		s.stream.cancel()
+		s.stream = nil
+	}
+}
+
+func (s *eventsScreen) draw(c *canvas, left int) {
+	cells := []term.Cell{term.C(" "+count(s.seen, "event"), term.Plain)}
+	if s.missed > 0 {
+		cells = append(cells, term.C("  "+term.Number(s.missed)+" more came too fast", term.Yellow))
+	}
+	switch {
+	case s.held:
+		cells = append(cells, term.C("  held: "+term.Number(len(s.wait))+" wait; Space goes on", term.Yellow))
+	case s.pos < len(s.view)-1:
+		cells = append(cells, term.C("  End follows", term.Dim))
+	default:
+		cells = append(cells, term.C("  following", term.Dim))
+	}
+	c.say(cells...)
+	s.list.draw(c, left, s.enter)
+}
+
+// enter goes to the task of an event.
+func (s *eventsScreen) enter() tea.Cmd {
+	e := s.current()
+	if e == nil || e.ID == "" {
+		return nil
+	}
+	t := inspect.Task{Queue: e.Queue, ID: e.ID, State: state.Unknown, Attempt: e.Attempt, Worker: e.Worker}
+	t.Function, t.Call = e.Function, inspect.ShortName(e.Function)+"(…)"
+	t.Error = e.Error
+	return s.m.open(newTaskScreen(s.m, &t))
+}
+
+func (s *eventsScreen) key(key string) (tea.Cmd, bool) {
+	switch key {
+	case "space":
+		if s.held = !s.held; !s.held {
+			s.append(s.wait)
+			s.wait = nil
+		}
+	case "enter":
+		return s.enter(), true
+	case "x":
+		s.set(nil)
+	default:
+		return nil, s.move(key)
+	}
+	return nil, true
+}
+
+func (s *eventsScreen) keys() []binding {
+	return append(slices.Clone(entering), []binding{
+		{key: "Space", what: "hold the log, and go on", hint: "hold"},
+		{key: "x", what: "empty the log", hint: "empty"},
+	}...)
+}

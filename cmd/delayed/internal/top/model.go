@@ -1,0 +1,267 @@
+package top
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/godelayed/delayed/cmd/delayed/internal/term"
+)
+
+// model is all that is shown. It is used by one goroutine; what reads Redis runs beside it and sends it messages.
+type model struct {
+	ctx  context.Context // the framework calls back without one
+	cfg  Config
+	src  source
+	look look
+	work gate // what runs beside and must end before the program does
+
+	width, height int
+	tabs          [4]*place // queues, workers, functions, events
+	tab           int
+	stack         []*place // what was gone into from the tab
+
+	span   span
+	fetch  fetching
+	prompt *prompt // a line that is being written
+	dialog *dialog // a question
+	job    *job    // a bulk action that goes on
+	help   bool
+	helped int       // the first line of the help that is shown
+	said   term.Cell // what was done, or has gone wrong
+	saidAt time.Time
+
+	after func(time.Duration, tea.Msg) tea.Cmd // sends a message later
+	now   func() time.Time
+}
+
+// theTabs are the names of the screens that tab leads to.
+var theTabs = [...]string{"Queues", "Workers", "Functions", "Events"}
+
+func newModel(ctx context.Context, cfg Config, src source) *model {
+	m := &model{
+		ctx: ctx, cfg: cfg, src: src, look: look{color: cfg.Color, unicode: cfg.Unicode}, width: 80, height: 24,
+		now: time.Now,
+	}
+	if m.cfg.Interval <= 0 {
+		m.cfg.Interval = DefaultInterval
+	}
+	m.after = func(d time.Duration, msg tea.Msg) tea.Cmd {
+		return tea.Tick(d, func(time.Time) tea.Msg { return msg })
+	}
+	m.tabs = [...]*place{
+		{screen: newQueuesScreen(m)},
+		{screen: newWorkersScreen(m, "")},
+		{screen: newFunctionsScreen(m, "")},
+		{screen: newEventsScreen(m, "")},
+	}
+	return m
+}
+
+// Init begins to read.
+func (m *model) Init() tea.Cmd { return m.refresh() }
+
+// Update takes in a message.
+func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) { return m, m.update(msg) }
+
+func (m *model) update(msg tea.Msg) tea.Cmd {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.width, m.height = msg.Width, msg.Height
+		return m.refresh() // the tasks of a page are as many as fit
+	case tea.KeyPressMsg:
+		return m.key(msg)
+	case tea.PasteMsg:
+		if m.prompt != nil {
+			m.prompt.insert(msg.Content)
+		}
+	case tea.MouseClickMsg:
+		return m.click(msg.X, msg.Y, msg.Button)
+	case tea.MouseWheelMsg:
+		return m.wheel(msg.Button)
+	case fetchedMsg:
+		return m.fetched(msg)
+	case refreshMsg:
+		if msg.seq == m.fetch.seq {
+			return m.refresh()
+		}
+	case listened:
+		return msg.to.arrived(msg)
+	case doneMsg:
+		m.say(msg.said)
+		return m.refresh()
+	case jobDoneMsg:
+		m.job = nil
+		m.say(msg.said)
+		return m.refresh()
+	case jobMsg:
+		return m.watchJob(msg.job)
+	}
+	return nil
+}
+
+// current is the screen that is shown.
+func (m *model) current() *place {
+	if n := len(m.stack); n > 0 {
+		return m.stack[n-1]
+	}
+	return m.tabs[m.tab]
+}
+
+// open goes into a screen.
+func (m *model) open(s screen) tea.Cmd {
+	m.left()
+	m.stack = append(m.stack, &place{screen: s})
+	return m.refresh()
+}
+
+// back goes back to where one came from.
+func (m *model) back() tea.Cmd {
+	if len(m.stack) == 0 {
+		return nil
+	}
+	m.left()
+	m.stack = m.stack[:len(m.stack)-1]
+	return m.refresh()
+}
+
+// show goes to one of the tabs.
+func (m *model) show(tab int) tea.Cmd {
+	m.left()
+	m.tab, m.stack, m.help = (tab+len(m.tabs))%len(m.tabs), nil, false
+	return m.refresh()
+}
+
+// left tells a screen that another one is shown now.
+func (m *model) left() {
+	m.said = term.Cell{}
+	if l, ok := m.current().screen.(leaver); ok {
+		l.leave()
+	}
+}
+
+// key answers a key.
+func (m *model) key(msg tea.KeyPressMsg) tea.Cmd {
+	key := msg.Keystroke()
+	if msg.Text != "" && msg.Text != " " {
+		key = msg.Text
+	}
+	switch {
+	case key == "ctrl+c":
+		return m.quit()
+	case m.dialog != nil:
+		return m.answer(key)
+	case m.prompt != nil:
+		return m.write(msg)
+	case m.help:
+		return m.helpKey(key)
+	case m.job != nil && key == "esc":
+		m.job.stopped.Store(true)
+		return nil
+	}
+	m.said = term.Cell{}
+	if cmd, known := m.current().key(key); known {
+		return cmd
+	}
+	return m.globalKey(key)
+}
+
+// say shows what was done in the last line, for a while.
+func (m *model) say(what term.Cell) { m.said, m.saidAt = what, m.now() }
+
+// sayFor is how long that is.
+const sayFor = 8 * time.Second
+
+// globalKey answers a key that works on every screen.
+func (m *model) globalKey(key string) tea.Cmd {
+	switch key {
+	case "q":
+		return m.quit()
+	case "esc", "backspace":
+		if m.current().filter() != "" {
+			cmd, _ := m.current().setFilter("")
+			return cmd
+		}
+		return m.back()
+	case "tab":
+		return m.show(m.tab + 1)
+	case "shift+tab":
+		return m.show(m.tab - 1)
+	case "1", "2", "3", "4":
+		n, err := strconv.Atoi(key)
+		if err == nil {
+			return m.show(n - 1)
+		}
+	case "/":
+		m.askFilter()
+	case "?":
+		m.help, m.helped = true, 0
+	case "t":
+		m.span = (m.span + 1) % spans
+		return m.refresh()
+	case "ctrl+r", "f5":
+		return m.refresh()
+	case "ctrl+z":
+		return tea.Suspend
+	}
+	return nil
+}
+
+// quit ends the program.
+func (m *model) quit() tea.Cmd {
+	m.left()
+	return tea.Quit
+}
+
+// click answers a click of the mouse.
+func (m *model) click(x, y int, button tea.MouseButton) tea.Cmd {
+	if button != tea.MouseLeft {
+		return nil
+	}
+	zones := m.paint().zones
+	for _, z := range slices.Backward(zones) {
+		if z.y == y && x >= z.from && x < z.to {
+			return z.do()
+		}
+	}
+	return nil
+}
+
+// wheelLines is how far one turn of the wheel goes.
+const wheelLines = 3
+
+func (m *model) wheel(button tea.MouseButton) tea.Cmd {
+	key := map[tea.MouseButton]string{tea.MouseWheelUp: "up", tea.MouseWheelDown: "down"}[button]
+	if key == "" || m.dialog != nil || m.prompt != nil {
+		return nil
+	}
+	var cmds []tea.Cmd
+	for range wheelLines {
+		if m.help {
+			m.helpKey(key)
+			continue
+		}
+		cmd, _ := m.current().key(key)
+		cmds = append(cmds, cmd)
+	}
+	return tea.Batch(cmds...)
+}
+
+// errText is what is shown of an error, on one line.
+func errText(err error) string {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "no answer within " + term.Duration(patience)
+	}
+	text := strings.ReplaceAll(err.Error(), "\n", "; ")
+	for _, prefix := range []string{"delayed: ", "inspect: "} {
+		if rest, ok := strings.CutPrefix(text, prefix); ok && rest != "" {
+			return rest
+		}
+	}
+	return text
+}

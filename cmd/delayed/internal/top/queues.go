@@ -1,0 +1,320 @@
+package top
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/godelayed/delayed/cmd/delayed/internal/term"
+	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/state"
+)
+
+// queueRow is a queue with what it has done lately.
+type queueRow struct {
+	inspect.Queue
+
+	flow  queueFlow
+	known bool // flow was read
+}
+
+// queuesScreen lists all queues.
+type queuesScreen struct {
+	list[queueRow]
+
+	m *model
+}
+
+// wideScreen is how many columns a terminal has that shows whole sparklines.
+const wideScreen = 100
+
+func newQueuesScreen(m *model) *queuesScreen {
+	s := &queuesScreen{m: m}
+	s.id = func(q *queueRow) string { return q.Name }
+	s.text = s.id
+	s.empty = "No queues: nobody has enqueued a task here, and no worker has started. Is it the right Redis?"
+	s.columns = []column[queueRow]{
+		{
+			term.Column{Name: "QUEUE", Flex: true},
+			func(q *queueRow) term.Cell { return term.C(q.Name, term.Bold) },
+			smallest(s.id),
+		},
+		{number("PENDING"), func(q *queueRow) term.Cell { return amount(q.Pending) }, most(func(q *queueRow) int {
+			return q.Pending
+		})},
+		{
+			spare("ACTIVE", 4), func(q *queueRow) term.Cell { return amount(q.Active, term.Green) },
+			most(func(q *queueRow) int { return q.Active }),
+		},
+		{
+			spare("SCHEDULED", 8), func(q *queueRow) term.Cell { return amount(q.Scheduled) },
+			most(func(q *queueRow) int { return q.Scheduled }),
+		},
+		{
+			number("RETRY"), func(q *queueRow) term.Cell { return amount(q.Retry, term.Yellow) },
+			most(func(q *queueRow) int { return q.Retry }),
+		},
+		{
+			rare("PARKED", 6), func(q *queueRow) term.Cell { return amount(q.Parked, term.Yellow) },
+			most(func(q *queueRow) int { return q.Parked }),
+		},
+		{
+			number("ARCHIVED"), func(q *queueRow) term.Cell { return amount(q.Archived, term.Red) },
+			most(func(q *queueRow) int { return q.Archived }),
+		},
+		{
+			number("LATENCY"), func(q *queueRow) term.Cell { return lapse(q.Latency) },
+			most(func(q *queueRow) time.Duration { return q.Latency }),
+		},
+		{
+			spare("WORKERS", 7), func(q *queueRow) term.Cell { return amount(q.Workers) },
+			most(func(q *queueRow) int { return q.Workers }),
+		},
+		{
+			number("RUN/S"), func(q *queueRow) term.Cell { return rate(&q.flow.flow, q.known) },
+			most(func(q *queueRow) float64 { return q.flow.perSecond }),
+		},
+		{term.Column{Name: "RUNS", Drop: 1}, s.runs, nil},
+		{
+			spare("FAIL%", 3), func(q *queueRow) term.Cell { return failing(&q.flow.flow) },
+			most(func(q *queueRow) float64 { return q.flow.failPercent }),
+		},
+		{term.Column{Name: "FAILURES", Drop: 9}, s.failures, nil},
+		{term.Column{Name: "STATE", Optional: true}, s.state, nil},
+	}
+	return s
+}
+
+// most is largest, for short.
+func most[N int | time.Duration | float64 | uint64](of func(*queueRow) N) func(a, b *queueRow) int {
+	return largest(of)
+}
+
+// sparkWidth is how wide sparklines are.
+func (m *model) sparkWidth() int {
+	if m.width >= wideScreen {
+		return bars
+	}
+	return bars / 2
+}
+
+// runs is the sparkline of a queue's runs. A narrow terminal has no room for its state elsewhere.
+func (s *queuesScreen) runs(q *queueRow) term.Cell {
+	if unusual := unusual(q); unusual.Text != "" && s.m.width < wideScreen {
+		return unusual
+	}
+	return term.C(s.m.look.spark(q.flow.runs[:], s.m.sparkWidth()), term.Green)
+}
+
+func (s *queuesScreen) failures(q *queueRow) term.Cell {
+	return term.C(s.m.look.spark(q.flow.failed[:], s.m.sparkWidth()), term.Red)
+}
+
+// state is the column that says what is unusual about a queue.
+func (s *queuesScreen) state(q *queueRow) term.Cell {
+	if s.m.width < wideScreen {
+		return term.C("")
+	}
+	return unusual(q)
+}
+
+// unusual says what is unusual about a queue.
+func unusual(q *queueRow) term.Cell {
+	switch {
+	case !q.Paused.IsZero():
+		return term.C("paused", term.Yellow)
+	case q.Workers == 0 && q.Pending > 0 && !q.Legacy:
+		return term.C("no workers", term.Red)
+	case q.Legacy:
+		return term.C("legacy", term.Dim)
+	}
+	return term.C("")
+}
+
+// rate is how many tasks have run in a second.
+func rate(f *flow, known bool) term.Cell {
+	switch n := f.perSecond; {
+	case !known:
+		return term.C("…", term.Dim)
+	case n == 0:
+		return term.C("0", term.Dim)
+	case n < 0.05:
+		return term.C("<0.1")
+	case n < 10:
+		return term.C(strconv.FormatFloat(n, 'f', 1, 64))
+	default:
+		return term.C(term.Number(int64(n + 0.5)))
+	}
+}
+
+// failing is how many of the runs have failed, in percent.
+func failing(f *flow) term.Cell {
+	switch {
+	case f.failures == 0:
+		return term.C("-", term.Dim)
+	case f.failPercent < 10:
+		return term.C(strconv.FormatFloat(f.failPercent, 'f', 1, 64), term.Red)
+	default:
+		return term.C(strconv.Itoa(int(f.failPercent+0.5)), term.Red)
+	}
+}
+
+func (s *queuesScreen) path() []string { return []string{theTabs[0]} }
+
+func (s *queuesScreen) filter() string { return s.list.filter }
+
+func (s *queuesScreen) setFilter(text string) (tea.Cmd, error) {
+	s.list.filter = text
+	s.arrange()
+	return nil, nil
+}
+
+// fetch reads all queues, and the metrics of those that are in view.
+func (s *queuesScreen) fetch(src source) func(context.Context) (any, error) {
+	var shown []string
+	for _, q := range s.visible() {
+		shown = append(shown, q.Name)
+	}
+	room, back := s.m.height, s.m.span
+	return func(ctx context.Context) (any, error) {
+		queues, err := src.Queues(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for i := 0; len(shown) == 0 && i < min(len(queues), room); i++ { // the first time
+			shown = append(shown, queues[i].Name)
+		}
+		flows, err := src.flows(ctx, back, shown)
+		if err != nil {
+			return nil, err
+		}
+		rows := make([]queueRow, len(queues))
+		for i := range queues {
+			f, known := flows[queues[i].Name]
+			rows[i] = queueRow{queues[i], f, known}
+		}
+		return rows, nil
+	}
+}
+
+func (s *queuesScreen) take(data any) {
+	rows, _ := data.([]queueRow)
+	s.set(rows)
+}
+
+// draw writes the sums of all queues, the list, and where there is room more about the selected one.
+func (s *queuesScreen) draw(c *canvas, left int) {
+	s.drawSums(c)
+	panel := 0
+	if c.height >= tallScreen {
+		panel = panelLines
+	}
+	s.columns[len(s.columns)-4].Name = "RUNS, " + spanOf[s.m.span].name
+	s.list.draw(c, left+panel, s.enter)
+	if q := s.current(); panel > 0 && q != nil {
+		c.fill(left + panel)
+		s.drawPanel(c, q)
+	}
+}
+
+// drawSums writes what all queues hold together.
+func (s *queuesScreen) drawSums(c *canvas) {
+	var sum inspect.Queue
+	paused := 0
+	var perSecond float64
+	for i := range s.items {
+		q := &s.items[i]
+		sum.Pending += q.Pending
+		sum.Active += q.Active
+		sum.Retry += q.Retry
+		sum.Archived += q.Archived
+		sum.Latency = max(sum.Latency, q.Latency)
+		perSecond += q.flow.perSecond
+		if !q.Paused.IsZero() {
+			paused++
+		}
+	}
+	cells := []term.Cell{term.C(" " + count(len(s.items), "queue"))}
+	if paused > 0 {
+		cells = append(cells, term.C(fmt.Sprintf(", %d paused", paused), term.Yellow))
+	}
+	add := func(n int, what string, style term.Style) {
+		cells = append(cells, term.C("  "), amount(n, style), term.C(" "+what, term.Dim))
+	}
+	add(sum.Pending, "pending", term.Bold)
+	add(sum.Active, "active", term.Green)
+	add(sum.Retry, "retry", term.Yellow)
+	add(sum.Archived, "archived", term.Red)
+	cells = append(cells, term.C("  oldest ", term.Dim), lapse(sum.Latency), term.C("  "),
+		rate(&flow{perSecond: perSecond}, true), term.C("/s", term.Dim))
+	c.say(cells...)
+}
+
+func (s *queuesScreen) enter() tea.Cmd {
+	if q := s.current(); q != nil {
+		t := newTasksScreen(s.m, q.Name)
+		t.query.State = firstState(&q.Queue)
+		return s.m.open(t)
+	}
+	return nil
+}
+
+func (s *queuesScreen) key(key string) (tea.Cmd, bool) {
+	if s.move(key) || s.order(key) {
+		return nil, true
+	}
+	q := s.current()
+	if q == nil {
+		return nil, false
+	}
+	switch key {
+	case "enter":
+		return s.enter(), true
+	case "p":
+		s.m.pauseQueue(q.Name, q.Paused.IsZero())
+	case "w":
+		return s.m.open(newWorkersScreen(s.m, q.Name)), true
+	case "f":
+		return s.m.open(newFunctionsScreen(s.m, q.Name)), true
+	case "e":
+		return s.m.open(newEventsScreen(s.m, q.Name)), true
+	default:
+		return nil, false
+	}
+	return nil, true
+}
+
+// firstState is the state whose tasks are listed first: the first one that somebody who opens a queue may look for.
+func firstState(q *inspect.Queue) state.Task {
+	for _, in := range []state.Task{state.Pending, state.Retry, state.Archived, state.Parked, state.Active} {
+		if q.Size(in) > 0 {
+			return in
+		}
+	}
+	return state.Pending
+}
+
+// pauseQueue pauses or resumes a queue, after somebody has agreed.
+func (m *model) pauseQueue(name string, pause bool) {
+	shown := term.Clip(name, 60)
+	question, detail, done := "Resume queue "+shown+"?", "Workers claim its tasks again.", "resumed queue "+shown
+	if pause {
+		question, done = "Pause queue "+shown+"?", "paused queue "+shown
+		detail = "No worker claims its tasks until it is resumed; what runs goes on."
+	}
+	m.steer(question, detail, done, func(ctx context.Context) error { return m.src.pause(ctx, name, pause) })
+}
+
+func (s *queuesScreen) keys() []binding {
+	return slices.Concat(entering, []binding{
+		{key: "p", what: "pause or resume the queue", hint: "pause"},
+		{key: "w", what: "its workers", hint: "workers"},
+		{key: "f", what: "its functions", hint: "functions"},
+		{key: "e", what: "its events", hint: "events"},
+		{key: "t", what: "rates and bars of the last two minutes, or of the last hour", hint: "2m/1h"},
+	}, sorting)
+}

@@ -1,0 +1,91 @@
+package top
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/godelayed/delayed/inspect"
+)
+
+const (
+	// patience bounds one refresh. Redis that takes longer counts as away.
+	patience = 5 * time.Second
+	// leisure is how many times as long as a refresh has taken the screen waits before the next one: a Redis that is
+	// slow, or has much to tell, is left alone for most of the time.
+	leisure = 4
+	// taskLeisure is leisure for the page of a task.
+	taskLeisure = 30
+)
+
+// fetching is what is being read.
+type fetching struct {
+	seq    int    // of the latest refresh; what earlier ones bring is too late
+	cancel func() // ends it
+}
+
+// fetchedMsg brings what a refresh has read.
+type fetchedMsg struct {
+	seq  int
+	data any
+	err  error
+	took time.Duration
+}
+
+// refreshMsg says that it is time for the next refresh.
+type refreshMsg struct{ seq int }
+
+// refresh reads the data of the screen that is shown. What is being read already is given up.
+func (m *model) refresh() tea.Cmd {
+	if m.fetch.cancel != nil {
+		m.fetch.cancel()
+	}
+	m.fetch.seq++
+	fetch := m.current().fetch(m.src)
+	if fetch == nil {
+		m.fetch.cancel = nil
+		if s, ok := m.current().screen.(*eventsScreen); ok {
+			return s.begin()
+		}
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(m.ctx, patience)
+	m.fetch.cancel = cancel
+	seq, now := m.fetch.seq, m.now
+	return m.beside(func() tea.Msg {
+		defer cancel()
+		begin := now()
+		data, err := fetch(ctx)
+		return fetchedMsg{seq, data, err, now().Sub(begin)}
+	})
+}
+
+// fetched takes in what was read, and waits for the next refresh.
+func (m *model) fetched(msg fetchedMsg) tea.Cmd {
+	if msg.seq != m.fetch.seq {
+		return nil
+	}
+	p := m.current()
+	wait := m.cfg.Interval
+	switch {
+	case msg.err == nil:
+		p.at, p.err, p.failing = m.now(), nil, time.Time{}
+		p.take(msg.data)
+		factor := leisure
+		if _, costly := p.screen.(*taskScreen); costly { // a task that is pending is looked for among all others
+			factor = taskLeisure
+		}
+		wait = max(wait, msg.took*time.Duration(factor))
+	case errors.Is(msg.err, inspect.ErrNotFound):
+		p.at, p.err, p.failing = m.now(), nil, time.Time{}
+		p.take(nil)
+	default:
+		if p.err == nil {
+			p.failing = m.now()
+		}
+		p.err = msg.err
+	}
+	return m.after(wait, refreshMsg{m.fetch.seq})
+}

@@ -1,0 +1,268 @@
+package top
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/godelayed/delayed/cmd/delayed/internal/term"
+	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/state"
+)
+
+// taskScreen is all that is known of one task.
+type taskScreen struct {
+	m    *model
+	task inspect.Task
+	gone bool
+	top  int // first line that is shown
+	rows int // lines that were shown last
+	all  int // lines that there are
+}
+
+func newTaskScreen(m *model, t *inspect.Task) *taskScreen { return &taskScreen{m: m, task: *t} }
+
+func (s *taskScreen) path() []string { return []string{theTabs[0], s.task.Queue, "task " + s.task.ID} }
+
+func (s *taskScreen) filter() string { return "" }
+
+func (s *taskScreen) setFilter(string) (tea.Cmd, error) { return nil, nil }
+
+func (s *taskScreen) fetch(src source) func(context.Context) (any, error) {
+	queue, id, known := s.task.Queue, s.task.ID, s.task
+	return func(ctx context.Context) (any, error) {
+		if id == "" { // it cannot be found again
+			return known, nil
+		}
+		return src.Task(ctx, queue, id)
+	}
+}
+
+func (s *taskScreen) take(data any) {
+	t, ok := data.(inspect.Task)
+	if s.gone = !ok; ok {
+		s.task = t
+	}
+}
+
+// taskField is how wide the names of fields are.
+const taskField = 14
+
+// lines are all lines of the page.
+func (s *taskScreen) lines(width int) (lines [][]term.Cell) {
+	t, now := &s.task, s.m.current().at
+	if now.IsZero() {
+		now = s.m.now()
+	}
+	field := func(name, text string, style ...term.Style) {
+		for i, part := range wrap(text, width-taskField-2) {
+			if i > 0 {
+				name = ""
+			}
+			lines = append(lines, []term.Cell{term.C(" "+padded(name, taskField), term.Dim), term.C(part, style...)})
+		}
+	}
+	at := func(name string, when time.Time) { field(name, term.Moment(when, now)) }
+	if s.gone {
+		lines = append(lines, []term.Cell{
+			term.C(" The task is gone: it has ended and nothing was kept of it. This was known last.", term.Yellow),
+		})
+	}
+	field("call", callOf(t), term.Bold)
+	shown := t.State.String()
+	if t.Reason != "" && t.Reason != shown {
+		shown += ": " + t.Reason
+	}
+	field("state", shown, stateStyle(t.State, 1))
+	field("problem", t.Problem, term.Red)
+	if t.Done != 0 || t.Total != 0 || t.Note != "" {
+		field("progress", progressText(t), term.Green)
+	}
+	attempt := strconv.Itoa(t.Attempt)
+	if t.Options.MaxRetry != nil {
+		attempt += " of " + strconv.Itoa(*t.Options.MaxRetry+1)
+	}
+	field("attempt", attempt)
+	if t.Deaths > 0 {
+		field("deaths", count(t.Deaths, "worker")+" died with it", term.Red)
+	}
+	at("enqueued", t.EnqueuedAt)
+	at(dueName(t.State), t.Due)
+	at("claimed", t.Claimed)
+	at("started", t.Started)
+	at("began", t.Began)
+	at("first failed", t.FirstFailed)
+	at("since", t.At)
+	field("id", t.ID)
+	field("queue", t.Queue)
+	field("function", t.Function)
+	field("worker", t.Worker)
+	field("options", strings.Join(optionTexts(&t.Options), ", "))
+	for _, key := range slices.Sorted(maps.Keys(t.Headers)) {
+		field("header", key+"="+t.Headers[key])
+	}
+	field("size", term.Bytes(int64(t.Size)))
+	if t.Result != nil {
+		field("result", resultText(t.Result), term.Green)
+	}
+	for _, block := range []struct {
+		name, text string
+		style      term.Style
+	}{{"error", t.Error, term.Red}, {"stack", t.Stack, term.Plain}} {
+		name, written := block.name, 0
+		for line := range strings.SplitSeq(strings.TrimRight(block.text, "\n"), "\n") {
+			if written++; written > mostLines {
+				break
+			}
+			field(name, strings.ReplaceAll(line, "\t", "    "), block.style)
+			name = ""
+		}
+	}
+	return lines
+}
+
+// dueName says what Task.Due means in a state.
+func dueName(in state.Task) string {
+	switch in {
+	case state.Archived, state.Completed, state.Dropped, state.Canceled:
+		return "kept until"
+	case state.Parked:
+		return "archived"
+	default:
+		return "due"
+	}
+}
+
+// progressText is the last progress that a task has reported, as a bar if it has said how much there is.
+func progressText(t *inspect.Task) string {
+	text := term.Number(t.Done)
+	if t.Total > 0 {
+		const wide = 20
+		full := int(max(min(float64(t.Done)/float64(t.Total), 1), 0) * wide)
+		text = "[" + strings.Repeat("#", full) + strings.Repeat(".", wide-full) + "] " + text + " of " +
+			term.Number(t.Total)
+	}
+	if t.Note != "" {
+		text += "  " + t.Note
+	}
+	return text
+}
+
+// resultText writes the result of a task.
+func resultText(v any) string {
+	if text, err := json.Marshal(v); err == nil {
+		return string(text)
+	}
+	return fmt.Sprint(v) // such as a map with keys of several types
+}
+
+// optionTexts writes options as words.
+func optionTexts(o *inspect.Options) (texts []string) {
+	add := func(name, value string) {
+		if value != "" {
+			texts = append(texts, name+" "+value)
+		}
+	}
+	span := func(name string, d time.Duration) {
+		if d > 0 {
+			add(name, term.Duration(d))
+		}
+	}
+	moment := func(name string, t time.Time) {
+		if !t.IsZero() {
+			add(name, t.UTC().Format(time.RFC3339))
+		}
+	}
+	if o.MaxRetry != nil {
+		add("max-retry", strconv.Itoa(*o.MaxRetry))
+	}
+	span("timeout", o.Timeout)
+	moment("deadline", o.Deadline)
+	moment("expires", o.Expiry)
+	moment("retry-until", o.RetryUntil)
+	for _, d := range o.RetryDelays {
+		span("backoff", d)
+	}
+	span("max-backoff", o.RetryCap)
+	span("retention", o.Retention)
+	span("keep-result", o.KeepResult)
+	add("lock", o.Lock)
+	add("group", o.Group)
+	return texts
+}
+
+// mostLines bounds the lines that one field of a page takes.
+const mostLines = 100
+
+// wrap cuts a text into printable lines that are no wider than that.
+func wrap(text string, width int) (lines []string) {
+	width = max(width, 10)
+	text = term.Clip(text, width*mostLines)
+	for text != "" {
+		end, wide := 0, 0
+		for i, r := range text {
+			w := term.Width(string(r))
+			if wide+w > width {
+				break
+			}
+			wide += w
+			end = i + len(string(r))
+		}
+		lines = append(lines, text[:max(end, 1)])
+		text = text[max(end, 1):]
+	}
+	return lines
+}
+
+func (s *taskScreen) draw(c *canvas, left int) {
+	lines := s.lines(c.width)
+	s.rows, s.all = max(c.left()-left, 1), len(lines)
+	if s.all > s.rows {
+		s.rows-- // for the line that says so
+	}
+	s.top = max(min(s.top, s.all-s.rows), 0)
+	for _, cells := range lines[s.top:min(s.top+s.rows, s.all)] {
+		c.say(cells...)
+	}
+	if s.all > s.rows {
+		c.say(term.C(fmt.Sprintf(" lines %d-%d of %d", s.top+1, min(s.top+s.rows, s.all), s.all), term.Dim))
+	}
+}
+
+func (s *taskScreen) key(key string) (tea.Cmd, bool) {
+	switch key {
+	case "up", "k":
+		s.top--
+	case "down", "j":
+		s.top++
+	case "pgup", "ctrl+b":
+		s.top -= s.rows
+	case "pgdown", "ctrl+f", "space":
+		s.top += s.rows
+	case "home", "g":
+		s.top = 0
+	case "end", "G":
+		s.top = s.all
+	case "/":
+	default:
+		return s.m.act(key, func() (selection, error) {
+			if s.gone {
+				return selection{}, inspect.ErrNotFound
+			}
+			return selectionOf(&s.task)
+		})
+	}
+	s.top = max(min(s.top, s.all-s.rows), 0)
+	return nil, true
+}
+
+func (s *taskScreen) keys() []binding {
+	return append(taskKeys(s.task.State), binding{key: "↑ ↓ PgUp PgDn", what: "scroll"})
+}

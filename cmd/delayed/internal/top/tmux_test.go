@@ -1,0 +1,198 @@
+package top
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/state"
+)
+
+// terminal is a shell in a terminal that tmux makes.
+type terminal struct {
+	*redisBench
+
+	dir string // of the shell, and of tmux's socket
+}
+
+// newTerminal starts a shell whose directory has the command delayed.
+func newTerminal(t *testing.T, b *redisBench, env ...string) *terminal {
+	t.Helper()
+	if _, err := exec.LookPath("tmux"); err != nil {
+		t.Fatalf("tmux is missing: make setup installs it (%v)", err)
+	}
+	dir := t.TempDir()
+	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "delayed"), "../..")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v: %s", err, out)
+	}
+	x := &terminal{redisBench: b, dir: dir}
+	t.Cleanup(func() { x.tmux("kill-server") })
+	args := []string{"-f", "/dev/null", "-u", "new-session", "-d", "-x", "80", "-y", "24", "-c", dir}
+	for _, e := range append(env, "ENV=", "LC_ALL=C.UTF-8", "DELAYED_URL="+b.Server.URL(),
+		"DELAYED_PREFIX="+strings.TrimSuffix(b.Name, "mail")) {
+		args = append(args, "-e", e)
+	}
+	x.tmux(append(args, "sh")...)
+	x.keys("echo at''your''service", "Enter")
+	x.sees("atyourservice")
+	return x
+}
+
+// tmux runs a command of tmux.
+func (x *terminal) tmux(args ...string) string {
+	x.T.Helper()
+	cmd := exec.Command("tmux", append([]string{"-S", "socket"}, args...)...)
+	cmd.Dir = x.dir // the whole path of the socket might be too long for one
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		x.T.Errorf("tmux %s: %v: %s", args, err, out)
+	}
+	return string(out)
+}
+
+func (x *terminal) keys(keys ...string) {
+	x.T.Helper()
+	x.tmux(append([]string{"send-keys"}, keys...)...)
+}
+
+func (x *terminal) screen() string { return x.tmux("capture-pane", "-p") }
+
+// sees waits until the screen has all of some texts.
+func (x *terminal) sees(texts ...string) {
+	x.T.Helper()
+	x.Log = screenNow{x}
+	for _, text := range texts {
+		x.Until("the screen shows "+text, func() bool { return strings.Contains(x.screen(), text) })
+	}
+}
+
+// screenNow is shown when a wait is in vain.
+type screenNow struct{ x *terminal }
+
+func (s screenNow) String() string { return s.x.screen() }
+
+// archived leaves an archived task in the queue, and no worker.
+func (b *redisBench) archived(t *testing.T) {
+	t.Helper()
+	stop := b.work(t)
+	_, err := b.q.With(delayed.MaxRetry(0), delayed.TaskID("broken-1")).Delay(bad)
+	b.Must(err)
+	b.Until("a task is archived", func() bool { return b.size(state.Archived) == 1 })
+	stop()
+}
+
+// paints finds colours: those other than the terminal's own.
+var paints = regexp.MustCompile("\x1b\\[([0-9]+;)*[349][0-7]m")
+
+// TestTerminal drives the command in a terminal: it shows the queues, goes into one, runs an archived task again after
+// a confirmation, and leaves the terminal as it was.
+func TestTerminal(t *testing.T) {
+	t.Parallel()
+	b := newRedisBench(t)
+	b.archived(t)
+	x := newTerminal(t, b)
+	x.keys("echo was here", "Enter")
+	x.sees("was here\n")
+	x.keys("./delayed top; echo left with $?", "Enter")
+	x.sees("1 queue ", "> mail", "ARCHIVED")
+	if got := x.tmux("display", "-p", "#{alternate_on} #{mouse_any_flag}"); got != "1 1\n" {
+		t.Errorf("alternate screen and mouse are %q, expected both", got)
+	}
+	if text := x.tmux("capture-pane", "-e", "-p"); !paints.MatchString(text) {
+		t.Errorf("no colours: %q", text)
+	}
+	x.tmux("resize-window", "-x", "120", "-y", "40")
+	x.sees("runs and failures, last 2m")
+	x.keys("Enter")
+	x.sees("Queues › mail › archived", "> top.bad()", "mailbox full", "1-1 of 1")
+	x.keys("r")
+	x.sees("Run now 1 archived task of queue mail?")
+	x.keys("n")
+	x.sees("nothing was done")
+	if n := b.size(state.Archived); n != 1 {
+		t.Fatalf("%d tasks are archived after a no, expected 1", n)
+	}
+	x.keys("r")
+	x.sees("[y] yes")
+	x.keys("y")
+	x.sees("run 1 task", "pending 1", "No such tasks.")
+	if n := b.size(state.Pending); n != 1 {
+		t.Errorf("%d tasks are pending, expected 1", n)
+	}
+	x.keys("q")
+	x.restored()
+}
+
+// restored waits until the command has ended, and fails the test unless the terminal is as before.
+func (x *terminal) restored() {
+	x.T.Helper()
+	x.sees("was here", "left with 0")
+	if got := x.tmux("display", "-p", "#{alternate_on} #{mouse_any_flag} #{cursor_flag}"); got != "0 0 1\n" {
+		x.T.Errorf("alternate screen, mouse and cursor are %q, expected only the cursor", got)
+	}
+	x.keys("stty -a", "Enter")
+	x.sees(" icanon", " echo ")
+}
+
+// TestTerminalWithoutColours ends the command by a signal, and by Ctrl-C.
+func TestTerminalWithoutColours(t *testing.T) {
+	t.Parallel()
+	b := newRedisBench(t)
+	b.archived(t)
+	x := newTerminal(t, b, "NO_COLOR=1")
+	x.keys("echo was here", "Enter")
+	for _, end := range []func(){
+		func() { x.keys("C-c") },
+		func() { x.terminate() },
+	} {
+		x.keys("clear; echo was here; sh -c 'echo $$ >pid; exec ./delayed top'; echo left with $?", "Enter")
+		x.sees("> mail")
+		if text := x.tmux("capture-pane", "-e", "-p"); paints.MatchString(text) {
+			t.Errorf("colours with NO_COLOR: %q", text)
+		}
+		end()
+		x.restored()
+	}
+}
+
+// terminate sends the command the signal that supervisors end programs with.
+func (x *terminal) terminate() {
+	x.T.Helper()
+	text, err := os.ReadFile(filepath.Join(x.dir, "pid"))
+	x.Must(err)
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	x.Must(err)
+	x.Must(syscall.Kill(pid, syscall.SIGTERM))
+}
+
+// TestTerminalOutlivesRedis stops Redis for a while.
+func TestTerminalOutlivesRedis(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	rdb, err := delayed.Dial(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { rdb.Close() })
+	b := &redisBench{Bench: redistest.NewBench(t, server), rdb: rdb}
+	b.Name, b.q = "mail", delayed.NewQueue("mail", rdb)
+	_, err = b.q.Delay(good, 1)
+	b.Must(err)
+	x := newTerminal(t, b)
+	x.keys("./delayed top --interval 200ms; echo left with $?", "Enter")
+	x.sees("> mail", "no workers")
+	server.Stop(t)
+	x.sees("Redis does not answer; this is from", "> mail")
+	server.Restart(t)
+	x.Until("it has found Redis again", func() bool { return !strings.Contains(x.screen(), "does not answer") })
+	x.keys("q")
+	x.sees("left with 0")
+}

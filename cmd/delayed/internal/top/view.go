@@ -1,0 +1,171 @@
+package top
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/godelayed/delayed/cmd/delayed/internal/term"
+)
+
+// The smallest terminal on which something can be shown.
+const (
+	leastWidth  = 40
+	leastHeight = 10
+)
+
+// View paints the screen.
+func (m *model) View() tea.View {
+	v := tea.NewView(strings.Join(m.paint().lines, "\n"))
+	v.AltScreen = true
+	v.MouseMode = tea.MouseModeCellMotion
+	v.WindowTitle = "delayed top"
+	return v
+}
+
+// paint writes all lines of the screen.
+func (m *model) paint() *canvas {
+	c := &canvas{look: &m.look, width: m.width, height: m.height}
+	if m.width < leastWidth || m.height < leastHeight {
+		c.say(term.C("delayed top needs a terminal of " + strconv.Itoa(leastWidth) + "x" +
+			strconv.Itoa(leastHeight) + " or more"))
+		return c
+	}
+	m.drawTabs(c)
+	m.drawPath(c)
+	foot := 1
+	if m.dialog != nil {
+		foot += dialogLines
+	}
+	switch {
+	case m.help:
+		m.drawHelp(c, foot)
+	default:
+		m.current().draw(c, foot)
+	}
+	c.lines = c.lines[:min(len(c.lines), c.height-foot)]
+	c.fill(foot)
+	if m.dialog != nil {
+		m.drawDialog(c)
+	}
+	m.drawFoot(c)
+	return c
+}
+
+// drawTabs writes the first line: the screens, and which Redis is shown.
+func (m *model) drawTabs(c *canvas) {
+	words := []link{{term.C(" delayed ", term.Bold), nil}}
+	used := term.Width(words[0].Text)
+	for i, name := range theTabs {
+		style := term.Plain
+		if i == m.tab {
+			style = reverse
+		}
+		text := " " + strconv.Itoa(i+1) + " " + name + " "
+		words = append(words, link{term.C(text, style), func() tea.Cmd { return m.show(i) }})
+		used += term.Width(text)
+	}
+	where := term.Clip(m.cfg.Where, max(c.width-used-3, 1)) + " "
+	if gap := c.width - used - term.Width(where); gap > 0 {
+		words = append(words, link{term.C(strings.Repeat(" ", gap)), nil}, link{term.C(where, term.Dim), nil})
+	}
+	c.links(words...)
+}
+
+// drawPath writes the second line: where one is, and the filter; or that Redis is away.
+func (m *model) drawPath(c *canvas) {
+	p := m.current()
+	if p.err != nil {
+		text := " Redis does not answer"
+		if !p.at.IsZero() {
+			text += "; this is from " + term.Duration(m.now().Sub(p.at).Truncate(time.Second)) + " ago"
+		}
+		c.say(term.C(text+": ", boldRed), term.C(errText(p.err), term.Red))
+		return
+	}
+	cells := []term.Cell{term.C(" ")}
+	for i, name := range p.path() {
+		if i > 0 {
+			cells = append(cells, term.C(c.pick(" › ", " > "), term.Dim))
+		}
+		cells = append(cells, term.C(term.Clip(name, 60), boldBlue))
+	}
+	if f := p.filter(); f != "" {
+		cells = append(cells, term.C("  filter: ", term.Dim), term.C(f, term.Yellow))
+	}
+	if p.at.IsZero() {
+		if _, ok := p.screen.(*eventsScreen); !ok {
+			cells = append(cells, term.C("  reading…", term.Dim))
+		}
+	}
+	c.say(cells...)
+}
+
+// drawFoot writes the last line: what is being written, what was done, or the keys.
+func (m *model) drawFoot(c *canvas) {
+	switch {
+	case m.prompt != nil:
+		m.prompt.draw(c)
+		return
+	case m.dialog != nil:
+		c.say() // its own keys stand above
+		return
+	case m.job != nil:
+		c.say(term.C(" "+m.job.text(), term.Yellow))
+		return
+	case m.said.Text != "" && m.now().Sub(m.saidAt) < sayFor:
+		c.say(term.C(" "+m.said.Text, m.said.Style))
+		return
+	}
+	keys := m.current().keys()
+	if m.help {
+		keys = []binding{{key: "↑ ↓", hint: "scroll"}, {key: "Esc", hint: "close"}}
+	}
+	last := []binding{{key: "/", hint: "filter"}, {key: "?", hint: "help"}, {key: "q", hint: "quit"}}
+	switch _, task := m.current().screen.(*taskScreen); {
+	case m.help:
+		last = last[2:]
+	case task:
+		last[0] = binding{key: "Esc", hint: "back"}
+	}
+	// The last ones are always shown, and of the others as many as there is room for.
+	room := c.width
+	for _, b := range last {
+		room -= hintWidth(b)
+	}
+	var shown []binding
+	for _, b := range keys {
+		if b.hint != "" && hintWidth(b) <= room {
+			room -= hintWidth(b)
+			shown = append(shown, b)
+		}
+	}
+	var words []link
+	for _, b := range append(shown, last...) {
+		press := func() tea.Cmd { return m.press(b) }
+		words = append(words, link{term.C(" "+b.key, term.Bold), press}, link{term.C(" "+b.hint+" ", term.Dim), press})
+	}
+	c.links(words...)
+}
+
+func hintWidth(b binding) int { return term.Width(b.key) + term.Width(b.hint) + 3 }
+
+// press does what a key does that is shown.
+func (m *model) press(b binding) tea.Cmd {
+	key := b.send
+	if key == "" {
+		key = strings.ToLower(b.key)
+		if len(b.key) == 1 {
+			key = b.key
+		}
+	}
+	if m.help {
+		return m.helpKey(key)
+	}
+	if cmd, known := m.current().key(key); known {
+		return cmd
+	}
+	return m.globalKey(key)
+}
