@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the tests need beyond Go, through the machine's ordinary package clients: redis-server, prometheus with
-# promtool, tmux (tests of what a terminal shows), a C compiler (race detector), git, Python with a virtual environment
-# in .venv, golangci-lint in .cache/bin.
+# promtool, systemd-analyze, tmux (tests of what a terminal shows), a C compiler (race detector), git, Python with a
+# virtual environment in .venv, golangci-lint in .cache/bin.
 # A second run finds everything in place and takes about a second.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
@@ -31,6 +31,7 @@ missing_packages() {
 	command -v "$(go env CC)" >/dev/null || echo gcc libc6-dev
 	[ -n "${REDIS_SERVER-}" ] || command -v redis-server >/dev/null || echo redis-server
 	command -v prometheus >/dev/null && command -v promtool >/dev/null || echo prometheus
+	[ "$(uname)" != Linux ] || command -v systemd-analyze >/dev/null || echo systemd
 	command -v tmux >/dev/null || echo tmux
 	venv_works || echo python3 python3-venv
 }

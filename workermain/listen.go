@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"net"
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/sirupsen/logrus"
 )
 
 const (
@@ -35,7 +38,7 @@ func (p *program) listen(ctx context.Context) (closeServer func(), err error) {
 	}
 	server := &http.Server{
 		Handler: handler, ReadTimeout: readTimeout, WriteTimeout: writeTimeout, IdleTimeout: time.Minute,
-		MaxHeaderBytes: 1 << 14,
+		MaxHeaderBytes: 1 << 14, ErrorLog: log.New(httpErrors{p.log}, "", 0),
 	}
 	p.log.WithField("address", listener.Addr().String()).Info("answering HTTP requests")
 	served := make(chan struct{})
@@ -53,6 +56,15 @@ func (p *program) listen(ctx context.Context) (closeServer func(), err error) {
 		}
 		<-served
 	}, nil
+}
+
+// httpErrors makes lines of the program's log of what package net/http has to say, such as panics of handlers.
+type httpErrors struct{ log logrus.FieldLogger }
+
+// Write implements io.Writer.
+func (e httpErrors) Write(line []byte) (int, error) {
+	e.log.WithField("error", strings.TrimSpace(string(line))).Warn("an HTTP request went wrong")
+	return len(line), nil
 }
 
 // handler returns what answers all requests: the health checks, and for all other paths the program's own handlers.

@@ -67,6 +67,20 @@ func TestDebug(t *testing.T) {
 	c.ends(exitClean)
 }
 
+// TestHandlerThatPanics: that is a line of the program's log, and the program goes on.
+func TestHandlerThatPanics(t *testing.T) {
+	_, flags := newQueue(t)
+	c := launch(t, command("serving", append(flags, "-listen", "127.0.0.1:0", "-log-format", "json")...))
+	address := c.sees(`"address":"(.+?)"`)
+	if resp, err := http.Get("http://" + address + "/panic"); err == nil {
+		resp.Body.Close()
+		t.Errorf("a panic is answered with %s", resp.Status)
+	}
+	c.sees(`"error":"http: panic serving [^"]*ouch\\u001b.*"msg":"an HTTP request went wrong"`)
+	c.sends(syscall.SIGTERM)
+	c.ends(exitClean)
+}
+
 func TestPatternThatIsRefused(t *testing.T) {
 	_, flags := newQueue(t)
 	c := launch(t, command("bad pattern", append(flags, "-listen", "127.0.0.1:0")...))

@@ -107,6 +107,7 @@ var programs = map[string]func(){
 				fmt.Fprintln(w, "redis", rdb.Ping(r.Context()) == nil)
 			})
 			mux.Handle("GET /debug/vars", expvar.Handler())
+			mux.HandleFunc("GET /panic", func(http.ResponseWriter, *http.Request) { panic("ouch\x1b[31m") })
 			mux.HandleFunc("/healthz", func(http.ResponseWriter, *http.Request) { panic("never called") })
 			return nil
 		}}))

@@ -36,8 +36,8 @@
 //
 // error.type is what a method ErrorType() string of the error returns; panic; arguments, duplicate, full, unknown,
 // closed and function for errors of package delayed; timeout, canceled, lost and shutdown by the cause with which the
-// context has ended; unwound, if a handler called runtime.Goexit or other middleware panicked; or else the Go type of
-// the error.
+// context has ended; not_enqueued, if QueueConfig.Around of the program did not enqueue; unwound, if a handler called
+// runtime.Goexit or other middleware panicked; or else the Go type of the error.
 //
 // # Metrics
 //

@@ -15,6 +15,7 @@ var errorTypes = []struct {
 	err  error
 	name string
 }{
+	{errNotEnqueued, "not_enqueued"},
 	{delayed.ErrLost, "lost"},
 	{delayed.ErrTimeout, "timeout"},
 	{delayed.ErrCanceled, "canceled"},

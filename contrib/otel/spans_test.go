@@ -329,6 +329,23 @@ func TestOwnHooksOfAQueue(t *testing.T) {
 	}
 }
 
+// TestAroundThatDoesNotEnqueue: the span says so, and nothing counts as sent.
+func TestAroundThatDoesNotEnqueue(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, delayedotel.Config{})
+	q, err := delayed.OpenQueue(b.rdb, b.tel.Queue(delayed.QueueConfig{
+		Name:   b.Name,
+		Around: func(context.Context, []*delayed.Task, func(context.Context) ([]*delayed.Ref, error)) {},
+	}))
+	b.Must(err)
+	if _, err := q.Delay(welcome, 1); err == nil {
+		t.Error("expected an error")
+	}
+	enqueue := b.ended("enqueue", 1)[0]
+	b.expectAttrs(&enqueue, map[string]string{"error.type": "not_enqueued"})
+	b.expectPoints(map[string]int64{"not_enqueued": 1}, "messaging.client.sent.messages", "error.type")
+}
+
 // TestBaggage travels, unless it is so large that a task could not have it.
 func TestBaggage(t *testing.T) {
 	t.Parallel()

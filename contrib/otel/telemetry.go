@@ -50,6 +50,9 @@ type Telemetry struct {
 	errors    names
 }
 
+// errNotEnqueued is the error in the span of a call that QueueConfig.Around of the program has kept from Redis.
+var errNotEnqueued = errors.New("QueueConfig.Around did not enqueue")
+
 // New returns a Telemetry. It fails if the MeterProvider refuses a metric.
 func New(cfg Config) (*Telemetry, error) {
 	if cfg.TracerProvider == nil {
@@ -91,6 +94,7 @@ func (t *Telemetry) Queue(cfg delayed.QueueConfig) delayed.QueueConfig {
 		next := enqueue
 		if around != nil {
 			next = func(ctx context.Context) (refs []*delayed.Ref, err error) {
+				err = errNotEnqueued
 				around(ctx, tasks, func(ctx context.Context) ([]*delayed.Ref, error) {
 					refs, err = enqueue(ctx)
 					return refs, err

@@ -6,21 +6,19 @@ import (
 	"github.com/godelayed/delayed/inspect"
 )
 
-// Answer is what Handler answers, as JSON. Times are in seconds.
+// Answer is what Handler answers, as JSON: the same fields as delayed scale --json prints. Times are in seconds.
 type Answer struct {
-	At time.Time `json:"at"` // by Redis's clock; the zero time if there is no queue
-	// WantedWorkers is the number to scale to, so that all that waits is done within TargetSeconds; see
-	// inspect.Backlog.WorkersFor. 0: nothing is there to do.
+	At *time.Time `json:"at"` // by Redis's clock; null if there is no queue
+	// WantedWorkers is the number to scale to, so that BacklogSeconds is at most TargetSeconds; see
+	// inspect.Backlog.WorkersFor. 0: there is nothing to do.
 	WantedWorkers int     `json:"wanted_workers"`
 	TargetSeconds float64 `json:"target_seconds"`
-	// Concurrency of a wanted worker; 0: as the present workers have it.
-	WorkerConcurrency int `json:"worker_concurrency"`
 
-	// The fields of inspect.Backlog; Wait is what its method returns.
-	Pending        int     `json:"pending"`
+	BacklogSeconds float64 `json:"backlog_seconds"` // inspect.Backlog.Wait
+	// The fields of inspect.Backlog.
 	LatencySeconds float64 `json:"latency_seconds"`
 	WorkSeconds    float64 `json:"work_seconds"`
-	WaitSeconds    float64 `json:"wait_seconds"`
+	Pending        int     `json:"pending"`
 	Unmeasured     int     `json:"unmeasured"`
 	Workers        int     `json:"workers"`
 	Concurrency    int     `json:"concurrency"`
@@ -48,10 +46,13 @@ func newAnswer(b *inspect.Backlog, q *query) (*Answer, error) {
 		return nil, err
 	}
 	a := &Answer{
-		At: b.At, WantedWorkers: wanted, TargetSeconds: q.target.Seconds(), WorkerConcurrency: q.concurrency,
-		Pending: b.Pending, LatencySeconds: b.Latency.Seconds(), WorkSeconds: b.Work.Seconds(),
-		WaitSeconds: b.Wait().Seconds(), Unmeasured: b.Unmeasured, Workers: b.Workers, Concurrency: b.Concurrency,
-		Busy: b.Busy, Waiting: b.Waiting, Queues: make([]Queue, 0, len(b.Queues)),
+		WantedWorkers: wanted, TargetSeconds: q.target.Seconds(), BacklogSeconds: b.Wait().Seconds(),
+		LatencySeconds: b.Latency.Seconds(), WorkSeconds: b.Work.Seconds(), Pending: b.Pending,
+		Unmeasured: b.Unmeasured, Workers: b.Workers, Concurrency: b.Concurrency, Busy: b.Busy, Waiting: b.Waiting,
+		Queues: make([]Queue, 0, len(b.Queues)),
+	}
+	if !b.At.IsZero() {
+		a.At = &b.At
 	}
 	for i := range b.Queues {
 		part := &b.Queues[i]
