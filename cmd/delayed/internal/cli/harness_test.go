@@ -21,9 +21,19 @@ import (
 // The flag -update writes generated files and golden outputs anew: make generate.
 var _ = flag.Bool("update", false, "write schemas, docs/CLI.md and golden outputs anew")
 
+// binaries is a folder for programs that tests build.
+var binaries string
+
 func TestMain(m *testing.M) {
 	redistest.SideBySide()
-	os.Exit(redistest.Main(m))
+	dir, err := os.MkdirTemp("", "delayed-cli-")
+	if err != nil {
+		panic(err)
+	}
+	binaries = dir
+	code := redistest.Main(m)
+	os.RemoveAll(dir)
+	os.Exit(code)
 }
 
 var bg = context.Background()

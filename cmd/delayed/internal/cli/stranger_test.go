@@ -43,7 +43,8 @@ func TestWhatPeopleMistype(t *testing.T) {
 func TestWatchGoesOnWhenRedisComesBack(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
-		{"stats", "--watch", "1ms", "--json"}, {"monitor", "-w", "1ms", "--json"},
+		{"stats", "--watch", "1ms", "--json"},
+		{"monitor", "-w", "1ms", "--json"},
 		{"doctor", "-w", "1ms", "--json"},
 	} {
 		t.Run(args[0], func(t *testing.T) {

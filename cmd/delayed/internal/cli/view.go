@@ -39,7 +39,7 @@ func (a *app) show(ctx context.Context, collect func(context.Context) (view, err
 		if err != nil {
 			switch {
 			case ctx.Err() != nil:
-				return nil // Ctrl-C is how --watch ends
+				return nil //nolint:nilerr // Ctrl-C is how --watch ends
 			case first || errors.Is(err, delayed.ErrClosed):
 				return err
 			}
