@@ -228,6 +228,7 @@ def test_the_log_says_what_becomes_of_each_failure(caplog, ended, most, line):
         (Ended(ok=False, says='retry', wait=9000), False, finish.RETRY, 9000, ('processed', 'failed')),
         (Ended(ok=False, arguments=True), False, finish.ARCHIVE, 0, ('processed', 'failed')),
         (Ended(ok=False, interrupted='stopping'), True, finish.RELEASE, 0, ()),
+        (Ended(ok=False, says='retry', wait=7), True, finish.RELEASE, 0, ()),
         (Ended(ok=False, error='x'), True, finish.RELEASE, 0, ()),
         (Ended(ok=False, says='discard'), True, finish.ARCHIVE, 0, ('processed', 'failed')),
         (Ended(ok=False, says='snooze', wait=7000), True, finish.SNOOZE, 7000, ()),
