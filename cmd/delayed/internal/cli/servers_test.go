@@ -48,7 +48,8 @@ func TestObserver(t *testing.T) {
 	b.Must(err)
 	for _, args := range []string{
 		"queues", "queue mail", "tasks", "tasks mail --state scheduled --func welcome", "task later", "workers",
-		"worker show " + w.ID(), "functions", "cron ls", "groups", "stats", "stats --per minute", "history mail", "audit",
+		"worker show " + w.ID(), "functions", "cron ls", "groups", "stats", "stats --per minute",
+		"history mail", "audit",
 		"monitor", "scale", "scale mail --print wanted", "export mail", "archive --all -q mail -s scheduled --dry-run",
 	} {
 		if r := b.run(strings.Fields(args)...); r.code != 0 || strings.Contains(r.err, "NOPERM") {
@@ -67,7 +68,8 @@ func TestObserver(t *testing.T) {
 		"delete --all -q mail -s scheduled --yes", "worker stop " + w.ID(),
 		"enqueue welcome 1 \"en\" -q mail", "bench --tasks 1",
 	} {
-		if r := b.run(strings.Fields(args)...); r.code != 1 || !strings.Contains(r.err, "the user of Redis may not do that") {
+		r := b.run(strings.Fields(args)...)
+		if r.code != 1 || !strings.Contains(r.err, "the user of Redis may not do that") {
 			t.Errorf("delayed %s as observer: exit code %d: %s%s", args, r.code, r.out, r.err)
 		}
 	}
