@@ -27,6 +27,12 @@ func TestCluster(t *testing.T) {
 			t.Errorf("queues of a cluster lack %s: %s", name, out)
 		}
 	}
+	b.ok("scale", "{a}", "{b}")
+	b.ok("stats", "--per", "second")
+	b.ok("bench", "--tasks", "50", "--concurrency", "2")
+	if out := b.ok("queues"); strings.Contains(out, "bench") {
+		t.Errorf("bench has left its queue: %s", out)
+	}
 	b.ok("archive", "--all", "--queue", "{a}", "--state", "pending", "--yes")
 	if out := b.ok("tasks", "-s", "archived"); !strings.Contains(out, `welcome(1, "en")`) {
 		t.Errorf("tasks prints %s", out)

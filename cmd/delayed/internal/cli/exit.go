@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -75,7 +76,16 @@ func (a *app) exit(err error) int {
 			fmt.Fprintln(a.Err, "delayed:", term.Clip(trimPrefix(text), mostError))
 		}
 	}
+	if refused(err.Error()) {
+		fmt.Fprintln(a.Err, "delayed: the user of Redis may not do that: SECURITY.md says what each kind of user needs")
+	}
 	return code
+}
+
+// refused reports whether Redis has refused a command or key to the user of the URL. Scripts that may not call a
+// command fail with an error of another kind than single commands.
+func refused(text string) bool {
+	return strings.Contains(text, "NOPERM") || strings.Contains(text, "user executing the script can't")
 }
 
 // mostError is how much of an error is printed.

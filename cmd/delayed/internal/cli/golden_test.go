@@ -110,7 +110,8 @@ func shown() map[string]view {
 		"metrics": &metricsView{
 			Per: "minute", From: before(time.Hour), To: before(0),
 			Functions: []functionStatsJSON{
-				{"mail", task.Function, figures, []int{0, 1, 2, 0, 9, 4}}, {Queue: "a-queue-with-a-long-name", Graph: []int{1}},
+				{"mail", task.Function, figures, []int{0, 1, 2, 0, 9, 4}},
+				{Queue: "a-queue-with-a-long-name", Graph: []int{1}},
 			},
 			Times: append(minutes, timeStatsJSON{before(0), figures}),
 		},
@@ -124,8 +125,9 @@ func shown() map[string]view {
 		"scale-wanted": &scaleView{WantedWorkers: 3, plain: "wanted"},
 		"bench": &benchView{
 			Concurrency: 100, Producers: 16, RoundTrip: benchTimings{200, 0.01, 20000, 4e-5, 5e-5, 6e-5, 7e-4},
-			Enqueue: benchTimings{20000, 0.2, 100000, 1e-4, 2e-4, 3e-4, 0.0123},
-			Drain:   benchTimings{Tasks: 40000, Seconds: 0.1, PerSecond: 400000}, Warnings: []string{"queue a\nb is at work"},
+			Enqueue:  benchTimings{20000, 0.2, 100000, 1e-4, 2e-4, 3e-4, 0.0123},
+			Drain:    benchTimings{Tasks: 40000, Seconds: 0.1, PerSecond: 400000},
+			Warnings: []string{"queue a\nb is at work"},
 		},
 		"tail": several{
 			&tailView{

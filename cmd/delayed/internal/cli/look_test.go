@@ -80,8 +80,8 @@ func TestCommandsOfTheReadme(t *testing.T) {
 			}
 		}
 	}
-	if n != 8 {
-		t.Errorf("found %d commands, expected 8", n)
+	if n != 9 {
+		t.Errorf("found %d commands, expected 9", n)
 	}
 }
 

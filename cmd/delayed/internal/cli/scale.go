@@ -24,7 +24,7 @@ type scaleView struct {
 	Workers        int              `json:"workers"`         // that are alive and take tasks
 	Concurrency    int              `json:"concurrency"`     // handlers that they can run at once
 	Busy           int              `json:"busy"`            // of these, the ones that have a task
-	Waiting        bool             `json:"waiting"`         // a queue without workers needs one, even with nothing pending
+	Waiting        bool             `json:"waiting"`         // a queue without workers needs one in any case
 	TargetSeconds  float64          `json:"target_seconds"`
 	WantedWorkers  int              `json:"wanted_workers"` // so that backlog_seconds is at most the target
 	Queues         []scaleQueueJSON `json:"queues"`

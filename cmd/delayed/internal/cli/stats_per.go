@@ -178,7 +178,8 @@ func (v *metricsView) print(p *term.Page) {
 		}
 	}
 	columns := []term.Column{
-		number("RUNS"), number("FAILED"), spare("WAIT P50", 4), number("WAIT P95"), spare("RUN P50", 3), number("RUN P95"),
+		number("RUNS"), number("FAILED"), spare("WAIT P50", 4), number("WAIT P95"), spare("RUN P50", 3),
+		number("RUN P95"),
 	}
 	t := term.NewTable(append(append([]term.Column{{Name: "QUEUE", Flex: true, Drop: 1}, {Name: "FUNCTION", Flex: true}},
 		columns...), term.Column{Name: "RUNS PER " + strings.ToUpper(v.Per), Drop: 2})...)
