@@ -134,7 +134,8 @@ func TestCommandsOfPages(t *testing.T) {
 		for _, m := range spans.FindAllStringSubmatch(string(text), -1) {
 			words, _, _ := strings.Cut(m[1], " -")
 			n++
-			if r := b.run(append(strings.Fields(words), "--no-such-flag")...); !strings.Contains(r.err, "unknown flag") {
+			r := b.run(append(strings.Fields(words), "--no-such-flag")...)
+			if !strings.Contains(r.err, "unknown flag") {
 				t.Errorf("%s: delayed %s: %s", page, words, r.err)
 			}
 		}

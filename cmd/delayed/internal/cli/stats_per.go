@@ -181,7 +181,8 @@ func (v *metricsView) print(p *term.Page) {
 		number("RUNS"), number("FAILED"), spare("WAIT P50", 4), number("WAIT P95"), spare("RUN P50", 3),
 		number("RUN P95"),
 	}
-	t := term.NewTable(append(append([]term.Column{{Name: "QUEUE", Flex: true, Drop: 1}, {Name: "FUNCTION", Flex: true}},
+	names := []term.Column{{Name: "QUEUE", Flex: true, Drop: 1}, {Name: "FUNCTION", Flex: true}}
+	t := term.NewTable(append(append(names,
 		columns...), term.Column{Name: "RUNS PER " + strings.ToUpper(v.Per), Drop: 2})...)
 	for i := range v.Functions {
 		f := &v.Functions[i]

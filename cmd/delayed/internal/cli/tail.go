@@ -24,7 +24,7 @@ type tailView struct {
 	Function string     `json:"function,omitempty"` // path
 	Attempt  int        `json:"attempt,omitempty"`  // 1 for the first
 	Took     *float64   `json:"took_seconds,omitempty"`
-	Wait     *float64   `json:"wait_seconds,omitempty"` // until it is tried again; when it starts: since it was enqueued
+	Wait     *float64   `json:"wait_seconds,omitempty"` // until it is tried again, or had to wait to start
 	Reason   string     `json:"reason,omitempty"`
 	Error    string     `json:"error,omitempty"` // the first 500 bytes
 	// Missed is how many events of this worker and queue before this one were too many to be told of, whether they
@@ -70,7 +70,8 @@ func (a *app) tailCommand() *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		for _, k := range f.kinds {
 			if !slices.ContainsFunc(eventKinds(), func(name string) bool { return kindMatches(name, k) }) {
-				return usagef("--kind %s: expected one of %s, or a part of one", quote(k), strings.Join(eventKinds(), ", "))
+				return usagef("--kind %s: expected one of %s, or a part of one", quote(k),
+					strings.Join(eventKinds(), ", "))
 			}
 		}
 		if most < 0 {
