@@ -393,3 +393,36 @@ func TestSchedulerLooksAfterABreak(t *testing.T) {
 		cancel()
 	}
 }
+
+// TestSchedulersOfAWorkerLogToItsLogger has one scheduler with a logger of its own, and one without. Both complain that
+// an entry is somebody else's.
+func TestSchedulersOfAWorkerLogToItsLogger(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	f := b.fn("f", func() {})
+	entries := []delayed.Entry{{Name: "taken", Spec: "@yearly", Task: delayed.Call(f)}}
+	first, err := delayed.NewScheduler(b.rdb, delayed.SchedulerConfig{
+		Queue: b.Name, Owner: "first", Entries: entries, Logger: b.log.Logger(),
+	})
+	b.Must(err)
+	ctx, cancel := context.WithCancel(bg)
+	done := make(chan error, 1)
+	go func() { done <- first.Run(ctx) }()
+	b.Until("the entry is declared", func() bool {
+		all, err := b.periodic().List(bg)
+		return err == nil && len(all) == 1
+	})
+	cancel()
+	b.Must(await(b, "the end of the first scheduler", done))
+	own := new(redistest.Log)
+	cfg := b.config()
+	cfg.Schedulers = []delayed.SchedulerConfig{
+		{Queue: b.Name, Owner: "without", Entries: entries},
+		{Queue: b.Name, Owner: "with", Entries: entries, Logger: own.Logger()},
+	}
+	b.workWith(b.rdb, cfg, f)
+	const complaint = "declared by another owner"
+	b.Until("both have complained", func() bool {
+		return strings.Contains(b.log.String(), complaint) && strings.Contains(own.String(), complaint)
+	})
+}

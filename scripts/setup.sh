@@ -48,13 +48,8 @@ install_packages() {
 	[ -n "${packages// /}" ] || return 0
 	if ! command -v apt-get >/dev/null; then
 		die "missing: $packages(Debian's names). Without apt-get, install them yourself," \
-<<<<<<< HEAD
-			"on macOS: xcode-select --install; brew install redis prometheus tmux zsh fish bash bash-completion@2" \
-			"python"
-=======
 			"on macOS: xcode-select --install;" \
 			"brew install redis prometheus tmux zsh fish bash bash-completion@2 python"
->>>>>>> cli
 	fi
 	if [ "$(id -u)" != 0 ]; then
 		command -v sudo >/dev/null || die "missing: $packages- run as root: apt-get install $packages"
