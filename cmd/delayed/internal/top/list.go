@@ -250,9 +250,9 @@ func (l *list[T]) line(lead string, cells []term.Cell) []term.Cell {
 // arrow follows the name of the column that a list is sorted by.
 func (c *canvas) arrow(back bool) string {
 	if back {
-		return c.pick("↑", "^")
+		return c.pick("↑", " ^")
 	}
-	return c.pick("↓", "v")
+	return c.pick("↓", " v")
 }
 
 // largest returns an order by numbers, the largest first.

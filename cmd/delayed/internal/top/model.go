@@ -90,6 +90,8 @@ func (m *model) update(msg tea.Msg) tea.Cmd {
 		if msg.seq == m.fetch.seq {
 			return m.refresh()
 		}
+	case calmMsg:
+		msg.to.calmed(msg)
 	case listened:
 		return msg.to.arrived(msg)
 	case doneMsg:

@@ -400,6 +400,24 @@ func TestEventsAreHeldAndBounded(t *testing.T) {
 	}
 }
 
+// TestEventsWithoutRedis is told that Redis is away, and then of nothing more.
+func TestEventsWithoutRedis(t *testing.T) {
+	t.Parallel()
+	b := at(t, "events", 80, 24, false, true)
+	s, _ := b.m.current().screen.(*eventsScreen)
+	away := func() {
+		b.m.update(listened{eventsMsg{to: s, from: s.stream, err: errors.New("connection refused"), ended: true}, nil})
+	}
+	away()
+	first := s.heard
+	away()
+	b.shows("Redis does not answer", "connection refused")
+	b.send(calmMsg{s, s.stream, first})
+	b.shows("Redis does not answer") // a second error has come since
+	b.send(calmMsg{s, s.stream, s.heard})
+	b.hides("Redis does not answer")
+}
+
 func TestTaskThatIsGone(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, 80, 24)

@@ -86,6 +86,7 @@ func (m *model) fetched(msg fetchedMsg) tea.Cmd {
 			p.failing = m.now()
 		}
 		p.err = msg.err
+		wait = max(wait, msg.took)
 	}
 	return m.after(wait, refreshMsg{m.fetch.seq})
 }
