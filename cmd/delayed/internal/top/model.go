@@ -90,6 +90,8 @@ func (m *model) update(msg tea.Msg) tea.Cmd {
 		if msg.seq == m.fetch.seq {
 			return m.refresh()
 		}
+	case foundMsg:
+		return m.found(msg)
 	case calmMsg:
 		msg.to.calmed(msg)
 	case listened:
@@ -201,6 +203,8 @@ func (m *model) globalKey(key string) tea.Cmd {
 		}
 	case "/":
 		m.askFilter()
+	case "i":
+		m.askID()
 	case "?":
 		m.help, m.helped = true, 0
 	case "t":
@@ -257,7 +261,7 @@ func (m *model) wheel(button tea.MouseButton) tea.Cmd {
 // errText is what is shown of an error, on one line.
 func errText(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return "no answer within " + term.Duration(patience)
+		return "no answer in time"
 	}
 	text := strings.ReplaceAll(err.Error(), "\n", "; ")
 	for _, prefix := range []string{"delayed: ", "inspect: "} {

@@ -418,6 +418,26 @@ func TestEventsWithoutRedis(t *testing.T) {
 	b.hides("Redis does not answer")
 }
 
+func TestFindTask(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, 80, 24)
+	b.keys("i", "enter")
+	b.shows("expected the id of a task")
+	b.keys("r-07", "enter")
+	b.shows("Queues › mail › task r-07")
+	b.keys("esc")
+	b.shows("3 queues")
+	b.keys("inowhere", "enter")
+	b.shows("task nowhere: not found")
+	b.src.tasks = append(b.src.tasks, inspect.Task{ID: "r-07", Queue: "billing"})
+	b.keys("2", "ir-07", "enter")
+	b.shows("task r-07", "another task with this id is in queue billing")
+	b.keys("esc")
+	b.shows("2 workers")
+	b.send(foundMsg{tab: 0, tasks: b.src.tasks}) // one has gone elsewhere meanwhile
+	b.shows("2 workers")
+}
+
 func TestTaskThatIsGone(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, 80, 24)
