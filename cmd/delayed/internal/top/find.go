@@ -20,7 +20,8 @@ type foundMsg struct {
 
 // askID lets one write the id of a task, and goes to its page.
 func (m *model) askID() {
-	m.prompt = &prompt{label: "task:", note: "its id; all queues are searched", enter: func(id string) (tea.Cmd, error) {
+	m.prompt = &prompt{label: "task:", note: "its id; all queues are searched"}
+	m.prompt.enter = func(id string) (tea.Cmd, error) {
 		if id == "" {
 			return nil, errors.New("expected the id of a task")
 		}
@@ -32,7 +33,7 @@ func (m *model) askID() {
 			tasks, err := m.src.Find(ctx, id)
 			return foundMsg{tab, depth, id, tasks, err}
 		}), nil
-	}}
+	}
 }
 
 // found goes to the page of a task that was found, unless one has gone elsewhere meanwhile.

@@ -145,7 +145,8 @@ func (m *model) drawFoot(c *canvas) {
 	var words []link
 	for _, b := range append(shown, last...) {
 		press := func() tea.Cmd { return m.press(b) }
-		words = append(words, link{term.C(" "+m.look.keyName(b.key), term.Bold), press}, link{term.C(" "+b.hint+" ", term.Dim), press})
+		words = append(words, link{term.C(" "+m.look.keyName(b.key), term.Bold), press},
+			link{term.C(" "+b.hint+" ", term.Dim), press})
 	}
 	c.links(words...)
 }
