@@ -375,7 +375,7 @@ func (s *eventsScreen) key(key string) (tea.Cmd, bool) {
 	case "x":
 		s.set(nil)
 	default:
-		return nil, s.move(key)
+		return nil, s.moveKey(key)
 	}
 	return nil, true
 }

@@ -119,7 +119,7 @@ func (m *model) current() *place {
 
 // open goes into a screen.
 func (m *model) open(s screen) tea.Cmd {
-	m.left()
+	m.leave()
 	m.stack = append(m.stack, &place{screen: s})
 	return m.refresh()
 }
@@ -129,20 +129,20 @@ func (m *model) back() tea.Cmd {
 	if len(m.stack) == 0 {
 		return nil
 	}
-	m.left()
+	m.leave()
 	m.stack = m.stack[:len(m.stack)-1]
 	return m.refresh()
 }
 
 // show goes to one of the tabs.
 func (m *model) show(tab int) tea.Cmd {
-	m.left()
+	m.leave()
 	m.tab, m.stack, m.help = (tab+len(m.tabs))%len(m.tabs), nil, false
 	return m.refresh()
 }
 
-// left tells a screen that another one is shown now.
-func (m *model) left() {
+// leave tells a screen that another one is shown now.
+func (m *model) leave() {
 	m.said = term.Cell{}
 	if l, ok := m.current().screen.(leaver); ok {
 		l.leave()
@@ -220,7 +220,7 @@ func (m *model) globalKey(key string) tea.Cmd {
 
 // quit ends the program.
 func (m *model) quit() tea.Cmd {
-	m.left()
+	m.leave()
 	return tea.Quit
 }
 

@@ -272,7 +272,7 @@ func (s *queuesScreen) enter() tea.Cmd {
 }
 
 func (s *queuesScreen) key(key string) (tea.Cmd, bool) {
-	if s.move(key) || s.order(key) {
+	if s.moveKey(key) || s.sortKey(key) {
 		return nil, true
 	}
 	q := s.current()
