@@ -91,7 +91,7 @@ fuzz: ## Run each Fuzz function for FUZZTIME, 30s by default (5 min)
 examples: ## Run the quickstart as a newcomer does (30 s)
 	@scripts/examples.sh
 
-# Flags of bench, bench-peers, bench-python, bench-ceiling, bench-profile and bench-guard, for instance
+# Flags of bench, bench-peers, bench-python, bench-ceiling, bench-inspector, bench-profile and bench-guard, for instance
 # BENCH='-rounds 1 -scale 0.1'.
 BENCH ?=
 
@@ -114,6 +114,10 @@ bench-peers-setup: ## Install the servers and libraries of bench-peers and bench
 .PHONY: bench-ceiling
 bench-ceiling: ## Measure what Redis lists allow when nothing but the bare work is done (2 min)
 	@cd bench && go run . ceiling $(BENCH)
+
+.PHONY: bench-inspector
+bench-inspector: ## Measure what it costs to look into a queue with a million tasks; idle machine (4 min)
+	@cd bench && go run . inspector $(BENCH)
 
 .PHONY: bench-profile
 bench-profile: ## Profile a drain, worker and server; leaves bench/delayed-drain.*.pprof (15 s)

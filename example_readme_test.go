@@ -10,6 +10,7 @@ import (
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/semaphore"
 	"github.com/godelayed/delayed/state"
 )
 
@@ -119,6 +120,22 @@ func Example_priorities() {
 	// map[critical:6 mail:3]
 	// [critical mail]
 	// true <nil>
+}
+
+func Example_semaphore() {
+	rdb, _ := delayed.Dial(redisURL())
+	defer rdb.Close()
+	cfg := delayed.WorkerConfig{Queues: delayed.Strict{"example-payments"}}
+	w, _ := delayed.NewWorker(rdb, cfg)
+	payments := struct{ Charge any }{Charge}
+
+	sem, err := semaphore.New(rdb, semaphore.Config{Name: "payments", Places: 10})
+	fmt.Println(err)
+	err = w.Register(delayed.Func(payments.Charge, delayed.Middleware(sem.Middleware)))
+	fmt.Println(err)
+	// Output:
+	// <nil>
+	// <nil>
 }
 
 func Example_inspector() {

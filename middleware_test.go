@@ -352,3 +352,41 @@ func TestMiddlewareWithoutAContext(t *testing.T) {
 		t.Errorf("found %v", err)
 	}
 }
+
+// TestWhatErrorsTellMiddleware: middleware can tell what handlers say from failures, and panics from other errors.
+func TestWhatErrorsTellMiddleware(t *testing.T) {
+	b := newBench(t)
+	told := make(chan string, 10)
+	mw := around(func(ctx context.Context, t *delayed.Task, next delayed.HandlerFunc) error {
+		err := next(ctx, t)
+		var says interface{ Says() string }
+		var kind interface{ ErrorType() string }
+		switch {
+		case errors.As(err, &says):
+			told <- says.Says()
+		case errors.As(err, &kind):
+			told <- kind.ErrorType()
+		default:
+			told <- "nothing"
+		}
+		return nil
+	})
+	failed := errors.New("failed")
+	all := map[string]func() error{
+		"discard": func() error { return delayed.Discard(failed) }, "drop": func() error { return delayed.Drop(nil) },
+		"retry in": func() error { return errors.Join(delayed.RetryIn(time.Second, failed)) },
+		"snooze":   func() error { return delayed.Snooze(time.Hour) }, "panic": func() error { panic("ouch") },
+		"nothing": func() error { return failed },
+	}
+	fns := map[string]any{}
+	for name, f := range all {
+		fns[name] = b.fn(name, f)
+	}
+	b.using(b.config(), mw, slices.Collect(maps.Values(fns))...)
+	for want, f := range fns {
+		b.delay(f)
+		if got := await(b, "the middleware", told); got != want {
+			t.Errorf("%s: found %s", want, got)
+		}
+	}
+}

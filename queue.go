@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -15,37 +14,6 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// QueueConfig says how a queue is opened. All programs that enqueue tasks on one queue should open it in the same way;
-// see Legacy.
-type QueueConfig struct {
-	// Name of the queue: up to 128 printable bytes, without spaces. In a Redis Cluster it may carry a {tag}.
-	Name string
-	// Legacy says that workers of keakon's package delayed or of go-delayed share the queue. Set it in every program
-	// that enqueues tasks there, SchedulerConfig.Legacy included, and set WorkerConfig.Legacy in its workers. Tasks
-	// without options, and all Python tasks, are then sent as plain messages, which those workers read and which carry
-	// no id. A Python task with other options than In, At, MaxRetry and Front is refused, so is one with a map whose
-	// keys are not strings, and so is a handle with a key prefix.
-	//
-	// With the first Python task, Redis records whether the Python tasks of the queue are plain. From then on, a
-	// program that opened the queue in the other way gets an error for Python tasks, until the queue holds no task at
-	// all and no periodic entry. For Go tasks nothing checks that programs agree.
-	//
-	// On a legacy queue, structs among the arguments of Go functions travel by position. Do not change their fields:
-	// two fields that change places swap their values. Defaults to false.
-	Legacy bool
-	// Inject returns headers for a task from the context that it is enqueued with, such as a trace context; see Header.
-	// DelayContext, DelayMany and Enqueue call it in the goroutine of their caller, DelayMany once for all tasks.
-	// Headers that Header sets take precedence. Python tasks of a legacy queue cannot carry headers and go without.
-	// Defaults to none.
-	Inject func(ctx context.Context) map[string]string
-	// Wait is how many replicas must have a task before the call that enqueues it succeeds: what a master has accepted
-	// and not yet sent to a replica is lost in a fail-over. If fewer confirm it in four fifths of the time that the
-	// call has, at most 4 s, the call fails with ErrUnknown: the task is enqueued, and may be lost. While replicas are
-	// missing, calls on one queue also wait for those before them: a context bounds that. Replicas confirm what they
-	// have in memory. Defaults to 0: the master's word is enough.
-	Wait int
-}
-
 // Queue is the producer's end of a queue: it makes calls of functions into tasks in Redis. It is safe for concurrent
 // use and holds no connection. Opening one is cheap; those of one handle that have the same name work together.
 type Queue struct {
@@ -55,6 +23,7 @@ type Queue struct {
 	name      string
 	legacy    bool
 	inject    func(context.Context) map[string]string
+	around    func(context.Context, []*Task, func(context.Context) ([]*Ref, error))
 	options   callOptions
 	optErr    error
 	// settled is when Redis last confirmed the form of Python tasks, by clock; shared with the copies that With makes
@@ -97,7 +66,7 @@ func OpenQueue(rdb *Redis, cfg QueueConfig) (*Queue, error) {
 	}
 	return &Queue{
 		store: s, coalescer: rdb.coalescers.Of(s), signals: rdb.signals, name: cfg.Name, legacy: cfg.Legacy,
-		inject:  cfg.Inject,
+		inject: cfg.Inject, around: cfg.Around,
 		settled: new(atomic.Int64), listener: listenerOf(s.Src),
 		registry: rdb.registry, announced: new(atomic.Int64),
 	}, nil
@@ -242,6 +211,14 @@ func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {
 		return nil, &BatchError{Err: fmt.Errorf("%w: TaskID with %d tasks: an id names one task", ErrArguments,
 			len(tasks))}
 	}
+	if q.around != nil {
+		return q.manyWithin(ctx, tasks)
+	}
+	return q.delayMany(ctx, tasks)
+}
+
+// delayMany is DelayMany within QueueConfig.Around.
+func (q *Queue) delayMany(ctx context.Context, tasks []*Task) ([]*Ref, error) {
 	with, err := q.injected(ctx)
 	if err != nil {
 		return nil, &BatchError{Err: err}
@@ -337,6 +314,14 @@ func (q *Queue) Enqueue(ctx context.Context, t *Task) (*Ref, error) {
 
 // enqueue enqueues one task; d provides the memory for its message.
 func (q *Queue) enqueue(ctx context.Context, t *Task, d *draft) (*Ref, error) {
+	if q.around != nil {
+		return q.oneWithin(ctx, t, d)
+	}
+	return q.enqueueOne(ctx, t, d)
+}
+
+// enqueueOne is enqueue within QueueConfig.Around.
+func (q *Queue) enqueueOne(ctx context.Context, t *Task, d *draft) (*Ref, error) {
 	t = t.forQueue(q)
 	now := time.Now()
 	ref := &Ref{queue: q}
@@ -468,25 +453,6 @@ func (q *Queue) check(ctx context.Context) error {
 		return err
 	}
 	return checkContext(ctx)
-}
-
-// injected returns q with the headers that its Inject finds in ctx. Those of Header take precedence.
-func (q *Queue) injected(ctx context.Context) (*Queue, error) {
-	if q.inject == nil {
-		return q, nil
-	}
-	found := q.inject(ctx)
-	if len(found) == 0 {
-		return q, nil
-	}
-	c := *q
-	c.options.injected = make(map[string]string, len(found)+len(q.options.headers))
-	maps.Copy(c.options.injected, found) // Inject may use its map again
-	maps.Copy(c.options.injected, q.options.headers)
-	if err := checkHeaders(c.options.injected, "QueueConfig.Inject"); err != nil {
-		return nil, err
-	}
-	return &c, nil
 }
 
 // stamp returns the time for messages that are made now, in ms since 1970.

@@ -32,6 +32,10 @@ var commands = []command{
 	{"guard", "whether the ratios to asynq and to the ceiling are still those that were published (2 min, 5 when in " +
 		"doubt)", guardCommand},
 	{
+		"inspector", "what it costs to look into a full queue, and whether that slows its workers down (4 min)",
+		inspectorCommand,
+	},
+	{
 		"publish", "write docs/PERFORMANCE.md, its graphs and published.json from files of bench, peers and python",
 		publishCommand,
 	},

@@ -83,7 +83,7 @@ func (d *delayedQueue) enqueueMany(number int64, texts []string) error {
 func (d *delayedQueue) work(concurrency int, handle func(int64, string)) (func(), error) {
 	delayedHandle = handle
 	w, err := delayed.NewWorker(d.rdb, delayed.WorkerConfig{
-		Queues: delayed.Strict(d.names), Concurrency: concurrency,
+		Queues: delayed.Strict(d.names), Concurrency: concurrency, ArchiveMax: 1_000_000,
 		Logger: delayed.SlogLogger(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {

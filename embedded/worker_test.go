@@ -61,7 +61,7 @@ func TestWorker(t *testing.T) {
 		}
 	}
 	seen := map[string]bool{}
-	for limit := time.After(20 * time.Second); len(seen) < 3; {
+	for limit := time.After(60 * time.Second); len(seen) < 3; {
 		select {
 		case name := <-done:
 			if seen[name] {
@@ -82,7 +82,7 @@ func TestWorker(t *testing.T) {
 // it of any of this.
 func TestControl(t *testing.T) {
 	srv := start(t, embedded.Config{})
-	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), 60*time.Second)
 	defer stop()
 	started, causes := make(chan int), make(chan error, 1)
 	waits := delayed.Func(func(ctx context.Context, n int) error {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"regexp"
 	"strings"
 	"syscall"
@@ -13,6 +14,9 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/inspect"
 )
 
 // limits makes the tests fail when something takes too long. It is for machines that have nothing else to do.
@@ -56,6 +60,32 @@ func checkQuickstart(t *testing.T, out string) {
 			t.Errorf("expected %q in:\n%s", want, out)
 		}
 	}
+}
+
+// TestQuickstartStays looks at the quickstart that goes on, and presses Ctrl-C.
+func TestQuickstartStays(t *testing.T) {
+	p := start(t, "", "quickstart", "-stay")
+	p.sees(`delayed top --url redis://`)
+	url := regexp.MustCompile(`top --url (\S+)`).FindStringSubmatch(p.output())[1]
+	rdb, err := delayed.Dial(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rdb.Close()
+	ins, err := inspect.New(rdb, inspect.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	await(t, "another task", func() error {
+		queues, err := ins.Queues(t.Context())
+		if err == nil && (len(queues) != 1 || queues[0].Today.Processed <= 10) {
+			err = fmt.Errorf("found %+v", queues)
+		}
+		return err
+	})
+	p.interrupt()
+	p.ends(0)
+	start(t, "", "quickstart", "-wrong").ends(1)
 }
 
 // TestQuickstartInterrupted presses Ctrl-C.

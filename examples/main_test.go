@@ -25,7 +25,7 @@ import (
 )
 
 // limit is the timeout for events that should come soon.
-const limit = 30 * time.Second
+const limit = 2 * time.Minute
 
 // programs is the directory of the built examples.
 var programs string

@@ -12,7 +12,8 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
-// Do does an action to the tasks with the given ids; it looks up the state of each. A task in a state that the action
+// Do does an action to the tasks with the given ids; it looks up the state of each, and finds them as Inspector.Task
+// does, all of those that are in no set in one go. A task in a state that the action
 // does not take is a failure in the report, and so is a task that does not exist, with an error that wraps ErrNotFound.
 // The error of Do says why it has stopped early, such as that Redis does not answer, or that it could not write to the
 // audit log.
@@ -26,22 +27,8 @@ func (ins *Inspector) Do(ctx context.Context, queue string, a Action, ids ...str
 	if err != nil {
 		return Report{}, err
 	}
-	for _, id := range ids {
-		t, err := ins.locate(ctx, w, id)
-		switch {
-		case errors.Is(err, ErrNotFound):
-			w.report.Scanned++
-			w.report.fail(id, err)
-		case err != nil:
-			return w.report, errors.Join(err, w.note(ctx, &Record{IDs: ids}))
-		default:
-			w.report.Scanned++
-			if err := w.do(ctx, []listed{t}); err != nil {
-				return w.report, errors.Join(err, w.note(ctx, &Record{IDs: ids}))
-			}
-		}
-	}
-	return w.report, w.note(ctx, &Record{IDs: ids})
+	err = w.to(ctx, ids)
+	return w.report, errors.Join(err, w.note(ctx, &Record{IDs: ids}))
 }
 
 // DoAll does an action to all tasks of a list, or to those that its filter matches: to each of them once, even if it
@@ -112,28 +99,6 @@ func (w *hand) takes(s state.Task) error {
 	return fmt.Errorf("inspect: cannot %s %v tasks: expected one of %v", w.action.verb, s, fits[w.action.verb])
 }
 
-// locate finds a task, with its place if it is pending.
-func (ins *Inspector) locate(ctx context.Context, w *hand, id string) (listed, error) {
-	t, err := ins.Task(ctx, w.store.Name, id)
-	if err != nil || t.State != state.Pending {
-		return listed{Task: t}, err
-	}
-	q := Query{State: state.Pending, NewestFirst: true, Filter: Filter{ID: id}}
-	r, err := ins.reader(ctx, w.store, &q, place{}, w.now)
-	for more := err == nil; more; {
-		var tasks []listed
-		if tasks, more, err = r.read(ctx, mostLimit); err != nil {
-			break
-		}
-		for _, t := range tasks {
-			if t.ID == id {
-				return t, nil
-			}
-		}
-	}
-	return listed{Task: t}, err // it was claimed meanwhile
-}
-
 // all does the action to all tasks of a list.
 func (w *hand) all(ctx context.Context, q *Query, progress func(Report) bool) error {
 	r, err := w.ins.reader(ctx, w.store, q, place{}, w.now)
@@ -141,32 +106,43 @@ func (w *hand) all(ctx context.Context, q *Query, progress func(Report) bool) er
 		return err
 	}
 	seen := map[string]bool{}
+	return w.each(ctx, r, redisstore.MaxWithdrawn, func(t *listed) bool {
+		w.report.Scanned++
+		if seen[t.ID] || !q.Filter.Match(&t.Task, w.now) {
+			return false
+		}
+		if t.ID != "" {
+			seen[t.ID] = true
+		}
+		return true
+	}, func() bool { return progress == nil || progress(w.report) })
+}
+
+// each does the action to those tasks of a list that are meant, and goes on as long as it should, asked after each
+// page.
+func (w *hand) each(
+	ctx context.Context, r reader, page int, isMeant func(*listed) bool, goOn func() bool,
+) error {
 	for {
-		tasks, more, err := r.read(ctx, redisstore.MaxWithdrawn)
+		tasks, more, err := r.read(ctx, page)
 		if err != nil {
 			return err
 		}
-		w.report.Scanned += len(tasks)
 		meant := tasks[:0]
 		for i := range tasks {
-			t := &tasks[i]
-			if seen[t.ID] || !q.Filter.Match(&t.Task, w.now) {
-				continue
+			if isMeant(&tasks[i]) {
+				meant = append(meant, tasks[i])
 			}
-			if t.ID != "" {
-				seen[t.ID] = true
-			}
-			meant = append(meant, *t)
 		}
-		if len(meant) > 0 {
-			if err := w.do(ctx, meant); err != nil {
+		for some := range slices.Chunk(meant, redisstore.MaxWithdrawn) {
+			if err := w.do(ctx, some); err != nil {
 				return err
 			}
 			if p, ok := r.(*pendingReader); ok && w.legacy {
 				p.taken()
 			}
 		}
-		if progress != nil && !progress(w.report) || !more {
+		if !goOn() || !more {
 			return nil
 		}
 	}

@@ -8,10 +8,9 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
-// Task finds the task with an id, with everything that is known of it. Scheduled, retrying and parked tasks are found
-// at once. For any other id it reads the aggregating, pending and active tasks one after the other, which may take
-// seconds when there are millions; archived and completed tasks come last. If several tasks have the id, one that is
-// still to run comes before one that has ended. If there is none, the error wraps ErrNotFound.
+// Task finds the task with an id, with everything that is known of it. Scheduled, retrying, parked, archived and
+// completed tasks are found at once. For any other id it reads the aggregating, pending and active tasks one after the
+// other, which may take seconds when there are millions. If there is none, the error wraps ErrNotFound.
 func (ins *Inspector) Task(ctx context.Context, queue, id string) (Task, error) {
 	s, err := ins.store(queue)
 	if err == nil {
@@ -20,19 +19,19 @@ func (ins *Inspector) Task(ctx context.Context, queue, id string) (Task, error) 
 	if err != nil {
 		return Task{}, err
 	}
-	if id == "" { // as tasks without one have
-		return Task{}, fmt.Errorf("%w: the id is empty", ErrNotFound)
+	if id == "" {
+		return Task{}, notFound(queue, id)
 	}
 	found, err := s.Look(ctx, id, true)
 	if err != nil {
 		return Task{}, err
 	}
 	filed, isFiled := ins.filed(queue, id, &found)
-	if isFiled && filed.State != state.Archived && filed.State < state.Completed {
+	if isFiled {
 		return filed, nil
 	}
 	// Search in the direction in which tasks move, so that one that moves meanwhile is found: only then the sets again.
-	for _, in := range []state.Task{state.Aggregating, state.Pending, state.Active} {
+	for _, in := range notFiled {
 		for t, err := range ins.All(ctx, queue, Query{
 			State: in, Filter: Filter{ID: id}, Limit: mostLimit, NewestFirst: in == state.Pending,
 		}) {
@@ -51,9 +50,19 @@ func (ins *Inspector) Task(ctx context.Context, queue, id string) (Task, error) 
 	if filed, isFiled = ins.filed(queue, id, &found); isFiled {
 		return filed, nil
 	}
-	return Task{}, fmt.Errorf("%w: queue %q holds no task %q: it has ended and nothing was kept of it, or it is in "+
+	return Task{}, notFound(queue, id)
+}
+
+func notFound(queue, id string) error {
+	if id == "" { // as tasks without one have
+		return fmt.Errorf("%w: the id is empty", ErrNotFound)
+	}
+	return fmt.Errorf("%w: queue %q holds no task %q: it has ended and nothing was kept of it, or it is in "+
 		"another queue", ErrNotFound, queue, id)
 }
+
+// notFiled are the states of tasks that no set holds, in the order in which they go through them.
+var notFiled = []state.Task{state.Aggregating, state.Pending, state.Active}
 
 // filed describes a task that is in a set.
 func (ins *Inspector) filed(queue, id string, found *redisstore.Seen) (t Task, ok bool) {

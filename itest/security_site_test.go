@@ -91,7 +91,7 @@ func withSentinel(t *testing.T) *site {
 	}
 	s.url = "redis://%s@" + addr + "/0?master=mymaster&sentinel_user=app&sentinel_password=app-password"
 	// The Sentinel needs no more than the page's user.
-	for deadline := time.Now().Add(20 * time.Second); ; <-time.After(10 * time.Millisecond) {
+	for deadline := time.Now().Add(60 * time.Second); ; <-time.After(10 * time.Millisecond) {
 		fields, err := redis.StringMap(conn.Do("SENTINEL", "MASTER", "mymaster"))
 		if err == nil && fields["flags"] == "master" && fields["role-reported"] == "master" &&
 			fields["num-other-sentinels"] == "0" {
@@ -130,7 +130,7 @@ func startSentinel(t *testing.T, master string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(proc.Kill)
-	for deadline := time.Now().Add(20 * time.Second); ; <-time.After(5 * time.Millisecond) {
+	for deadline := time.Now().Add(60 * time.Second); ; <-time.After(5 * time.Millisecond) {
 		conn, err := net.Dial("tcp", addr)
 		if err == nil {
 			conn.Close()

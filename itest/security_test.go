@@ -17,6 +17,7 @@ import (
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/semaphore"
 )
 
 // TestUsersOfSecurityPage creates the users that SECURITY.md proposes and uses all features of a producer, a worker and
@@ -173,6 +174,14 @@ func testUsers(t *testing.T, s *site) {
 	enqueue("List", listed, err)
 	history, err := entries.History(ctx, "never")
 	enqueue("History", history, err)
+
+	sem, err := semaphore.New(s.dialAs(t, "worker"), semaphore.Config{Name: queue, Places: 1})
+	enqueue("a semaphore", sem, err)
+	place, err := sem.TryAcquire(ctx)
+	enqueue("TryAcquire", place, err)
+	enqueue("Release", nil, place.Release())
+	holders, err := sem.Holders(ctx)
+	enqueue("Holders", holders, err)
 
 	operated := delayed.NewQueue(queue, s.dialAs(t, "operator"))
 	paused, err := operated.Paused(ctx)
@@ -380,8 +389,8 @@ func aclRules(t *testing.T) map[string][][]string {
 			inside = false
 		}
 	}
-	if n != 22 {
-		t.Fatalf("%d ACL commands in SECURITY.md, expected 10 for all servers, 5 for a cluster and 7 for Sentinel", n)
+	if n != 23 {
+		t.Fatalf("%d ACL commands in SECURITY.md, expected 11 for all servers, 5 for a cluster and 7 for Sentinel", n)
 	}
 	return rules
 }

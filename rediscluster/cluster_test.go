@@ -370,7 +370,7 @@ func testLoad(t *testing.T, cluster *redistest.Cluster) {
 		wg.Go(func() {
 			tag := i % len(tags)
 			for n := 0; !stop.Load(); n++ {
-				ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+				ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 				c, err := src.Conn(ctx, "{"+tags[tag]+"}")
 				if err == nil {
 					err = runAdd(ctx, c, tags[tag], n)

@@ -66,7 +66,7 @@ func connTo(t *testing.T, src *source, key string) redis.Conn {
 // eventually waits until ok holds.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); !ok(); <-time.After(2 * time.Millisecond) {
+	for deadline := time.Now().Add(60 * time.Second); !ok(); <-time.After(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("not within 20 s: %s", what)
 		}

@@ -71,7 +71,7 @@ func testWorker(t *testing.T, cluster *redistest.Cluster) {
 		if err != nil {
 			t.Errorf("Run: %v", err)
 		}
-	case <-time.After(20 * time.Second):
+	case <-time.After(60 * time.Second):
 		t.Fatal("the worker does not stop")
 	}
 	for n, times := range ran.tasks {

@@ -257,7 +257,7 @@ func startWorker(t *testing.T, rdb *delayed.Redis) (carriesOn func()) {
 			_, err := q.Delay(note, n)
 			return err == nil
 		})
-		for limit := time.After(20 * time.Second); ; {
+		for limit := time.After(60 * time.Second); ; {
 			select {
 			case got := <-started:
 				if got == n {

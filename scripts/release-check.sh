@@ -10,7 +10,7 @@ set -euo pipefail
 cd "$root"
 
 # Modules for the work on this repository. All others of go.work are published.
-private='./bench ./examples ./itest'
+private='./bench ./examples ./examples/deploy ./itest'
 
 say() { printf 'release-check: %s\n' "$*"; }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the tests need beyond Go, through the machine's ordinary package clients: redis-server, prometheus with
-# promtool, tmux (tests of what a terminal shows), a C compiler (race detector), git, Python with a virtual environment
-# in .venv, golangci-lint in .cache/bin.
+# promtool, systemd-analyze, tmux (tests of what a terminal shows), zsh, fish and bash-completion (tests of completion),
+# a C compiler (race detector), git, Python with a virtual environment in .venv, golangci-lint in .cache/bin.
 # A second run finds everything in place and takes about a second.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
@@ -25,13 +25,20 @@ redis_server() { printf '%s\n' "${REDIS_SERVER:-redis-server}"; }
 # venv_works succeeds if python3 can make virtual environments, which Debian has in a package of its own.
 venv_works() { command -v python3 >/dev/null && python3 -c 'import venv, ensurepip' 2>/dev/null; }
 
+# bash_completion is the library that completion in bash needs; tests take it from BASH_COMPLETION as well.
+bash_completion=${BASH_COMPLETION:-/usr/share/bash-completion/bash_completion}
+
 # Each line: a test, and the Debian packages to install when it fails.
 missing_packages() {
 	command -v git >/dev/null || echo git
 	command -v "$(go env CC)" >/dev/null || echo gcc libc6-dev
 	[ -n "${REDIS_SERVER-}" ] || command -v redis-server >/dev/null || echo redis-server
 	command -v prometheus >/dev/null && command -v promtool >/dev/null || echo prometheus
+	[ "$(uname)" != Linux ] || command -v systemd-analyze >/dev/null || echo systemd
 	command -v tmux >/dev/null || echo tmux
+	command -v zsh >/dev/null || echo zsh
+	command -v fish >/dev/null || echo fish
+	[ -e "$bash_completion" ] || echo bash-completion
 	venv_works || echo python3 python3-venv
 }
 
@@ -41,7 +48,8 @@ install_packages() {
 	[ -n "${packages// /}" ] || return 0
 	if ! command -v apt-get >/dev/null; then
 		die "missing: $packages(Debian's names). Without apt-get, install them yourself," \
-			"on macOS: xcode-select --install; brew install redis prometheus tmux python"
+			"on macOS: xcode-select --install; brew install redis prometheus tmux zsh fish bash bash-completion@2" \
+			"python"
 	fi
 	if [ "$(id -u)" != 0 ]; then
 		command -v sudo >/dev/null || die "missing: $packages- run as root: apt-get install $packages"

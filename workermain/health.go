@@ -1,20 +1,14 @@
 package workermain
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"time"
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/state"
 )
-
-// healthTimeout bounds reading a request, writing its answer, and closing the server.
-const healthTimeout = 5 * time.Second
 
 // health is the answer to a health check.
 type health struct {
@@ -26,44 +20,14 @@ type health struct {
 	Connected bool   `json:"connected"`
 }
 
-// serveHealth answers health checks at addr until the function it returns is called. An empty addr means none.
-func (p *program) serveHealth(ctx context.Context, addr string) (closeServer func(), err error) {
-	if addr == "" {
-		return func() {}, nil
-	}
-	var lc net.ListenConfig
-	listener, err := lc.Listen(ctx, "tcp", addr)
-	if err != nil {
-		return nil, fmt.Errorf("health checks: %w", err)
-	}
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", p.answer(p.alive))
-	mux.HandleFunc("GET /readyz", p.answer(p.ready))
-	server := &http.Server{
-		Handler: mux, ReadTimeout: healthTimeout, WriteTimeout: healthTimeout, IdleTimeout: time.Minute,
-		MaxHeaderBytes: 1 << 14,
-	}
-	p.log.WithField("address", listener.Addr().String()).Info("answering health checks")
-	served := make(chan struct{})
-	go func() {
-		defer close(served)
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			p.log.WithError(err).Error("health checks are not answered any more")
-		}
-	}()
-	return func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), healthTimeout)
-		defer cancel()
-		if server.Shutdown(ctx) != nil {
-			server.Close()
-		}
-		<-served
-	}, nil
-}
-
 // answer returns the HTTP handler for a check, which returns why the worker fails it, or nothing.
 func (p *program) answer(check func(delayed.WorkerStatus) string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			w.Header().Set("Allow", "GET, HEAD")
+			http.Error(w, "delayed: expected GET", http.StatusMethodNotAllowed)
+			return
+		}
 		status := p.worker.Status()
 		h := health{
 			Status: "ok", Reason: check(status), Worker: status.ID, State: status.State.String(), Busy: status.Busy,

@@ -21,7 +21,7 @@ import (
 // check asks a program for a health check.
 func (c *child) check(path string) (int, health) {
 	c.t.Helper()
-	resp, err := http.Get("http://" + c.sees(`health checks".* address="(.+?)"`) + path)
+	resp, err := http.Get("http://" + c.sees(`HTTP requests".* address="(.+?)"`) + path)
 	if err != nil {
 		c.t.Fatalf("%v\n%s", err, c.Output())
 	}
@@ -55,7 +55,7 @@ func (c *child) awaitCheck(path string, code int, reason string) health {
 
 func TestHealthOfARunningWorker(t *testing.T) {
 	q, flags := newQueue(t)
-	c := launch(t, command("main", append(flags, "-health", "127.0.0.1:0", "-log-format", "text")...))
+	c := launch(t, command("main", append(flags, "-listen", "127.0.0.1:0", "-log-format", "text")...))
 	h := c.awaitCheck("/readyz", 200, "")
 	if h.Status != "ok" || h.State != "running" || !h.Connected || len(h.Worker) != 32 || h.Busy != 0 {
 		t.Errorf("found %+v", h)
@@ -76,8 +76,8 @@ func TestHealthOfARunningWorker(t *testing.T) {
 
 func TestHealthKnowsTwoPathsOnly(t *testing.T) {
 	_, flags := newQueue(t)
-	c := launch(t, command("main", append(flags, "-health", "127.0.0.1:0")...))
-	address := c.sees(`health checks".* address="(.+?)"`)
+	c := launch(t, command("main", append(flags, "-listen", "127.0.0.1:0")...))
+	address := c.sees(`HTTP requests".* address="(.+?)"`)
 	for _, test := range []struct {
 		method, path string
 		want         int
@@ -99,7 +99,7 @@ func TestHealthKnowsTwoPathsOnly(t *testing.T) {
 
 func TestHealthWhileStarting(t *testing.T) {
 	_, flags := newQueue(t)
-	c := launch(t, command("setup", append(flags, "-health", "127.0.0.1:0")...))
+	c := launch(t, command("setup", append(flags, "-listen", "127.0.0.1:0")...))
 	c.sees("setting up")
 	if h := c.awaitCheck("/readyz", 503, "starting"); h.State != "starting" {
 		t.Errorf("found %+v", h)
@@ -114,7 +114,7 @@ func TestHealthWhileStarting(t *testing.T) {
 func TestHealthWithoutRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
-	c := launch(t, command("main", "-redis", server.URL(), "-queues", "mail", "-health", "127.0.0.1:0",
+	c := launch(t, command("main", "-redis", server.URL(), "-queues", "mail", "-listen", "127.0.0.1:0",
 		"-heartbeat-life", "500ms"))
 	c.awaitCheck("/readyz", 200, "")
 	server.Pause(t)
@@ -130,17 +130,17 @@ func TestHealthWithoutRedis(t *testing.T) {
 	c.ends(exitClean)
 }
 
-// TestHealthEndsWithRun expects that a program which goes on after Run does not answer health checks any more.
+// TestHealthEndsWithRun expects that a program which goes on after Run does not answer HTTP requests any more.
 func TestHealthEndsWithRun(t *testing.T) {
 	_, flags := newQueue(t)
 	var address string
 	log, lines := logrustest.NewNullLogger()
 	code := run(Config{
-		Args: append(flags, "-health", "127.0.0.1:0", "-once"), Functions: []any{say},
+		Args: append(flags, "-listen", "127.0.0.1:0", "-once"), Functions: []any{say},
 		Worker: delayed.WorkerConfig{Logger: log},
 	}, func(string) (string, bool) { return "", false }, func() []string { return nil }) // no environment
 	for _, line := range lines.AllEntries() {
-		if text, ok := line.Data["address"].(string); ok && line.Message == "answering health checks" {
+		if text, ok := line.Data["address"].(string); ok && line.Message == "answering HTTP requests" {
 			address = text
 		}
 	}
@@ -160,7 +160,7 @@ func TestHealthAddressInUse(t *testing.T) {
 	}
 	defer l.Close()
 	_, flags := newQueue(t)
-	c := launch(t, command("main", append(flags, "-health", l.Addr().String())...))
+	c := launch(t, command("main", append(flags, "-listen", l.Addr().String())...))
 	c.ends(exitFailed)
-	c.sees(fmt.Sprintf("health checks: listen tcp %s: .*in use", l.Addr()))
+	c.sees(fmt.Sprintf("-listen: listen tcp %s: .*in use", l.Addr()))
 }

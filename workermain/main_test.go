@@ -5,9 +5,11 @@ package workermain
 import (
 	"context"
 	"errors"
+	"expvar"
 	"flag"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -29,7 +31,7 @@ import (
 const childVar = "WORKERMAIN_TEST_PROGRAM"
 
 // limit is how long tests wait for what should come at once.
-const limit = 20 * time.Second
+const limit = 60 * time.Second
 
 func TestMain(m *testing.M) {
 	if name := os.Getenv(childVar); name != "" {
@@ -98,6 +100,23 @@ var programs = map[string]func(){
 			Queue: os.Args[slices.Index(os.Args, "-queues")+1], Owner: "test",
 			Entries: []delayed.Entry{{Name: "greeting", Spec: "@every 1s", Task: delayed.Call(say, "hello again")}},
 		}}}}))
+	},
+	"serving": func() {
+		os.Exit(Run(Config{Functions: []any{say}, Serve: func(mux *http.ServeMux, rdb *delayed.Redis) error {
+			mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+				fmt.Fprintln(w, "redis", rdb.Ping(r.Context()) == nil)
+			})
+			mux.Handle("GET /debug/vars", expvar.Handler())
+			mux.HandleFunc("GET /panic", func(http.ResponseWriter, *http.Request) { panic("ouch\x1b[31m") })
+			mux.HandleFunc("/healthz", func(http.ResponseWriter, *http.Request) { panic("never called") })
+			return nil
+		}}))
+	},
+	"bad pattern": func() {
+		os.Exit(Run(Config{Functions: []any{say}, Serve: func(mux *http.ServeMux, _ *delayed.Redis) error {
+			mux.Handle("no slash", http.NotFoundHandler())
+			return nil
+		}}))
 	},
 	"prefix": func() {
 		os.Exit(Run(Config{Functions: []any{say}, Dial: func(rawURL string) (*delayed.Redis, error) {

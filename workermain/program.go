@@ -2,6 +2,7 @@ package workermain
 
 import (
 	"context"
+	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 // program is one run of a worker program.
 type program struct {
 	setup    func(context.Context, *delayed.Worker) error
+	serve    func(*http.ServeMux, *delayed.Redis) error
 	settings *settings
 	log      logrus.FieldLogger
 	rdb      *delayed.Redis

@@ -39,7 +39,8 @@ type settings struct {
 	worker   delayed.WorkerConfig
 	level    logrus.Level
 	json     bool
-	health   string
+	listen   string
+	debug    bool
 	wait     time.Duration
 	version  bool
 	list     bool
@@ -118,7 +119,9 @@ func newSettings(cfg Config) *settings {
 		s.add("log-level", "level", "what to log: debug, info, warn or error", "info", s.setLevel)
 		s.add("log-format", "format", "how to log: text or json", "text", s.setFormat)
 	}
-	s.add("health", "address", "answer /healthz and /readyz at host:port", "", s.setHealth)
+	s.add("listen", "address", "answer /healthz, /readyz and what the program adds, such as /metrics, at host:port", "",
+		s.setListen)
+	s.add("debug", "", "let programs of this machine read /debug/pprof of -listen", "", toggle(&s.debug))
 	s.add("wait", "duration", "how long to wait for Redis at the start", s.wait.String(), duration(&s.wait, 0))
 	s.add("functions", "", "print the registered functions with their signatures as JSON; needs no Redis", "",
 		toggle(&s.list))
@@ -170,6 +173,9 @@ func (s *settings) parse(flags *flag.FlagSet, args []string, lookup func(string)
 	}
 	if s.worker.Queues == nil {
 		return errors.New("no queues: expected -queues or DELAYED_QUEUES with their names, such as critical,mail")
+	}
+	if s.debug && s.listen == "" {
+		return errors.New("-debug without -listen: expected the address at which /debug is answered")
 	}
 	return nil
 }
@@ -237,10 +243,10 @@ func toggle(p *bool) func(string) error {
 	}
 }
 
-func (s *settings) setHealth(v string) error {
+func (s *settings) setListen(v string) error {
 	if _, _, err := net.SplitHostPort(v); err != nil {
 		return errors.New("expected host:port, such as localhost:8080, or :8080 for all addresses of the machine")
 	}
-	s.health = v
+	s.listen = v
 	return nil
 }

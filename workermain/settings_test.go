@@ -40,7 +40,7 @@ func TestDefaults(t *testing.T) {
 		s.worker) != fmt.Sprintf("%#v", want) {
 		t.Errorf("expected %+v, found %+v", want, s.worker)
 	}
-	if s.redisURL != "redis://localhost:6379/0" || s.wait != 5*time.Second || s.health != "" ||
+	if s.redisURL != "redis://localhost:6379/0" || s.wait != 5*time.Second || s.listen != "" || s.debug ||
 		s.level != logrus.InfoLevel || s.json {
 		t.Errorf("found %+v", s)
 	}
@@ -50,17 +50,18 @@ func TestFlagsAndEnvironment(t *testing.T) {
 	args := []string{
 		"-redis", "redis://r", "-queues", "a=1,b=2", "-concurrency", "7", "-prefetch", "3", "-heartbeat-life", "2s",
 		"-grace", "1m",
-		"-cancel-grace", "0", "-legacy", "-python-queue", "py", "-log-level", "warn", "-log-format", "json", "-health",
+		"-cancel-grace", "0", "-legacy", "-python-queue", "py", "-log-level", "warn", "-log-format", "json", "-listen",
 		":8080", "-wait", "0",
 		"-once", "-stop-when-empty", "-stop-when-empty-for", "3s", "-max-tasks", "5", "-max-time", "1h", "-max-memory",
 		"512MiB", "-rest", "10ms",
 		"-timeout", "2m", "-stuck-after", "0", "-max-stuck", "4", "-prefix", "app:", "-allow", "eviction, replica",
+		"-debug",
 	}
 	var env []string
 	for i := 0; i < len(args); i++ {
 		name := "DELAYED_" + strings.ToUpper(strings.ReplaceAll(args[i][1:], "-", "_"))
 		value := "true"
-		if !slices.Contains([]string{"-legacy", "-once", "-stop-when-empty"}, args[i]) {
+		if !slices.Contains([]string{"-legacy", "-once", "-stop-when-empty", "-debug"}, args[i]) {
 			i++
 			value = args[i]
 		}
@@ -86,8 +87,8 @@ func TestFlagsAndEnvironment(t *testing.T) {
 		if fmt.Sprintf("%#v", s.worker) != fmt.Sprintf("%#v", want) {
 			t.Errorf("%s: expected %+v, found %+v", name, want, s.worker)
 		}
-		if s.redisURL != "redis://r" || s.level != logrus.WarnLevel || !s.json || s.health != ":8080" || s.wait != 0 ||
-			s.prefix == nil || *s.prefix != "app:" {
+		if s.redisURL != "redis://r" || s.level != logrus.WarnLevel || !s.json || s.wait != 0 ||
+			s.listen != ":8080" || !s.debug || s.prefix == nil || *s.prefix != "app:" {
 			t.Errorf("%s: found %+v", name, s)
 		}
 	}
@@ -155,7 +156,8 @@ func TestWrongSettings(t *testing.T) {
 		{[]string{"-max-memory", "much"}, nil, "such as 512MiB"},
 		{[]string{"-log-level", "loud"}, nil, "expected debug, info, warn or error"},
 		{[]string{"-log-format", "xml"}, nil, "expected text or json"},
-		{[]string{"-health", "8080"}, nil, "expected host:port"},
+		{[]string{"-listen", "8080"}, nil, "expected host:port"},
+		{[]string{"-queues", "mail", "-debug"}, nil, "-debug without -listen"},
 		{[]string{"-legacy=perhaps"}, nil, "expected true or false"},
 		{[]string{"-queues", "a=1,b"}, nil, "a weight for every queue or for none"},
 		{[]string{"-queues", "a=x"}, nil, `queue "a" has weight "x"`},

@@ -87,7 +87,7 @@ func TestHandlersThatObey(t *testing.T) {
 func TestPauseAndContinue(t *testing.T) {
 	t.Parallel()
 	q, flags := newQueue(t)
-	c := launch(t, command("main", append(flags, "-health", "localhost:0")...))
+	c := launch(t, command("main", append(flags, "-listen", "localhost:0")...))
 	c.awaitCheck("/readyz", 200, "")
 	c.sends(syscall.SIGUSR2)
 	c.awaitCheck("/readyz", 503, "paused")
@@ -104,7 +104,7 @@ func TestPauseAndContinue(t *testing.T) {
 func TestQuietForGood(t *testing.T) {
 	t.Parallel()
 	q, flags := newQueue(t)
-	c := launch(t, command("main", append(flags, "-health", "localhost:0")...))
+	c := launch(t, command("main", append(flags, "-listen", "localhost:0")...))
 	delay(t, q, hold)
 	c.sees("holding")
 	c.sends(syscall.SIGTSTP)

@@ -59,12 +59,37 @@
 //	4    more handlers than -max-stuck ignored the end of their time; their tasks run again
 //	130  a second signal to stop
 //
-// # Health checks
+// # Health checks, metrics and profiles
 //
-// With -health, an HTTP server answers in JSON. /healthz is 200 while the worker starts or Redis has confirmed its
-// heartbeat within the heartbeat's life, also while it is paused or stops; otherwise 503. /readyz is 200 when the
-// worker claims tasks and is connected; otherwise 503. Where /healthz decides about restarts, note that an outage of
-// Redis that outlasts the heartbeat's life turns it to 503, although the worker carries on by itself afterwards.
+// With -listen, an HTTP server answers to whoever can reach it, without authentication.
+//
+//	/healthz  200 while the worker starts, or Redis has confirmed its heartbeat within the heartbeat's life, also
+//	          while it is paused or stops; otherwise 503
+//	/readyz   200 when the worker claims tasks and is connected; otherwise 503: also while it starts, is paused or
+//	          quiet, and from the signal to stop until the end
+//	/debug/   with -debug, and only for requests from the same machine to localhost
+//
+// Health checks answer in JSON. Where /healthz decides about restarts, note that an outage of Redis that outlasts the
+// heartbeat's life turns it to 503, although the worker carries on by itself afterwards. The program adds other paths
+// by Config.Serve, such as /metrics:
+//
+//	workermain.Config{
+//		Functions: []any{mail.Welcome},
+//		Serve: func(mux *http.ServeMux, rdb *delayed.Redis) error {
+//			ins, err := inspect.New(rdb, inspect.Config{})
+//			if err != nil {
+//				return err
+//			}
+//			prometheus.MustRegister(delayedprom.New(ins, delayedprom.Config{}))
+//			mux.Handle("GET /metrics", promhttp.Handler())
+//			return nil
+//		},
+//	}
+//
+// Below /debug/pprof/ there are the profiles that go tool pprof reads, and /debug/pprof/trace for go tool trace; they
+// tell much about a program, and cost time. This package does not import net/http/pprof or expvar, because these add
+// pages to http.DefaultServeMux. A program that publishes variables adds expvar.Handler() at /debug/vars by
+// Config.Serve: -debug guards all paths below /debug/.
 package workermain
 
 import (
@@ -119,7 +144,7 @@ func run(cfg Config, lookup func(string) (string, bool), environ func() []string
 	if err := s.checkEnvironment(environ()); err != nil {
 		return refuse(cfg.Flags, err)
 	}
-	p := &program{setup: cfg.Setup, settings: s, log: s.logger()}
+	p := &program{setup: cfg.Setup, serve: cfg.Serve, settings: s, log: s.logger()}
 	s.worker.Logger = p.log
 	var err error
 	if p.rdb, err = dial(cfg.Dial, s.redisURL); err != nil {
@@ -197,11 +222,11 @@ func (p *program) run() int {
 
 // work starts everything, and runs the worker until ctx ends or the worker stops by itself.
 func (p *program) work(ctx context.Context) int {
-	closeHealth, err := p.serveHealth(ctx, p.settings.health)
+	closeServer, err := p.listen(ctx)
 	if err != nil {
 		return p.fail(err)
 	}
-	defer closeHealth()
+	defer closeServer()
 	if err := p.awaitRedis(ctx); err != nil {
 		return p.notStarted(ctx, err)
 	}

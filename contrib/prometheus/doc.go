@@ -7,8 +7,9 @@
 //	prometheus.MustRegister(delayedprom.New(ins, delayedprom.Config{}))
 //	http.Handle("/metrics", promhttp.Handler())
 //
-// The files alerts.yml, rules for Prometheus, and dashboard.json, for Grafana, are in the same folder. They also work
-// if several processes export the same queues.
+// The files alerts.yml and scaling.yml, rules for Prometheus, and dashboard.json, for Grafana, are in the same folder.
+// They also work if several processes export the same queues. The rules of scaling.yml record, for autoscalers, how
+// long one handler would need for all pending tasks of a queue: delayed_queue_work_seconds.
 //
 // # Metrics
 //

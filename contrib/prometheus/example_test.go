@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -14,7 +15,9 @@ import (
 	"github.com/godelayed/delayed"
 	delayedprom "github.com/godelayed/delayed/contrib/prometheus"
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/scale"
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/workermain"
 )
 
 // exampleTB lets the example, which has no testing.T, use the tests' server.
@@ -28,6 +31,33 @@ func redisURL() string { return redistest.Shared(exampleTB{}).URL() }
 
 // Welcome sends a mail.
 func Welcome(id int) {}
+
+// A worker program that serves /metrics for Prometheus and /scale for autoscalers, beside its health checks, at the
+// address of its flag -listen. Programs leave out Args, which are flags here, and end with os.Exit(code).
+func Example_workermain() {
+	code := workermain.Run(workermain.Config{
+		Functions: []any{Welcome},
+		Serve: func(mux *http.ServeMux, rdb *delayed.Redis) error {
+			ins, err := inspect.New(rdb, inspect.Config{})
+			if err != nil {
+				return err
+			}
+			reg := prometheus.NewRegistry()
+			reg.MustRegister(delayedprom.New(ins, delayedprom.Config{}))
+			mux.Handle("GET /metrics", promhttp.HandlerFor(reg, promhttp.HandlerOpts{}))
+			mux.Handle("GET /scale", scale.Handler(ins, scale.Config{Target: 30 * time.Second}))
+			fmt.Println("serving")
+			return nil
+		},
+		Args: []string{
+			"-redis", redisURL(), "-prefix", "example-main:", "-queues", "mail", "-listen", "localhost:0", "-once",
+		},
+	})
+	fmt.Println("exit code", code)
+	// Output:
+	// serving
+	// exit code 0
+}
 
 // Serve the metrics of all queues.
 func Example() {

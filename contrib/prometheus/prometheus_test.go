@@ -36,12 +36,14 @@ func program(t *testing.T, name string) string {
 	return path
 }
 
-// TestAlerts has promtool check when the alerts fire.
-func TestAlerts(t *testing.T) {
+// TestRules has promtool check when the alerts fire, and what autoscalers are told.
+func TestRules(t *testing.T) {
 	t.Parallel()
-	out, err := exec.Command(program(t, "promtool"), "test", "rules", "testdata/alerts_test.yml").CombinedOutput()
-	if err != nil {
-		t.Errorf("%v\n%s", err, out)
+	for _, cases := range []string{"testdata/alerts_test.yml", "testdata/scaling_test.yml"} {
+		out, err := exec.Command(program(t, "promtool"), "test", "rules", cases).CombinedOutput()
+		if err != nil {
+			t.Errorf("%s: %v\n%s", cases, err, out)
+		}
 	}
 }
 
@@ -57,22 +59,24 @@ type output func() string
 
 func (o output) String() string { return o() }
 
-// startPrometheus starts a Prometheus that scrapes a page and knows the alerts.
+// startPrometheus starts a Prometheus that scrapes a page and knows all rules.
 func startPrometheus(t *testing.T, b *redistest.Bench, page string) *server {
 	t.Helper()
 	dir := t.TempDir()
-	rules, err := filepath.Abs("alerts.yml")
+	alerts, err := filepath.Abs("alerts.yml")
+	b.Must(err)
+	scaling, err := filepath.Abs("scaling.yml")
 	b.Must(err)
 	target, err := url.Parse(page)
 	b.Must(err)
 	config := filepath.Join(dir, "prometheus.yml")
 	b.Must(os.WriteFile(config, fmt.Appendf(nil, `
 global: { scrape_interval: 200ms, scrape_timeout: 200ms, evaluation_interval: 200ms }
-rule_files: [%q]
+rule_files: [%q, %q]
 scrape_configs:
   - job_name: tasks
     static_configs: [{ targets: [%q] }]
-`, rules, target.Host), 0o600))
+`, alerts, scaling, target.Host), 0o600))
 	p, err := childproc.Start(exec.Command(program(t, "prometheus"), "--config.file="+config,
 		"--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address=127.0.0.1:0"))
 	b.Must(err)
@@ -135,13 +139,13 @@ func (s *server) numbers(query string) (n int) {
 	return n
 }
 
-// alerts returns the queries of the alerts as Prometheus has read them. Their comparisons hold for all values, so that
-// they return what is compared.
-func (s *server) alerts() []string {
+// rules returns the queries of the alerts as Prometheus has read them, and the names of the series that other rules
+// record. Comparisons of the alerts hold for all values, so that they return what is compared.
+func (s *server) rules() []string {
 	s.T.Helper()
 	var data struct {
 		Groups []struct {
-			Rules []struct{ Name, Query string }
+			Rules []struct{ Name, Query, Type string }
 		}
 	}
 	s.get("rules", nil, &data)
@@ -149,6 +153,10 @@ func (s *server) alerts() []string {
 	var queries []string
 	for _, g := range data.Groups {
 		for _, r := range g.Rules {
+			if r.Type == "recording" {
+				queries = append(queries, r.Name)
+				continue
+			}
 			if !compares.MatchString(r.Query) {
 				s.T.Errorf("%s compares nothing: %s", r.Name, r.Query)
 			}
@@ -197,7 +205,7 @@ func dashboard(b *redistest.Bench) (queries []string) {
 }
 
 // TestPrometheus has a Prometheus scrape a queue whose workers are busy, and asks it all that the dashboard and the
-// alerts ask.
+// rules ask.
 func TestPrometheus(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, redistest.Shared(t))
@@ -208,7 +216,7 @@ func TestPrometheus(t *testing.T) {
 	t.Cleanup(page.Close)
 	b.work(welcome, fails, sleeps)
 	s := startPrometheus(t, b.Bench, page.URL)
-	left := append(dashboard(b.Bench), s.alerts()...)
+	left := append(dashboard(b.Bench), s.rules()...)
 	if len(left) < 40 {
 		t.Fatalf("only %d queries were found", len(left))
 	}

@@ -1,6 +1,7 @@
 // Quickstart shows what delayed does. It takes a few seconds and needs nothing but Go:
 //
 //	go run ./examples/quickstart
+//	go run ./examples/quickstart -stay    goes on until Ctrl-C, to be looked at
 //
 // A small web site (site.go) delays calls of three ordinary functions (package photos). Two worker processes
 // (worker.go), which are this program started again, run them. One of the two is killed in the middle of a task, and
@@ -16,6 +17,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"strings"
 	"time"
 
 	"github.com/godelayed/delayed"
@@ -26,9 +28,14 @@ import (
 const limit = time.Minute
 
 func main() {
-	run := quickstart
-	if len(os.Args) == 3 && os.Args[1] == "worker" {
+	run := func() error { return quickstart(false) }
+	switch {
+	case len(os.Args) == 3 && os.Args[1] == "worker":
 		run = func() error { return work(os.Args[2]) }
+	case len(os.Args) == 2 && strings.TrimLeft(os.Args[1], "-") == "stay":
+		run = func() error { return quickstart(true) }
+	case len(os.Args) > 1:
+		run = func() error { return fmt.Errorf("expected no argument or -stay, found %q", os.Args[1:]) }
 	}
 	if err := run(); err != nil {
 		fmt.Fprintln(os.Stderr, "quickstart:", err)
@@ -36,10 +43,10 @@ func main() {
 	}
 }
 
-func quickstart() error {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+func quickstart(stays bool) error {
+	interrupted, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	ctx, cancel := context.WithTimeoutCause(ctx, limit,
+	ctx, cancel := context.WithTimeoutCause(interrupted, limit,
 		errors.New("not all tasks were done in time; is the machine very busy?"))
 	defer cancel()
 
@@ -88,5 +95,9 @@ func quickstart() error {
 		}
 	}
 	story.summary(site.file("/report"))
+	if stays {
+		return stay(interrupted, queue, site, crew, url)
+	}
+	fmt.Print("To look into a queue while it works: go run ./examples/quickstart -stay\n")
 	return nil
 }

@@ -44,6 +44,11 @@ func (e *outcomeError) Error() string {
 // Unwrap returns the handler's own error.
 func (e *outcomeError) Unwrap() error { return e.err }
 
+// Says returns discard, drop, retry in or snooze, for middleware: docs/HOOKS.md.
+func (e *outcomeError) Says() string {
+	return [...]string{SaysDiscard: "discard", SaysDrop: "drop", SaysRetryIn: "retry in", SaysSnooze: "snooze"}[e.says]
+}
+
 // said returns what err says about the task. If several errors in its tree say something, the outermost one wins.
 func said(err error) (handlerSays, time.Duration) {
 	var o *outcomeError

@@ -110,17 +110,19 @@ func TestWorkersOfOneQueueKnowDifferentFunctions(t *testing.T) {
 	if b.counters()["parked"] == 0 {
 		t.Fatal("nothing was parked, so nothing was shown")
 	}
-	// One after the other: whichever worker claims a task, and parks it or not, it runs within 50 ms on average.
-	start = time.Now()
+	// One after the other: whichever worker claims a task, and parks it or not, it runs at once, and not only when
+	// somebody looks at parked tasks for another reason.
+	alone := time.Now()
 	for i := range 40 {
 		b.delay([]*Function{f, g}[i%2])
 		b.Until("it has run", func() bool { return ran.Load() == 2*each+int64(i)+1 })
 	}
-	if took := time.Since(start); took > 40*50*time.Millisecond {
+	if took := time.Since(alone); took > 40*250*time.Millisecond {
 		t.Errorf("40 tasks, each behind the other, took %v", took)
 	}
+	seconds := 1 + int(time.Since(start)/time.Second) // each line comes once a second, for each function
 	for _, line := range []string{"task parked", "parked tasks were claimed"} {
-		if n := strings.Count(b.log.String(), line); n > 2*len(workers) {
+		if n := strings.Count(b.log.String(), line); n > 2*len(workers)*seconds {
 			t.Errorf("%d lines with %q:\n%s", n, line, b.log)
 		}
 	}

@@ -113,6 +113,14 @@ func (e *PanicError) Error() string {
 	return "delayed: panic" + where + ": " + e.text
 }
 
+// ErrorType returns the class of the error, which OpenTelemetry's package semconv asks for: panic or goexit.
+func (e *PanicError) ErrorType() string {
+	if e.exit {
+		return "goexit"
+	}
+	return "panic"
+}
+
 // Unwrap returns the value of the panic if it is an error.
 func (e *PanicError) Unwrap() error {
 	err, _ := e.value.(error)

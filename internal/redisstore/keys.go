@@ -26,6 +26,8 @@ var keySuffixes = []string{
 const (
 	registryName = "delayed_queues"
 	auditName    = "delayed_audit"
+	// semaphoreInfix is what the key of a semaphore begins with; its name follows.
+	semaphoreInfix = "delayed_semaphore:"
 )
 
 var sharedKeys = []string{registryName, auditName}
@@ -33,7 +35,7 @@ var sharedKeys = []string{registryName, auditName}
 // keyInfixes stand between a queue's name and a variable part.
 var keyInfixes = []string{
 	"_processing:", "_claims:", "_worker:", "_rewait:", "_stats:", "_group:", "_history:",
-	"_metrics:",
+	"_metrics:", semaphoreInfix,
 }
 
 // keys are the Redis keys of one queue. lua/README.md says what each holds, who writes it and who deletes it.

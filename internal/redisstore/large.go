@@ -103,6 +103,9 @@ func (s *Store) fields(ctx context.Context, hash string, fields []string, most i
 	return all, nil
 }
 
+// listPage bounds the messages of a list that one call reads: a thousand small ones keep Redis for 4 ms.
+const listPage = 250
+
 // page reads up to n messages of a list after skipping from, as many as fit. It returns none only at the end of the
 // list.
 func (s *Store) page(ctx context.Context, list string, from, n int) ([]Stored, error) {
@@ -112,5 +115,6 @@ func (s *Store) page(ctx context.Context, list string, from, n int) ([]Stored, e
 // pageFrom is page, or with back set its opposite: it begins with the message at from and goes back to older ones.
 // −1 is the last message then, and places behind it hold gaps.
 func (s *Store) pageFrom(ctx context.Context, list string, from, n int, back bool) ([]Stored, error) {
+	n = min(n, listPage)
 	return storedAll(s.eval(ctx, scriptPage, []string{list}, from, n, wire.WorkerLimits.Bytes, flag(back)))
 }

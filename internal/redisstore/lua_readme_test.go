@@ -66,7 +66,8 @@ type dictionary struct {
 }
 
 var (
-	readmeKey      = regexp.MustCompile("^`(?:N([a-z_]*:?)(?:<(?:worker|day|group|entry|time)>)?|(delayed_[a-z]+))`$")
+	readmeKey = regexp.MustCompile(
+		"^`(?:N([a-z_]*:?)(?:<(?:worker|day|group|entry|time)>)?|(delayed_[a-z]+:?)(?:<name>)?)`$")
 	readmeKeyEntry = regexp.MustCompile("^- \\*\\*(`[^`]+`)\\*\\* \\(([^,()]+), ([a-z]+)\\): .+\\.$")
 	readmeKeyPart  = regexp.MustCompile(`^  - ([A-Z][a-z ]+): (.+)$`)
 	readmeScript   = regexp.MustCompile(`^- \*\*\[(\w+)\]\((\w+)\.lua\)\*\*: (.+\.) Called by [^.]+\.$`)
@@ -266,7 +267,7 @@ func checkDictionary(d *dictionary) (problems []string) {
 	for i := range fields.NumField() {
 		named = append(named, fields.Field(i).String())
 	}
-	named = append(named, sharedKeys...)
+	named = append(append(named, sharedKeys...), semaphoreInfix)
 	if missing := without(named, suffixes); len(missing) > 0 {
 		problems = append(problems, fmt.Sprintf("keys of keys.go are missing: N%s", strings.Join(missing, ", N")))
 	}

@@ -85,6 +85,7 @@ var (
 	scriptLengths    = newScriptEach("lengths", 1)
 	scriptRoster     = newScriptEach("roster", 2)
 	scriptAnnounce   = newScript("announce", 1)
+	scriptAcquire    = newScript("acquire", 1)
 	scriptMetrics    = newScript("metrics", 1)
 )
 

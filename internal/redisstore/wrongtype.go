@@ -19,7 +19,7 @@ var keyTypes = map[string]string{
 	"_periodic": "hash", "_ticks": "zset",
 	"_processing:": "hash", "_claims:": "hash", "_worker:": "string", "_stats:": "hash", "_group:": "list",
 	"_history:": "list", "_metrics:": "hash",
-	registryName: "hash", auditName: "list",
+	registryName: "hash", auditName: "list", semaphoreInfix: "zset",
 }
 
 // maxTyped bounds the keys whose types are read after an error.

@@ -9,7 +9,7 @@ import (
 )
 
 // Patience bounds every wait of a test. Nothing is measured with it: it only ends tests that hang.
-const Patience = 20 * time.Second
+const Patience = time.Minute
 
 // Bench is a queue on a real server with what tests ask of it.
 type Bench struct {

@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 
 func awaitOutput(t *testing.T, p *childproc.Process, want string) {
 	t.Helper()
-	late := time.After(20 * time.Second)
+	late := time.After(60 * time.Second)
 	for p.Output() != want {
 		select {
 		case <-late:

@@ -102,7 +102,7 @@ func TestWorker(t *testing.T) {
 // waitForAcks waits until as many acks as there are tasks up to key have got an answer.
 func waitForAcks(t *testing.T, dir, key string) {
 	t.Helper()
-	late := time.After(20 * time.Second)
+	late := time.After(60 * time.Second)
 	for {
 		log, err := ledger.Read(dir)
 		if err != nil {

@@ -45,6 +45,7 @@ def script(name: str) -> Script:
 
 ACK = script('ack')
 AGENDA = script('agenda')
+ACQUIRE = script('acquire')
 ANNOUNCE = script('announce')
 ANNUL = script('annul')
 AUDIT = script('audit')

@@ -193,7 +193,7 @@ func TestQueueVerbs(t *testing.T) {
 		t.Errorf("queue prints %s", out)
 	}
 	b.fails(2, "expected a number from 0 to 1000", "weight", queueName, "x")
-	b.fails(1, "1 to 1000", "weight", queueName, "1001")
+	b.fails(2, "0 to 1000", "weight", queueName, "1001")
 	b.fails(3, `queue "mial"`, "pause", "mial")
 	b.fails(1, "holds 2 tasks", "queue", "rm", queueName, "--yes")
 	b.fails(4, "Delete queue mail with 2 tasks?", "queue", "rm", queueName, "--force")

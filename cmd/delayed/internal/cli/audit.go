@@ -2,6 +2,8 @@ package cli
 
 import (
 	"context"
+	"errors"
+	"math"
 	"strings"
 	"time"
 
@@ -40,6 +42,9 @@ func (a *app) auditCommand() *cobra.Command {
 	cmd.Flags().IntVarP(&limit, "limit", "n", 50, "records, at most 1000")
 	cmd.Flags().IntVar(&skip, "skip", 0, "records to leave out, the latest first")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := errors.Join(within("--limit", limit, 1, 1000), within("--skip", skip, 0, math.MaxInt32)); err != nil {
+			return err
+		}
 		return a.show(cmd.Context(), func(ctx context.Context) (view, error) {
 			records, err := a.ins.Audit(ctx, skip, limit)
 			v := &auditView{Records: []recordJSON{}}

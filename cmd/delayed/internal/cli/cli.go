@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	xterm "golang.org/x/term"
 
 	"github.com/godelayed/delayed"
@@ -63,7 +64,7 @@ func Run(ctx context.Context, args []string, streams *Streams) int {
 	a := &app{Streams: streams}
 	defer a.close()
 	root := a.root() //nolint:contextcheck // commands get theirs from cobra
-	root.SetArgs(args)
+	root.SetArgs(joinWatch(args))
 	err := root.ExecuteContext(ctx)
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
 		err = errInterrupted
@@ -98,7 +99,13 @@ func (a *app) root() *cobra.Command {
 	root.SetOut(a.Out)
 	root.SetErr(a.Err)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usagef("%w; see %s --help", err, cmd.CommandPath())
+		hint := ""
+		var unknown *pflag.NotExistError
+		if errors.As(err, &unknown) && strings.Trim(unknown.GetSpecifiedShortnames(), "0123456789.eE-") == "" &&
+			unknown.GetSpecifiedShortnames() != "" {
+			hint = ": write -- before arguments that begin with -, and flags before that"
+		}
+		return usagef("%w%s; see %s --help", err, hint, cmd.CommandPath())
 	})
 	root.Args = unknownCommand
 	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
@@ -124,7 +131,8 @@ func (a *app) root() *cobra.Command {
 	add("tasks", a.actionCommands()...)
 	add("tasks", a.exportCommand(), a.importCommand())
 	add("steer", a.controlCommands()...)
-	add("other", a.versionCommand())
+	add("other", a.versionCommand(), a.benchCommand())
+	add("look", a.tailCommand(), a.scaleCommand())
 	root.SetHelpCommandGroupID("other")
 	root.SetCompletionCommandGroupID("other")
 	a.complete(root)

@@ -41,13 +41,21 @@ func (a *app) doctorCommand() *cobra.Command {
 		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var found *doctorView
+			var failed error
 			err := a.show(cmd.Context(), func(ctx context.Context) (view, error) {
 				v, err := a.diagnose(ctx)
-				found = v
+				if found, failed = v, err; ctx.Err() != nil {
+					failed = nil // --watch ends
+				}
 				return v, err
 			})
-			if err != nil || found == nil {
+			switch {
+			case err != nil:
 				return err
+			case failed != nil:
+				return errSilent // --watch has told of it
+			case found == nil:
+				return nil
 			}
 			for _, p := range found.Problems {
 				if p.Level == "error" {

@@ -41,6 +41,11 @@ func (a *app) functionsCommand() *cobra.Command {
 		Args:  cobra.ArbitraryArgs, ValidArgsFunction: a.completeQueues,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.show(cmd.Context(), func(ctx context.Context) (view, error) {
+				if len(args) > 0 {
+					if _, err := a.names(ctx, args, nil); err != nil {
+						return nil, err
+					}
+				}
 				functions, err := a.ins.Functions(ctx, args...)
 				v := &functionsView{Functions: []functionJSON{}}
 				for i := range functions {

@@ -40,6 +40,13 @@ func shown() map[string]view {
 		{Name: strings.Repeat("long-name-", 8), Pending: 7, LatencySeconds: 90061},
 		{Name: "old", Legacy: true, Pending: 1},
 	}}
+	figures := figuresJSON{1234567, 12, 3, spreadJSON{0.002, 0.001, 0.00234}, spreadJSON{1, 0.5, 61}}
+	var minutes []timeStatsJSON
+	for i := range mostTimes {
+		minutes = append(minutes, timeStatsJSON{
+			before(time.Duration(mostTimes-i) * time.Minute), figuresJSON{Runs: i},
+		})
+	}
 	return map[string]view{
 		"queues": queues,
 		"queue": &queueView{Queue: queueJSON{
@@ -100,10 +107,56 @@ func shown() map[string]view {
 				{"critical", "mail", "7 archived tasks, expected at most 0"}, {"warning", "old", "paused"},
 			},
 		},
+		"metrics": &metricsView{
+			Per: "minute", From: before(time.Hour), To: before(0),
+			Functions: []functionStatsJSON{
+				{"mail", task.Function, figures, []int{0, 1, 2, 0, 9, 4}}, {Queue: "a-queue-with-a-long-name", Graph: []int{1}},
+			},
+			Times: append(minutes, timeStatsJSON{before(0), figures}),
+		},
+		"scale": &scaleView{
+			BacklogSeconds: 90, LatencySeconds: 61.5, WorkSeconds: 900, Pending: 1200, Unmeasured: 3, Workers: 2,
+			Concurrency: 10, Busy: 7, TargetSeconds: 60, WantedWorkers: 3,
+			Queues: []scaleQueueJSON{
+				{"mail", false, 1197, 7, 61.5, 0.75, 900}, {"new", false, 3, 0, 1, 0, 0}, {Name: "p", Paused: true},
+			},
+		},
+		"scale-wanted": &scaleView{WantedWorkers: 3, plain: "wanted"},
+		"bench": &benchView{
+			Concurrency: 100, Producers: 16, RoundTrip: benchTimings{200, 0.01, 20000, 4e-5, 5e-5, 6e-5, 7e-4},
+			Enqueue: benchTimings{20000, 0.2, 100000, 1e-4, 2e-4, 3e-4, 0.0123},
+			Drain:   benchTimings{Tasks: 40000, Seconds: 0.1, PerSecond: 400000}, Warnings: []string{"queue a\nb is at work"},
+		},
+		"tail": several{
+			&tailView{
+				At: before(0), Kind: "task failed", Queue: "mail", Worker: task.Worker, ID: task.ID,
+				Function: task.Function, Attempt: 2, Took: known(160 * time.Microsecond),
+				Error: "mailbox\x1b[31m\nfull", Missed: 1200,
+			},
+			&tailView{
+				At: before(0), Kind: "task started", Queue: "mail", ID: "a\nb", Function: "mail.tasks:welcome",
+				Wait: known(time.Minute),
+			},
+			&tailView{
+				At: before(0), Kind: "task retried", Queue: "mail", Function: "F", Wait: known(time.Minute),
+				Reason: "snoozed",
+			},
+			&tailView{At: before(0), Kind: "worker paused", Queue: "mail", Worker: task.Worker},
+			&tailView{Kind: kindMissed, Queue: "mail", Worker: task.Worker, Missed: 1},
+		},
 		"doctor": &doctorView{Queues: 2, Workers: 1, Problems: []problemJSON{
 			{"error", "no workers", "mail", "7 tasks, and no worker serves it", "start a worker"},
 			{"warning", "setting", "", "no append-only file", "see README.md"},
 		}},
+	}
+}
+
+// several are views one after the other.
+type several []view
+
+func (s several) print(p *term.Page) {
+	for _, v := range s {
+		v.print(p)
 	}
 }
 
@@ -138,7 +191,7 @@ func TestGolden(t *testing.T) {
 var sgr = regexp.MustCompile("\x1b\\[[0-9]*m")
 
 // tables are the views whose lines must fit a terminal of 80 columns.
-var tables = []string{"queues", "cron", "tasks", "groups", "functions", "history"}
+var tables = []string{"queues", "cron", "tasks", "groups", "functions", "history", "metrics", "scale", "bench"}
 
 func checkWidth(t *testing.T, name string, p *term.Page) {
 	t.Helper()

@@ -83,6 +83,11 @@ func (v *groupsView) print(p *term.Page) {
 // names returns the given queues, or those of all queues that meet a condition.
 func (a *app) names(ctx context.Context, given []string, cond func(*inspect.Queue) bool) ([]string, error) {
 	if len(given) > 0 {
+		for _, name := range given {
+			if _, err := a.ins.Queue(ctx, name); err != nil {
+				return nil, err
+			}
+		}
 		return given, nil
 	}
 	queues, err := a.ins.Queues(ctx)

@@ -21,9 +21,19 @@ import (
 // The flag -update writes generated files and golden outputs anew: make generate.
 var _ = flag.Bool("update", false, "write schemas, docs/CLI.md and golden outputs anew")
 
+// binaries is a folder for programs that tests build.
+var binaries string
+
 func TestMain(m *testing.M) {
 	redistest.SideBySide()
-	os.Exit(redistest.Main(m))
+	dir, err := os.MkdirTemp("", "delayed-cli-")
+	if err != nil {
+		panic(err)
+	}
+	binaries = dir
+	code := redistest.Main(m)
+	os.RemoveAll(dir)
+	os.Exit(code)
 }
 
 var bg = context.Background()
@@ -39,6 +49,8 @@ type bench struct {
 	in      string // the standard input
 	asks    bool   // somebody can be asked
 	columns int    // of the terminal; 0: it is none
+
+	lastWorker *delayed.Worker // of TestOperatingPage
 }
 
 const queueName = "mail"
@@ -132,7 +144,7 @@ func (b *bench) size(name string, s state.Task) int {
 func (b *bench) work(fns ...any) *delayed.Worker {
 	b.T.Helper()
 	w, err := delayed.NewWorker(b.rdb, delayed.WorkerConfig{
-		Queues: delayed.Strict{queueName}, Concurrency: 2, HeartbeatLife: 2 * time.Second,
+		Queues: delayed.Strict{queueName}, Concurrency: 2, HeartbeatLife: 10 * time.Second,
 		SweepInterval: 100 * time.Millisecond, Grace: 5 * time.Second, CancelGrace: time.Second,
 		Logger: b.log.Logger(), Backoff: func(int) time.Duration { return time.Hour },
 	})

@@ -81,7 +81,9 @@ func (a *app) monitorCommand() *cobra.Command {
 		var found *monitorView
 		err := a.show(cmd.Context(), func(ctx context.Context) (view, error) {
 			v, err := a.monitor(ctx, args, func(name string) bool { return cmd.Flags().Changed(name) }, &l)
-			found = v
+			if found = v; err != nil && ctx.Err() == nil {
+				found = &monitorView{code: monitorUnknown} // --watch may end now
+			}
 			return v, err
 		})
 		switch {

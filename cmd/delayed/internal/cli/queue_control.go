@@ -91,6 +91,9 @@ func (a *app) weightCommand() *cobra.Command {
 			if err != nil {
 				return usagef("weight %s: expected a number from 0 to 1000", quote(args[1]))
 			}
+			if err := within("weight", n, 0, 1000); err != nil {
+				return err
+			}
 			v := &resultView{Action: "weight", text: fmt.Sprintf("weight %d for", n)}
 			return a.each(v, args[:1], func(name string) error {
 				q, err := a.known(cmd.Context(), name)

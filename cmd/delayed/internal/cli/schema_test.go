@@ -26,6 +26,7 @@ var views = map[string]any{
 	"ticks": ticksView{}, "groups": groupsView{}, "audit": auditView{},
 	"stats": statsView{}, "enqueued": enqueuedView{},
 	"doctor": doctorView{}, "monitor": monitorView{}, "version": versionView{}, "export": lineJSON{},
+	"tail": tailView{}, "metrics": metricsView{}, "scale": scaleView{}, "bench": benchView{},
 }
 
 // TestSchemas holds the schemas against the types that commands print. With -update it writes them.

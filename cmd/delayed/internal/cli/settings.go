@@ -20,6 +20,7 @@ type settings struct {
 	config               string
 	json, noColor        bool
 	watch                time.Duration
+	given                *pflag.FlagSet
 }
 
 const urlHelp = `Redis is that of --url, or else of --profile, $DELAYED_URL, $DELAYED_REDIS (as workers have it),
@@ -33,6 +34,7 @@ The prefix of its keys is that of --prefix, of the profile, or $DELAYED_PREFIX.`
 const watchDefault = 2 * time.Second
 
 func (s *settings) flags(f *pflag.FlagSet) {
+	s.given = f
 	f.StringVarP(&s.url, "url", "u", "", "URL of Redis: redis://, rediss:// or unix://")
 	f.StringVar(&s.prefix, "prefix", "", "what the keys of all queues begin with")
 	f.StringVarP(&s.profile, "profile", "p", "", "profile of the configuration that has URL and prefix")
@@ -41,6 +43,24 @@ func (s *settings) flags(f *pflag.FlagSet) {
 	f.BoolVar(&s.noColor, "no-color", false, "print no colours, as with $NO_COLOR")
 	f.DurationVarP(&s.watch, "watch", "w", 0, "look again and again, so often, until Ctrl-C")
 	f.Lookup("watch").NoOptDefVal = watchDefault.String()
+}
+
+// joinWatch lets "--watch 5s" mean "--watch=5s": pflag takes no value from the next argument, because --watch alone has
+// a meaning too.
+func joinWatch(args []string) []string {
+	var joined []string
+	i := 0
+	for ; i < len(args) && args[i] != "--"; i++ {
+		if (args[i] == "--watch" || args[i] == "-w") && i+1 < len(args) {
+			if _, err := time.ParseDuration(args[i+1]); err == nil {
+				joined = append(joined, args[i]+"="+args[i+1])
+				i++
+				continue
+			}
+		}
+		joined = append(joined, args[i])
+	}
+	return append(joined, args[i:]...)
 }
 
 // target is where queues are.
@@ -53,6 +73,12 @@ func (s *settings) target(getenv func(string) string) (target, error) {
 		return target{}, err
 	}
 	t := target{prefix: getenv("DELAYED_PREFIX")}
+	for name, value := range map[string]string{"url": s.url, "profile": s.profile} {
+		// A variable of a script that is not set must not lead to another Redis.
+		if value == "" && s.given != nil && s.given.Changed(name) {
+			return target{}, usagef(`--%s "": expected a value, or no such flag`, name)
+		}
+	}
 	switch {
 	case s.url != "":
 		t.url, t.source = s.url, "--url"

@@ -10,7 +10,7 @@ import (
 	"github.com/godelayed/delayed/inspect"
 )
 
-// statsView is what all queues hold together.
+// statsView is what queues hold together.
 type statsView struct {
 	Queues         int            `json:"queues"`
 	Paused         int            `json:"paused"`
@@ -22,26 +22,58 @@ type statsView struct {
 }
 
 func (a *app) statsCommand() *cobra.Command {
-	return &cobra.Command{
-		Use: "stats", Aliases: []string{"status", "overview"}, Short: "Show what all queues hold together",
-		Args: none,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return a.show(cmd.Context(), func(ctx context.Context) (view, error) {
-				queues, err := a.ins.Queues(ctx)
-				if err != nil {
-					return nil, err
-				}
-				workers, err := a.ins.Workers(ctx)
-				v := sum(queues)
-				for i := range workers {
-					if workers[i].Alive() {
-						v.Workers++
-					}
-				}
-				return v, err
-			})
-		},
+	var per, function string
+	var last duration
+	cmd := &cobra.Command{
+		Use: "stats [QUEUE...]", Aliases: []string{"status", "overview"},
+		Short: "Show what queues hold together, or what has run, by function and time",
+		Long: "Show what queues hold together, all of them if none is named. With --per, show instead what\n" +
+			"handlers have done: runs, failures, how long tasks waited and handlers ran (P50: half of them no\n" +
+			"longer, P95: 95 %), and a graph, by function; and the same in each second, minute or day. Redis\n" +
+			"keeps seconds for an hour, minutes for a day, and days for 90 days.",
+		Example: "  delayed stats\n" +
+			"  delayed stats mail --per minute\n" +
+			"  delayed stats --per day --last 30d --func Welcome",
+		Args: cobra.ArbitraryArgs, ValidArgsFunction: a.completeQueues,
 	}
+	fs := cmd.Flags()
+	fs.StringVar(&per, "per", "", "second, minute or day: what has run, and in which of them")
+	fs.Var(&last, "last", "with --per: how far back (default 1m, 1h or 14d)")
+	fs.StringVar(&function, "func", "", "with --per: function: Welcome, mail.Welcome or its whole path")
+	a.completeFlag(cmd, "per", fixed("second", "minute", "day"))
+	a.completeFlag(cmd, "func", a.completeFunctions)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if !cmd.Flags().Changed("per") {
+			if last != 0 || function != "" {
+				return usagef("--last and --func go with --per: expected --per second, minute or day")
+			}
+			return a.show(cmd.Context(), func(ctx context.Context) (view, error) { return a.overview(ctx, args) })
+		}
+		by, err := parsePer(per, time.Duration(last))
+		if err != nil {
+			return err
+		}
+		return a.show(cmd.Context(), func(ctx context.Context) (view, error) {
+			return a.metrics(ctx, by, function, args)
+		})
+	}
+	return cmd
+}
+
+// overview adds up what queues hold, and who works for them.
+func (a *app) overview(ctx context.Context, names []string) (view, error) {
+	queues, err := a.described(ctx, names)
+	if err != nil {
+		return nil, err
+	}
+	workers, err := a.ins.Workers(ctx, names...)
+	v := sum(queues)
+	for i := range workers {
+		if workers[i].Alive() {
+			v.Workers++
+		}
+	}
+	return v, err
 }
 
 // sum adds up queues.

@@ -50,6 +50,9 @@ func (a *app) actOnAll(ctx context.Context, b *bulk) error {
 				return err
 			}
 		}
+		if held == 0 {
+			continue // nobody was asked about tasks that come meanwhile
+		}
 		for _, s := range states {
 			report, err := a.doAll(ctx, b, name, inspect.Query{State: s, Filter: b.filter}, q.Size(s))
 			v.Reports = append(v.Reports, reportOf(name, s.String(), &report))

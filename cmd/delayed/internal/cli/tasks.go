@@ -2,7 +2,9 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"maps"
+	"math"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -73,6 +75,10 @@ func (a *app) listTasksCommand(use string) *cobra.Command {
 		}
 		if query.Cursor != "" && (len(args) != 1 || len(wanted) != 1) {
 			return usagef("--cursor belongs to one list: expected one queue and --state with one state")
+		}
+		if err := errors.Join(within("--limit", query.Limit, 1, 1000),
+			within("--scan", query.ScanLimit, 1, math.MaxInt32)); err != nil {
+			return err
 		}
 		query.Filter = flags.filter()
 		return a.show(cmd.Context(), func(ctx context.Context) (view, error) {

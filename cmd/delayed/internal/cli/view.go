@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 )
 
@@ -35,12 +37,14 @@ func (a *app) show(ctx context.Context, collect func(context.Context) (view, err
 	for first := true; ; first = false {
 		v, err := collect(ctx)
 		if err != nil {
-			if ctx.Err() != nil {
+			switch {
+			case ctx.Err() != nil:
 				return nil //nolint:nilerr // Ctrl-C is how --watch ends
+			case first || errors.Is(err, delayed.ErrClosed):
+				return err
 			}
-			return err
-		}
-		if err := a.print(v, first); err != nil || a.watch == 0 {
+			a.exit(err) // Redis may come back
+		} else if err := a.print(v, first); err != nil || a.watch == 0 {
 			return err
 		}
 		timer := time.NewTimer(a.watch)

@@ -2,9 +2,12 @@ package cli
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 	"time"
+
+	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 )
 
 // duration is the value of a flag: a duration as Go writes it, with days and weeks besides: 90s, 1d12h, 2w.
@@ -47,7 +50,18 @@ func parseDuration(s string) (time.Duration, error) {
 	if err != nil {
 		return 0, fmt.Errorf("expected a duration such as 90s, 15m, 2h30m or 7d, found %q", s)
 	}
+	if sum > 0 && rest > math.MaxInt64-sum {
+		return 0, fmt.Errorf("expected at most %s, found %q", term.Duration(math.MaxInt64), s)
+	}
 	return sum + rest, nil
+}
+
+// within returns an error unless a number of a flag or argument lies between bounds.
+func within(name string, n, least, most int) error {
+	if n < least || n > most {
+		return usagef("%s %d: expected %d to %d", name, n, least, most)
+	}
+	return nil
 }
 
 // moment is the value of a flag: a time.

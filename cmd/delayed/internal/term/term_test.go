@@ -119,3 +119,23 @@ func TestProgress(t *testing.T) {
 	}
 	(&Progress{}).Show(1, "nobody sees it")
 }
+
+func TestSpark(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		values  []int
+		columns int
+		want    string
+	}{
+		{nil, 10, ""},
+		{[]int{0, 0}, 10, "  "},
+		{[]int{1, 2, 3, 4, 5, 6, 7, 8}, 8, "▁▂▃▄▅▆▇█"},
+		{[]int{0, 1, 1000}, 10, " ▁█"},
+		{[]int{1, 1, 0, 0, 2, 0}, 3, "█ █"},
+		{[]int{5}, 0, "█"},
+	} {
+		if got := Spark(c.values, c.columns); got != c.want {
+			t.Errorf("%v in %d columns: %q, expected %q", c.values, c.columns, got, c.want)
+		}
+	}
+}

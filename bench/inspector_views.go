@@ -1,0 +1,131 @@
+package main
+
+import (
+	"context"
+	"crypto/sha1"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/lua"
+	"github.com/godelayed/delayed/state"
+)
+
+// view is something that people look at.
+type view struct {
+	name string
+	read func(ctx context.Context, s *inspected) error
+}
+
+var views = slices.Concat([]view{
+	{"overview of all queues", func(ctx context.Context, s *inspected) error {
+		_, err := s.ins.Queues(ctx)
+		return err
+	}},
+	{"workers", func(ctx context.Context, s *inspected) error {
+		_, err := s.ins.Workers(ctx)
+		return err
+	}},
+	{"functions", func(ctx context.Context, s *inspected) error {
+		_, err := s.ins.Functions(ctx)
+		return err
+	}},
+	{"metrics of the last five minutes, by second", func(ctx context.Context, s *inspected) error {
+		_, err := s.ins.Metrics(ctx, s.name, inspect.Seconds, time.Now().Add(-5*time.Minute), time.Time{})
+		return err
+	}},
+	{"backlog", func(ctx context.Context, s *inspected) error {
+		_, err := s.ins.Backlog(ctx, s.name)
+		return err
+	}},
+}, pages(state.Pending), pages(state.Active), pages(state.Scheduled), pages(state.Archived))
+
+// actions change the first tasks of a list.
+var actions = []view{
+	{"delete the first 100 pending tasks", act(state.Pending, inspect.Delete())},
+	{"archive the first 100 pending tasks", act(state.Pending, inspect.Archive())},
+	{"run the first 100 archived tasks now", act(state.Archived, inspect.RunNow())},
+	{"reschedule the first 100 scheduled tasks", act(state.Scheduled, inspect.Reschedule(time.Now().AddDate(0, 1, 0)))},
+}
+
+func act(from state.Task, action inspect.Action) func(context.Context, *inspected) error {
+	return func(ctx context.Context, s *inspected) error {
+		page, err := s.ins.Tasks(ctx, s.name, inspect.Query{State: from, Limit: 100})
+		if err != nil {
+			return err
+		}
+		var ids []string
+		for _, t := range page.Tasks {
+			ids = append(ids, t.ID)
+		}
+		_, err = s.ins.Do(ctx, s.name, action, ids...) // some pending ones have started meanwhile
+		return err
+	}
+}
+
+// pages are the first pages of a list, from its beginning and from its end.
+func pages(of state.Task) []view {
+	page := func(newest bool) func(context.Context, *inspected) error {
+		return func(ctx context.Context, s *inspected) error {
+			_, err := s.ins.Tasks(ctx, s.name, inspect.Query{State: of, NewestFirst: newest, Limit: 50})
+			return err
+		}
+	}
+	return []view{
+		{fmt.Sprintf("first 50 %v tasks", of), page(false)}, {fmt.Sprintf("last 50 %v tasks", of), page(true)},
+	}
+}
+
+// scriptNames returns the names of scripts by the digests that EVALSHA gets.
+func scriptNames() (map[string]string, error) {
+	files, err := lua.Files.ReadDir(".")
+	names := map[string]string{}
+	for _, f := range files {
+		source, err := lua.Files.ReadFile(f.Name())
+		if err != nil {
+			return nil, err
+		}
+		names[fmt.Sprintf("%x", sha1.Sum(source))] = "script " + f.Name()
+	}
+	return names, err
+}
+
+// printSlow prints which commands and scripts kept the server for longer than a millisecond, and for how long at most.
+func (s *inspected) printSlow() error {
+	entries, err := redis.Values(s.conn.Do("SLOWLOG", "GET", "100000"))
+	if err != nil {
+		return err
+	}
+	names, err := scriptNames()
+	if err != nil {
+		return err
+	}
+	most, times := map[string]float64{}, map[string]int{}
+	for _, e := range entries {
+		var id, at, micros int64
+		var command []string
+		fields, err := redis.Values(e, nil)
+		if err == nil {
+			_, err = redis.Scan(fields, &id, &at, &micros, &command)
+		}
+		if err != nil {
+			return err
+		}
+		name := command[0]
+		if strings.EqualFold(name, "EVALSHA") && names[command[1]] != "" {
+			name = names[command[1]]
+		}
+		most[name] = max(most[name], float64(micros)/1000)
+		times[name]++
+	}
+	fmt.Printf("\n| what took longer than 1 ms in the server | times | longest [ms] |\n|---|---:|---:|\n")
+	for _, name := range slices.Sorted(maps.Keys(most)) {
+		fmt.Printf("| %s | %d | %s |\n", name, times[name], number(most[name]))
+	}
+	return nil
+}

@@ -1,0 +1,182 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/godelayed/delayed/cmd/delayed/internal/term"
+	"github.com/godelayed/delayed/inspect"
+)
+
+// scaleView says how much work waits, and how many workers are wanted for it.
+type scaleView struct {
+	At             *time.Time       `json:"at"`              // by the clock of Redis
+	BacklogSeconds float64          `json:"backlog_seconds"` // work divided by concurrency: until the last has ended
+	LatencySeconds float64          `json:"latency_seconds"` // age of the oldest pending task
+	WorkSeconds    float64          `json:"work_seconds"`    // pending tasks × mean run: what one handler would take
+	Pending        int              `json:"pending"`         // of queues that are not paused
+	Unmeasured     int              `json:"unmeasured"`      // of pending: tasks of queues whose mean run is unknown
+	Workers        int              `json:"workers"`         // that are alive and take tasks
+	Concurrency    int              `json:"concurrency"`     // handlers that they can run at once
+	Busy           int              `json:"busy"`            // of these, the ones that have a task
+	Waiting        bool             `json:"waiting"`         // a queue without workers needs one, even with nothing pending
+	TargetSeconds  float64          `json:"target_seconds"`
+	WantedWorkers  int              `json:"wanted_workers"` // so that backlog_seconds is at most the target
+	Queues         []scaleQueueJSON `json:"queues"`
+
+	plain string // print only this figure
+}
+
+// scaleQueueJSON is the part of the work that waits in one queue.
+type scaleQueueJSON struct {
+	Name           string  `json:"name"`
+	Paused         bool    `json:"paused"` // its tasks do not count
+	Pending        int     `json:"pending"`
+	Active         int     `json:"active"`
+	LatencySeconds float64 `json:"latency_seconds"`
+	MeanRunSeconds float64 `json:"mean_run_seconds"` // 0: unknown
+	WorkSeconds    float64 `json:"work_seconds"`
+}
+
+// scaleFlags are the flags of scale.
+type scaleFlags struct {
+	target                      duration
+	concurrency, minimum, limit int
+	figure                      string
+}
+
+var scaleFigures = []string{"wanted", "backlog", "latency", "pending", "workers"}
+
+func (a *app) scaleCommand() *cobra.Command {
+	f := scaleFlags{target: duration(time.Minute)}
+	cmd := &cobra.Command{
+		Use: "scale [QUEUE...]", Aliases: []string{"backlog"},
+		Short: "Say how many seconds of work wait, and how many workers are wanted, for autoscalers",
+		Long: "Say how many seconds of work wait in queues that the same workers serve, all queues if none is\n" +
+			"named: pending tasks × mean run of the last 15 minutes / handlers of all workers. Wanted are as\n" +
+			"many workers as bring that down to --target, and at least those whose handlers are busy. It is\n" +
+			"at least one if something waits for a worker (0 lets an autoscaler stop the last one, but then\n" +
+			"nobody ticks periodic entries). While the mean run is unknown, present workers stay.\n\n" +
+			"With --print only one figure is printed, a number on a line: wanted, backlog and latency (in\n" +
+			"seconds), pending or workers. Paused queues do not count.",
+		Example: "  delayed scale mail --target 30s\n" +
+			"  kubectl scale deployment/mail --replicas $(delayed scale mail --max 20 --print wanted)",
+		Args: cobra.ArbitraryArgs, ValidArgsFunction: a.completeQueues,
+	}
+	fs := cmd.Flags()
+	fs.Var(&f.target, "target", "how many seconds of work may wait")
+	fs.IntVar(&f.concurrency, "concurrency", 0, "handlers of one worker; 0: as present workers have, or 1")
+	fs.IntVar(&f.minimum, "min", 0, "wanted workers at least")
+	fs.IntVar(&f.limit, "max", 0, "wanted workers at most; 0: no bound")
+	fs.StringVar(&f.figure, "print", "", "only this figure: wanted, backlog, latency, pending or workers")
+	a.completeFlag(cmd, "print", fixed(scaleFigures...))
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := f.check(a.json); err != nil {
+			return err
+		}
+		return a.show(cmd.Context(), func(ctx context.Context) (view, error) { return a.scale(ctx, &f, args) })
+	}
+	return cmd
+}
+
+func (f *scaleFlags) check(json bool) error {
+	switch {
+	case f.target <= 0:
+		return usagef("--target %v: expected a positive duration", time.Duration(f.target))
+	case f.limit != 0 && f.limit < f.minimum:
+		return usagef("--max %d: expected at least --min, %d", f.limit, f.minimum)
+	case f.figure != "" && json:
+		return usagef("expected --print or --json, found both")
+	}
+	if _, ok := (&scaleView{}).figure(f.figure); f.figure != "" && !ok {
+		return usagef("--print %s: expected wanted, backlog, latency, pending or workers", quote(f.figure))
+	}
+	for name, n := range map[string]int{"--concurrency": f.concurrency, "--min": f.minimum, "--max": f.limit} {
+		if err := within(name, n, 0, math.MaxInt32); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *app) scale(ctx context.Context, f *scaleFlags, queues []string) (view, error) {
+	b, err := a.ins.Backlog(ctx, queues...)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := b.WorkersFor(time.Duration(f.target), f.concurrency)
+	if err != nil {
+		return nil, err
+	}
+	if wanted = max(wanted, f.minimum); f.limit > 0 {
+		wanted = min(wanted, f.limit)
+	}
+	v := &scaleView{
+		At: stamp(b.At), BacklogSeconds: seconds(b.Wait()), LatencySeconds: seconds(b.Latency),
+		WorkSeconds: seconds(b.Work), Pending: b.Pending, Unmeasured: b.Unmeasured, Workers: b.Workers,
+		Concurrency: b.Concurrency, Busy: b.Busy, Waiting: b.Waiting,
+		TargetSeconds: seconds(time.Duration(f.target)), WantedWorkers: wanted, Queues: []scaleQueueJSON{},
+		plain: f.figure,
+	}
+	for i := range b.Queues {
+		v.Queues = append(v.Queues, scaleQueueOf(&b.Queues[i]))
+	}
+	return v, nil
+}
+
+func scaleQueueOf(q *inspect.QueueBacklog) scaleQueueJSON {
+	return scaleQueueJSON{
+		Name: q.Name, Paused: q.Paused, Pending: q.Pending, Active: q.Active, LatencySeconds: seconds(q.Latency),
+		MeanRunSeconds: seconds(q.MeanRun), WorkSeconds: seconds(q.Work),
+	}
+}
+
+// figure returns a figure as scripts read it.
+func (v *scaleView) figure(name string) (text string, ok bool) {
+	span := func(s float64) string { return strconv.FormatFloat(s, 'f', 3, 64) }
+	text, ok = map[string]string{
+		"wanted": strconv.Itoa(v.WantedWorkers), "backlog": span(v.BacklogSeconds),
+		"latency": span(v.LatencySeconds), "pending": strconv.Itoa(v.Pending), "workers": strconv.Itoa(v.Workers),
+	}[name]
+	return text, ok
+}
+
+func (v *scaleView) print(p *term.Page) {
+	if text, ok := v.figure(v.plain); ok {
+		p.Say(term.C(text))
+		return
+	}
+	span := func(s float64) string { return term.Duration(time.Duration(s * float64(time.Second))) }
+	p.Field("wanted", term.C(fmt.Sprintf("%s for a backlog of at most %s", count(v.WantedWorkers, "worker"),
+		span(v.TargetSeconds)), term.Bold))
+	p.Field("present", term.C(fmt.Sprintf("%s, %s, %d of them busy", count(v.Workers, "worker"),
+		count(v.Concurrency, "handler"), v.Busy)))
+	p.Field("backlog", term.C(span(v.BacklogSeconds)+" of work for all handlers, "+span(v.WorkSeconds)+" for one"))
+	p.Field("latency", term.C(span(v.LatencySeconds)+": the age of the oldest pending task"))
+	if v.Unmeasured > 0 {
+		p.Field("unmeasured", term.C(count(v.Unmeasured, "pending task")+
+			" of queues without a known run time", term.Yellow))
+	}
+	p.Space()
+	t := term.NewTable(term.Column{Name: "QUEUE", Flex: true}, number("PENDING"), spare("ACTIVE", 2),
+		number("LATENCY"), number("MEAN RUN"), number("WORK"), term.Column{Name: "STATE", Optional: true})
+	for i := range v.Queues {
+		q := &v.Queues[i]
+		in := term.C("")
+		if q.Paused {
+			in = term.C("paused", term.Yellow)
+		}
+		mean := term.C("unknown", term.Dim)
+		if q.MeanRunSeconds > 0 {
+			mean = term.C(took(q.MeanRunSeconds))
+		}
+		t.Row(term.C(q.Name, term.Bold), amount(q.Pending), amount(q.Active), term.C(span(q.LatencySeconds)), mean,
+			term.C(span(q.WorkSeconds)), in)
+	}
+	p.Table(t)
+}

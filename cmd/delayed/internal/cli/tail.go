@@ -1,0 +1,277 @@
+package cli
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/godelayed/delayed/cmd/delayed/internal/term"
+	"github.com/godelayed/delayed/event"
+	"github.com/godelayed/delayed/inspect"
+)
+
+// tailView is something that has happened in a worker, or a number of events that were left out.
+type tailView struct {
+	At       *time.Time `json:"at"` // by the clock of the worker's host
+	Kind     string     `json:"kind"`
+	Queue    string     `json:"queue"`
+	Worker   string     `json:"worker"`
+	ID       string     `json:"id,omitempty"`
+	Function string     `json:"function,omitempty"` // path
+	Attempt  int        `json:"attempt,omitempty"`  // 1 for the first
+	Took     *float64   `json:"took_seconds,omitempty"`
+	Wait     *float64   `json:"wait_seconds,omitempty"` // until it is tried again; when it starts: since it was enqueued
+	Reason   string     `json:"reason,omitempty"`
+	Error    string     `json:"error,omitempty"` // the first 500 bytes
+	// Missed is how many events of this worker and queue before this one were too many to be told of, whether they
+	// would have been shown or not. With kind "missed" the document says nothing else.
+	Missed int `json:"missed"`
+}
+
+// kindMissed is the kind of a document about events that were left out before one that the filters do not mean.
+const kindMissed = "missed"
+
+// tailFilter says which events are shown.
+type tailFilter struct {
+	function, worker, id string
+	kinds                []string
+}
+
+func (a *app) tailCommand() *cobra.Command {
+	var f tailFilter
+	most := 0
+	cmd := &cobra.Command{
+		Use: "tail [QUEUE...]", Aliases: []string{"events", "follow"},
+		Short: "Follow what happens in the workers of queues, live",
+		Long: "Follow what happens in the workers of queues, of all queues if none is named, from now on and\n" +
+			"until Ctrl-C. Workers tell of events only while somebody follows, and of at most 200 in a tenth\n" +
+			"of a second: a line says how many were left out. If Redis is away, tail says so and goes on when\n" +
+			"it comes back. With --json each event is a document on a line. Workers written in Python tell\n" +
+			"of no events.\n\nKinds: " + strings.Join(eventKinds(), ", ") + ". Part of a name means all kinds with\n" +
+			"that part, such as failed, or worker.",
+		Example: "  delayed tail mail --func Welcome\n" +
+			"  delayed tail --kind failed,archived,stuck --json",
+		Args: cobra.ArbitraryArgs, ValidArgsFunction: a.completeQueues,
+	}
+	fs := cmd.Flags()
+	fs.StringVar(&f.function, "func", "", "function: Welcome, mail.Welcome or its whole path")
+	fs.StringSliceVarP(&f.kinds, "kind", "k", nil, "kinds of events, or parts of their names; several: a,b")
+	fs.StringVar(&f.worker, "worker", "", "beginning of the id of a worker")
+	fs.StringVar(&f.id, "id", "", "beginning of the id of a task")
+	fs.IntVarP(&most, "limit", "n", 0, "end after so many events; 0: never")
+	a.completeFlag(cmd, "func", a.completeFunctions)
+	a.completeFlag(cmd, "worker", a.completeWorkers)
+	a.completeFlag(cmd, "id", a.completeIDs)
+	a.completeFlag(cmd, "kind", fixed(kindWords()...))
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		for _, k := range f.kinds {
+			if !slices.ContainsFunc(eventKinds(), func(name string) bool { return kindMatches(name, k) }) {
+				return usagef("--kind %s: expected one of %s, or a part of one", quote(k), strings.Join(eventKinds(), ", "))
+			}
+		}
+		if most < 0 {
+			return usagef("--limit %d: expected 0 or more", most)
+		}
+		if a.watch != 0 {
+			return usagef("--watch: tail follows events without it")
+		}
+		return a.tail(cmd.Context(), &f, most, args)
+	}
+	return cmd
+}
+
+// eventKinds returns the names of all kinds of events.
+func eventKinds() (names []string) {
+	for k := event.Kind(1); k.String() != event.Kind(0).String(); k++ {
+		names = append(names, k.String())
+	}
+	return names
+}
+
+// kindWords are the parts of kinds that a shell proposes: it has no use for names with spaces.
+func kindWords() (words []string) {
+	for _, name := range eventKinds() {
+		_, word, _ := strings.Cut(name, " ")
+		if !slices.Contains(words, word) {
+			words = append(words, word)
+		}
+	}
+	return append(words, "task", "worker", "heartbeat", "queue")
+}
+
+// kindMatches reports whether somebody who writes part means the kind with a name.
+func kindMatches(name, part string) bool {
+	part = strings.ToLower(strings.NewReplacer("-", " ", "_", " ").Replace(strings.TrimSpace(part)))
+	return part != "" && strings.Contains(name, strings.ReplaceAll(part, "cancelled", "canceled"))
+}
+
+func (f *tailFilter) match(e *inspect.Event) bool {
+	if len(f.kinds) > 0 &&
+		!slices.ContainsFunc(f.kinds, func(part string) bool { return kindMatches(e.Kind.String(), part) }) {
+		return false
+	}
+	means := inspect.Filter{Function: f.function}
+	return strings.HasPrefix(e.Worker, f.worker) && strings.HasPrefix(e.ID, f.id) &&
+		means.Match(&inspect.Task{Contents: inspect.Contents{Function: e.Function}}, e.At)
+}
+
+// tail prints events until ctx ends, or until most of them were printed.
+func (a *app) tail(ctx context.Context, f *tailFilter, most int, queues []string) error {
+	if err := a.connect(); err != nil {
+		return err
+	}
+	if _, err := a.names(ctx, queues, func(*inspect.Queue) bool { return true }); err != nil {
+		return err
+	}
+	if a.Columns() > 0 && !a.json {
+		a.done(term.C("Following "+which(queues)+"; Ctrl-C ends it.", term.Dim))
+	}
+	trouble, shown := "", 0
+	for e, err := range a.ins.Watch(ctx, queues...) {
+		if err != nil {
+			if text := err.Error(); text != trouble && ctx.Err() == nil { // Watch tells of it every few seconds
+				trouble = text
+				a.exit(err)
+			}
+			continue
+		}
+		trouble = ""
+		v := tailOf(&e)
+		if !f.match(&e) {
+			if e.Missed == 0 {
+				continue
+			}
+			v = &tailView{At: v.At, Kind: kindMissed, Queue: e.Queue, Worker: e.Worker, Missed: e.Missed}
+		} else {
+			shown++
+		}
+		if err := a.event(v); err != nil {
+			return err
+		}
+		if shown == most && most > 0 {
+			break
+		}
+	}
+	return nil
+}
+
+// which names queues for a sentence.
+func which(queues []string) string {
+	if len(queues) == 0 {
+		return "all queues"
+	}
+	return term.Clip(strings.Join(queues, ", "), 200)
+}
+
+func tailOf(e *inspect.Event) *tailView {
+	v := &tailView{
+		At: stamp(e.At), Kind: e.Kind.String(), Queue: e.Queue, Worker: e.Worker, ID: e.ID, Function: e.Function,
+		Attempt: e.Attempt, Reason: e.Reason, Error: e.Error, Missed: e.Missed,
+	}
+	v.Took, v.Wait = known(e.Took), known(e.Wait)
+	return v
+}
+
+// known writes a duration in JSON: nil for 0.
+func known(d time.Duration) *float64 {
+	if d == 0 {
+		return nil
+	}
+	s := seconds(d)
+	return &s
+}
+
+// event prints one event.
+func (a *app) event(v *tailView) error {
+	if a.json {
+		text, err := encode(v)
+		if err != nil {
+			return err
+		}
+		_, err = a.Out.Write(append(text, '\n'))
+		return err
+	}
+	p := a.page()
+	v.print(p)
+	_, err := io.WriteString(a.Out, p.String())
+	return err
+}
+
+func (v *tailView) print(p *term.Page) {
+	if v.Missed > 0 {
+		p.Say(term.C(count(v.Missed, "event")+" of worker "+short(v.Worker)+" left out: too many at once", term.Yellow))
+	}
+	if v.Kind == kindMissed {
+		return
+	}
+	clock := ""
+	if v.At != nil {
+		clock = v.At.Format("15:04:05.000Z")
+	}
+	cells := []term.Cell{
+		term.C(clock+" ", term.Dim), term.C(term.Clip(v.Queue, 40)+" ", term.Bold),
+		term.C(v.Kind, kindStyle(v.Kind)),
+	}
+	add := func(text string, style ...term.Style) {
+		cells = append(cells, term.C(" "), term.C(term.Clip(text, 600), style...))
+	}
+	if v.Function != "" {
+		add(inspect.ShortName(v.Function))
+	}
+	if v.ID != "" {
+		add(term.Clip(v.ID, mostID), term.Dim)
+	}
+	if v.Attempt > 1 {
+		add("attempt " + term.Number(v.Attempt))
+	}
+	if v.Took != nil {
+		add("took " + took(*v.Took))
+	}
+	if v.Wait != nil && v.Kind == event.TaskStarted.String() {
+		add("waited " + took(*v.Wait))
+	} else if v.Wait != nil {
+		add("again in " + took(*v.Wait))
+	}
+	if v.Reason != "" {
+		add("("+v.Reason+")", term.Dim)
+	}
+	if v.Error != "" {
+		add(v.Error, term.Red)
+	}
+	if v.Function == "" {
+		add("worker "+short(v.Worker), term.Dim)
+	}
+	p.Say(cells...)
+}
+
+// short is the beginning of a worker's id, which names it among all that live.
+func short(id string) string { return term.Printable(id[:min(len(id), 8)]) }
+
+// took writes a number of seconds that may be very small.
+func took(s float64) string {
+	d := time.Duration(s * float64(time.Second))
+	if d < 10*time.Millisecond {
+		return d.Round(10 * time.Microsecond).String()
+	}
+	return term.Duration(d)
+}
+
+// kindStyle is the colour of a kind of events.
+func kindStyle(kind string) term.Style {
+	switch kind {
+	case event.TaskDone.String():
+		return term.Green
+	case event.TaskFailed.String(), event.TaskPanicked.String(), event.TaskArchived.String(),
+		event.TaskStuck.String(), event.HeartbeatLost.String(), event.TaskTimedOut.String():
+		return term.Red
+	case event.TaskRetried.String(), event.TaskParked.String(), event.TaskLost.String(),
+		event.TaskExpired.String(), event.TaskCanceled.String():
+		return term.Yellow
+	default:
+		return term.Plain
+	}
+}

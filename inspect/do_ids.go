@@ -1,0 +1,86 @@
+package inspect
+
+import (
+	"context"
+
+	"github.com/godelayed/delayed/internal/redisstore"
+)
+
+// to does the action to the tasks with the given ids. Those that are not in a set are looked for in the lists, all in
+// one go, in the direction in which tasks move, so that one that moves meanwhile is found; only then in the sets again.
+func (w *hand) to(ctx context.Context, ids []string) error {
+	left, err := w.toFiled(ctx, ids)
+	if err != nil {
+		return err
+	}
+	for _, in := range notFiled {
+		if len(left) == 0 {
+			break
+		}
+		r, err := w.ins.reader(ctx, w.store, &Query{State: in, NewestFirst: true}, place{}, w.now)
+		if err != nil {
+			return err
+		}
+		page := mostLimit
+		if w.legacy {
+			page = redisstore.MaxWithdrawn
+		}
+		if err := w.each(ctx, r, page, func(t *listed) bool {
+			meant := left[t.ID] && t.ID != ""
+			if meant {
+				delete(left, t.ID)
+			}
+			return meant
+		}, func() bool { return len(left) > 0 }); err != nil {
+			return err
+		}
+	}
+	var rest []string
+	for _, id := range ids {
+		if left[id] {
+			rest = append(rest, id)
+		}
+	}
+	w.report.Scanned -= len(left)
+	left, err = w.toFiled(ctx, rest)
+	for _, id := range rest {
+		if left[id] {
+			w.report.fail(id, notFound(w.store.Name, id))
+		}
+	}
+	return err
+}
+
+// toFiled does the action to those tasks that are in a set, and returns the ids of others.
+func (w *hand) toFiled(ctx context.Context, ids []string) (left map[string]bool, err error) {
+	left = map[string]bool{}
+	seen := map[string]bool{}
+	var some []listed // of one state
+	for _, id := range ids {
+		if seen[id] {
+			continue
+		}
+		seen[id] = true
+		w.report.Scanned++
+		found, err := w.store.Look(ctx, id, true)
+		if err != nil {
+			return left, err
+		}
+		t, ok := w.ins.filed(w.store.Name, id, &found)
+		if !ok || id == "" {
+			left[id] = true
+			continue
+		}
+		if len(some) > 0 && (some[0].State != t.State || len(some) == redisstore.MaxWithdrawn) {
+			if err := w.do(ctx, some); err != nil {
+				return left, err
+			}
+			some = nil
+		}
+		some = append(some, listed{Task: t})
+	}
+	if len(some) > 0 {
+		err = w.do(ctx, some)
+	}
+	return left, err
+}

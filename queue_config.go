@@ -1,0 +1,126 @@
+package delayed
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"maps"
+	"slices"
+)
+
+// QueueConfig says how a queue is opened. All programs that enqueue tasks on one queue should open it in the same way;
+// see Legacy.
+type QueueConfig struct {
+	// Name of the queue: up to 128 printable bytes, without spaces. In a Redis Cluster it may carry a {tag}.
+	Name string
+	// Legacy says that workers of keakon's package delayed or of go-delayed share the queue. Set it in every program
+	// that enqueues tasks there, SchedulerConfig.Legacy included, and set WorkerConfig.Legacy in its workers. Tasks
+	// without options, and all Python tasks, are then sent as plain messages, which those workers read and which carry
+	// no id. A Python task with other options than In, At, MaxRetry and Front is refused, so is one with a map whose
+	// keys are not strings, and so is a handle with a key prefix.
+	//
+	// With the first Python task, Redis records whether the Python tasks of the queue are plain. From then on, a
+	// program that opened the queue in the other way gets an error for Python tasks, until the queue holds no task at
+	// all and no periodic entry. For Go tasks nothing checks that programs agree.
+	//
+	// On a legacy queue, structs among the arguments of Go functions travel by position. Do not change their fields:
+	// two fields that change places swap their values. Defaults to false.
+	Legacy bool
+	// Inject returns headers for a task from the context that it is enqueued with, such as a trace context; see Header.
+	// DelayContext, DelayMany and Enqueue call it in the goroutine of their caller, DelayMany once for all tasks.
+	// Headers that Header sets take precedence. Python tasks of a legacy queue cannot carry headers and go without.
+	// Defaults to none.
+	Inject func(ctx context.Context) map[string]string
+	// Around surrounds each call of Delay, DelayContext, DelayMany and Enqueue on the queue, for a span or a
+	// measurement for example: it must call enqueue once, with ctx or a context made of it, before it returns. enqueue
+	// calls Inject with that context, sends the tasks to Redis, and returns what the caller gets. Around runs in the
+	// goroutine of the caller, so several may run at a time. Of a task it learns the path. Tasks that fail before,
+	// because of their arguments for example, do not come to it, nor do those of periodic entries. Defaults to none.
+	Around func(ctx context.Context, tasks []*Task, enqueue func(context.Context) ([]*Ref, error))
+	// Wait is how many replicas must have a task before the call that enqueues it succeeds: what a master has accepted
+	// and not yet sent to a replica is lost in a fail-over. If fewer confirm it in four fifths of the time that the
+	// call has, at most 4 s, the call fails with ErrUnknown: the task is enqueued, and may be lost. While replicas are
+	// missing, calls on one queue also wait for those before them: a context bounds that. Replicas confirm what they
+	// have in memory. Defaults to 0: the master's word is enough.
+	Wait int
+}
+
+// injected returns q with the headers that its Inject finds in ctx. Those of Header take precedence.
+func (q *Queue) injected(ctx context.Context) (*Queue, error) {
+	if q.inject == nil {
+		return q, nil
+	}
+	found := q.inject(ctx)
+	if len(found) == 0 {
+		return q, nil
+	}
+	c := *q
+	c.options.injected = make(map[string]string, len(found)+len(q.options.headers))
+	maps.Copy(c.options.injected, found) // Inject may use its map again
+	maps.Copy(c.options.injected, q.options.headers)
+	if err := checkHeaders(c.options.injected, "QueueConfig.Inject"); err != nil {
+		return nil, err
+	}
+	return &c, nil
+}
+
+var (
+	errNotEnqueued = errors.New("delayed: QueueConfig.Around did not enqueue: expected that it calls the function " +
+		"that it is given once")
+	errEnqueuedTwice = errors.New("delayed: QueueConfig.Around enqueues a second time: expected one call of the " +
+		"function that it is given")
+)
+
+// within calls enqueue within QueueConfig.Around.
+func (q *Queue) within(
+	ctx context.Context, tasks []*Task, enqueue func(context.Context) ([]*Ref, error),
+) (refs []*Ref, err error) {
+	err = errNotEnqueued
+	called := false
+	q.around(ctx, tasks, func(ctx context.Context) ([]*Ref, error) {
+		if called {
+			return nil, errEnqueuedTwice
+		}
+		called = true
+		if err = checkContext(ctx); err == nil {
+			refs, err = enqueue(ctx)
+		}
+		return slices.Clone(refs), err
+	})
+	return refs, err
+}
+
+// oneWithin is enqueue with QueueConfig.Around. The task that Around gets has memory of its own, because d is used
+// again.
+func (q *Queue) oneWithin(ctx context.Context, t *Task, d *draft) (*Ref, error) {
+	c := *t
+	c.msg.Payload = bytes.Clone(t.msg.Payload)
+	d.free()
+	refs, err := q.within(ctx, []*Task{&c}, func(ctx context.Context) ([]*Ref, error) {
+		ref, err := q.enqueueOne(ctx, &c, newDraft())
+		if err != nil {
+			return nil, err
+		}
+		return []*Ref{ref}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return refs[0], nil
+}
+
+// manyWithin is delayMany with QueueConfig.Around.
+func (q *Queue) manyWithin(ctx context.Context, tasks []*Task) ([]*Ref, error) {
+	tasks = slices.Clone(tasks) // the caller's own may change when Around keeps them
+	for _, t := range tasks {
+		if err := t.check(); err != nil {
+			return q.delayMany(ctx, tasks) // says which of them
+		}
+	}
+	refs, err := q.within(ctx, tasks, func(ctx context.Context) ([]*Ref, error) { return q.delayMany(ctx, tasks) })
+	var batch *BatchError
+	if err != nil && !errors.As(err, &batch) {
+		err = &BatchError{Err: err}
+	}
+	return refs, err
+}
