@@ -29,6 +29,7 @@ type eventsScreen struct {
 	missed int  // events that were not shown
 	seen   int
 	wait   []eventRow // what came while held
+	heard  int        // messages of the stream: a calmMsg counts only if none came since
 }
 
 // eventRow is an event with its number.
@@ -271,6 +272,10 @@ func (s *eventsScreen) arrived(msg listened) tea.Cmd {
 	if p.err = msg.err; p.err == nil {
 		p.at = s.m.now()
 	}
+	var calm tea.Cmd
+	if s.heard++; p.err != nil {
+		calm = s.m.after(calmAfter, calmMsg{s, msg.from, s.heard})
+	}
 	s.missed += msg.missed
 	rows := make([]eventRow, 0, len(msg.events))
 	for _, e := range msg.events {
@@ -283,9 +288,28 @@ func (s *eventsScreen) arrived(msg listened) tea.Cmd {
 		s.append(rows)
 	}
 	if msg.ended {
-		return nil
+		return calm
 	}
-	return s.listen(msg.ctx, msg.from)
+	return tea.Batch(calm, s.listen(msg.ctx, msg.from))
+}
+
+// calmAfter is after how long without an error or an event Redis is taken to answer again: while it does not, Watch
+// repeats the error more often than that.
+const calmAfter = 10 * time.Second
+
+// calmMsg says that this time is over for an error.
+type calmMsg struct {
+	to    *eventsScreen
+	from  *stream
+	heard int
+}
+
+// calmed forgets an error that has not come again.
+func (s *eventsScreen) calmed(msg calmMsg) {
+	if msg.from == s.stream && msg.heard == s.heard {
+		p := s.m.current()
+		p.err, p.at = nil, s.m.now()
+	}
 }
 
 // append adds rows to the log. The selection stays at the end if it is there.
@@ -351,7 +375,7 @@ func (s *eventsScreen) key(key string) (tea.Cmd, bool) {
 	case "x":
 		s.set(nil)
 	default:
-		return nil, s.move(key)
+		return nil, s.moveKey(key)
 	}
 	return nil, true
 }

@@ -166,7 +166,7 @@ func (s *functionsScreen) enter() tea.Cmd {
 }
 
 func (s *functionsScreen) key(key string) (tea.Cmd, bool) {
-	if s.move(key) || s.order(key) {
+	if s.moveKey(key) || s.sortKey(key) {
 		return nil, true
 	}
 	if key == "enter" {

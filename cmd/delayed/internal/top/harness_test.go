@@ -125,6 +125,16 @@ func (f *fake) Task(_ context.Context, queue, id string) (inspect.Task, error) {
 	return inspect.Task{}, errors.Join(err, inspect.ErrNotFound)
 }
 
+func (f *fake) Find(_ context.Context, id string) (found []inspect.Task, err error) {
+	err = f.note("Find", id)
+	for i := range f.tasks {
+		if f.tasks[i].ID == id {
+			found = append(found, f.tasks[i])
+		}
+	}
+	return found, err
+}
+
 func (f *fake) Watch(ctx context.Context, queues ...string) iter.Seq2[inspect.Event, error] {
 	return func(yield func(inspect.Event, error) bool) {
 		if err := f.note(append([]string{"Watch"}, queues...)...); err != nil {

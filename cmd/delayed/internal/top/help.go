@@ -14,13 +14,7 @@ func (m *model) helpLines() (lines [][]term.Cell) {
 		}
 		lines = append(lines, []term.Cell{term.C(" "+title, term.Bold)})
 		for _, b := range keys {
-			key := b.key
-			if !m.look.unicode && key == moving[0].key {
-				key = "j k"
-			}
-			lines = append(lines, []term.Cell{
-				term.C("   " + padded(key, 14)), term.C(b.what, term.Plain),
-			})
+			lines = append(lines, []term.Cell{term.C("   " + padded(m.look.keyName(b.key), 14)), term.C(b.what)})
 		}
 	}
 	path := m.current().path()
@@ -30,7 +24,7 @@ func (m *model) helpLines() (lines [][]term.Cell) {
 		{key: "t", what: "rates and bars of the last two minutes, or of the last hour"},
 	}, everywhere...))
 	part("Mouse", []binding{
-		{key: "click", what: "select; once more: open; heads of columns sort; words of the last line are keys"},
+		{key: "click", what: "select; once more: open; heads of columns sort"},
 		{key: "wheel", what: "scroll"},
 	})
 	return lines

@@ -101,8 +101,8 @@ func (l *list[T]) visible() []*T {
 	return shown
 }
 
-// move answers the keys that move the selection.
-func (l *list[T]) move(key string) bool {
+// moveKey answers the keys that move the selection.
+func (l *list[T]) moveKey(key string) bool {
 	switch key {
 	case "up", "k":
 		l.to(l.pos - 1)
@@ -141,8 +141,8 @@ func (l *list[T]) mark(id string) {
 	}
 }
 
-// order answers the keys that sort.
-func (l *list[T]) order(key string) bool {
+// sortKey answers the keys that sort.
+func (l *list[T]) sortKey(key string) bool {
 	if l.sort < 0 {
 		return false
 	}
@@ -250,9 +250,9 @@ func (l *list[T]) line(lead string, cells []term.Cell) []term.Cell {
 // arrow follows the name of the column that a list is sorted by.
 func (c *canvas) arrow(back bool) string {
 	if back {
-		return c.pick("↑", "^")
+		return c.pick("↑", " ^")
 	}
-	return c.pick("↓", "v")
+	return c.pick("↓", " v")
 }
 
 // largest returns an order by numbers, the largest first.

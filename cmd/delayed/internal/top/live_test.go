@@ -42,9 +42,11 @@ func newRedisBench(t *testing.T) *redisBench {
 // work runs a worker until stop is called.
 func (b *redisBench) work(t *testing.T) (stop func()) {
 	t.Helper()
+	log := new(redistest.Log)
+	b.Log = log
 	w, err := delayed.NewWorker(b.rdb, delayed.WorkerConfig{
 		Queues: delayed.Strict{"mail"}, Concurrency: 2, HeartbeatLife: 12 * time.Second, Grace: redistest.Patience,
-		Logger: new(redistest.Log).Logger(),
+		Logger: log.Logger(),
 	})
 	b.Must(err)
 	b.Must(w.Register(good, bad))
@@ -77,7 +79,7 @@ func (b *redisBench) size(in state.Task) int {
 func TestFlows(t *testing.T) {
 	t.Parallel()
 	b := newRedisBench(t)
-	stop := b.work(t)
+	b.work(t)
 	for i := range 5 {
 		_, err := b.q.Delay(good, i)
 		b.Must(err)
@@ -85,10 +87,9 @@ func TestFlows(t *testing.T) {
 	_, err := b.q.With(delayed.MaxRetry(0)).Delay(bad)
 	b.Must(err)
 	b.Until("all have run", func() bool { return b.size(state.Archived) == 1 && b.size(state.Pending) == 0 })
-	stop() // it tells of the rest
 	for _, s := range []span{minutes, hour} {
 		var f queueFlow
-		b.Until("the flow of the last seconds is shown", func() bool {
+		b.Until("the worker has told of all with its heartbeats", func() bool {
 			for _, k := range b.src.meter.known { // they would be read again in some seconds
 				k.read = time.Time{}
 			}

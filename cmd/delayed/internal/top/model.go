@@ -90,6 +90,10 @@ func (m *model) update(msg tea.Msg) tea.Cmd {
 		if msg.seq == m.fetch.seq {
 			return m.refresh()
 		}
+	case foundMsg:
+		return m.found(msg)
+	case calmMsg:
+		msg.to.calmed(msg)
 	case listened:
 		return msg.to.arrived(msg)
 	case doneMsg:
@@ -115,7 +119,7 @@ func (m *model) current() *place {
 
 // open goes into a screen.
 func (m *model) open(s screen) tea.Cmd {
-	m.left()
+	m.leave()
 	m.stack = append(m.stack, &place{screen: s})
 	return m.refresh()
 }
@@ -125,20 +129,20 @@ func (m *model) back() tea.Cmd {
 	if len(m.stack) == 0 {
 		return nil
 	}
-	m.left()
+	m.leave()
 	m.stack = m.stack[:len(m.stack)-1]
 	return m.refresh()
 }
 
 // show goes to one of the tabs.
 func (m *model) show(tab int) tea.Cmd {
-	m.left()
+	m.leave()
 	m.tab, m.stack, m.help = (tab+len(m.tabs))%len(m.tabs), nil, false
 	return m.refresh()
 }
 
-// left tells a screen that another one is shown now.
-func (m *model) left() {
+// leave tells a screen that another one is shown now.
+func (m *model) leave() {
 	m.said = term.Cell{}
 	if l, ok := m.current().screen.(leaver); ok {
 		l.leave()
@@ -199,6 +203,8 @@ func (m *model) globalKey(key string) tea.Cmd {
 		}
 	case "/":
 		m.askFilter()
+	case "i":
+		m.askID()
 	case "?":
 		m.help, m.helped = true, 0
 	case "t":
@@ -214,7 +220,7 @@ func (m *model) globalKey(key string) tea.Cmd {
 
 // quit ends the program.
 func (m *model) quit() tea.Cmd {
-	m.left()
+	m.leave()
 	return tea.Quit
 }
 
@@ -255,7 +261,7 @@ func (m *model) wheel(button tea.MouseButton) tea.Cmd {
 // errText is what is shown of an error, on one line.
 func errText(err error) string {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return "no answer within " + term.Duration(patience)
+		return "no answer in time"
 	}
 	text := strings.ReplaceAll(err.Error(), "\n", "; ")
 	for _, prefix := range []string{"delayed: ", "inspect: "} {

@@ -400,6 +400,44 @@ func TestEventsAreHeldAndBounded(t *testing.T) {
 	}
 }
 
+// TestEventsWithoutRedis is told that Redis is away, and then of nothing more.
+func TestEventsWithoutRedis(t *testing.T) {
+	t.Parallel()
+	b := at(t, "events", 80, 24, false, true)
+	s, _ := b.m.current().screen.(*eventsScreen)
+	away := func() {
+		b.m.update(listened{eventsMsg{to: s, from: s.stream, err: errors.New("connection refused"), ended: true}, nil})
+	}
+	away()
+	first := s.heard
+	away()
+	b.shows("Redis does not answer", "connection refused")
+	b.send(calmMsg{s, s.stream, first})
+	b.shows("Redis does not answer") // a second error has come since
+	b.send(calmMsg{s, s.stream, s.heard})
+	b.hides("Redis does not answer")
+}
+
+func TestFindTask(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, 80, 24)
+	b.keys("i", "enter")
+	b.shows("expected the id of a task")
+	b.keys("r-07", "enter")
+	b.shows("Queues › mail › task r-07")
+	b.keys("esc")
+	b.shows("3 queues")
+	b.keys("inowhere", "enter")
+	b.shows("task nowhere: not found")
+	b.src.tasks = append(b.src.tasks, inspect.Task{ID: "r-07", Queue: "billing"})
+	b.keys("2", "ir-07", "enter")
+	b.shows("task r-07", "another task with this id is in queue billing")
+	b.keys("esc")
+	b.shows("2 workers")
+	b.send(foundMsg{tab: 0, tasks: b.src.tasks}) // one has gone elsewhere meanwhile
+	b.shows("2 workers")
+}
+
 func TestTaskThatIsGone(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, 80, 24)

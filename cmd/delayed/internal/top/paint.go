@@ -48,6 +48,12 @@ func (l *look) pick(text, ascii string) string {
 	return ascii
 }
 
+// arrows are the names of keys where only ASCII can be shown.
+var arrows = strings.NewReplacer("↑", "Up", "↓", "Down", "←", "Left", "→", "Right")
+
+// keyName is how a key is shown.
+func (l *look) keyName(key string) string { return l.pick(key, arrows.Replace(key)) }
+
 // zone is a part of a line that can be clicked.
 type zone struct {
 	y, from, to int // columns from and before to

@@ -40,7 +40,7 @@ func newQueuesScreen(m *model) *queuesScreen {
 	s.columns = []column[queueRow]{
 		{
 			term.Column{Name: "QUEUE", Flex: true},
-			func(q *queueRow) term.Cell { return term.C(q.Name, term.Bold) },
+			nameOf,
 			smallest(s.id),
 		},
 		{number("PENDING"), func(q *queueRow) term.Cell { return amount(q.Pending) }, most(func(q *queueRow) int {
@@ -112,6 +112,14 @@ func (s *queuesScreen) runs(q *queueRow) term.Cell {
 
 func (s *queuesScreen) failures(q *queueRow) term.Cell {
 	return term.C(s.m.look.spark(q.flow.failed[:], s.m.sparkWidth()), term.Red)
+}
+
+// nameOf is the name of a queue, in the colour of what is unusual about it.
+func nameOf(q *queueRow) term.Cell {
+	if u := unusual(q); u.Style != term.Plain && u.Style != term.Dim {
+		return term.C(q.Name, term.Bold+";"+u.Style)
+	}
+	return term.C(q.Name, term.Bold)
 }
 
 // state is the column that says what is unusual about a queue.
@@ -264,7 +272,7 @@ func (s *queuesScreen) enter() tea.Cmd {
 }
 
 func (s *queuesScreen) key(key string) (tea.Cmd, bool) {
-	if s.move(key) || s.order(key) {
+	if s.moveKey(key) || s.sortKey(key) {
 		return nil, true
 	}
 	q := s.current()

@@ -13,6 +13,8 @@ import (
 const (
 	// patience bounds one refresh. Redis that takes longer counts as away.
 	patience = 5 * time.Second
+	// taskPatience bounds that of the page of a task. Each of its calls is bounded all the same.
+	taskPatience = time.Minute
 	// leisure is how many times as long as a refresh has taken the screen waits before the next one: a Redis that is
 	// slow, or has much to tell, is left alone for most of the time.
 	leisure = 4
@@ -51,7 +53,11 @@ func (m *model) refresh() tea.Cmd {
 		}
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(m.ctx, patience)
+	limit := patience
+	if m.costly() {
+		limit = taskPatience
+	}
+	ctx, cancel := context.WithTimeout(m.ctx, limit)
 	m.fetch.cancel = cancel
 	seq, now := m.fetch.seq, m.now
 	return m.beside(func() tea.Msg {
@@ -60,6 +66,12 @@ func (m *model) refresh() tea.Cmd {
 		data, err := fetch(ctx)
 		return fetchedMsg{seq, data, err, now().Sub(begin)}
 	})
+}
+
+// costly reports whether the screen may be expensive to read: a pending task is looked for among all others.
+func (m *model) costly() bool {
+	_, task := m.current().screen.(*taskScreen)
+	return task
 }
 
 // fetched takes in what was read, and waits for the next refresh.
@@ -74,7 +86,7 @@ func (m *model) fetched(msg fetchedMsg) tea.Cmd {
 		p.at, p.err, p.failing = m.now(), nil, time.Time{}
 		p.take(msg.data)
 		factor := leisure
-		if _, costly := p.screen.(*taskScreen); costly { // a task that is pending is looked for among all others
+		if m.costly() {
 			factor = taskLeisure
 		}
 		wait = max(wait, msg.took*time.Duration(factor))
@@ -86,6 +98,7 @@ func (m *model) fetched(msg fetchedMsg) tea.Cmd {
 			p.failing = m.now()
 		}
 		p.err = msg.err
+		wait = max(wait, msg.took)
 	}
 	return m.after(wait, refreshMsg{m.fetch.seq})
 }

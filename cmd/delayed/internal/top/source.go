@@ -19,6 +19,7 @@ type source interface {
 	Workers(ctx context.Context, queues ...string) ([]inspect.Worker, error)
 	Tasks(ctx context.Context, queue string, q inspect.Query) (inspect.Page, error)
 	Task(ctx context.Context, queue, id string) (inspect.Task, error)
+	Find(ctx context.Context, id string) ([]inspect.Task, error)
 	Watch(ctx context.Context, queues ...string) iter.Seq2[inspect.Event, error]
 	Do(ctx context.Context, queue string, a inspect.Action, ids ...string) (inspect.Report, error)
 	DoAll(

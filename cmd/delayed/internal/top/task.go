@@ -99,7 +99,11 @@ func (s *taskScreen) lines(width int) (lines [][]term.Cell) {
 	at("started", t.Started)
 	at("began", t.Began)
 	at("first failed", t.FirstFailed)
-	at("since", t.At)
+	since := "since"
+	if t.State == state.Active {
+		since = "reported" // its progress
+	}
+	at(since, t.At)
 	field("id", t.ID)
 	field("queue", t.Queue)
 	field("function", t.Function)

@@ -374,7 +374,7 @@ func (s *tasksScreen) key(key string) (tea.Cmd, bool) {
 			return nil, true
 		}
 	}
-	if s.move(key) {
+	if s.moveKey(key) {
 		return nil, true
 	}
 	return s.m.act(key, s.what)

@@ -133,24 +133,28 @@ func (m *model) drawFoot(c *canvas) {
 	// The last ones are always shown, and of the others as many as there is room for.
 	room := c.width
 	for _, b := range last {
-		room -= hintWidth(b)
+		room -= m.hintWidth(b)
 	}
 	var shown []binding
 	for _, b := range keys {
-		if b.hint != "" && hintWidth(b) <= room {
-			room -= hintWidth(b)
+		if b.hint != "" && m.hintWidth(b) <= room {
+			room -= m.hintWidth(b)
 			shown = append(shown, b)
 		}
 	}
 	var words []link
 	for _, b := range append(shown, last...) {
 		press := func() tea.Cmd { return m.press(b) }
-		words = append(words, link{term.C(" "+b.key, term.Bold), press}, link{term.C(" "+b.hint+" ", term.Dim), press})
+		words = append(words, link{term.C(" "+m.look.keyName(b.key), term.Bold), press},
+			link{term.C(" "+b.hint+" ", term.Dim), press})
 	}
 	c.links(words...)
 }
 
-func hintWidth(b binding) int { return term.Width(b.key) + term.Width(b.hint) + 3 }
+// hintWidth is how many columns a key takes in the last line.
+func (m *model) hintWidth(b binding) int {
+	return term.Width(m.look.keyName(b.key)) + term.Width(b.hint) + 3
+}
 
 // press does what a key does that is shown.
 func (m *model) press(b binding) tea.Cmd {

@@ -176,7 +176,7 @@ func (s *workerScreen) enter() tea.Cmd {
 }
 
 func (s *workerScreen) key(key string) (tea.Cmd, bool) {
-	if s.move(key) || s.order(key) {
+	if s.moveKey(key) || s.sortKey(key) {
 		return nil, true
 	}
 	if s.m.orderWorker(key, &s.worker) {

@@ -215,7 +215,7 @@ func (s *workersScreen) enter() tea.Cmd {
 }
 
 func (s *workersScreen) key(key string) (tea.Cmd, bool) {
-	if s.move(key) || s.order(key) {
+	if s.moveKey(key) || s.sortKey(key) {
 		return nil, true
 	}
 	if w := s.current(); w != nil {
