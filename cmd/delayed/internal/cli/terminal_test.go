@@ -53,7 +53,8 @@ func newTerminal(t *testing.T, b *bench, shell ...string) *terminal {
 	// By env, because the shell that tmux starts with may read files that set other values.
 	args := []string{
 		"-f", "/dev/null", "-u", "new-session", "-d", "-x", "110", "-y", "30", "-c", x.dir,
-		"env", "LC_ALL=C.UTF-8", "HOME=" + x.dir, "PS1=$ ", "ENV=", "HISTFILE=/dev/null", "fish_history=", "PATH=" + filepath.Dir(binary(t)) + ":" +
+		"env", "LC_ALL=C.UTF-8", "HOME=" + x.dir, "PS1=$ ", "ENV=", "HISTFILE=/dev/null", "fish_history=",
+		"PATH=" + filepath.Dir(binary(t)) + ":" +
 			os.Getenv("PATH"),
 	}
 	for name, value := range b.env {
