@@ -39,6 +39,9 @@ type lane struct {
 	rest        queueRest
 	hasSuspects bool // the queue seems to have suspects
 
+	// untold are samples that no heartbeat could tell Redis yet. The heartbeat owns them, and Run when that has ended.
+	untold [][]redisstore.MetricsPart
+
 	beatNow func() // asks for a heartbeat of this queue at once
 
 	parked parkedTasks // parked tasks that this worker can run

@@ -1,12 +1,15 @@
 package engine
 
 import (
+	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/metrics"
 	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -124,4 +127,34 @@ func TestWorkerTellsItsTallyAtTheEnd(t *testing.T) {
 	if len(parts) != 1 || parts[0].Sample.Runs != 5 {
 		t.Errorf("found %+v, expected 5 runs", parts)
 	}
+}
+
+// A heartbeat tells what the one before could not. Which part Redis has got when an answer is lost is unknown: it is
+// not told again.
+func TestTallyIsToldByTheNextHeartbeat(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	var asked atomic.Int64
+	src := redistest.Intercept(b.rdb.loops, func(cmd string, args []any, send func() (any, error)) (any, error) {
+		if cmd == "EVALSHA" && args[0] == redisstore.Scripts["metrics"].Sha && asked.Add(1) == 1 {
+			return nil, errors.New("connection reset by peer")
+		}
+		return send()
+	})
+	rdb := *b.rdb
+	rdb.loops = src
+	f := b.fn("f", func() {})
+	cfg := b.config()
+	cfg.HeartbeatLife = 5 * time.Second
+	s := b.workWith(&rdb, cfg, f)
+	for range 5 {
+		b.delay(f)
+	}
+	store := redisstore.NewStore(b.rdb.loops, "", b.Name)
+	b.Until("all are told", func() bool {
+		parts, _, err := store.Metrics(t.Context(), redisstore.GrainTotal, time.Time{})
+		b.Must(err)
+		return len(parts) == 1 && parts[0].Sample.Runs == 5
+	})
+	s.mustStop()
 }

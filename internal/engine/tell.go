@@ -6,15 +6,20 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// tell adds what a lane's tasks have done to the metrics in Redis. Nothing depends on them: what cannot be told is
-// lost.
+// maxUntold bounds the lists of samples that a lane keeps until the next heartbeat.
+const maxUntold = 100
+
+// tell adds what a lane's tasks have done to the metrics in Redis. The part that fails may have been added, and is not
+// told again; the rest is, with the next heartbeat. Nothing depends on metrics: what cannot be told in the end is lost.
 func (w *Worker) tell(ctx context.Context, l *lane) error {
-	seconds := w.exec.takeTally(l)
-	if len(seconds) == 0 {
-		return nil
+	lists := l.untold
+	if seconds := w.exec.takeTally(l); len(seconds) > 0 {
+		lists = append(lists, metricsOf(seconds)...)
 	}
-	for _, parts := range metricsOf(seconds) {
+	l.untold = nil
+	for i, parts := range lists {
 		if err := l.store.AddMetrics(ctx, parts); err != nil {
+			l.untold = lists[max(i+1, len(lists)-maxUntold):]
 			return err
 		}
 	}
