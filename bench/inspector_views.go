@@ -45,17 +45,19 @@ var views = slices.Concat([]view{
 	}},
 }, pages(state.Pending), pages(state.Active), pages(state.Scheduled), pages(state.Archived))
 
-// actions change the first tasks of a list.
+// actions change tasks of a list: of pending ones the last, which do not start meanwhile.
 var actions = []view{
-	{"delete the first 100 pending tasks", act(state.Pending, inspect.Delete())},
-	{"archive the first 100 pending tasks", act(state.Pending, inspect.Archive())},
+	{"delete the last 100 pending tasks", act(state.Pending, inspect.Delete())},
+	{"archive the last 100 pending tasks", act(state.Pending, inspect.Archive())},
 	{"run the first 100 archived tasks now", act(state.Archived, inspect.RunNow())},
 	{"reschedule the first 100 scheduled tasks", act(state.Scheduled, inspect.Reschedule(time.Now().AddDate(0, 1, 0)))},
 }
 
 func act(from state.Task, action inspect.Action) func(context.Context, *inspected) error {
 	return func(ctx context.Context, s *inspected) error {
-		page, err := s.ins.Tasks(ctx, s.name, inspect.Query{State: from, Limit: 100})
+		page, err := s.ins.Tasks(ctx, s.name, inspect.Query{
+			State: from, NewestFirst: from == state.Pending, Limit: 100,
+		})
 		if err != nil {
 			return err
 		}
@@ -63,7 +65,7 @@ func act(from state.Task, action inspect.Action) func(context.Context, *inspecte
 		for _, t := range page.Tasks {
 			ids = append(ids, t.ID)
 		}
-		_, err = s.ins.Do(ctx, s.name, action, ids...) // some pending ones have started meanwhile
+		_, err = s.ins.Do(ctx, s.name, action, ids...)
 		return err
 	}
 }
