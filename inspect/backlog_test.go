@@ -55,6 +55,7 @@ func TestBacklog(t *testing.T) {
 	}
 	b.Must(b.q.Resume(bg))
 	w.Resume()
+	b.Until("all have run", func() bool { return look().Pending == 0 && found.Busy == 0 })
 }
 
 // TestBacklogOfSeveralQueues counts a worker of two queues once.

@@ -55,8 +55,13 @@ func TestQueueInEveryState(t *testing.T) {
 		"done": state.Completed, "fails": state.Retry, "archived": state.Archived, "parked": state.Parked,
 		"scheduled": state.Scheduled, "runs": state.Active, "waits": state.Pending,
 	}
-	queues, err := b.ins.Queues(bg)
-	b.Must(err)
+	var queues []inspect.Queue
+	var err error
+	b.Until("the pending task is a millisecond old", func() bool {
+		queues, err = b.ins.Queues(bg)
+		b.Must(err)
+		return len(queues) != 1 || queues[0].Latency > 0
+	})
 	if len(queues) != 1 || queues[0].Name != queueName {
 		t.Fatalf("found %+v, expected one queue", queues)
 	}
