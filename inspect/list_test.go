@@ -224,3 +224,37 @@ func TestQueriesRefused(t *testing.T) {
 		t.Errorf("%v, expected ErrNotFound", err)
 	}
 }
+
+// TestFailuresOfAllAttempts: a task remembers each attempt that has failed, also when it is run again.
+func TestFailuresOfAllAttempts(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.work(fails)
+	ref, err := b.q.With(delayed.MaxRetry(2), delayed.Backoff(time.Millisecond)).Delay(fails, 7)
+	b.Must(err)
+	task := b.archived(ref.ID())
+	var attempts []int
+	for _, f := range task.Failures {
+		attempts = append(attempts, f.Attempt)
+		if f.Error != task.Error || f.Worker == "" || f.At.Before(task.FirstFailed) || f.At.After(task.At) {
+			t.Errorf("found %+v of %+v", f, task)
+		}
+	}
+	if !slices.Equal(attempts, []int{1, 2, 3}) {
+		t.Errorf("failures of attempts %v, expected 1, 2, 3", attempts)
+	}
+	b.Must(ref.RunAgain(bg))
+	if task = b.archived(ref.ID()); len(task.Failures) != 6 || task.Failures[3].Attempt != 1 {
+		t.Errorf("run again: %+v, expected three failures more", task.Failures)
+	}
+}
+
+// archived waits until the task is archived.
+func (b *bench) archived(id string) (task inspect.Task) {
+	b.T.Helper()
+	b.Until("the task is archived", func() bool {
+		task, _ = b.ins.Task(bg, queueName, id)
+		return task.State == state.Archived
+	})
+	return task
+}

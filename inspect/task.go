@@ -58,8 +58,20 @@ type Contents struct {
 	Headers map[string]string
 	Error   string // the text of its last error, up to 4 KiB
 	Stack   string // of its last panic, up to 4 KiB
-	Result  any    // of a completed task whose result is kept
-	Call    string // the call as code, clipped and escaped: mail.Welcome(42, "en")
+	// Failures are its last attempts that failed, oldest first, up to six; the texts of all but the last are shortened.
+	// Plain messages, as those of legacy queues, remember none.
+	Failures []FailedAttempt
+	Result   any    // of a completed task whose result is kept
+	Call     string // the call as code, clipped and escaped: mail.Welcome(42, "en")
+}
+
+// FailedAttempt is an attempt of a task that has failed.
+type FailedAttempt struct {
+	Attempt int       // 1 for the first
+	At      time.Time // when it ended, by Redis's clock
+	Worker  string    // id
+	Error   string    // up to 512 bytes, of the last failure up to 4 KiB
+	Stack   string    // of a panic, and of Python's exceptions; up to 1 KiB, of the last failure up to 4 KiB
 }
 
 // Options are the options of a task, by the call or by the function's defaults. A field has the name of its option
@@ -151,9 +163,22 @@ func (t *Task) read(raw []byte) {
 	if x := m.Meta.Extra; x != nil {
 		t.Headers = maps.Clone(x.Headers)
 		t.Options.read(x)
+		t.readFailures(x)
 	}
 	if err := t.readArgs(&m); err != nil {
 		t.Problem = "its arguments cannot be read: " + err.Error()
+	}
+}
+
+// readFailures takes over the failures that a message remembers. The info has longer texts of the last one.
+func (t *Task) readFailures(x *wire.Extra) {
+	for _, f := range wire.ParseFailures(x.Failures) {
+		t.Failures = append(t.Failures, FailedAttempt{
+			Attempt: f.Attempt, At: time.UnixMilli(f.At), Worker: f.Worker, Error: f.Error, Stack: f.Stack,
+		})
+	}
+	if n := len(t.Failures); n > 0 && t.At.Equal(t.Failures[n-1].At) && t.Error != "" {
+		t.Failures[n-1].Error, t.Failures[n-1].Stack = t.Error, t.Stack
 	}
 }
 

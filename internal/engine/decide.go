@@ -116,7 +116,7 @@ func (d *decision) prepare() {
 // retryOrArchive retries the task, or archives it if no retries or no time are left. If given, it waits for wait, else
 // for as long as delay says.
 func (d *decision) retryOrArchive(given bool, wait time.Duration) ending {
-	x := d.noteFirstFailure()
+	x := d.noteFailure()
 	if x.RetryUntil == 0 && d.msg.Meta.Retried >= d.c.MaxRetry() {
 		return d.archive("it failed and no retries are left")
 	}
@@ -160,14 +160,17 @@ func (d *decision) again(wait time.Duration) []byte {
 
 // archive archives the task.
 func (d *decision) archive(why string) ending {
-	d.noteFirstFailure()
+	d.noteFailure()
 	d.log.WithError(d.err).Error("task archived: " + why)
 	return d.file(lifecycle.OutcomeArchive, lifecycle.ArchivedLife, d.msg.Append(nil))
 }
 
-// noteFirstFailure writes into the message when the task has failed first. It returns a copy of the fields that the
-// message shared with the claim.
-func (d *decision) noteFirstFailure() *wire.Extra {
+// noteFailure writes the failure into the message, once, and when the task has failed first. It returns a copy of the
+// fields that the message shared with the claim.
+func (d *decision) noteFailure() *wire.Extra {
+	if !d.info.FirstFailed.IsZero() {
+		return d.msg.Meta.Extra // noted before
+	}
 	x := wire.Extra{}
 	if shared := d.msg.Meta.Extra; shared != nil {
 		x = *shared
@@ -175,6 +178,10 @@ func (d *decision) noteFirstFailure() *wire.Extra {
 	if x.FirstFailed == 0 {
 		x.FirstFailed = d.now.UnixMilli()
 	}
+	x.Failures = wire.AddFailure(x.Failures, wire.Failed{
+		Attempt: d.info.Attempts, At: d.now.UnixMilli(), Worker: d.info.Worker, Error: d.info.Error,
+		Stack: d.info.Stack,
+	})
 	d.msg.Meta.Extra, d.info.FirstFailed = &x, time.UnixMilli(x.FirstFailed)
 	return &x
 }

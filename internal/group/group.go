@@ -155,7 +155,7 @@ func (b *callBatch) message(nowMs int64) []byte {
 		id = wire.NewTaskID()
 	}
 	x := *msg.Meta.Extra
-	x.Group, x.Gather, x.FirstFailed, x.AloneDeaths, x.Due = "", nil, 0, 0, 0
+	x.Group, x.Gather, x.FirstFailed, x.Failures, x.AloneDeaths, x.Due = "", nil, 0, nil, 0, 0
 	msg.Meta = wire.Meta{
 		ID: id, EnqueuedAt: nowMs, HasMaxRetry: msg.Meta.HasMaxRetry, MaxRetry: msg.Meta.MaxRetry, Extra: &x,
 		Rest: msg.Meta.Rest,

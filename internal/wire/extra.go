@@ -35,6 +35,7 @@ type Extra struct {
 	LockStart   bool              // "us": the lock ends when the task starts, not when it ends
 	Group       string            // "g": the group in which it is gathered
 	Gather      *Gather           // "gp": how it is gathered there; nil for defaults
+	Failures    []byte            // "er": attempts that have failed, as AddFailure writes them; nil if there are none
 	Headers     map[string]string // "h": values from producers for middleware, such as trace contexts
 }
 
@@ -57,7 +58,7 @@ func (x *Extra) pairs() (n int) {
 		x.Timeout != 0, x.Deadline != 0, x.Expiry != 0, x.Retention != 0, x.KeepResult != 0, len(x.RetryDelays) > 0,
 		x.RetryUntil != 0,
 		x.RetryCap != 0, x.FirstFailed != 0, x.Due != 0, x.Lock != "", x.LockLife != 0, x.AloneDeaths != 0, x.LockStart,
-		x.Group != "", x.Gather != nil, len(x.Headers) > 0,
+		x.Group != "", x.Gather != nil, len(x.Failures) > 0, len(x.Headers) > 0,
 	} {
 		if present {
 			n++
@@ -84,13 +85,14 @@ const (
 	seenUS
 	seenG
 	seenGP
+	seenER
 	seenH
 )
 
 // isExtra reports whether key is one that Extra.parse can read.
 func isExtra(key string) bool {
 	switch key {
-	case "to", "dl", "xp", "rn", "kr", "rd", "ru", "rc", "ff", "du", "uk", "ul", "al", "us", "g", "gp", "h":
+	case "to", "dl", "xp", "rn", "kr", "rd", "ru", "rc", "ff", "du", "uk", "ul", "al", "us", "g", "gp", "er", "h":
 		return true
 	}
 	return false
@@ -154,6 +156,11 @@ func (x *Extra) parse(key string, raw []byte, i int, lim Limits) (bit, next int,
 	case "gp":
 		bit = seenGP
 		x.Gather, next, err = metaGather(raw, i, key)
+	case "er":
+		bit = seenER
+		if next, _, err = skim(raw, i, lim.Elems, lim.Depth-2, strict); err == nil {
+			x.Failures = raw[i:next:next]
+		}
 	case "h":
 		bit = seenH
 		x.Headers, next, err = metaHeaders(raw, i, key)
@@ -203,6 +210,9 @@ func (x *Extra) append(dst []byte) []byte {
 		for _, v := range [gatherParts]int64{int64(p.Fixed), p.Grace, p.MaxDelay, int64(p.MaxSize)} {
 			dst = AppendInt(dst, v)
 		}
+	}
+	if len(x.Failures) > 0 {
+		dst = append(append(dst, "\xa2er"...), x.Failures...)
 	}
 	if len(x.Headers) > 0 {
 		dst = AppendMapHeader(append(dst, "\xa1h"...), len(x.Headers))

@@ -275,6 +275,9 @@ func saysMeta(t *testing.T, v vector, m *Meta) {
 	if p := x.Gather; p != nil {
 		known["gp"] = []any{int64(p.Fixed), p.Grace, p.MaxDelay, int64(p.MaxSize)}
 	}
+	if x.Failures != nil {
+		known["er"], _, _ = DecodeAny(x.Failures)
+	}
 	for key, val := range known {
 		if _, named := want[key]; named || !reflect.ValueOf(val).IsZero() {
 			got[key] = val

@@ -140,11 +140,13 @@ func ParseInfo(b []byte) (i Info) {
 }
 
 // clip shortens s to at most maxInfoText bytes without cutting a character in two.
-func clip(s string) string {
-	if len(s) <= maxInfoText {
+func clip(s string) string { return clipTo(s, maxInfoText) }
+
+// clipTo is clip for another number of bytes.
+func clipTo(s string, n int) string {
+	if len(s) <= n {
 		return s
 	}
-	n := maxInfoText
 	for n > 0 && s[n]&0xc0 == 0x80 {
 		n--
 	}

@@ -9,7 +9,7 @@ import msgpack
 import pytest
 
 from godelayed.registry import Function
-from godelayed.worker import finish
+from godelayed.worker import failures, finish
 from godelayed.worker.judge import DEATHS_LIFE, MAX_DEATHS, Ended, Judge, Rules, default_backoff, verdict
 from godelayed.worker.lane import Claim
 from godelayed.worker.message import Message
@@ -154,6 +154,30 @@ def test_plain_messages_say_how_often(retry, kind, left):
 def test_first_failure_is_kept():
     end = failed(claim({'ff': 77, 'rt': 1}), max_retry=5)
     assert (meta_of(end)['ff'], info_of(end)['first']) == (77, 77)
+
+
+def test_failures_are_remembered():
+    old = [[1, 5, 'w', 'old', '']]
+    end = failed(claim({'er': [*old, 'rubbish', [1, 2]], 'rt': 1}), Ended(ok=False, error='a\nb', stack='x' * 9 + '\n'))
+    remembered = meta_of(end)['er']
+    assert remembered[:1] == old
+    assert len(remembered) == 2
+    attempt, _, _, error, stack = remembered[1]
+    assert (attempt, error, stack) == (2, 'a\\nb', 'x' * 9 + '\n')
+
+
+def test_failures_are_bounded():
+    er = None
+    for n in range(1, 10):
+        er = failures.add(er, n, n, 'w', f'e{n}', '')
+    assert [f[0] for f in er] == [4, 5, 6, 7, 8, 9]
+    er = failures.add(er, 10, 10, 'w' * 999, 'e' * 999, 'first\n' + 'é' * 600 + '\nlast')
+    assert [len(v) for v in er[-1][2:4]] == [128, 512]
+    assert er[-1][4] == 'last'
+    assert failures.add(None, 1, 1, '', '', 'é' * 999)[0][4] == 'é' * 512
+    for n in (11, 12):
+        er = failures.add(er, n, n, 'w' * 999, 'e' * 999, 's' * 999)
+    assert [f[0] for f in er] == [12]
 
 
 @pytest.mark.parametrize(

@@ -111,7 +111,7 @@ class _Bunch:
         payload = _array_head(self.count) + self.list
         if self.last.fixed_n:
             payload = _array_head(self.last.fixed_n + 1) + self.last.fixed + payload
-        meta = {k: v for k, v in m.meta.items() if k not in ('n', 'g', 'gp', 'rt', 'ff', 'du', 'd', 'da', 'al')}
+        meta = {k: v for k, v in m.meta.items() if k not in ('n', 'g', 'gp', 'rt', 'ff', 'du', 'er', 'd', 'da', 'al')}
         m.payload, m.meta = payload, meta
         return m.with_meta(id=self.first.message.id or new_id(), at=now)
 

@@ -56,7 +56,7 @@ def function_of(info: bytes | None) -> str:
     return function if isinstance(function, str) else ''
 
 
-def clip(text: str) -> str:
-    """Shortens a text to what Redis keeps of it, and replaces characters that cannot be encoded."""
+def clip(text: str, most: int = _MOST_TEXT) -> str:
+    """Shortens a text to what Redis keeps of it, in bytes, and replaces characters that cannot be encoded."""
     b = text.encode('utf-8', 'replace')
-    return b[:_MOST_TEXT].decode('utf-8', 'ignore') if len(b) > _MOST_TEXT else b.decode()
+    return b[:most].decode('utf-8', 'ignore') if len(b) > most else b.decode()

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Callable
 
 from ..task import Seconds, milliseconds, new_id
-from . import info
+from . import failures, info
 from .finish import ARCHIVE, CANCEL, COMPLETE, DEATH, EXPIRED, FAILED, PARK, RELEASE, RETRY, SNOOZE, End
 from .lane import Claim
 from .lines import Lines, counted
@@ -231,6 +231,8 @@ class Judge:
         first = m.meta.get('ff') or now
         fields['first'] = first
         changes = {'ff': first} if m.meta.get('id') else {'id': id, 'ff': first}
+        if m.extended:
+            changes['er'] = failures.add(m.meta.get('er'), m.retried + 1, now, self.worker, ended.error, ended.stack)
 
         def archive(why: str) -> End:
             logger.error('%s: archived: %s: %s', name, why, ended.error)

@@ -43,6 +43,7 @@ _KNOWN: dict[str, tuple[int, int] | None] = {
     'us': None,
     'g': None,
     'gp': None,
+    'er': None,
     'h': None,
 }
 _NAMES = frozenset(k.encode() for k in _KNOWN)
@@ -256,7 +257,7 @@ def _check(meta: dict[str, Any]) -> bool:
                 raise MessageError(f"expected 'h' to be a map of 1 to 64 strings, found {_kind(v)}")
             if sum(len(k.encode()) + len(e.encode()) for k, e in v.items()) > _HEADERS:
                 raise MessageError(f"expected 'h' to hold at most {_HEADERS:,} bytes, found more")
-        else:
+        elif key != 'er':  # any value: nothing of a task depends on it
             known = False
     return known
 
