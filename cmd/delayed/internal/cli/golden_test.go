@@ -26,7 +26,8 @@ func shown() map[string]view {
 		Call: `mail.Welcome(42, "en", {Name: "Ann", Tags: ["a", "b", "c"]})`, Args: []any{42, "en"}, SizeBytes: 1234,
 		Headers: map[string]string{"tenant": "acme"}, EnqueuedAt: before(90 * time.Second),
 		Due: before(-time.Hour), Attempt: 3, Deaths: 1, Worker: "1d7df465b91b8f0d10194c57f7bccb49", Reason: "failed",
-		At: before(time.Second), FirstFailed: before(time.Minute), Error: "smtp: mailbox full\x1b[31m",
+		Failures: []attemptJSON{{1, *before(time.Minute), "host:12:x", "no\nroute", ""}},
+		At:       before(time.Second), FirstFailed: before(time.Minute), Error: "smtp: mailbox full\x1b[31m",
 		Stack: "goroutine 7:\n\tmain.go:12", Options: &optionsJSON{TimeoutSeconds: 90, Lock: "u:x"},
 		Progress: &progressJSON{3, 10, "third"}, Result: map[string]any{"n": 7},
 	}

@@ -40,10 +40,20 @@ type taskJSON struct {
 	FirstFailed *time.Time        `json:"first_failed_at,omitempty"`
 	BeganAt     *time.Time        `json:"began_at,omitempty"` // when the successful run began
 	Error       string            `json:"error,omitempty"`
-	Stack       string            `json:"stack,omitempty"`  // of its last panic
-	Result      any               `json:"result,omitempty"` // of a completed task
+	Stack       string            `json:"stack,omitempty"`    // of its last panic
+	Failures    []attemptJSON     `json:"failures,omitempty"` // its last attempts that failed, oldest first
+	Result      any               `json:"result,omitempty"`   // of a completed task
 	Progress    *progressJSON     `json:"progress,omitempty"`
 	Problem     string            `json:"problem,omitempty"` // why its function or arguments are missing
+}
+
+// attemptJSON is an attempt that has failed.
+type attemptJSON struct {
+	Attempt int       `json:"attempt"` // 1 for the first
+	At      time.Time `json:"at"`      // when it ended
+	Worker  string    `json:"worker"`
+	Error   string    `json:"error"`
+	Stack   string    `json:"stack,omitempty"`
 }
 
 // progressJSON is the last progress that a task has reported.
@@ -79,6 +89,9 @@ func taskOf(t *inspect.Task) taskJSON {
 	}
 	for _, arg := range t.Args {
 		j.Args = append(j.Args, plain(arg))
+	}
+	for _, f := range t.Failures {
+		j.Failures = append(j.Failures, attemptJSON{f.Attempt, f.At, f.Worker, f.Error, f.Stack})
 	}
 	if len(t.Kwargs) > 0 {
 		j.Kwargs, _ = plain(t.Kwargs).(map[string]any)

@@ -73,6 +73,10 @@ func (t *taskJSON) print(p *term.Page) {
 			p.Field("result", term.C(string(text), term.Green))
 		}
 	}
+	for _, f := range t.Failures {
+		text := fmt.Sprintf("attempt %d, %s, on %s: %s", f.Attempt, term.Moment(f.At, p.Now), f.Worker, f.Error)
+		p.Field("failed", term.C(text, term.Red))
+	}
 	p.Text("error", term.C(t.Error, term.Red))
 	p.Text("stack", term.C(t.Stack))
 }
