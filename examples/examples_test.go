@@ -65,8 +65,8 @@ func checkQuickstart(t *testing.T, out string) {
 // TestQuickstartStays looks at the quickstart that goes on, and presses Ctrl-C.
 func TestQuickstartStays(t *testing.T) {
 	p := start(t, "", "quickstart", "-stay")
-	p.sees(`delayed top --url redis://`)
-	url := regexp.MustCompile(`top --url (\S+)`).FindStringSubmatch(p.output())[1]
+	p.sees("go run ./cmd/delayed top\n")
+	url := regexp.MustCompile(`export DELAYED_URL=(\S+)`).FindStringSubmatch(p.output())[1]
 	rdb, err := delayed.Dial(url)
 	if err != nil {
 		t.Fatal(err)

@@ -109,7 +109,6 @@ func (a *app) root() *cobra.Command {
 	})
 	root.Args = unknownCommand
 	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	root.SuggestionsMinimumDistance = 2
 	a.flags(root.PersistentFlags())
 	groups := []*cobra.Group{
 		{ID: "look", Title: "Look:"},
@@ -136,6 +135,9 @@ func (a *app) root() *cobra.Command {
 	root.SetHelpCommandGroupID("other")
 	root.SetCompletionCommandGroupID("other")
 	a.complete(root)
+	for _, cmd := range append(root.Commands(), root) {
+		cmd.SuggestionsMinimumDistance = 2
+	}
 	return root
 }
 
@@ -181,7 +183,7 @@ func (a *app) known(ctx context.Context, name string) (*delayed.Queue, error) {
 	if err := a.connect(); err != nil {
 		return nil, err
 	}
-	q, err := a.ins.Queue(ctx, name)
+	q, err := a.queue(ctx, name)
 	if err != nil {
 		return nil, err
 	}

@@ -175,7 +175,9 @@ func (a *app) queueOfEntry(ctx context.Context, name, queue string) (*delayed.Qu
 	if err != nil {
 		return nil, err
 	}
+	var names []string
 	for _, e := range v.(*cronView).Entries { //nolint:errcheck // entries returns nothing else
+		names = append(names, e.Name)
 		switch {
 		case e.Name != name:
 		case queue != "":
@@ -185,8 +187,8 @@ func (a *app) queueOfEntry(ctx context.Context, name, queue string) (*delayed.Qu
 		}
 	}
 	if queue == "" {
-		return nil, fmt.Errorf("%w: %s: delayed cron ls lists the entries of all queues", delayed.ErrNoEntry,
-			quote(name))
+		return nil, fmt.Errorf("%w: %s: delayed cron ls lists the entries of all queues%s", delayed.ErrNoEntry,
+			quote(name), nearest(name, names))
 	}
 	return a.open(ctx, queue)
 }

@@ -94,6 +94,9 @@ func (f *enqueueFlags) options(cmd *cobra.Command) (options []delayed.Option, er
 	if given("in") {
 		options = append(options, delayed.In(time.Duration(f.in)))
 	}
+	if given("max-retry") && f.maxRetry < 0 {
+		return nil, usagef("--max-retry %d: expected 0 or more", f.maxRetry)
+	}
 	for name, option := range map[string]delayed.Option{
 		"at": delayed.At(f.at.Time), "deadline": delayed.Deadline(f.deadline.Time),
 		"retry-until": delayed.RetryUntil(f.retryUntil.Time), "id": delayed.TaskID(f.id),
@@ -205,9 +208,9 @@ func (a *app) resolve(ctx context.Context, name, queue string) (*inspect.Functio
 		where = "of queue " + term.Clip(queue, 128)
 	}
 	if len(matching) == 0 {
-		return nil, &codeError{exitNotFound, fmt.Sprintf("no living worker %s has published a function %s: it has %s; "+
+		return nil, &codeError{exitNotFound, fmt.Sprintf("no living worker %s has published a function %s%s: it has %s; "+
 			"see delayed functions, or give the whole path with --unchecked and --queue", where, quote(name),
-			someOf(functions))}
+			strings.TrimSuffix(nearFunction(name, functions), "?"), someOf(functions))}
 	}
 	for _, f := range matching[1:] {
 		switch first := matching[0]; {

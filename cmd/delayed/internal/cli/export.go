@@ -90,7 +90,7 @@ func (a *app) export(
 	w := bufio.NewWriter(out)
 	done, left := 0, 0
 	for _, queue := range queues {
-		if _, err := a.ins.Queue(ctx, queue); err != nil {
+		if _, err := a.queue(ctx, queue); err != nil {
 			return err
 		}
 		for _, s := range states {

@@ -84,7 +84,7 @@ func (v *groupsView) print(p *term.Page) {
 func (a *app) names(ctx context.Context, given []string, cond func(*inspect.Queue) bool) ([]string, error) {
 	if len(given) > 0 {
 		for _, name := range given {
-			if _, err := a.ins.Queue(ctx, name); err != nil {
+			if _, err := a.queue(ctx, name); err != nil {
 				return nil, err
 			}
 		}

@@ -33,7 +33,7 @@ func (a *app) historyCommand() *cobra.Command {
 			return usagef("--days %d: expected 1 to 90", days)
 		}
 		return a.show(cmd.Context(), func(ctx context.Context) (view, error) {
-			if _, err := a.ins.Queue(ctx, args[0]); err != nil {
+			if _, err := a.queue(ctx, args[0]); err != nil {
 				return nil, err
 			}
 			all, err := a.ins.History(ctx, args[0], days)

@@ -111,7 +111,7 @@ func (a *app) monitor(
 		queues, err = a.ins.Queues(ctx)
 	}
 	for _, name := range names {
-		q, failed := a.ins.Queue(ctx, name)
+		q, failed := a.queue(ctx, name)
 		if failed != nil {
 			return nil, failed
 		}

@@ -29,7 +29,7 @@ func (a *app) removeQueueCommand() *cobra.Command {
 			return err
 		}
 		return a.each(&resultView{Action: "rm", text: "deleted"}, args, func(name string) error {
-			q, err := a.ins.Queue(ctx, name)
+			q, err := a.queue(ctx, name)
 			if err != nil {
 				return err
 			}

@@ -164,7 +164,7 @@ type queueView struct {
 
 func (a *app) showQueue(ctx context.Context, name string) error {
 	return a.show(ctx, func(ctx context.Context) (view, error) {
-		q, err := a.ins.Queue(ctx, name)
+		q, err := a.queue(ctx, name)
 		if err != nil {
 			return nil, err
 		}

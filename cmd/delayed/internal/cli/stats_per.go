@@ -152,7 +152,7 @@ func (a *app) described(ctx context.Context, names []string) (queues []inspect.Q
 		return a.ins.Queues(ctx)
 	}
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
-		q, err := a.ins.Queue(ctx, name)
+		q, err := a.queue(ctx, name)
 		if err != nil {
 			return nil, err
 		}

@@ -15,6 +15,7 @@ func TestWhatPeopleMistype(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.work(welcome)
+	b.ok("enqueue", "welcome", "1", `"en"`, "--in", "1h", "--id", "held")
 	for _, c := range []struct {
 		code       int
 		text, args string
@@ -32,6 +33,22 @@ func TestWhatPeopleMistype(t *testing.T) {
 		{3, "nobody has enqueued a task there", "functions nosuch"},
 		{3, "nobody has enqueued a task there", "groups nosuch"},
 		{3, "nobody has enqueued a task there", "queue 5s"},
+		{2, "--max-retry -1: expected 0 or more", "enqueue welcome 1 --max-retry -1"},
+		{2, `expected a duration that is not negative, found "-5m"`, "enqueue welcome 1 --in -5m"},
+		{2, `expected a duration that is not negative, found "-5m"`, "reschedule 1 --in -5m"},
+		{3, `did you mean "mail"?`, "queue show mial"},
+		{3, `did you mean "mail"?`, "pause MAIL"},
+		{3, `did you mean "mail"?`, "tasks ma"},
+		{3, `did you mean "mail"?`, "monitor mial"},
+		{3, `did you mean "mail"?`, "task show x -q mial"},
+		{3, `a function "Wellcome"; did you mean "welcome": it has`, "enqueue Wellcome 1"},
+		{3, `did you mean "cli_test.welcome": it has`, "enqueue cli_test.Welcome 1"},
+		{3, "did you mean delayed tasks ls?", "tasks lst"},
+		{2, `unknown command "shwo" for delayed queues; did you mean show?`, "queue shwo mail"},
+		{3, "delayed tasks ls --id lists those with a beginning", "task nosuch"},
+		{2, `--to "mail": expected another queue than that of the tasks`, "move held --to mail"},
+		{2, `--to "mail": expected another`, "move --all -q mail -s scheduled --to mail"},
+		{2, `--args: expected a JSON array, such as '[42,"en"]', found "1"`, "edit held --args 1"},
 	} {
 		b.fails(c.code, c.text, strings.Fields(c.args)...)
 	}

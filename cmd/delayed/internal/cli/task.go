@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -282,14 +283,24 @@ func (a *app) find(ctx context.Context, id, queue string) ([]inspect.Task, error
 	if id == "" {
 		return nil, usagef("the id is empty: expected that of a task")
 	}
+	var tasks []inspect.Task
+	var err error
 	if queue == "" {
-		return a.ins.Find(ctx, id)
+		tasks, err = a.ins.Find(ctx, id)
+	} else {
+		if _, err := a.queue(ctx, queue); err != nil {
+			return nil, err
+		}
+		tasks = make([]inspect.Task, 1)
+		tasks[0], err = a.ins.Task(ctx, queue, id)
 	}
-	t, err := a.ins.Task(ctx, queue, id)
+	if errors.Is(err, inspect.ErrNotFound) {
+		err = fmt.Errorf("%w: expected a whole id; delayed tasks ls --id lists those with a beginning", err)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return []inspect.Task{t}, nil
+	return tasks, nil
 }
 
 // findOne is find for a task that must be in one queue.

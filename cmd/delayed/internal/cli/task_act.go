@@ -21,6 +21,8 @@ type act struct {
 	states  []state.Task
 	prepare func(cmd *cobra.Command) (inspect.Action, error) // from the verb's own flags
 	edit    *editFlags                                       // of the verb edit: the action depends on the task
+	to      *string                                          // of the verb move: the queue
+	example string                                           // flags that the verb needs, for examples
 }
 
 var (
@@ -57,7 +59,7 @@ func (a *app) rescheduleCommand() *cobra.Command {
 	var at moment
 	var in duration
 	cmd := a.actionCommand("reschedule", nil, "Give another due time to tasks that are pending, scheduled or retrying",
-		act{verb: "reschedule", states: shiftable, prepare: func(cmd *cobra.Command) (inspect.Action, error) {
+		act{verb: "reschedule", states: shiftable, example: " --in 15m", prepare: func(cmd *cobra.Command) (inspect.Action, error) {
 			if at.IsZero() == !cmd.Flags().Changed("in") {
 				return inspect.Action{}, usagef("when? expected one of --at and --in")
 			}
@@ -74,12 +76,12 @@ func (a *app) rescheduleCommand() *cobra.Command {
 func (a *app) moveCommand() *cobra.Command {
 	var to string
 	cmd := a.actionCommand("move", []string{"mv"}, "Move tasks to another queue",
-		act{verb: "move", states: movable, prepare: func(*cobra.Command) (inspect.Action, error) {
+		act{verb: "move", states: movable, example: " --to urgent", prepare: func(*cobra.Command) (inspect.Action, error) {
 			if to == "" {
 				return inspect.Action{}, usagef("where to? expected --to with the name of a queue")
 			}
 			return inspect.MoveTo(to), nil
-		}})
+		}, to: &to})
 	cmd.Flags().StringVar(&to, "to", "", "queue to move them to")
 	a.completeFlag(cmd, "to", a.completeQueues)
 	return cmd
@@ -98,9 +100,9 @@ func (a *app) actionCommand(name string, aliases []string, short string, do act)
 		Use: name + " ID... | --all --queue QUEUE --state STATE", Aliases: aliases, Short: short,
 		Long: short + ".\n\nGive the ids of tasks, or --all with a queue, states and filters. States: " +
 			stateNames(do.states) + ".",
-		Example: "  delayed " + name + " 01J9ZQ\n" +
+		Example: "  delayed " + name + " 01J9ZQ" + do.example + "\n" +
 			"  delayed " + name + " --all --queue mail --state " + do.states[len(do.states)-1].String() +
-			" --func Welcome",
+			" --func Welcome" + do.example,
 		Args: cobra.ArbitraryArgs, ValidArgsFunction: a.completeIDs,
 	}
 	fs := cmd.Flags()
@@ -131,7 +133,7 @@ func (a *app) actionCommand(name string, aliases []string, short string, do act)
 			if len(args) == 0 {
 				return usagef("which tasks? expected ids, or --all with --queue and --state")
 			}
-			return a.actOnIDs(ctx, name, action, do.edit, queue, args)
+			return a.actOnIDs(ctx, name, action, &do, queue, args)
 		}
 		if len(args) > 0 {
 			return usagef("expected ids or --all, found both")
@@ -142,6 +144,12 @@ func (a *app) actionCommand(name string, aliases []string, short string, do act)
 		b := bulk
 		b.action, b.edit, b.verb, b.filter = action, do.edit, do.verb, filter
 		b.queues, b.states, b.among = []string{queue}, states, do.states
+		if do.to != nil {
+			if *do.to == queue {
+				return sameQueue(queue)
+			}
+			b.where = ", to queue " + term.Clip(*do.to, 128)
+		}
 		return a.actOnAll(ctx, &b)
 	}
 	return cmd
@@ -206,7 +214,7 @@ func (v *actedView) print(p *term.Page) {
 
 // actOnIDs does an action to single tasks.
 func (a *app) actOnIDs(
-	ctx context.Context, verb string, action inspect.Action, edit *editFlags, queue string, ids []string,
+	ctx context.Context, verb string, action inspect.Action, do *act, queue string, ids []string,
 ) error {
 	v := &actedView{Action: verb, Reports: []reportJSON{}}
 	var errs []error
@@ -218,8 +226,12 @@ func (a *app) actOnIDs(
 			errs = append(errs, err)
 			continue
 		}
-		if edit != nil { // each task has arguments of its own function
-			one, err := edit.action(ctx, a, &t)
+		if do.to != nil && *do.to == t.Queue {
+			errs = append(errs, sameQueue(t.Queue))
+			continue
+		}
+		if do.edit != nil { // each task has arguments of its own function
+			one, err := do.edit.action(ctx, a, &t)
 			if err == nil {
 				err = a.do(ctx, v, one, t.Queue, id)
 			}
@@ -235,6 +247,11 @@ func (a *app) actOnIDs(
 		errs = append(errs, a.do(ctx, v, action, name, found[name]...))
 	}
 	return a.acted(v, errs)
+}
+
+// sameQueue says that tasks are where they are to be moved.
+func sameQueue(name string) error {
+	return usagef("--to %s: expected another queue than that of the tasks", quote(name))
 }
 
 // do does an action to tasks of one queue and adds the report to a view.

@@ -14,6 +14,7 @@ type bulk struct {
 	action inspect.Action
 	edit   *editFlags
 	verb   string // in the infinitive, for the question
+	where  string // what follows the queue in the question
 	queues []string
 	states []string
 	among  []state.Task // the states that the action takes; nil: deletable
@@ -37,7 +38,7 @@ func (a *app) actOnAll(ctx context.Context, b *bulk) error {
 	v := &actedView{Action: b.verb, DryRun: b.dry, Reports: []reportJSON{}}
 	var errs []error
 	for _, name := range b.queues {
-		q, err := a.ins.Queue(ctx, name)
+		q, err := a.queue(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -77,7 +78,7 @@ func (b *bulk) question(queue string, held int, states []state.Task) string {
 		"run": "Run", "archive": "Archive", "delete": "Delete", "cancel": "Cancel", "reschedule": "Reschedule",
 		"move": "Move", "edit": "Edit",
 	}[b.verb]
-	return verb + " " + text + " in queue " + term.Clip(queue, 128) + "?"
+	return verb + " " + text + " in queue " + term.Clip(queue, 128) + b.where + "?"
 }
 
 // doAll does an action to one list, with a progress bar.

@@ -19,7 +19,7 @@ type editFlags struct {
 func (a *app) editCommand() *cobra.Command {
 	e := &editFlags{}
 	cmd := a.actionCommand("edit", nil, "Give tasks other arguments", act{
-		verb: "edit", states: movable, edit: e,
+		verb: "edit", states: movable, edit: e, example: ` --args '[42,"en"]'`,
 		prepare: func(*cobra.Command) (inspect.Action, error) {
 			if e.args == "" && e.kwargs == "" {
 				return inspect.Action{}, usagef(`with what? expected --args with a JSON array, such as '[42,"en"]'`)
@@ -42,7 +42,7 @@ func (e *editFlags) action(ctx context.Context, a *app, t *inspect.Task) (inspec
 	var raw []json.RawMessage
 	if e.args != "" {
 		if err := json.Unmarshal([]byte(e.args), &raw); err != nil {
-			return inspect.Action{}, usagef(`--args: expected a JSON array, such as '[42,"en"]': %w`, err)
+			return inspect.Action{}, usagef(`--args: expected a JSON array, such as '[42,"en"]', found %s`, quote(e.args))
 		}
 	}
 	texts := make([]string, len(raw))

@@ -3,9 +3,11 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -23,7 +25,13 @@ func (a *app) taskCommand() *cobra.Command {
 	list := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if cmd.CalledAs() != "task" || len(args) == 0 {
-			return list(cmd, args)
+			err := list(cmd, args)
+			if errors.Is(err, inspect.ErrNotFound) && len(args) > 0 { // what was meant as a verb has been taken for a queue
+				if verbs := cmd.SuggestionsFor(args[0]); len(verbs) > 0 {
+					err = fmt.Errorf("%w; did you mean %s %s?", err, cmd.CommandPath(), strings.Join(verbs, " or "))
+				}
+			}
+			return err
 		}
 		if err := exactly("ID")(cmd, args); err != nil {
 			return err
@@ -121,7 +129,7 @@ func (a *app) lists(ctx context.Context, queues []string, states []state.Task, q
 		states = inspect.States
 	}
 	for _, name := range queues {
-		if _, err := a.ins.Queue(ctx, name); err != nil {
+		if _, err := a.queue(ctx, name); err != nil {
 			return nil, err
 		}
 		for _, s := range states {
@@ -175,7 +183,7 @@ func (l *listJSON) print(p *term.Page) {
 		}
 		p.Table(t)
 	}
-	if l.Cursor != "" {
+	if l.Cursor != "" && len(l.Tasks) < l.Total { // a page that is full has a cursor although nothing may follow
 		p.Say(term.C("More: add --cursor "+l.Cursor, term.Dim))
 	}
 }

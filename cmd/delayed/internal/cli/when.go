@@ -10,7 +10,8 @@ import (
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 )
 
-// duration is the value of a flag: a duration as Go writes it, with days and weeks besides: 90s, 1d12h, 2w.
+// duration is the value of a flag: a duration as Go writes it, with days and weeks besides: 90s, 1d12h, 2w. It is never
+// negative.
 type duration time.Duration
 
 func (d *duration) String() string {
@@ -24,6 +25,9 @@ func (d *duration) Type() string { return "duration" }
 
 func (d *duration) Set(s string) error {
 	v, err := parseDuration(s)
+	if err == nil && v < 0 {
+		return fmt.Errorf("expected a duration that is not negative, found %q", s)
+	}
 	*d = duration(v)
 	return err
 }

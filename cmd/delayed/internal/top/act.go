@@ -279,6 +279,14 @@ func count(n int, noun string) string {
 	return term.Number(n) + " " + noun + "s"
 }
 
+// plural is the form of a noun that follows a number.
+func plural(n int, noun string) string {
+	if n == 1 {
+		return noun
+	}
+	return noun + "s"
+}
+
 func stateNames(states []state.Task) string {
 	names := make([]string, len(states))
 	for i, s := range states {

@@ -198,7 +198,7 @@ func (s *workersScreen) draw(c *canvas, left int) {
 	}
 	cells := []term.Cell{
 		term.C(" " + count(len(s.items), "worker")), term.C("  "), amount(busy, term.Green),
-		term.C(" claims  ", term.Dim), amount(room), term.C(" executors", term.Dim),
+		term.C(plural(busy, " claim")+"  ", term.Dim), amount(room), term.C(plural(room, " executor"), term.Dim),
 	}
 	if dead > 0 {
 		cells = append(cells, term.C("  "+term.Number(dead)+" dead: their tasks will be given back", term.Red))
