@@ -241,6 +241,7 @@ func TestCronVerbs(t *testing.T) {
 		t.Errorf("cron ls prints %s", out)
 	}
 	b.ok("cron", "resume", "daily", "--queue", queueName)
+	b.fails(3, `did you mean "daily"?`, "cron", "run", "dialy")
 	b.ok("cron", "run", "daily")
 	if b.size(queueName, state.Pending) != 2 {
 		t.Error("cron run has enqueued nothing")

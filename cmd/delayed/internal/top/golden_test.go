@@ -156,6 +156,9 @@ func TestHostileTexts(t *testing.T) {
 				task.Queue, task.Call = "mail"+hostile, long
 				task.Error, task.Worker, task.Options.Lock = long, hostile, hostile
 				task.Result = hostile
+				for n := range task.Failures {
+					task.Failures[n].Worker, task.Failures[n].Error, task.Failures[n].Stack = hostile, long, hostile
+				}
 			}
 			for i := range b.src.events {
 				e := &b.src.events[i]

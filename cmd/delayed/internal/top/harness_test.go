@@ -282,16 +282,21 @@ func (f *fake) addTasks() {
 	for i := range 60 {
 		add(state.Retry, "r-"+string(rune('0'+i/10))+string(rune('0'+i%10)), `mail.Welcome(42, "en", {Name: "Ann"})`,
 			func(t *inspect.Task) {
-				t.Attempt, t.Error, t.Reason = 2, "smtp: mailbox full of user 42, tried at three servers", "failed"
+				t.Attempt, t.Error, t.Reason = 3, "smtp: mailbox full of user 42, tried at three servers", "failed"
 				t.Due, t.At, t.FirstFailed = noon.Add(time.Hour), before(time.Second), before(time.Minute)
 				t.Options = inspect.Options{MaxRetry: &retries, Timeout: time.Minute, Lock: "u:x"}
 				t.Headers = map[string]string{"tenant": "acme"}
 				t.Stack, t.Worker = "main.Welcome\n\tmain.go:12", f.work[0].ID
+				t.Failures = []inspect.FailedAttempt{
+					{Attempt: 1, At: t.FirstFailed, Worker: f.work[1].ID, Error: "smtp: no route to host"},
+					{Attempt: 2, At: t.At, Worker: t.Worker, Error: t.Error, Stack: t.Stack},
+				}
 			})
 	}
 	add(state.Archived, "x"+hostile, "mail.Welcome("+hostile+")", func(t *inspect.Task) {
 		t.Error, t.Reason, t.Stack, t.Note = hostile, hostile, hostile, hostile
 		t.Headers, t.Function = map[string]string{hostile: hostile}, hostile
+		t.Failures = []inspect.FailedAttempt{{Attempt: 1, Worker: hostile, Error: hostile, Stack: hostile}}
 	})
 	add(state.Completed, "c-1", "mail.Welcome(7)", func(t *inspect.Task) {
 		t.Result, t.Began, t.At = map[string]any{"sent": 3}, before(time.Minute), before(time.Minute)

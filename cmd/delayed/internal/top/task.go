@@ -116,18 +116,26 @@ func (s *taskScreen) lines(width int) (lines [][]term.Cell) {
 	if t.Result != nil {
 		field("result", resultText(t.Result), term.Green)
 	}
-	for _, block := range []struct {
-		name, text string
-		style      term.Style
-	}{{"error", t.Error, term.Red}, {"stack", t.Stack, term.Plain}} {
-		name, written := block.name, 0
-		for line := range strings.SplitSeq(strings.TrimRight(block.text, "\n"), "\n") {
+	block := func(name, text string, style term.Style) {
+		written := 0
+		for line := range strings.SplitSeq(strings.TrimRight(text, "\n"), "\n") {
 			if written++; written > mostLines {
 				break
 			}
-			field(name, strings.ReplaceAll(line, "\t", "    "), block.style)
+			field(name, strings.ReplaceAll(line, "\t", "    "), style)
 			name = ""
 		}
+	}
+	if n := len(t.Failures); n == 0 || t.Failures[n-1].Error != t.Error || t.Failures[n-1].Stack != t.Stack {
+		block("error", t.Error, term.Red)
+		block("stack", t.Stack, term.Plain)
+	}
+	for _, f := range slices.Backward(t.Failures) {
+		// The beginning of a worker's id names it, and the line stays one line.
+		field("failed", fmt.Sprintf("attempt %d, %s, on %s", f.Attempt, term.Moment(f.At, now),
+			term.Clip(f.Worker, 13)), term.Bold)
+		block("", f.Error, term.Red)
+		block("", f.Stack, term.Plain)
 	}
 	return lines
 }
