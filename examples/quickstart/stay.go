@@ -17,7 +17,8 @@ func stay(ctx context.Context, queue *delayed.Queue, site *site, crew *crew, url
 		url = `"$REDIS_URL"` // it may have a password
 	}
 	fmt.Printf("\nThe worker that is left goes on with a photo a second, until Ctrl-C. Look at it from "+
-		"another terminal:\n\n  export DELAYED_URL=%s\n  go run ./cmd/delayed queues\n  go run ./cmd/delayed top\n", url)
+		"another terminal:\n\n  export DELAYED_URL=%s\n  go run ./cmd/delayed queues\n  "+
+		"go run ./cmd/delayed top\n", url)
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for i := 1; ; {

@@ -94,8 +94,8 @@ func TestBulkActions(t *testing.T) {
 	}
 	b.fails(4, "Delete those of 11 scheduled tasks that match function welcome in queue mail? Nobody can be asked",
 		all...)
-	b.fails(4, "Move 11 scheduled tasks in queue mail, to queue urgent?", "move", "--all", "-q", queueName, "-s", "scheduled",
-		"--to", "urgent")
+	b.fails(4, "Move 11 scheduled tasks in queue mail, to queue urgent?", "move", "--all", "-q", queueName,
+		"-s", "scheduled", "--to", "urgent")
 	b.asks, b.in = true, "n\n"
 	b.fails(4, "nothing was done", all...)
 	if n := b.size(queueName, state.Scheduled); n != 11 {

@@ -208,8 +208,8 @@ func (a *app) resolve(ctx context.Context, name, queue string) (*inspect.Functio
 		where = "of queue " + term.Clip(queue, 128)
 	}
 	if len(matching) == 0 {
-		return nil, &codeError{exitNotFound, fmt.Sprintf("no living worker %s has published a function %s%s: it has %s; "+
-			"see delayed functions, or give the whole path with --unchecked and --queue", where, quote(name),
+		return nil, &codeError{exitNotFound, fmt.Sprintf("no living worker %s has published a function %s%s: it has "+
+			"%s; see delayed functions, or give the whole path with --unchecked and --queue", where, quote(name),
 			strings.TrimSuffix(nearFunction(name, functions), "?"), someOf(functions))}
 	}
 	for _, f := range matching[1:] {

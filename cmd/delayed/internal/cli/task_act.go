@@ -59,7 +59,9 @@ func (a *app) rescheduleCommand() *cobra.Command {
 	var at moment
 	var in duration
 	cmd := a.actionCommand("reschedule", nil, "Give another due time to tasks that are pending, scheduled or retrying",
-		act{verb: "reschedule", states: shiftable, example: " --in 15m", prepare: func(cmd *cobra.Command) (inspect.Action, error) {
+		act{verb: "reschedule", states: shiftable, example: " --in 15m", prepare: func(
+			cmd *cobra.Command,
+		) (inspect.Action, error) {
 			if at.IsZero() == !cmd.Flags().Changed("in") {
 				return inspect.Action{}, usagef("when? expected one of --at and --in")
 			}
@@ -76,7 +78,9 @@ func (a *app) rescheduleCommand() *cobra.Command {
 func (a *app) moveCommand() *cobra.Command {
 	var to string
 	cmd := a.actionCommand("move", []string{"mv"}, "Move tasks to another queue",
-		act{verb: "move", states: movable, example: " --to urgent", prepare: func(*cobra.Command) (inspect.Action, error) {
+		act{verb: "move", states: movable, example: " --to urgent", prepare: func(
+			*cobra.Command,
+		) (inspect.Action, error) {
 			if to == "" {
 				return inspect.Action{}, usagef("where to? expected --to with the name of a queue")
 			}

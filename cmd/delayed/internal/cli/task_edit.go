@@ -42,7 +42,8 @@ func (e *editFlags) action(ctx context.Context, a *app, t *inspect.Task) (inspec
 	var raw []json.RawMessage
 	if e.args != "" {
 		if err := json.Unmarshal([]byte(e.args), &raw); err != nil {
-			return inspect.Action{}, usagef(`--args: expected a JSON array, such as '[42,"en"]', found %s`, quote(e.args))
+			return inspect.Action{}, usagef(`--args: expected a JSON array, such as '[42,"en"]', found %s`,
+				quote(e.args))
 		}
 	}
 	texts := make([]string, len(raw))

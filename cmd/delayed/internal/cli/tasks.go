@@ -26,7 +26,7 @@ func (a *app) taskCommand() *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if cmd.CalledAs() != "task" || len(args) == 0 {
 			err := list(cmd, args)
-			if errors.Is(err, inspect.ErrNotFound) && len(args) > 0 { // what was meant as a verb has been taken for a queue
+			if errors.Is(err, inspect.ErrNotFound) && len(args) > 0 { // a verb was taken for a queue
 				if verbs := cmd.SuggestionsFor(args[0]); len(verbs) > 0 {
 					err = fmt.Errorf("%w; did you mean %s %s?", err, cmd.CommandPath(), strings.Join(verbs, " or "))
 				}

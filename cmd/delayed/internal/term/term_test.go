@@ -1,6 +1,7 @@
 package term
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -73,10 +74,14 @@ func TestWords(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0ms", 999 * time.Millisecond: "999ms", 1500 * time.Millisecond: "1.5s", 59 * time.Second: "59s",
 		61 * time.Second: "1m01s", 90 * time.Minute: "1h30m", 50 * time.Hour: "2d2h", -time.Second: "-1s",
+		math.MinInt64: "-106751d23h",
 	} {
 		if got := Duration(d); got != want {
 			t.Errorf("%v is %q, expected %q", d, got, want)
 		}
+	}
+	if got := Ago(time.Date(3000, 1, 1, 0, 0, 0, 0, time.UTC), time.Unix(0, 0)); got != "in 106751d23h" {
+		t.Errorf("a thousand years are %q", got)
 	}
 	for n, want := range map[int]string{0: "0", 999: "999", 1000: "1,000", 1234567: "1,234,567", -1000: "-1,000"} {
 		if got := Number(n); got != want {

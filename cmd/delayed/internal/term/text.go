@@ -2,6 +2,7 @@ package term
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -52,7 +53,7 @@ func Number[N int | int64](n N) string {
 func Duration(d time.Duration) string {
 	switch {
 	case d < 0:
-		return "-" + Duration(-d)
+		return "-" + Duration(-max(d, -math.MaxInt64)) // the least number has no positive counterpart
 	case d < time.Second:
 		return fmt.Sprintf("%dms", d.Milliseconds())
 	case d < 10*time.Second:
@@ -70,7 +71,7 @@ func Duration(d time.Duration) string {
 
 // Ago writes how far a time is from now: "5m03s ago", "in 2h00m"; "" for the zero time.
 func Ago(t, now time.Time) string {
-	switch d := now.Sub(t); {
+	switch d := max(now.Sub(t), -math.MaxInt64); { // Sub ends at 292 years
 	case t.IsZero():
 		return ""
 	case d >= 0:

@@ -280,11 +280,14 @@ func count(n int, noun string) string {
 }
 
 // plural is the form of a noun that follows a number.
-func plural(n int, noun string) string {
+func plural(n int, noun string) string { return plurals(n, noun, noun+"s") }
+
+// plurals is plural for nouns whose plural has not only an s more.
+func plurals(n int, one, more string) string {
 	if n == 1 {
-		return noun
+		return one
 	}
-	return noun + "s"
+	return more
 }
 
 func stateNames(states []state.Task) string {

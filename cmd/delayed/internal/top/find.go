@@ -25,15 +25,20 @@ func (m *model) askID() {
 		if id == "" {
 			return nil, errors.New("expected the id of a task")
 		}
-		m.say(term.C("looking for task " + term.Clip(id, 60) + "…"))
-		tab, depth := m.tab, len(m.stack)
-		return m.beside(func() tea.Msg {
-			ctx, cancel := context.WithTimeout(m.ctx, actPatience) // it may have to look through all tasks
-			defer cancel()
-			tasks, err := m.src.Find(ctx, id)
-			return foundMsg{tab, depth, id, tasks, err}
-		}), nil
+		return m.findID(id), nil
 	}
+}
+
+// findID looks for a task in all queues, and goes to its page.
+func (m *model) findID(id string) tea.Cmd {
+	m.say(term.C("looking for task " + term.Clip(id, 60) + "…"))
+	tab, depth := m.tab, len(m.stack)
+	return m.beside(func() tea.Msg {
+		ctx, cancel := context.WithTimeout(m.ctx, actPatience) // it may have to look through all tasks
+		defer cancel()
+		tasks, err := m.src.Find(ctx, id)
+		return foundMsg{tab, depth, id, tasks, err}
+	})
 }
 
 // found goes to the page of a task that was found, unless one has gone elsewhere meanwhile.

@@ -1,6 +1,7 @@
 package top
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,6 +21,10 @@ var screens = map[string][]string{
 	"worker":    {"2", "enter"},
 	"functions": {"3"},
 	"events":    {"4"},
+	"cron":      {"5"},
+	"entry":     {"5", "enter"},
+	"groups":    {"6"},
+	"audit":     {"7"},
 	"tasks":     {"down", "enter", "right", "right", "right", "down", "space", "space"},
 	"task":      {"down", "enter", "right", "right", "right", "enter"},
 	"active":    {"down", "enter", "right", "enter"},
@@ -160,6 +165,23 @@ func TestHostileTexts(t *testing.T) {
 					task.Failures[n].Worker, task.Failures[n].Error, task.Failures[n].Stack = hostile, long, hostile
 				}
 			}
+			for i := range b.src.crons {
+				e := &b.src.crons[i]
+				e.queue, e.Name, e.Spec, e.Zone, e.Owner = hostile, hostile, hostile, hostile, hostile
+				e.Function = hostile
+			}
+			for i := range b.src.ticks {
+				b.src.ticks[i].ID, b.src.ticks[i].Skipped = hostile, hostile
+			}
+			for i := range b.src.gather {
+				g := &b.src.gather[i]
+				g.queue, g.Key, g.Func = hostile, long, hostile
+			}
+			for i := range b.src.log {
+				r := &b.src.log[i]
+				r.Actor, r.Action, r.Queue, r.State, r.IDs = hostile, hostile, hostile, hostile, []string{long}
+			}
+			b.src.fault = errors.New(hostile)
 			for i := range b.src.events {
 				e := &b.src.events[i]
 				e.Queue, e.Function, e.ID, e.Error, e.Worker = hostile, hostile, hostile, hostile, hostile

@@ -1,20 +1,35 @@
 package top
 
 import (
+	"strings"
+
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 )
 
+// helpLine is a line of the help.
+type helpLine struct {
+	cells []term.Cell
+	press func() tea.Cmd // what a click on it does: that of its key; nil: nothing
+}
+
 // helpLines are the lines of the help for the screen that is shown.
-func (m *model) helpLines() (lines [][]term.Cell) {
+func (m *model) helpLines() (lines []helpLine) {
 	part := func(title string, keys []binding) {
 		if len(lines) > 0 {
-			lines = append(lines, nil)
+			lines = append(lines, helpLine{})
 		}
-		lines = append(lines, []term.Cell{term.C(" "+title, term.Bold)})
+		lines = append(lines, helpLine{cells: []term.Cell{term.C(" "+title, term.Bold)}})
 		for _, b := range keys {
-			lines = append(lines, []term.Cell{term.C("   " + padded(m.look.keyName(b.key), 14)), term.C(b.what)})
+			line := helpLine{cells: []term.Cell{term.C("   " + padded(m.look.keyName(b.key), 14)), term.C(b.what)}}
+			if b.send != "" || !strings.Contains(b.key, " ") { // one key
+				line.press = func() tea.Cmd {
+					m.help = false
+					return m.press(b)
+				}
+			}
+			lines = append(lines, line)
 		}
 	}
 	path := m.current().path()
@@ -24,8 +39,9 @@ func (m *model) helpLines() (lines [][]term.Cell) {
 		{key: "t", what: "rates and bars of the last two minutes, or of the last hour"},
 	}, everywhere...))
 	part("Mouse", []binding{
-		{key: "click", what: "select; once more: open; heads of columns sort"},
-		{key: "wheel", what: "scroll"},
+		{key: "a click", what: "select; once more: open; heads of columns sort"},
+		{key: "a click on", what: "words of the first and last line, and on lines of this help: that key"},
+		{key: "the wheel", what: "scroll"},
 	})
 	return lines
 }
@@ -35,8 +51,11 @@ func (m *model) drawHelp(c *canvas, left int) {
 	lines := m.helpLines()
 	room := c.left() - left
 	m.helped = max(min(m.helped, len(lines)-room), 0)
-	for _, cells := range lines[m.helped:min(m.helped+room, len(lines))] {
-		c.say(cells...)
+	for _, line := range lines[m.helped:min(m.helped+room, len(lines))] {
+		if line.press != nil {
+			c.click(0, c.width, line.press)
+		}
+		c.say(line.cells...)
 	}
 }
 
@@ -58,9 +77,12 @@ func (m *model) helpKey(key string) tea.Cmd {
 		return m.quit()
 	case "q":
 		return m.quit()
-	case "tab", "shift+tab", "1", "2", "3", "4":
+	case "tab", "shift+tab":
 		return m.globalKey(key)
 	default:
+		if _, ok := tabOf(key); ok {
+			return m.globalKey(key)
+		}
 		m.help = false
 	}
 	m.helped = max(m.helped, 0)

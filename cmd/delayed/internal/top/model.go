@@ -22,7 +22,7 @@ type model struct {
 	work gate // what runs beside and must end before the program does
 
 	width, height int
-	tabs          [4]*place // queues, workers, functions, events
+	tabs          [len(theTabs)]*place
 	tab           int
 	stack         []*place // what was gone into from the tab
 
@@ -41,7 +41,7 @@ type model struct {
 }
 
 // theTabs are the names of the screens that tab leads to.
-var theTabs = [...]string{"Queues", "Workers", "Functions", "Events"}
+var theTabs = [...]string{"Queues", "Workers", "Functions", "Events", "Cron", "Groups", "Audit"}
 
 func newModel(ctx context.Context, cfg Config, src source) *model {
 	m := &model{
@@ -59,6 +59,9 @@ func newModel(ctx context.Context, cfg Config, src source) *model {
 		{screen: newWorkersScreen(m, "")},
 		{screen: newFunctionsScreen(m, "")},
 		{screen: newEventsScreen(m, "")},
+		{screen: newCronScreen(m)},
+		{screen: newGroupsScreen(m)},
+		{screen: newAuditScreen(m)},
 	}
 	return m
 }
@@ -175,6 +178,12 @@ func (m *model) key(msg tea.KeyPressMsg) tea.Cmd {
 	return m.globalKey(key)
 }
 
+// tabOf returns the screen that a digit leads to.
+func tabOf(key string) (tab int, ok bool) {
+	n, err := strconv.Atoi(key)
+	return n - 1, err == nil && n >= 1 && n <= len(theTabs)
+}
+
 // say shows what was done in the last line, for a while.
 func (m *model) say(what term.Cell) { m.said, m.saidAt = what, m.now() }
 
@@ -183,6 +192,9 @@ const sayFor = 8 * time.Second
 
 // globalKey answers a key that works on every screen.
 func (m *model) globalKey(key string) tea.Cmd {
+	if tab, ok := tabOf(key); ok {
+		return m.show(tab)
+	}
 	switch key {
 	case "q":
 		return m.quit()
@@ -196,11 +208,6 @@ func (m *model) globalKey(key string) tea.Cmd {
 		return m.show(m.tab + 1)
 	case "shift+tab":
 		return m.show(m.tab - 1)
-	case "1", "2", "3", "4":
-		n, err := strconv.Atoi(key)
-		if err == nil {
-			return m.show(n - 1)
-		}
 	case "/":
 		m.askFilter()
 	case "i":

@@ -232,57 +232,6 @@ func TestBulkAction(t *testing.T) {
 	b.shows("run 20 tasks")
 }
 
-func TestMouse(t *testing.T) {
-	t.Parallel()
-	b := newBench(t, 120, 24)
-	click := func(text string) {
-		t.Helper()
-		for y, line := range strings.Split(b.screen(), "\n") {
-			if ahead, _, ok := strings.Cut(line, text); ok {
-				b.send(tea.MouseClickMsg{X: len([]rune(ahead)) + 1, Y: y, Button: tea.MouseLeft})
-				return
-			}
-		}
-		t.Fatalf("no %q to click:\n%s", text, b.screen())
-	}
-	click("mail ")
-	b.shows("> mail")
-	click("mail ")
-	b.shows("Queues › mail › pending")
-	click("retry 60")
-	b.shows("Queues › mail › retry")
-	b.send(tea.MouseWheelMsg{Button: tea.MouseWheelDown})
-	if line := b.line("> mail"); !strings.Contains(line, "r-03") {
-		t.Errorf("the wheel leads to %q", line)
-	}
-	click("run now")
-	b.shows("Run now 1 retry task")
-	b.send(tea.MouseWheelMsg{Button: tea.MouseWheelDown})
-	b.send(tea.MouseClickMsg{X: 5, Y: 8, Button: tea.MouseRight})
-	click("[n] no")
-	b.shows("nothing was done")
-	click("1 Queues")
-	b.shows("3 queues")
-	click("PENDING")
-	b.shows("PENDING↓")
-	click("PENDING")
-	b.shows("PENDING↑")
-	click("3 Functions")
-	b.shows("3 functions")
-	b.src.asked()
-	click("1 Queues")
-	click("reports")
-	click("p pause")
-	click("[y] yes")
-	if !b.hasAsked("resume reports") {
-		t.Errorf("a click on yes did nothing: %s", b.src.asked())
-	}
-	b.keys("up")
-	click("? help")
-	b.shows("the next screen, or that one")
-	click("q quit")
-}
-
 func TestRedisGoesAway(t *testing.T) {
 	t.Parallel()
 	for name := range screens {
@@ -479,21 +428,5 @@ func TestParseFilter(t *testing.T) {
 		if f, err := parseFilter(text); err == nil {
 			t.Errorf("%q means %+v, expected an error", text, f)
 		}
-	}
-}
-
-// TestFailedAttempts shows the last failed attempts of a task, the latest first, and its error once.
-func TestFailedAttempts(t *testing.T) {
-	t.Parallel()
-	b := newBench(t, 100, 40)
-	b.keys(screens["task"]...)
-	b.shows("failed        attempt 2, 2026-01-31 11:59:59Z (1s ago), on 1d7df465b91b…",
-		"failed        attempt 1, 2026-01-31 11:59:00Z (1m00s ago), on 9ab8ce1c74e3…", "smtp: no route to host")
-	text := b.screen()
-	if strings.Index(text, "attempt 2,") > strings.Index(text, "attempt 1,") {
-		t.Errorf("the latest attempt is not the first:\n%s", text)
-	}
-	if n := strings.Count(text, "mailbox full"); n != 1 {
-		t.Errorf("the last error is shown %d times, expected once:\n%s", n, text)
 	}
 }

@@ -70,8 +70,8 @@ var everywhere = []binding{
 	{key: "/", what: "filter; an empty filter shows everything"},
 	{key: "i", what: "find a task by its id, in all queues"},
 	{key: "Esc", what: "remove the filter, or go back"},
-	{key: "Tab 1 2 3 4", what: "the next screen, or that one"},
-	{key: "Ctrl-R", what: "refresh now"},
+	{key: "Tab 1-7", what: "the next screen, or that one"},
+	{key: "Ctrl-R", what: "refresh now", send: "ctrl+r"},
 	{key: "?", what: "this help"},
 	{key: "q", what: "quit"},
 }

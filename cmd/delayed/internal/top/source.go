@@ -2,8 +2,6 @@ package top
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"iter"
 
 	"github.com/godelayed/delayed"
@@ -26,67 +24,27 @@ type source interface {
 		ctx context.Context, queue string, a inspect.Action, q inspect.Query, progress func(inspect.Report) bool,
 	) (inspect.Report, error)
 
+	Audit(ctx context.Context, skip, n int) ([]inspect.Record, error)
+
 	// flows returns what queues have done lately, of those that are known so far.
 	flows(ctx context.Context, s span, queues []string) (map[string]queueFlow, error)
 	// pause pauses a queue, or resumes it.
 	pause(ctx context.Context, queue string, paused bool) error
 	// order gives a worker an order on each of its queues.
 	order(ctx context.Context, w *inspect.Worker, o order) error
+	// entries returns the periodic entries of all queues.
+	entries(ctx context.Context) (entriesData, error)
+	// entry returns one of them with its history.
+	entry(ctx context.Context, queue, name string) (entryData, error)
+	// runEntry enqueues the task of an entry now.
+	runEntry(ctx context.Context, queue, name string) error
+	// pauseEntry pauses an entry, or resumes it.
+	pauseEntry(ctx context.Context, queue, name string, paused bool) error
+	// removeEntry deletes an entry and its history.
+	removeEntry(ctx context.Context, queue, name string) error
+	// groups returns the groups of calls of all queues.
+	groups(ctx context.Context) (groupsData, error)
 }
 
 // order is what a worker is told.
 type order func(*delayed.WorkerControl, context.Context) error
-
-// live is the source that asks Redis.
-type live struct {
-	*inspect.Inspector
-
-	rdb   *delayed.Redis
-	meter *meter
-}
-
-func newLive(rdb *delayed.Redis, ins *inspect.Inspector) *live {
-	return &live{Inspector: ins, rdb: rdb, meter: newMeter(ins)}
-}
-
-func (l *live) flows(ctx context.Context, s span, queues []string) (map[string]queueFlow, error) {
-	return l.meter.read(ctx, s, queues)
-}
-
-// open returns a queue that is known.
-func (l *live) open(ctx context.Context, name string) (*delayed.Queue, error) {
-	q, err := l.Queue(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	return delayed.OpenQueue(l.rdb, delayed.QueueConfig{Name: name, Legacy: q.Legacy})
-}
-
-func (l *live) pause(ctx context.Context, queue string, paused bool) error {
-	q, err := l.open(ctx, queue)
-	if err != nil {
-		return err
-	}
-	if paused {
-		return q.Pause(ctx)
-	}
-	return q.Resume(ctx)
-}
-
-func (l *live) order(ctx context.Context, w *inspect.Worker, o order) error {
-	var errs []error
-	for _, wq := range w.Queues {
-		if wq.Alive == 0 {
-			continue
-		}
-		q, err := l.open(ctx, wq.Name)
-		if err == nil {
-			err = o(q.Worker(w.ID), ctx)
-		}
-		errs = append(errs, err)
-	}
-	if len(errs) == 0 {
-		return fmt.Errorf("%w: the worker is dead; a sweeper will give back what it has claimed", inspect.ErrNotFound)
-	}
-	return errors.Join(errs...)
-}

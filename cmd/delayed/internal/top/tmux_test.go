@@ -167,6 +167,33 @@ func TestTerminalWithoutColours(t *testing.T) {
 	}
 }
 
+// TestTerminalLists shows the periodic entries, groups and records of the audit log, and pauses an entry.
+func TestTerminalLists(t *testing.T) {
+	t.Parallel()
+	b := newRedisBench(t)
+	b.Must(b.q.Periodic().Set(t.Context(), delayed.Entry{Name: "digest", Spec: "@daily", Task: delayed.Call(good, 1)}))
+	_, err := b.q.With(delayed.Group("search")).Delay(together, 1, 2)
+	b.Must(err)
+	b.archived(t)
+	x := newTerminal(t, b)
+	x.keys("./delayed retry broken-1; ./delayed top", "Enter")
+	x.sees("1 queue ", "5 Cron  6 Groups  7 Audit")
+	x.keys("5")
+	x.sees("1 periodic entry", "> digest  mail ", " @daily ", " top.good ")
+	x.keys("p")
+	x.sees("Pause entry digest of queue mail?")
+	x.keys("y")
+	x.sees("1 periodic entry, 1 paused")
+	x.keys("Enter")
+	x.sees("Cron › mail › entry digest", "It has not ticked yet.")
+	x.keys("6")
+	x.sees("1 group ", "> search  mail ", " top.together ", " 1  in ")
+	x.keys("7")
+	x.sees("> ", " run ", "broken-1")
+	x.keys("Enter")
+	x.sees("Queues › mail › task broken-1", "attempt 1, ")
+}
+
 // terminate sends the command the signal that supervisors end programs with.
 func (x *terminal) terminate() {
 	x.T.Helper()

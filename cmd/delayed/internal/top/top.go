@@ -1,7 +1,8 @@
-// Package top is the screen of the command delayed top: queues, workers, functions, tasks and events, live, with
-// actions. The model (model.go) gets keys, clicks and what was read from Redis as messages, and paints a screen from
-// them; it needs no terminal. Each screen has a file of its own. All that is read from Redis comes from a source
-// (source.go), in commands that run beside the model: one at a time, for the screen that is shown and no other.
+// Package top is the screen of the command delayed top: queues, workers, functions, tasks, events, periodic entries,
+// groups and the audit log, live, with actions. The model (model.go) gets keys, clicks and what was read from Redis as
+// messages, and paints a screen from them; it needs no terminal. Each screen has a file of its own. All that is read
+// from Redis comes from a source (source.go), in commands that run beside the model: one at a time, for the screen that
+// is shown and no other.
 package top
 
 import (

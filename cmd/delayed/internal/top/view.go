@@ -47,6 +47,9 @@ func (m *model) paint() *canvas {
 	}
 	c.lines = c.lines[:min(len(c.lines), c.height-foot)]
 	c.fill(foot)
+	if m.dialog != nil || m.prompt != nil {
+		c.zones = nil // what is asked must be answered first
+	}
 	if m.dialog != nil {
 		m.drawDialog(c)
 	}
@@ -54,10 +57,19 @@ func (m *model) paint() *canvas {
 	return c
 }
 
-// drawTabs writes the first line: the screens, and which Redis is shown.
+// tabsWidth is how many columns the first line takes without saying which Redis is shown.
+var tabsWidth = func() int {
+	wide := term.Width(" delayed ")
+	for _, name := range theTabs {
+		wide += term.Width(" 1 " + name + " ")
+	}
+	return wide
+}()
+
+// drawTabs writes the first line: the screens and, where there is room for it, which Redis is shown.
 func (m *model) drawTabs(c *canvas) {
 	words := []link{{term.C(" delayed ", term.Bold), nil}}
-	used := term.Width(words[0].Text)
+	used := tabsWidth
 	for i, name := range theTabs {
 		style := term.Plain
 		if i == m.tab {
@@ -65,13 +77,23 @@ func (m *model) drawTabs(c *canvas) {
 		}
 		text := " " + strconv.Itoa(i+1) + " " + name + " "
 		words = append(words, link{term.C(text, style), func() tea.Cmd { return m.show(i) }})
-		used += term.Width(text)
 	}
-	where := term.Clip(m.cfg.Where, max(c.width-used-3, 1)) + " "
-	if gap := c.width - used - term.Width(where); gap > 0 {
-		words = append(words, link{term.C(strings.Repeat(" ", gap)), nil}, link{term.C(where, term.Dim), nil})
+	if where := m.where(c.width - used); where != "" {
+		gap := strings.Repeat(" ", c.width-used-term.Width(where))
+		words = append(words, link{term.C(gap), nil}, link{term.C(where, term.Dim), nil})
 	}
 	c.links(words...)
+}
+
+// leastWhere is how many columns must be free to say which Redis is shown.
+const leastWhere = 12
+
+// where says which Redis is shown, in so many columns; "" if they are too few.
+func (m *model) where(free int) string {
+	if free < leastWhere {
+		return ""
+	}
+	return term.Clip(m.cfg.Where, free-3) + " "
 }
 
 // drawPath writes the second line: where one is, and the filter; or that Redis is away.
@@ -98,6 +120,15 @@ func (m *model) drawPath(c *canvas) {
 	if p.at.IsZero() {
 		if _, ok := p.screen.(*eventsScreen); !ok {
 			cells = append(cells, term.C("  reading…", term.Dim))
+		}
+	}
+	if m.where(c.width-tabsWidth) == "" { // the first line has no room for it
+		used := 0
+		for _, cell := range cells {
+			used += term.Width(term.Clip(cell.Text, c.width))
+		}
+		if where := m.where(c.width - used); where != "" {
+			cells = append(cells, term.C(strings.Repeat(" ", c.width-used-term.Width(where))), term.C(where, term.Dim))
 		}
 	}
 	c.say(cells...)
