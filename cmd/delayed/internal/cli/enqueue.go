@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/cmd/delayed/internal/call"
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
 )
@@ -136,7 +137,7 @@ func (f *enqueueFlags) more(options []delayed.Option) ([]delayed.Option, error) 
 	if len(f.backoff) > 0 {
 		var waits []time.Duration
 		for _, text := range f.backoff {
-			d, err := parseDuration(text)
+			d, err := term.ParseDuration(text)
 			if err != nil {
 				return nil, usagef("--backoff: %w", err)
 			}
@@ -171,8 +172,8 @@ func (a *app) call(ctx context.Context, f *enqueueFlags, name string, texts []st
 		if f.queue == "" {
 			return "", nil, usagef("a Python function: expected --queue, because nobody publishes where it runs")
 		}
-		call, err := pythonCall(name, texts, f.kwargs)
-		return f.queue, call, err
+		task, err := call.Python(name, texts, f.kwargs)
+		return f.queue, task, misused(err)
 	}
 	if f.kwargs != "" {
 		return "", nil, usagef("--kwargs is for Python functions, module:function, and %s is one of Go", quote(name))
@@ -181,15 +182,15 @@ func (a *app) call(ctx context.Context, f *enqueueFlags, name string, texts []st
 		if f.queue == "" {
 			return "", nil, usagef("--unchecked: expected --queue too")
 		}
-		args, err := arguments(texts, nil)
-		return f.queue, delayed.NewGoTask(name, args...), err
+		args, err := call.Arguments(texts, nil)
+		return f.queue, delayed.NewGoTask(name, args...), misused(err)
 	}
 	fn, err := a.resolve(ctx, name, f.queue)
 	if err != nil {
 		return "", nil, err
 	}
-	args, err := arguments(texts, fn)
-	return fn.Queue, delayed.NewGoTask(fn.Path, args...), err
+	args, err := call.Arguments(texts, fn)
+	return fn.Queue, delayed.NewGoTask(fn.Path, args...), misused(err)
 }
 
 // resolve finds the one function that a name means, on a queue or on all of them.
@@ -202,7 +203,7 @@ func (a *app) resolve(ctx context.Context, name, queue string) (*inspect.Functio
 	if err != nil {
 		return nil, err
 	}
-	matching := match(functions, name)
+	matching := call.Match(functions, name)
 	where := "of any queue"
 	if queue != "" {
 		where = "of queue " + term.Clip(queue, 128)
@@ -264,7 +265,7 @@ func (v *enqueuedView) print(p *term.Page) {
 	}
 	text := []byte("done")
 	if v.Result != nil {
-		text, _ = encode(v.Result)
+		text, _ = term.JSON(v.Result)
 	}
 	p.Say(term.C(string(text), term.Green))
 }
@@ -272,7 +273,7 @@ func (v *enqueuedView) print(p *term.Page) {
 func (a *app) enqueue(
 	ctx context.Context, f *enqueueFlags, name string, texts []string, options []delayed.Option,
 ) error {
-	queue, call, err := a.call(ctx, f, name, texts)
+	queue, task, err := a.call(ctx, f, name, texts)
 	if err != nil {
 		return err
 	}
@@ -280,7 +281,7 @@ func (a *app) enqueue(
 	if err != nil {
 		return err
 	}
-	ref, err := q.With(options...).Enqueue(ctx, call)
+	ref, err := q.With(options...).Enqueue(ctx, task)
 	switch {
 	case errors.Is(err, delayed.ErrArguments), errors.Is(err, delayed.ErrFunction):
 		return usageError{err}
@@ -293,7 +294,7 @@ func (a *app) enqueue(
 		if err != nil && !errors.Is(err, delayed.ErrNoResult) {
 			return err
 		}
-		v.Ended, v.Result = true, plain(result)
+		v.Ended, v.Result = true, call.Plain(result)
 	}
 	return a.print(v, true)
 }

@@ -40,6 +40,14 @@ func (e usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
+// misused makes an error one of whoever has written the command line.
+func misused(err error) error {
+	if err == nil {
+		return nil
+	}
+	return usageError{err}
+}
+
 // codeError is an error with an exit code of its own. Without a text, nothing is printed about it.
 type codeError struct {
 	code int

@@ -104,7 +104,7 @@ func (a *app) export(
 					left++
 					continue
 				}
-				line, err := encode(lineJSON{
+				line, err := term.JSON(lineJSON{
 					Version: exportVersion, Queue: queue, State: s.String(), ID: e.ID, Due: stamp(e.Due),
 					Message: e.Message, Info: e.Info, Function: t.Function, Call: t.Call,
 				})

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/godelayed/delayed/cmd/delayed/internal/call"
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
 )
@@ -91,7 +92,7 @@ func (a *app) published(ctx context.Context, name, queue string) (*inspect.Funct
 	if err != nil {
 		return nil, err
 	}
-	matching := match(functions, name)
+	matching := call.Match(functions, name)
 	if len(matching) == 0 {
 		return nil, nil //nolint:nilnil // the comment says so
 	}
@@ -102,19 +103,4 @@ func (a *app) published(ctx context.Context, name, queue string) (*inspect.Funct
 		}
 	}
 	return matching[0], nil
-}
-
-// match returns the functions that a name means: their path, an alias, or the end of one behind a separator.
-func match(functions []inspect.Function, name string) (matching []*inspect.Function) {
-	for i := range functions {
-		f := &functions[i]
-		for _, path := range append([]string{f.Path}, f.Aliases...) {
-			rest, ok := strings.CutSuffix(path, name)
-			if ok && (rest == "" || strings.ContainsAny(rest[len(rest)-1:], "/.:")) {
-				matching = append(matching, f)
-				break
-			}
-		}
-	}
-	return matching
 }

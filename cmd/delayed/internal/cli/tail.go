@@ -189,7 +189,7 @@ func known(d time.Duration) *float64 {
 // event prints one event.
 func (a *app) event(v *tailView) error {
 	if a.json {
-		text, err := encode(v)
+		text, err := term.JSON(v)
 		if err != nil {
 			return err
 		}

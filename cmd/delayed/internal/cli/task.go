@@ -2,16 +2,15 @@ package cli
 
 import (
 	"context"
-	"encoding/base64"
 	"errors"
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/godelayed/delayed/cmd/delayed/internal/call"
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
 	"github.com/godelayed/delayed/state"
@@ -86,16 +85,16 @@ func taskOf(t *inspect.Task) taskJSON {
 		Args: []any{}, Headers: t.Headers, SizeBytes: t.Size, EnqueuedAt: stamp(t.EnqueuedAt), Due: stamp(t.Due),
 		Attempt: t.Attempt, Deaths: t.Deaths, Worker: t.Worker, ClaimedAt: stamp(t.Claimed), Reason: t.Reason,
 		At: stamp(t.At), FirstFailed: stamp(t.FirstFailed), BeganAt: stamp(t.Began), Error: t.Error, Stack: t.Stack,
-		Result: plain(t.Result), Problem: t.Problem, Options: optionsOf(&t.Options),
+		Result: call.Plain(t.Result), Problem: t.Problem, Options: optionsOf(&t.Options),
 	}
 	for _, arg := range t.Args {
-		j.Args = append(j.Args, plain(arg))
+		j.Args = append(j.Args, call.Plain(arg))
 	}
 	for _, f := range t.Failures {
 		j.Failures = append(j.Failures, attemptJSON{f.Attempt, f.At, f.Worker, f.Error, f.Stack})
 	}
 	if len(t.Kwargs) > 0 {
-		j.Kwargs, _ = plain(t.Kwargs).(map[string]any)
+		j.Kwargs, _ = call.Plain(t.Kwargs).(map[string]any)
 	}
 	if t.Done != 0 || t.Total != 0 || t.Note != "" {
 		j.Progress = &progressJSON{t.Done, t.Total, t.Note}
@@ -151,39 +150,6 @@ func optionTexts(o *optionsJSON) (texts []string) {
 		add("group", o.Group)
 	}
 	return texts
-}
-
-// plain returns a decoded value as JSON can show it: bytes in base64, and keys of maps as texts.
-func plain(v any) any {
-	switch v := v.(type) {
-	case []byte:
-		return base64.StdEncoding.EncodeToString(v)
-	case time.Time:
-		return v.UTC()
-	case float64:
-		if math.IsNaN(v) || math.IsInf(v, 0) {
-			return fmt.Sprint(v)
-		}
-	case []any:
-		list := make([]any, len(v))
-		for i := range v {
-			list[i] = plain(v[i])
-		}
-		return list
-	case map[string]any:
-		m := make(map[string]any, len(v))
-		for k := range v {
-			m[k] = plain(v[k])
-		}
-		return m
-	case map[any]any:
-		m := make(map[string]any, len(v))
-		for k := range v {
-			m[fmt.Sprint(k)] = plain(v[k])
-		}
-		return m
-	}
-	return v
 }
 
 // shownCall is the call, or why there is none.

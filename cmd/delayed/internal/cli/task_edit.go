@@ -2,11 +2,11 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 
 	"github.com/spf13/cobra"
 
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/cmd/delayed/internal/call"
 	"github.com/godelayed/delayed/inspect"
 )
 
@@ -39,20 +39,13 @@ func (e *editFlags) action(ctx context.Context, a *app, t *inspect.Task) (inspec
 	if t.Function == "" {
 		return inspect.Action{}, usagef("task %s: its function is unknown, so it cannot be edited", quote(t.ID))
 	}
-	var raw []json.RawMessage
-	if e.args != "" {
-		if err := json.Unmarshal([]byte(e.args), &raw); err != nil {
-			return inspect.Action{}, usagef(`--args: expected a JSON array, such as '[42,"en"]', found %s`,
-				quote(e.args))
-		}
-	}
-	texts := make([]string, len(raw))
-	for i := range raw {
-		texts[i] = string(raw[i])
+	texts, err := call.Split(e.args)
+	if err != nil {
+		return inspect.Action{}, usagef("--args: %w", err)
 	}
 	if t.Python {
-		call, err := pythonCall(t.Function, texts, e.kwargs)
-		return inspect.Edit(call), err
+		task, err := call.Python(t.Function, texts, e.kwargs)
+		return inspect.Edit(task), misused(err)
 	}
 	if e.kwargs != "" {
 		return inspect.Action{}, usagef("--kwargs is for Python functions, and %s is one of Go", t.Function)
@@ -68,9 +61,9 @@ func (e *editFlags) action(ctx context.Context, a *app, t *inspect.Task) (inspec
 	if e.unchecked {
 		fn = nil
 	}
-	args, err := arguments(texts, fn)
+	args, err := call.Arguments(texts, fn)
 	if err != nil {
-		return inspect.Action{}, err
+		return inspect.Action{}, misused(err)
 	}
 	return inspect.Edit(delayed.NewGoTask(t.Function, args...)), nil
 }

@@ -68,7 +68,7 @@ func (t *taskJSON) print(p *term.Page) {
 		p.Field("progress", term.C(text, term.Green))
 	}
 	if t.Result != nil {
-		text, err := encode(t.Result)
+		text, err := term.JSON(t.Result)
 		if err == nil {
 			p.Field("result", term.C(string(text), term.Green))
 		}

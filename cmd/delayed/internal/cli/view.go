@@ -5,12 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"time"
-	"unicode"
-	"unicode/utf16"
-	"unicode/utf8"
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
@@ -78,7 +74,7 @@ func (a *app) print(v view, first bool) error {
 
 // printJSON prints a document: indented, or on one line with --watch.
 func (a *app) printJSON(v any) error {
-	text, err := encode(v)
+	text, err := term.JSON(v)
 	if err != nil {
 		return err
 	}
@@ -91,32 +87,6 @@ func (a *app) printJSON(v any) error {
 	}
 	_, err = a.Out.Write(append(text, '\n'))
 	return err
-}
-
-// encode is json.Marshal that also escapes what does not print, such as marks that turn the direction of writing.
-func encode(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		return nil, err
-	}
-	text := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-	out := make([]byte, 0, len(text))
-	for len(text) > 0 {
-		r, n := utf8.DecodeRune(text)
-		switch {
-		case unicode.IsPrint(r):
-			out = append(out, text[:n]...)
-		case r > 0xffff:
-			high, low := utf16.EncodeRune(r)
-			out = fmt.Appendf(out, `\u%04x\u%04x`, high, low)
-		default:
-			out = fmt.Appendf(out, `\u%04x`, r)
-		}
-		text = text[n:]
-	}
-	return out, nil
 }
 
 // seconds writes a duration in JSON.

@@ -1,4 +1,4 @@
-package cli
+package call
 
 import (
 	"fmt"
@@ -66,7 +66,7 @@ func TestArguments(t *testing.T) {
 		{function(true, 0, "int", "[]string"), `1`, "int64 1|[]interface {} []"},
 		{function(true, 0, "int", "[]string"), `1|2`, "argument 2 of mail.Send(int, ...string): expected a text"},
 	} {
-		args, err := arguments(strings.Split(c.args, "|"), c.fn)
+		args, err := Arguments(strings.Split(c.args, "|"), c.fn)
 		var parts []string
 		for _, a := range args {
 			parts = append(parts, fmt.Sprintf("%T %v", a, a))
@@ -77,23 +77,6 @@ func TestArguments(t *testing.T) {
 		}
 		if got != c.want && (err == nil || !strings.Contains(got, c.want)) {
 			t.Errorf("%s: found %s, expected %s", c.args, got, c.want)
-		}
-	}
-}
-
-func TestDurations(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{
-		"90s": "1m30s", "7d": "168h0m0s", "1w": "168h0m0s", "1d12h": "36h0m0s", "0": "0s", "-1h": "-1h0m0s",
-	} {
-		d, err := parseDuration(text)
-		if err != nil || d.String() != want {
-			t.Errorf("%s is %v, %v, expected %s", text, d, err, want)
-		}
-	}
-	for _, text := range []string{"", "7", "d", "1y", "99999999999d", "1h7d"} {
-		if d, err := parseDuration(text); err == nil {
-			t.Errorf("%q is %v, expected an error", text, d)
 		}
 	}
 }

@@ -1,4 +1,6 @@
-package cli
+// Package call makes calls of functions from what people write: arguments as JSON, checked against the signatures that
+// workers publish.
+package call
 
 import (
 	"bytes"
@@ -13,18 +15,19 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
 )
 
-// arguments reads arguments, each a JSON value, as the parameters of a function want them. Without a function they are
+// Arguments reads arguments, each a JSON value, as the parameters of a function want them. Without a function they are
 // what JSON says.
-func arguments(texts []string, fn *inspect.Function) ([]any, error) {
+func Arguments(texts []string, fn *inspect.Function) ([]any, error) {
 	values := make([]any, len(texts))
 	for i, text := range texts {
 		v, err := parseJSON(text)
 		if err != nil {
-			return nil, usagef(`argument %d: expected JSON, such as 42, true or '"text"' with both kinds of quotes, `+
-				`found %s`, i+1, quote(text))
+			return nil, fmt.Errorf(`argument %d: expected JSON, such as 42, true or '"text"' with both kinds of `+
+				`quotes, found %s`, i+1, quote(text))
 		}
 		values[i] = v
 	}
@@ -40,7 +43,7 @@ func arguments(texts []string, fn *inspect.Function) ([]any, error) {
 		fixed--
 	}
 	if len(values) > fixed && !fn.Variadic || len(values) < fixed-optional(fn) {
-		return nil, usagef("expected the arguments of %s, found %d", fn.Signature(), len(values))
+		return nil, fmt.Errorf("expected the arguments of %s, found %d", fn.Signature(), len(values))
 	}
 	for i := range values {
 		want := params[min(i, len(params)-1)].Type
@@ -49,7 +52,7 @@ func arguments(texts []string, fn *inspect.Function) ([]any, error) {
 		}
 		v, err := convert(values[i], want)
 		if err != nil {
-			return nil, usagef("argument %d of %s: %w", i+1, fn.Signature(), err)
+			return nil, fmt.Errorf("argument %d of %s: %w", i+1, fn.Signature(), err)
 		}
 		values[i] = v
 	}
@@ -60,6 +63,22 @@ func arguments(texts []string, fn *inspect.Function) ([]any, error) {
 	return append(values[:fixed:fixed], rest), nil // on the wire, variadic arguments are one
 }
 
+// Split returns the elements of a JSON array of arguments, as they are written; none if there is no text.
+func Split(text string) ([]string, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var raw []json.RawMessage
+	if err := json.Unmarshal([]byte(text), &raw); err != nil {
+		return nil, fmt.Errorf(`expected a JSON array, such as '[42,"en"]', found %s`, quote(text))
+	}
+	texts := make([]string, len(raw))
+	for i := range raw {
+		texts[i] = string(raw[i])
+	}
+	return texts, nil
+}
+
 // optional returns how many of the fixed parameters may lack.
 func optional(fn *inspect.Function) int {
 	if fn.Variadic {
@@ -68,9 +87,10 @@ func optional(fn *inspect.Function) int {
 	return fn.Optional
 }
 
-// pythonCall returns the call of a Python function. Its signature is not published.
-func pythonCall(path string, texts []string, kwargs string) (*delayed.Task, error) {
-	args, err := arguments(texts, nil)
+// Python returns the call of a Python function. Its signature is not published. kwargs is a JSON
+// object, or "".
+func Python(path string, texts []string, kwargs string) (*delayed.Task, error) {
+	args, err := Arguments(texts, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -79,7 +99,7 @@ func pythonCall(path string, texts []string, kwargs string) (*delayed.Task, erro
 		v, err := parseJSON(kwargs)
 		m, ok := v.(map[string]any)
 		if err != nil || !ok {
-			return nil, usagef(`--kwargs: expected a JSON object, such as '{"to":"ann"}', found %s`, quote(kwargs))
+			return nil, fmt.Errorf(`--kwargs: expected a JSON object, such as '{"to":"ann"}', found %s`, quote(kwargs))
 		}
 		named, _ = natural(m).(map[string]any)
 	}
@@ -156,7 +176,7 @@ func convert(v any, want string) (any, error) {
 		return t, nil
 	case "time.Duration":
 		if s, ok := v.(string); ok {
-			if d, err := parseDuration(s); err == nil {
+			if d, err := term.ParseDuration(s); err == nil {
 				return int64(d), nil
 			}
 		}
@@ -267,9 +287,12 @@ func toMap(v any, want string) (any, error) {
 
 // mismatch says what was expected and found.
 func mismatch(want string, v any) error {
-	text, err := encode(v)
+	text, err := term.JSON(v)
 	if err != nil {
 		text = fmt.Append(nil, v)
 	}
 	return fmt.Errorf("expected %s, found %.100s", want, text)
 }
+
+// quote writes a text that somebody has given, for messages.
+func quote(s string) string { return strconv.Quote(term.Clip(s, 100)) }

@@ -1,0 +1,49 @@
+package term
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"strconv"
+	"time"
+)
+
+var longUnits = regexp.MustCompile(`^(?:(\d+)w)?(?:(\d+)d)?(.*)$`)
+
+// ParseDuration reads a duration as Go writes it, with days and weeks besides: 90s, 1d12h, 2w.
+func ParseDuration(s string) (time.Duration, error) {
+	parts := longUnits.FindStringSubmatch(s)
+	var sum time.Duration
+	for i, unit := range []time.Duration{7 * 24 * time.Hour, 24 * time.Hour} {
+		if parts[i+1] == "" {
+			continue
+		}
+		n, err := strconv.Atoi(parts[i+1])
+		if err != nil || n > 10_000 {
+			return 0, fmt.Errorf("expected at most 10000 days or weeks, found %q", s)
+		}
+		sum += time.Duration(n) * unit
+	}
+	if parts[3] == "" && sum > 0 {
+		return sum, nil
+	}
+	rest, err := time.ParseDuration(parts[3])
+	if err != nil {
+		return 0, fmt.Errorf("expected a duration such as 90s, 15m, 2h30m or 7d, found %q", s)
+	}
+	if sum > 0 && rest > math.MaxInt64-sum {
+		return 0, fmt.Errorf("expected at most %s, found %q", Duration(math.MaxInt64), s)
+	}
+	return sum + rest, nil
+}
+
+// ParseTime reads a time; one without a zone is of the local one.
+func ParseTime(s string) (time.Time, error) {
+	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly} {
+		if t, err := time.ParseInLocation(layout, s, time.Local); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, fmt.Errorf("expected a time such as 2026-01-31T15:04:05Z, or 2026-01-31 15:04 in the local "+
+		"zone, found %q", s)
+}
