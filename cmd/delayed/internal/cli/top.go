@@ -13,9 +13,9 @@ import (
 const topLong = `Show queues, workers, functions, tasks, events, periodic entries, groups and the audit log live,
 and act on them, in a terminal of at least 40x10. ? lists the keys. Enter goes into what is
 selected, Esc goes back, Tab leads to the next screen, / filters, s sorts, q quits. On tasks: r runs
-them now, a archives, d deletes, c cancels, m moves them to another queue. p pauses or resumes a
-queue, a worker or a periodic entry, x stops a worker. Nothing is done before y confirms it. The
-mouse selects, opens, sorts and scrolls.
+them now, a archives, d deletes, c cancels, m moves them to another queue, R reschedules, e edits
+arguments. p pauses or resumes a queue, a worker or a periodic entry, x stops a worker. Nothing is
+done before y confirms it. The mouse selects, opens, sorts and scrolls.
 
 Redis is read for what is shown and no more, once in --interval, and less often if it is slow:
 at most a fifth of the time is spent on that. Workers tell of events only while the log of events

@@ -38,10 +38,16 @@ var verbs = []verb{
 	}, inspect.Cancel},
 }
 
-// moveVerb is the verb whose action depends on a queue.
-var moveVerb = verb{"m", "move", "moved", []state.Task{
-	state.Pending, state.Scheduled, state.Retry, state.Parked, state.Archived,
-}, nil}
+// askVerbs are the verbs whose action depends on what is written first.
+var askVerbs = []verb{
+	{"m", "move", "moved", []state.Task{
+		state.Pending, state.Scheduled, state.Retry, state.Parked, state.Archived,
+	}, nil},
+	{"R", "reschedule", "rescheduled", []state.Task{state.Pending, state.Scheduled, state.Retry}, nil},
+	{"e", "edit", "edited", []state.Task{
+		state.Pending, state.Scheduled, state.Retry, state.Parked, state.Archived,
+	}, nil},
+}
 
 // taskKeys are the keys of the verbs. Those that cannot be done to tasks in a state are not among the hints.
 func taskKeys(in state.Task) []binding {
@@ -51,8 +57,10 @@ func taskKeys(in state.Task) []binding {
 		{key: "d", what: "delete", hint: "delete"},
 		{key: "c", what: "cancel what waits or runs", hint: "cancel"},
 		{key: "m", what: "move to another queue", hint: "move"},
+		{key: "R", what: "reschedule: give another due time", hint: "due"},
+		{key: "e", what: "edit the arguments of one task", hint: "edit"},
 	}
-	for i, v := range append(slices.Clone(verbs), moveVerb) {
+	for i, v := range slices.Concat(verbs, askVerbs) {
 		if !slices.Contains(v.states, in) {
 			keys[i].hint = ""
 		}
@@ -66,6 +74,7 @@ type selection struct {
 	state state.Task
 	ids   []string
 	call  string         // of the only one
+	task  *inspect.Task  // the only one, if it is not a marked one
 	all   *inspect.Query // all tasks of a list, in place of ids
 	held  int            // tasks in the list
 	clear func()         // called when the action begins, unless it is nil
@@ -73,12 +82,12 @@ type selection struct {
 
 // act answers the keys of the verbs.
 func (m *model) act(key string, what func() (selection, error)) (cmd tea.Cmd, known bool) {
-	v := moveVerb
-	if i := slices.IndexFunc(verbs, func(v verb) bool { return v.key == key }); i >= 0 {
-		v = verbs[i]
-	} else if key != v.key {
+	all := slices.Concat(verbs, askVerbs)
+	i := slices.IndexFunc(all, func(v verb) bool { return v.key == key })
+	if i < 0 {
 		return nil, false
 	}
+	v := all[i]
 	s, err := what()
 	if err == nil && !slices.Contains(v.states, s.state) {
 		err = errors.New("expected a task that is " + stateNames(v.states) + ", found one that is " + s.state.String())
@@ -88,38 +97,16 @@ func (m *model) act(key string, what func() (selection, error)) (cmd tea.Cmd, kn
 		m.fail("cannot "+v.name, err)
 	case m.job != nil:
 		m.fail("cannot "+v.name, errors.New("another action goes on; Esc ends it"))
-	case v.action == nil:
-		m.askWhere(s)
+	case v.key == "m":
+		m.askWhere(v, s)
+	case v.key == "R":
+		m.askWhen(v, s)
+	case v.key == "e":
+		return m.askArguments(v, s), true
 	default:
 		m.confirm(v, s, v.action(), "")
 	}
 	return nil, true
-}
-
-// askWhere asks for the queue to move tasks to.
-func (m *model) askWhere(s selection) {
-	m.prompt = &prompt{
-		label: "move " + s.text() + " to queue:", note: "Tab completes", words: m.queueNames(s.queue),
-		enter: func(to string) (tea.Cmd, error) {
-			if to == "" || to == s.queue {
-				return nil, errors.New("expected the name of another queue")
-			}
-			m.confirm(moveVerb, s, inspect.MoveTo(to), " to queue "+term.Clip(to, 60))
-			return nil, nil
-		},
-	}
-}
-
-// queueNames are the queues that are known but for one.
-func (m *model) queueNames(but string) (names []string) {
-	if s, ok := m.tabs[0].screen.(*queuesScreen); ok {
-		for i := range s.items {
-			if s.items[i].Name != but {
-				names = append(names, s.items[i].Name)
-			}
-		}
-	}
-	return names
 }
 
 // text says which tasks these are.

@@ -25,6 +25,8 @@ type fake struct {
 	tasks  []inspect.Task // in the order of their lists
 	events []inspect.Event
 	speed  map[string]queueFlow
+	short  bool // a page of active tasks has none of them, and is not the last one
+	known  []inspect.Function
 	crons  []entryRow
 	ticks  []delayed.PeriodicRun
 	gather []groupRow
@@ -94,6 +96,10 @@ func (f *fake) Tasks(_ context.Context, queue string, q inspect.Query) (inspect.
 			return page, err
 		}
 		page.Scanned++
+		if f.short && q.State == state.Active {
+			page.Cursor = "more"
+			return page, err
+		}
 		if q.Filter.Match(t, noon) {
 			page.Tasks = append(page.Tasks, *t)
 		}
@@ -119,6 +125,10 @@ func (f *fake) Find(_ context.Context, id string) (found []inspect.Task, err err
 		}
 	}
 	return found, err
+}
+
+func (f *fake) Functions(_ context.Context, queues ...string) ([]inspect.Function, error) {
+	return f.known, f.note(append([]string{"Functions"}, queues...)...)
 }
 
 func (f *fake) Watch(ctx context.Context, queues ...string) iter.Seq2[inspect.Event, error] {
@@ -297,6 +307,10 @@ func (f *fake) addLists() {
 		{Tick: before(30 * time.Hour), At: before(29 * time.Hour), ID: "t-2", Skipped: "overlap"},
 		{Tick: before(54 * time.Hour), At: before(48 * time.Hour), Skipped: "missed"},
 	}
+	f.known = []inspect.Function{{
+		Queue: "mail", Path: "example.com/app/mail.Welcome",
+		Parameters: []inspect.Parameter{{Type: "int64"}, {Type: "string"}, {Type: "mail.User"}},
+	}}
 	f.gather = []groupRow{
 		{queue: "mail", GroupInfo: delayed.GroupInfo{
 			Key: "search", Func: "example.com/app/search.Index", Size: 1200, Due: noon.Add(40 * time.Second),
@@ -347,6 +361,7 @@ func (f *fake) addTasks() {
 				t.Due, t.At, t.FirstFailed = noon.Add(time.Hour), before(time.Second), before(time.Minute)
 				t.Options = inspect.Options{MaxRetry: &retries, Timeout: time.Minute, Lock: "u:x"}
 				t.Headers = map[string]string{"tenant": "acme"}
+				t.Args = []any{int64(42), "en", map[string]any{"Name": "Ann"}}
 				t.Stack, t.Worker = "main.Welcome\n\tmain.go:12", f.work[0].ID
 				t.Failures = []inspect.FailedAttempt{
 					{Attempt: 1, At: t.FirstFailed, Worker: f.work[1].ID, Error: "smtp: no route to host"},

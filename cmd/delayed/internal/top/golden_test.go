@@ -34,6 +34,9 @@ var screens = map[string][]string{
 	"confirmed": {"down", "enter", "right", "right", "right", "r", "y"},
 	"move":      {"down", "enter", "m", "b"},
 	"filter":    {"down", "enter", "/"},
+
+	"reschedule": {"down", "enter", "right", "right", "right", "R", "15m"},
+	"edit":       {"down", "enter", "right", "right", "right", "enter", "e"},
 }
 
 // at goes to a screen. The log of events comes by itself.

@@ -115,7 +115,8 @@ func (b *bench) keys(keys ...string) {
 		"pgup": {Code: tea.KeyPgUp}, "pgdown": {Code: tea.KeyPgDown}, "home": {Code: tea.KeyHome},
 		"end": {Code: tea.KeyEnd}, "space": {Code: tea.KeySpace, Text: " "}, "backspace": {Code: tea.KeyBackspace},
 		"shift+tab": {Code: tea.KeyTab, Mod: tea.ModShift}, "ctrl+u": {Code: 'u', Mod: tea.ModCtrl},
-		"ctrl+w": {Code: 'w', Mod: tea.ModCtrl}, "ctrl+r": {Code: 'r', Mod: tea.ModCtrl},
+		"delete": {Code: tea.KeyDelete}, "ctrl+w": {Code: 'w', Mod: tea.ModCtrl},
+		"ctrl+r": {Code: 'r', Mod: tea.ModCtrl},
 	}
 	for _, key := range keys {
 		if msg, ok := named[key]; ok {

@@ -95,6 +95,8 @@ func (m *model) update(msg tea.Msg) tea.Cmd {
 		}
 	case foundMsg:
 		return m.found(msg)
+	case publishedMsg:
+		return m.published(msg)
 	case calmMsg:
 		msg.to.calmed(msg)
 	case listened:

@@ -15,6 +15,7 @@ import (
 type prompt struct {
 	label string
 	text  string
+	after int    // bytes of text behind the cursor
 	note  string // what can be written
 	fault string // what is wrong with what was written
 
@@ -49,13 +50,25 @@ func (m *model) write(msg tea.KeyPressMsg) tea.Cmd {
 		}
 		return nil
 	case "backspace", "ctrl+h":
-		_, n := utf8.DecodeLastRuneInString(p.text)
-		p.text = p.text[:len(p.text)-n]
+		p.cut(p.left())
+	case "delete", "ctrl+d":
+		if p.after > 0 {
+			p.after = p.right()
+			p.cut(p.left())
+		}
+	case "left", "ctrl+b":
+		p.after = len(p.text) - p.left()
+	case "right", "ctrl+f":
+		p.after = p.right()
+	case "home", "ctrl+a":
+		p.after = len(p.text)
+	case "end", "ctrl+e":
+		p.after = 0
 	case "ctrl+u":
-		p.text = ""
+		p.cut(0)
 	case "ctrl+w":
-		cut := strings.TrimRightFunc(p.text, unicode.IsSpace)
-		p.text = cut[:strings.LastIndexByte(cut, ' ')+1]
+		word := strings.TrimRightFunc(p.text[:p.cursor()], unicode.IsSpace)
+		p.cut(strings.LastIndexByte(word, ' ') + 1)
 	case "tab":
 		p.complete()
 	default:
@@ -68,11 +81,29 @@ func (m *model) write(msg tea.KeyPressMsg) tea.Cmd {
 	return nil
 }
 
+// cursor is the place of the cursor in the text, left that of the character before it.
+func (p *prompt) cursor() int { return len(p.text) - p.after }
+
+func (p *prompt) left() int {
+	_, n := utf8.DecodeLastRuneInString(p.text[:p.cursor()])
+	return p.cursor() - n
+}
+
+// right is how many bytes are behind the cursor when it has gone to the right.
+func (p *prompt) right() int {
+	_, n := utf8.DecodeRuneInString(p.text[p.cursor():])
+	return p.after - n
+}
+
+// cut deletes what is between a place and the cursor.
+func (p *prompt) cut(from int) { p.text = p.text[:from] + p.text[p.cursor():] }
+
 // insert adds what was typed or pasted: what prints of it.
 func (p *prompt) insert(text string) {
 	for _, r := range text {
 		if unicode.IsPrint(r) && len(p.text)+utf8.RuneLen(r) <= mostPrompt {
-			p.text += string(r)
+			at := p.cursor()
+			p.text = p.text[:at] + string(r) + p.text[at:]
 		}
 	}
 }
@@ -80,6 +111,7 @@ func (p *prompt) insert(text string) {
 // complete writes what all words that begin like the line have in common, and the next of these words if the line is
 // one already.
 func (p *prompt) complete() {
+	p.after = 0
 	if i := slices.Index(p.words, p.text); i >= 0 {
 		p.text = p.words[(i+1)%len(p.words)]
 		return
@@ -106,16 +138,21 @@ func (p *prompt) complete() {
 	p.text = common
 }
 
-// draw writes the line, with its end in view.
+// draw writes the line, with the cursor in view.
 func (p *prompt) draw(c *canvas) {
 	label := term.C(p.label+" ", term.Bold)
-	room := max(c.width-term.Width(label.Text)-1, 1)
-	shown := term.Printable(p.text)
-	for term.Width(shown) > room {
-		_, n := utf8.DecodeRuneInString(shown)
-		shown = shown[n:]
+	at := p.cursor()
+	before, under, behind := term.Printable(p.text[:at]), " ", ""
+	if p.after > 0 {
+		next := len(p.text) - p.right()
+		under, behind = term.Printable(p.text[at:next]), term.Printable(p.text[next:])
 	}
-	cells := []term.Cell{label, term.C(shown), term.C(" ", reverse)}
+	room := max(c.width-term.Width(label.Text)-term.Width(under), 1)
+	for term.Width(before) > room {
+		_, n := utf8.DecodeRuneInString(before)
+		before = before[n:]
+	}
+	cells := []term.Cell{label, term.C(before), term.C(under, reverse), term.C(behind)}
 	switch {
 	case p.fault != "":
 		cells = append(cells, term.C("  "+p.fault, term.Red))

@@ -18,6 +18,7 @@ type source interface {
 	Tasks(ctx context.Context, queue string, q inspect.Query) (inspect.Page, error)
 	Task(ctx context.Context, queue, id string) (inspect.Task, error)
 	Find(ctx context.Context, id string) ([]inspect.Task, error)
+	Functions(ctx context.Context, queues ...string) ([]inspect.Function, error)
 	Watch(ctx context.Context, queues ...string) iter.Seq2[inspect.Event, error]
 	Do(ctx context.Context, queue string, a inspect.Action, ids ...string) (inspect.Report, error)
 	DoAll(

@@ -2,6 +2,7 @@ package top
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -319,7 +320,7 @@ func (s *tasksScreen) what() (selection, error) {
 	case len(s.marked) > 0:
 		sel.ids = slices.Sorted(maps.Keys(s.marked))
 	case t == nil:
-		return sel, inspect.ErrNotFound
+		return sel, errors.New("no task is selected")
 	default:
 		return selectionOf(&t.Task)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redistest"
@@ -192,6 +193,37 @@ func TestTerminalLists(t *testing.T) {
 	x.sees("> ", " run ", "broken-1")
 	x.keys("Enter")
 	x.sees("Queues › mail › task broken-1", "attempt 1, ")
+}
+
+// TestTerminalChangesTask gives a task another due time and other arguments.
+func TestTerminalChangesTask(t *testing.T) {
+	t.Parallel()
+	b := newRedisBench(t)
+	_, err := b.q.With(delayed.In(time.Hour), delayed.TaskID("later")).Delay(good, 1)
+	b.Must(err)
+	b.work(t)
+	b.Until("the worker has published its functions", func() bool {
+		functions, err := b.src.Functions(t.Context(), "mail")
+		b.Must(err)
+		return len(functions) > 0
+	})
+	x := newTerminal(t, b)
+	x.keys("./delayed top", "Enter")
+	x.sees("> mail")
+	x.keys("i", "later", "Enter")
+	x.sees("Queues › mail › task later", "top.good(1)", "due")
+	x.keys("R")
+	x.sees("reschedule 1 scheduled task to:")
+	x.keys("9d", "Enter")
+	x.sees("Reschedule 1 scheduled task of queue mail to ", "(in 9d0h)?")
+	x.keys("y")
+	x.sees("(in 8d23h)")
+	x.keys("e")
+	x.sees("arguments: [1]")
+	x.keys("BSpace", "7", "Enter")
+	x.sees("Edit 1 scheduled task of queue mail?", "Its arguments will be [7]")
+	x.keys("y")
+	x.sees("top.good(7)")
 }
 
 // terminate sends the command the signal that supervisors end programs with.

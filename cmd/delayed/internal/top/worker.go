@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -117,7 +116,7 @@ func (s *workerScreen) fetch(src source) func(context.Context) (any, error) {
 		if d.worker == nil {
 			return d, nil
 		}
-		read := 0
+		read, whole := 0, map[string]bool{}
 		for _, q := range d.worker.Queues {
 			if q.Claims == 0 || read == mostClaimQueues {
 				continue
@@ -130,8 +129,28 @@ func (s *workerScreen) fetch(src source) func(context.Context) (any, error) {
 				return nil, err
 			}
 			d.tasks = append(d.tasks, page.Tasks...)
+			whole[q.Name] = page.Cursor == ""
 		}
+		d.addRunning(whole)
 		return d, nil
+	}
+}
+
+// addRunning adds the tasks that the worker says it runs and that are not among the claims that were read. On queues of
+// which all claims were read, the whole ones, such a task has just ended.
+func (d *workerData) addRunning(whole map[string]bool) {
+	type key struct{ queue, id string }
+	known := map[key]bool{}
+	for i := range d.tasks {
+		known[key{d.tasks[i].Queue, d.tasks[i].ID}] = true
+	}
+	for _, r := range d.worker.Running {
+		if known[key{r.Queue, r.ID}] || whole[r.Queue] {
+			continue
+		}
+		t := inspect.Task{Queue: r.Queue, ID: r.ID, State: state.Active, Worker: d.worker.ID, Started: r.Started}
+		t.Function, t.Call = r.Function, inspect.ShortName(r.Function)+"(…)"
+		d.tasks = append(d.tasks, t)
 	}
 }
 
@@ -162,8 +181,13 @@ func (s *workerScreen) draw(c *canvas, left int) {
 		up = 0
 	}
 	field("claims", claims(w), term.C("  up ", term.Dim), lapse(up), term.C("  delayed ", term.Dim), term.C(w.Version))
-	if w.MoreRunning > 0 {
-		field("more", term.C(strconv.Itoa(w.MoreRunning)+" more run than it tells of", term.Yellow))
+	if n := len(w.Running) + w.MoreRunning; n > 0 {
+		cells := []term.Cell{term.C(count(n, "task"), term.Green), term.C(" for more than a second", term.Dim)}
+		if w.MoreRunning > 0 {
+			cells = append(cells,
+				term.C("; it does not say which "+term.Number(w.MoreRunning)+" of them are", term.Yellow))
+		}
+		field("running", cells...)
 	}
 	s.list.draw(c, left, s.enter)
 }
@@ -200,7 +224,7 @@ var errNoID = errors.New("its message carries no id, as those of legacy queues d
 
 // selectionOf is the selection of one task.
 func selectionOf(t *inspect.Task) (selection, error) {
-	s := selection{queue: t.Queue, state: t.State, ids: []string{t.ID}, call: callOf(t)}
+	s := selection{queue: t.Queue, state: t.State, ids: []string{t.ID}, call: callOf(t), task: t}
 	if t.ID == "" {
 		return s, errNoID
 	}

@@ -1,0 +1,138 @@
+package call
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/cmd/delayed/internal/term"
+	"github.com/godelayed/delayed/inspect"
+)
+
+// Write returns the positional arguments of a task as a JSON array, of which Edited makes the same call again. fn is
+// the published function; it is not used for Python tasks. It returns an error if JSON cannot hold an argument.
+func Write(t *inspect.Task, fn *inspect.Function) (string, error) {
+	args, types := t.Args, []string{}
+	if !t.Python {
+		for _, p := range fn.Parameters {
+			types = append(types, p.Type)
+		}
+		if last := len(types) - 1; fn.Variadic && len(args) == len(types) {
+			rest, _ := args[last].([]any) // on the wire, variadic arguments are one
+			args = append(args[:last:last], rest...)
+			for range rest {
+				types = append(types, strings.TrimPrefix(types[last], "[]"))
+			}
+			types = append(types[:last], types[last+1:]...)
+		}
+	}
+	values := make([]any, len(args))
+	for i := range args {
+		want := ""
+		if i < len(types) {
+			want = types[i]
+		}
+		v, err := written(args[i], want)
+		if err != nil {
+			return "", fmt.Errorf("argument %d: %w", i+1, err)
+		}
+		values[i] = v
+	}
+	text, err := term.JSON(values)
+	return string(text), err
+}
+
+// errOpaque says that JSON has no form for a value which is read back as that value.
+var errOpaque = errors.New("JSON cannot hold its bytes, times or numbers without a type: change it with a program")
+
+// written returns a decoded value of a Go type as JSON writes it; "" is a type that nobody knows.
+func written(v any, want string) (any, error) {
+	want = strings.TrimPrefix(want, "*")
+	switch v := v.(type) {
+	case []byte:
+		if want != "[]byte" {
+			return nil, errOpaque
+		}
+	case time.Time:
+		if want != "time.Time" {
+			return nil, errOpaque
+		}
+	case float32:
+		return written(float64(v), want)
+	case float64:
+		text := strconv.FormatFloat(v, 'g', -1, 64)
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return nil, errOpaque
+		}
+		if !strings.ContainsAny(text, ".e") {
+			text += ".0" // else it would be read back as a whole number
+		}
+		return json.Number(text), nil
+	case []any:
+		_, element, _ := strings.Cut(want, "]")
+		if !strings.HasPrefix(want, "[") {
+			element = ""
+		}
+		list := make([]any, len(v))
+		for i := range v {
+			e, err := written(v[i], element)
+			if err != nil {
+				return nil, err
+			}
+			list[i] = e
+		}
+		return list, nil
+	case map[string]any:
+		element, ok := strings.CutPrefix(want, "map[string]")
+		if !ok {
+			element = ""
+		}
+		m := make(map[string]any, len(v))
+		for k := range v {
+			e, err := written(v[k], element)
+			if err != nil {
+				return nil, err
+			}
+			m[k] = e
+		}
+		return m, nil
+	case map[any]any:
+		return nil, errOpaque
+	}
+	return Plain(v), nil
+}
+
+// Edited returns the call of a task with other positional arguments, a JSON array. Those of a Go function are checked
+// against the published one. Keyword arguments of a Python function stay.
+func Edited(t *inspect.Task, fn *inspect.Function, text string) (*delayed.Task, error) {
+	texts, err := Split(text)
+	if err != nil {
+		return nil, err
+	}
+	if !t.Python {
+		args, err := Arguments(texts, fn)
+		return delayed.NewGoTask(t.Function, args...), err
+	}
+	args, err := Arguments(texts, nil)
+	return delayed.NewPyTask(t.Function, args, t.Kwargs), err
+}
+
+// Published returns the function of a Go task among those that workers of its queue have published.
+func Published(functions []inspect.Function, t *inspect.Task) (*inspect.Function, error) {
+	matching := Match(functions, t.Function)
+	if len(matching) == 0 {
+		return nil, errors.New("no worker of its queue has published " + inspect.ShortName(t.Function))
+	}
+	for _, f := range matching[1:] {
+		if f.Signature() != matching[0].Signature() {
+			return nil, fmt.Errorf("workers of its queue know two versions, %s and %s, as during a deploy: wait until "+
+				"it is over", matching[0].Signature(), f.Signature())
+		}
+	}
+	return matching[0], nil
+}
