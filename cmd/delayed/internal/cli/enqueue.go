@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"time"
 
@@ -209,9 +208,14 @@ func (a *app) resolve(ctx context.Context, name, queue string) (*inspect.Functio
 		where = "of queue " + term.Clip(queue, 128)
 	}
 	if len(matching) == 0 {
-		return nil, &codeError{exitNotFound, fmt.Sprintf("no living worker %s has published a function %s%s: it has "+
-			"%s; see delayed functions, or give the whole path with --unchecked and --queue", where, quote(name),
-			strings.TrimSuffix(nearFunction(name, functions), "?"), someOf(functions))}
+		text := "no living worker " + where + " has published a function " + quote(name)
+		if near := nearFunction(name, functions); near != "" {
+			text += near + " Known: "
+		} else {
+			text += "; known: "
+		}
+		return nil, &codeError{exitNotFound, text + someOf(functions) + "; see delayed functions, or give the whole " +
+			"path with --unchecked and --queue"}
 	}
 	for _, f := range matching[1:] {
 		switch first := matching[0]; {

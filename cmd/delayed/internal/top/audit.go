@@ -42,7 +42,7 @@ func newAuditScreen(m *model) *auditScreen {
 		{term.Column{Name: "QUEUE", Flex: true, Drop: 2}, func(r *record) term.Cell { return term.C(r.Queue) }, nil},
 		{number("DONE"), func(r *record) term.Cell { return amount(r.Done) }, nil},
 		{rare("FAILED", 3), func(r *record) term.Cell { return amount(r.Failed, term.Red) }, nil},
-		{term.Column{Name: "WHICH", Flex: true, Drop: 1}, func(r *record) term.Cell { return term.C(which(r)) }, nil},
+		{term.Column{Name: "WHICH", Flex: true}, func(r *record) term.Cell { return term.C(which(r)) }, nil},
 	}
 	return s
 }

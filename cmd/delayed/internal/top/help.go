@@ -40,7 +40,7 @@ func (m *model) helpLines() (lines []helpLine) {
 	}, everywhere...))
 	part("Mouse", []binding{
 		{key: "a click", what: "select; once more: open; heads of columns sort"},
-		{key: "a click on", what: "words of the first and last line, and on lines of this help: that key"},
+		{key: "a click on", what: "words of the first and last line, lines of the help: that key"},
 		{key: "the wheel", what: "scroll"},
 	})
 	return lines
