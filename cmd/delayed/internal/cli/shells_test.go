@@ -49,7 +49,7 @@ func TestShells(t *testing.T) {
 				{"delayed enqueue cli_te", "delayed enqueue cli_test.welcome"},
 				{"delayed task show unl", "delayed task show unlikely-7"},
 				{"delayed retry ", "delayed retry unlikely-7"},
-				{"delayed tasks --queu", "delayed tasks --queu"}, // there is no such flag
+				{"delayed stats --queu", "delayed stats --queu"}, // there is no such flag
 				{"delayed tasks --newest", "delayed tasks --newest-first"},
 				{"delayed tasks mail --state sch", "delayed tasks mail --state scheduled"},
 				{"delayed tail --kind timed", "delayed tail --kind timed"}, // nothing with a space

@@ -52,6 +52,12 @@ func TestWhatPeopleMistype(t *testing.T) {
 	} {
 		b.fails(c.code, c.text, strings.Fields(c.args)...)
 	}
+	for _, args := range []string{"tasks -q mail", "task ls --queue mail", "tasks mail", "task held -q mail"} {
+		if out := b.ok(strings.Fields(args)...); !strings.Contains(out, `welcome(1, "en")`) {
+			t.Errorf("%s prints %s", args, out)
+		}
+	}
+	b.fails(3, `did you mean "mail"?`, "task", "held", "-q", "mial")
 	b.fails(2, `--url "": expected a value`, "queues", "--url", "")
 	b.fails(2, `--profile "": expected a value`, "queues", "-p", "")
 }

@@ -36,7 +36,7 @@ func (a *app) taskCommand() *cobra.Command {
 		if err := exactly("ID")(cmd, args); err != nil {
 			return err
 		}
-		return a.showTask(cmd.Context(), args[0], "")
+		return a.showTask(cmd.Context(), args[0], cmd.Flag("queue").Value.String())
 	}
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
 		if cmd.CalledAs() == "task" {
@@ -58,6 +58,7 @@ func (a *app) listTasksCommand(use string) *cobra.Command {
 		flags  filterFlags
 		states []string
 		query  inspect.Query
+		queue  string
 	)
 	cmd := &cobra.Command{
 		Use: use, Short: "List tasks of queues, of all queues if none is named",
@@ -70,6 +71,7 @@ func (a *app) listTasksCommand(use string) *cobra.Command {
 	}
 	fs := cmd.Flags()
 	fs.StringSliceVarP(&states, "state", "s", nil, "states of the tasks: "+stateNames(inspect.States))
+	a.queueFlag(cmd, &queue, "queue of the tasks; the same as an argument")
 	flags.add(cmd)
 	fs.BoolVar(&query.NewestFirst, "newest-first", false, "begin with the task that came last")
 	fs.IntVarP(&query.Limit, "limit", "n", 30, "tasks in a list, at most 1000")
@@ -77,6 +79,9 @@ func (a *app) listTasksCommand(use string) *cobra.Command {
 	fs.StringVar(&query.Cursor, "cursor", "", "where the page before has ended; with one queue and one state")
 	a.completeTaskFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if queue != "" {
+			args = append(args, queue)
+		}
 		wanted, err := parseStates(states, inspect.States)
 		if err != nil {
 			return err
