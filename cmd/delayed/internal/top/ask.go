@@ -88,6 +88,8 @@ func (m *model) askArguments(v verb, s selection) tea.Cmd {
 		m.fail("cannot edit", errors.New("the function of the task is unknown"))
 		return nil
 	}
+	task := *s.task // the screen's own one is replaced meanwhile
+	s.task = &task
 	msg := publishedMsg{tab: m.tab, depth: len(m.stack), verb: v, sel: s}
 	if s.task.Python {
 		return m.published(msg)
