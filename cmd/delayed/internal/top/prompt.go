@@ -147,10 +147,17 @@ func (p *prompt) draw(c *canvas) {
 		next := len(p.text) - p.right()
 		under, behind = term.Printable(p.text[at:next]), term.Printable(p.text[next:])
 	}
-	room := max(c.width-term.Width(label.Text)-term.Width(under), 1)
+	room := c.width - term.Width(label.Text) - term.Width(under)
+	if p.fault != "" { // it is shown behind the text
+		room -= min(term.Width(term.Printable(p.fault))+2, c.width*2/3)
+	}
+	room = max(room, 1)
 	for term.Width(before) > room {
 		_, n := utf8.DecodeRuneInString(before)
 		before = before[n:]
+	}
+	if left := room - term.Width(before); p.fault != "" && term.Width(behind) > left {
+		behind = term.Clip(behind, max(left, 1))
 	}
 	cells := []term.Cell{label, term.C(before), term.C(under, reverse), term.C(behind)}
 	switch {

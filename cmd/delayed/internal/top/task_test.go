@@ -65,7 +65,12 @@ func TestEdit(t *testing.T) {
 	b.shows("expected the arguments of mail.Welcome(int64, string, mail.User), found 4")
 	b.keys("backspace", "backspace", "backspace", "]", "enter")
 	b.shows("Edit 1 retry task of queue mail?", `Its arguments will be [43,"en",{"Name":"Ann"}]`)
-	b.keys("y")
+	b.keys("n", "e")
+	b.keys(strings.Repeat("x", 200), "enter")
+	b.shows("expected a JSON array") // however long the line is
+	b.keys("home", "enter")
+	b.shows("expected a JSON array")
+	b.keys("esc", "e", "enter", "y")
 	if !b.hasAsked("Do mail edit r-00") {
 		t.Errorf("the source was asked %s", b.src.asked())
 	}
