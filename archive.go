@@ -17,7 +17,7 @@ import (
 // The page begins after offset tasks and has at most n, 1 to 1,000. Tasks are sorted by when they will be deleted,
 // soonest first. Pages are read one after the other: tasks that come or go in between may be missing or twice.
 func (q *Queue) Archived(ctx context.Context, offset, n int) (page []TaskInfo, total int, err error) {
-	return q.listFiled(ctx, "Archived", state.Archived, offset, n)
+	return q.listFiled(ctx, "Archived", state.Archived, offset, n, true)
 }
 
 // RunAgain makes an archived task pending again, at the end of its queue, with all its retries, as if it had never
@@ -104,7 +104,7 @@ func (q *Queue) eachArchived(
 ) (n int, err error) {
 	passed := 0 // tasks at the front of the set that stay archived
 	for left := -1; left != 0; {
-		page, total, err := q.Archived(ctx, passed, redisstore.MaxListPage)
+		page, total, err := q.listFiled(ctx, "Archived", state.Archived, passed, redisstore.MaxListPage, only != nil)
 		if err != nil {
 			return n, err
 		}
@@ -240,15 +240,15 @@ func otherFunction(msg *wire.Message, t *Task) error {
 // after At. Tasks that stay parked for long show that producers expect a version of the workers that does not run.
 //
 // The page begins after offset tasks and has at most n, 1 to 1,000. Tasks are sorted by when they will be archived,
-// soonest first. Of each, ID, State, Function, Due, At, Reason and Worker are known, and Error if Reason is "unknown
-// fields": it says which. Pages are read one after the other: tasks that come or go in between may be missing or twice.
+// soonest first. Of each, ID, State, Function, Due, At, Reason, Worker and Task are known, and Error if Reason is
+// "unknown fields": it says which. Pages are read one after the other: tasks that come or go in between may be missing or twice.
 func (q *Queue) Parked(ctx context.Context, offset, n int) (page []TaskInfo, total int, err error) {
-	return q.listFiled(ctx, "Parked", state.Parked, offset, n)
+	return q.listFiled(ctx, "Parked", state.Parked, offset, n, true)
 }
 
-// listFiled returns a page of one of the sets.
+// listFiled returns a page of one of the sets, with the messages of its tasks or without.
 func (q *Queue) listFiled(
-	ctx context.Context, name string, where state.Task, offset, n int,
+	ctx context.Context, name string, where state.Task, offset, n int, messages bool,
 ) (page []TaskInfo, total int, err error) {
 	if err := q.check(ctx); err != nil {
 		return nil, 0, err
@@ -271,5 +271,27 @@ func (q *Queue) listFiled(
 		page[i] = publicInfo(&info)
 		page[i].ID, page[i].State, page[i].Due = f.ID, where, time.UnixMilli(f.Until)
 	}
-	return page, total, nil
+	if messages {
+		err = q.readMessages(ctx, page)
+	}
+	return page, total, err
+}
+
+// readMessages reads the messages of tasks that wait or are archived.
+func (q *Queue) readMessages(ctx context.Context, page []TaskInfo) error {
+	ids := make([]string, len(page))
+	for i := range page {
+		ids[i] = page[i].ID
+	}
+	for done := 0; done < len(page); {
+		messages, err := q.store.FiledMessages(ctx, ids[done:])
+		if err != nil {
+			return err
+		}
+		for i, m := range messages {
+			page[done+i].read(q, m.Bytes)
+		}
+		done += len(messages)
+	}
+	return nil
 }

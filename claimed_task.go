@@ -79,10 +79,11 @@ func (t *Task) Attempt() int {
 }
 
 // MaxRetry returns how often a received task is tried again before it is archived: at Attempt() > MaxRetry() a failure
-// is final. 0 for a task that is to be enqueued.
+// is final. 0 for a task that is to be enqueued. Of a task that this worker has not claimed, as that of a TaskInfo, it
+// is what the call said, 0 if it said nothing.
 func (t *Task) MaxRetry() int {
 	if t.mustExist().claimed == nil || t.claimed.fn() == nil {
-		return 0
+		return t.meta().MaxRetry
 	}
 	return t.claimed.claim.MaxRetry()
 }

@@ -57,3 +57,39 @@ func ExampleRef_RunAgainWith() {
 	// archived no customer true
 	// charged Ada 995
 }
+
+// Middleware notes who was charged, although it does not know the function: argument 0 is the customer.
+func ExampleTask_Arg() {
+	rdb, _ := delayed.Dial(redisURL())
+	defer rdb.Close()
+	w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{
+		Queues: delayed.Strict{"example-arg"}, Logger: delayed.SlogLogger(quietLog()),
+	})
+	if err != nil {
+		panic(err)
+	}
+	err = w.Use(func(next delayed.HandlerFunc) delayed.HandlerFunc {
+		return func(ctx context.Context, t *delayed.Task) error {
+			var customer string
+			if err := t.Arg(0, &customer); err != nil {
+				return err
+			}
+			fmt.Println("customer", customer, "with", t.Options())
+			return next(ctx, t)
+		}
+	})
+	if err != nil {
+		panic(err)
+	}
+	if err := w.Register(Charge); err != nil {
+		panic(err)
+	}
+	q := delayed.NewQueue("example-arg", rdb)
+	if _, err := q.With(delayed.MaxRetry(3), delayed.Header("tenant", "shop")).Delay(Charge, "Ada", 995); err != nil {
+		panic(err)
+	}
+	runOne(w)
+	// Output:
+	// customer Ada with [MaxRetry(3) Header("tenant", "shop")]
+	// charged Ada 995
+}

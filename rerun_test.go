@@ -138,10 +138,15 @@ func TestArchivedPages(t *testing.T) {
 	}
 	for i, task := range page {
 		due := task.Due
+		if task.Task.ID() != task.ID {
+			t.Errorf("found %v", task.Task)
+		}
+		task.Task = nil
 		want := delayed.TaskInfo{
 			ID: fmt.Sprintf("t%04d", 10+i), State: state.Archived, Function: "a.b", Due: due, At: time.UnixMilli(9),
-			Reason: []string{"failed", "deaths"}[i%2],
-			Error:  "no", Attempts: 4,
+			EnqueuedAt: time.UnixMilli(7),
+			Reason:     []string{"failed", "deaths"}[i%2],
+			Error:      "no", Attempts: 4,
 		}
 		if task != want || time.Until(due) > time.Hour+time.Minute || time.Until(due) < 50*time.Minute {
 			t.Errorf("found %+v, expected %+v", task, want)

@@ -250,12 +250,10 @@ func (r *Ref) Info(ctx context.Context) (TaskInfo, error) {
 			task.State = state.Aggregating
 		}
 	}
-	if msg, err := wire.Parse(message, wire.WorkerLimits); err == nil {
-		task.Function = msg.Path
-		if at := msg.Meta.EnqueuedAt; at > 0 {
-			task.EnqueuedAt = time.UnixMilli(at)
-		}
+	if message == nil {
+		message = info.Message
 	}
+	task.read(r.queue, message)
 	return task, nil
 }
 
@@ -286,6 +284,18 @@ func stateOf(s *redisstore.Seen) (where state.Task, due time.Time, info []byte) 
 		}
 	}
 	return where, due, info
+}
+
+// read takes over the message of a task of q, if it can be read.
+func (i *TaskInfo) read(q *Queue, message []byte) {
+	msg, err := wire.Parse(message, wire.WorkerLimits)
+	if err != nil {
+		return
+	}
+	i.Task, i.Function = sweptTask(q.name, &msg), msg.Path
+	if at := i.Task.EnqueuedAt(); !at.IsZero() {
+		i.EnqueuedAt = at
+	}
 }
 
 // publicInfo returns an info as users get it.

@@ -34,4 +34,7 @@ type TaskInfo struct {
 	Worker      string // id of the worker that had it last
 	Done, Total int64  // of its last report by Progress
 	Note        string // of the same report
+	// Task has the arguments, headers and options of the task. It can be enqueued, as another task. It is nil if the
+	// message is not kept, or cannot be read.
+	Task *Task
 }
