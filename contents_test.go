@@ -46,8 +46,8 @@ func TestMiddlewareSeesArgumentsAndOptions(t *testing.T) {
 
 	at := time.Date(2120, 1, 2, 3, 4, 5, 6e6, time.UTC)
 	full := b.q.With(delayed.Unique(time.Hour), delayed.UntilStart(), delayed.Timeout(time.Minute),
-		delayed.Deadline(at), delayed.TTL(time.Hour), delayed.RetryUntil(at), delayed.Backoff(time.Second, 2*time.Second),
-		delayed.MaxBackoff(time.Hour), delayed.KeepResult(time.Minute), delayed.Retention(2*time.Minute),
+		delayed.Deadline(at), delayed.TTL(time.Hour), delayed.RetryUntil(at),
+		delayed.Backoff(time.Second, 2*time.Second), delayed.MaxBackoff(time.Hour), delayed.KeepResult(time.Minute), delayed.Retention(2*time.Minute),
 		delayed.Header("b", "2"), delayed.Header("a", "1"))
 	local := at.Local().Format(time.RFC3339Nano)
 	for _, c := range []struct {
@@ -136,7 +136,8 @@ func TestArchiveShowsContents(t *testing.T) {
 func TestArgumentsOfTasksToEnqueue(t *testing.T) {
 	task := delayed.NewPyTask("m:f", []any{1, "a"}, map[string]any{"k": true})
 	args, kwargs, err := task.Args()
-	if err != nil || !reflect.DeepEqual(args, []any{int64(1), "a"}) || !reflect.DeepEqual(kwargs, map[string]any{"k": true}) {
+	if err != nil || !reflect.DeepEqual(args, []any{int64(1), "a"}) ||
+		!reflect.DeepEqual(kwargs, map[string]any{"k": true}) {
 		t.Errorf("found %v, %v, %v", args, kwargs, err)
 	}
 	if o := task.Options(); o != nil {
@@ -181,5 +182,28 @@ func TestPageWithUnreadableMessages(t *testing.T) {
 	}
 	if !page[0].EnqueuedAt.Equal(time.UnixMilli(7)) || page[1].Function != "a.b" {
 		t.Errorf("found %+v", page)
+	}
+}
+
+// One answer of Redis does not hold all messages of a page.
+func TestPageOfLargeMessages(t *testing.T) {
+	b := newBench(t)
+	q := b.q.With(delayed.MaxRetry(0))
+	f := b.fn("refuse", func(string) error { return errors.New("no") })
+	b.work(b.config(), f)
+	const n = 12
+	for range n {
+		b.delayWith(q, f, strings.Repeat("x", 1_000_000))
+	}
+	b.Until("archived", func() bool { return b.Int("ZCARD", b.Name+"_archived") == n })
+	page, _, err := b.q.Archived(t.Context(), 0, n)
+	if err != nil || len(page) != n {
+		t.Fatal(len(page), err)
+	}
+	for i := range page {
+		var text string
+		if page[i].Task == nil || page[i].Task.Arg(0, &text) != nil || len(text) != 1_000_000 {
+			t.Errorf("task %d has %v, %d bytes", i, page[i].Task, len(text))
+		}
 	}
 }
