@@ -241,8 +241,8 @@ func otherFunction(msg *wire.Message, t *Task) error {
 //
 // The page begins after offset tasks and has at most n, 1 to 1,000. Tasks are sorted by when they will be archived,
 // soonest first. Of each, ID, State, Function, Due, At, Reason, Worker and Task are known, and Error if Reason is
-// "unknown fields": it says which. Pages are read one after the other: tasks that come or go in between may be missing or
-// twice.
+// "unknown fields": it says which. Pages are read one after the other: tasks that come or go in between may be missing
+// or twice.
 func (q *Queue) Parked(ctx context.Context, offset, n int) (page []TaskInfo, total int, err error) {
 	return q.listFiled(ctx, "Parked", state.Parked, offset, n, true)
 }

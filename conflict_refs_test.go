@@ -3,6 +3,7 @@ package delayed_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -162,6 +163,10 @@ func TestInfoBySkippedRef(t *testing.T) {
 			b.Must(err)
 			got, err := ref.Info(bg)
 			b.Must(err)
+			if fmt.Sprint(got.Task) != fmt.Sprint(want.Task) {
+				t.Errorf("found %v, expected %v", got.Task, want.Task)
+			}
+			got.Task, want.Task = nil, nil
 			if got != want || got.State != state.Scheduled || got.Function != b.Name+".f" ||
 				time.Until(got.Due) < 24*time.Hour {
 				t.Errorf("found %+v, expected %+v", got, want)

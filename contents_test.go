@@ -47,7 +47,8 @@ func TestMiddlewareSeesArgumentsAndOptions(t *testing.T) {
 	at := time.Date(2120, 1, 2, 3, 4, 5, 6e6, time.UTC)
 	full := b.q.With(delayed.Unique(time.Hour), delayed.UntilStart(), delayed.Timeout(time.Minute),
 		delayed.Deadline(at), delayed.TTL(time.Hour), delayed.RetryUntil(at),
-		delayed.Backoff(time.Second, 2*time.Second), delayed.MaxBackoff(time.Hour), delayed.KeepResult(time.Minute), delayed.Retention(2*time.Minute),
+		delayed.Backoff(time.Second, 2*time.Second), delayed.MaxBackoff(time.Hour), delayed.KeepResult(time.Minute),
+		delayed.Retention(2*time.Minute),
 		delayed.Header("b", "2"), delayed.Header("a", "1"))
 	local := at.Local().Format(time.RFC3339Nano)
 	for _, c := range []struct {

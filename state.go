@@ -35,6 +35,6 @@ type TaskInfo struct {
 	Done, Total int64  // of its last report by Progress
 	Note        string // of the same report
 	// Task has the arguments, headers and options of the task. It can be enqueued, as another task. It is nil if the
-	// message is not kept, or cannot be read.
-	Task *Task
+	// message is not kept or cannot be read, and in a TaskInfo that was an argument: it does not travel.
+	Task *Task `msgpack:"-"`
 }
