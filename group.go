@@ -252,7 +252,7 @@ func (q *Queue) Groups(ctx context.Context) ([]GroupInfo, error) {
 	if err := q.check(ctx); err != nil {
 		return nil, err
 	}
-	found, err := q.store.Groups(ctx, maxGroupsListed)
+	found, err := q.store.Groups(ctx, 0, maxGroupsListed)
 	if err != nil {
 		return nil, err
 	}

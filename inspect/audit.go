@@ -17,6 +17,7 @@ type Record struct {
 	Queue  string    `json:"queue,omitempty"`
 	State  string    `json:"state,omitempty"`  // of the list that the action was done to
 	Filter *Filter   `json:"filter,omitempty"` // likewise
+	Target string    `json:"target,omitempty"` // of other acts: a worker, periodic entry, group or function
 	IDs    []string  `json:"ids,omitempty"`    // of single tasks, the first ten
 	More   int       `json:"more,omitempty"`   // how many other ids there were
 	Done   int       `json:"done"`             // tasks to which it was done

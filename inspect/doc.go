@@ -1,6 +1,6 @@
 // Package inspect shows what queues hold and what their workers do, and acts on tasks: it runs them now, archives,
-// deletes, cancels, reschedules, moves and edits them. It does not control queues and workers: that is what
-// delayed.Queue (Pause, Resume, Restart, SetWeight) and delayed.WorkerControl are for.
+// deletes, cancels, reschedules, moves and edits them. It steers queues, workers, periodic entries and groups too. All
+// that it does is in an audit log; what programs do by delayed.Queue and delayed.WorkerControl is not.
 //
 // An Inspector finds the queues that producers and workers of its Redis handle use, and needs none of their functions:
 // arguments are decoded as they were encoded.

@@ -18,6 +18,7 @@ import (
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/inspect"
 	"github.com/godelayed/delayed/semaphore"
+	"github.com/godelayed/delayed/state"
 )
 
 // TestUsersOfSecurityPage creates the users that SECURITY.md proposes and uses all features of a producer, a worker and
@@ -219,6 +220,8 @@ func testUsers(t *testing.T, s *site) {
 		enqueue("Delay while somebody watches", nil, err)
 	})
 
+	actAs(ctx, t, s, w.ID())
+
 	kept := delayed.NewQueue(queue, s.dialAs(t, "keeper"))
 	archived, total, err := kept.Archived(ctx, 0, 10)
 	enqueue("Archived", archived, err)
@@ -254,6 +257,7 @@ func testUsers(t *testing.T, s *site) {
 	if got := s.refusals(t); len(got) > 0 {
 		t.Errorf("Redis refused what a producer or a worker needs: %v", got)
 	}
+	refuseObserver(ctx, t, s)
 
 	overwrite := "return redis.call('SET', KEYS[1], 'x')"
 	for user, cmds := range map[string][][]any{
@@ -298,6 +302,95 @@ func testUsers(t *testing.T, s *site) {
 		if err := s.try(t, "producer", cmd); err != nil {
 			t.Errorf("the producer may not %v, although the page says so: %v", cmd, err)
 		}
+	}
+}
+
+// actAs does everything that package inspect does, as the console.
+func actAs(ctx context.Context, t *testing.T, s *site, worker string) {
+	t.Helper()
+	rdb := s.dialAs(t, "console")
+	ins, err := inspect.New(rdb, inspect.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(what string, err error) {
+		t.Helper()
+		if err != nil {
+			t.Errorf("console, %s: %v", what, err)
+		}
+	}
+	q := delayed.NewQueue(s.queue, rdb)
+	check("Set", q.Periodic().Set(ctx, delayed.Entry{
+		Name: "acted", Spec: "@yearly", Task: delayed.NewGoTask("acl.nobody"),
+	}))
+	check("PauseEntry", ins.PauseEntry(ctx, s.queue, "acted"))
+	check("ResumeEntry", ins.ResumeEntry(ctx, s.queue, "acted"))
+	run, err := ins.RunEntry(ctx, s.queue, "acted")
+	check("RunEntry", err)
+	check("RemoveEntry", ins.RemoveEntry(ctx, s.queue, "acted"))
+	_, err = ins.Enqueue(ctx, s.queue, delayed.NewGoTask("acl.gathers", []int{1}), delayed.Group("acted"))
+	check("Enqueue", err)
+	_, err = ins.FireGroup(ctx, s.queue, "acted", "")
+	check("FireGroup", err)
+	check("OrderWorker", ins.OrderWorker(ctx, worker, inspect.OrderPause))
+	check("OrderWorker", ins.OrderWorker(ctx, worker, inspect.OrderResume))
+	check("Pause", ins.Pause(ctx, s.queue))
+	for i, a := range []inspect.Action{
+		inspect.Edit(delayed.NewGoTask("acl.acted", 2)), inspect.Reschedule(time.Now().Add(time.Hour)),
+		inspect.Archive(), inspect.RunNow(), inspect.Cancel(), inspect.Delete(),
+	} {
+		id := fmt.Sprint("acted-", i)
+		_, err := ins.Enqueue(ctx, s.queue, delayed.NewGoTask("acl.acted", 1), delayed.TaskID(id),
+			delayed.In(time.Hour))
+		check("Enqueue", err)
+		report, err := ins.Do(ctx, s.queue, a, id)
+		if check(a.String(), errors.Join(err, report.Err())); report.Done != 1 {
+			t.Errorf("console, %v: %+v", a, report)
+		}
+		_, err = ins.DoAll(ctx, s.queue, inspect.Delete(), inspect.Query{
+			State: state.Scheduled, Filter: inspect.Filter{Function: "acl.acted"},
+		}, nil)
+		check("DoAll", err)
+	}
+	for _, in := range []state.Task{state.Archived, state.Pending} {
+		_, err = ins.DoAll(ctx, s.queue, inspect.Delete(), inspect.Query{
+			State: in, Filter: inspect.Filter{Function: "acl.acted"},
+		}, nil)
+		check("DoAll", err)
+	}
+	_, err = ins.Do(ctx, s.queue, inspect.Delete(), run.ID())
+	check("Delete", err)
+	check("SetWeight", ins.SetWeight(ctx, s.queue, 3))
+	check("Resume", ins.Resume(ctx, s.queue))
+	records, err := ins.Audit(ctx, 0, 100)
+	check("Audit", err)
+	if len(records) < 20 {
+		t.Errorf("console: found %d records in the audit log, expected at least 20", len(records))
+	}
+}
+
+// refuseObserver finds that an observer is refused at the act, before anything is noted.
+func refuseObserver(ctx context.Context, t *testing.T, s *site) {
+	t.Helper()
+	ins, err := inspect.New(s.dialAs(t, "observer"), inspect.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := ins.Audit(ctx, 0, 100)
+	if err != nil {
+		t.Error(err)
+	}
+	for what, err := range map[string]error{
+		"Pause": ins.Pause(ctx, s.queue), "SetWeight": ins.SetWeight(ctx, s.queue, 1),
+		"RemoveEntry": ins.RemoveEntry(ctx, s.queue, "never"),
+	} {
+		if err == nil || strings.Contains(err.Error(), "audit") ||
+			!strings.Contains(err.Error(), "NOPERM") && !strings.Contains(err.Error(), "can't") {
+			t.Errorf("observer, %s: found %v, expected that Redis refuses it", what, err)
+		}
+	}
+	if after, err := ins.Audit(ctx, 0, 100); err != nil || len(after) != len(before) {
+		t.Errorf("the audit log has %d records, expected %d (%v)", len(after), len(before), err)
 	}
 }
 
@@ -389,8 +482,8 @@ func aclRules(t *testing.T) map[string][][]string {
 			inside = false
 		}
 	}
-	if n != 23 {
-		t.Fatalf("%d ACL commands in SECURITY.md, expected 11 for all servers, 5 for a cluster and 7 for Sentinel", n)
+	if n != 26 {
+		t.Fatalf("%d ACL commands in SECURITY.md, expected 12 for all servers, 6 for a cluster and 8 for Sentinel", n)
 	}
 	return rules
 }

@@ -229,6 +229,32 @@ func ripeWith(n int) func(s *Store) (any, error) {
 	}
 }
 
+func hastenWith(names ...string) func(s *Store) (any, error) {
+	return func(s *Store) (any, error) {
+		n, err := s.Hasten(bg, names)
+		return fmt.Sprint(n), err
+	}
+}
+
+var hastenCases = storeTable{script: "hasten", cases: []storeCase{
+	{name: "no such group", do: hastenWith("g"), result: "0"},
+	{
+		name: "some, and the workers are told",
+		seed: redistest.State{"_groups": redistest.Zset{"g": later, "h": later, "i": later}},
+		do:   hastenWith("g", "x", "i"), result: "2",
+		want: redistest.State{
+			"_groups": redistest.Zset{"g": fromNow(0), "h": later, "i": fromNow(0)},
+			"_wake":   redistest.List{"1"},
+		},
+	},
+	{
+		name: "the workers have been told",
+		seed: redistest.State{"_groups": redistest.Zset{"g": later}, "_wake": redistest.List{"1"}},
+		do:   hastenWith("g"), result: "1",
+		want: redistest.State{"_groups": redistest.Zset{"g": fromNow(0)}, "_wake": redistest.List{"1"}},
+	},
+}}
+
 var ripeCases = storeTable{script: "ripe", cases: []storeCase{
 	{
 		name: "no groups",

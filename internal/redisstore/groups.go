@@ -14,14 +14,15 @@ const groupPage = 200
 
 // WaitingGroup is a group of calls that waits for more of them.
 type WaitingGroup struct {
+	Name          string // in the groups set
 	Key, Function string // empty when the first call cannot be read
 	Size          int
 	Due           time.Time
 }
 
-// Groups reads the first n groups. It leaves out those that are fired meanwhile.
-func (s *Store) Groups(ctx context.Context, n int) ([]WaitingGroup, error) {
-	found, err := redis.Values(s.do(ctx, "ZRANGE", s.keys.groups, 0, n-1, "WITHSCORES"))
+// Groups reads n groups from a rank on. It leaves out those that are fired meanwhile.
+func (s *Store) Groups(ctx context.Context, from, n int) ([]WaitingGroup, error) {
+	found, err := redis.Values(s.do(ctx, "ZRANGE", s.keys.groups, from, from+n-1, "WITHSCORES"))
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +44,7 @@ func (s *Store) Groups(ctx context.Context, n int) ([]WaitingGroup, error) {
 		if err != nil {
 			return nil, err
 		}
-		g := WaitingGroup{Size: size, Due: time.UnixMilli(int64(due))}
+		g := WaitingGroup{Name: name, Size: size, Due: time.UnixMilli(int64(due))}
 		for _, m := range first {
 			if msg, err := wire.Parse(m.Bytes, wire.WorkerLimits); err == nil && msg.Meta.Extra != nil {
 				g.Key, g.Function = msg.Meta.Extra.Group, msg.Path
@@ -52,6 +53,23 @@ func (s *Store) Groups(ctx context.Context, n int) ([]WaitingGroup, error) {
 		list = append(list, g)
 	}
 	return list, nil
+}
+
+// GroupCount returns how many groups there are.
+func (s *Store) GroupCount(ctx context.Context) (int, error) {
+	return redis.Int(s.do(ctx, "ZCARD", s.keys.groups))
+}
+
+// MostHastened is how many groups Hasten takes.
+const MostHastened = 1000
+
+// Hasten makes groups due now, at most MostHastened, and returns how many of them there were.
+func (s *Store) Hasten(ctx context.Context, names []string) (int, error) {
+	args := make([]any, len(names))
+	for i := range names {
+		args[i] = names[i]
+	}
+	return redis.Int(s.eval(ctx, scriptHasten, []string{s.keys.groups, s.keys.wake}, args...))
 }
 
 // Aggregating finds the task with the given id in a group, and returns its message. It reads one group after the other,

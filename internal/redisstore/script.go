@@ -71,6 +71,7 @@ var (
 	scriptRipe       = newScript("ripe", 1)
 	scriptPeek       = newScript("peek", 3)
 	scriptFire       = newScript("fire", 6)
+	scriptHasten     = newScript("hasten", 2)
 	scriptControl    = newScript("control", 1)
 	scriptJoin       = newScript("join", 6)
 	scriptCancel     = newScript("cancel", 13)

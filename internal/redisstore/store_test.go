@@ -51,7 +51,7 @@ var storeTables = []storeTable{
 	gatherCases, ripeCases, peekCases, fireCases, joinCases,
 	controlCases, cancelCases, annulCases, pardonCases,
 	agendaCases, entryCases, tickCases,
-	withdrawCases, refileCases, shelfCases, metricsCases,
+	withdrawCases, refileCases, shelfCases, metricsCases, hastenCases,
 }
 
 const (

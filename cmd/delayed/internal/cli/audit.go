@@ -24,6 +24,7 @@ type recordJSON struct {
 	Actor  string     `json:"actor"`
 	Action string     `json:"action"`
 	Queue  string     `json:"queue"`
+	Target string     `json:"target,omitempty"` // a worker, periodic entry, group or function
 	State  string     `json:"state,omitempty"`
 	Filter string     `json:"filter,omitempty"`
 	IDs    []string   `json:"ids,omitempty"`
@@ -36,7 +37,7 @@ func (a *app) auditCommand() *cobra.Command {
 	var limit, skip int
 	cmd := &cobra.Command{
 		Use: "audit", Aliases: []string{"log"},
-		Short: "Show who has acted on tasks and deleted queues, the latest first",
+		Short: "Show who has acted on tasks, queues, workers and periodic entries, the latest first",
 		Args:  none,
 	}
 	cmd.Flags().IntVarP(&limit, "limit", "n", 50, "records, at most 1000")
@@ -59,8 +60,8 @@ func (a *app) auditCommand() *cobra.Command {
 
 func recordOf(r *inspect.Record) recordJSON {
 	j := recordJSON{
-		At: stamp(r.At), Actor: r.Actor, Action: r.Action, Queue: r.Queue, State: r.State, IDs: r.IDs, More: r.More,
-		Done: r.Done, Failed: r.Failed,
+		At: stamp(r.At), Actor: r.Actor, Action: r.Action, Queue: r.Queue, Target: r.Target, State: r.State,
+		IDs: r.IDs, More: r.More, Done: r.Done, Failed: r.Failed,
 	}
 	if r.Filter != nil {
 		j.Filter = strings.TrimPrefix(filterText(r.Filter), " that match ")
@@ -70,7 +71,7 @@ func recordOf(r *inspect.Record) recordJSON {
 
 func (v *auditView) print(p *term.Page) {
 	if len(v.Records) == 0 {
-		p.Say(term.C("Nobody has acted on tasks yet.", term.Dim))
+		p.Say(term.C("Nobody has acted yet.", term.Dim))
 		return
 	}
 	t := term.NewTable(term.Column{Name: "AT"}, term.Column{Name: "WHO", Flex: true},
@@ -78,7 +79,7 @@ func (v *auditView) print(p *term.Page) {
 		term.Column{Name: "WHICH", Flex: true, Drop: 1})
 	for i := range v.Records {
 		r := &v.Records[i]
-		when, which := "", strings.Join(r.IDs, " ")
+		when, which := "", strings.TrimSpace(r.Target+" "+strings.Join(r.IDs, " "))
 		if r.At != nil {
 			when = r.At.Format("2006-01-02 15:04:05Z")
 		}

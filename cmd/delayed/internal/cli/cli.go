@@ -166,28 +166,13 @@ func (a *app) close() {
 	}
 }
 
-// open returns a queue as its producers use it.
-func (a *app) open(ctx context.Context, name string) (*delayed.Queue, error) {
+// known returns an error if there is no such queue.
+func (a *app) known(ctx context.Context, name string) error {
 	if err := a.connect(); err != nil {
-		return nil, err
+		return err
 	}
-	q, err := a.ins.Queue(ctx, name)
-	if err != nil && !errors.Is(err, inspect.ErrNotFound) {
-		return nil, err
-	}
-	return delayed.OpenQueue(a.rdb, delayed.QueueConfig{Name: name, Legacy: q.Legacy})
-}
-
-// known is open for queues that must exist.
-func (a *app) known(ctx context.Context, name string) (*delayed.Queue, error) {
-	if err := a.connect(); err != nil {
-		return nil, err
-	}
-	q, err := a.queue(ctx, name)
-	if err != nil {
-		return nil, err
-	}
-	return delayed.OpenQueue(a.rdb, delayed.QueueConfig{Name: name, Legacy: q.Legacy})
+	_, err := a.queue(ctx, name)
+	return err
 }
 
 // done prints a sentence about what was done, unless the output is JSON.

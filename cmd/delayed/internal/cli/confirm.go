@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -10,6 +11,12 @@ import (
 
 func yesFlag(cmd *cobra.Command, yes *bool) {
 	cmd.Flags().BoolVarP(yes, "yes", "y", false, "do not ask")
+}
+
+// warn tells of something that has not stopped the command.
+func (a *app) warn(err error) {
+	//nolint:errcheck // there is nobody to tell
+	fmt.Fprintln(a.Err, "warning: "+term.Printable(trimPrefix(err.Error())))
 }
 
 // confirm returns an error unless somebody agrees.

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -53,20 +52,20 @@ func (a *app) cronCommand() *cobra.Command {
 			ValidArgsFunction: a.completeQueues, RunE: list,
 		},
 		a.entryCommand("run ENTRY...", []string{"run-now"}, "Enqueue the tasks of entries now; their ticks stay", "run",
-			func(ctx context.Context, p *delayed.PeriodicControl, name string) error {
-				ref, err := p.RunNow(ctx, name)
+			func(ctx context.Context, queue, name string) error {
+				ref, err := a.ins.RunEntry(ctx, queue, name)
 				if err == nil && !a.json {
 					a.done(term.C("task "+ref.ID(), term.Dim))
 				}
 				return err
 			}),
 		a.entryCommand("pause ENTRY...", nil, "Let entries tick no more until resume", "paused",
-			func(ctx context.Context, p *delayed.PeriodicControl, name string) error { return p.Pause(ctx, name) }),
+			func(ctx context.Context, queue, name string) error { return a.ins.PauseEntry(ctx, queue, name) }),
 		a.entryCommand("resume ENTRY...", []string{"unpause"}, "End a pause of entries", "resumed",
-			func(ctx context.Context, p *delayed.PeriodicControl, name string) error { return p.Resume(ctx, name) }),
+			func(ctx context.Context, queue, name string) error { return a.ins.ResumeEntry(ctx, queue, name) }),
 		a.entryCommand("rm ENTRY...", []string{"remove", "delete"}, "Remove entries and their history; one that code "+
 			"declares comes back when its program starts", "removed",
-			func(ctx context.Context, p *delayed.PeriodicControl, name string) error { return p.Remove(ctx, name) }),
+			func(ctx context.Context, queue, name string) error { return a.ins.RemoveEntry(ctx, queue, name) }),
 	)
 	history := &cobra.Command{
 		Use: "history ENTRY", Short: "Show what became of the last ticks of an entry", Args: exactly("ENTRY"),
@@ -87,24 +86,19 @@ func (a *app) entries(ctx context.Context, queues []string) (view, error) {
 		return nil, err
 	}
 	v := &cronView{Entries: []entryJSON{}}
-	var errs []error
-	for _, name := range queues {
-		q, err := a.open(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		entries, err := q.Periodic().List(ctx)
-		errs = append(errs, err)
-		for _, e := range entries {
-			v.Entries = append(v.Entries, entryJSON{
-				Queue: name, Name: e.Name, Spec: e.Spec, Zone: e.Zone, Function: e.Function, Owner: e.Owner,
-				Paused: e.Paused, Waiting: e.Waiting, Next: stamp(e.Next), Previous: stamp(e.Previous),
-				Overlap: e.Overlap.String(), CatchUp: e.CatchUp, JitterSeconds: seconds(e.Jitter), From: stamp(e.From),
-				Until: stamp(e.Until),
-			})
-		}
+	if len(queues) == 0 {
+		return v, nil
 	}
-	return v, errors.Join(errs...)
+	entries, err := a.ins.Entries(ctx, queues...)
+	for _, e := range entries {
+		v.Entries = append(v.Entries, entryJSON{
+			Queue: e.Queue, Name: e.Name, Spec: e.Spec, Zone: e.Zone, Function: e.Function, Owner: e.Owner,
+			Paused: e.Paused, Waiting: e.Waiting, Next: stamp(e.Next), Previous: stamp(e.Previous),
+			Overlap: e.Overlap.String(), CatchUp: e.CatchUp, JitterSeconds: seconds(e.Jitter), From: stamp(e.From),
+			Until: stamp(e.Until),
+		})
+	}
+	return v, err
 }
 
 func (v *cronView) print(p *term.Page) {
@@ -143,7 +137,7 @@ func ago(t *time.Time, now time.Time) term.Cell {
 // entryCommand does something to periodic entries.
 func (a *app) entryCommand(
 	use string, aliases []string, short, text string,
-	do func(context.Context, *delayed.PeriodicControl, string) error,
+	do func(ctx context.Context, queue, name string) error,
 ) *cobra.Command {
 	var queue string
 	cmd := &cobra.Command{
@@ -153,27 +147,27 @@ func (a *app) entryCommand(
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		return a.each(&resultView{Action: cmd.Name(), text: text}, args, func(name string) error {
-			q, err := a.queueOfEntry(ctx, name, queue)
+			queue, err := a.queueOfEntry(ctx, name, queue)
 			if err != nil {
 				return err
 			}
-			return do(ctx, q.Periodic(), name)
+			return do(ctx, queue, name)
 		})
 	}
 	return cmd
 }
 
 // queueOfEntry returns the queue that has an entry.
-func (a *app) queueOfEntry(ctx context.Context, name, queue string) (*delayed.Queue, error) {
+func (a *app) queueOfEntry(ctx context.Context, name, queue string) (string, error) {
 	if err := a.connect(); err != nil {
-		return nil, err
+		return "", err
 	}
 	if queue != "" {
-		return a.known(ctx, queue)
+		return queue, a.known(ctx, queue)
 	}
 	v, err := a.entries(ctx, nil)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
 	var names []string
 	for _, e := range v.(*cronView).Entries { //nolint:errcheck // entries returns nothing else
@@ -181,16 +175,16 @@ func (a *app) queueOfEntry(ctx context.Context, name, queue string) (*delayed.Qu
 		switch {
 		case e.Name != name:
 		case queue != "":
-			return nil, usagef("entry %s is in queues %s and %s: say which with --queue", quote(name), queue, e.Queue)
+			return "", usagef("entry %s is in queues %s and %s: say which with --queue", quote(name), queue, e.Queue)
 		default:
 			queue = e.Queue
 		}
 	}
 	if queue == "" {
-		return nil, fmt.Errorf("%w: %s: delayed cron ls lists the entries of all queues%s", delayed.ErrNoEntry,
+		return "", fmt.Errorf("%w: %s: delayed cron ls lists the entries of all queues%s", delayed.ErrNoEntry,
 			quote(name), nearest(name, names))
 	}
-	return a.open(ctx, queue)
+	return queue, nil
 }
 
 // ticksView is the history of an entry.
@@ -210,12 +204,12 @@ type tickJSON struct {
 
 func (a *app) entryHistory(ctx context.Context, name, queue string) error {
 	return a.show(ctx, func(ctx context.Context) (view, error) {
-		q, err := a.queueOfEntry(ctx, name, queue)
+		queue, err := a.queueOfEntry(ctx, name, queue)
 		if err != nil {
 			return nil, err
 		}
-		runs, err := q.Periodic().History(ctx, name)
-		v := &ticksView{Queue: q.Name(), Entry: name, Ticks: []tickJSON{}}
+		runs, err := a.ins.EntryHistory(ctx, queue, name)
+		v := &ticksView{Queue: queue, Entry: name, Ticks: []tickJSON{}}
 		for _, r := range runs {
 			result := r.Skipped
 			if result == "" {

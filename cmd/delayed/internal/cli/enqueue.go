@@ -281,12 +281,10 @@ func (a *app) enqueue(
 	if err != nil {
 		return err
 	}
-	q, err := a.open(ctx, queue)
-	if err != nil {
-		return err
-	}
-	ref, err := q.With(options...).Enqueue(ctx, task)
+	ref, err := a.ins.Enqueue(ctx, queue, task, options...)
 	switch {
+	case ref != nil && err != nil: // a script must not enqueue it once more
+		a.warn(err)
 	case errors.Is(err, delayed.ErrArguments), errors.Is(err, delayed.ErrFunction):
 		return usageError{err}
 	case err != nil:

@@ -98,3 +98,19 @@ func TestEnqueueOptions(t *testing.T) {
 		t.Errorf("the unchecked task is %s", out)
 	}
 }
+
+// TestEnqueueWithoutAuditLog ends well, so that no script enqueues the call once more.
+func TestEnqueueWithoutAuditLog(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	log := strings.TrimSuffix(b.Name, queueName) + "delayed_audit"
+	b.Do("SET", log, "another program's")
+	r := b.run("enqueue", "a.b", "1", "--unchecked", "--queue", queueName, "--in", "1h")
+	if r.code != 0 || r.out == "" || !strings.Contains(r.err, "warning: ") || !strings.Contains(r.err, "audit log") {
+		t.Errorf("exit code %d: %q, %q", r.code, r.out, r.err)
+	}
+	if n := b.Int("ZCARD", b.Name+"_scheduled"); n != 1 {
+		t.Errorf("%d tasks are scheduled", n)
+	}
+	b.Do("DEL", log)
+}

@@ -36,7 +36,35 @@ func (a *app) groupCommand() *cobra.Command {
 	cmd.AddCommand(&cobra.Command{
 		Use: "ls [QUEUE...]", Aliases: []string{"list"}, Short: "List groups of calls that wait for more calls",
 		Args: cobra.ArbitraryArgs, ValidArgsFunction: a.completeQueues, RunE: list,
-	})
+	}, a.fireCommand())
+	return cmd
+}
+
+// fireCommand makes groups due now.
+func (a *app) fireCommand() *cobra.Command {
+	var function string
+	var yes bool
+	cmd := &cobra.Command{
+		Use: "fire QUEUE KEY", Short: "Make groups due now: a worker makes one call of their calls",
+		Args: exactly("QUEUE", "KEY"), ValidArgsFunction: a.completeQueues,
+	}
+	cmd.Flags().StringVar(&function, "func", "", "only the groups of this function")
+	yesFlag(cmd, &yes)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		ctx := cmd.Context()
+		queue := args[0]
+		if err := a.known(ctx, queue); err != nil {
+			return err
+		}
+		return a.each(&resultView{Action: "fire", text: "fired"}, args[1:], func(key string) error {
+			question := "Fire group " + term.Printable(key) + " of queue " + term.Printable(queue) + " now?"
+			if err := a.confirm(ctx, yes, question); err != nil {
+				return err
+			}
+			_, err := a.ins.FireGroup(ctx, queue, key, function)
+			return err
+		})
+	}
 	return cmd
 }
 
@@ -46,20 +74,14 @@ func (a *app) groups(ctx context.Context, queues []string) (view, error) {
 		return nil, err
 	}
 	v := &groupsView{Groups: []groupJSON{}}
-	for _, name := range queues {
-		q, err := a.open(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		groups, err := q.Groups(ctx)
-		if err != nil {
-			return nil, err
-		}
-		for _, g := range groups {
-			v.Groups = append(v.Groups, groupJSON{name, g.Key, g.Func, g.Size, stamp(g.Due)})
-		}
+	if len(queues) == 0 {
+		return v, nil
 	}
-	return v, nil
+	groups, err := a.ins.Groups(ctx, queues...)
+	for _, g := range groups {
+		v.Groups = append(v.Groups, groupJSON{g.Queue, g.Key, g.Function, g.Size, stamp(g.Due)})
+	}
+	return v, err
 }
 
 func (v *groupsView) print(p *term.Page) {

@@ -99,6 +99,7 @@ func TestJSONFitsSchemas(t *testing.T) {
 		{"done", "weight mail 3"},
 		{"done", "worker pause " + w.ID()},
 		{"done", "cron run daily"},
+		{"done", "groups fire mail g --yes"},
 		{"enqueued", "enqueue sums.add 1 2 --in 1h"},
 		{"acted", "archive later"},
 		{"acted", "run-now --all --queue mail --state archived,retry --dry-run"},

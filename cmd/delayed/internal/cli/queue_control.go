@@ -7,20 +7,20 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
+	"github.com/godelayed/delayed/inspect"
 )
 
 // queueControls are the verbs pause, resume, restart and weight.
 func (a *app) queueControls() []*cobra.Command {
 	return []*cobra.Command{
 		a.controlCommand("pause QUEUE...", nil, "Let workers run no further tasks of queues, until resume",
-			"paused", (*delayed.Queue).Pause),
+			"paused", (*inspect.Inspector).Pause),
 		a.controlCommand("resume QUEUE...", []string{"unpause", "continue"}, "End a pause of queues",
-			"resumed", (*delayed.Queue).Resume),
+			"resumed", (*inspect.Inspector).Resume),
 		a.controlCommand("restart QUEUE...", nil,
 			"Let all workers of queues finish their tasks and stop, so that supervisors start them again",
-			"restarting the workers of", (*delayed.Queue).Restart),
+			"restarting the workers of", (*inspect.Inspector).Restart),
 		a.weightCommand(),
 	}
 }
@@ -62,7 +62,7 @@ func (a *app) each(v *resultView, names []string, do func(string) error) error {
 }
 
 func (a *app) controlCommand(
-	use string, aliases []string, short, text string, do func(*delayed.Queue, context.Context) error,
+	use string, aliases []string, short, text string, do func(*inspect.Inspector, context.Context, string) error,
 ) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Aliases: aliases, Short: short, Args: some, ValidArgsFunction: a.completeQueues,
@@ -70,11 +70,10 @@ func (a *app) controlCommand(
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
 		return a.each(&resultView{Action: cmd.Name(), text: text}, args, func(name string) error {
-			q, err := a.known(ctx, name)
-			if err != nil {
+			if err := a.known(ctx, name); err != nil {
 				return err
 			}
-			return do(q, ctx)
+			return do(a.ins, ctx, name)
 		})
 	}
 	return cmd
@@ -96,11 +95,10 @@ func (a *app) weightCommand() *cobra.Command {
 			}
 			v := &resultView{Action: "weight", text: fmt.Sprintf("weight %d for", n)}
 			return a.each(v, args[:1], func(name string) error {
-				q, err := a.known(cmd.Context(), name)
-				if err != nil {
+				if err := a.known(cmd.Context(), name); err != nil {
 					return err
 				}
-				return q.SetWeight(cmd.Context(), n)
+				return a.ins.SetWeight(cmd.Context(), name, n)
 			})
 		},
 	}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
 	"github.com/godelayed/delayed/state"
@@ -76,12 +74,12 @@ func (a *app) workerCommand() *cobra.Command {
 			},
 		},
 		a.orderCommand("pause WORKER...", "Let workers claim no more tasks until resume; what runs goes on", "paused",
-			(*delayed.WorkerControl).Pause),
-		a.orderCommand("resume WORKER...", "End a pause of workers", "resumed", (*delayed.WorkerControl).Resume),
+			inspect.OrderPause),
+		a.orderCommand("resume WORKER...", "End a pause of workers", "resumed", inspect.OrderResume),
 		a.orderCommand("quiet WORKER...", "Let workers claim no more tasks for good; what runs goes on", "quieted",
-			(*delayed.WorkerControl).Quiet),
+			inspect.OrderQuiet),
 		a.orderCommand("stop WORKER...", "Let workers finish what runs and stop", "stopping",
-			(*delayed.WorkerControl).Stop),
+			inspect.OrderStop),
 	)
 	return cmd
 }
@@ -224,7 +222,7 @@ func (w *workerJSON) printTasks(p *term.Page) {
 
 // orderCommand gives workers an order.
 func (a *app) orderCommand(
-	use, short, text string, order func(*delayed.WorkerControl, context.Context) error,
+	use, short, text string, order inspect.Order,
 ) *cobra.Command {
 	cmd := &cobra.Command{Use: use, Short: short, Args: some, ValidArgsFunction: a.completeWorkers}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -241,29 +239,12 @@ func (a *app) orderCommand(
 			if err != nil {
 				return err
 			}
-			return a.order(ctx, w, order)
+			if !w.Alive() {
+				return fmt.Errorf("%w: worker %s is dead; a sweeper will give back what it has claimed", errNotFound,
+					w.ID)
+			}
+			return a.ins.OrderWorker(ctx, w.ID, order)
 		})
 	}
 	return cmd
-}
-
-// order gives a worker an order on each of its queues, so that resume withdraws what was said on any of them.
-func (a *app) order(
-	ctx context.Context, w *inspect.Worker, order func(*delayed.WorkerControl, context.Context) error,
-) error {
-	var errs []error
-	for _, wq := range w.Queues {
-		if wq.Alive == 0 {
-			continue
-		}
-		q, err := a.open(ctx, wq.Name)
-		if err == nil {
-			err = order(q.Worker(w.ID), ctx)
-		}
-		errs = append(errs, err)
-	}
-	if len(errs) == 0 {
-		return fmt.Errorf("%w: worker %s is dead; a sweeper will give back what it has claimed", errNotFound, w.ID)
-	}
-	return errors.Join(errs...)
 }

@@ -47,7 +47,7 @@ func newAuditScreen(m *model) *auditScreen {
 	return s
 }
 
-// which says to which tasks something was done.
+// which says to what something was done.
 func which(r *inspect.Record) string {
 	switch {
 	case r.State != "" && r.Filter != nil && !r.Filter.IsZero():
@@ -55,7 +55,7 @@ func which(r *inspect.Record) string {
 	case r.State != "":
 		return "all " + r.State
 	}
-	text := strings.Join(r.IDs, " ")
+	text := strings.TrimSpace(r.Target + " " + strings.Join(r.IDs, " "))
 	if r.More > 0 {
 		text += " and " + term.Number(r.More) + " more"
 	}

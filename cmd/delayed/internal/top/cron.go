@@ -194,7 +194,7 @@ func (m *model) steerEntry(key string, e *entryRow) bool {
 	case key == "d":
 		m.steer("Delete "+name+" and its history?",
 			"If code declares it, it comes back when its program starts.", "deleted "+name,
-			func(ctx context.Context) error { return m.src.removeEntry(ctx, queue, entry) })
+			func(ctx context.Context) error { return m.src.RemoveEntry(ctx, queue, entry) })
 	default:
 		return false
 	}

@@ -3,6 +3,7 @@ package top
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -134,7 +135,7 @@ func TestLists(t *testing.T) {
 		t.Errorf("found the entry %+v, expected a paused one", e.entry)
 	}
 	b.Must(b.src.pauseEntry(ctx, "mail", "daily", false))
-	b.Must(b.src.removeEntry(ctx, "mail", "daily"))
+	b.Must(b.src.RemoveEntry(ctx, "mail", "daily"))
 	if e, err = b.src.entry(ctx, "mail", "daily"); err != nil || e.entry != nil {
 		t.Errorf("found the entry %+v after its end (%v)", e.entry, err)
 	}
@@ -148,8 +149,13 @@ func TestLists(t *testing.T) {
 	_, err = b.src.Do(ctx, "mail", inspect.Delete(), page.Tasks[0].ID)
 	b.Must(err)
 	log, err := b.src.Audit(ctx, 0, 10)
-	if err != nil || len(log) != 1 || log[0].Action != "delete" {
-		t.Errorf("found the records %+v (%v)", log, err)
+	var acts []string
+	for i := range log {
+		acts = append(acts, log[i].Action+" "+log[i].Target)
+	}
+	want := []string{"delete ", "remove entry daily", "resume entry daily", "pause entry daily", "run entry daily"}
+	if err != nil || !slices.Equal(acts, want) {
+		t.Errorf("found the records %q (%v), expected %q", acts, err, want)
 	}
 }
 

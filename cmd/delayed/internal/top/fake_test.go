@@ -29,7 +29,7 @@ type fake struct {
 	known  []inspect.Function
 	crons  []entryRow
 	ticks  []delayed.PeriodicRun
-	gather []groupRow
+	gather []inspect.Group
 	log    []inspect.Record
 	fault  error     // of lists that are not complete
 	more   chan bool // if set, DoAll waits for it before each page
@@ -178,8 +178,8 @@ func (f *fake) pause(_ context.Context, queue string, paused bool) error {
 	return f.note("resume", queue)
 }
 
-func (f *fake) order(_ context.Context, w *inspect.Worker, _ order) error {
-	return f.note("order", w.ID)
+func (f *fake) OrderWorker(_ context.Context, id string, o inspect.Order) error {
+	return f.note("order", string(o), id)
 }
 
 func (f *fake) entries(context.Context) (entriesData, error) {
@@ -204,7 +204,7 @@ func (f *fake) pauseEntry(_ context.Context, queue, name string, paused bool) er
 	return f.note("pauseEntry", queue, name, strconv.FormatBool(paused))
 }
 
-func (f *fake) removeEntry(_ context.Context, queue, name string) error {
+func (f *fake) RemoveEntry(_ context.Context, queue, name string) error {
 	return f.note("removeEntry", queue, name)
 }
 
@@ -311,13 +311,15 @@ func (f *fake) addLists() {
 		Queue: "mail", Path: "example.com/app/mail.Welcome",
 		Parameters: []inspect.Parameter{{Type: "int64"}, {Type: "string"}, {Type: "mail.User"}},
 	}}
-	f.gather = []groupRow{
-		{queue: "mail", GroupInfo: delayed.GroupInfo{
-			Key: "search", Func: "example.com/app/search.Index", Size: 1200, Due: noon.Add(40 * time.Second),
-		}},
-		{queue: "reports", GroupInfo: delayed.GroupInfo{
-			Key: "ann", Func: "example.com/app/mail.Digest", Size: 1, Due: noon.Add(5 * time.Second),
-		}},
+	f.gather = []inspect.Group{
+		{
+			Queue: "mail", Key: "search", Function: "example.com/app/search.Index", Size: 1200,
+			Due: noon.Add(40 * time.Second),
+		},
+		{
+			Queue: "reports", Key: "ann", Function: "example.com/app/mail.Digest", Size: 1,
+			Due: noon.Add(5 * time.Second),
+		},
 	}
 	f.log = []inspect.Record{
 		{At: before(time.Minute), Actor: "ann@desk", Action: "run", Queue: "mail", IDs: []string{"r-00"}, Done: 1},
@@ -377,4 +379,8 @@ func (f *fake) addTasks() {
 	add(state.Completed, "c-1", "mail.Welcome(7)", func(t *inspect.Task) {
 		t.Result, t.Began, t.At = map[string]any{"sent": 3}, before(time.Minute), before(time.Minute)
 	})
+}
+
+func (f *fake) FireGroup(_ context.Context, queue, key, function string) (int, error) {
+	return 1, f.note("fireGroup", queue, key, function)
 }

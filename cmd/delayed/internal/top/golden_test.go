@@ -178,7 +178,7 @@ func TestHostileTexts(t *testing.T) {
 			}
 			for i := range b.src.gather {
 				g := &b.src.gather[i]
-				g.queue, g.Key, g.Func = hostile, long, hostile
+				g.Queue, g.Key, g.Function = hostile, long, hostile
 			}
 			for i := range b.src.log {
 				r := &b.src.log[i]

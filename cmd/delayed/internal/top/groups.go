@@ -6,22 +6,14 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
 	"github.com/godelayed/delayed/state"
 )
 
-// groupRow is a group of calls of a queue.
-type groupRow struct {
-	delayed.GroupInfo
-
-	queue string
-}
-
 // groupsScreen lists the groups of calls that wait for more calls.
 type groupsScreen struct {
-	list[groupRow]
+	list[inspect.Group]
 
 	m     *model
 	fault error // why groups are missing in the list
@@ -29,39 +21,39 @@ type groupsScreen struct {
 
 // groupsData is what a groupsScreen reads.
 type groupsData struct {
-	groups []groupRow
+	groups []inspect.Group
 	fault  error // of queues whose groups could not be read
 }
 
 func newGroupsScreen(m *model) *groupsScreen {
 	s := &groupsScreen{m: m}
-	s.id = func(g *groupRow) string { return g.queue + "/" + g.Func + "/" + g.Key + "/" + g.Due.String() }
-	s.text = func(g *groupRow) string { return g.queue + " " + g.Key + " " + inspect.ShortName(g.Func) }
+	s.id = func(g *inspect.Group) string { return g.Queue + "/" + g.Function + "/" + g.Key + "/" + g.Due.String() }
+	s.text = func(g *inspect.Group) string { return g.Queue + " " + g.Key + " " + inspect.ShortName(g.Function) }
 	s.empty = "No groups: no calls wait to run as one."
-	s.columns = []column[groupRow]{
+	s.columns = []column[inspect.Group]{
 		{
 			term.Column{Name: "GROUP", Flex: true},
-			func(g *groupRow) term.Cell { return term.C(g.Key, term.Bold) },
-			smallest(func(g *groupRow) string { return g.Key }),
+			func(g *inspect.Group) term.Cell { return term.C(g.Key, term.Bold) },
+			smallest(func(g *inspect.Group) string { return g.Key }),
 		},
 		{
 			term.Column{Name: "QUEUE", Flex: true, Drop: 2},
-			func(g *groupRow) term.Cell { return term.C(g.queue) },
-			smallest(func(g *groupRow) string { return g.queue }),
+			func(g *inspect.Group) term.Cell { return term.C(g.Queue) },
+			smallest(func(g *inspect.Group) string { return g.Queue }),
 		},
 		{
 			term.Column{Name: "FUNCTION", Flex: true, Drop: 1},
-			func(g *groupRow) term.Cell { return term.C(inspect.ShortName(g.Func)) },
-			smallest(func(g *groupRow) string { return inspect.ShortName(g.Func) }),
+			func(g *inspect.Group) term.Cell { return term.C(inspect.ShortName(g.Function)) },
+			smallest(func(g *inspect.Group) string { return inspect.ShortName(g.Function) }),
 		},
 		{
-			number("CALLS"), func(g *groupRow) term.Cell { return amount(g.Size) },
-			largest(func(g *groupRow) int { return g.Size }),
+			number("CALLS"), func(g *inspect.Group) term.Cell { return amount(g.Size) },
+			largest(func(g *inspect.Group) int { return g.Size }),
 		},
 		{
 			term.Column{Name: "DUE"},
-			func(g *groupRow) term.Cell { return term.C(term.Ago(g.Due, s.m.current().at)) },
-			smallest(func(g *groupRow) int64 { return g.Due.UnixMilli() }),
+			func(g *inspect.Group) term.Cell { return term.C(term.Ago(g.Due, s.m.current().at)) },
+			smallest(func(g *inspect.Group) int64 { return g.Due.UnixMilli() }),
 		},
 	}
 	s.sort = len(s.columns) - 1
@@ -105,10 +97,10 @@ func (s *groupsScreen) enter() tea.Cmd {
 	if g == nil {
 		return nil
 	}
-	t := newTasksScreen(s.m, g.queue)
+	t := newTasksScreen(s.m, g.Queue)
 	t.query.State = state.Aggregating
-	if g.Func != "" {
-		t.written, t.query.Filter = "func:"+g.Func, inspect.Filter{Function: g.Func}
+	if g.Function != "" {
+		t.written, t.query.Filter = "func:"+g.Function, inspect.Filter{Function: g.Function}
 	}
 	return s.m.open(t)
 }
@@ -117,10 +109,26 @@ func (s *groupsScreen) key(key string) (tea.Cmd, bool) {
 	if s.moveKey(key) || s.sortKey(key) {
 		return nil, true
 	}
-	if key == "enter" {
+	switch key {
+	case "enter":
 		return s.enter(), true
+	case "f":
+		g := s.current()
+		if g == nil || g.Function == "" {
+			return nil, true
+		}
+		queue, key, function := g.Queue, g.Key, g.Function
+		name := "group " + term.Clip(key, 40) + " of queue " + term.Clip(queue, 40)
+		s.m.steer("Fire "+name+" now?", "A worker makes one call of its "+count(g.Size, "call")+".", "fired "+name,
+			func(ctx context.Context) error {
+				_, err := s.m.src.FireGroup(ctx, queue, key, function)
+				return err
+			})
+		return nil, true
 	}
 	return nil, false
 }
 
-func (s *groupsScreen) keys() []binding { return slices.Concat(entering, sorting) }
+func (s *groupsScreen) keys() []binding {
+	return slices.Concat(entering, []binding{{key: "f", what: "fire the group now", hint: "fire"}}, sorting)
+}

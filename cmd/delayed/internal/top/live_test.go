@@ -34,7 +34,7 @@ func newRedisBench(t *testing.T) *redisBench {
 	b.rdb = rdb.WithPrefix(b.Name + ":")
 	ins, err := inspect.New(b.rdb, inspect.Config{})
 	b.Must(err)
-	b.src, b.q = newLive(b.rdb, ins), delayed.NewQueue("mail", b.rdb)
+	b.src, b.q = newLive(ins), delayed.NewQueue("mail", b.rdb)
 	b.Name += ":mail"
 	return b
 }
@@ -126,7 +126,7 @@ func TestFlowsAreReadInTurn(t *testing.T) {
 	b := &redisBench{Bench: redistest.NewBench(t, server)}
 	ins, err := inspect.New(rdb, inspect.Config{})
 	b.Must(err)
-	b.src = newLive(rdb, ins)
+	b.src = newLive(ins)
 	var names []string
 	for i := range 3 * mostReads {
 		names = append(names, fmt.Sprint("q", i))
@@ -179,9 +179,9 @@ func TestSteer(t *testing.T) {
 		b.Must(err)
 		return q.Paused.IsZero()
 	})
-	b.Must(b.src.order(ctx, &workers[0], (*delayed.WorkerControl).Pause))
+	b.Must(b.src.OrderWorker(ctx, workers[0].ID, inspect.OrderPause))
 	b.Until("the worker is paused", func() bool { return b.is(state.Paused) })
-	b.Must(b.src.order(ctx, &workers[0], (*delayed.WorkerControl).Stop))
+	b.Must(b.src.OrderWorker(ctx, workers[0].ID, inspect.OrderStop))
 	b.Until("the worker has stopped", func() bool {
 		left, err := b.src.Workers(ctx)
 		b.Must(err)
@@ -191,7 +191,7 @@ func TestSteer(t *testing.T) {
 	if err := b.src.pause(ctx, "nobody-knows-it", true); !errors.Is(err, inspect.ErrNotFound) {
 		t.Errorf("a queue that does not exist is paused: %v", err)
 	}
-	if err := b.src.order(ctx, &inspect.Worker{}, (*delayed.WorkerControl).Stop); !errors.Is(err, inspect.ErrNotFound) {
+	if err := b.src.OrderWorker(ctx, "", inspect.OrderStop); !errors.Is(err, inspect.ErrNotFound) {
 		t.Errorf("a dead worker is told something: %v", err)
 	}
 }

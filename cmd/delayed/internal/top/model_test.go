@@ -183,7 +183,7 @@ func TestActions(t *testing.T) {
 		"pause":      {[]string{"p", "y"}, "pause mail", "paused queue mail"},
 		"pause not":  {[]string{"p", "n"}, "", "nothing was done"},
 		"resume":     {[]string{"esc", "down", "p", "y"}, "resume reports", "resumed queue reports"},
-		"stop":       {[]string{"2", "x", "y"}, "order " + newFake().work[0].ID, "stopping the worker on web-7"},
+		"stop":       {[]string{"2", "x", "y"}, "order stop " + newFake().work[0].ID, "stopping the worker on web-7"},
 		"stop not":   {[]string{"2", "x", "n"}, "", "nothing was done"},
 		"cancel one": {[]string{"2", "enter", "c", "y"}, "Do mail cancel a-1", "canceled 1 task"},
 	} {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"iter"
 
-	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/inspect"
 )
 
@@ -31,8 +30,7 @@ type source interface {
 	flows(ctx context.Context, s span, queues []string) (map[string]queueFlow, error)
 	// pause pauses a queue, or resumes it.
 	pause(ctx context.Context, queue string, paused bool) error
-	// order gives a worker an order on each of its queues.
-	order(ctx context.Context, w *inspect.Worker, o order) error
+	OrderWorker(ctx context.Context, id string, o inspect.Order) error
 	// entries returns the periodic entries of all queues.
 	entries(ctx context.Context) (entriesData, error)
 	// entry returns one of them with its history.
@@ -41,11 +39,8 @@ type source interface {
 	runEntry(ctx context.Context, queue, name string) error
 	// pauseEntry pauses an entry, or resumes it.
 	pauseEntry(ctx context.Context, queue, name string, paused bool) error
-	// removeEntry deletes an entry and its history.
-	removeEntry(ctx context.Context, queue, name string) error
+	RemoveEntry(ctx context.Context, queue, name string) error
 	// groups returns the groups of calls of all queues.
 	groups(ctx context.Context) (groupsData, error)
+	FireGroup(ctx context.Context, queue, key, function string) (int, error)
 }
-
-// order is what a worker is told.
-type order func(*delayed.WorkerControl, context.Context) error

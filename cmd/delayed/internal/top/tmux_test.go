@@ -189,9 +189,13 @@ func TestTerminalLists(t *testing.T) {
 	x.sees("Cron › mail › entry digest", "It has not ticked yet.")
 	x.keys("6")
 	x.sees("1 group ", "> search  mail ", " top.together ", " 1  in ")
+	x.keys("f")
+	x.sees("Fire group search of queue mail now?", "1 call")
+	x.keys("y")
+	x.sees("fired group search of queue mail", " ago")
 	x.keys("7")
-	x.sees("> ", " run ", "broken-1")
-	x.keys("Enter")
+	x.sees("> ", "fire group", "search", "pause entry", "digest", " run ", "broken-1")
+	x.keys("Down", "Down", "Enter")
 	x.sees("Queues › mail › task broken-1", "attempt 1, ")
 }
 

@@ -40,7 +40,7 @@ const framesPerSecond = 20
 func Run(ctx context.Context, cfg Config) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	m := newModel(ctx, cfg, newLive(cfg.Redis, cfg.Inspector))
+	m := newModel(ctx, cfg, newLive(cfg.Inspector))
 	profile := colorprofile.ASCII
 	if cfg.Color {
 		profile = colorprofile.ANSI

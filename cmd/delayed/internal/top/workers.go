@@ -9,7 +9,6 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
 	"github.com/godelayed/delayed/state"
@@ -231,24 +230,24 @@ func (s *workersScreen) key(key string) (tea.Cmd, bool) {
 func (m *model) orderWorker(key string, w *inspect.Worker) bool {
 	name := term.Clip(w.Host, 40) + ", process " + strconv.Itoa(w.PID)
 	var question, detail, done string
-	var o order
+	var o inspect.Order
 	switch {
 	case key == "p" && w.State == state.Paused:
-		question, detail, done, o = "Resume", "It claims tasks again.", "resumed", (*delayed.WorkerControl).Resume
+		question, detail, done, o = "Resume", "It claims tasks again.", "resumed", inspect.OrderResume
 	case key == "p":
-		question, done, o = "Pause", "paused", (*delayed.WorkerControl).Pause
+		question, done, o = "Pause", "paused", inspect.OrderPause
 		detail = "It claims no more tasks until it is resumed; what runs goes on."
 	case key == "u":
-		question, done, o = "Quiet", "quieted", (*delayed.WorkerControl).Quiet
+		question, done, o = "Quiet", "quieted", inspect.OrderQuiet
 		detail = "It claims no more tasks for good; what runs goes on."
 	case key == "x":
-		question, done, o = "Stop", "stopping", (*delayed.WorkerControl).Stop
+		question, done, o = "Stop", "stopping", inspect.OrderStop
 		detail = "It finishes what runs and ends. Whether it is started again is up to its supervisor."
 	default:
 		return false
 	}
 	m.steer(question+" the worker on "+name+"?", detail, done+" the worker on "+name,
-		func(ctx context.Context) error { return m.src.order(ctx, w, o) })
+		func(ctx context.Context) error { return m.src.OrderWorker(ctx, w.ID, o) })
 	return true
 }
 

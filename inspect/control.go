@@ -1,0 +1,133 @@
+package inspect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/godelayed/delayed"
+)
+
+// Pause makes all workers run no further tasks of a queue until Resume; see delayed.Queue.Pause.
+func (ins *Inspector) Pause(ctx context.Context, queue string) error {
+	return ins.control(ctx, queue, &Record{Action: "pause"}, (*delayed.Queue).Pause)
+}
+
+// Resume ends a pause.
+func (ins *Inspector) Resume(ctx context.Context, queue string) error {
+	return ins.control(ctx, queue, &Record{Action: "resume"}, (*delayed.Queue).Resume)
+}
+
+// Restart tells the workers of a queue to finish what they run and to stop, so that their supervisors start them again;
+// see delayed.Queue.Restart.
+func (ins *Inspector) Restart(ctx context.Context, queue string) error {
+	return ins.control(ctx, queue, &Record{Action: "restart"}, (*delayed.Queue).Restart)
+}
+
+// SetWeight changes the weight of a queue for all workers that serve it in weighted order: 1 to 1000, or 0 for the
+// weight that each of them was configured with.
+func (ins *Inspector) SetWeight(ctx context.Context, queue string, weight int) error {
+	return ins.control(ctx, queue, &Record{Action: fmt.Sprintf("set weight to %d", weight)},
+		func(q *delayed.Queue, ctx context.Context) error { return q.SetWeight(ctx, weight) })
+}
+
+// Enqueue enqueues a call as delayed.Queue.Enqueue does, with options, also on a queue that nobody has used. With a
+// Ref, an error says that the call was enqueued, and that the audit log could not be written.
+func (ins *Inspector) Enqueue(
+	ctx context.Context, queue string, call *delayed.Task, opts ...delayed.Option,
+) (*delayed.Ref, error) {
+	known, err := ins.Queue(ctx, queue)
+	if err != nil && !isNotFound(err) {
+		return nil, err
+	}
+	q, err := delayed.OpenQueue(ins.rdb, delayed.QueueConfig{Name: queue, Legacy: known.Legacy})
+	if err != nil {
+		return nil, err
+	}
+	ref, err := q.With(opts...).Enqueue(ctx, call)
+	if err != nil {
+		return nil, err
+	}
+	r := &Record{Action: "enqueue", Queue: queue, Target: call.Path(), Done: 1}
+	if id := ref.ID(); id != "" {
+		r.IDs = []string{id}
+	}
+	return ref, ins.note(context.WithoutCancel(ctx), r)
+}
+
+// control does something with a queue and notes it.
+func (ins *Inspector) control(
+	ctx context.Context, queue string, r *Record, do func(*delayed.Queue, context.Context) error,
+) error {
+	q, err := ins.open(ctx, queue)
+	if err != nil {
+		return err
+	}
+	if err := do(q, ctx); err != nil {
+		return err
+	}
+	r.Queue = queue
+	return ins.note(context.WithoutCancel(ctx), r)
+}
+
+// open returns a queue that somebody has used.
+func (ins *Inspector) open(ctx context.Context, name string) (*delayed.Queue, error) {
+	q, err := ins.Queue(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return delayed.OpenQueue(ins.rdb, delayed.QueueConfig{Name: name, Legacy: q.Legacy})
+}
+
+// Order is what a worker is told by OrderWorker.
+type Order string
+
+// The orders; see the methods of delayed.WorkerControl.
+const (
+	OrderPause  Order = "pause"  // claim no more tasks until OrderResume
+	OrderResume Order = "resume" // end a pause
+	OrderQuiet  Order = "quiet"  // claim no more tasks for good
+	OrderStop   Order = "stop"   // finish what runs, and stop
+)
+
+// OrderWorker gives an order to the worker with an id, on each queue on which it is alive. The error wraps ErrNotFound
+// if there is no such worker.
+func (ins *Inspector) OrderWorker(ctx context.Context, id string, o Order) error {
+	orders := map[Order]func(*delayed.WorkerControl, context.Context) error{
+		OrderPause: (*delayed.WorkerControl).Pause, OrderResume: (*delayed.WorkerControl).Resume,
+		OrderQuiet: (*delayed.WorkerControl).Quiet, OrderStop: (*delayed.WorkerControl).Stop,
+	}
+	order, known := orders[o]
+	if !known {
+		return fmt.Errorf("inspect: OrderWorker: expected pause, resume, quiet or stop, found %q", string(o))
+	}
+	workers, err := ins.Workers(ctx)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	told := false
+	for i := range workers {
+		if workers[i].ID != id {
+			continue
+		}
+		for _, wq := range workers[i].Queues {
+			if wq.Alive == 0 {
+				continue
+			}
+			q, err := delayed.OpenQueue(ins.rdb, delayed.QueueConfig{Name: wq.Name})
+			if err == nil {
+				err = order(q.Worker(id), ctx)
+			}
+			told = told || err == nil
+			errs = append(errs, err)
+		}
+	}
+	if len(errs) == 0 {
+		return fmt.Errorf("%w: no living worker has the id %.100q", ErrNotFound, id)
+	}
+	if told {
+		errs = append(errs, ins.note(context.WithoutCancel(ctx), &Record{Action: string(o) + " worker", Target: id}))
+	}
+	return errors.Join(errs...)
+}
