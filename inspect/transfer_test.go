@@ -5,6 +5,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -128,6 +129,9 @@ func TestImportRefusesWhatIsWrong(t *testing.T) {
 		{State: state.Pending, ID: "b", Message: []byte("\xc1")},        // no message
 		{State: state.Scheduled, ID: "a", Message: task.Message},        // no time
 		{State: state.Scheduled, Due: at, Message: []byte("\xa5hello")}, // no id
+		{State: state.Archived, Due: at, ID: strings.Repeat("x", 513), Message: []byte("\xc1")},
+		{State: state.Archived, Due: at, ID: "large message", Message: bytes.Repeat([]byte("\xc1"), 1<<20+4097)},
+		{State: state.Archived, Due: at, ID: "large info", Message: []byte("\xc1"), Info: make([]byte, 3<<20)},
 	}
 	report, err := b.ins.Import(bg, queueName, seq(wrong), nil)
 	b.Must(err)
