@@ -15,6 +15,7 @@ import (
 )
 
 // Event is something that has happened in a worker. The arguments of its task are not in it: Inspector.Task has them.
+// Config.Redact is called with its Function and Error, and nothing else.
 type Event struct {
 	Kind   event.Kind
 	At     time.Time // by the clock of the worker's host
@@ -92,7 +93,7 @@ func (ins *Inspector) Watch(ctx context.Context, queues ...string) iter.Seq2[Eve
 					err = find()
 				}
 			case t := <-told:
-				if !t.yield(yield) || errors.Is(t.err, delayed.ErrClosed) {
+				if !t.yield(yield, ins.cfg.Redact) || errors.Is(t.err, delayed.ErrClosed) {
 					return
 				}
 			case <-ctx.Done():
@@ -109,8 +110,8 @@ type told struct {
 	err   error
 }
 
-// yield yields the events. It reports false if the loop has ended.
-func (t *told) yield(yield func(Event, error) bool) bool {
+// yield yields the events, with what redact leaves of them; it may be nil. It reports false if the loop has ended.
+func (t *told) yield(yield func(Event, error) bool, redact func(*Contents)) bool {
 	if t.err != nil {
 		return yield(Event{}, t.err)
 	}
@@ -123,10 +124,14 @@ func (t *told) yield(yield func(Event, error) bool) bool {
 		if i == 0 {
 			missed = b.Missed
 		}
+		seen := Contents{Function: e.Function, Error: e.Error}
+		if redact != nil {
+			redact(&seen)
+		}
 		if !yield(Event{
 			Kind: kindsByName[e.Kind], At: time.UnixMilli(e.At), Queue: t.queue, Worker: b.Worker,
-			ID: e.ID, Function: e.Function, Attempt: e.Attempt, Took: time.Duration(e.Took) * time.Microsecond,
-			Wait: time.Duration(e.Wait) * time.Millisecond, Reason: e.Reason, Error: e.Error, Missed: missed,
+			ID: e.ID, Function: seen.Function, Attempt: e.Attempt, Took: time.Duration(e.Took) * time.Microsecond,
+			Wait: time.Duration(e.Wait) * time.Millisecond, Reason: e.Reason, Error: seen.Error, Missed: missed,
 		}, nil) {
 			return false
 		}

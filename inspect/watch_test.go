@@ -106,6 +106,29 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+// What Config.Redact hides is not in events either.
+func TestWatchRedacts(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ins, err := inspect.New(b.rdb, inspect.Config{Redact: func(c *inspect.Contents) {
+		c.Error = strings.ReplaceAll(c.Error, errMailbox.Error(), "hidden")
+		c.Function = strings.ReplaceAll(c.Function, path("welcome"), "hidden too")
+	}})
+	b.Must(err)
+	b.ins = ins
+	b.work(welcome, fails)
+	events := b.watching(queueName)
+	b.asked(events)
+	_, err = b.q.Delay(fails, 1)
+	b.Must(err)
+	if e := b.next(events, event.TaskStarted); e.Function != "hidden too" {
+		t.Errorf("the function of a task is %q", e.Function)
+	}
+	if e := b.next(events, event.TaskFailed); e.Error != "hidden" {
+		t.Errorf("the error of a task is %q", e.Error)
+	}
+}
+
 // A worker that comes later is asked as well.
 func TestWatchBeforeWorkers(t *testing.T) {
 	t.Parallel()
