@@ -136,7 +136,7 @@ func (ins *Inspector) importTask(
 	} else if err != nil {
 		return nil, err
 	}
-	answers, err := s.Refile(ctx, redisstore.ShelfScheduled, shelves[t.State], []redisstore.Refiled{
+	answers, err := s.Refile(ctx, redisstore.ShelfScheduled, shelves[t.State], true, []redisstore.Refiled{
 		{ID: t.ID, Old: t.Message, New: t.Message, Until: t.Due, Info: t.Info},
 	})
 	if err == nil && answers[0] != 1 {

@@ -78,10 +78,16 @@ func TestExportAndImport(t *testing.T) {
 	if left := b.export(); len(left) != 0 {
 		t.Fatalf("%d tasks are left", len(left))
 	}
+	q, err := b.ins.Queue(bg, queueName)
+	b.Must(err)
+	counted := q.Today.Archived
 	report, err = b.ins.Import(bg, queueName, seq(before), nil)
 	b.Must(err)
 	if report.Done != 5 || report.Err() != nil {
 		t.Fatalf("imported %+v", report)
+	}
+	if q, err = b.ins.Queue(bg, queueName); err != nil || q.Today.Archived != counted {
+		t.Errorf("%d tasks count as archived, %v: expected %d, as before the import", q.Today.Archived, err, counted)
 	}
 	after := b.export()
 	same := func(x, y inspect.Exported) bool {
