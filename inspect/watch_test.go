@@ -2,6 +2,7 @@ package inspect_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -101,7 +102,7 @@ func TestWatch(t *testing.T) {
 	reply, err := redis.Strings(raw.Receive())
 	b.Must(err)
 	text := reply[2]
-	if strings.Contains(text, `"before"`) || !strings.Contains(text, `"version":1`) {
+	if strings.Contains(text, `"id":"before"`) || !strings.Contains(text, `"version":1`) {
 		t.Errorf("first published: %s", text)
 	}
 }
@@ -129,19 +130,58 @@ func TestWatchRedacts(t *testing.T) {
 	}
 }
 
-// A worker that comes later is asked as well.
-func TestWatchBeforeWorkers(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	events := b.watching(queueName)
-	b.Until("the watcher has asked", func() bool {
+// subscribed waits until somebody listens to the events of the queue.
+func (b *bench) subscribed() {
+	b.T.Helper()
+	b.Until("somebody listens to events", func() bool {
 		reply, err := redis.Values(b.Conn.Do("PUBSUB", "NUMSUB", b.Name+"_events"))
 		b.Must(err)
 		n, err := redis.Int(reply[1], nil)
 		b.Must(err)
 		return n > 0
 	})
+}
 
+// TestWatchCountsWhatIsLost publishes events as workers do, with gaps between them.
+func TestWatchCountsWhatIsLost(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	events := b.watching(queueName)
+	b.subscribed()
+	for _, told := range []struct {
+		worker                string
+		missed, since, before int
+		want                  int
+	}{
+		{"one", 0, 1, 50, 0},  // what was before nobody knows
+		{"one", 0, 1, 52, 0},  // two events each
+		{"two", 0, 1, 0, 0},   // another worker
+		{"one", 0, 1, 59, 5},  // five were lost
+		{"one", 7, 1, 68, 7},  // seven were too many
+		{"one", 7, 1, 80, 10}, // likewise, and three were lost
+		{"one", 0, 2, 0, 0},   // nobody has watched meanwhile
+		{"one", 3, 2, 5, 3},
+		{"two", 0, 1, 1, 0}, // nonsense
+		{"two", 4, 0, 0, 4}, // an earlier version
+	} {
+		e := `{"kind":"worker idle","at":5},{"kind":"worker idle","at":6}`
+		b.Do("PUBLISH", b.Name+"_events", fmt.Sprintf(
+			`{"version":1,"worker":%q,"missed":%d,"since":%d,"before":%d,"events":[%s]}`,
+			told.worker, told.missed, told.since, told.before, e,
+		))
+		first, second := b.next(events, event.WorkerIdle), b.next(events, event.WorkerIdle)
+		if first.Missed != told.want || second.Missed != 0 || second.Worker != told.worker {
+			t.Errorf("%+v: missed %d and %d", told, first.Missed, second.Missed)
+		}
+	}
+}
+
+// A worker that comes later is asked as well.
+func TestWatchBeforeWorkers(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	events := b.watching(queueName)
+	b.subscribed()
 	b.work(welcome)
 	b.asked(events)
 }
