@@ -3,8 +3,8 @@
 -- ARGV  1 life of the hash, s   2 fields from which on it takes no new ones
 --       then for each value, at most 100: field, old value, new value
 -- Returns for each value 1 if it was replaced, 0 if it is not the old one, or the hash is full.
--- O(n). A full Redis refuses it. An old value that does not exist is ''. A number and a space, which is the field of all
---       functions that have none of their own, is taken by a full hash too.
+-- O(n). A full Redis refuses it. An old value that does not exist is ''. A full hash still takes a number and a space,
+--       which is the field of all functions that have none of their own.
 local answers, room = {}, tonumber(ARGV[2])
 local fields = redis.call('HLEN', KEYS[1])
 for i = 3, #ARGV, 3 do

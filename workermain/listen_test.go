@@ -148,7 +148,9 @@ func TestLocal(t *testing.T) {
 
 // TestDebugAcrossSites refuses what a browser asks for on behalf of another site's page.
 func TestDebugAcrossSites(t *testing.T) {
-	for site, want := range map[string]bool{"none": true, "same-origin": true, "same-site": false, "cross-site": false} {
+	for site, want := range map[string]bool{
+		"none": true, "same-origin": true, "same-site": false, "cross-site": false,
+	} {
 		r := &http.Request{RemoteAddr: "127.0.0.1:5", Host: "localhost", Header: http.Header{}}
 		r.Header.Set("Sec-Fetch-Site", site)
 		if got := local(r); got != want {
