@@ -103,8 +103,8 @@ type Refiled struct {
 }
 
 // Refile moves filed tasks. With uncounted the counter of archived tasks stays: they are in the archive only on their
-// way to another queue, or were archived elsewhere. For each it returns 1 if that was done, 0 if the task was not in the
-// first set, −1 if its message was not the old one or another task has its new id.
+// way to another queue, or were archived elsewhere. For each it returns 1 if that was done, 0 if the task was not in
+// the first set, −1 if its message was not the old one or another task has its new id.
 func (s *Store) Refile(ctx context.Context, from, to Shelf, uncounted bool, tasks []Refiled) ([]int, error) {
 	k := &s.keys
 	args := make([]any, 0, 2+7*len(tasks))
