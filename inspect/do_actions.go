@@ -78,7 +78,11 @@ func (w *hand) toArchive(ctx context.Context, tasks []listed, reason string) (do
 	at := w.store.Now()
 	until := at.Add(archiveFor)
 	if tasks[0].State == state.Pending {
-		return w.withdraw(ctx, redisstore.WithdrawToArchive, tasks, func(t *listed) redisstore.Withdrawn {
+		how := redisstore.WithdrawToArchive
+		if w.action.verb == verbMove {
+			how = redisstore.WithdrawToMove
+		}
+		return w.withdraw(ctx, how, tasks, func(t *listed) redisstore.Withdrawn {
 			return redisstore.Withdrawn{Until: until, Info: w.archiveInfo(t, reason, at), Awaited: t.awaited()}
 		})
 	}
@@ -152,7 +156,7 @@ func (w *hand) refile(
 	if len(out) == 0 {
 		return nil, nil
 	}
-	answers, err := w.store.Refile(ctx, shelves[tasks[0].State], to, out)
+	answers, err := w.store.Refile(ctx, shelves[tasks[0].State], to, w.action.verb == verbMove, out)
 	if err != nil {
 		return nil, err
 	}

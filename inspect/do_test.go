@@ -136,6 +136,9 @@ func TestMove(t *testing.T) {
 			t.Errorf("%+v, expected %v", task, want)
 		}
 	}
+	if q, err := b.ins.Queue(bg, queueName); err != nil || q.Today.Archived != 1 {
+		t.Errorf("counted %+v, %v, expected the one that was archived", q.Today, err)
+	}
 	if n, err := other.Len(bg); err != nil || n != 2 {
 		t.Errorf("%d pending, %v", n, err)
 	}

@@ -13,7 +13,8 @@ import (
 // Config says how an Inspector works. Its zero value is ready to use.
 type Config struct {
 	// Redact changes what may not be seen of a task: its arguments, headers, result, errors. It is called for each task
-	// that is read, before filters look at it, in the goroutine of the caller. Defaults to showing everything.
+	// that is read, before filters look at it, and for each event of Watch, in the goroutine of the caller. Defaults to
+	// showing everything.
 	Redact func(*Contents)
 	// Actor says in the audit log who acts. Defaults to the user of this process and its host.
 	Actor string

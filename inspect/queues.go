@@ -44,8 +44,8 @@ type Counts struct {
 	Processed int64 `json:"processed"` // runs that ended, well or not
 	Failed    int64 `json:"failed"`    // of those, the ones that failed
 	Retried   int64 `json:"retried"`
-	Archived  int64 `json:"archived"`
-	Expired   int64 `json:"expired"` // it was too late to start them
+	Archived  int64 `json:"archived"` // also by hand; not those that were imported, or on the way to another queue
+	Expired   int64 `json:"expired"`  // it was too late to start them
 	Snoozed   int64 `json:"snoozed"`
 	Canceled  int64 `json:"canceled"`
 	Parked    int64 `json:"parked"`

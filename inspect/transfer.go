@@ -38,10 +38,11 @@ func (t *Task) Export() (Exported, error) {
 }
 
 // Import files exported tasks in a queue, in the same states and with the same times, and does not change what is
-// there: a task whose id the queue holds in any state but Completed is a failure in the report. First it reads the ids
-// of all tasks of the queue that are pending, active or aggregating, so import many tasks at once. Tasks come without
-// their locks of Unique. progress is called after each task, in the goroutine of the caller, and may be nil; if it
-// returns false, or tasks yields an error, Import stops.
+// there: a task whose id the queue holds in any state but Completed is a failure in the report, and so is one with an
+// id, message or info that is larger than those of tasks are. First it reads the ids of all tasks of the queue that are
+// pending, active or aggregating, so import many tasks at once. Tasks come without their locks of Unique and TaskID:
+// while an imported task is pending or runs, a call with the same TaskID is accepted. progress is called after each
+// task, in the goroutine of the caller, and may be nil; if it returns false, or tasks yields an error, Import stops.
 //
 // An error that wraps delayed.ErrUnknown leaves open whether the last task was imported. Tasks that are not pending are
 // scheduled for ten years ahead while they are filed: if the program ends meanwhile, one may remain like that.
@@ -135,7 +136,7 @@ func (ins *Inspector) importTask(
 	} else if err != nil {
 		return nil, err
 	}
-	answers, err := s.Refile(ctx, redisstore.ShelfScheduled, shelves[t.State], []redisstore.Refiled{
+	answers, err := s.Refile(ctx, redisstore.ShelfScheduled, shelves[t.State], true, []redisstore.Refiled{
 		{ID: t.ID, Old: t.Message, New: t.Message, Until: t.Due, Info: t.Info},
 	})
 	if err == nil && answers[0] != 1 {
@@ -149,6 +150,13 @@ func (t *Exported) check(msg *wire.Message, unreadable error) error {
 	switch {
 	case !slices.Contains(importable, t.State):
 		return fmt.Errorf("inspect: cannot import %v tasks: expected one of %v", t.State, importable)
+	case len(t.ID) > wire.Default.Path:
+		return fmt.Errorf("inspect: the id has %d bytes: expected at most %d", len(t.ID), wire.Default.Path)
+	case len(t.Message) > wire.WorkerLimits.Bytes: // nobody could export it again
+		return fmt.Errorf("inspect: the message has %d bytes: expected at most %d", len(t.Message),
+			wire.WorkerLimits.Bytes)
+	case len(t.Info) > wire.InfoLimits.Bytes:
+		return fmt.Errorf("inspect: the info has %d bytes: expected at most %d", len(t.Info), wire.InfoLimits.Bytes)
 	case unreadable != nil && t.State != state.Archived:
 		return fmt.Errorf("inspect: the message cannot be read: %w", unreadable)
 	case unreadable == nil && msg.Meta.ID != "" && msg.Meta.ID != t.ID:

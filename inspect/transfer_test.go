@@ -5,6 +5,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -77,10 +78,16 @@ func TestExportAndImport(t *testing.T) {
 	if left := b.export(); len(left) != 0 {
 		t.Fatalf("%d tasks are left", len(left))
 	}
+	q, err := b.ins.Queue(bg, queueName)
+	b.Must(err)
+	counted := q.Today.Archived
 	report, err = b.ins.Import(bg, queueName, seq(before), nil)
 	b.Must(err)
 	if report.Done != 5 || report.Err() != nil {
 		t.Fatalf("imported %+v", report)
+	}
+	if q, err = b.ins.Queue(bg, queueName); err != nil || q.Today.Archived != counted {
+		t.Errorf("%d tasks count as archived, %v: expected %d, as before the import", q.Today.Archived, err, counted)
 	}
 	after := b.export()
 	same := func(x, y inspect.Exported) bool {
@@ -128,6 +135,9 @@ func TestImportRefusesWhatIsWrong(t *testing.T) {
 		{State: state.Pending, ID: "b", Message: []byte("\xc1")},        // no message
 		{State: state.Scheduled, ID: "a", Message: task.Message},        // no time
 		{State: state.Scheduled, Due: at, Message: []byte("\xa5hello")}, // no id
+		{State: state.Archived, Due: at, ID: strings.Repeat("x", 513), Message: []byte("\xc1")},
+		{State: state.Archived, Due: at, ID: "large message", Message: bytes.Repeat([]byte("\xc1"), 1<<20+4097)},
+		{State: state.Archived, Due: at, ID: "large info", Message: []byte("\xc1"), Info: make([]byte, 3<<20)},
 	}
 	report, err := b.ins.Import(bg, queueName, seq(wrong), nil)
 	b.Must(err)

@@ -15,6 +15,7 @@ import (
 )
 
 // Event is something that has happened in a worker. The arguments of its task are not in it: Inspector.Task has them.
+// Config.Redact is called with its Function and Error, and nothing else.
 type Event struct {
 	Kind   event.Kind
 	At     time.Time // by the clock of the worker's host
@@ -30,8 +31,8 @@ type Event struct {
 	Wait   time.Duration // until the task is tried again; with event.TaskStarted, since it was enqueued
 	Reason string
 	Error  string // the first 500 bytes
-	// Missed is how many events of this worker and queue before this one were too many to be told of: a worker tells of
-	// at most 200 in a tenth of a second.
+	// Missed is how many events of this worker and queue there were just before this one that Watch does not yield: a
+	// worker tells of at most the latest 200 in a tenth of a second, and others may be lost on the way.
 	Missed int
 }
 
@@ -52,9 +53,11 @@ var kindsByName = func() map[string]event.Kind {
 }()
 
 // Watch yields what happens in the workers of the given queues from now on, or of all queues if none is given, until
-// ctx ends or the loop does. Workers publish events only while somebody watches. Events may be lost with a connection,
-// and those of one worker are in order. If Redis cannot be asked, Watch yields an error and goes on, but it ends when
-// the handle is closed. It finds a new queue within three seconds. Workers written in Python tell of no events.
+// ctx ends or the loop does. Workers publish events only while somebody watches. Those of one worker are in order.
+// Events may be lost with a connection, which is made anew every few minutes, or if the loop is slow: Event.Missed
+// counts them, except those after which nothing more is heard of the worker, or before which nothing was. If Redis
+// cannot be asked, Watch yields an error and goes on, but it ends when the handle is closed. It finds a new queue
+// within three seconds. Workers written in Python tell of no events.
 func (ins *Inspector) Watch(ctx context.Context, queues ...string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		if _, err := ins.stores(ctx, queues); err != nil {
@@ -66,7 +69,7 @@ func (ins *Inspector) Watch(ctx context.Context, queues ...string) iter.Seq2[Eve
 		var following sync.WaitGroup
 		defer following.Wait()
 		defer cancel()
-		told := make(chan told)
+		told, heard := make(chan told), listening{}
 		followed := map[string]bool{}
 		find := func() error {
 			stores, err := ins.stores(ctx, queues)
@@ -92,7 +95,7 @@ func (ins *Inspector) Watch(ctx context.Context, queues ...string) iter.Seq2[Eve
 					err = find()
 				}
 			case t := <-told:
-				if !t.yield(yield) || errors.Is(t.err, delayed.ErrClosed) {
+				if !t.yield(yield, heard, ins.cfg.Redact) || errors.Is(t.err, delayed.ErrClosed) {
 					return
 				}
 			case <-ctx.Done():
@@ -109,8 +112,33 @@ type told struct {
 	err   error
 }
 
-// yield yields the events. It reports false if the loop has ended.
-func (t *told) yield(yield func(Event, error) bool) bool {
+// listening is what was heard of workers last, by queue and worker.
+type listening map[[2]string]heard
+
+// heard is a place among the events of a worker: how many it has had since it was asked for them.
+type heard struct {
+	since  int64
+	events int
+}
+
+// maxHeard bounds the workers that are remembered: those of a watch that lasts for months come and go.
+const maxHeard = 10_000
+
+// missed notes what was heard, and returns how many events before it were not heard of.
+func (l listening) missed(queue string, b *catalog.Broadcast) int {
+	key := [2]string{queue, b.Worker}
+	n := b.Missed
+	if last, known := l[key]; known && last.since == b.Since {
+		n = max(n, b.Before-last.events)
+	} else if len(l) >= maxHeard {
+		clear(l)
+	}
+	l[key] = heard{b.Since, b.Before + len(b.Events)}
+	return n
+}
+
+// yield yields the events, with what redact leaves of them; it may be nil. It reports false if the loop has ended.
+func (t *told) yield(yield func(Event, error) bool, l listening, redact func(*Contents)) bool {
 	if t.err != nil {
 		return yield(Event{}, t.err)
 	}
@@ -118,18 +146,20 @@ func (t *told) yield(yield func(Event, error) bool) bool {
 	if json.Unmarshal([]byte(t.text), &b) != nil || b.Version != catalog.Version {
 		return true // a later version, or another program
 	}
-	for i, e := range b.Events {
-		missed := 0
-		if i == 0 {
-			missed = b.Missed
+	missed := l.missed(t.queue, &b)
+	for _, e := range b.Events {
+		seen := Contents{Function: e.Function, Error: e.Error}
+		if redact != nil {
+			redact(&seen)
 		}
 		if !yield(Event{
 			Kind: kindsByName[e.Kind], At: time.UnixMilli(e.At), Queue: t.queue, Worker: b.Worker,
-			ID: e.ID, Function: e.Function, Attempt: e.Attempt, Took: time.Duration(e.Took) * time.Microsecond,
-			Wait: time.Duration(e.Wait) * time.Millisecond, Reason: e.Reason, Error: e.Error, Missed: missed,
+			ID: e.ID, Function: seen.Function, Attempt: e.Attempt, Took: time.Duration(e.Took) * time.Microsecond,
+			Wait: time.Duration(e.Wait) * time.Millisecond, Reason: e.Reason, Error: seen.Error, Missed: missed,
 		}, nil) {
 			return false
 		}
+		missed = 0
 	}
 	return true
 }

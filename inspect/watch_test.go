@@ -2,6 +2,7 @@ package inspect_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -101,8 +102,77 @@ func TestWatch(t *testing.T) {
 	reply, err := redis.Strings(raw.Receive())
 	b.Must(err)
 	text := reply[2]
-	if strings.Contains(text, `"before"`) || !strings.Contains(text, `"version":1`) {
+	if strings.Contains(text, `"id":"before"`) || !strings.Contains(text, `"version":1`) {
 		t.Errorf("first published: %s", text)
+	}
+}
+
+// What Config.Redact hides is not in events either.
+func TestWatchRedacts(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ins, err := inspect.New(b.rdb, inspect.Config{Redact: func(c *inspect.Contents) {
+		c.Error = strings.ReplaceAll(c.Error, errMailbox.Error(), "hidden")
+		c.Function = strings.ReplaceAll(c.Function, path("welcome"), "hidden too")
+	}})
+	b.Must(err)
+	b.ins = ins
+	b.work(welcome, fails)
+	events := b.watching(queueName)
+	b.asked(events)
+	_, err = b.q.Delay(fails, 1)
+	b.Must(err)
+	if e := b.next(events, event.TaskStarted); e.Function != "hidden too" {
+		t.Errorf("the function of a task is %q", e.Function)
+	}
+	if e := b.next(events, event.TaskFailed); e.Error != "hidden" {
+		t.Errorf("the error of a task is %q", e.Error)
+	}
+}
+
+// subscribed waits until somebody listens to the events of the queue.
+func (b *bench) subscribed() {
+	b.T.Helper()
+	b.Until("somebody listens to events", func() bool {
+		reply, err := redis.Values(b.Conn.Do("PUBSUB", "NUMSUB", b.Name+"_events"))
+		b.Must(err)
+		n, err := redis.Int(reply[1], nil)
+		b.Must(err)
+		return n > 0
+	})
+}
+
+// TestWatchCountsWhatIsLost publishes events as workers do, with gaps between them.
+func TestWatchCountsWhatIsLost(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	events := b.watching(queueName)
+	b.subscribed()
+	for _, told := range []struct {
+		worker                string
+		missed, since, before int
+		want                  int
+	}{
+		{"one", 0, 1, 50, 0},  // what was before nobody knows
+		{"one", 0, 1, 52, 0},  // two events each
+		{"two", 0, 1, 0, 0},   // another worker
+		{"one", 0, 1, 59, 5},  // five were lost
+		{"one", 7, 1, 68, 7},  // seven were too many
+		{"one", 7, 1, 80, 10}, // likewise, and three were lost
+		{"one", 0, 2, 0, 0},   // nobody has watched meanwhile
+		{"one", 3, 2, 5, 3},
+		{"two", 0, 1, 1, 0}, // nonsense
+		{"two", 4, 0, 0, 4}, // an earlier version
+	} {
+		e := `{"kind":"worker idle","at":5},{"kind":"worker idle","at":6}`
+		b.Do("PUBLISH", b.Name+"_events", fmt.Sprintf(
+			`{"version":1,"worker":%q,"missed":%d,"since":%d,"before":%d,"events":[%s]}`,
+			told.worker, told.missed, told.since, told.before, e,
+		))
+		first, second := b.next(events, event.WorkerIdle), b.next(events, event.WorkerIdle)
+		if first.Missed != told.want || second.Missed != 0 || second.Worker != told.worker {
+			t.Errorf("%+v: missed %d and %d", told, first.Missed, second.Missed)
+		}
 	}
 }
 
@@ -111,14 +181,7 @@ func TestWatchBeforeWorkers(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	events := b.watching(queueName)
-	b.Until("the watcher has asked", func() bool {
-		reply, err := redis.Values(b.Conn.Do("PUBSUB", "NUMSUB", b.Name+"_events"))
-		b.Must(err)
-		n, err := redis.Int(reply[1], nil)
-		b.Must(err)
-		return n > 0
-	})
-
+	b.subscribed()
 	b.work(welcome)
 	b.asked(events)
 }

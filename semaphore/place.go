@@ -58,8 +58,9 @@ func (p *Place) keep(asked time.Time) {
 		go p.giveBack() //nolint:errcheck // else it ends with its lease
 		return
 	}
-	p.ends = asked.Add(p.sem.cfg.Lease)
-	p.again(p.sem.cfg.Lease / 3)
+	lease := p.sem.cfg.Lease
+	p.ends = asked.Add(lease)
+	p.again(max(lease/3-time.Since(asked), 0)) // the answer may have come late
 }
 
 // again has the lease renewed in d, unless the place is released. p.mu is held.
@@ -79,7 +80,8 @@ func (p *Place) renew() {
 		p.lose()
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), min(left, redisstore.CallTimeout))
+	// A connection that hangs must not use up all the time that is left.
+	ctx, cancel := context.WithTimeout(context.Background(), min(left, cfg.Lease/3, redisstore.CallTimeout))
 	defer cancel()
 	asked := time.Now()
 	ok, err := p.sem.store.Acquire(ctx, p.holder, cfg.Places, cfg.Lease)

@@ -100,7 +100,9 @@ func New(rdb *delayed.Redis, cfg Config) (*Semaphore, error) {
 	}, nil
 }
 
-// TryAcquire takes a place. If all are taken it returns ErrBusy at once. The caller must release the place.
+// TryAcquire takes a place. If all are taken it returns ErrBusy at once, and if ctx ends before Redis has answered, an
+// error that wraps that of ctx. An answer that took longer than the lease is an error too. The caller must release the
+// place.
 func (s *Semaphore) TryAcquire(ctx context.Context) (*Place, error) {
 	if s == nil || s.store == nil {
 		return nil, errors.New("semaphore: the *Semaphore is nil or zero: make it with New")
@@ -112,12 +114,29 @@ func (s *Semaphore) TryAcquire(ctx context.Context) (*Place, error) {
 	case err != nil:
 		// Perhaps the place is taken, and only the answer was lost.
 		go p.giveBack() //nolint:errcheck,gosec,contextcheck // ctx may have ended
-		return nil, fmt.Errorf("semaphore: %w", err)
+		return nil, fmt.Errorf("semaphore: %w", orEnd(ctx, err))
 	case !ok:
 		return nil, ErrBusy
+	case time.Since(asked) >= s.cfg.Lease: // Redis is very slow, or this process stood still
+		go p.giveBack() //nolint:errcheck,gosec,contextcheck // ctx may have ended
+		return nil, fmt.Errorf("semaphore: Redis gave a place of %q, but the answer took longer than the lease of %v",
+			s.cfg.Name, s.cfg.Lease)
 	}
 	p.keep(asked) //nolint:contextcheck // the place outlives ctx
 	return p, nil
+}
+
+// orEnd returns why a call of Redis failed. If ctx has ended, that is why.
+func orEnd(ctx context.Context, err error) error {
+	cause := context.Cause(ctx)
+	// The deadlines of connections end up to a moment before ctx does.
+	if deadline, ok := ctx.Deadline(); cause == nil && ok && !time.Now().Before(deadline) {
+		cause = context.DeadlineExceeded
+	}
+	if cause == nil || errors.Is(err, cause) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", cause, err)
 }
 
 // Acquire takes a place, and waits for one if all are taken; whoever waits looks again from time to time, so that those

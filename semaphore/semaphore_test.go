@@ -299,6 +299,39 @@ func TestAcquireEnds(t *testing.T) {
 	}
 }
 
+// TestLateAnswer gives a holder a place by an answer that comes when the lease is over.
+func TestLateAnswer(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	line := faultnet.NewProxy(t, b.Server.Addr())
+	far, near := b.sem(b.dial(line.URL()), 1, time.Second), b.sem(b.rdb, 1, time.Second)
+	b.Must(b.take(far).Release()) // so that it is connected, and Redis knows the script
+	line.SetLatency(1100 * time.Millisecond)
+	if _, err := far.TryAcquire(bg); err == nil || !strings.Contains(err.Error(), "longer than the lease") {
+		t.Errorf("a place whose lease is over: %v", err)
+	}
+	b.Must(b.acquire(near).Release())
+}
+
+// TestContextEndsInACall lets a context end while Redis does not answer.
+func TestContextEndsInACall(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	line := faultnet.NewProxy(t, b.Server.Addr())
+	s := b.sem(b.dial(line.URL()), 1, 0)
+	b.Must(b.take(s).Release())
+	line.Hold()
+	defer line.Heal()
+	for range 50 { // the deadline of the connection may end before the context, or after it
+		ctx, cancel := context.WithTimeout(bg, 5*time.Millisecond)
+		_, err := s.Acquire(ctx)
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("expected the error of the context, found %v", err)
+		}
+	}
+}
+
 func TestMisuse(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

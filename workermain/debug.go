@@ -35,16 +35,26 @@ func guard(wanted bool, next http.Handler) http.Handler {
 }
 
 // local reports whether a request comes from this machine, and was not passed on by a proxy. It must be addressed to
-// this machine as well: otherwise a web page whose name resolves to 127.0.0.1 could make a browser ask for it.
+// this machine as well: otherwise a web page whose name resolves to 127.0.0.1 could make a browser ask for it. Nor may
+// a browser ask for the page of another site.
 func local(r *http.Request) bool {
 	from, err := netip.ParseAddrPort(r.RemoteAddr)
 	if err != nil || !from.Addr().Unmap().IsLoopback() {
 		return false
 	}
-	for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Real-Ip", "Via"} {
-		if r.Header.Get(name) != "" {
+	for name := range r.Header { // whatever its value: a client can send an empty one, to which proxies add another
+		switch name {
+		case "Forwarded", "X-Real-Ip", "Via":
 			return false
 		}
+		if strings.HasPrefix(name, "X-Forwarded-") {
+			return false
+		}
+	}
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "none", "same-origin":
+	default:
+		return false
 	}
 	host, _, err := net.SplitHostPort(r.Host)
 	if err != nil {

@@ -125,13 +125,36 @@ func TestLocal(t *testing.T) {
 		{"127.0.0.1:5", "localhost", "Forwarded", false},
 		{"127.0.0.1:5", "localhost", "X-Real-IP", false},
 		{"127.0.0.1:5", "localhost", "Via", false},
+		{"127.0.0.1:5", "localhost", "X-Forwarded-Host", false},
+		{"127.0.0.1:5", "localhost", "Accept", true},
 	} {
 		r := &http.Request{RemoteAddr: test.from, Host: test.host, Header: http.Header{}}
 		if test.header != "" {
 			r.Header.Set(test.header, "1.2.3.4")
 		}
+		if test.header != "" && !test.want { // a client that has sent an empty one, before the proxy added its own
+			empty := &http.Request{RemoteAddr: test.from, Host: test.host, Header: http.Header{}}
+			empty.Header.Add(test.header, "")
+			empty.Header.Add(test.header, "1.2.3.4")
+			if local(empty) {
+				t.Errorf("%q is not seen behind an empty one", test.header)
+			}
+		}
 		if got := local(r); got != test.want {
 			t.Errorf("from %q to %q with %q: expected %v, found %v", test.from, test.host, test.header, test.want, got)
+		}
+	}
+}
+
+// TestDebugAcrossSites refuses what a browser asks for on behalf of another site's page.
+func TestDebugAcrossSites(t *testing.T) {
+	for site, want := range map[string]bool{
+		"none": true, "same-origin": true, "same-site": false, "cross-site": false,
+	} {
+		r := &http.Request{RemoteAddr: "127.0.0.1:5", Host: "localhost", Header: http.Header{}}
+		r.Header.Set("Sec-Fetch-Site", site)
+		if got := local(r); got != want {
+			t.Errorf("Sec-Fetch-Site %s: expected %v, found %v", site, want, got)
 		}
 	}
 }

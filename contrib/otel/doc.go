@@ -52,7 +52,8 @@
 // This package's own, with messaging.system, messaging.destination.name and messaging.delayed.function:
 //
 //   - messaging.delayed.wait.duration: histogram, in seconds, of the time from the enqueue to the start of a run, by
-//     the clocks of producer and worker. It includes the time for which a task was scheduled or waited for a retry.
+//     the clocks of producer and worker, and 0 if they contradict each other. It includes the time for which a task was
+//     scheduled or waited for a retry.
 //   - messaging.delayed.outcomes: what became of claimed tasks, by messaging.delayed.outcome: done, failed, panicked,
 //     timed_out, retried, snoozed, archived, dropped, parked, forwarded, expired, canceled, lost, released or stuck. A
 //     task may be counted in several, such as panicked, failed and retried.

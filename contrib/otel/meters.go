@@ -84,7 +84,7 @@ func (t *Telemetry) event(e delayed.Event) {
 	case outcome != "":
 		attrs = append(attrs, outcomeKey.String(outcome))
 		t.meters.outcomes.Add(ctx, 1, metric.WithAttributeSet(attribute.NewSet(attrs...)))
-	case e.Wait > 0: // otherwise it is unknown
+	case e.Task != nil && !e.Task.EnqueuedAt().IsZero(): // otherwise it is unknown
 		t.meters.wait.Record(ctx, e.Wait.Seconds(), metric.WithAttributeSet(attribute.NewSet(attrs...)))
 	}
 }

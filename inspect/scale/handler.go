@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 	"strconv"
 	"time"
@@ -98,14 +99,20 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // parse reads the parameters of a request. It repeats none of them in an error.
 func (h *handler) parse(r *http.Request) (*query, int, error) {
-	given := r.URL.Query()
+	given, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil { // the parts that can be read would mean something else
+		return nil, http.StatusBadRequest, errors.New("scale: the parameters cannot be read: expected name=value&…, " +
+			"with percent signs for other characters")
+	}
 	q := &query{queues: h.cfg.Queues, target: h.cfg.Target, concurrency: h.cfg.Concurrency}
-	for name := range given {
-		switch name {
-		case "queue", "target", "concurrency":
-		default:
+	for name, values := range given {
+		switch {
+		case name == "queue":
+		case name != "target" && name != "concurrency":
 			return nil, http.StatusBadRequest,
 				errors.New("scale: unknown parameter: expected queue, target and concurrency")
+		case len(values) > 1:
+			return nil, http.StatusBadRequest, errors.New("scale: expected target and concurrency once at most")
 		}
 	}
 	if names := given["queue"]; len(names) > 0 {
@@ -116,7 +123,6 @@ func (h *handler) parse(r *http.Request) (*query, int, error) {
 		}
 		q.queues, q.chosen = names, true
 	}
-	var err error
 	if text := given.Get("target"); text != "" {
 		if q.target, err = time.ParseDuration(text); err != nil || q.target <= 0 {
 			return nil, http.StatusBadRequest, errors.New("scale: target: expected a positive duration, such as 30s")

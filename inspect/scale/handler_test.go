@@ -130,6 +130,7 @@ func TestRefusals(t *testing.T) {
 	h := scale.Handler(ins, scale.Config{Timeout: patience})
 	for query, want := range map[string]int{
 		"?target=x": 400, "?target=0s": 400, "?target=-1s": 400, "?concurrency=0": 400, "?concurrency=x": 400,
+		"?queue=a;b": 400, "?queue=%zz": 400, "?target=1s&target=2s": 400, "?concurrency=1&concurrency=2": 400,
 		"?nonsense=1": 400, "?queue=nobody": 404, "?queue=": 404, "?queue=%1b%5b31m": 404,
 	} {
 		status, body, _ := get(t, h, query)

@@ -2,10 +2,14 @@ package catalog
 
 // Broadcast is what a worker publishes while somebody watches a queue.
 type Broadcast struct {
-	Version int     `json:"version"`
-	Worker  string  `json:"worker"`
-	Missed  int     `json:"missed,omitempty"` // events before these that were too many to be published
-	Events  []Event `json:"events"`
+	Version int    `json:"version"`
+	Worker  string `json:"worker"`
+	Missed  int    `json:"missed,omitempty"` // events just before these that were too many to be published
+	// Since is when the worker was asked for events and had not been asked before, in ms since 1970, and Before how
+	// many it has had since then before these, published or not. So who watches knows what was lost on the way.
+	Since  int64   `json:"since"`
+	Before int     `json:"before"`
+	Events []Event `json:"events"`
 }
 
 // Event is something that has happened in a worker.

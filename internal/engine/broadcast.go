@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,7 +17,7 @@ import (
 const (
 	// broadcastEvery is how long events are gathered before they are published together.
 	broadcastEvery = 100 * time.Millisecond
-	// maxBroadcast bounds the events of a queue that are published together. Further ones are counted.
+	// maxBroadcast bounds the events of a queue that are published together: the latest ones. Others are counted.
 	maxBroadcast = 200
 	// maxErrorText bounds the text of an error in an event, in bytes.
 	maxErrorText = 500
@@ -38,9 +39,34 @@ type broadcast struct {
 // watchedQueue is a queue that somebody watches.
 type watchedQueue struct {
 	store  *redisstore.Store
+	since  time.Time // when it was not watched before
 	until  time.Time
-	events []catalog.Event
-	missed int
+	made   int             // events since then
+	events []catalog.Event // those to be published; a ring once it is full
+	oldest int             // position of the oldest one in a full ring
+	missed int             // events that were dropped from the ring
+}
+
+// add adds an event, in place of the oldest one if there are too many.
+func (q *watchedQueue) add(e catalog.Event) {
+	q.made++
+	if len(q.events) < maxBroadcast {
+		q.events = append(q.events, e)
+		return
+	}
+	q.events[q.oldest] = e
+	q.oldest = (q.oldest + 1) % maxBroadcast
+	q.missed++
+}
+
+// take removes and returns what is to be published.
+func (q *watchedQueue) take(worker string) catalog.Broadcast {
+	told := catalog.Broadcast{
+		Version: catalog.Version, Worker: worker, Missed: q.missed, Since: q.since.UnixMilli(),
+		Before: q.made - len(q.events), Events: slices.Concat(q.events[q.oldest:], q.events[:q.oldest]),
+	}
+	q.events, q.oldest, q.missed = nil, 0, 0
+	return told
 }
 
 func newBroadcast(worker string) *broadcast {
@@ -53,7 +79,7 @@ func (b *broadcast) watch(s *redisstore.Store, life time.Duration) {
 	defer b.mu.Unlock()
 	q := b.queues[s.Name]
 	if q == nil {
-		q = &watchedQueue{store: s}
+		q = &watchedQueue{store: s, since: time.Now()}
 		b.queues[s.Name] = q
 	}
 	if until := time.Now().Add(min(life, maxWatch)); until.After(q.until) {
@@ -75,12 +101,8 @@ func (b *broadcast) add(e *Event) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for name, q := range b.queues {
-		switch {
-		case e.Queue != "" && e.Queue != name:
-		case len(q.events) >= maxBroadcast:
-			q.missed++
-		default:
-			q.events = append(q.events, out)
+		if e.Queue == "" || e.Queue == name {
+			q.add(out)
 		}
 	}
 }
@@ -132,12 +154,11 @@ func (b *broadcast) run(ctx context.Context, log loop.Journal) {
 // publish publishes what was gathered. It reports whether somebody still watches.
 func (b *broadcast) publish(ctx context.Context, log loop.Journal) (more bool) {
 	b.mu.Lock()
-	var ready []*watchedQueue
+	ready := map[*redisstore.Store]catalog.Broadcast{}
 	now := time.Now()
 	for name, q := range b.queues {
 		if len(q.events) > 0 {
-			ready = append(ready, &watchedQueue{store: q.store, events: q.events, missed: q.missed})
-			q.events, q.missed = nil, 0
+			ready[q.store] = q.take(b.worker)
 		}
 		if now.After(q.until) {
 			delete(b.queues, name)
@@ -146,12 +167,10 @@ func (b *broadcast) publish(ctx context.Context, log loop.Journal) (more bool) {
 	more = len(b.queues) > 0
 	b.on.Store(more)
 	b.mu.Unlock()
-	for _, q := range ready {
-		text, _ := json.Marshal(catalog.Broadcast{ //nolint:errchkjson // it has no value that cannot be written
-			Version: catalog.Version, Worker: b.worker, Missed: q.missed, Events: q.events,
-		})
-		if err := q.store.Broadcast(ctx, text); err != nil && ctx.Err() == nil {
-			log.With("queue", q.store.Name).WithError(err).Debug("cannot publish events for those who watch")
+	for store, told := range ready {
+		text, _ := json.Marshal(told) //nolint:errchkjson // it has no value that cannot be written
+		if err := store.Broadcast(ctx, text); err != nil && ctx.Err() == nil {
+			log.With("queue", store.Name).WithError(err).Debug("cannot publish events for those who watch")
 		}
 	}
 	return more

@@ -39,14 +39,14 @@ func TestBroadcast(t *testing.T) {
 		t.Error("no events are wanted although somebody watches")
 	}
 	long := strings.Repeat("é", maxErrorText)
+	for range maxBroadcast + 10 {
+		l.emit(Event{Kind: event.WorkerPaused, At: time.UnixMilli(7), Err: (*nilError)(nil)})
+	}
 	l.emit(Event{
 		Kind: event.TaskRetried, Queue: b.Name, At: time.UnixMilli(5), Duration: time.Second, Wait: time.Minute,
 		Reason: "why", Err: errors.New(long), Message: &wire.Message{Path: "a.B", Meta: wire.Meta{ID: "x", Retried: 2}},
 	})
 	l.emit(Event{Kind: event.TaskDone, Queue: "another", At: time.UnixMilli(6)})
-	for range maxBroadcast + 10 {
-		l.emit(Event{Kind: event.WorkerPaused, At: time.UnixMilli(7), Err: (*nilError)(nil)})
-	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
@@ -60,21 +60,24 @@ func TestBroadcast(t *testing.T) {
 		return told
 	}
 	told := read()
-	if told.Version != catalog.Version || told.Worker != "me" || told.Missed != 11 || len(told.Events) != maxBroadcast {
-		t.Fatalf("%d events of %s, %d missed", len(told.Events), told.Worker, told.Missed)
+	if told.Version != catalog.Version || told.Worker != "me" || told.Missed != 11 || told.Before != 11 ||
+		len(told.Events) != maxBroadcast {
+		t.Fatalf("%d events of %s, %d missed, %d before", len(told.Events), told.Worker, told.Missed, told.Before)
 	}
+	since := told.Since
 	want := catalog.Event{
 		Kind: "task retried", At: 5, ID: "x", Function: "a.B", Attempt: 3, Took: 1_000_000, Wait: 60_000, Reason: "why",
 		Error: long[:maxErrorText],
 	}
-	if e := told.Events[0]; e != want {
+	if e := told.Events[maxBroadcast-1]; e != want {
 		t.Errorf("found %+v, expected %+v", e, want)
 	}
-	if e := told.Events[1]; e.Kind != "worker paused" || e.Error == "" || e.Attempt != 0 {
+	if e := told.Events[0]; e.Kind != "worker paused" || e.Error == "" || e.Attempt != 0 {
 		t.Errorf("found %+v, expected a worker that was paused, with an error", e)
 	}
 	l.emit(Event{Kind: event.TaskDone, Queue: b.Name, At: time.UnixMilli(8)})
-	if told = read(); len(told.Events) != 1 || told.Missed != 0 || told.Events[0].At != 8 {
+	if told = read(); len(told.Events) != 1 || told.Missed != 0 || told.Events[0].At != 8 ||
+		told.Before != maxBroadcast+11 || told.Since != since {
 		t.Errorf("then %+v", told)
 	}
 	air.mu.Lock()

@@ -111,7 +111,8 @@ func (s *Store) AddMetrics(ctx context.Context, parts []MetricsPart) error {
 	return nil
 }
 
-// addMetricsPage adds samples, and returns those that others have changed meanwhile.
+// addMetricsPage adds samples, and returns those that others have changed meanwhile, or for which others have left no
+// room.
 func (s *Store) addMetricsPage(ctx context.Context, page []MetricsPart) (again []MetricsPart, err error) {
 	g := page[0].Grain
 	key := s.keys.metricsKey(g, page[0].At)
@@ -127,7 +128,7 @@ func (s *Store) addMetricsPage(ctx context.Context, page []MetricsPart) (again [
 	if err != nil {
 		return nil, fmt.Errorf("delayed: metrics: %w", err)
 	}
-	args := redis.Args{int64(grains[g].life / time.Second)}
+	args := redis.Args{int64(grains[g].life / time.Second), metricsRoom(g)}
 	for i := range page {
 		sum := page[i].Sample
 		_ = sum.MergeEncoded(olds[i]) // what is no sample is replaced

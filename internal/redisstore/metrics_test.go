@@ -86,6 +86,22 @@ var metricsCases = storeTable{script: "metrics", refused: true, cases: []storeCa
 			return h
 		}())},
 	},
+	{
+		name: "others have taken the last room meanwhile",
+		seed: redistest.State{"_metrics:total": totals(manyFunctions(63))},
+		do: func(s *Store) (any, error) {
+			one := encodedSample(sampleOf(1))
+			reply, err := s.eval(bg, scriptMetrics, []string{s.keys.metricsKey(GrainTotal, time.Time{})}, statsLife,
+				metricsRoom(GrainTotal), "0 new", "", one, "0 newer", "", one, "0 ", "", one, "0 f1", one, one)
+			return fmt.Sprint(reply), err
+		},
+		result: "[1 0 1 1]",
+		want: redistest.State{"_metrics:total": totals(func() redistest.Hash {
+			h := manyFunctions(63)
+			h["0 new"], h["0 "] = encodedSample(sampleOf(1)), encodedSample(sampleOf(1))
+			return h
+		}())},
+	},
 }}
 
 // totals returns the value of the key that has all times.
@@ -100,6 +116,39 @@ func manyFunctions(n int) redistest.Hash {
 		h[fmt.Sprint("0 f", i)] = encodedSample(sampleOf(1))
 	}
 	return h
+}
+
+// Workers that add many functions at the same time leave no more than there is room for, and lose none.
+func TestMetricsRoomOfManyWorkers(t *testing.T) {
+	t.Parallel()
+	s := NewStore(dialled(t, redistest.Shared(t).URL()), "", redistest.Name(t))
+	const workers, functions = 8, 30
+	var working sync.WaitGroup
+	for w := range workers {
+		working.Go(func() {
+			for f := range functions {
+				part := MetricsPart{Grain: GrainTotal, Function: fmt.Sprint(w, ".", f), Sample: sampleOf(1)}
+				for {
+					if err := s.AddMetrics(bg, []MetricsPart{part}); err == nil { // else others write too fast
+						break
+					}
+				}
+			}
+		})
+	}
+	working.Wait()
+	parts, _, err := s.Metrics(bg, GrainTotal, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	runs := uint64(0)
+	for i := range parts {
+		runs += parts[i].Sample.Runs
+	}
+	if len(parts) != MaxMetricFunctions+1 || runs != workers*functions {
+		t.Errorf("%d functions with %d runs, expected %d with %d", len(parts), runs, MaxMetricFunctions+1,
+			workers*functions)
+	}
 }
 
 // What several workers add at the same time is all there.

@@ -30,6 +30,7 @@ type Withdrawing string
 // The places.
 const (
 	WithdrawToArchive  Withdrawing = "archive"
+	WithdrawToMove     Withdrawing = "move" // to the archive, from where they go to another queue: not counted
 	WithdrawToSchedule Withdrawing = "schedule"
 	WithdrawAndDrop    Withdrawing = "drop"
 )
@@ -101,17 +102,21 @@ type Refiled struct {
 	Awaited  bool   // publish its end, because somebody may wait for it
 }
 
-// Refile moves filed tasks. For each it returns 1 if that was done, 0 if the task was not in the first set, −1 if its
-// message was not the old one or another task has its new id.
-func (s *Store) Refile(ctx context.Context, from, to Shelf, tasks []Refiled) ([]int, error) {
+// Refile moves filed tasks. With uncounted the counter of archived tasks stays: they are in the archive only on their
+// way to another queue, or were archived elsewhere. For each it returns 1 if that was done, 0 if the task was not in
+// the first set, −1 if its message was not the old one or another task has its new id.
+func (s *Store) Refile(ctx context.Context, from, to Shelf, uncounted bool, tasks []Refiled) ([]int, error) {
 	k := &s.keys
 	args := make([]any, 0, 2+7*len(tasks))
 	archives := 0
-	if to == ShelfArchived {
+	switch {
+	case to != ShelfArchived:
+	case from == to:
+		archives = 2
+	case uncounted:
+		archives = 3
+	default:
 		archives = 1
-	}
-	if from == to {
-		archives *= 2
 	}
 	args = append(args, archives, statsLife)
 	for i := range tasks {

@@ -218,7 +218,7 @@ func refiled(id string) Refiled {
 
 func refileWith(from, to Shelf, tasks ...Refiled) func(s *Store) (any, error) {
 	return func(s *Store) (any, error) {
-		answers, err := s.Refile(bg, from, to, tasks)
+		answers, err := s.Refile(bg, from, to, false, tasks)
 		return fmt.Sprint(answers), err
 	}
 }
@@ -267,6 +267,14 @@ var refileCases = storeTable{script: "refile", cases: []storeCase{
 			"_tasks": redistest.Hash{"x": "m x", "y": "m y"}, "_info": redistest.Hash{"x": "why", "y": "i y"},
 			testDay: counted(redistest.Hash{"archived": "1"}),
 		}, locked(later, redistest.Hash{"k:b": "y"})),
+	},
+	{
+		name: "archived on its way: it is not counted", seed: filedAs("_parked", redistest.Zset{"x": past}),
+		do: func(s *Store) (any, error) {
+			answers, err := s.Refile(bg, ShelfParked, ShelfArchived, true, []Refiled{refiled("x")})
+			return fmt.Sprint(answers), err
+		}, result: "[1]",
+		want: filedAs("_archived", redistest.Zset{"x": later}),
 	},
 	{
 		name: "under a new name",

@@ -281,4 +281,9 @@ func TestExportAndImport(t *testing.T) {
 	b.fails(2, "line 1: expected version 1, found 0", "import")
 	b.in = lines + "nonsense\n"
 	b.fails(2, "line 5: expected a task", "import", "--to", "third")
+	if b.size("third", state.Scheduled) != 3 {
+		t.Error("the tasks before a broken line are not imported")
+	}
+	b.in = lines + strings.Repeat("x", 9<<20)
+	b.fails(2, "line 5: expected a task as delayed export writes it, found a line of more than", "import", "--to", "4")
 }

@@ -22,7 +22,8 @@ func (a *app) importCommand() *cobra.Command {
 		Use: "import [FILE]", Short: "File the tasks that export has written",
 		Long: "File the tasks that export has written, from a file or the standard input, in their queues and\n" +
 			"states. A task whose id the queue holds already is refused, and so is one that is not as export\n" +
-			"writes it; the others are imported. Tasks come without their locks of Unique.",
+			"writes it; the others are imported. A line that is no such JSON ends the import: tasks before it\n" +
+			"are imported. Tasks come without their locks of Unique and TaskID.",
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) <= 1 {
 				return nil
@@ -52,7 +53,8 @@ func (a *app) importCommand() *cobra.Command {
 
 // importAll files the tasks of an export: those of one queue after the other.
 func (a *app) importAll(ctx context.Context, in io.Reader, to string) error {
-	r := &lineReader{in: bufio.NewReader(in), to: to}
+	r := &lineReader{in: bufio.NewScanner(in), to: to}
+	r.in.Buffer(nil, maxLine)
 	bar := term.Progress{}
 	if a.Bars {
 		bar.Out = a.Err
@@ -82,9 +84,12 @@ func (a *app) importAll(ctx context.Context, in io.Reader, to string) error {
 	return a.acted(v, append(errs, r.err))
 }
 
+// maxLine bounds a line of an export, in bytes: the largest message and the largest info, in base 64, take 4.4 MiB.
+const maxLine = 8 << 20
+
 // lineReader reads the lines of an export.
 type lineReader struct {
-	in     *bufio.Reader
+	in     *bufio.Scanner
 	to     string // queue of all tasks; "": their own
 	number int
 	line   *lineJSON // that was read and not used; nil: none
@@ -94,15 +99,17 @@ type lineReader struct {
 // next reads a line, unless there is one. It reports whether there is.
 func (r *lineReader) next() bool {
 	for r.line == nil && r.err == nil {
-		text, err := r.in.ReadBytes('\n')
-		if err != nil && !errors.Is(err, io.EOF) {
-			r.err = err
-			return false
-		}
 		r.number++
-		if text = bytes.TrimSpace(text); len(text) > 0 {
-			r.parse(text)
-		} else if err != nil {
+		switch more := r.in.Scan(); {
+		case more:
+			if text := bytes.TrimSpace(r.in.Bytes()); len(text) > 0 {
+				r.parse(text)
+			}
+		case errors.Is(r.in.Err(), bufio.ErrTooLong):
+			r.err = usagef("line %d: expected a task as delayed export writes it, found a line of more than %d bytes",
+				r.number, maxLine)
+		default:
+			r.err = r.in.Err()
 			return false
 		}
 	}

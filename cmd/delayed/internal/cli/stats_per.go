@@ -23,7 +23,7 @@ type metricsView struct {
 // functionStatsJSON is what the handlers of one function have done.
 type functionStatsJSON struct {
 	Queue    string `json:"queue"`
-	Function string `json:"function"` // path; "" is for all functions that found no room: a queue has room for 64
+	Function string `json:"function"` // path; "" is for all functions that found no room; see inspect.Sample
 	figuresJSON
 	Graph []int `json:"graph"` // runs in each second, minute or day from from to to
 }

@@ -27,8 +27,8 @@ type tailView struct {
 	Wait     *float64   `json:"wait_seconds,omitempty"` // until it is tried again, or had to wait to start
 	Reason   string     `json:"reason,omitempty"`
 	Error    string     `json:"error,omitempty"` // the first 500 bytes
-	// Missed is how many events of this worker and queue before this one were too many to be told of, whether they
-	// would have been shown or not. With kind "missed" the document says nothing else.
+	// Missed is how many events of this worker and queue just before this one were too many to be told of, or got lost,
+	// whether they would have been shown or not. With kind "missed" the document says nothing else.
 	Missed int `json:"missed"`
 }
 
@@ -49,9 +49,10 @@ func (a *app) tailCommand() *cobra.Command {
 		Short: "Follow what happens in the workers of queues, live",
 		Long: "Follow what happens in the workers of queues, of all queues if none is named, from now on and\n" +
 			"until Ctrl-C. Workers tell of events only while somebody follows, and of at most 200 in a tenth\n" +
-			"of a second: a line says how many were left out. If Redis is away, tail says so and goes on when\n" +
-			"it comes back. With --json each event is a document on a line. Workers written in Python tell\n" +
-			"of no events.\n\nKinds: " + strings.Join(eventKinds(), ", ") + ". Part of a name means all kinds with\n" +
+			"of a second: a line says how many were left out, or were lost on their way. If Redis is away,\n" +
+			"tail says so and goes on when it comes back. With --json each event is a document on a line.\n" +
+			"Workers written in Python tell of no events.\n\n" +
+			"Kinds: " + strings.Join(eventKinds(), ", ") + ". Part of a name means all kinds with\n" +
 			"that part, such as failed, or worker.",
 		Example: "  delayed tail mail --func Welcome\n" +
 			"  delayed tail --kind failed,archived,stuck --json",
@@ -204,7 +205,9 @@ func (a *app) event(v *tailView) error {
 
 func (v *tailView) print(p *term.Page) {
 	if v.Missed > 0 {
-		p.Say(term.C(count(v.Missed, "event")+" of worker "+short(v.Worker)+" left out: too many at once", term.Yellow))
+		p.Say(term.C(
+			count(v.Missed, "event")+" of worker "+short(v.Worker)+" left out: too many at once, or lost", term.Yellow,
+		))
 	}
 	if v.Kind == kindMissed {
 		return

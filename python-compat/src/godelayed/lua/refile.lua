@@ -1,7 +1,7 @@
 -- refile: move filed tasks to another set or another time, with new messages.
 -- KEYS  1 the sorted set   2 the other sorted set   3 tasks hash   4 info hash   5 wake list
 --       6 locks hash   7 locked set   8 counters of the day
--- ARGV  1 1 if that is the archived set, 2 if both are it, else 0   2 life of the counters, s
+-- ARGV  1 1 if that is the archived set, 2 if both are it, 3 as 1 but do not count, else 0   2 life of the counters, s
 --       then for each task, at most 100: id, old message, new message, time in the set in ms, info, channel of its end,
 --       new id
 -- Returns for each task 1 if it is in the other set now, 0 if it was not in the first, -1 if its message is not the old
@@ -70,7 +70,9 @@ if not archives then
   return answers
 end
 if ARGV[1] == '2' then return answers end
-if redis.call('HINCRBY', KEYS[8], 'archived', #ids) == #ids then redis.call('EXPIRE', KEYS[8], ARGV[2]) end
+if ARGV[1] == '1' and redis.call('HINCRBY', KEYS[8], 'archived', #ids) == #ids then
+  redis.call('EXPIRE', KEYS[8], ARGV[2])
+end
 -- Free the ids and locks of tasks that have ended; see README.md.
 local function free(ids)
   if #ids == 0 or locks == 0 then return end

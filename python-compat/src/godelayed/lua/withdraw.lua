@@ -1,7 +1,8 @@
 -- withdraw: take pending tasks out of their list, and file them in a set or drop them.
 -- KEYS  1 some pending list   2 its notify list   3 scheduled or archived set   4 tasks hash   5 info hash
 --       6 control hash   7 locks hash   8 locked set   9 counters of the day   10 wake list   11 revoked set
--- ARGV  1 archive, schedule or drop   2 1 if legacy workers share the queue   3 life of the counters, s
+-- ARGV  1 archive, move (archive, but do not count), schedule or drop   2 1 if legacy workers share the queue
+--       3 life of the counters, s
 --       4 members of the list to look at on each side of the places, at most 2,000
 --       then for each task, at most 100: place from the beginning of the list, message, id, time in the set in ms,
 --       info, channel of its end
