@@ -86,10 +86,11 @@ func (ins *Inspector) Backlog(ctx context.Context, queues ...string) (Backlog, e
 	return b, nil
 }
 
-// described describes the given queues, each once, or all of them, sorted by name.
+// described describes the given queues, each once, or all that can be described, sorted by name.
 func (ins *Inspector) described(ctx context.Context, names []string) ([]Queue, error) {
 	if len(names) == 0 {
-		return ins.Queues(ctx)
+		all, err := ins.Queues(ctx)
+		return slices.DeleteFunc(all, func(q Queue) bool { return q.Err != nil }), err
 	}
 	var found []Queue
 	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {

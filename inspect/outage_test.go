@@ -1,6 +1,7 @@
 package inspect_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -49,5 +50,61 @@ func TestMoveWithLostReplies(t *testing.T) {
 		if found[id(i)] == 0 {
 			t.Errorf("%s is lost", id(i))
 		}
+	}
+}
+
+// TestQueueWithKeyOfAnotherType is described as far as it can be, and the others are as they were.
+func TestQueueWithKeyOfAnotherType(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for _, name := range []string{"a", "b", "z"} {
+		_, err := delayed.NewQueue(name, b.rdb).Delay(welcome, 1, "en")
+		b.Must(err)
+	}
+	prefix := strings.TrimSuffix(b.Name, queueName)
+	for _, key := range []string{"a_workers", "b_scheduled"} {
+		b.Do("SET", prefix+key, "another program's")
+	}
+	b.work(welcome)
+	b.Until("the worker's queue is known", func() bool {
+		names, err := b.ins.Names(bg)
+		return err == nil && len(names) == 4
+	})
+	queues, err := b.ins.Queues(bg)
+	if err != nil || len(queues) != 4 {
+		t.Fatalf("found %+v, %v", queues, err)
+	}
+	for i, broken := range []bool{true, true, false, false} {
+		q := &queues[i]
+		if broken != (q.Err != nil) || broken && q.Pending != 0 || broken == !q.At.IsZero() {
+			t.Errorf("found %+v", q)
+		}
+		if broken && !strings.Contains(q.Err.Error(), "is a string, expected a ") {
+			t.Errorf("found the error %v", q.Err)
+		}
+	}
+	if queues[3].Name != "z" || queues[3].Pending != 1 {
+		t.Errorf("found %+v", queues[3])
+	}
+	b.Until("the worker is found", func() bool {
+		workers, err := b.ins.Workers(bg)
+		functions, err2 := b.ins.Functions(bg)
+		return err == nil && err2 == nil && len(workers) == 1 && len(functions) == 1
+	})
+	if backlog, err := b.ins.Backlog(bg); err != nil || backlog.Pending != 1 || len(backlog.Queues) != 2 {
+		t.Errorf("found %+v, %v", backlog, err)
+	}
+	for name, err := range map[string]error{
+		"Queue":     func() error { _, err := b.ins.Queue(bg, "a"); return err }(),
+		"Workers":   func() error { _, err := b.ins.Workers(bg, "a"); return err }(),
+		"Functions": func() error { _, err := b.ins.Functions(bg, "a"); return err }(),
+		"Backlog":   func() error { _, err := b.ins.Backlog(bg, "b"); return err }(),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
+			t.Errorf("%s: found %v", name, err)
+		}
+	}
+	for _, key := range []string{"a_workers", "b_scheduled"} {
+		b.Do("DEL", prefix+key)
 	}
 }

@@ -37,6 +37,10 @@ type Queue struct {
 	Paused  time.Time // when Queue.Pause has paused it, by Redis's clock; zero: it is not paused
 	Weight  int       // that Queue.SetWeight has given it; 0: as each worker is configured
 	Today   Counts    // of the day in UTC
+
+	// Err says that another program uses a key of the queue, which has a wrong type. Only Queues returns such a queue,
+	// of which no more than Name and Legacy is known.
+	Err error
 }
 
 // Counts are what became of tasks in some time. One task may be counted in several.
@@ -107,7 +111,8 @@ func (ins *Inspector) Names(ctx context.Context) ([]string, error) {
 	return names, nil
 }
 
-// Queues describes all queues that producers and workers have used, sorted by name.
+// Queues describes all queues that producers and workers have used, sorted by name. One with a key of a wrong type has
+// an Err.
 func (ins *Inspector) Queues(ctx context.Context) ([]Queue, error) {
 	if err := checkContext(ctx); err != nil {
 		return nil, err
@@ -129,7 +134,11 @@ func (ins *Inspector) Queues(ctx context.Context) ([]Queue, error) {
 		}
 		queues, stores = append(queues, Queue{Name: name, Legacy: legacy}), append(stores, s)
 	}
-	if err := describe(ctx, queues, stores); err != nil {
+	err = describe(ctx, queues, stores)
+	if redisstore.IsWrongType(err) {
+		err = describeEach(ctx, queues, stores)
+	}
+	if err != nil {
 		return nil, err
 	}
 	slices.SortFunc(queues, func(a, b Queue) int { return strings.Compare(a.Name, b.Name) })
@@ -193,6 +202,20 @@ func describe(ctx context.Context, queues []Queue, stores []*redisstore.Store) e
 			if w.Heartbeat != "" {
 				q.Workers++
 			}
+		}
+	}
+	return nil
+}
+
+// describeEach is describe one by one: it notes which queues have a key of a wrong type.
+func describeEach(ctx context.Context, queues []Queue, stores []*redisstore.Store) error {
+	for i := range queues {
+		err := describe(ctx, queues[i:i+1], stores[i:i+1])
+		if redisstore.IsWrongType(err) {
+			queues[i], err = Queue{Name: queues[i].Name, Legacy: queues[i].Legacy, Err: err}, nil
+		}
+		if err != nil {
+			return err
 		}
 	}
 	return nil

@@ -46,7 +46,8 @@ func (w *Worker) Alive() bool {
 }
 
 // Workers describes the workers that serve the given queues, or any queue if none is given, sorted by host, process and
-// id. Legacy workers are not among them: they do not make themselves known.
+// id. Legacy workers are not among them: they do not make themselves known. Of all queues it leaves out those with a key
+// of a wrong type: Queues tells of them.
 func (ins *Inspector) Workers(ctx context.Context, queues ...string) ([]Worker, error) {
 	stores, err := ins.stores(ctx, queues)
 	if err != nil {
@@ -54,32 +55,12 @@ func (ins *Inspector) Workers(ctx context.Context, queues ...string) ([]Worker, 
 	}
 	byID := map[string]*Worker{}
 	for _, s := range stores {
-		ids, err := s.Workers(ctx)
+		err := gatherWorkers(ctx, s, byID)
+		if len(queues) == 0 && redisstore.IsWrongType(err) {
+			continue
+		}
 		if err != nil {
 			return nil, err
-		}
-		roster, err := s.Roster(ctx, ids)
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range roster {
-			if e.Heartbeat == "" && e.Claims == 0 {
-				continue // it has just stopped
-			}
-			w := byID[e.ID]
-			if w == nil {
-				w = &Worker{ID: e.ID}
-				byID[e.ID] = w
-			}
-			if e.Heartbeat != "" {
-				w.Host, w.PID = hostOf(e.Heartbeat)
-			}
-			w.Queues = append(w.Queues, WorkerQueue{Name: s.Name, Alive: e.Life, Claims: e.Claims})
-			if status, err := statusOf(ctx, s, e.ID); err != nil {
-				return nil, err
-			} else if status != nil {
-				w.note(s.Name, status)
-			}
 		}
 	}
 	workers := make([]Worker, 0, len(byID))
@@ -97,6 +78,38 @@ func (ins *Inspector) Workers(ctx context.Context, queues ...string) ([]Worker, 
 		return strings.Compare(a.ID, b.ID)
 	})
 	return workers, nil
+}
+
+// gatherWorkers adds the workers of one queue.
+func gatherWorkers(ctx context.Context, s *redisstore.Store, byID map[string]*Worker) error {
+	ids, err := s.Workers(ctx)
+	if err != nil {
+		return err
+	}
+	roster, err := s.Roster(ctx, ids)
+	if err != nil {
+		return err
+	}
+	for _, e := range roster {
+		if e.Heartbeat == "" && e.Claims == 0 {
+			continue // it has just stopped
+		}
+		w := byID[e.ID]
+		if w == nil {
+			w = &Worker{ID: e.ID}
+			byID[e.ID] = w
+		}
+		if e.Heartbeat != "" {
+			w.Host, w.PID = hostOf(e.Heartbeat)
+		}
+		w.Queues = append(w.Queues, WorkerQueue{Name: s.Name, Alive: e.Life, Claims: e.Claims})
+		if status, err := statusOf(ctx, s, e.ID); err != nil {
+			return err
+		} else if status != nil {
+			w.note(s.Name, status)
+		}
+	}
+	return nil
 }
 
 // hostOf reads the value of a heartbeat: host, process id and number of the registration, with colons between.
@@ -186,6 +199,9 @@ func (ins *Inspector) Functions(ctx context.Context, queues ...string) ([]Functi
 	var all []Function
 	for _, s := range stores {
 		of, err := functionsOf(ctx, s)
+		if len(queues) == 0 && redisstore.IsWrongType(err) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -204,7 +204,9 @@ func (s *scrape) overview(ctx context.Context, names []string) map[string]inspec
 	}
 	known := make(map[string]inspect.Queue, len(queues))
 	for _, q := range queues {
-		known[q.Name] = q
+		if q.Err == nil { // else describing it alone tells what is wrong
+			known[q.Name] = q
+		}
 	}
 	return known
 }

@@ -40,10 +40,15 @@ func TypeOfKey(key string) string {
 	return "list" // pending tasks
 }
 
+// IsWrongType reports whether Redis has refused a command because a key is of another type than it needs.
+func IsWrongType(err error) bool {
+	var answer redis.Error
+	return errors.As(err, &answer) && strings.Contains(string(answer), "WRONGTYPE")
+}
+
 // wrongType adds to an error WRONGTYPE which keys of the command have the wrong type.
 func wrongType(conn redis.Conn, cmd string, args []any, err error) error {
-	var answer redis.Error
-	if !errors.As(err, &answer) || !strings.Contains(string(answer), "WRONGTYPE") {
+	if !IsWrongType(err) {
 		return err
 	}
 	keys := keysOfCommand(cmd, args)

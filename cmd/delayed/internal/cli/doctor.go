@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -93,11 +92,6 @@ func (a *app) diagnose(ctx context.Context) (*doctorView, error) {
 		v.add("warning", "setting", "", w, "see README.md, \"Where it runs\"")
 	}
 	queues, err := a.ins.Queues(ctx)
-	if err != nil && strings.Contains(err.Error(), "WRONGTYPE") {
-		v.add("error", "wrong type", "", trimPrefix(err.Error()),
-			"another program uses a key of a queue: rename or delete that key, or use another prefix")
-		return v, nil
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -112,6 +106,11 @@ func (a *app) diagnose(ctx context.Context) (*doctorView, error) {
 		}
 	}
 	for i := range queues {
+		if err := queues[i].Err; err != nil {
+			v.add("error", "wrong type", queues[i].Name, trimPrefix(err.Error()),
+				"another program uses a key of the queue: rename or delete that key, or use another prefix")
+			continue
+		}
 		if err := a.diagnoseQueue(ctx, v, &queues[i]); err != nil {
 			return nil, err
 		}

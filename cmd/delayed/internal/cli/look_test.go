@@ -344,3 +344,33 @@ func TestComplete(t *testing.T) {
 		t.Errorf("without Redis it proposes %s", out)
 	}
 }
+
+// TestBrokenQueue shows a queue one of whose keys is another program's, and the others.
+func TestBrokenQueue(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for _, name := range []string{queueName, "other"} {
+		_, err := delayed.NewQueue(name, b.rdb).Delay(welcome, 1, "en")
+		b.Must(err)
+	}
+	b.Do("SET", b.Name+"_retry", "another program's")
+	text := b.ok("queues")
+	for _, want := range []string{"broken", "other ", b.Name + `_retry\" is a string, expected a zset`} {
+		if !strings.Contains(strings.ReplaceAll(text, `"`, `\"`), want) {
+			t.Errorf("found %s, expected %s", text, want)
+		}
+	}
+	if r := b.run("doctor"); r.code != 1 || !strings.Contains(r.out, "error: queue mail: ") ||
+		!strings.Contains(r.out, "queue other: 1 task, and no worker") {
+		t.Errorf("exit code %d: %s%s", r.code, r.out, r.err)
+	}
+	if r := b.run("monitor"); r.code != 2 || !strings.Contains(r.out, "expected a zset") {
+		t.Errorf("exit code %d: %s%s", r.code, r.out, r.err)
+	}
+	var v struct{ Queues []struct{ Name, Error string } }
+	b.read(&v, "queues")
+	if len(v.Queues) != 2 || v.Queues[0].Error == "" || v.Queues[1].Error != "" {
+		t.Errorf("found %+v", v)
+	}
+	b.Do("DEL", b.Name+"_retry")
+}

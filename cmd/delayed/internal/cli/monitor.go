@@ -135,6 +135,10 @@ func (v *monitorView) hold(q *inspect.Queue, given func(string) bool, l *limits)
 		v.code = max(v.code, code)
 		v.Findings = append(v.Findings, findingJSON{monitorNames[code], q.Name, fmt.Sprintf(format, args...)})
 	}
+	if q.Err != nil {
+		find(monitorCritical, "%s", trimPrefix(q.Err.Error()))
+		return
+	}
 	over := func(name, what string, n, most, warn int) {
 		switch {
 		case given("max-"+name) && n > most:

@@ -73,9 +73,13 @@ type queueJSON struct {
 	Completed      int            `json:"completed"`
 	MemoryBytes    *int64         `json:"memory_bytes,omitempty"` // an estimate, of one queue only
 	Today          inspect.Counts `json:"today"`
+	Error          string         `json:"error,omitempty"` // why nothing is known of it but its name
 }
 
 func queueOf(q *inspect.Queue) queueJSON {
+	if q.Err != nil {
+		return queueJSON{Name: q.Name, Legacy: q.Legacy, Error: trimPrefix(q.Err.Error())}
+	}
 	return queueJSON{
 		Name: q.Name, At: stamp(q.At), Legacy: q.Legacy, Paused: stamp(q.Paused), Weight: q.Weight, Workers: q.Workers,
 		LatencySeconds: seconds(q.Latency), Pending: q.Pending, Suspects: q.Suspects, Active: q.Active,
@@ -133,11 +137,18 @@ func (v *queuesView) print(p *term.Page) {
 			amount(int(q.Today.Processed)), amount(int(q.Today.Failed), term.Red), stateCell(q))
 	}
 	p.Table(t)
+	for i := range v.Queues {
+		if q := &v.Queues[i]; q.Error != "" {
+			p.Say(term.C("queue "+q.Name+": "+q.Error, term.Red))
+		}
+	}
 }
 
 // stateCell says what is unusual about a queue.
 func stateCell(q *queueJSON) term.Cell {
 	switch {
+	case q.Error != "":
+		return term.C("broken", term.Red)
 	case q.Paused != nil:
 		return term.C("paused", term.Yellow)
 	case q.Workers == 0 && q.Pending > 0 && !q.Legacy:

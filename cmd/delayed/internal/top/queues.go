@@ -133,6 +133,8 @@ func (s *queuesScreen) state(q *queueRow) term.Cell {
 // unusual says what is unusual about a queue.
 func unusual(q *queueRow) term.Cell {
 	switch {
+	case q.Err != nil:
+		return term.C("broken", term.Red)
 	case !q.Paused.IsZero():
 		return term.C("paused", term.Yellow)
 	case q.Workers == 0 && q.Pending > 0 && !q.Legacy:
@@ -195,6 +197,11 @@ func (s *queuesScreen) fetch(src source) func(context.Context) (any, error) {
 		}
 		for i := 0; len(shown) == 0 && i < min(len(queues), room); i++ { // the first time
 			shown = append(shown, queues[i].Name)
+		}
+		for i := range queues {
+			if queues[i].Err != nil {
+				shown = slices.DeleteFunc(shown, func(name string) bool { return name == queues[i].Name })
+			}
 		}
 		flows, err := src.flows(ctx, back, shown)
 		if err != nil {
