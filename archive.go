@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 	"github.com/godelayed/delayed/state"
@@ -43,6 +44,9 @@ func (r *Ref) RunAgainWith(ctx context.Context, t *Task) error {
 // ErrNotArchived if there is neither. Tasks that wait are cancelled instead, by Cancel.
 func (r *Ref) Delete(ctx context.Context) error {
 	if err := r.check(ctx); err != nil {
+		return err
+	}
+	if err := r.checkMoving(ctx); err != nil {
 		return err
 	}
 	n, err := r.queue.store.Delete(ctx, redisstore.DeleteBoth, []string{r.id})
@@ -119,7 +123,7 @@ func (q *Queue) eachArchived(
 		}
 		var ids []string
 		for _, task := range page {
-			if only == nil || only(task) {
+			if !q.moves(&task) && (only == nil || only(task)) {
 				ids = append(ids, task.ID)
 			}
 		}
@@ -156,6 +160,9 @@ func (r *Ref) runAgain(ctx context.Context, t *Task) error {
 		case message.Bytes == nil:
 			return r.notArchived()
 		}
+		if err := r.checkMoving(ctx); err != nil {
+			return err
+		}
 		if t != nil {
 			t = t.forQueue(r.queue)
 		}
@@ -174,6 +181,25 @@ func (r *Ref) runAgain(ctx context.Context, t *Task) error {
 		}
 	}
 	return errors.New("delayed: running a task again: others change it at the same time; try again")
+}
+
+// moves reports whether an inspector moves an archived task to another queue: nobody else may take it meanwhile.
+func (q *Queue) moves(i *TaskInfo) bool {
+	return i.Reason == lifecycle.ReasonMoving && q.store.Now().Sub(i.At) < lifecycle.MovingTime
+}
+
+// checkMoving returns an error if an inspector moves the archived task.
+func (r *Ref) checkMoving(ctx context.Context) error {
+	noted, err := r.queue.store.FiledInfo(ctx, r.id)
+	if err != nil {
+		return err
+	}
+	info := wire.ParseInfo(noted)
+	if task := publicInfo(&info); r.queue.moves(&task) {
+		return fmt.Errorf("%w: task %s is on its way to another queue; if it still is in a minute, try again",
+			ErrNotArchived, r)
+	}
+	return nil
 }
 
 func (r *Ref) notArchived() error {

@@ -322,3 +322,37 @@ func TestRefsOfNoTask(t *testing.T) {
 		}
 	}
 }
+
+// TestTaskOnItsWayIsLeftAlone leaves tasks to an inspector that moves them, until it is clear that it has given up.
+func TestTaskOnItsWayIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ctx := b.within()
+	for id, ago := range map[string]time.Duration{"young": time.Second, "old": time.Hour} {
+		b.Do("ZADD", b.Name+"_archived", time.Now().Add(time.Hour).UnixMilli(), id)
+		msg := wire.Message{Kind: wire.GoExtended, Path: "a.b", Meta: wire.Meta{ID: id}}
+		b.Do("HSET", b.Name+"_tasks", id, msg.Append(nil))
+		info := wire.Info{Reason: "moving", At: time.Now().Add(-ago)}
+		b.Do("HSET", b.Name+"_info", id, info.Encode())
+	}
+	young := b.q.Ref("young")
+	for what, err := range map[string]error{
+		"RunAgain": young.RunAgain(ctx), "RunAgainWith": young.RunAgainWith(ctx, delayed.NewGoTask("a.b", 1)),
+		"Delete": young.Delete(ctx),
+	} {
+		if !errors.Is(err, delayed.ErrNotArchived) || !strings.Contains(err.Error(), "on its way to another queue") {
+			t.Errorf("%s: found %v", what, err)
+		}
+	}
+	n, err := b.q.DeleteArchived(ctx, func(i delayed.TaskInfo) bool { return i.ID == "young" })
+	if n != 0 || err != nil {
+		t.Errorf("deleted %d, %v", n, err)
+	}
+	if n, err := b.q.RunArchivedAgain(ctx, nil); n != 1 || err != nil {
+		t.Errorf("%d tasks run again, %v, expected the one that nobody moves any more", n, err)
+	}
+	if pending := b.pending(); len(pending) != 1 || pending[0].Meta.ID != "old" {
+		t.Errorf("pending: %+v", pending)
+	}
+	b.Do("DEL", b.Name+"_archived", b.Name+"_tasks", b.Name+"_info", b.Name, b.Name+"_noti")
+}

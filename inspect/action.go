@@ -72,9 +72,10 @@ func Reschedule(at time.Time) Action { return Action{verb: verbReschedule, at: a
 // queue.
 //
 // On their way, tasks are in the archive of the queue that they leave, with the reason "moving"; those that were
-// archived before have "#moving" behind their id. If the program ends meanwhile, or the move fails, they are still
-// there. Other actions of inspectors leave them alone for a minute; after that they can be moved again, run or deleted.
-// After an error that wraps delayed.ErrUnknown a task may be in both queues.
+// archived before have "#moving" behind their id. A task that the other queue refuses goes back to where it was, with
+// its time, a pending one to the end of its queue. If the program ends meanwhile, or Redis cannot be asked, tasks are
+// still in the archive. Other actions of inspectors leave them alone for a minute; after that they can be moved again,
+// run or deleted. After an error that wraps delayed.ErrUnknown a task may be in both queues.
 func MoveTo(queue string) Action { return Action{verb: verbMove, queue: queue} }
 
 // Edit gives a task other arguments: those of a task that delayed.Call, NewGoTask or NewPyTask has made, of the same

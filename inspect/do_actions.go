@@ -225,15 +225,34 @@ func (w *hand) cancel(ctx context.Context, tasks []listed) error {
 // reschedule makes tasks due at another time.
 func (w *hand) reschedule(ctx context.Context, tasks []listed) error {
 	if tasks[0].State == state.Pending {
-		_, err := w.withdraw(ctx, redisstore.WithdrawToSchedule, tasks, func(*listed) redisstore.Withdrawn {
+		done, err := w.withdraw(ctx, redisstore.WithdrawToSchedule, tasks, func(*listed) redisstore.Withdrawn {
 			return redisstore.Withdrawn{Until: w.action.at}
 		})
-		return err
+		return errors.Join(err, w.tellDue(ctx, done))
 	}
 	_, err := w.refile(ctx, tasks, shelves[tasks[0].State], func(t *listed) (redisstore.Refiled, error) {
 		return redisstore.Refiled{New: dueAt(t.raw, w.action.at), Until: w.action.at}, nil
 	})
 	return err
+}
+
+// tellDue has the messages of tasks that were pending, and are scheduled now, say when they are due. It leaves alone
+// those that are pending again.
+func (w *hand) tellDue(ctx context.Context, tasks []listed) error {
+	for len(tasks) > 0 {
+		part := tasks[:min(len(tasks), redisstore.MaxWithdrawn)]
+		tasks = tasks[len(part):]
+		out := make([]redisstore.Refiled, len(part))
+		for i := range part {
+			raw := part[i].raw
+			out[i] = redisstore.Refiled{ID: part[i].ID, Old: raw, New: dueAt(raw, w.action.at), Until: w.action.at}
+		}
+		_, err := w.store.Refile(ctx, redisstore.ShelfScheduled, redisstore.ShelfScheduled, false, out)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // dueAt returns a message that says when its task is due, if it can say that.

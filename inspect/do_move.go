@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/godelayed/delayed/internal/lifecycle"
@@ -12,16 +13,12 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
-const (
-	// movingName is what the names of archived tasks end in while they are moved.
-	movingName = "#moving"
-	// movingTime is how long nobody else may take tasks that are moved.
-	movingTime = time.Minute
-)
+// movingName is what the names of archived tasks end in while they are moved.
+const movingName = "#moving"
 
 // moves reports whether somebody else moves a task at the moment.
 func (w *hand) moves(t *listed) bool {
-	return t.State == state.Archived && t.Reason == lifecycle.ReasonMoving && w.now.Sub(t.At) < movingTime
+	return t.State == state.Archived && t.Reason == lifecycle.ReasonMoving && w.now.Sub(t.At) < lifecycle.MovingTime
 }
 
 // move moves tasks to another queue, which may be on another node of a cluster, where no script reaches both. A task is
@@ -37,25 +34,30 @@ func (w *hand) move(ctx context.Context, tasks []listed) error {
 	target := redisstore.NewStore(w.ins.src, w.ins.prefix, w.target.Name())
 	var gone []string
 	var stopped error // Redis cannot be asked, or refuses tasks
+	returns := true   // tasks that do not arrive can be put back
 	for i := range way {
-		if stopped == nil && time.Since(began) > movingTime/2 {
+		if stopped == nil && time.Since(began) > lifecycle.MovingTime/2 {
 			stopped = errors.New("inspect: Redis is too slow to move tasks")
 		}
-		if stopped != nil {
-			w.report.fail(way[i].ID, fmt.Errorf("it is in the archive of queue %s, because the move has stopped",
-				w.store.Name))
-			continue
+		its, err := false, errStopped
+		if stopped == nil {
+			its, err = w.arrive(ctx, target, &way[i])
 		}
-		its, err := w.arrive(ctx, target, &way[i])
-		if err == nil {
+		unknown := errors.Is(err, redisstore.ErrUnknown)
+		switch returns = returns && (err == nil || unknown || w.putBack(ctx, &way[i])); {
+		case err == nil:
 			gone = append(gone, way[i].ID)
 			continue
-		}
-		if errors.Is(err, redisstore.ErrUnknown) {
+		case unknown:
 			err = fmt.Errorf("it may be in queue %s too: look, and delete one of them: %w", target.Name, err)
+			w.report.fail(way[i].ID, fmt.Errorf("it is in the archive of queue %s: %w", w.store.Name, err))
+		case returns:
+			w.report.fail(strings.TrimSuffix(way[i].ID, movingName), fmt.Errorf("it stays in queue %s: %w",
+				w.store.Name, err))
+		default:
+			w.report.fail(way[i].ID, fmt.Errorf("it is in the archive of queue %s: %w", w.store.Name, err))
 		}
-		w.report.fail(way[i].ID, fmt.Errorf("it is in the archive of queue %s: %w", w.store.Name, err))
-		if !its {
+		if stopped == nil && !its {
 			stopped = err
 		}
 	}
@@ -69,6 +71,30 @@ func (w *hand) move(ctx context.Context, tasks []listed) error {
 			"where they must be deleted: %w", len(gone), target.Name, w.store.Name, err), stopped)
 	}
 	return stopped
+}
+
+// errStopped is about tasks that were not moved because others could not be.
+var errStopped = errors.New("the move has stopped")
+
+// putBack takes a task out of the archive to where it was before the move: a pending one to the end of its queue,
+// others to their set and time. It reports whether that was done.
+func (w *hand) putBack(ctx context.Context, t *listed) bool {
+	var answers []int
+	var err error
+	if t.State == state.Pending {
+		r := redisstore.Rerun{Name: t.ID, ID: t.ID, Old: t.raw, New: t.raw, Own: strings.HasPrefix(t.Options.Lock, "#")}
+		answers, err = w.store.Rerun(ctx, []redisstore.Rerun{r})
+	} else {
+		one := redisstore.Refiled{ID: t.ID, Old: t.raw, New: t.raw, Until: t.Due, Info: t.info}
+		if t.State == state.Archived {
+			one.NewID = strings.TrimSuffix(t.ID, movingName)
+		}
+		if one.Info == nil {
+			one.Info = (&wire.Info{Function: t.Function}).Encode() // in place of the info that says "moving"
+		}
+		answers, err = w.store.Refile(ctx, redisstore.ShelfArchived, shelves[t.State], true, []redisstore.Refiled{one})
+	}
+	return err == nil && len(answers) == 1 && answers[0] == 1
 }
 
 // arrive enqueues a task on the queue that it is moved to. its says that an error is about this task alone.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -152,9 +153,69 @@ func TestMoveOfTakenID(t *testing.T) {
 	b.Must(err)
 	r, err := b.ins.DoAll(bg, queueName, inspect.MoveTo("other"), inspect.Query{State: state.Scheduled}, nil)
 	b.Must(err)
-	if r.Done != 2 || len(r.Failed) != 1 || r.Failed[0].ID != id(0) || b.in(state.Archived) != id(0) {
-		t.Errorf("%+v, archived %s", r, b.in(state.Archived))
+	if r.Done != 2 || len(r.Failed) != 1 || r.Failed[0].ID != id(0) || b.in(state.Scheduled) != id(0) ||
+		!strings.Contains(r.Failed[0].Err.Error(), "it stays in queue mail: ") {
+		t.Errorf("%+v, scheduled %s", r, b.in(state.Scheduled))
 	}
+}
+
+// TestMoveToBrokenQueue puts tasks of all states back to where they were, because the target takes none.
+func TestMoveToBrokenQueue(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	bad := delayed.Func(func() error { return errors.New("no luck") }, delayed.Name(path("bad")))
+	for name, opt := range map[string]delayed.Option{
+		"archived": delayed.MaxRetry(0), "retry": delayed.Backoff(time.Hour), "scheduled": delayed.In(time.Hour),
+	} {
+		_, err := b.q.With(opt, delayed.TaskID(name)).Delay(bad)
+		b.Must(err)
+	}
+	_, err := b.q.With(delayed.TaskID("parked")).Enqueue(bg, delayed.NewGoTask("nobody.knows"))
+	b.Must(err)
+	w := b.work(bad)
+	where := map[string]state.Task{
+		"archived": state.Archived, "retry": state.Retry, "scheduled": state.Scheduled, "parked": state.Parked,
+	}
+	before := map[string]inspect.Task{}
+	b.Until("all are where they belong", func() bool {
+		for name, want := range where {
+			task, err := b.ins.Task(bg, queueName, name)
+			if before[name] = task; err != nil || task.State != want {
+				return false
+			}
+		}
+		return true
+	})
+	w.Pause()
+	b.Until("the worker pauses", func() bool { return w.Status().State == state.Paused })
+	_, err = b.q.With(delayed.TaskID("pending")).Delay(bad)
+	b.Must(err)
+	where["pending"] = state.Pending
+	before["pending"], err = b.ins.Task(bg, queueName, "pending")
+	b.Must(err)
+	broken := strings.TrimSuffix(b.Name, queueName) + "other"
+	for _, suffix := range []string{"", "_scheduled"} {
+		b.Do("SET", broken+suffix, "another program's")
+	}
+
+	for name, s := range where {
+		r, err := b.ins.Do(bg, queueName, inspect.MoveTo("other"), name)
+		if err == nil || r.Done != 0 || len(r.Failed) != 1 || r.Failed[0].ID != name ||
+			!strings.Contains(r.Failed[0].Err.Error(), "it stays in queue mail") {
+			t.Errorf("%s: found %+v, %v", name, r, err)
+		}
+		task, err := b.ins.Task(bg, queueName, name)
+		b.Must(err)
+		was := before[name]
+		if task.State != s || !task.Due.Equal(was.Due) || task.Reason != was.Reason || task.Error != was.Error ||
+			task.Call != was.Call || !task.At.Equal(was.At) {
+			t.Errorf("%s: found %+v, expected %+v", name, task, was)
+		}
+	}
+	for _, suffix := range []string{"", "_scheduled"} {
+		b.Do("DEL", broken+suffix)
+	}
+	b.do(inspect.Delete(), len(where), slices.Sorted(maps.Keys(where))...)
 }
 
 // TestEmptyID looks for the task with no id among tasks that have none.
@@ -349,4 +410,31 @@ func TestDoAllOnLegacyQueue(t *testing.T) {
 	if list, noti := b.Size(""), b.Size("_noti"); list != 2*n/5 || noti != list {
 		t.Errorf("%d pending with %d notifications, expected %d", list, noti, 2*n/5)
 	}
+}
+
+// TestLatencyAfterReschedule counts how long a task waits from its new due time on, also if it was pending before.
+func TestLatencyAfterReschedule(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	msg := wire.Message{
+		Kind: wire.GoExtended, Path: "a.b",
+		Meta: wire.Meta{ID: "old", EnqueuedAt: time.Now().Add(-time.Hour).UnixMilli()},
+	}
+	b.Do("RPUSH", b.Name, msg.Append(nil))
+	b.Do("RPUSH", b.Name+"_noti", "1")
+	b.do(inspect.Reschedule(time.Now().Add(time.Hour)), 1, "old")
+	due := time.Now().Add(time.Minute).Truncate(time.Millisecond)
+	b.do(inspect.RunNow(), 1, "old")
+	b.do(inspect.Reschedule(due), 1, "old")
+	tasks := b.tasks(inspect.Query{State: state.Scheduled})
+	if len(tasks) != 1 || !tasks[0].Due.Equal(due) {
+		t.Fatalf("found %+v", tasks)
+	}
+	message, err := redis.Bytes(b.Do("HGET", b.Name+"_tasks", "old"), nil)
+	b.Must(err)
+	found, err := wire.Parse(message, wire.WorkerLimits)
+	if err != nil || found.Meta.Extra == nil || found.Meta.Extra.Due != due.UnixMilli() {
+		t.Errorf("the message says %+v, %v, expected due %d", found.Meta.Extra, err, due.UnixMilli())
+	}
+	b.do(inspect.Delete(), 1, "old")
 }

@@ -46,8 +46,8 @@ func (w *Worker) Alive() bool {
 }
 
 // Workers describes the workers that serve the given queues, or any queue if none is given, sorted by host, process and
-// id. Legacy workers are not among them: they do not make themselves known. Of all queues it leaves out those with a key
-// of a wrong type: Queues tells of them.
+// id. Legacy workers are not among them: they do not make themselves known. Of all queues it leaves out those with a
+// key of a wrong type: Queues tells of them.
 func (ins *Inspector) Workers(ctx context.Context, queues ...string) ([]Worker, error) {
 	stores, err := ins.stores(ctx, queues)
 	if err != nil {

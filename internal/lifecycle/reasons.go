@@ -1,5 +1,7 @@
 package lifecycle
 
+import "time"
+
 // Reasons for archiving a task. Redis keeps them with the task, and events have them.
 const (
 	ReasonFailed        = "failed"          // no retries are left, or its handler discarded it
@@ -12,3 +14,6 @@ const (
 	ReasonMoving        = "moving"          // somebody moves it to another queue, or did not finish that
 	ReasonParkedTooLong = "parked too long" // no worker came that can run it
 )
+
+// MovingTime is how long nobody else may take an archived task with ReasonMoving: it is on its way to another queue.
+const MovingTime = time.Minute

@@ -43,6 +43,15 @@ func (s *Store) FiledList(ctx context.Context, on Shelf, offset, n int) (page []
 	return page, total, nil
 }
 
+// FiledInfo reads the info of a task; nil if there is none.
+func (s *Store) FiledInfo(ctx context.Context, id string) ([]byte, error) {
+	infos, err := s.infos(ctx, []string{id})
+	if err != nil {
+		return nil, err
+	}
+	return infos[0], nil
+}
+
 // infos reads the infos of tasks; nil where there is none, or one larger than this package writes.
 func (s *Store) infos(ctx context.Context, ids []string) ([][]byte, error) {
 	return s.fields(ctx, s.keys.info, ids, maxInfo)

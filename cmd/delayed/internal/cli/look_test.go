@@ -367,7 +367,9 @@ func TestBrokenQueue(t *testing.T) {
 	if r := b.run("monitor"); r.code != 2 || !strings.Contains(r.out, "expected a zset") {
 		t.Errorf("exit code %d: %s%s", r.code, r.out, r.err)
 	}
-	var v struct{ Queues []struct{ Name, Error string } }
+	var v struct {
+		Queues []struct{ Name, Error string }
+	}
 	b.read(&v, "queues")
 	if len(v.Queues) != 2 || v.Queues[0].Error == "" || v.Queues[1].Error != "" {
 		t.Errorf("found %+v", v)
