@@ -9,9 +9,9 @@ import (
 // maxUntold bounds the lists of samples that a lane keeps until the next heartbeat.
 const maxUntold = 100
 
-// tell adds what a lane's tasks have done to the metrics in Redis. What may have been added, because an answer was lost,
-// is not told again; the rest is, with the next heartbeat. Nothing depends on metrics: what cannot be told in the end is
-// lost.
+// tell adds what a lane's tasks have done to the metrics in Redis. What may have been added, because an answer was
+// lost, is not told again; the rest is, with the next heartbeat. Nothing depends on metrics: what cannot be told in the
+// end is lost.
 func (w *Worker) tell(ctx context.Context, l *lane) error {
 	lists := l.untold
 	if seconds := w.exec.takeTally(l); len(seconds) > 0 {
