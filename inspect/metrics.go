@@ -38,7 +38,7 @@ type Sample struct {
 	// for 60 × 64 in the seconds of a minute together, and likewise for the minutes of an hour.
 	Function string
 
-	Runs     uint64 // handlers that have returned
+	Runs     uint64 // handlers that have returned, or were not called because the arguments do not fit
 	Failed   uint64 // of Runs: those that count as failures
 	Archived uint64 // of Failed: those that are not tried again
 
