@@ -28,17 +28,17 @@ var reach = [...]time.Duration{Seconds: time.Hour, Minutes: 24 * time.Hour, Days
 
 // Sample is what has happened to the tasks of one function in one second, minute or day. The workers that run tasks
 // add to it with their heartbeats, so the latest seconds grow. What a worker has not told when it dies is missing: what
-// its tasks have done since its last heartbeat, which it renews four times in WorkerConfig.HeartbeatLife. If Redis
-// fails in the middle of a heartbeat, some of the grains may miss a part too. Nothing is counted twice. Counts, which
-// change together with the tasks themselves, miss nothing. Workers written in Python do not add to samples,
-// and neither do legacy workers.
+// its tasks have done since its last heartbeat, which it renews four times in WorkerConfig.HeartbeatLife. If an
+// answer of Redis is lost, some of the grains may miss a part too. Nothing is counted twice. Counts, which change
+// together with the tasks themselves, miss nothing. Workers written in Python do not add to samples, and neither do
+// legacy workers.
 type Sample struct {
 	At time.Time // when the second, minute or day (of UTC) began, by Redis's clock; zero for Total
 	// Function is its path; "" is for all functions that found no room: there is room for 64 in each day and in Total,
 	// for 60 × 64 in the seconds of a minute together, and likewise for the minutes of an hour.
 	Function string
 
-	Runs     uint64 // handlers that have returned
+	Runs     uint64 // handlers that have returned, or were not called because the arguments do not fit
 	Failed   uint64 // of Runs: those that count as failures
 	Archived uint64 // of Failed: those that are not tried again
 

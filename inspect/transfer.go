@@ -45,7 +45,8 @@ func (t *Task) Export() (Exported, error) {
 // task, in the goroutine of the caller, and may be nil; if it returns false, or tasks yields an error, Import stops.
 //
 // An error that wraps delayed.ErrUnknown leaves open whether the last task was imported. Tasks that are not pending are
-// scheduled for ten years ahead while they are filed: if the program ends meanwhile, one may remain like that.
+// scheduled for ten years ahead while they are filed: if the program ends meanwhile, one may remain like that, until
+// the same task is imported again.
 func (ins *Inspector) Import(
 	ctx context.Context, queue string, tasks iter.Seq2[Exported, error], progress func(Report) bool,
 ) (report Report, err error) {
@@ -120,7 +121,14 @@ func (ins *Inspector) importTask(
 		if err != nil {
 			return nil, err
 		}
-		name, _, _ := found.Place()
+		name, at, _ := found.Place()
+		if !taken[t.ID] && t.leftAt(name, at, found.Now) {
+			refused, err := refileImported(ctx, s, t)
+			if refused != nil {
+				refused = errTaken // another task, after all
+			}
+			return refused, err
+		}
 		if taken[t.ID] || slices.ContainsFunc(importable, func(s state.Task) bool { return s.String() == name }) {
 			return errTaken, nil
 		}
@@ -136,6 +144,17 @@ func (ins *Inspector) importTask(
 	} else if err != nil {
 		return nil, err
 	}
+	return refileImported(ctx, s, t)
+}
+
+// leftAt reports whether the task may be one that an import has left half filed: scheduled for years ahead.
+func (t *Exported) leftAt(place string, at, now time.Time) bool {
+	return t.State != state.Pending && place == state.Scheduled.String() && at.Sub(now) > filing*9/10 &&
+		(t.State != state.Scheduled || !at.Equal(t.Due))
+}
+
+// refileImported files a task that is scheduled where it belongs.
+func refileImported(ctx context.Context, s *redisstore.Store, t *Exported) (refused, err error) {
 	answers, err := s.Refile(ctx, redisstore.ShelfScheduled, shelves[t.State], true, []redisstore.Refiled{
 		{ID: t.ID, Old: t.Message, New: t.Message, Until: t.Due, Info: t.Info},
 	})

@@ -121,6 +121,38 @@ func equal(x, y any) bool {
 	return x == nil && y == nil
 }
 
+// TestImportAgain imports tasks again that a program has left half filed when it was killed.
+func TestImportAgain(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	due := time.Now().Add(time.Hour).Truncate(time.Millisecond)
+	for _, id := range []string{"half", "other"} {
+		_, err := b.q.With(delayed.TaskID(id), delayed.At(due)).Delay(welcome, 1, "en")
+		b.Must(err)
+	}
+	tasks := b.export()
+	half := time.Now().Add(10 * 365 * 24 * time.Hour).Truncate(time.Millisecond)
+	for _, e := range tasks {
+		b.Do("ZADD", b.Name+"_scheduled", half.UnixMilli(), e.ID)
+	}
+	b.Do("HSET", b.Name+"_tasks", "other", string(tasks[0].Message)+"\x00")
+	report, err := b.ins.Import(bg, queueName, seq(tasks), nil)
+	b.Must(err)
+	if report.Done != 1 || len(report.Failed) != 1 || report.Failed[0].ID != "other" {
+		t.Errorf("%+v: expected that one is mended, and another one left", report)
+	}
+	for id, want := range map[string]time.Time{"half": due, "other": half} {
+		if at := int64(b.Int("ZSCORE", b.Name+"_scheduled", id)); at != want.UnixMilli() {
+			t.Errorf("%s is scheduled at %v, expected %v", id, time.UnixMilli(at), want)
+		}
+	}
+	b.Do("HSET", b.Name+"_tasks", "other", tasks[1].Message)
+	tasks[1].Due = half
+	if report, err = b.ins.Import(bg, queueName, seq(tasks), nil); err != nil || report.Done != 0 {
+		t.Errorf("%+v, %v: expected that nothing is imported twice", report, err)
+	}
+}
+
 func TestImportRefusesWhatIsWrong(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -2,6 +2,8 @@ package engine
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -126,6 +128,50 @@ func TestWorkerTellsItsTallyAtTheEnd(t *testing.T) {
 	b.Must(err)
 	if len(parts) != 1 || parts[0].Sample.Runs != 5 {
 		t.Errorf("found %+v, expected 5 runs", parts)
+	}
+}
+
+// What was certainly not told is told by the next heartbeat, in all grains.
+func TestTallyThatRedisHasNotGot(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	var failed atomic.Int64
+	src := redistest.Intercept(b.rdb.loops, func(cmd string, args []any, send func() (any, error)) (any, error) {
+		if cmd == "HMGET" && strings.Contains(fmt.Sprint(args[0]), "_metrics:s") && failed.Add(1) == 1 {
+			return nil, errors.New("connection reset by peer")
+		}
+		return send()
+	})
+	rdb := *b.rdb
+	rdb.loops = src
+	f := b.fn("f", func() {})
+	cfg := b.config()
+	cfg.HeartbeatLife = 5 * time.Second
+	s := b.workWith(&rdb, cfg, f)
+	for range 5 {
+		b.delay(f)
+	}
+	b.Until("all have run", func() bool { return b.counters()["processed"] == 5 })
+	b.Until("one heartbeat has failed to tell", func() bool { return failed.Load() > 1 })
+	s.mustStop()
+	store := redisstore.NewStore(b.rdb.loops, "", b.Name)
+	now, err := store.Time(t.Context())
+	b.Must(err)
+	for _, g := range []redisstore.Grain{redisstore.GrainSecond, redisstore.GrainTotal} {
+		runs := uint64(0)
+		for from := now.Add(-10 * time.Minute); !from.After(now); {
+			parts, next, err := store.Metrics(t.Context(), g, from)
+			b.Must(err)
+			for i := range parts {
+				runs += parts[i].Sample.Runs
+			}
+			if from = next; g == redisstore.GrainTotal {
+				break
+			}
+		}
+		if runs != 5 {
+			t.Errorf("grain %d has %d runs, expected 5", g, runs)
+		}
 	}
 }
 

@@ -9,8 +9,9 @@ import (
 // maxUntold bounds the lists of samples that a lane keeps until the next heartbeat.
 const maxUntold = 100
 
-// tell adds what a lane's tasks have done to the metrics in Redis. The part that fails may have been added, and is not
-// told again; the rest is, with the next heartbeat. Nothing depends on metrics: what cannot be told in the end is lost.
+// tell adds what a lane's tasks have done to the metrics in Redis. What may have been added, because an answer was
+// lost, is not told again; the rest is, with the next heartbeat. Nothing depends on metrics: what cannot be told in the
+// end is lost.
 func (w *Worker) tell(ctx context.Context, l *lane) error {
 	lists := l.untold
 	if seconds := w.exec.takeTally(l); len(seconds) > 0 {
@@ -18,10 +19,16 @@ func (w *Worker) tell(ctx context.Context, l *lane) error {
 	}
 	l.untold = nil
 	for i, parts := range lists {
-		if err := l.store.AddMetrics(ctx, parts); err != nil {
-			l.untold = lists[max(i+1, len(lists)-maxUntold):]
-			return err
+		rest, err := l.store.AddMetrics(ctx, parts)
+		if err == nil {
+			continue
 		}
+		lists = lists[i+1:]
+		if len(rest) > 0 {
+			lists = append([][]redisstore.MetricsPart{rest}, lists...)
+		}
+		l.untold = lists[max(0, len(lists)-maxUntold):]
+		return err
 	}
 	return nil
 }

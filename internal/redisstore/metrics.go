@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -91,24 +92,27 @@ func metricsRoom(g Grain) int {
 }
 
 // AddMetrics adds samples of one grain and one hash to those that Redis has. What others write at the same time is not
-// lost. If it returns an error, some samples may have been added.
-func (s *Store) AddMetrics(ctx context.Context, parts []MetricsPart) error {
+// lost. With an error it returns the samples that were not added for sure; those of which nobody knows are not among
+// them.
+func (s *Store) AddMetrics(ctx context.Context, parts []MetricsPart) (untold []MetricsPart, err error) {
 	for tries := 0; len(parts) > 0; tries++ {
 		if tries == metricsTries {
-			return fmt.Errorf("delayed: metrics of queue %s: others write them too fast", s.Name)
+			return parts, fmt.Errorf("delayed: metrics of queue %s: others write them too fast", s.Name)
 		}
 		page := parts[:min(len(parts), metricsPage)]
 		rest := parts[len(page):]
 		again, err := s.addMetricsPage(ctx, page)
-		if err != nil {
-			return err
+		if errors.Is(err, ErrUnknown) {
+			return rest, err
+		} else if err != nil {
+			return parts, err
 		}
 		if len(again) == 0 {
 			tries = -1
 		}
 		parts = slices.Concat(again, rest)
 	}
-	return nil
+	return nil, nil
 }
 
 // addMetricsPage adds samples, and returns those that others have changed meanwhile, or for which others have left no

@@ -31,7 +31,10 @@ func encodedSample(s ...metrics.Sample) string {
 var metricsTime = time.Date(2025, 1, 2, 23, 59, 58, 5e6, time.UTC)
 
 func addSamples(parts ...MetricsPart) func(s *Store) (any, error) {
-	return func(s *Store) (any, error) { return nil, s.AddMetrics(bg, parts) }
+	return func(s *Store) (any, error) {
+		_, err := s.AddMetrics(bg, parts)
+		return nil, err
+	}
 }
 
 var metricsCases = storeTable{script: "metrics", refused: true, cases: []storeCase{
@@ -129,7 +132,7 @@ func TestMetricsRoomOfManyWorkers(t *testing.T) {
 			for f := range functions {
 				part := MetricsPart{Grain: GrainTotal, Function: fmt.Sprint(w, ".", f), Sample: sampleOf(1)}
 				for {
-					if err := s.AddMetrics(bg, []MetricsPart{part}); err == nil { // else others write too fast
+					if _, err := s.AddMetrics(bg, []MetricsPart{part}); err == nil { // else others write too fast
 						break
 					}
 				}
@@ -166,7 +169,7 @@ func TestMetricsOfManyWorkers(t *testing.T) {
 		working.Go(func() {
 			for done := 0; done < len(parts); done += 10 {
 				for {
-					err := s.AddMetrics(bg, slices.Clone(parts[done:done+10]))
+					_, err := s.AddMetrics(bg, slices.Clone(parts[done:done+10]))
 					if err == nil {
 						break
 					}

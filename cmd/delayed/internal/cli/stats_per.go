@@ -36,7 +36,7 @@ type timeStatsJSON struct {
 
 // figuresJSON counts runs.
 type figuresJSON struct {
-	Runs     int        `json:"runs"`     // handlers that have returned
+	Runs     int        `json:"runs"`     // handlers that have returned, or whose arguments did not fit
 	Failed   int        `json:"failed"`   // of these, those that count as failures
 	Archived int        `json:"archived"` // of these, those that are not tried again
 	Wait     spreadJSON `json:"wait"`     // how long tasks waited for a worker, from when they could start
