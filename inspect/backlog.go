@@ -22,7 +22,7 @@ type Backlog struct {
 	// Unmeasured is how many of Pending are in queues whose mean run is unknown: Work is without them.
 	Unmeasured int
 	// Workers are alive, serve at least one of the queues, and are neither paused nor stopping. Concurrency is how many
-	// handlers they can run at once; a worker that does not say so, as those written in Python, counts as one.
+	// handlers they can run at once; a worker that does not say so yet counts as one.
 	Workers, Concurrency int
 	// Busy is how many of these handlers have a task.
 	Busy int

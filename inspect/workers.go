@@ -14,7 +14,7 @@ import (
 )
 
 // Worker is a worker as Redis knows it. What it says of itself, from Started on, is missing for a moment after its
-// start, and for workers written in Python. Times are those of its host's clock.
+// start. Times are those of its host's clock.
 type Worker struct {
 	ID     string
 	Host   string
@@ -22,7 +22,7 @@ type Worker struct {
 	Queues []WorkerQueue // that it serves, sorted by name
 
 	Started     time.Time
-	Version     string // of the delayed package that it runs
+	Version     string // of the delayed package that it runs; of Python's with its name before it
 	Program     string // version and revision of the program, as its linker has noted them
 	Concurrency int
 	Order       string // its queues in order, or with their weights: "critical=6, mail=3 (weighted)"

@@ -7,14 +7,17 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/inspect"
 	"github.com/godelayed/delayed/internal/childproc"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/itest/ledger"
+	"github.com/godelayed/delayed/state"
 )
 
 var startedLine = regexp.MustCompile(`worker ([0-9a-f]{32}) started`)
@@ -210,4 +213,64 @@ func TestPythonWorkersSideBySide(t *testing.T) {
 	stopOurs()
 	reruns := f.check(names)
 	t.Logf("killed %v; %d of %d tasks ran again", killed, reruns, len(names))
+}
+
+// TestInspectorSeesPython finds a queue that only Python has used, the worker there, its functions, and what it runs.
+func TestInspectorSeesPython(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t)
+	queue := redistest.Name(t)
+	py := newPyLedger(t)
+	worker := startGodelayed(t, py.env(), server, "--queue", queue, "--concurrency", "3", "--heartbeat-life", "2")
+	ins, err := inspect.New(handle(t, server), inspect.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx := t.Context()
+	waitFor(t, "the queue to be known", func() bool {
+		names, err := ins.Names(ctx)
+		return err == nil && slices.Equal(names, []string{queue})
+	})
+	ref, err := ins.Enqueue(ctx, queue, delayed.NewPyTask("interop:sleep", nil, nil))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var w inspect.Worker
+	waitFor(t, "the worker to tell what it runs", func() bool {
+		workers, err := ins.Workers(ctx)
+		if err != nil || len(workers) != 1 || len(workers[0].Running) != 1 {
+			return false
+		}
+		w = workers[0]
+		return true
+	})
+	if r := w.Running[0]; r.ID != ref.ID() || r.Function != "interop:sleep" || r.Queue != queue ||
+		time.Since(r.Started) > time.Minute || w.Concurrency != 3 || w.State != state.Running ||
+		!strings.HasPrefix(w.Version, "godelayed") || w.Order != queue+" (strict)" || w.PID == 0 {
+		t.Errorf("found %+v", w)
+	}
+	task, err := ins.Task(ctx, queue, ref.ID())
+	if err != nil || task.State != state.Active || task.Started.IsZero() {
+		t.Errorf("found %+v, %v", task, err)
+	}
+	functions, err := ins.Functions(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(functions, func(f inspect.Function) bool { return f.Path == "interop:total" })
+	if i < 0 || functions[i].Queue != queue || functions[i].Optional != 1 || len(functions[i].Parameters) != 2 ||
+		functions[i].Parameters[0].Name != "numbers" || !slices.Equal(functions[i].Workers, []string{w.ID}) {
+		t.Errorf("found %+v", functions)
+	}
+	if err := ref.Cancel(ctx); err != nil {
+		t.Error(err)
+	}
+	waitFor(t, "the task to end", func() bool {
+		workers, err := ins.Workers(ctx)
+		return err == nil && len(workers) == 1 && len(workers[0].Running) == 0
+	})
+	stopPython(t, worker)
+	if workers, err := ins.Workers(ctx); err != nil || len(workers) != 0 {
+		t.Errorf("found %+v, %v", workers, err)
+	}
 }

@@ -11,6 +11,7 @@ from typing import Any
 import redis
 import redis.asyncio
 
+from .announce import Announced
 from .errors import ArgumentsError, DelayedError, FullError, UnavailableError, UnknownError
 from .scripts import Script
 from .text import of_redis
@@ -86,6 +87,7 @@ class Link:
     def __init__(self, client: redis.Redis) -> None:
         self.client = client
         self._places = threading.BoundedSemaphore(_places(client))
+        self.announced = Announced()
 
     @classmethod
     def of(cls, client: redis.Redis) -> Link:
@@ -170,6 +172,7 @@ class AsyncLink:
     def __init__(self, client: redis.asyncio.Redis) -> None:
         self.client = client
         self._most = _places(client)
+        self.announced = Announced()
         self._loop: asyncio.AbstractEventLoop | None = None
 
     @classmethod

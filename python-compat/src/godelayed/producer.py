@@ -80,6 +80,7 @@ class Settings:
         if not is_text(prefix):
             raise ArgumentsError(f'prefix {prefix!r}: expected a str in Unicode')
         self.name = name
+        self.prefix = prefix
         self.keys = Keys(name, prefix)
         self.legacy = legacy
         self._settled = 0.0  # when Redis last confirmed the form of Python tasks, on the monotonic clock; 0 if never

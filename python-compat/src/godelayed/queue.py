@@ -82,9 +82,11 @@ class Queue:
             answer(self._link, s.settle())
         if s.plain(options):
             self._coalescer.enqueue(messages[0].message)
+            self._announce()
             return Ref(self, messages[0].id, options, now, s.loose(c))
         for command in s.commands(messages, options):
             id = command.ids_of(self._link.run(command.script, command.keys, command.args, self._wait))[0]
+        self._announce()
         return Ref(self, id, options, now, s.loose(c))
 
     def delay_many(self, calls: Iterable[Call]) -> list[Ref]:
@@ -110,6 +112,7 @@ class Queue:
                     raise
                 raise BatchError(f'{len(refs)} of {len(calls)} tasks were enqueued: {e}', len(refs)) from e
             refs += [Ref(self, id, options, now, s.loose(c)) for id, c in zip(ids, calls[command.first :])]
+        self._announce()
         return refs
 
     def ref(self, id: str) -> Ref:
@@ -117,6 +120,18 @@ class Queue:
         if not is_text(id):
             raise ArgumentsError(f'id {id!r}: expected a str in Unicode')
         return Ref(self, id)
+
+    def _announce(self) -> None:
+        """Makes the queue known to inspectors. Nothing depends on it, so it fails in silence."""
+        s, announced = self._settings, self._link.announced
+        ask = announced.ask(s.prefix, s.name, s.legacy)
+        if ask is None or ask.script is None:
+            return
+        try:
+            self._link.run(ask.script, ask.keys, ask.args)
+            announced.done(s.prefix, s.name, s.legacy)
+        except DelayedError as e:
+            announced.done(s.prefix, s.name, s.legacy, e)
 
     def _enqueue(self, messages: list[bytes]) -> None:
         self._link.run(*self._settings.enqueue(messages), self._wait)

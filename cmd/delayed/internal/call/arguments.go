@@ -87,7 +87,7 @@ func optional(fn *inspect.Function) int {
 	return fn.Optional
 }
 
-// Python returns the call of a Python function. Its signature is not published. kwargs is a JSON
+// Python returns the call of a Python function. Its arguments are not checked. kwargs is a JSON
 // object, or "".
 func Python(path string, texts []string, kwargs string) (*delayed.Task, error) {
 	args, err := Arguments(texts, nil)

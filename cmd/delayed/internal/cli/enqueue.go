@@ -34,7 +34,7 @@ func (a *app) enqueueCommand() *cobra.Command {
 			"'{\"Name\":\"Ann\"}'. Bytes are in base64, times as 2026-01-31T15:04:05Z. FUNCTION is a path or\n" +
 			"the end of one, such as mail.Welcome; workers publish the functions of each queue, see delayed\n" +
 			"functions. Without --queue the call goes to the queue whose workers know the function. Python\n" +
-			"functions are module:function; nobody publishes their signatures, so they need --queue.",
+			"functions are module:function; they need --queue, and their arguments are not checked.",
 		Example: "  delayed enqueue mail.Welcome 42 '\"en\"'\n" +
 			"  delayed enqueue mail.Welcome 42 '\"en\"' --queue mail --in 1h --max-retry 5\n" +
 			"  delayed enqueue sums.Add 1 2 --wait",
@@ -169,7 +169,7 @@ func (f *enqueueFlags) more(options []delayed.Option) ([]delayed.Option, error) 
 func (a *app) call(ctx context.Context, f *enqueueFlags, name string, texts []string) (string, *delayed.Task, error) {
 	if strings.Contains(name, ":") {
 		if f.queue == "" {
-			return "", nil, usagef("a Python function: expected --queue, because nobody publishes where it runs")
+			return "", nil, usagef("a Python function: expected --queue, which is not looked for")
 		}
 		task, err := call.Python(name, texts, f.kwargs)
 		return f.queue, task, misused(err)

@@ -74,7 +74,7 @@ type publishedMsg struct {
 	tab, depth int // where one was when it was asked for
 	verb       verb
 	sel        selection
-	fn         *inspect.Function // nil for Python tasks, whose functions nobody publishes
+	fn         *inspect.Function // nil for Python tasks, whose arguments are not checked
 	err        error
 }
 

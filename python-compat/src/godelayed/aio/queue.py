@@ -83,9 +83,11 @@ class Queue:
             await answer(self._link, s.settle())
         if s.plain(options):
             await self._coalescer.enqueue(messages[0].message)
+            await self._announce()
             return Ref(self, messages[0].id, options, now, s.loose(c))
         for command in s.commands(messages, options):
             id = command.ids_of(await self._link.run(command.script, command.keys, command.args, self._wait))[0]
+        await self._announce()
         return Ref(self, id, options, now, s.loose(c))
 
     async def delay_many(self, calls: Iterable[Call]) -> list[Ref]:
@@ -111,6 +113,7 @@ class Queue:
                     raise
                 raise BatchError(f'{len(refs)} of {len(calls)} tasks were enqueued: {e}', len(refs)) from e
             refs += [Ref(self, id, options, now, s.loose(c)) for id, c in zip(ids, calls[command.first :])]
+        await self._announce()
         return refs
 
     def ref(self, id: str) -> Ref:
@@ -118,6 +121,18 @@ class Queue:
         if not is_text(id):
             raise ArgumentsError(f'id {id!r}: expected a str in Unicode')
         return Ref(self, id)
+
+    async def _announce(self) -> None:
+        """Makes the queue known to inspectors. Nothing depends on it, so it fails in silence."""
+        s, announced = self._settings, self._link.announced
+        ask = announced.ask(s.prefix, s.name, s.legacy)
+        if ask is None or ask.script is None:
+            return
+        try:
+            await self._link.run(ask.script, ask.keys, ask.args)
+            announced.done(s.prefix, s.name, s.legacy)
+        except DelayedError as e:
+            announced.done(s.prefix, s.name, s.legacy, e)
 
     async def _enqueue(self, messages: list[bytes]) -> None:
         await self._link.run(*self._settings.enqueue(messages), self._wait)

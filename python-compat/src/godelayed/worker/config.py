@@ -87,6 +87,13 @@ class WorkerConfig:
                 raise ArgumentsError(f'queue {name!r} has weight {weight!r}: expected 1 to {_MAX_WEIGHT}')
         return list(self.queues.values())
 
+    def plan(self) -> str:
+        """Says in which order the queues are served, for people."""
+        weights, names = self.weights(), self.names()
+        if weights is None:
+            return ' '.join(names) + ' (strict)'
+        return ', '.join(f'{name}={weight}' for name, weight in zip(names, weights)) + ' (weighted)'
+
     def slots(self) -> int:
         """Returns how many tasks run at once."""
         n = self.concurrency if self.concurrency is not None else os.cpu_count() or 1

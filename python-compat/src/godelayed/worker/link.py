@@ -40,6 +40,11 @@ class ReplyError(DelayedError):
     """The answer of Redis does not have the script's form; another version of the scripts may be in use."""
 
 
+def size_of(reply: Any) -> str:
+    """Describes a reply for an error without its content, which may be messages with arguments."""
+    return str(len(reply)) if isinstance(reply, list) else type(reply).__name__
+
+
 def may_have_run(error: BaseException) -> bool:
     """Returns whether Redis may have written something in spite of the error."""
     return not isinstance(error, UnreachableError)

@@ -6,8 +6,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from .link import Link, ReplyError
-from .store import SCRIPTS, Store, size_of, text_of
+from .link import Link, ReplyError, size_of
+from .store import SCRIPTS, Store, text_of
 
 
 @dataclasses.dataclass

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..keys import Keys
 from ..scripts import script
-from .link import Link, ReplyError, Source
+from .link import Link, ReplyError, Source, size_of
 from .skim import WORKER
 
 STATS_LIFE = 90 * 24 * 60 * 60  # seconds that Redis keeps the counters of a day
@@ -25,7 +25,7 @@ REVOKED_MOST = 1000  # ids of cancelled tasks that a worker keeps in memory
 _names = (
     'claim ack shelve complete annul release join progress unlock beat register unregister check move unpark survey '
     'sweep forget repair '
-    'mark lives rewait condemn lapse expire trim pardon ripe peek fire fields'
+    'mark lives rewait condemn lapse expire trim pardon ripe peek fire fields publish'
 )
 SCRIPTS = {name: script(name) for name in _names.split()}
 
@@ -114,11 +114,6 @@ def _answers(reply: Any, n: int) -> list[int]:
     return reply
 
 
-def size_of(reply: Any) -> str:
-    """Describes a reply for an error without its content, which may be messages with arguments."""
-    return str(len(reply)) if isinstance(reply, list) else type(reply).__name__
-
-
 def text_of(v: Any) -> str:
     """Returns a string from Redis as text, '' for none."""
     return v.decode('utf-8', 'surrogateescape') if isinstance(v, bytes) else ('' if v is None else str(v))
@@ -137,6 +132,7 @@ class Store:
     def __init__(self, source: Source, prefix: str, name: str, worker: str) -> None:
         self.source = source
         self.name = name
+        self.prefix = prefix
         self.worker = worker
         self.keys = Keys(name, prefix)
         self.skew = 0.0  # Redis's clock minus ours, in seconds
@@ -303,6 +299,11 @@ class Store:
         k = self.keys
         keys = [k.heartbeat + self.worker, k.workers, k.processing + self.worker]
         return [text_of(t) for t in link.run(SCRIPTS['register'], keys, life, self.worker, value)]
+
+    def publish(self, link: Link, what: str, text: bytes) -> bool:
+        """Notes the functions of this worker, or with what = ' status' what it does. False: it is not registered."""
+        k = self.keys
+        return bool(link.run(SCRIPTS['publish'], [k.heartbeat + self.worker, k.functions], self.worker + what, text))
 
     def unregister(self, link: Link) -> bool:
         """Removes the worker; False means that it still holds claims."""

@@ -34,6 +34,7 @@ from .nursery import Nursery
 from .pool import Pool
 from .report import Reporter
 from .runs import Runs
+from .status import Status
 from .store import MAX_TOKENS, Store, Verdict
 from .sweep import Sweeping
 from .threads import Threads
@@ -110,7 +111,12 @@ class Worker:
             self._lanes, self._fetcher.nudge, self._intake.can_run, self._fetcher.signal, archive_for, self._judge.lines
         )
         self._heartbeat = Heartbeat(
-            self._lanes, self._life, f'{socket.gethostname()}:{os.getpid()}', contact, self._beaten
+            self._lanes,
+            self._life,
+            f'{socket.gethostname()}:{os.getpid()}',
+            contact,
+            self._beaten,
+            Status(self._lanes, self._executors, self.registry, cfg.legacy, cfg.plan(), self._state).tell,
         )
         for lane in self._lanes:
             lane.beat = self._heartbeat.now
@@ -401,6 +407,12 @@ class Worker:
         n, wait, back = self._executors.room()
         self._intake.give_back(back)
         return max(n, 0), wait
+
+    def _state(self) -> str:
+        """Says what the worker does, in the words of Go's workers."""
+        if self._reason:
+            return 'stopping'
+        return 'quiet' if self._quiet else 'paused' if self._paused else 'running'
 
     def _beaten(self) -> None:
         self._executors.wake()

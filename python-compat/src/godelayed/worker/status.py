@@ -1,0 +1,116 @@
+"""What a worker tells of itself with its heartbeats: its queues, its functions, and what it does."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import time
+from collections.abc import Sequence
+from typing import Any, Callable
+
+from ..announce import Announced
+from ..catalog import listing
+from ..registry import Registry
+from .executors import Executors
+from .lane import Lane
+from .link import Link, RefusedError
+
+_TOLD_RUN = 1.0  # seconds after which a running task is told of
+_MAX_TOLD = 100  # running tasks that are told of, for each queue
+
+
+def _library() -> str:
+    try:
+        return 'godelayed ' + importlib.metadata.version('godelayed')
+    except importlib.metadata.PackageNotFoundError:
+        return 'godelayed'
+
+
+class Status:
+    """Tells Redis what the worker is. Nothing depends on it, so it fails in silence and tries again with the next
+    heartbeat. It belongs to the thread of the heartbeat."""
+
+    def __init__(
+        self,
+        lanes: Sequence[Lane],
+        executors: Executors,
+        registry: Registry,
+        legacy: bool,
+        plan: str,
+        state: Callable[[], str],
+    ) -> None:
+        self._executors = executors
+        self._registry = registry
+        self._legacy = legacy
+        self._plan = plan
+        self._state = state
+        self._announced = Announced()
+        self._started = int(time.time() * 1000)
+        self._told: dict[tuple[Lane, str], tuple[str, bytes]] = {}  # the registration, and what was told
+        self._began: dict[str, int] = {}  # when running tasks began, by their tokens
+        self._listing = 0, b''  # of so many functions
+
+    def tell(self, link: Link, lanes: Sequence[Lane]) -> None:
+        """Tells of all lanes what has changed."""
+        if self._listing[0] != len(self._registry):
+            self._listing = len(self._registry), listing(self._registry)
+        began: dict[str, int] = {}
+        for lane in lanes:
+            if lane.confirmed is None:
+                continue
+            self._announce(link, lane)
+            self._publish(link, lane, '', self._listing[1])
+            self._publish(link, lane, ' status', self._describe(lane, began))
+        self._began = began
+
+    def _announce(self, link: Link, lane: Lane) -> None:
+        queue = (lane.store.prefix, lane.name, self._legacy)
+        ask = self._announced.ask(*queue, pause=0)
+        if ask is None or ask.script is None:
+            return
+        try:
+            link.run(ask.script, ask.keys, *ask.args)
+        except RefusedError as e:
+            if 'OOM' not in str(e):
+                self._announced.done(*queue)
+        else:
+            self._announced.done(*queue)
+
+    def _publish(self, link: Link, lane: Lane, what: str, text: bytes) -> None:
+        if self._told.get((lane, what)) == (lane.pulse, text):
+            return
+        try:
+            if lane.store.publish(link, what, text):
+                self._told[lane, what] = lane.pulse, text
+        except RefusedError:
+            self._told[lane, what] = lane.pulse, text
+
+    def _describe(self, lane: Lane, began: dict[str, int]) -> bytes:
+        """Describes the worker and what it runs of a lane's tasks, as JSON, so that it stays the same for as long as
+        there is nothing to tell."""
+        now, wall = time.monotonic(), time.time()
+        running: list[dict[str, Any]] = []
+        for c in self._executors.under_way():
+            if c.lane is lane and c.started and now - c.started >= _TOLD_RUN:
+                # Kept, because it differs by a millisecond from call to call, which must not look like news.
+                began[c.token] = self._began.get(c.token) or int((wall - now + c.started) * 1000)
+                task = {'token': c.token, 'function': c.message.path, 'started': began[c.token]}
+                running.append({**task, 'id': c.message.id} if c.message.id else task)
+        running.sort(key=lambda r: (r['started'], r['token']))
+        status: dict[str, Any] = {
+            'version': 1,
+            'started': self._started,
+            'library': _LIBRARY,
+            'program': '',
+            'concurrency': self._executors.n,
+            'queues': self._plan,
+            'state': self._state(),
+        }
+        if running:
+            status['running'] = running[:_MAX_TOLD]
+        if len(running) > _MAX_TOLD:
+            status['more'] = len(running) - _MAX_TOLD
+        return json.dumps(status, ensure_ascii=True).encode()
+
+
+_LIBRARY = _library()

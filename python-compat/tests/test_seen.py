@@ -1,0 +1,129 @@
+"""What others see of producers and workers: queues, functions, and what workers do."""
+
+import datetime
+import json
+from collections.abc import Sequence
+from typing import Any, Optional
+
+import pytest
+from working import notes, wait_for
+
+import godelayed
+from godelayed.catalog import listing
+from godelayed.registry import Registry, task
+
+GO = 'example.com/app/mail.Welcome'
+
+
+def test_producers_announce_their_queues(queue, redis):
+    q = queue()
+    q.delay(GO, 1)
+    assert redis.hgetall('delayed_queues') == {b'mail': b'0'}
+    redis.config_resetstat()
+    q.delay(GO, 2)
+    q.options(countdown=60).delay(GO, 3)
+    assert redis.info('commandstats')['cmdstat_evalsha']['calls'] == 2  # the queue is known
+    queue('old', legacy=True).delay(GO, 1)
+    queue('sales', prefix='eu:').delay_many([godelayed.call(GO, 1)])
+    assert redis.hgetall('delayed_queues') == {b'mail': b'0', b'old': b'1'}
+    assert redis.hgetall('eu:delayed_queues') == {b'sales': b'0'}
+
+
+def test_a_queue_works_although_it_cannot_be_announced(queue, redis):
+    redis.set('delayed_queues', "another program's")
+    q = queue()
+    q.delay(GO, 1)
+    q.delay(GO, 2)
+    assert redis.llen('mail') == 2
+    redis.delete('delayed_queues')
+
+
+def test_workers_tell_what_they_are_and_do(q, redis, both):
+    w = both('--queue', 'q', '--heartbeat-life', '2')
+    ref = q.delay('worker_tasks:hold')
+
+    def status():
+        for field, text in redis.hgetall('q_functions').items():
+            if field.endswith(b' status') and b'running": [' in text:
+                return json.loads(text)
+        return None
+
+    wait_for(status, 'the status')
+    told = status()
+    listed = json.loads(redis.hget('q_functions', redis.smembers('q_workers').pop()))
+    assert redis.hgetall('delayed_queues') == {b'q': b'0'}
+    assert told['version'] == 1
+    assert told['state'] == 'running'
+    assert told['concurrency'] == 2
+    assert told['queues'] == 'q (strict)'
+    assert told['library'].startswith('godelayed')
+    (running,) = told['running']
+    assert running['id'] == ref.id
+    assert running['function'] == 'worker_tasks:hold'
+    assert abs(running['started'] / 1000 - redis.time()[0]) < 120
+    add = {f['path']: f for f in listed['functions']}['worker_tasks:add']
+    assert [p['name'] for p in add['parameters']] == ['a', 'b']
+    assert add['optional'] == 1
+    notes(redis).rpush('go', 1)
+    wait_for(lambda: status() is None, 'the end of the task')
+    w.stop()
+    assert not redis.exists('q_functions')
+
+
+@pytest.mark.parametrize(
+    ('hint', 'shape'),
+    [
+        (int, {'kind': 'int64'}),
+        (bool, {'kind': 'bool'}),
+        (str, {'kind': 'string'}),
+        (bytes, {'kind': 'bytes'}),
+        (float, {'kind': 'float64'}),
+        (datetime.datetime, {'kind': 'time'}),
+        (Any, {'kind': 'any'}),
+        ('nowhere.Type', {'kind': 'any'}),
+        (Optional[int], {'kind': 'optional', 'elem': {'kind': 'int64'}}),
+        (list, {'kind': 'list', 'elem': {'kind': 'any'}}),
+        (Sequence[str], {'kind': 'list', 'elem': {'kind': 'string'}}),
+        (tuple[int, ...], {'kind': 'list', 'elem': {'kind': 'int64'}}),
+        (tuple[int, str], {'kind': 'list', 'elem': {'kind': 'any'}}),
+        (dict[str, int], {'kind': 'map', 'key': {'kind': 'string'}, 'elem': {'kind': 'int64'}}),
+        (Registry, {'kind': 'any'}),
+    ],
+)
+def test_types_in_listings(hint, shape):
+    def f(x: hint):
+        pass
+
+    f.__annotations__['x'] = hint
+    registry = Registry()
+    task(path='m:f', registry=registry)(f)
+    (one,) = json.loads(listing(registry))['functions']
+    assert one['path'] == 'm:f'
+    assert one['parameters'][0]['name'] == 'x'
+    assert one['parameters'][0]['type'] == shape
+
+
+def test_parameters_in_listings():
+    def f(a: int, *rest: str, key: int, **more) -> Optional[str]:
+        pass
+
+    registry = Registry()
+    task(path='m:f', registry=registry)(f)
+    task(path='m:print', registry=registry)(lambda: None)
+    first, second = json.loads(listing(registry))['functions']
+    assert first['variadic']
+    assert [p['name'] for p in first['parameters']] == ['a', 'rest']
+    assert first['parameters'][1]['type'] == {'kind': 'list', 'elem': {'kind': 'string'}}
+    assert first['result']['type'] == {'kind': 'optional', 'elem': {'kind': 'string'}}
+    assert second == {'path': 'm:print', 'parameters': []}
+
+
+def test_listings_are_bounded():
+    registry = Registry()
+    for i in range(2000):
+        task(path=f'm:f{i:04}', registry=registry)(lambda a, b: None)
+    text = listing(registry)
+    listed = json.loads(text)
+    assert len(text) <= 64 << 10
+    assert listed['more'] + len(listed['functions']) == 2000
+    assert len(listed['functions']) > 100
