@@ -15,7 +15,6 @@ func yesFlag(cmd *cobra.Command, yes *bool) {
 
 // warn tells of something that has not stopped the command.
 func (a *app) warn(err error) {
-	//nolint:errcheck // there is nobody to tell
 	fmt.Fprintln(a.Err, "warning: "+term.Printable(trimPrefix(err.Error())))
 }
 
