@@ -290,7 +290,8 @@ func TestInspectorSeesPython(t *testing.T) {
 	}
 	waitFor(t, "the runs to be told", func() bool { s := total(inspect.Total); return s.Runs == 3 })
 	for _, g := range []inspect.Grain{inspect.Seconds, inspect.Minutes, inspect.Days, inspect.Total} {
-		if s := total(g); s.Runs != 3 || s.Failed != 1 || s.Archived != 0 || s.Run.Count() != 3 || s.Wait.Count() != 3 ||
+		s := total(g)
+		if s.Runs != 3 || s.Failed != 1 || s.Archived != 0 || s.Run.Count() != 3 || s.Wait.Count() != 3 ||
 			s.Wait.Sum() > time.Minute {
 			t.Errorf("grain %d: found %+v", g, s)
 		}
