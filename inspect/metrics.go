@@ -30,8 +30,7 @@ var reach = [...]time.Duration{Seconds: time.Hour, Minutes: 24 * time.Hour, Days
 // add to it with their heartbeats, so the latest seconds grow. What a worker has not told when it dies is missing: what
 // its tasks have done since its last heartbeat, which it renews four times in WorkerConfig.HeartbeatLife. If an
 // answer of Redis is lost, some of the grains may miss a part too. Nothing is counted twice. Counts, which change
-// together with the tasks themselves, miss nothing. Workers written in Python do not add to samples, and neither do
-// legacy workers.
+// together with the tasks themselves, miss nothing. Legacy workers do not add to samples.
 type Sample struct {
 	At time.Time // when the second, minute or day (of UTC) began, by Redis's clock; zero for Total
 	// Function is its path; "" is for all functions that found no room: there is room for 64 in each day and in Total,

@@ -269,6 +269,33 @@ func TestInspectorSeesPython(t *testing.T) {
 		workers, err := ins.Workers(ctx)
 		return err == nil && len(workers) == 1 && len(workers[0].Running) == 0
 	})
+	for _, failures := range []int{0, 1} {
+		_, err := ins.Enqueue(ctx, queue, delayed.NewPyTask("interop:total", []any{[]int{1, 2}, failures}, nil),
+			delayed.MaxRetry(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	total := func(g inspect.Grain) (sum inspect.Sample) {
+		samples, err := ins.Metrics(ctx, queue, g, time.Time{}, time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range samples {
+			if samples[i].Function == "interop:total" {
+				sum.Merge(&samples[i])
+			}
+		}
+		return sum
+	}
+	waitFor(t, "the runs to be told", func() bool { s := total(inspect.Total); return s.Runs == 3 })
+	for _, g := range []inspect.Grain{inspect.Seconds, inspect.Minutes, inspect.Days, inspect.Total} {
+		s := total(g)
+		if s.Runs != 3 || s.Failed != 1 || s.Archived != 0 || s.Run.Count() != 3 || s.Wait.Count() != 3 ||
+			s.Wait.Sum() > time.Minute {
+			t.Errorf("grain %d: found %+v", g, s)
+		}
+	}
 	stopPython(t, worker)
 	if workers, err := ins.Workers(ctx); err != nil || len(workers) != 0 {
 		t.Errorf("found %+v, %v", workers, err)

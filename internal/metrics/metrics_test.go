@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"encoding/hex"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -98,6 +99,23 @@ func TestEncodedSamples(t *testing.T) {
 	}
 	if sum != want {
 		t.Error("a malformed sample changed the sum")
+	}
+}
+
+// TestBytesOfASample is in the Python package too.
+func TestBytesOfASample(t *testing.T) {
+	var s Sample
+	s.Runs, s.Failed, s.Archived = 300, 2, 1
+	for _, d := range []time.Duration{
+		0, 3 * time.Microsecond, time.Millisecond, time.Millisecond, time.Hour, 60 * 24 * time.Hour,
+	} {
+		s.Wait.Add(d)
+	}
+	s.Run.Add(-time.Second)
+	s.Run.Add(1500 * time.Microsecond)
+	want := "01ac020201d3d7b8a8fd96010500010301200257012a01dc0b0200012501"
+	if got := hex.EncodeToString(s.Append(nil)); got != want {
+		t.Errorf("found %s, expected %s", got, want)
 	}
 }
 

@@ -33,14 +33,15 @@ _SUFFIXES = (
     '_periodic',
     '_ticks',
 )
-_INFIXES = ('_processing:', '_claims:', '_worker:', '_rewait:', '_stats:', '_group:', '_history:')
+_INFIXES = ('_processing:', '_claims:', '_worker:', '_rewait:', '_stats:', '_group:', '_history:', '_metrics:')
 _MAX_NAME = 128
 
 
 class Keys:
     """The keys and channels of one queue.
 
-    processing, claims, heartbeat, stats, rewait, group and history are prefixes: the code that uses them appends an id.
+    processing, claims, heartbeat, stats, metrics, rewait, group and history are prefixes: the code that uses them
+    appends an id.
     """
 
     __slots__ = (
@@ -60,6 +61,7 @@ class Keys:
         'list',
         'locked',
         'locks',
+        'metrics',
         'mode',
         'noti',
         'parked',
@@ -116,6 +118,7 @@ class Keys:
         self.heartbeat = n + '_worker:'
         self.rewait = n + '_rewait:'
         self.stats = n + '_stats:'
+        self.metrics = n + '_metrics:'
         self.group = n + '_group:'
         self.history = n + '_history:'
         self.signals = n + '_signals'

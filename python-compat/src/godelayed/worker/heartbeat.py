@@ -32,7 +32,7 @@ class Heartbeat:
         value: str,
         contact: Contact,
         on_beat: Callable[[], None],
-        tell: Callable[[Link, Sequence[Lane]], None] = lambda *_: None,
+        tell: Callable[[Link], None] = lambda _: None,
     ) -> None:
         self.lanes = lanes
         self.life = life
@@ -105,7 +105,7 @@ class Heartbeat:
                 self._register(lane)
         self.on_beat()
         with contextlib.suppress(DelayedError):  # the next heartbeat tells it
-            self.tell(self.link, self.lanes)
+            self.tell(self.link)
 
     def _register(self, lane: Lane) -> None:
         """Registers the worker on a queue. Claims made before that Redis does not know any more are lost.

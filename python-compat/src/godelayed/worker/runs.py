@@ -8,7 +8,7 @@ import threading
 from typing import Callable
 
 from ..errors import DelayedError
-from .finish import RELEASE, End
+from .finish import ARCHIVE, RELEASE, End
 from .judge import Ended, Judge
 from .lane import Claim
 from .link import Link, Source
@@ -20,10 +20,17 @@ logger = logging.getLogger('godelayed.worker')
 class Runs:
     """What the pool or the threads ask before each run and report after it."""
 
-    def __init__(self, source: Source, judge: Judge, reporter: Reporter) -> None:
+    def __init__(
+        self,
+        source: Source,
+        judge: Judge,
+        reporter: Reporter,
+        count: Callable[[Claim, bool, bool], None] = lambda *_: None,
+    ) -> None:
         self._source = source
         self._judge = judge
         self._reporter = reporter
+        self._count = count
         self._shutting = self._leaving = False
 
     def leave(self) -> None:
@@ -94,6 +101,7 @@ class Runs:
         lane = c.lane
         self._close_report(c)
         if c.lost:
+            self._count(c, False, False)
             lane.settle([c])
             logger.warning(
                 'queue %s: %s ended after its claim was lost; its outcome is discarded', lane.name, c.message.path
@@ -101,11 +109,13 @@ class Runs:
             lane.finisher.count_lost(1)
             return False
         if ended.ok:
+            self._count(c, False, False)
             if not c.leaves:
                 return True
             lane.finisher.add(self._judge.complete(c, ended, c.began))
             return False
         if c.canceled:
+            self._count(c, False, False)
             lane.finisher.add(self._judge.cancellation(c, certain=True))
             return False
         if ended.interrupted == 'timeout':
@@ -115,6 +125,7 @@ class Runs:
         except Exception:
             logger.exception('queue %s: %s: cannot say what becomes of it; it is given back', lane.name, c.message.path)
             end = End(c, RELEASE)
+        self._count(c, end is not None and 'failed' in end.counted, end is not None and end.kind == ARCHIVE)
         if end is None:
             return True
         lane.finisher.add(end)

@@ -32,7 +32,6 @@ class Status:
 
     def __init__(
         self,
-        lanes: Sequence[Lane],
         executors: Executors,
         registry: Registry,
         legacy: bool,

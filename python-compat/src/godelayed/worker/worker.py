@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import secrets
@@ -37,6 +38,7 @@ from .runs import Runs
 from .status import Status
 from .store import MAX_TOKENS, Store, Verdict
 from .sweep import Sweeping
+from .tally import Tally
 from .threads import Threads
 
 logger = logging.getLogger('godelayed.worker')
@@ -92,7 +94,8 @@ class Worker:
         self._intake = Intake(
             self._lanes, self._executors, self.registry, self._judge, self._follower, go, cfg.processes
         )
-        self._runs = Runs(self._source, self._judge, self._reporter)
+        self._tallies = {lane: Tally(lane) for lane in self._lanes}
+        self._runs = Runs(self._source, self._judge, self._reporter, lambda c, *how: self._tallies[c.lane].add(c, *how))
         contact = Contact(self._life)
         self._fetcher = Fetcher(
             self._lanes,
@@ -110,13 +113,14 @@ class Worker:
         self._mover = Mover(
             self._lanes, self._fetcher.nudge, self._intake.can_run, self._fetcher.signal, archive_for, self._judge.lines
         )
+        self._status = Status(self._executors, self.registry, cfg.legacy, cfg.plan(), self._state)
         self._heartbeat = Heartbeat(
             self._lanes,
             self._life,
             f'{socket.gethostname()}:{os.getpid()}',
             contact,
             self._beaten,
-            Status(self._lanes, self._executors, self.registry, cfg.legacy, cfg.plan(), self._state).tell,
+            self._tell,
         )
         for lane in self._lanes:
             lane.beat = self._heartbeat.now
@@ -331,7 +335,13 @@ class Worker:
         for stopped in (self._heartbeat, self._follower, self._listener, self._reporter):
             stopped.stop()
         _join(beats + leaving, CALL_TIMEOUT + 1)
-        self._unregister()
+        try:
+            self._unregister()
+        finally:
+            link = Link(self._source)
+            with contextlib.suppress(DelayedError):
+                self._tell_metrics(link)
+            link.hang_up()
         self._judge.lines.flush()
         logger.info('worker stopped')
 
@@ -413,6 +423,15 @@ class Worker:
         if self._reason:
             return 'stopping'
         return 'quiet' if self._quiet else 'paused' if self._paused else 'running'
+
+    def _tell(self, link: Link) -> None:
+        """Tells Redis with a heartbeat what others may see of the worker."""
+        self._status.tell(link, self._lanes)
+        self._tell_metrics(link)
+
+    def _tell_metrics(self, link: Link) -> None:
+        for tally in self._tallies.values():
+            tally.tell(link)
 
     def _beaten(self) -> None:
         self._executors.wake()
