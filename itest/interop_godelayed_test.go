@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/inspect"
 	"github.com/godelayed/delayed/internal/childproc"
 	"github.com/godelayed/delayed/internal/redistest"
@@ -269,6 +270,29 @@ func TestInspectorSeesPython(t *testing.T) {
 		workers, err := ins.Workers(ctx)
 		return err == nil && len(workers) == 1 && len(workers[0].Running) == 0
 	})
+	watching, stopWatching := context.WithCancel(ctx)
+	defer stopWatching()
+	events := make(chan inspect.Event, 1000)
+	go func() {
+		for e, err := range ins.Watch(watching, queue) {
+			if err == nil {
+				events <- e
+			}
+		}
+	}()
+	// Until the worker has heard that somebody watches, it tells of nothing.
+	waitFor(t, "the first event", func() bool {
+		_, err := ins.Enqueue(ctx, queue, delayed.NewPyTask("interop_tasks:add", []any{1, 2}, nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-events:
+			return true
+		case <-time.After(100 * time.Millisecond):
+			return false
+		}
+	})
 	for _, failures := range []int{0, 1} {
 		_, err := ins.Enqueue(ctx, queue, delayed.NewPyTask("interop:total", []any{[]int{1, 2}, failures}, nil),
 			delayed.MaxRetry(1))
@@ -287,6 +311,26 @@ func TestInspectorSeesPython(t *testing.T) {
 			}
 		}
 		return sum
+	}
+	var kinds []string
+	for len(kinds) < 7 {
+		select {
+		case e := <-events:
+			if e.Function != "interop:total" {
+				continue
+			}
+			if kinds = append(kinds, e.Kind.String()); e.Kind == event.TaskRetried && (e.Worker != w.ID || e.Attempt != 1 ||
+				!strings.Contains(e.Error, "ValueError") || e.Took <= 0 || e.ID == "") {
+				t.Errorf("found %+v", e)
+			}
+		case <-time.After(time.Minute):
+			t.Fatalf("found the events %q only", kinds)
+		}
+	}
+	slices.Sort(kinds)
+	want := "task done,task done,task failed,task retried,task started,task started,task started"
+	if got := strings.Join(kinds, ","); got != want {
+		t.Errorf("found the events %s, expected %s", got, want)
 	}
 	waitFor(t, "the runs to be told", func() bool { s := total(inspect.Total); return s.Runs == 3 })
 	for _, g := range []inspect.Grain{inspect.Seconds, inspect.Minutes, inspect.Days, inspect.Total} {

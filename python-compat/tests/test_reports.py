@@ -34,7 +34,10 @@ from godelayed.worker.store import Acked, Store
 )
 def test_a_subscription_that_begins_makes_up_for_what_was_missed(lane, kind, data, told):
     heard = []
-    lane.store.keys, lane.look = types.SimpleNamespace(signals='q_signals'), lambda: heard.append('look')
+    lane.store.keys, lane.look = (
+        types.SimpleNamespace(signals='q_signals', watch='q_watch'),
+        lambda: heard.append('look'),
+    )
     listener = Listener(
         [lane], lambda lane, id: heard.append(f'cancel {id}'), lambda path: heard.append(f'parked {path}')
     )
@@ -104,7 +107,7 @@ def test_nothing_is_reported_behind_the_end_of_a_task(lane):
 
 def test_a_listener_leaves_a_connection_that_does_not_answer(lane):
     """It asks for an answer, because it is normal that nothing is published for a while."""
-    lane.store.keys = types.SimpleNamespace(signals='q_signals')
+    lane.store.keys = types.SimpleNamespace(signals='q_signals', watch='q_watch')
     listener = Listener([lane], None, None)
     sent, readable = [], [False, True, False, False]
 
@@ -123,7 +126,7 @@ def test_a_listener_connects_anew_from_time_to_time(lane, monkeypatch):
     """The address may lead to another server by then."""
     now = [1000.0]
     monkeypatch.setattr(follow, 'time', types.SimpleNamespace(monotonic=lambda: now[0]))
-    lane.store.keys = types.SimpleNamespace(signals='q_signals')
+    lane.store.keys = types.SimpleNamespace(signals='q_signals', watch='q_watch')
     listener = Listener([lane], None, None)
 
     def readable(_):
@@ -137,7 +140,7 @@ def test_a_listener_connects_anew_from_time_to_time(lane, monkeypatch):
 
 def test_a_listener_pauses_between_two_connections_that_fail(lane, monkeypatch):
     """It begins at once when a connection has lasted as long as it should."""
-    lane.store.keys = types.SimpleNamespace(signals='q_signals')
+    lane.store.keys = types.SimpleNamespace(signals='q_signals', watch='q_watch')
     listener, sessions, waits = Listener([lane], None, None), ['fails', 'fails', 'lasts', 'fails', 'last'], []
 
     def session():

@@ -50,6 +50,7 @@ class Keys:
         'completed',
         'control',
         'deaths',
+        'events',
         'functions',
         'gathered',
         'group',
@@ -80,6 +81,7 @@ class Keys:
         'tasks',
         'ticks',
         'wake',
+        'watch',
         'workers',
     )
 
@@ -122,6 +124,8 @@ class Keys:
         self.group = n + '_group:'
         self.history = n + '_history:'
         self.signals = n + '_signals'
+        self.events = n + '_events'  # a channel, as watch is
+        self.watch = n + '_watch'
 
     def pending(self, suspects: bool) -> tuple[str, str]:
         """Returns the keys of the pending tasks and of their notify list, or those of the suspects."""

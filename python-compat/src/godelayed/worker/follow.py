@@ -30,9 +30,15 @@ class Listener:
     """
 
     def __init__(
-        self, lanes: Sequence[Lane], canceled: Callable[[Lane, str], None], parked: Callable[[str], None]
+        self,
+        lanes: Sequence[Lane],
+        canceled: Callable[[Lane, str], None],
+        parked: Callable[[str], None],
+        watch: Callable[[Lane, int], None] = lambda *_: None,
     ) -> None:
         self._lanes = {lane.store.keys.signals.encode(): lane for lane in lanes}
+        self._watched = {lane.store.keys.watch.encode(): lane for lane in lanes}
+        self._watch = watch
         self._canceled = canceled
         self._parked = parked  # called with the path of a function, or '' if it is unknown which was parked
         self.link = lanes[0].store.link()
@@ -57,7 +63,7 @@ class Listener:
         self.link.hang_up()
 
     def _session(self) -> None:
-        self.link.send('SUBSCRIBE', *self._lanes)
+        self.link.send('SUBSCRIBE', *self._lanes, *self._watched)
         end, pinged = time.monotonic() + jitter(_LIFE, 0.2), False
         while time.monotonic() < end and not self._stop.is_set():
             if not self.link.readable(_PING):
@@ -70,6 +76,9 @@ class Listener:
             reply = self.link.receive()
             if not isinstance(reply, list) or len(reply) < 3:
                 continue  # the answer to a PING
+            watched = self._watched.get(reply[1])
+            if watched is not None and reply[0] == b'message' and reply[2].isdigit() and len(reply[2]) < 10:
+                self._watch(watched, int(reply[2]))
             lane = self._lanes.get(reply[1])
             if lane is None:
                 continue

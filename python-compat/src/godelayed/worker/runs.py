@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from typing import Callable
 
 from ..errors import DelayedError
-from .finish import ARCHIVE, RELEASE, End
+from .finish import ARCHIVE, RELEASE, SNOOZE, End
 from .judge import Ended, Judge
 from .lane import Claim
 from .link import Link, Source
@@ -26,11 +27,13 @@ class Runs:
         judge: Judge,
         reporter: Reporter,
         count: Callable[[Claim, bool, bool], None] = lambda *_: None,
+        tell: Callable[..., None] = lambda *_, **__: None,
     ) -> None:
         self._source = source
         self._judge = judge
         self._reporter = reporter
         self._count = count
+        self._tell = tell  # those who watch: the kinds of events, the claim, and more
         self._shutting = self._leaving = False
 
     def leave(self) -> None:
@@ -76,6 +79,8 @@ class Runs:
             lane.settle([c])
             lane.finisher.count_lost(1)
             return False
+        since = max(meta.get('at', 0), meta.get('du', 0))
+        self._tell(['task started'], c, wait=max(lane.now() - since, 0) if since else 0)
         return True
 
     def _unlock(self, c: Claim) -> bool:
@@ -102,6 +107,7 @@ class Runs:
         self._close_report(c)
         if c.lost:
             self._count(c, False, False)
+            self._tell(['task lost'], c, took=_took(c))
             lane.settle([c])
             logger.warning(
                 'queue %s: %s ended after its claim was lost; its outcome is discarded', lane.name, c.message.path
@@ -110,12 +116,14 @@ class Runs:
             return False
         if ended.ok:
             self._count(c, False, False)
+            self._tell(['task done'], c, took=_took(c))
             if not c.leaves:
                 return True
             lane.finisher.add(self._judge.complete(c, ended, c.began))
             return False
         if c.canceled:
             self._count(c, False, False)
+            self._tell(['task canceled'], c, took=_took(c))
             lane.finisher.add(self._judge.cancellation(c, certain=True))
             return False
         if ended.interrupted == 'timeout':
@@ -126,6 +134,7 @@ class Runs:
             logger.exception('queue %s: %s: cannot say what becomes of it; it is given back', lane.name, c.message.path)
             end = End(c, RELEASE)
         self._count(c, end is not None and 'failed' in end.counted, end is not None and end.kind == ARCHIVE)
+        self._tell(_kinds(ended, end), c, took=_took(c), wait=end.wait if end else 0, error=ended.error)
         if end is None:
             return True
         lane.finisher.add(end)
@@ -148,3 +157,20 @@ class Runs:
     def _close_report(self, c: Claim) -> None:
         if c.report is not None:
             self._reporter.close(c)
+
+
+def _took(c: Claim) -> int:
+    """Returns how long a task has run, in µs."""
+    return int((time.monotonic() - c.started) * 1_000_000)
+
+
+def _kinds(ended: Ended, end: End | None) -> list[str]:
+    """Returns the events of a task that has raised."""
+    if end is None or ended.says == 'drop':
+        return ['task dropped']
+    if end.kind == RELEASE:
+        return ['task released']
+    if end.kind == SNOOZE:
+        return ['task snoozed']
+    kinds = ['task timed out'] if ended.interrupted == 'timeout' else []
+    return [*kinds, 'task failed', 'task archived' if end.kind == ARCHIVE else 'task retried']

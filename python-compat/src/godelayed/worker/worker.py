@@ -18,6 +18,7 @@ from .. import registry as registries
 from ..errors import DelayedError
 from ..registry import Registry
 from . import child
+from .broadcast import Broadcast
 from .config import Queues, WorkerConfig
 from .contact import Contact
 from .executors import Executors
@@ -94,8 +95,15 @@ class Worker:
         self._intake = Intake(
             self._lanes, self._executors, self.registry, self._judge, self._follower, go, cfg.processes
         )
+        self._broadcast = Broadcast(self._source, self.id)
         self._tallies = {lane: Tally(lane) for lane in self._lanes}
-        self._runs = Runs(self._source, self._judge, self._reporter, lambda c, *how: self._tallies[c.lane].add(c, *how))
+        self._runs = Runs(
+            self._source,
+            self._judge,
+            self._reporter,
+            lambda c, *how: self._tallies[c.lane].add(c, *how),
+            self._broadcast.add,
+        )
         contact = Contact(self._life)
         self._fetcher = Fetcher(
             self._lanes,
@@ -133,7 +141,7 @@ class Worker:
             cfg.archive_max,
             archive_for,
         )
-        self._listener = Listener(self._lanes, self._follower.note, self._parked)
+        self._listener = Listener(self._lanes, self._follower.note, self._parked, self._broadcast.watch)
         self._pool: Pool | None = None
         self._threads: Threads | None = None
         self._control = threading.RLock()
@@ -240,7 +248,7 @@ class Worker:
         self.on_forked()
         names = ', '.join(lane.name for lane in self._lanes)
         logger.info('worker %s started: queues %s, %d tasks at once', self.id, names, self._executors.n)
-        beats = self._start(self._heartbeat.run, self._follower.run, self._listener.run)
+        beats = self._start(self._heartbeat.run, self._follower.run, self._listener.run, self._broadcast.run)
         finishers = self._start(*(lane.finisher.run for lane in self._lanes))
         loops = self._start(self._mover.run, self._fetcher.run, *(w.run for w in self._fetcher.waiters))
         if cfg.sweep:
@@ -332,7 +340,7 @@ class Worker:
         self._fetcher.mend_after_stop()
         # Stop them before unregister, or a heartbeat could register the worker again after it.
         self._left.set()
-        for stopped in (self._heartbeat, self._follower, self._listener, self._reporter):
+        for stopped in (self._heartbeat, self._follower, self._listener, self._broadcast, self._reporter):
             stopped.stop()
         _join(beats + leaving, CALL_TIMEOUT + 1)
         try:
