@@ -319,7 +319,8 @@ func TestInspectorSeesPython(t *testing.T) {
 			if e.Function != "interop:total" {
 				continue
 			}
-			if kinds = append(kinds, e.Kind.String()); e.Kind == event.TaskRetried && (e.Worker != w.ID || e.Attempt != 1 ||
+			kinds = append(kinds, e.Kind.String())
+			if e.Kind == event.TaskRetried && (e.Worker != w.ID || e.Attempt != 1 ||
 				!strings.Contains(e.Error, "ValueError") || e.Took <= 0 || e.ID == "") {
 				t.Errorf("found %+v", e)
 			}

@@ -38,8 +38,8 @@ def test_nothing_is_told_while_nobody_watches(redis, heard):
     b.add(['task done'], claim(lane))
     b.publish()
     assert heard() is None
-    b.watch(other, 60_000)
-    b.add(['task done'], claim(lane))
+    b.watch(lane, 60_000)
+    b.add(['task done'], claim(other))
     b.publish()
     assert heard() is None
 

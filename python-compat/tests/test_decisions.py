@@ -183,7 +183,7 @@ def test_errors_say_whether_anything_was_written(error, reads, kind):
     assert type(explain('enqueue', error, reads=reads)) is kind
 
 
-@pytest.mark.parametrize('key', sorted(set(Keys.__slots__) - {'list', 'signals'}))
+@pytest.mark.parametrize('key', sorted(set(Keys.__slots__) - {'list', 'signals', 'events', 'watch'}))
 def test_no_queue_is_named_like_a_key_of_another(key):
     name = getattr(Keys('mail'), key)
     with pytest.raises(ArgumentsError, match="key of queue 'mail|keys of another queue"):
