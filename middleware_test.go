@@ -320,7 +320,14 @@ func TestNoMiddlewareCostsNothing(t *testing.T) {
 	c := await(b, "a claim", claims)
 	b.Idle()
 
-	measure := func(call func()) float64 { call(); return testing.AllocsPerRun(200, call) }
+	measure := func(call func()) float64 {
+		call()
+		least := testing.AllocsPerRun(200, call)
+		for range 4 { // what other goroutines allocate meanwhile counts too
+			least = min(least, testing.AllocsPerRun(200, call))
+		}
+		return least
+	}
 	plain := measure(func() { _, _ = c.Function().Call(t.Context(), c.Message()) })
 	for n, extra := range map[int]float64{0: 0, 3: 1} {
 		w := idleWorker(t)

@@ -2,6 +2,7 @@ package delayed_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 
@@ -33,8 +34,10 @@ func TestWaitingTickIsNoTrouble(t *testing.T) {
 		return len(entries) == 2 && entries[1].Waiting
 	}
 	b.Until("it is declared", func() bool { return b.Size("_periodic") == 2 })
-	_, err = b.q.Periodic().RunNow(t.Context(), "held")
-	b.Must(err)
+	var ticked *delayed.DuplicateError // a tick came before
+	if _, err = b.q.Periodic().RunNow(t.Context(), "held"); !errors.As(err, &ticked) {
+		b.Must(err)
+	}
 	b.Until("a tick waits", waits)
 	lines, err := b.q.Periodic().History(t.Context(), "free")
 	b.Must(err)
