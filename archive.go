@@ -123,7 +123,11 @@ func (q *Queue) eachArchived(
 		}
 		var ids []string
 		for _, task := range page {
-			if !q.moves(&task) && (only == nil || only(task)) {
+			moves, err := q.moves(ctx, &task)
+			if err != nil {
+				return n, err
+			}
+			if !moves && (only == nil || only(task)) {
 				ids = append(ids, task.ID)
 			}
 		}
@@ -184,8 +188,12 @@ func (r *Ref) runAgain(ctx context.Context, t *Task) error {
 }
 
 // moves reports whether an inspector moves an archived task to another queue: nobody else may take it meanwhile.
-func (q *Queue) moves(i *TaskInfo) bool {
-	return i.Reason == lifecycle.ReasonMoving && q.store.Now().Sub(i.At) < lifecycle.MovingTime
+func (q *Queue) moves(ctx context.Context, i *TaskInfo) (bool, error) {
+	if i.Reason != lifecycle.ReasonMoving {
+		return false, nil
+	}
+	now, err := q.store.Time(ctx)
+	return now.Sub(i.At) < lifecycle.MovingTime, err
 }
 
 // checkMoving returns an error if an inspector moves the archived task.
@@ -195,11 +203,13 @@ func (r *Ref) checkMoving(ctx context.Context) error {
 		return err
 	}
 	info := wire.ParseInfo(noted)
-	if task := publicInfo(&info); r.queue.moves(&task) {
-		return fmt.Errorf("%w: task %s is on its way to another queue; if it still is in a minute, try again",
+	task := publicInfo(&info)
+	moves, err := r.queue.moves(ctx, &task)
+	if err == nil && moves {
+		err = fmt.Errorf("%w: task %s is on its way to another queue; if it still is in a minute, try again",
 			ErrNotArchived, r)
 	}
-	return nil
+	return err
 }
 
 func (r *Ref) notArchived() error {

@@ -50,8 +50,28 @@ func Overviews(ctx context.Context, stores []*Store) ([]Overview, error) {
 	return all, nil
 }
 
-// overviews fills in the overviews of the stores at some places, which are of one slot.
+// overviews fills in the overviews of the stores at some places, which are of one slot. Redis's clock says which
+// counters are those of today; if it has another day than the stores thought, it is asked again.
 func overviews(ctx context.Context, stores []*Store, places []int, all []Overview) error {
+	for range 2 {
+		if err := overviewsOfDay(ctx, stores, places, all); err != nil {
+			return err
+		}
+		another := false
+		for _, p := range places {
+			before := stores[p].StatsKey()
+			stores[p].RedisTime(all[p].Now)
+			another = another || stores[p].StatsKey() != before
+		}
+		if !another {
+			break
+		}
+	}
+	return nil
+}
+
+// overviewsOfDay is overviews with the counters of the day that it is by each store's clock.
+func overviewsOfDay(ctx context.Context, stores []*Store, places []int, all []Overview) error {
 	keys := make([]string, 0, 12*len(places))
 	for _, p := range places {
 		k := &stores[p].keys
