@@ -106,6 +106,9 @@ func TestWorkerStopsBecauseOfStuckHandlers(t *testing.T) {
 			if n := b.Size("_processing:" + w.ID()); n < 2 {
 				t.Errorf("%d claims stand, expected those of the stuck tasks", n)
 			}
+			if note := b.Do("HGET", b.Name+"_claims:"+w.ID(), "stopped"); note != nil {
+				t.Error("the worker noted that it stops in good order: sweepers would count no deaths of stuck tasks")
+			}
 			close(leave)
 			if !tt.sound {
 				close(leaveOther)

@@ -191,3 +191,21 @@ func TestBytesOfRecords(t *testing.T) {
 		}
 	}
 }
+
+// TestRecordsKeepFieldsOfNewerVersions changes the state of an entry whose definition a newer version has written.
+func TestRecordsKeepFieldsOfNewerVersions(t *testing.T) {
+	def := Definition{Spec: "@daily", Missed: MissedLatest, Message: []byte("m")}
+	raw := def.encode()
+	raw[0]++ // the count of the map's fields
+	raw = wire.AppendBool(wire.AppendString(raw, "newer"), true)
+	old := Record{Def: def, defRaw: raw, Next: time.UnixMilli(2000).UTC()}
+	r, err := Decode(EntryValue{Name: "e", Raw: old.Encode()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Pause()
+	r.Next = time.UnixMilli(3000).UTC()
+	if !bytes.Contains(r.Encode(), raw) {
+		t.Errorf("%x has lost what is in the definition %x", r.Encode(), raw)
+	}
+}
