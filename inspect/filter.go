@@ -16,6 +16,7 @@ type Filter struct {
 	Error    string // part of the text of its last error, in any case of letters
 	Reason   string // why it is where it is, such as "arguments"
 	Worker   string // id of the worker that has it, or had it last
+	Group    string // the key of delayed.Group: of calls that wait in a group or are to join one
 	// Headers are the headers that it has; a value "" stands for any.
 	Headers map[string]string
 	// Text is a part of its call as code, Task.Call, such as `"en"` or `42,`.
@@ -33,8 +34,8 @@ type Filter struct {
 
 // IsZero reports whether f matches all tasks.
 func (f *Filter) IsZero() bool {
-	return f.Function == "" && f.ID == "" && f.Error == "" && f.Reason == "" && f.Worker == "" && len(f.Headers) == 0 &&
-		f.Text == "" && f.Arg == "" && f.OlderThan == 0 && f.YoungerThan == 0 && f.MinAttempt == 0 && f.MaxAttempt == 0
+	return f.Function == "" && f.ID == "" && f.Error == "" && f.Reason == "" && f.Worker == "" && f.Group == "" &&
+		len(f.Headers) == 0 && f.Text == "" && f.Arg == "" && f.OlderThan == 0 && f.YoungerThan == 0 && f.MinAttempt == 0 && f.MaxAttempt == 0
 }
 
 // Match reports whether f matches a task at a time.
@@ -45,6 +46,7 @@ func (f *Filter) Match(t *Task, now time.Time) bool {
 		f.Error != "" && !strings.Contains(strings.ToLower(t.Error), strings.ToLower(f.Error)),
 		f.Reason != "" && t.Reason != f.Reason,
 		f.Worker != "" && t.Worker != f.Worker,
+		f.Group != "" && t.Options.Group != f.Group,
 		f.Text != "" && !strings.Contains(t.Call, f.Text),
 		f.MinAttempt > 0 && t.Attempt < f.MinAttempt,
 		f.MaxAttempt > 0 && t.Attempt > f.MaxAttempt:

@@ -57,6 +57,12 @@ func TestListsAreWhole(t *testing.T) {
 			if c.state != state.Aggregating && (forward[0].ID != id(0) || forward[n-1].ID != id(n-1)) {
 				t.Errorf("from %s to %s: expected the order of ids", forward[0].ID, forward[n-1].ID)
 			}
+			if c.state == state.Aggregating {
+				first := inspect.Query{State: c.state, Limit: 7, Filter: inspect.Filter{Group: "group0"}}
+				if n := len(b.tasks(first)); n != 10 {
+					t.Errorf("found %d calls of group0, expected 10", n)
+				}
+			}
 			page, err := b.ins.Tasks(bg, queueName, inspect.Query{State: c.state, Limit: n})
 			b.Must(err)
 			if page.Total != n || page.Scanned != n {

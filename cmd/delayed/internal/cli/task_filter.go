@@ -27,6 +27,7 @@ func (f *filterFlags) add(cmd *cobra.Command) {
 	fs.StringVar(&f.Error, "error", "", "part of the text of the last error")
 	fs.StringVar(&f.Reason, "reason", "", `why the task is where it is, such as "arguments"`)
 	fs.StringVar(&f.Worker, "worker", "", "id of the worker that has the task, or had it last")
+	fs.StringVar(&f.Group, "group", "", "key of the group that the call waits in or is to join")
 	fs.StringArrayVar(&f.headers, "header", nil, "header: KEY=VALUE, or KEY for any value; may be repeated")
 	fs.StringVar(&f.Arg, "arg", "", "argument: 0=42, 1.user.name=Ann, to=ann@example.com, or a path without a value")
 	fs.StringVar(&f.Text, "text", "", `part of the call as it is shown, such as 42, "en"`)
@@ -63,6 +64,7 @@ func filterText(f *inspect.Filter) string {
 	add("error", f.Error)
 	add("reason", f.Reason)
 	add("worker", f.Worker)
+	add("group", f.Group)
 	for _, key := range sorted(f.Headers) {
 		add("header", key+"="+f.Headers[key])
 	}

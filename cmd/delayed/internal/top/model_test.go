@@ -409,6 +409,7 @@ func TestParseFilter(t *testing.T) {
 		"older:7d newer:90m":      {OlderThan: 7 * 24 * time.Hour, YoungerThan: 90 * time.Minute},
 		"arg:0=42 reason:failed":  {Arg: "0=42", Reason: "failed"},
 		"worker:w attempt:3":      {Worker: "w", MinAttempt: 3},
+		`group:"a b"`:             {Group: "a b"},
 		"a:b":                     {Text: "a:b"},
 	} {
 		f, err := parseFilter(text)
@@ -416,7 +417,7 @@ func TestParseFilter(t *testing.T) {
 		if err != nil || f.Text != want.Text || f.Function != want.Function || f.ID != want.ID ||
 			f.Error != want.Error || f.OlderThan != want.OlderThan || f.YoungerThan != want.YoungerThan ||
 			f.Arg != want.Arg || f.Reason != want.Reason || f.Worker != want.Worker ||
-			f.MinAttempt != want.MinAttempt || f.Match(&task, noon) != want.Match(&task, noon) {
+			f.Group != want.Group || f.MinAttempt != want.MinAttempt || f.Match(&task, noon) != want.Match(&task, noon) {
 			t.Errorf("%q means %+v (%v), expected %+v", text, f, err, want)
 		}
 	}

@@ -11,7 +11,9 @@ import (
 )
 
 // filterWords are what a filter for tasks can be made of, in the order in which they are explained.
-var filterWords = []string{"func", "id", "error", "reason", "worker", "arg", "header", "older", "newer", "attempt"}
+var filterWords = []string{
+	"func", "id", "error", "reason", "worker", "group", "arg", "header", "older", "newer", "attempt",
+}
 
 // parseFilter reads a filter for tasks: words such as func:Welcome error:"connection refused" older:1h. All that has no
 // name is a part of the call as it is shown.
@@ -63,6 +65,8 @@ func setWord(f *inspect.Filter, name, value string) (err error) {
 		f.Reason = value
 	case "worker":
 		f.Worker = value
+	case "group":
+		f.Group = value
 	case "arg":
 		f.Arg = value
 	case "header":
