@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
+
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/inspect"
 )
@@ -56,6 +58,19 @@ func TestBacklog(t *testing.T) {
 	b.Must(b.q.Resume(bg))
 	w.Resume()
 	b.Until("all have run", func() bool { return look().Pending == 0 && found.Busy == 0 })
+	w.Pause()
+	b.Until("the worker says that it pauses", func() bool { return look().Workers == 0 })
+	minutes, err := redis.Strings(b.Conn.Do("KEYS", b.Name+"_metrics:m*"))
+	if err != nil || len(minutes) == 0 {
+		t.Fatalf("samples of minutes are in %q, %v", minutes, err)
+	}
+	for _, key := range minutes {
+		b.Do("DEL", key)
+	}
+	if look(); found.Queues[0].MeanRun < slow {
+		t.Errorf("nothing has run lately, and tasks are said to take %v, expected what they took before",
+			found.Queues[0].MeanRun)
+	}
 }
 
 // TestBacklogOfSeveralQueues counts a worker of two queues once.

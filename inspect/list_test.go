@@ -11,6 +11,7 @@ import (
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/internal/wire"
 	"github.com/godelayed/delayed/state"
 )
 
@@ -252,6 +253,34 @@ func TestFailuresOfAllAttempts(t *testing.T) {
 	b.Must(ref.RunAgain(bg))
 	if task = b.archived(ref.ID()); len(task.Failures) != 6 || task.Failures[3].Attempt != 1 {
 		t.Errorf("run again: %+v, expected three failures more", task.Failures)
+	}
+}
+
+// TestLastFailureOfAnArchivedTask looks at tasks that have failed and are archived because of that, or of something
+// else. What is known of a task has the whole text of an error that its message has shortened.
+func TestLastFailureOfAnArchivedTask(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	failed := time.Now().Add(-time.Minute).Truncate(time.Millisecond)
+	failures := wire.AddFailure(nil, wire.Failed{Attempt: 1, At: failed.UnixMilli(), Error: "refused …"})
+	for id, c := range map[string]struct {
+		info wire.Info
+		want string
+	}{
+		"failed": {wire.Info{Reason: "failed", At: failed, Error: "refused by all hosts"}, "refused by all hosts"},
+		"died":   {wire.Info{Reason: "deaths", At: failed.Add(time.Second), Error: "its worker died"}, "refused …"},
+	} {
+		msg := wire.Message{Kind: wire.GoExtended, Path: "a.f", Payload: []byte{0x90}, Meta: wire.Meta{
+			ID: id, Extra: &wire.Extra{Failures: failures},
+		}}
+		b.Do("ZADD", b.Name+"_archived", time.Now().Add(time.Hour).UnixMilli(), id)
+		b.Do("HSET", b.Name+"_tasks", id, msg.Append(nil))
+		b.Do("HSET", b.Name+"_info", id, c.info.Encode())
+		task, err := b.ins.Task(bg, queueName, id)
+		b.Must(err)
+		if task.Error != c.info.Error || len(task.Failures) != 1 || task.Failures[0].Error != c.want {
+			t.Errorf("%s: %q, and its failures are %+v: expected %q", id, task.Error, task.Failures, c.want)
+		}
 	}
 }
 
