@@ -72,7 +72,8 @@ func (h *Histogram) Quantile(q float64) time.Duration { return h.h.Quantile(q) }
 func (h *Histogram) Below(limits ...time.Duration) []uint64 { return h.h.Below(limits) }
 
 // Metrics returns what the tasks of a queue have done from one time to another, sorted by time and function. A zero
-// from means as far back as Redis keeps samples, and a zero to means the present. With Total they are ignored.
+// from means as far back as Redis keeps samples, and a zero to means the present. With Total they are ignored. A time
+// in which no task of a function has run has no sample: it counts as zero.
 func (ins *Inspector) Metrics(ctx context.Context, queue string, g Grain, from, to time.Time) ([]Sample, error) {
 	if g > Total {
 		return nil, fmt.Errorf("inspect: Metrics: expected Seconds, Minutes, Days or Total, found Grain %d", g)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -30,6 +31,7 @@ func DialSources(rawURL string) (calls, loops Source, addr string, err error) {
 	}
 	pool := newPool(dial)
 	pool.MaxActive, pool.MaxIdle, pool.Wait = limits.PoolSize, limits.PoolSize, true
+	initPool(pool)
 	return PoolSource{pool}, PoolSource{newPool(dial)}, addr, nil
 }
 
@@ -42,11 +44,30 @@ func newPool(dial func(context.Context) (redis.Conn, error)) *redis.Pool {
 	}
 }
 
+// initPool has redigo (v1.9.3) make the channel of a pool, which its first use does otherwise, and panics if the pool
+// is closed at the same time. With a context that has ended, the pool does no more than that.
+func initPool(pool *redis.Pool) {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	pool.GetContext(ctx) //nolint:errcheck // that of ctx
+}
+
 // PoolSource is the source of one server.
 type PoolSource struct{ Pool *redis.Pool }
 
+// closedPool is what redigo says of a pool that is closed.
+const closedPool = "redigo: get on closed pool"
+
 // Conn takes a connection out of the pool.
-func (s PoolSource) Conn(ctx context.Context, _ string) (redis.Conn, error) {
+func (s PoolSource) Conn(ctx context.Context, _ string) (_ redis.Conn, err error) {
+	defer func() {
+		p := recover()
+		if e, ok := p.(runtime.Error); ok && e.Error() == "send on closed channel" {
+			err = errors.New(closedPool) // it was closed while ctx ended, where redigo v1.9.3 panics
+		} else if p != nil {
+			panic(p)
+		}
+	}()
 	conn, err := s.Pool.GetContext(ctx)
 	if err == nil {
 		err = checkDialled(conn)

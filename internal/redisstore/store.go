@@ -91,7 +91,7 @@ func evalWaiting(ctx context.Context, src Source, replicas int, sc *Script, keys
 
 // ConnError explains why there is no connection. Nothing was sent.
 func ConnError(err error) error {
-	if err.Error() == "redigo: get on closed pool" {
+	if err.Error() == closedPool {
 		return ErrHandleClosed
 	}
 	return fmt.Errorf("delayed: connecting to Redis: %w", err)
