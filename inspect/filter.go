@@ -35,7 +35,8 @@ type Filter struct {
 // IsZero reports whether f matches all tasks.
 func (f *Filter) IsZero() bool {
 	return f.Function == "" && f.ID == "" && f.Error == "" && f.Reason == "" && f.Worker == "" && f.Group == "" &&
-		len(f.Headers) == 0 && f.Text == "" && f.Arg == "" && f.OlderThan == 0 && f.YoungerThan == 0 && f.MinAttempt == 0 && f.MaxAttempt == 0
+		len(f.Headers) == 0 && f.Text == "" && f.Arg == "" && f.OlderThan == 0 && f.YoungerThan == 0 &&
+		f.MinAttempt == 0 && f.MaxAttempt == 0
 }
 
 // Match reports whether f matches a task at a time.
