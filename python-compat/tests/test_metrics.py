@@ -73,10 +73,10 @@ def tally(server):
     client.close()
 
 
-def claim(path='m:f', enqueued=0, ran=0.01):
+def claim(path='m:f', enqueued=0, ran=0.01, **meta):
     return types.SimpleNamespace(
         started=time.monotonic() - ran,
-        message=types.SimpleNamespace(meta={'at': enqueued} if enqueued else {}),
+        message=types.SimpleNamespace(meta={**({'at': enqueued} if enqueued else {}), **meta}),
         function=types.SimpleNamespace(path=path),
     )
 
@@ -109,6 +109,15 @@ def test_runs_are_told_once(tally, redis):
     tally.add(claim(), failed=False, archived=False)
     tally.tell(link)
     assert read(redis)['0 m:f'].runs == 4
+    link.hang_up()
+
+
+def test_tasks_wait_from_when_they_are_due(tally, redis):
+    link = Link(Source(redis))
+    now = int(time.time() * 1000)
+    tally.add(claim(enqueued=now - 3_600_000, du=now - 5000), failed=False, archived=False)
+    tally.tell(link)
+    assert 4_000_000 < read(redis)['0 m:f'].wait.total < 600_000_000
     link.hang_up()
 
 

@@ -417,7 +417,8 @@ func TestParseFilter(t *testing.T) {
 		if err != nil || f.Text != want.Text || f.Function != want.Function || f.ID != want.ID ||
 			f.Error != want.Error || f.OlderThan != want.OlderThan || f.YoungerThan != want.YoungerThan ||
 			f.Arg != want.Arg || f.Reason != want.Reason || f.Worker != want.Worker ||
-			f.Group != want.Group || f.MinAttempt != want.MinAttempt || f.Match(&task, noon) != want.Match(&task, noon) {
+			f.Group != want.Group || f.MinAttempt != want.MinAttempt ||
+			f.Match(&task, noon) != want.Match(&task, noon) {
 			t.Errorf("%q means %+v (%v), expected %+v", text, f, err, want)
 		}
 	}
