@@ -35,8 +35,9 @@ func newDescs(namespace string) *descs {
 	d.longRunning = desc("long_running_tasks", "Handlers that have run for more than a second.", "queue")
 	d.longest = desc("longest_run_seconds", "How long the longest running handler has run.", "queue")
 
-	d.run = desc("tasks_run_total", "Handlers that have returned.", "queue", "function")
-	d.failed = desc("tasks_failed_total", "Handlers that have returned and count as failed.", "queue", "function")
+	d.run = desc("tasks_run_total", "Handlers that have returned, or were not called because the arguments do not fit.",
+		"queue", "function")
+	d.failed = desc("tasks_failed_total", "Runs of tasks_run_total that count as failed.", "queue", "function")
 	d.archived = desc("tasks_archived_total", "Failed tasks that are not tried again.", "queue", "function")
 	d.wait = desc("task_wait_seconds", "How long tasks waited for a worker, from when they could start.",
 		"queue", "function")

@@ -257,12 +257,21 @@ func TestExportAndImport(t *testing.T) {
 	b.delayMany(b.q.With(delayed.In(time.Hour)), 3)
 	_, err := b.q.Delay(welcome, 9, hostile)
 	b.Must(err)
-	lines := b.ok("export", queueName)
-	if n := strings.Count(lines, "\n"); n != 4 {
+	_, err = b.q.With(delayed.Group("g")).Enqueue(bg, delayed.NewGoTask("x.Y", []int{1}))
+	b.Must(err)
+	r := b.run("export", queueName)
+	lines := r.out
+	if n := strings.Count(lines, "\n"); r.code != 0 || n != 4 {
 		t.Fatalf("exported %d lines: %s", n, lines)
 	}
+	if !strings.Contains(r.err, "exported 4 tasks; 1 aggregating task cannot be exported") {
+		t.Errorf("export says %s", r.err)
+	}
+	if r = b.run("export", queueName, "-s", "pending"); strings.Contains(r.err, "cannot be exported") {
+		t.Errorf("export of pending tasks says %s", r.err)
+	}
 	b.in = lines
-	r := b.run("import")
+	r = b.run("import")
 	if r.code != 1 || strings.Count(r.out, "the queue holds a task with this id") != 4 {
 		t.Errorf("importing what is there: code %d, %s", r.code, r.out)
 	}
@@ -277,6 +286,7 @@ func TestExportAndImport(t *testing.T) {
 	if b.size("copy", state.Scheduled) != 3 || b.size("copy", state.Pending) != 1 {
 		t.Error("the copy is not whole")
 	}
+	b.fails(2, `--to "a b"`, "import", "--to", "a b")
 	b.in = "{}\n"
 	b.fails(2, "line 1: expected version 1, found 0", "import")
 	b.in = lines + "nonsense\n"

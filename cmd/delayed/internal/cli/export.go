@@ -5,6 +5,8 @@ import (
 	"context"
 	"io"
 	"os"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -39,8 +41,9 @@ func (a *app) exportCommand() *cobra.Command {
 		Use: "export [QUEUE...]", Short: "Write tasks as lines of JSON that import reads",
 		Long: "Write the tasks of queues, of all queues if none is named, as lines of JSON: with state, time,\n" +
 			"message and what is known of them, byte for byte. It takes nothing out of the queues. Tasks\n" +
-			"that run, that are gathered in groups or that have succeeded are left out. Tasks that move\n" +
-			"meanwhile may be missing or twice: pause the queue before.",
+			"that run, that are gathered in groups or that have succeeded are left out; without --state it\n" +
+			"says how many, on the standard error. Tasks that move meanwhile may be missing or twice: pause\n" +
+			"the queue before.",
 		Example: "  delayed export mail --state archived > archived.jsonl\n" +
 			"  delayed --profile old export | delayed --profile new import",
 		Args: cobra.ArbitraryArgs, ValidArgsFunction: a.completeQueues,
@@ -55,7 +58,8 @@ func (a *app) exportCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		if len(wanted) == 0 {
+		all := len(wanted) == 0
+		if all {
 			wanted = movable
 		}
 		if err := a.connect(); err != nil {
@@ -70,14 +74,16 @@ func (a *app) exportCommand() *cobra.Command {
 			defer f.Close()
 			out = f
 		}
-		return a.export(cmd.Context(), out, args, wanted, flags.filter())
+		filter := flags.filter()
+		return a.export(cmd.Context(), out, args, wanted, filter, all && filter.IsZero())
 	}
 	return cmd
 }
 
-// export writes tasks, and says on the standard error how many.
+// export writes tasks, and says on the standard error how many. If it is to write all tasks, it says too how many are in
+// states that cannot be exported.
 func (a *app) export(
-	ctx context.Context, out io.Writer, queues []string, states []state.Task, filter inspect.Filter,
+	ctx context.Context, out io.Writer, queues []string, states []state.Task, filter inspect.Filter, all bool,
 ) error {
 	queues, err := a.names(ctx, queues, func(*inspect.Queue) bool { return true })
 	if err != nil {
@@ -89,9 +95,16 @@ func (a *app) export(
 	}
 	w := bufio.NewWriter(out)
 	done, left := 0, 0
+	others := map[state.Task]int{}
 	for _, queue := range queues {
-		if _, err := a.queue(ctx, queue); err != nil {
+		q, err := a.queue(ctx, queue)
+		if err != nil {
 			return err
+		}
+		for _, s := range inspect.States {
+			if all && !slices.Contains(states, s) {
+				others[s] += q.Size(s)
+			}
 		}
 		for _, s := range states {
 			query := inspect.Query{State: s, Filter: filter, Limit: 1000}
@@ -125,11 +138,16 @@ func (a *app) export(
 		return err
 	}
 	p := term.Page{Now: a.Now()}
-	text := "exported " + count(done, "task")
+	said := []string{"exported " + count(done, "task")}
 	if left > 0 {
-		text += "; " + count(left, "task") + " too large to be read were left out"
+		said = append(said, count(left, "task")+" too large to be read were left out")
 	}
-	p.Say(term.C(text))
+	for _, s := range inspect.States {
+		if others[s] > 0 {
+			said = append(said, count(others[s], s.String()+" task")+" cannot be exported")
+		}
+	}
+	p.Say(term.C(strings.Join(said, "; ")))
 	_, err = io.WriteString(a.Err, p.String())
 	return err
 }

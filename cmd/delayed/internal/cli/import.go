@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
 )
@@ -36,6 +37,11 @@ func (a *app) importCommand() *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := a.connect(); err != nil {
 			return err
+		}
+		if to != "" {
+			if _, err := delayed.OpenQueue(a.rdb, delayed.QueueConfig{Name: to}); err != nil {
+				return usagef("--to %s: %w", quote(to), err)
+			}
 		}
 		in := a.In
 		if len(args) == 1 && args[0] != "-" {
