@@ -168,6 +168,8 @@ type Function struct {
 type Parameter struct {
 	Name string // "" if it is unknown, as those of Go functions are
 	Type string // as it is written in the worker's language
+	// Shape is how tasks hold its values; of a variadic parameter, those of the slice.
+	Shape *Shape
 }
 
 // Signature returns the function as it is declared: "mail.Welcome(int, string) error" without the error.
@@ -228,13 +230,14 @@ func functionsOf(ctx context.Context, s *redisstore.Store) ([]Function, error) {
 		if len(listing) > maxListing || json.Unmarshal(listing, &list) != nil {
 			continue
 		}
-		for _, f := range list.Functions {
-			key, _ := json.Marshal(f) //nolint:errchkjson // it was JSON
-			place, known := versions[string(key)]
+		types := shapes{list.Types, map[string]*Shape{}}
+		for i := range list.Functions {
+			f, key := functionOf(s.Name, &list.Functions[i], &types)
+			place, known := versions[key]
 			if !known {
 				place = len(all)
-				versions[string(key)] = place
-				all = append(all, functionOf(s.Name, &f))
+				versions[key] = place
+				all = append(all, f)
 			}
 			all[place].Workers = append(all[place].Workers, w)
 		}
@@ -246,15 +249,22 @@ func functionsOf(ctx context.Context, s *redisstore.Store) ([]Function, error) {
 // maxListing bounds the listing that is read of a worker. None that this package's workers write is as large.
 const maxListing = 1 << 20
 
-func functionOf(queue string, f *catalog.Function) Function {
-	fn := Function{
+// functionOf describes a published function, and returns a text that tells it from other versions of it.
+func functionOf(queue string, f *catalog.Function, types *shapes) (fn Function, key string) {
+	fn = Function{
 		Queue: queue, Path: f.Path, Aliases: f.Aliases, Variadic: f.Variadic, Optional: f.Optional,
 	}
+	var b strings.Builder
+	published, _ := json.Marshal(f) //nolint:errchkjson // it was JSON
+	b.Write(published)
+	var seen []*Shape
 	for _, p := range f.Params {
-		fn.Parameters = append(fn.Parameters, Parameter{Name: p.Name, Type: p.Go})
+		shape := types.of(p.Type)
+		shape.text(&b, &seen)
+		fn.Parameters = append(fn.Parameters, Parameter{Name: p.Name, Type: p.Go, Shape: shape})
 	}
 	if f.Result != nil {
 		fn.Result = f.Result.Go
 	}
-	return fn
+	return fn, b.String()
 }

@@ -2,6 +2,7 @@ package call
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -11,9 +12,46 @@ import (
 func function(variadic bool, optional int, types ...string) *inspect.Function {
 	f := &inspect.Function{Path: "example.com/app/mail.Send", Variadic: variadic, Optional: optional}
 	for _, t := range types {
-		f.Parameters = append(f.Parameters, inspect.Parameter{Type: t})
+		f.Parameters = append(f.Parameters, inspect.Parameter{Type: t, Shape: shape(t)})
 	}
 	return f
+}
+
+// shape returns the shape of a type that is written as in Go. Type mail.User has the fields Name, Age, Photo, Tags and
+// Boss, which is another one.
+func shape(text string) *inspect.Shape {
+	s := &inspect.Shape{Length: -1}
+	if rest, ok := strings.CutPrefix(text, "*"); ok {
+		s.Kind, s.Elem = "optional", shape(rest)
+		return s
+	}
+	if before, rest, ok := strings.Cut(text, "]"); ok && text != "[]byte" {
+		s.Elem = shape(rest)
+		if key, ok := strings.CutPrefix(before, "map["); ok {
+			s.Kind, s.Key = "map", shape(key)
+		} else if s.Kind = "list"; before != "[" {
+			s.Length, _ = strconv.Atoi(before[1:])
+		}
+		return s
+	}
+	kinds := map[string]string{
+		"int": "int64", "uint": "uint64", "[]byte": "bytes", "time.Time": "time", "time.Duration": "int64",
+		"mail.User": "struct",
+	}
+	if s.Kind = kinds[text]; s.Kind == "" {
+		s.Kind = text
+	}
+	if s.Kind == "struct" {
+		s.Name = "example.com/app/mail.User"
+		s.Fields = []inspect.Field{
+			{Name: "Name", Shape: shape("string")},
+			{Name: "Age", Shape: shape("int8")},
+			{Name: "Photo", Shape: shape("[]byte")},
+			{Name: "Tags", Shape: shape("[]string")},
+			{Name: "Boss", Shape: &inspect.Shape{Kind: "optional", Length: -1, Elem: s}},
+		}
+	}
+	return s
 }
 
 func TestArguments(t *testing.T) {
@@ -61,6 +99,16 @@ func TestArguments(t *testing.T) {
 		{function(false, 0, "map[int]string"), `{"x":"x"}`, `key "x": expected a whole number`},
 		{function(false, 0, "map[string]int"), `[]`, "expected an object for map[string]int"},
 		{function(false, 0, "mail.User"), `{"Name":"Ann","Age":7}`, "map[string]interface {} map[Age:7 Name:Ann]"},
+		{
+			function(false, 0, "*mail.User"), `{"Name":"Ann","Boss":{"Age":50,"Boss":null}}`,
+			"map[string]interface {} map[Boss:map[Age:50 Boss:<nil>] Name:Ann]",
+		},
+		{
+			function(false, 0, "[]mail.User"), `[{"Boss":{"age":7}}]`,
+			`element 1: field Boss: expected fields of mail.User, Name, Age, Photo, Tags, Boss, found "age"`,
+		},
+		{function(false, 0, "mail.User"), `{"Age":"old"}`, "field Age: expected a whole number from -128 to 127"},
+		{function(false, 0, "mail.User"), `7`, "expected an object for mail.User, found 7"},
 		{function(false, 0, "any"), `1`, "int64 1"},
 		{function(true, 0, "int", "[]string"), `1|"a"|"b"`, "int64 1|[]interface {} [a b]"},
 		{function(true, 0, "int", "[]string"), `1`, "int64 1|[]interface {} []"},

@@ -17,25 +17,26 @@ import (
 // Write returns the positional arguments of a task as a JSON array, of which Edited makes the same call again. fn is
 // the published function; it is not used for Python tasks. It returns an error if JSON cannot hold an argument.
 func Write(t *inspect.Task, fn *inspect.Function) (string, error) {
-	args, types := t.Args, []string{}
+	args, kinds := t.Args, []kind{}
 	if !t.Python {
 		for _, p := range fn.Parameters {
-			types = append(types, p.Type)
+			kinds = append(kinds, kind{p.Shape, p.Type})
 		}
-		if last := len(types) - 1; fn.Variadic && len(args) == len(types) {
+		if last := len(kinds) - 1; fn.Variadic && len(args) == len(kinds) {
 			rest, _ := args[last].([]any) // on the wire, variadic arguments are one
 			args = append(args[:last:last], rest...)
+			element := kinds[last].elem()
+			kinds = kinds[:last]
 			for range rest {
-				types = append(types, strings.TrimPrefix(types[last], "[]"))
+				kinds = append(kinds, element)
 			}
-			types = append(types[:last], types[last+1:]...)
 		}
 	}
 	values := make([]any, len(args))
 	for i := range args {
-		want := ""
-		if i < len(types) {
-			want = types[i]
+		want := kind{}
+		if i < len(kinds) {
+			want = kinds[i]
 		}
 		v, err := written(args[i], want)
 		if err != nil {
@@ -50,16 +51,22 @@ func Write(t *inspect.Task, fn *inspect.Function) (string, error) {
 // errOpaque says that JSON has no form for a value which is read back as that value.
 var errOpaque = errors.New("JSON cannot hold its bytes, times or numbers without a type: change it with a program")
 
-// written returns a decoded value of a Go type as JSON writes it; "" is a type that nobody knows.
-func written(v any, want string) (any, error) {
-	want = strings.TrimPrefix(want, "*")
+// written returns a decoded value of a kind as JSON writes it.
+func written(v any, want kind) (any, error) {
+	for want.shape != nil && want.shape.Kind == "optional" {
+		want = want.elem()
+	}
+	is := ""
+	if want.shape != nil {
+		is = want.shape.Kind
+	}
 	switch v := v.(type) {
 	case []byte:
-		if want != "[]byte" {
+		if is != "bytes" {
 			return nil, errOpaque
 		}
 	case time.Time:
-		if want != "time.Time" {
+		if is != "time" {
 			return nil, errOpaque
 		}
 	case float32:
@@ -74,13 +81,9 @@ func written(v any, want string) (any, error) {
 		}
 		return json.Number(text), nil
 	case []any:
-		_, element, _ := strings.Cut(want, "]")
-		if !strings.HasPrefix(want, "[") {
-			element = ""
-		}
 		list := make([]any, len(v))
 		for i := range v {
-			e, err := written(v[i], element)
+			e, err := written(v[i], want.elem())
 			if err != nil {
 				return nil, err
 			}
@@ -88,13 +91,9 @@ func written(v any, want string) (any, error) {
 		}
 		return list, nil
 	case map[string]any:
-		element, ok := strings.CutPrefix(want, "map[string]")
-		if !ok {
-			element = ""
-		}
 		m := make(map[string]any, len(v))
 		for k := range v {
-			e, err := written(v[k], element)
+			e, err := written(v[k], want.value(k))
 			if err != nil {
 				return nil, err
 			}

@@ -80,8 +80,8 @@ func (a *app) exportCommand() *cobra.Command {
 	return cmd
 }
 
-// export writes tasks, and says on the standard error how many. If it is to write all tasks, it says too how many are in
-// states that cannot be exported.
+// export writes tasks, and says on the standard error how many. If it is to write all tasks, it says too how many are
+// in states that cannot be exported.
 func (a *app) export(
 	ctx context.Context, out io.Writer, queues []string, states []state.Task, filter inspect.Filter, all bool,
 ) error {

@@ -60,7 +60,7 @@ func (a *app) functionsCommand() *cobra.Command {
 						j.Aliases = []string{}
 					}
 					for _, p := range f.Parameters {
-						j.Parameters = append(j.Parameters, parameterJSON(p))
+						j.Parameters = append(j.Parameters, parameterJSON{p.Name, p.Type})
 					}
 					v.Functions = append(v.Functions, j)
 				}
