@@ -29,8 +29,8 @@ func (r *Ref) RunAgain(ctx context.Context) error {
 	return r.runAgain(ctx, nil)
 }
 
-// RunAgainWith is RunAgain with other arguments: those of a task that Call has made, which checks them against the
-// signature of the function, or NewGoTask or NewPyTask. It must be of the same function.
+// RunAgainWith is RunAgain with the arguments of t, which must be of the same function. Call makes such a task and
+// checks the arguments against the function; NewGoTask and NewPyTask make one by the function's path, unchecked.
 //
 //	err := q.Ref(id).RunAgainWith(ctx, delayed.Call(mail.Welcome, 42, "en"))
 func (r *Ref) RunAgainWith(ctx context.Context, t *Task) error {

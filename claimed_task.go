@@ -48,7 +48,7 @@ func (t *Task) meta() wire.Meta {
 }
 
 // ID returns the id of a task that a worker has received: random, or what TaskID said. It is "" for a task that is to
-// be enqueued, which gets its id then, and for messages that carry none: those of a queue in legacy mode, and of other
+// be enqueued, which gets its id then, and for messages that carry none: those of a legacy queue, and of other
 // packages.
 func (t *Task) ID() string { return t.meta().ID }
 

@@ -20,7 +20,7 @@ import (
 // worker, and else as the message has them: Delay sends them as one list. Errors wrap ErrArguments.
 //
 //	var user int64
-//	if err := t.Arg(0, &user); err != nil {
+//	err := t.Arg(0, &user)
 func (t *Task) Arg(i int, p any) error {
 	dst := reflect.ValueOf(p)
 	if dst.Kind() != reflect.Pointer || dst.IsNil() {

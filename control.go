@@ -80,9 +80,9 @@ func (q *Queue) Worker(id string) *WorkerControl {
 	return &WorkerControl{q, id}
 }
 
-// WorkerControl controls one worker from anywhere. Give orders to a worker on one of its queues: what was said on
-// another is not withdrawn. The methods are safe for concurrent use. They return an error when no such worker is alive
-// on the queue, or when Redis cannot be asked.
+// WorkerControl controls one worker from any process. Of a worker that serves several queues, always use the control of
+// the same queue: Resume on one queue does not end a Pause that was given on another. The methods are safe for
+// concurrent use. They return an error when no such worker is alive on the queue, or when Redis cannot be asked.
 type WorkerControl struct {
 	queue *Queue
 	id    string

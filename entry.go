@@ -30,8 +30,8 @@ type Entry struct {
 	// PeriodicControl.Set nil keeps the task and options that the entry has.
 	Task *Task
 	// Options apply to each task of the entry, as those of Queue.With do. In, At, Debounce, Deadline, RetryUntil,
-	// Front, TaskID, Group, Unique and its kin are refused: the entry says when its tasks run and whether they may
-	// overlap.
+	// Front, TaskID, Group, Unique, UniqueKey, UntilStart and OnConflict are refused: the entry says when its tasks run
+	// and whether they may overlap.
 	Options []Option
 
 	// SkipClockGap leaves out ticks at times that the zone's clocks leave out, as when summer time begins. By default

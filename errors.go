@@ -110,7 +110,7 @@ func public(err error) error {
 // DuplicateError names the task that is in the way of a new one: it has the same id, or holds the same lock of Unique.
 // errors.Is(err, ErrDuplicate) holds for it.
 type DuplicateError struct {
-	ID string
+	ID string // of the task that is in the way
 }
 
 // Error implements error.

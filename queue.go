@@ -195,9 +195,9 @@ func (q *Queue) DelayContext(ctx context.Context, fn any, args ...any) (*Ref, er
 // DelayMany enqueues tasks in order, 1,000 or 8 MiB at a time; each such batch is accepted as a whole or not at all. If
 // one of the tasks is faulty, none is enqueued. A *BatchError says how many of the first tasks are enqueued.
 //
-// With Unique and its kin a batch is at most 100 tasks. A task whose lock is held has its batch refused, by an error
-// that names it and wraps a *DuplicateError; with OnConflict(Skip) its Ref is that of the task that holds the lock,
-// which may be an earlier one of the same call.
+// With Unique, UniqueKey, Debounce, TaskID or Front a batch is at most 100 tasks. If another task holds the lock or has
+// the id of one of the tasks, none of its batch is enqueued, and the error names the task and wraps a *DuplicateError.
+// With OnConflict(Skip) the Ref of such a task is that of the other one, which may be an earlier task of the same call.
 //
 //	refs, err := q.DelayMany(ctx, delayed.Call(mail.Welcome, 1, "en"), delayed.Call(mail.Welcome, 2, "de"))
 func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {

@@ -132,7 +132,7 @@ func (r *Redis) Ping(ctx context.Context) error {
 }
 
 // Close closes the connections. Stop the workers that use them first: a Run that goes on ends with ErrClosed, and
-// what became of its tasks is not told.
+// cannot tell Redis what became of its tasks, which sweepers then give back.
 func (r *Redis) Close() error {
 	if err := r.check(); err != nil {
 		return err

@@ -48,8 +48,8 @@ func (t *Task) forQueue(q *Queue) *Task {
 	return &c
 }
 
-// Call returns the task of calling fn with args, for DelayMany. Whether the arguments fit is checked now and reported
-// when the task is enqueued.
+// Call returns the task of calling fn with args, for DelayMany, Enqueue, Entry.Task or Ref.RunAgainWith. Whether the
+// arguments fit is checked now and reported when the task is enqueued.
 func Call(fn any, args ...any) *Task {
 	f, err := functionOf(fn)
 	if err != nil {

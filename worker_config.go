@@ -87,7 +87,7 @@ type WorkerConfig struct {
 	// their own. Defaults to 0: any number. With this, MaxTime, MaxMemory, StopWhenEmpty, StopWhenEmptyFor and Once the
 	// worker stops as if the context of Run had ended: Run returns nil, and WorkerStatus.StopReason says why.
 	MaxTasks int
-	// MaxTime makes the worker stop after that time. Defaults to 0: never.
+	// MaxTime makes the worker stop when Run has gone on for so long. Defaults to 0: never.
 	MaxTime time.Duration
 	// MaxMemory makes the worker stop when the process has more memory than that, in bytes, at least 1 MiB; it is
 	// looked at every second. Defaults to 0: any.
