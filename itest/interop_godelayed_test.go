@@ -333,6 +333,35 @@ func TestInspectorSeesPython(t *testing.T) {
 	if got := strings.Join(kinds, ","); got != want {
 		t.Errorf("found the events %s, expected %s", got, want)
 	}
+	// Tasks that never start are told of too.
+	for _, c := range []struct {
+		call *delayed.Task
+		opts []delayed.Option
+		want event.Kind
+	}{
+		{delayed.NewPyTask("interop:nothing", nil, nil), nil, event.TaskParked},
+		{delayed.NewGoTask("a.b"), nil, event.TaskParked},
+		{
+			delayed.NewPyTask("interop:total", []any{[]int{1}}, nil),
+			[]delayed.Option{delayed.Deadline(time.Now().Add(-time.Hour))},
+			event.TaskExpired,
+		},
+	} {
+		ref, err := ins.Enqueue(ctx, queue, c.call, c.opts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for e := (inspect.Event{}); e.ID != ref.ID(); {
+			select {
+			case e = <-events:
+			case <-time.After(time.Minute):
+				t.Fatalf("found no event of %s", c.call)
+			}
+			if e.ID == ref.ID() && e.Kind != c.want {
+				t.Errorf("%s: found %s, expected %s", c.call, e.Kind, c.want)
+			}
+		}
+	}
 	waitFor(t, "the runs to be told", func() bool { s := total(inspect.Total); return s.Runs == 3 })
 	for _, g := range []inspect.Grain{inspect.Seconds, inspect.Minutes, inspect.Days, inspect.Total} {
 		s := total(g)

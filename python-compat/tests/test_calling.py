@@ -133,7 +133,7 @@ def test_a_task_that_may_not_start_in_a_thread_is_neither_called_nor_done():
 def test_the_death_of_a_process_while_the_worker_stops_does_not_count(alone):
     ends = []
     lane = types.SimpleNamespace(finisher=types.SimpleNamespace(add=lambda e: ends.append(e.kind)))
-    c = types.SimpleNamespace(lane=lane, lost=False, canceled=False, report=None)
+    c = types.SimpleNamespace(lane=lane, lost=False, canceled=False, report=None, started=0.0)
     runs = Runs(None, types.SimpleNamespace(death=lambda c, alone: End(c, DEATH)), None)
     runs.died(c, alone)
     runs.leave()

@@ -286,7 +286,7 @@ def test_a_lock_that_ended_at_the_start_does_not_end_again(lane, left, starts, f
     c.function = Function('m:f', None)
     lane.revoked, lane.store.unlock, lane.store.now = set(), lambda link, id, left: answer, lambda: 5
     lane.finisher.add = ended.append
-    judge = types.SimpleNamespace(stale=lambda *_: None, limit=lambda *_: 0, cancellation=lambda c: 'cancelled')
+    judge = types.SimpleNamespace(stale=lambda *_: None, limit=lambda *_: 0, cancellation=lambda *_, **__: 'cancelled')
     answer = left
     assert Runs(None, judge, None).prepare(c, None) == starts
     assert (c.freed, c.held, c.leaves) == (freed, not freed, leaves)

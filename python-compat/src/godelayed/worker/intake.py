@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
+from typing import Callable
 
 from ..errors import DelayedError
 from ..registry import Registry
@@ -34,6 +35,7 @@ class Intake:
         follower: Follower,
         go: Store | None,
         processes: bool,
+        tell: Callable[..., None] = lambda *_, **__: None,
     ) -> None:
         self._lanes = lanes
         self._executors = executors
@@ -42,6 +44,7 @@ class Intake:
         self._follower = follower
         self._go = go  # the queue to which Go tasks are handed on, if any
         self._processes = processes
+        self._tell = tell  # those who watch: the kinds of events, the claim, and more
         self.closed = False
         self._marked: Claim | None = None  # the claim of which Redis was told that nothing else is in hand
 
@@ -89,7 +92,10 @@ class Intake:
                 self.give_back(parsed)
                 return 0
             if revoked:
-                ends += [self._judge.cancellation(c) for c in parsed if c.message.id in revoked]
+                for c in parsed:
+                    if c.message.id in revoked:
+                        ends.append(self._judge.cancellation(c))
+                        self._tell(['task canceled'], c)
                 parsed = [c for c in parsed if c.message.id not in revoked]
         runnable: list[Claim] = []
         suspects = False
@@ -102,7 +108,7 @@ class Intake:
                 continue
             function = get(m.path)
             if function is None:
-                ends.append(self._judge.park(c, 'unknown function'))
+                ends.append(self._park(c, 'unknown function'))
                 continue
             c.function = function
             if m.deaths and now - m.meta.get('da', 0) < DEATHS_LIFE * 1000:
@@ -142,8 +148,13 @@ class Intake:
             except MessageError:
                 pass  # it runs alone, without a group
         if self._go is not None and self._go.keys.list != c.lane.store.keys.list:
+            self._tell(['task forwarded'], c)
             return End(c, FORWARD)
-        return self._judge.park(c, 'go')
+        return self._park(c, 'go')
+
+    def _park(self, c: Claim, reason: str) -> End:
+        self._tell(['task parked'], c, reason=reason)
+        return self._judge.park(c, reason)
 
     def in_hand(self) -> int:
         """Returns the number of claims whose end Redis has not confirmed."""

@@ -61,15 +61,16 @@ class Runs:
         meta = m.meta
         if meta:
             if lane.revoked and lane.is_revoked(m.id):
-                lane.finisher.add(self._judge.cancellation(c))
+                self._cancel(c)
                 return False
             now = lane.now()
             stale = self._judge.stale(c, now)
             if stale is not None:
                 lane.finisher.add(stale)
+                self._tell(['task expired'], c)
                 return False
             if meta.get('us') and not self._unlock(c):
-                lane.finisher.add(self._judge.cancellation(c))
+                self._cancel(c)
                 return False
             c.began = now
             c.limit = self._judge.limit(c, now)
@@ -123,8 +124,7 @@ class Runs:
             return False
         if c.canceled:
             self._count(c, False, False)
-            self._tell(['task canceled'], c, took=_took(c))
-            lane.finisher.add(self._judge.cancellation(c, certain=True))
+            self._cancel(c, certain=True, took=_took(c))
             return False
         if ended.interrupted == 'timeout':
             ended.error = f'it took longer than {c.limit / 1000:g} s: {ended.error}'
@@ -145,14 +145,25 @@ class Runs:
         lane = c.lane
         self._close_report(c)
         if c.lost:
+            self._tell(['task lost'], c, took=_took(c))
             lane.settle([c])
             lane.finisher.count_lost(1)
         elif c.canceled:
-            lane.finisher.add(self._judge.cancellation(c, certain=True))
+            self._cancel(c, certain=True, took=_took(c))
         elif self._leaving:
+            self._tell(['task released'], c, took=_took(c))
             lane.finisher.add(End(c, RELEASE))
         else:
-            lane.finisher.add(self._judge.death(c, alone))
+            end = self._judge.death(c, alone)
+            archived = end.verdict is not None and end.verdict.action == 'archive'
+            kind = 'task archived' if archived else 'task released'
+            self._tell([kind], c, took=_took(c), reason='deaths')
+            lane.finisher.add(end)
+
+    def _cancel(self, c: Claim, certain: bool = False, **more: int) -> None:
+        """Ends the claim of a task that was cancelled. certain: it was told so while it ran."""
+        self._tell(['task canceled'], c, **more)
+        c.lane.finisher.add(self._judge.cancellation(c, certain=certain))
 
     def _close_report(self, c: Claim) -> None:
         if c.report is not None:

@@ -92,10 +92,17 @@ class Worker:
         self._follower = Follower(
             self._lanes, self._executors, self._pause_lane, self._obey, lambda: self._stop_for('restart')
         )
-        self._intake = Intake(
-            self._lanes, self._executors, self.registry, self._judge, self._follower, go, cfg.processes
-        )
         self._broadcast = Broadcast(self._source, self.id)
+        self._intake = Intake(
+            self._lanes,
+            self._executors,
+            self.registry,
+            self._judge,
+            self._follower,
+            go,
+            cfg.processes,
+            self._broadcast.add,
+        )
         self._tallies = {lane: Tally(lane) for lane in self._lanes}
         self._runs = Runs(
             self._source,
