@@ -93,15 +93,9 @@ class Worker:
             self._lanes, self._executors, self._pause_lane, self._obey, lambda: self._stop_for('restart')
         )
         self._broadcast = Broadcast(self._source, self.id)
+        tell = self._broadcast.add
         self._intake = Intake(
-            self._lanes,
-            self._executors,
-            self.registry,
-            self._judge,
-            self._follower,
-            go,
-            cfg.processes,
-            self._broadcast.add,
+            self._lanes, self._executors, self.registry, self._judge, self._follower, go, cfg.processes, tell
         )
         self._tallies = {lane: Tally(lane) for lane in self._lanes}
         self._runs = Runs(
@@ -109,7 +103,7 @@ class Worker:
             self._judge,
             self._reporter,
             lambda c, *how: self._tallies[c.lane].add(c, *how),
-            self._broadcast.add,
+            tell,
         )
         contact = Contact(self._life)
         self._fetcher = Fetcher(
