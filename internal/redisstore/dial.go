@@ -46,6 +46,8 @@ func newPool(dial func(context.Context) (redis.Conn, error)) *redis.Pool {
 
 // initPool has redigo (v1.9.3) make the channel of a pool, which its first use does otherwise, and panics if the pool
 // is closed at the same time. With a context that has ended, the pool does no more than that.
+//
+//nolint:contextcheck,nolintlint // it waits for nothing; nolintlint misses that contextcheck itself reads this line
 func initPool(pool *redis.Pool) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
