@@ -1,0 +1,230 @@
+// The dashboard works without this script. With it, pages stay up to date, times are told as people do, and keys work.
+"use strict";
+(() => {
+  const $ = (selector, root = document) => root.querySelector(selector);
+  const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
+  const content = $("#content");
+
+  // Times: the server writes them in UTC; here they become relative, with the exact one in the viewer's zone on hover.
+  const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
+  const span = (s) => {
+    const units = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
+    for (const [size, name] of units) {
+      if (s >= size) return Math.floor(s / size) + " " + name;
+    }
+    return "0 s";
+  };
+  function tellTimes(root = document) {
+    const now = Date.now();
+    for (const t of $$("time[datetime]", root)) {
+      const at = new Date(t.dateTime);
+      const ago = (now - at) / 1000;
+      let text = ago >= 0 ? span(ago) + " ago" : "in " + span(-ago);
+      if (Math.abs(ago) < 1) text = "now";
+      if (t.hasAttribute("data-exact")) text = exact.format(at);
+      if (t.textContent !== text) t.textContent = text;
+      if (!t.title) t.title = exact.format(at);
+    }
+  }
+
+  // morph makes one element like another, and keeps what the user has done: open details, marked boxes, typed texts,
+  // the focus. Elements are matched by id or data-key, others by their place. An element with data-keep is left alone.
+  const keyOf = (n) => (n.nodeType === 1 ? n.id || n.getAttribute("data-key") : "") || "";
+  function morph(from, to) {
+    if (from.hasAttribute("data-keep") && to.hasAttribute("data-keep")) return;
+    for (const { name } of [...from.attributes]) {
+      const own = name === "open" || (name === "class" && from.classList.contains("at")) || name === "title";
+      if (!to.hasAttribute(name) && !own) from.removeAttribute(name);
+    }
+    for (const { name, value } of to.attributes) {
+      if (name === "open" && from.nodeName === "DETAILS") continue;
+      if (name === "class" && from.classList.contains("at")) {
+        from.className = value + " at";
+      } else if (from.getAttribute(name) !== value) {
+        from.setAttribute(name, value);
+      }
+    }
+    if (from.nodeName === "TEXTAREA" || from.nodeName === "SELECT") return;
+    if (from.nodeName === "TIME" && from.dateTime === to.dateTime) return;
+    const keyed = new Map();
+    for (const n of from.childNodes) if (keyOf(n)) keyed.set(keyOf(n), n);
+    let at = from.firstChild;
+    for (const next of [...to.childNodes]) {
+      const key = keyOf(next);
+      let found = key ? keyed.get(key) : at;
+      if (found && (found.nodeName !== next.nodeName || (!key && keyOf(found)))) found = null;
+      if (!found) {
+        from.insertBefore(document.importNode(next, true), at);
+        continue;
+      }
+      if (found === at) at = at.nextSibling;
+      else from.insertBefore(found, at);
+      if (found.nodeType === 1) morph(found, next);
+      else if (found.data !== next.data) found.data = next.data;
+    }
+    while (at) {
+      const gone = at;
+      at = at.nextSibling;
+      gone.remove();
+    }
+  }
+
+  // Live pages: by events, or by asking again where these do not get through.
+  const state = $(".status");
+  function say(kind, text) {
+    if (!state) return;
+    state.className = "status " + kind;
+    state.textContent = text;
+  }
+  function show(html) {
+    if (document.hidden) {
+      waiting = html;
+      return;
+    }
+    waiting = null;
+    const box = document.createElement("div");
+    box.append(new DOMParser().parseFromString("<div id=content>" + html + "</div>", "text/html").getElementById("content"));
+    morph(content, box.firstChild);
+    tellTimes(content);
+    document.dispatchEvent(new CustomEvent("delayed:shown"));
+  }
+  let waiting = null;
+  document.addEventListener("visibilitychange", () => waiting !== null && show(waiting));
+  const live = document.body.dataset.live;
+  let failures = 0;
+  async function ask() {
+    try {
+      const r = await fetch(location.href, { headers: { "X-Delayed-Main": "1" } });
+      if (!r.ok) throw new Error(r.statusText);
+      show(await r.text());
+      say("late", "Asks every 5 s");
+    } catch {
+      say("late", "No connection");
+    }
+    setTimeout(ask, 5000);
+  }
+  function listen() {
+    const events = new EventSource(live);
+    events.addEventListener("open", () => {
+      failures = 0;
+      say("live", "Live");
+    });
+    events.addEventListener("main", (e) => {
+      show(JSON.parse(e.data));
+      say("live", "Live");
+    });
+    events.addEventListener("problem", (e) => say("late", JSON.parse(e.data)));
+    events.addEventListener("error", () => {
+      say("late", "Connecting again");
+      if (events.readyState !== EventSource.CLOSED && ++failures < 4) return;
+      events.close();
+      ask();
+    });
+  }
+  if (live) {
+    if ("EventSource" in window) listen();
+    else ask();
+  }
+
+  // Keys.
+  const typing = (e) => e.target.closest("input, textarea, select, [contenteditable]");
+  const rows = () => $$(".rows tbody tr", content);
+  let leader = 0;
+  function move(step) {
+    const all = rows();
+    if (!all.length) return;
+    const now = all.findIndex((r) => r.classList.contains("at"));
+    const next = now < 0 ? (step > 0 ? 0 : all.length - 1) : Math.min(Math.max(now + step, 0), all.length - 1);
+    if (now >= 0) all[now].classList.remove("at");
+    all[next].classList.add("at");
+    all[next].scrollIntoView({ block: "nearest" });
+  }
+  document.addEventListener("keydown", (e) => {
+    if (e.ctrlKey || e.metaKey || e.altKey) return;
+    if (typing(e)) {
+      if (e.key === "Escape") e.target.blur();
+      return;
+    }
+    if ($("dialog[open]")) return;
+    const here = $(".rows tbody tr.at", content);
+    if (leader > Date.now()) {
+      leader = 0;
+      const link = $$("nav a").find((a) => a.dataset.key === e.key);
+      if (link) link.click();
+      return;
+    }
+    switch (e.key) {
+      case "/":
+        e.preventDefault();
+        ($(".filters input[type=search]") || $(".search input")).focus();
+        break;
+      case "?":
+        $("#keys").showModal();
+        break;
+      case "j":
+        move(1);
+        break;
+      case "k":
+        move(-1);
+        break;
+      case "g":
+        leader = Date.now() + 1500;
+        break;
+      case "x":
+        $("input[type=checkbox]", here || document.createElement("i"))?.click();
+        break;
+      case "Enter":
+        if (e.target === document.body || e.target.id === "main") $("a", here || document.createElement("i"))?.click();
+        break;
+    }
+  });
+
+  // Light and dark, by choice.
+  $(".theme")?.addEventListener("click", () => {
+    const root = document.documentElement;
+    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+    root.dataset.theme = dark ? "light" : "dark";
+    document.cookie = "delayed_theme=" + root.dataset.theme + "; max-age=31536000; samesite=strict";
+  });
+
+  // The menu of narrow screens.
+  $(".menu")?.addEventListener("click", (e) => {
+    const open = $("nav").classList.toggle("open");
+    e.target.setAttribute("aria-expanded", open);
+  });
+
+  // A secret in the address behind # signs in, so that no server or log on the way sees it.
+  const token = $("#token");
+  if (token && location.hash.length > 1) {
+    token.value = decodeURIComponent(location.hash.slice(1));
+    history.replaceState(null, "", location.pathname);
+    token.form.submit();
+  }
+
+  // Deeds that destroy ask first: data-confirm has the question.
+  document.addEventListener("submit", (e) => {
+    const question = e.submitter?.dataset.confirm || e.target.dataset.confirm;
+    if (question && !confirm(question)) e.preventDefault();
+  });
+
+  // Marks of boxes: a box with data-all marks all of its form, and elements with data-count tell how many are marked.
+  function count() {
+    for (const out of $$("[data-count]")) {
+      const n = $$("input[name=id]:checked", out.closest("form")).length;
+      out.textContent = n;
+      for (const b of $$("[data-needs-some]", out.closest("form"))) b.disabled = n === 0;
+    }
+  }
+  document.addEventListener("change", (e) => {
+    if (e.target.matches("[data-all]")) {
+      for (const box of $$("input[name=id]", e.target.closest("form"))) box.checked = e.target.checked;
+    }
+    if (e.target.matches("[data-submit]")) e.target.form.requestSubmit();
+    count();
+  });
+  document.addEventListener("delayed:shown", count);
+
+  tellTimes();
+  count();
+  setInterval(tellTimes, 1000);
+})();
