@@ -37,5 +37,5 @@ func asset(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", mime.TypeByExtension(path.Ext(name)))
 	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
-	_, _ = w.Write(data) // the browser may have gone
+	_, _ = w.Write(data) //nolint:gosec // an embedded file; an error means that the browser has gone
 }

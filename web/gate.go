@@ -104,7 +104,7 @@ func (g *gate) session(value string, now time.Time) *Token {
 // cookie makes a cookie for this dashboard alone: without a path, it is for the folder of the request.
 func cookie(r *http.Request, name, value string, life time.Duration) *http.Cookie {
 	secure := r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https"
-	return &http.Cookie{
+	return &http.Cookie{ //nolint:gosec // without TLS, a secure cookie would not come back
 		Name: name, Value: value, HttpOnly: true, Secure: secure, SameSite: http.SameSiteStrictMode,
 		MaxAge: int(life / time.Second),
 	}

@@ -136,6 +136,7 @@ func (h *Handler) live(w http.ResponseWriter, r *http.Request, user User) {
 		http.Error(w, "there is no such page", http.StatusNotFound)
 		return
 	}
+	//nolint:contextcheck // the page is made anew for all who have it open
 	q, err := h.site.newRequest(h.site.ctx, user, path, target.Query())
 	if err != nil {
 		h.fail(w, r, user, err)

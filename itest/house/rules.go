@@ -32,6 +32,7 @@ var ours = rules{
 		{"."},
 		{"inspect", "semaphore", "rediscluster", "redissentinel", "workermain", "internal/redistest/controltest"},
 		{"inspect/scale"},
+		{"web"},
 	},
 	lines:    500,
 	columns:  120,
