@@ -52,8 +52,8 @@ type Token struct {
 	Secret string // at least 16 bytes
 }
 
-// ErrUnauthorized says that a request comes from nobody who is known. A Config.Authorize that returns it lets users sign
-// in with one of Config.Tokens, if there are any.
+// ErrUnauthorized says that a request comes from nobody who is known. A Config.Authorize that returns it lets users
+// sign in with one of Config.Tokens, if there are any.
 var ErrUnauthorized = errors.New("web: not signed in")
 
 // Config says who may use a dashboard, and what it shows. Authorize or Tokens must be set.
@@ -79,8 +79,8 @@ type Config struct {
 	Refresh time.Duration
 	// APIRate is how many requests a second a user may make of the API, on average. Defaults to 50; negative: any.
 	APIRate float64
-	// OnError is told of errors that a request met, other than mistakes in the request itself. It may be nil, and may be
-	// called concurrently.
+	// OnError is told of errors that a request met, other than mistakes in the request itself. It may be nil, and may
+	// be called concurrently.
 	OnError func(*http.Request, error)
 }
 

@@ -21,8 +21,8 @@ type Handler struct {
 	stop  context.CancelFunc
 }
 
-// New returns a dashboard of the queues of a Redis handle, those with its prefix. It does not connect. Mount it at a path
-// that ends with a slash, and strip that path without its last slash. Close ends it.
+// New returns a dashboard of the queues of a Redis handle, those with its prefix. It does not connect. Mount it at a
+// path that ends with a slash, and strip that path without its last slash. Close ends it.
 func New(rdb *delayed.Redis, cfg Config) (*Handler, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -162,7 +162,8 @@ func (h *Handler) page(route route) http.HandlerFunc {
 			return
 		}
 		l := &layout{
-			Title: p.Title, Template: p.Template, Data: p.Data, Nav: nav(q.path), User: q.user, Hidden: s.hidden(q.user),
+			Title: p.Title, Template: p.Template, Data: p.Data, Nav: nav(q.path), User: q.user,
+			Hidden: s.hidden(q.user),
 		}
 		if !p.Still {
 			l.Live = string(link("live", "u", address(q)))

@@ -1,8 +1,6 @@
 package web
 
 import (
-	"context"
-
 	"github.com/godelayed/delayed/inspect"
 )
 
@@ -23,5 +21,5 @@ func showOverview(s *site, q *request) (*page, error) {
 
 // queues returns all queues, as they were a moment ago.
 func (s *site) queues(q *request) ([]inspect.Queue, error) {
-	return read(q.ctx, s.fast, "queues", func(ctx context.Context) ([]inspect.Queue, error) { return q.ins.Queues(ctx) })
+	return read(q.ctx, s.fast, "queues", q.ins.Queues)
 }
