@@ -91,7 +91,8 @@ fuzz: ## Run each Fuzz function for FUZZTIME, 30s by default (5 min)
 examples: ## Run the quickstart as a newcomer does (30 s)
 	@scripts/examples.sh
 
-# Flags of bench, bench-peers, bench-python, bench-ceiling, bench-inspector, bench-profile and bench-guard, for instance
+# Flags of bench, bench-peers, bench-python, bench-ceiling, bench-inspector, bench-dashboard,
+# bench-profile and bench-guard, for instance
 # BENCH='-rounds 1 -scale 0.1'.
 BENCH ?=
 
@@ -118,6 +119,10 @@ bench-ceiling: ## Measure what Redis lists allow when nothing but the bare work 
 .PHONY: bench-inspector
 bench-inspector: ## Measure what it costs to look into a queue with a million tasks; idle machine (4 min)
 	@cd bench && go run . inspector $(BENCH)
+
+.PHONY: bench-dashboard
+bench-dashboard: ## Measure pages of the dashboard with a million tasks, and 200 open pages; idle machine (3 min)
+	@cd bench && go run . dashboard $(BENCH)
 
 .PHONY: bench-profile
 bench-profile: ## Profile a drain, worker and server; leaves bench/delayed-drain.*.pprof (15 s)

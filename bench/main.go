@@ -1,8 +1,5 @@
 // Command bench measures delayed together with other task queues and with a bare prototype of what Redis allows.
 //
-// \tgo run . bench delayed, asynq and the ceiling, on every axis
-// \tgo run . help the other commands
-//
 //	go run . bench     delayed, asynq and the ceiling, on every axis
 //	go run . help      the other commands
 package main
@@ -36,6 +33,10 @@ var commands = []command{
 		inspectorCommand,
 	},
 	{
+		"dashboard", "how long pages of the dashboard take with a full queue, and what open pages cost (3 min)",
+		dashboardCommand,
+	},
+	{
 		"publish", "write docs/PERFORMANCE.md, its graphs and published.json from files of bench, peers and python",
 		publishCommand,
 	},
@@ -44,6 +45,7 @@ var commands = []command{
 		tryCommand,
 	},
 	{"driver", "produce or work for a peer, as told on stdin (bench starts it itself)", driverCommand},
+	{"dashboard-server", "serve the dashboard (dashboard starts it itself)", dashboardServer},
 	{"spin", "keep the cores busy at the lowest priority (bench starts it itself)", spinCommand},
 }
 
