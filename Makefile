@@ -37,7 +37,7 @@ help: ## Print this list
 ##@ Everything
 
 .PHONY: setup
-setup: ## Install what the tests need: Redis, Prometheus, Python packages, linter (3 min once, then 1 s)
+setup: ## Install what the tests need: Redis, Prometheus, Chromium, Python packages, linter (4 min once, then 1 s)
 	@scripts/setup.sh
 
 .PHONY: test

@@ -49,10 +49,12 @@ for name in GOPROXY GOSUMDB GONOSUMDB GONOPROXY GOPRIVATE GOINSECURE GOVCS GOFLA
 done
 for name in $(compgen -e); do
 	case $name in
-	PIP_CACHE_DIR) ;; # must be empty
-	PIP_* | [Hh][Tt][Tt][Pp]_[Pp][Rr][Oo][Xx][Yy] | [Hh][Tt][Tt][Pp][Ss]_[Pp][Rr][Oo][Xx][Yy] | \
+	PIP_CACHE_DIR | [Nn][Pp][Mm]_[Cc][Oo][Nn][Ff][Ii][Gg]_[Cc][Aa][Cc][Hh][Ee]) ;; # must be empty
+	PIP_* | [Nn][Pp][Mm]_[Cc][Oo][Nn][Ff][Ii][Gg]_* | \
+		[Hh][Tt][Tt][Pp]_[Pp][Rr][Oo][Xx][Yy] | [Hh][Tt][Tt][Pp][Ss]_[Pp][Rr][Oo][Xx][Yy] | \
 		[Nn][Oo]_[Pp][Rr][Oo][Xx][Yy] | [Aa][Ll][Ll]_[Pp][Rr][Oo][Xx][Yy] | \
-		SSL_CERT_FILE | SSL_CERT_DIR | CURL_CA_BUNDLE | REQUESTS_CA_BUNDLE | GIT_SSL_CAINFO | REDIS_SERVER | FUZZTIME)
+		SSL_CERT_FILE | SSL_CERT_DIR | CURL_CA_BUNDLE | REQUESTS_CA_BUNDLE | GIT_SSL_CAINFO | NODE_EXTRA_CA_CERTS | \
+		REDIS_SERVER | CHROMIUM | FUZZTIME)
 		environment+=("$name=${!name}")
 		;;
 	esac
@@ -61,6 +63,9 @@ if [ -z "${PIP_CONFIG_FILE-}" ]; then
 	for file in "${XDG_CONFIG_HOME:-$HOME/.config}/pip/pip.conf" "$HOME/.pip/pip.conf"; do
 		if [ -f "$file" ]; then environment+=("PIP_CONFIG_FILE=$file") && break; fi
 	done
+fi
+if [ -z "${NPM_CONFIG_USERCONFIG-}${npm_config_userconfig-}" ] && [ -f "$HOME/.npmrc" ]; then
+	environment+=("NPM_CONFIG_USERCONFIG=$HOME/.npmrc")
 fi
 
 times=

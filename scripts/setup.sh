@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Installs what the tests need beyond Go, through the machine's ordinary package clients: redis-server, prometheus with
 # promtool, systemd-analyze, tmux (tests of what a terminal shows), zsh, fish and bash-completion (tests of completion),
-# a C compiler (race detector), git, Python with a virtual environment in .venv, golangci-lint in .cache/bin.
+# Chromium and npm with axe-core in .cache/npm (tests of the dashboard), a C compiler (race detector), git, Python with
+# a virtual environment in .venv, golangci-lint in .cache/bin.
 # A second run finds everything in place and takes about a second.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
@@ -39,6 +40,8 @@ missing_packages() {
 	command -v zsh >/dev/null || echo zsh
 	command -v fish >/dev/null || echo fish
 	[ -e "$bash_completion" ] || echo bash-completion
+	[ -n "${CHROMIUM-}" ] || command -v chromium >/dev/null || echo chromium
+	command -v npm >/dev/null || echo npm
 	venv_works || echo python3 python3-venv
 }
 
@@ -49,7 +52,8 @@ install_packages() {
 	if ! command -v apt-get >/dev/null; then
 		die "missing: $packages(Debian's names). Without apt-get, install them yourself," \
 			"on macOS: xcode-select --install;" \
-			"brew install redis prometheus tmux zsh fish bash bash-completion@2 python"
+			"brew install redis prometheus tmux zsh fish bash bash-completion@2 python node;" \
+			"and set CHROMIUM to the program of a Chromium or Chrome"
 	fi
 	if [ "$(id -u)" != 0 ]; then
 		command -v sudo >/dev/null || die "missing: $packages- run as root: apt-get install $packages"
@@ -91,9 +95,24 @@ make_venv() {
 	printf '%s\n' "$stamp" >.venv/stamp
 }
 
+# install_npm installs what the tests in a browser take from npm, when their list has changed.
+install_npm() {
+	local from=itest/dashboard/browser to=.cache/npm
+	if cmp -s $from/package-lock.json $to/installed.json; then
+		return
+	fi
+	say "npm: installing into $to"
+	rm -rf $to
+	mkdir -p $to
+	cp $from/package.json $from/package-lock.json $from/.npmrc $to
+	(cd $to && npm ci --silent) || die "npm ci failed in $to: see npm's message above, or its log"
+	cp $from/package-lock.json $to/installed.json
+}
+
 check_go
 install_packages
 check_redis
 make_venv
+install_npm
 install_tool "$(golangci_lint)" "github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$golangci_lint_version"
 say "done: $(go env GOVERSION), golangci-lint $golangci_lint_version"
