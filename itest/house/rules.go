@@ -31,7 +31,7 @@ var ours = rules{
 		{"internal/engine"},
 		{"."},
 		{"inspect", "semaphore", "rediscluster", "redissentinel", "workermain", "internal/redistest/controltest"},
-		{"inspect/scale"},
+		{"inspect/scale", "inspect/call"},
 		{"web"},
 	},
 	lines:    500,

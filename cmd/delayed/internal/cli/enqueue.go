@@ -9,9 +9,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/godelayed/delayed"
-	"github.com/godelayed/delayed/cmd/delayed/internal/call"
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/call"
 )
 
 // enqueueFlags are the options of a call.
@@ -136,7 +136,7 @@ func (f *enqueueFlags) more(options []delayed.Option) ([]delayed.Option, error) 
 	if len(f.backoff) > 0 {
 		var waits []time.Duration
 		for _, text := range f.backoff {
-			d, err := term.ParseDuration(text)
+			d, err := call.ParseDuration(text)
 			if err != nil {
 				return nil, usagef("--backoff: %w", err)
 			}
@@ -269,7 +269,7 @@ func (v *enqueuedView) print(p *term.Page) {
 	}
 	text := []byte("done")
 	if v.Result != nil {
-		text, _ = term.JSON(v.Result)
+		text, _ = call.JSON(v.Result)
 	}
 	p.Say(term.C(string(text), term.Green))
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/call"
 	"github.com/godelayed/delayed/state"
 )
 
@@ -117,7 +118,7 @@ func (a *app) export(
 					left++
 					continue
 				}
-				line, err := term.JSON(lineJSON{
+				line, err := call.JSON(lineJSON{
 					Version: exportVersion, Queue: queue, State: s.String(), ID: e.ID, Due: stamp(e.Due),
 					Message: e.Message, Info: e.Info, Function: t.Function, Call: t.Call,
 				})

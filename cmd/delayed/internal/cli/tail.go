@@ -12,6 +12,7 @@ import (
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/call"
 )
 
 // tailView is something that has happened in a worker, or a number of events that were left out.
@@ -190,7 +191,7 @@ func known(d time.Duration) *float64 {
 // event prints one event.
 func (a *app) event(v *tailView) error {
 	if a.json {
-		text, err := term.JSON(v)
+		text, err := call.JSON(v)
 		if err != nil {
 			return err
 		}

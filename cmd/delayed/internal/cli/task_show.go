@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
+	"github.com/godelayed/delayed/inspect/call"
 	"github.com/godelayed/delayed/state"
 )
 
@@ -68,7 +69,7 @@ func (t *taskJSON) print(p *term.Page) {
 		p.Field("progress", term.C(text, term.Green))
 	}
 	if t.Result != nil {
-		text, err := term.JSON(t.Result)
+		text, err := call.JSON(t.Result)
 		if err == nil {
 			p.Field("result", term.C(string(text), term.Green))
 		}

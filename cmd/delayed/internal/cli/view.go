@@ -10,6 +10,7 @@ import (
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
+	"github.com/godelayed/delayed/inspect/call"
 )
 
 // view is what a command shows: with --json it is encoded, else it prints itself.
@@ -74,7 +75,7 @@ func (a *app) print(v view, first bool) error {
 
 // printJSON prints a document: indented, or on one line with --watch.
 func (a *app) printJSON(v any) error {
-	text, err := term.JSON(v)
+	text, err := call.JSON(v)
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/godelayed/delayed/cmd/delayed/internal/term"
+	"github.com/godelayed/delayed/inspect/call"
 )
 
 // duration is the value of a flag: a duration as Go writes it, with days and weeks besides: 90s, 1d12h, 2w. It is never
@@ -21,7 +21,7 @@ func (d *duration) String() string {
 func (d *duration) Type() string { return "duration" }
 
 func (d *duration) Set(s string) error {
-	v, err := term.ParseDuration(s)
+	v, err := call.ParseDuration(s)
 	if err == nil && v < 0 {
 		return fmt.Errorf("expected a duration that is not negative, found %q", s)
 	}
@@ -50,7 +50,7 @@ func (m *moment) String() string {
 func (m *moment) Type() string { return "time" }
 
 func (m *moment) Set(s string) error {
-	t, err := term.ParseTime(s)
+	t, err := call.ParseTime(s)
 	m.Time = t
 	return err
 }

@@ -144,20 +144,3 @@ func TestSpark(t *testing.T) {
 		}
 	}
 }
-
-func TestDurations(t *testing.T) {
-	t.Parallel()
-	for text, want := range map[string]string{
-		"90s": "1m30s", "7d": "168h0m0s", "1w": "168h0m0s", "1d12h": "36h0m0s", "0": "0s", "-1h": "-1h0m0s",
-	} {
-		d, err := ParseDuration(text)
-		if err != nil || d.String() != want {
-			t.Errorf("%s is %v, %v, expected %s", text, d, err, want)
-		}
-	}
-	for _, text := range []string{"", "7", "d", "1y", "99999999999d", "1h7d"} {
-		if d, err := ParseDuration(text); err == nil {
-			t.Errorf("%q is %v, expected an error", text, d)
-		}
-	}
-}

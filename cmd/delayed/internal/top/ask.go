@@ -8,9 +8,9 @@ import (
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/godelayed/delayed/cmd/delayed/internal/call"
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/call"
 )
 
 // askWhere asks for the queue to move tasks to.
@@ -57,13 +57,13 @@ func (m *model) askWhen(v verb, s selection) {
 
 // dueTime reads a time, or how far it is from now by the clock of this machine.
 func dueTime(text string, now time.Time) (time.Time, error) {
-	if d, err := term.ParseDuration(text); err == nil {
+	if d, err := call.ParseDuration(text); err == nil {
 		if d < 0 {
 			return time.Time{}, errors.New("expected a duration that is not negative")
 		}
 		return now.Add(d), nil
 	}
-	if at, err := term.ParseTime(text); err == nil {
+	if at, err := call.ParseTime(text); err == nil {
 		return at, nil
 	}
 	return time.Time{}, errors.New("expected 15m, 2d, or 2026-01-31 15:04")

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
 )
 
@@ -101,7 +100,7 @@ func convert(v any, want kind) (any, error) {
 		return toStruct(v, want)
 	}
 	if s, ok := v.(string); ok && want.text == "time.Duration" {
-		if d, err := term.ParseDuration(s); err == nil {
+		if d, err := ParseDuration(s); err == nil {
 			return int64(d), nil
 		}
 	}
@@ -229,7 +228,7 @@ func fieldNames(s *inspect.Shape) string {
 	}
 	var names []string
 	for _, f := range s.Fields[:min(len(s.Fields), mostFields)] {
-		names = append(names, term.Clip(f.Name, 60))
+		names = append(names, clip(f.Name, 60))
 	}
 	if len(names) < len(s.Fields) {
 		names = append(names, "…")

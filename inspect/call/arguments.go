@@ -1,5 +1,7 @@
 // Package call makes calls of functions from what people write: arguments as JSON, checked against the signatures that
-// workers publish.
+// workers publish; and reads durations and times as people write them.
+//
+// The texts that it returns as errors may be shown to whoever has written the arguments: they are escaped and short.
 package call
 
 import (
@@ -9,9 +11,9 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"unicode/utf8"
 
 	"github.com/godelayed/delayed"
-	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
 )
 
@@ -96,7 +98,8 @@ func Python(path string, texts []string, kwargs string) (*delayed.Task, error) {
 		v, err := parseJSON(kwargs)
 		m, ok := v.(map[string]any)
 		if err != nil || !ok {
-			return nil, fmt.Errorf(`--kwargs: expected a JSON object, such as '{"to":"ann"}', found %s`, quote(kwargs))
+			return nil, fmt.Errorf(`keyword arguments: expected a JSON object, such as '{"to":"ann"}', found %s`,
+				quote(kwargs))
 		}
 		named, _ = natural(m).(map[string]any)
 	}
@@ -142,7 +145,7 @@ func natural(v any) any {
 
 // mismatch says what was expected and found.
 func mismatch(want string, v any) error {
-	text, err := term.JSON(v)
+	text, err := JSON(v)
 	if err != nil {
 		text = fmt.Append(nil, v)
 	}
@@ -150,4 +153,23 @@ func mismatch(want string, v any) error {
 }
 
 // quote writes a text that somebody has given, for messages.
-func quote(s string) string { return strconv.Quote(term.Clip(s, 100)) }
+func quote(s string) string { return strconv.Quote(clip(s, 100)) }
+
+// clip returns a text in one printable line of at most so many characters.
+func clip(s string, most int) string {
+	short := false
+	if n := 4 * most; len(s) > n { // it may have a megabyte
+		for n > 0 && !utf8.RuneStart(s[n]) {
+			n--
+		}
+		s, short = s[:n], true
+	}
+	runes := []rune(inspect.Printable(s))
+	if len(runes) > most {
+		runes, short = runes[:most-1], true
+	}
+	if short {
+		return string(runes) + "…"
+	}
+	return string(runes)
+}

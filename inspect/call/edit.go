@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed"
-	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
 )
 
@@ -44,7 +43,7 @@ func Write(t *inspect.Task, fn *inspect.Function) (string, error) {
 		}
 		values[i] = v
 	}
-	text, err := term.JSON(values)
+	text, err := JSON(values)
 	return string(text), err
 }
 
