@@ -125,7 +125,7 @@ func (a *app) root() *cobra.Command {
 	}
 	add("look", a.queueCommand(), a.taskCommand(), a.workerCommand(), a.functionsCommand(), a.cronCommand(),
 		a.groupCommand(), a.statsCommand(), a.historyCommand(), a.auditCommand(), a.doctorCommand(), a.monitorCommand())
-	add("look", a.topCommand())
+	add("look", a.topCommand(), a.webCommand())
 	add("tasks", a.enqueueCommand())
 	add("tasks", a.actionCommands()...)
 	add("tasks", a.exportCommand(), a.importCommand())

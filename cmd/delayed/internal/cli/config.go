@@ -28,8 +28,9 @@ type config struct {
 
 // profile is a Redis with a name.
 type profile struct {
-	URL    string `yaml:"url"`
-	Prefix string `yaml:"prefix"`
+	URL    string     `yaml:"url"`
+	Prefix string     `yaml:"prefix"`
+	Web    profileWeb `yaml:"web"`
 }
 
 // readConfig reads the configuration file. Only one that --config names must exist.
@@ -58,10 +59,10 @@ func readConfig(given string, getenv func(string) string) (*config, error) {
 		var syntax yaml.Error
 		if errors.As(err, &syntax) && syntax.GetToken() != nil {
 			place = fmt.Sprintf(":%d", syntax.GetToken().Position.Line)
-			return nil, usagef("configuration %s%s: %s: expected default, and profiles with url and prefix", c.path,
+			return nil, usagef("configuration %s%s: %s: expected default, and profiles with url, prefix and web", c.path,
 				place, syntax.GetMessage())
 		}
-		return nil, usagef("configuration %s is not as expected: default, and profiles with url and prefix", c.path)
+		return nil, usagef("configuration %s is not as expected: default, and profiles with url, prefix and web", c.path)
 	}
 	return c, nil
 }

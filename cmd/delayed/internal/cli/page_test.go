@@ -24,6 +24,7 @@ delayed queues              # what waits, since when, who works
 delayed tasks mail          # the tasks of a queue, as calls
 delayed doctor              # what is wrong, and what to do
 delayed top                 # all of it live, with keys to act: see TOP.md
+delayed web                 # all of it live, in a browser
 ¬¬¬
 
 Nouns and verbs may change places where that is natural: ¬delayed queue pause mail¬ is ¬delayed pause mail¬. With
@@ -45,6 +46,9 @@ default: local
 profiles:
   local: {url: "redis://localhost:6379/0"}
   shop: {url: "rediss://ops:secret@redis.example.com/0", prefix: "shop:"}
+  live:
+    url: "rediss://ops:secret@live.example.com/0"
+    web: {tokens: [{name: ann, role: admin, secret: "at least 16 characters"}]} # who may use delayed web
 ¬¬¬
 
 ## Exit codes

@@ -64,7 +64,12 @@ func joinWatch(args []string) []string {
 }
 
 // target is where queues are.
-type target struct{ url, prefix, source string }
+type target struct {
+	url, prefix, source string
+
+	web  profileWeb
+	file string // that has the profile
+}
 
 // target finds out which Redis is meant.
 func (s *settings) target(getenv func(string) string) (target, error) {
@@ -87,7 +92,7 @@ func (s *settings) target(getenv func(string) string) (target, error) {
 		if err != nil {
 			return target{}, err
 		}
-		t = target{p.URL, p.Prefix, "profile " + s.profile}
+		t = target{p.URL, p.Prefix, "profile " + s.profile, p.Web, config.path}
 	default:
 		for _, name := range []string{"DELAYED_URL", "DELAYED_REDIS", "REDIS_URL"} {
 			if t.url = getenv(name); t.url != "" {
@@ -100,7 +105,7 @@ func (s *settings) target(getenv func(string) string) (target, error) {
 			if err != nil {
 				return target{}, err
 			}
-			t = target{p.URL, p.Prefix, "profile " + config.Default}
+			t = target{p.URL, p.Prefix, "profile " + config.Default, p.Web, config.path}
 		}
 	}
 	if t.url == "" {
