@@ -20,7 +20,7 @@ func (s *site) login(w http.ResponseWriter, r *http.Request) {
 		}
 		if t := s.auth.token(r.PostFormValue("token")); t != nil {
 			http.SetCookie(w, cookie(r, sessionCookie, s.auth.sign(t, time.Now().Add(day)), day))
-			http.Redirect(w, r, "./", http.StatusSeeOther)
+			seeOther(w, "./")
 			return
 		}
 		data.Wrong, status = true, http.StatusUnauthorized
@@ -31,5 +31,5 @@ func (s *site) login(w http.ResponseWriter, r *http.Request) {
 // logout ends the session.
 func (s *site) logout(w http.ResponseWriter, r *http.Request, _ *request) {
 	http.SetCookie(w, cookie(r, sessionCookie, "", -time.Second))
-	http.Redirect(w, r, "login", http.StatusSeeOther)
+	seeOther(w, "login")
 }

@@ -59,10 +59,11 @@ func readConfig(given string, getenv func(string) string) (*config, error) {
 		var syntax yaml.Error
 		if errors.As(err, &syntax) && syntax.GetToken() != nil {
 			place = fmt.Sprintf(":%d", syntax.GetToken().Position.Line)
-			return nil, usagef("configuration %s%s: %s: expected default, and profiles with url, prefix and web", c.path,
-				place, syntax.GetMessage())
+			return nil, usagef("configuration %s%s: %s: expected default, and profiles with url, prefix and web",
+				c.path, place, syntax.GetMessage())
 		}
-		return nil, usagef("configuration %s is not as expected: default, and profiles with url, prefix and web", c.path)
+		return nil, usagef("configuration %s is not as expected: default, and profiles with url, prefix and web",
+			c.path)
 	}
 	return c, nil
 }

@@ -61,7 +61,7 @@ func (a *app) webCommand() *cobra.Command {
 	flags.StringVar(&f.tokenFile, "token-file", "", "file of tokens, instead of those of the profile")
 	flags.StringVar(&f.cert, "tls-cert", "", "file with the server's certificate, and those between it and its root")
 	flags.StringVar(&f.key, "tls-key", "", "file with its key")
-	flags.StringVar(&f.title, "title", "", "what the pages are named after (default: the profile, or host and database)")
+	flags.StringVar(&f.title, "title", "", "name of the dashboard (default: the profile, or host and database)")
 	flags.StringVar(&f.basePath, "base-path", "", "path below which everything is, such as /queues")
 	flags.StringSliceVar(&f.hosts, "host", nil, "further name by which a proxy or browser asks for it")
 	flags.BoolVar(&f.readOnly, "read-only", false, "change nothing, whatever a user's role")
@@ -105,8 +105,8 @@ func (a *app) webServer(f *webFlags) (*webServer, error) {
 	}
 	if len(tokens) == 0 {
 		if !s.own {
-			return nil, usagef("--listen %s is open to other machines: give users tokens by --token-file or the profile,"+
-				" or listen at 127.0.0.1:%s; see delayed web --help", f.listen, port)
+			return nil, usagef("--listen %s is open to other machines: give users tokens by --token-file or the "+
+				"profile, or listen at 127.0.0.1:%s; see delayed web --help", f.listen, port)
 		}
 		tokens, s.secret = randomToken(userName())
 	}

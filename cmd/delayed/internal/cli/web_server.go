@@ -96,8 +96,8 @@ func (s *webServer) say(addr net.Addr) {
 	p.Say(term.C("The dashboard of " + s.where + " is at " + u.String()))
 	fmt.Fprint(s.app.Out, p.String())
 	if s.tls == nil && !s.own {
-		fmt.Fprintln(s.app.Err, "delayed: warning: tokens and cookies travel openly: give --tls-cert and --tls-key, or let",
-			"only a proxy that speaks TLS get here")
+		fmt.Fprintln(s.app.Err, "delayed: warning: tokens and cookies travel openly: give --tls-cert and --tls-key,",
+			"or let only a proxy that speaks TLS get here")
 	}
 }
 

@@ -129,7 +129,9 @@ func TestWeb(t *testing.T) {
 	defer live.Body.Close()
 	events := bufio.NewScanner(live.Body)
 	events.Buffer(nil, 1<<20)
-	for events.Scan() && !strings.HasPrefix(events.Text(), "data: ") {
+	more := true
+	for more && !strings.HasPrefix(events.Text(), "data: ") {
+		more = events.Scan()
 	}
 	if !strings.Contains(events.Text(), "mail") {
 		t.Errorf("the live page shows %q", events.Text())
@@ -146,7 +148,7 @@ func TestWeb(t *testing.T) {
 func TestWebChecksNames(t *testing.T) {
 	t.Parallel()
 	s := newBench(t).serve("--host", "ops.example.com")
-	port := s.url[strings.LastIndexByte(s.url, ':'):]
+	port := strings.TrimSuffix(s.url[strings.LastIndexByte(s.url, ':'):], "/")
 	for name, want := range map[string]int{
 		"localhost": 200, "LOCALHOST" + port: 200, "127.0.0.1" + port: 200, "[::1]" + port: 200, "[::1]": 200,
 		"ops.example.com": 200, "ops.example.com:443": 200,
@@ -214,16 +216,24 @@ func TestWebRefuses(t *testing.T) {
 		{"mode 0620): chmod 600 ", []string{"--token-file", tokenFile(t, ok, 0o620)}},
 		{"no such file", []string{"--token-file", "/nowhere"}},
 		{"has no tokens", []string{"--token-file", tokenFile(t, "# none\n", 0o600)}},
-		{":2: expected a name, a role and a secret, found 2 words",
-			[]string{"--token-file", tokenFile(t, ok+"admin "+bobsSecret, 0o600)}},
-		{":1: expected a name, a role and a secret, found another role",
-			[]string{"--token-file", tokenFile(t, bobsSecret+" Admin "+bobsSecret, 0o600)}},
+		{
+			":2: expected a name, a role and a secret, found 2 words",
+			[]string{"--token-file", tokenFile(t, ok+"admin "+bobsSecret, 0o600)},
+		},
+		{
+			":1: expected a name, a role and a secret, found another role",
+			[]string{"--token-file", tokenFile(t, bobsSecret+" Admin "+bobsSecret, 0o600)},
+		},
 		{"at least 16 bytes, found 5", []string{"--token-file", tokenFile(t, "ann admin short", 0o600)}},
 		{"names that differ", []string{"--token-file", tokenFile(t, ok+ok, 0o600)}},
-		{"mode 0640)", []string{"--profile", "x", "--config",
-			config("[{name: ann, role: admin, secret: "+annsSecret+"}]", 0o640)}},
-		{`token 1 of profile x`, []string{"--profile", "x", "--config",
-			config("[{name: ann, secret: "+annsSecret+"}]", 0o600)}},
+		{"mode 0640)", []string{
+			"--profile", "x", "--config",
+			config("[{name: ann, role: admin, secret: "+annsSecret+"}]", 0o640),
+		}},
+		{`token 1 of profile x`, []string{
+			"--profile", "x", "--config",
+			config("[{name: ann, secret: "+annsSecret+"}]", 0o600),
+		}},
 		{"expected both --tls-cert and --tls-key", []string{"--tls-cert", "x"}},
 		{"no such file", []string{"--tls-cert", "/nowhere", "--tls-key", "/nowhere"}},
 		{"expected a path such as /queues", []string{"--base-path", "queues"}},
