@@ -1,6 +1,177 @@
 package web
 
-// jobs are actions on whole lists of tasks, which go on after the request that has started them.
-type jobs struct{}
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
 
-func (j *jobs) wait() {}
+	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/state"
+)
+
+// jobs are actions on whole lists of tasks, which go on after the request that has started them. Only this process knows
+// them; what they did is in the audit log.
+type jobs struct {
+	mu     sync.Mutex
+	wg     sync.WaitGroup
+	closed bool
+	list   []*job // oldest first
+}
+
+const (
+	maxRunning = 4   // jobs at once
+	maxJobs    = 100 // that are remembered, with those that run
+)
+
+// order is what a job has to do.
+type order struct {
+	Queue  string
+	State  state.Task
+	Filter inspect.Filter
+	What   string // in words: "Delete"
+	Action inspect.Action
+	By     string // the user
+}
+
+// job is an action on all tasks of a list that a filter matches.
+type job struct {
+	order
+
+	ID      string
+	Started time.Time
+	stop    context.CancelFunc
+
+	mu     sync.Mutex
+	status jobStatus
+}
+
+// jobStatus is how far a job is.
+type jobStatus struct {
+	inspect.Report
+
+	Total int // tasks in the list when it began
+	// Stop is who has stopped it; "" if nobody has.
+	Stop  string
+	Ended time.Time // zero while it runs
+	Err   error     // why it has stopped early
+}
+
+// Phase is the status in one word.
+func (j *jobStatus) Phase() string {
+	switch {
+	case j.Ended.IsZero() && j.Stop != "":
+		return "stopping"
+	case j.Ended.IsZero():
+		return "running"
+	case j.Err != nil:
+		return "broken off"
+	case j.Stop != "":
+		return "canceled"
+	}
+	return "done"
+}
+
+// Troubled is the number of tasks with which it went wrong.
+func (j *jobStatus) Troubled() int { return len(j.Failed) + j.FailedMore }
+
+// now returns how far the job is.
+func (j *job) now() jobStatus {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.status
+}
+
+// start begins a job, which ends early when ctx does, and returns it. The inspector acts in the name of the user.
+func (all *jobs) start(ctx context.Context, ins *inspect.Inspector, o order) (*job, error) {
+	first, err := ins.Tasks(ctx, o.Queue, inspect.Query{State: o.State, Limit: 1, ScanLimit: 1})
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	j := &job{order: o, ID: rand.Text()[:12], Started: time.Now(), stop: stop}
+	j.status.Total = first.Total
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	running := 0
+	for _, other := range all.list {
+		if now := other.now(); now.Ended.IsZero() {
+			running++
+		}
+	}
+	if all.closed || running >= maxRunning {
+		stop()
+		return nil, &problem{http.StatusTooManyRequests, "four jobs are running already: wait until one has ended, or cancel one"}
+	}
+	if len(all.list) == maxJobs {
+		oldest := slices.IndexFunc(all.list, func(j *job) bool { s := j.now(); return !s.Ended.IsZero() })
+		all.list = slices.Delete(all.list, oldest, oldest+1) // fewer than those run
+	}
+	all.list = append(all.list, j)
+	all.wg.Go(func() { j.run(ctx, ins) })
+	return j, nil
+}
+
+// run does what the job is for. It stops between pages, so that it never leaves open what was done to a task, and that
+// all that was done is in the audit log.
+func (j *job) run(ctx context.Context, ins *inspect.Inspector) {
+	defer j.stop()
+	query := inspect.Query{State: j.State, Filter: j.Filter}
+	report, err := ins.DoAll(context.WithoutCancel(ctx), j.Queue, j.Action, query, func(r inspect.Report) bool {
+		j.mu.Lock()
+		defer j.mu.Unlock()
+		j.status.Report = r
+		return ctx.Err() == nil
+	})
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.status.Report, j.status.Err, j.status.Ended = report, err, time.Now()
+	if j.status.Stop == "" && ctx.Err() != nil {
+		j.status.Stop = "the end of the dashboard"
+	}
+}
+
+// get returns the job with an id; nil if there is none.
+func (all *jobs) get(id string) *job {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	for _, j := range all.list {
+		if j.ID == id {
+			return j
+		}
+	}
+	return nil
+}
+
+// recent returns all jobs, the latest first.
+func (all *jobs) recent() []*job {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	list := slices.Clone(all.list)
+	slices.Reverse(list)
+	return list
+}
+
+// cancel stops a job after the page that it is at. It reports whether the job was still running.
+func (j *job) cancel(by string) bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if !j.status.Ended.IsZero() {
+		return false
+	}
+	if j.status.Stop == "" {
+		j.status.Stop = by
+	}
+	j.stop()
+	return true
+}
+
+// wait waits for all jobs, and lets none begin afterwards.
+func (all *jobs) wait() {
+	all.mu.Lock()
+	all.closed = true
+	all.mu.Unlock()
+	all.wg.Wait()
+}

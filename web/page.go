@@ -124,6 +124,6 @@ func nav(path string) []navItem {
 
 // sections are the sections that pages without an entry of their own belong to.
 var sections = map[string]string{
-	"": "./", "queue": "./", "task": "tasks", "edit": "tasks", "job": "tasks", "function": "functions",
+	"": "./", "queue": "./", "task": "tasks", "edit": "tasks", "job": "tasks", "jobs": "tasks", "function": "functions",
 	"worker": "workers", "entry": "periodic",
 }

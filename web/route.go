@@ -22,5 +22,7 @@ type outcome struct {
 
 // routes are the pages, by the last part of their address.
 var routes = map[string]route{
-	"": {role: Viewer, show: showOverview},
+	"":     {role: Viewer, show: showOverview},
+	"job":  {role: Viewer, show: showJob, act: map[string]deed{"cancel": {Operator, cancelJob}}},
+	"jobs": {role: Viewer, show: showJobs},
 }

@@ -1,0 +1,124 @@
+package web
+
+import (
+	"html/template"
+	"time"
+
+	"github.com/godelayed/delayed/inspect"
+)
+
+// jobView is a job as pages show it.
+type jobView struct {
+	*job
+
+	Now   jobStatus
+	Words []filterWord // what its tasks have in common
+	Took  time.Duration
+	Left  time.Duration // until it has looked at all tasks, at its present pace; 0 if that is unknown
+}
+
+const shownFailures = 20
+
+// view returns a job as it is now, without what is hidden.
+func (j *job) view(hidden bool) jobView {
+	v := jobView{job: j, Now: j.now(), Words: filterWords(&j.Filter, hidden)}
+	if hidden { // an error may quote what is wrong with the arguments
+		v.Now.Failed, v.Now.FailedMore = nil, v.Now.Troubled()
+	}
+	ends := v.Now.Ended
+	if ends.IsZero() {
+		ends = time.Now()
+	}
+	v.Took = ends.Sub(j.Started)
+	if todo := v.Now.Total - v.Now.Scanned; v.Now.Ended.IsZero() && todo > 0 && v.Now.Scanned > 0 {
+		v.Left = time.Duration(float64(v.Took) / float64(v.Now.Scanned) * float64(todo)).Round(time.Second)
+	}
+	return v
+}
+
+// Percent is how much of the list was looked at.
+func (v *jobView) Percent() int {
+	switch {
+	case v.Now.Phase() == "done":
+		return 100
+	case v.Now.Total == 0:
+		return 0
+	}
+	return min(100*v.Now.Scanned/v.Now.Total, 100)
+}
+
+// Shown are the first failures.
+func (v *jobView) Shown() []inspect.Failure { return v.Now.Failed[:min(len(v.Now.Failed), shownFailures)] }
+
+// More is the number of failures that are not shown.
+func (v *jobView) More() int { return v.Now.Troubled() - len(v.Shown()) }
+
+// List is the address of the tasks that it is done to.
+func (v *jobView) List() template.URL {
+	args := filterValues(&v.Filter)
+	args.Set("queue", v.Queue)
+	args.Set("state", v.State.String())
+	return template.URL("tasks?" + args.Encode()) //nolint:gosec // encoded
+}
+
+// Name says what the job does.
+func (v *jobView) Name() string {
+	which := "all "
+	if !v.Filter.IsZero() {
+		which = "some "
+	}
+	return v.What + ": " + which + v.State.String() + " tasks of " + inspect.Printable(v.Queue)
+}
+
+type jobPage struct {
+	rights
+	*jobView
+}
+
+func showJob(s *site, q *request) (*page, error) {
+	j := s.jobs.get(q.args.Get("id"))
+	if j == nil {
+		return nil, missing("This dashboard knows no such job. It remembers the last hundred, and forgets them when it " +
+			"starts again. The audit log has what was done.")
+	}
+	v := j.view(s.hidden(q.user))
+	return &page{
+		Title: v.Name(), Template: "job", Data: jobPage{s.rights(q), &v}, Still: !v.Now.Ended.IsZero(),
+	}, nil
+}
+
+type jobsPage struct {
+	rights
+
+	Jobs []*jobView
+}
+
+func showJobs(s *site, q *request) (*page, error) {
+	data := jobsPage{rights: s.rights(q)}
+	for _, j := range s.jobs.recent() {
+		v := j.view(data.Hidden)
+		data.Jobs = append(data.Jobs, &v)
+	}
+	return &page{Title: "Jobs", Template: "jobs", Data: data}, nil
+}
+
+// startJob begins a job of the user of a request, and leads to its page.
+func (s *site) startJob(q *request, o order) (outcome, error) {
+	o.By = q.user.Name
+	j, err := s.jobs.start(s.ctx, q.ins, o)
+	if err != nil {
+		return outcome{}, err
+	}
+	return outcome{To: string(link("job", "id", j.ID))}, nil
+}
+
+func cancelJob(s *site, q *request) (outcome, error) {
+	j := s.jobs.get(q.args.Get("id"))
+	switch {
+	case j == nil:
+		return outcome{}, missing("this dashboard knows no such job")
+	case !j.cancel(q.user.Name):
+		return outcome{Text: "The job had ended already.", Bad: true}, nil
+	}
+	return outcome{Text: "The job ends after the tasks that it is at. What was done stays done."}, nil
+}
