@@ -48,7 +48,9 @@ func (v *jobView) Percent() int {
 }
 
 // Shown are the first failures.
-func (v *jobView) Shown() []inspect.Failure { return v.Now.Failed[:min(len(v.Now.Failed), shownFailures)] }
+func (v *jobView) Shown() []inspect.Failure {
+	return v.Now.Failed[:min(len(v.Now.Failed), shownFailures)]
+}
 
 // More is the number of failures that are not shown.
 func (v *jobView) More() int { return v.Now.Troubled() - len(v.Shown()) }

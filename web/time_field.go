@@ -2,32 +2,20 @@ package web
 
 import (
 	"fmt"
-	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/godelayed/delayed/inspect/call"
 )
 
-var longUnits = regexp.MustCompile(`^(?:(\d{1,5})w)?(?:(\d{1,5})d)?(.*)$`)
-
-// parseSpan reads a positive duration as Go writes it, with days and weeks besides: 90s, 1d12h, 2w.
+// parseSpan reads a positive duration, such as 90s, 1d12h or 2w.
 func parseSpan(text string) (time.Duration, error) {
-	parts := longUnits.FindStringSubmatch(strings.ReplaceAll(text, " ", ""))
-	if parts == nil { // a line end
-		parts = make([]string, 4)
+	d, err := call.ParseDuration(strings.ReplaceAll(text, " ", ""))
+	if err == nil && d <= 0 {
+		err = fmt.Errorf("expected a positive duration, found %.100q", text)
 	}
-	weeks, _ := strconv.Atoi(parts[1]) // digits, or nothing
-	days, _ := strconv.Atoi(parts[2])
-	sum := time.Duration(weeks*7+days) * day
-	rest, err := time.Duration(0), error(nil)
-	if parts[3] != "" || sum == 0 {
-		rest, err = time.ParseDuration(parts[3])
-	}
-	if err != nil || rest < 0 || rest > math.MaxInt64-sum || sum+rest == 0 {
-		return 0, fmt.Errorf("expected a duration such as 90s, 15m, 2h30m or 7d, found %.100q", text)
-	}
-	return sum + rest, nil
+	return d, err
 }
 
 // spellSpan writes a duration as parseSpan reads it.
@@ -49,7 +37,7 @@ func spellSpan(d time.Duration) string {
 	return text
 }
 
-// parseWhen reads a time, in UTC if it has no zone, or a duration from now on.
+// parseWhen reads a duration from now on, or a time, in UTC if it has no zone.
 func parseWhen(text string, now time.Time) (time.Time, error) {
 	text = strings.TrimSpace(text)
 	for _, layout := range []string{
