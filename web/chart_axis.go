@@ -1,0 +1,156 @@
+package web
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/godelayed/delayed/inspect"
+)
+
+// wantedLines is how many lines help to read a chart, at most.
+const wantedLines = 4
+
+// countStep returns the distance of lines for counts up to a number: 1, 2 or 5 times a power of ten.
+func countStep(most float64) float64 {
+	if most <= 1 {
+		return 1
+	}
+	size := math.Pow(10, math.Floor(math.Log10(most/wantedLines)))
+	for _, n := range []float64{1, 2, 5, 10} {
+		if step := max(n*size, 1); most <= step*wantedLines {
+			return step
+		}
+	}
+	return 10 * size
+}
+
+// timeSteps are distances between durations that people count in.
+var timeSteps = []time.Duration{
+	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
+	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
+	time.Hour, 2 * time.Hour, 4 * time.Hour, 6 * time.Hour, 12 * time.Hour, day, 2 * day, 7 * day, 14 * day, 30 * day,
+}
+
+// durationStep is countStep of seconds.
+func durationStep(most float64) float64 {
+	if most < 1 {
+		if most*1e6 <= 1 {
+			return 1e-6
+		}
+		return countStep(most*1e6) / 1e6
+	}
+	for _, step := range timeSteps {
+		if most <= step.Seconds()*wantedLines {
+			return step.Seconds()
+		}
+	}
+	return countStep(most/day.Seconds()) * day.Seconds()
+}
+
+// writeCount writes a count; one of an axis may be large.
+func writeCount(f float64) string {
+	if f != math.Trunc(f) {
+		return strconv.FormatFloat(f, 'g', 3, 64)
+	}
+	return number(int64(f))
+}
+
+// writeSeconds writes a duration in seconds.
+func writeSeconds(f float64) string { return duration(time.Duration(math.Round(f * 1e9))) }
+
+// timeAxis sets the names and ticks of buckets that begin at a time. The last may have begun just now.
+func (c *chart) timeAxis(from time.Time, step time.Duration, n int) {
+	name, mark := "15:04:05", "15:04"
+	whole := step * time.Duration(n)
+	switch {
+	case step >= day:
+		name, mark = "Mon 2 Jan", "2 Jan"
+	case step >= time.Minute && whole <= time.Hour:
+		name = "15:04"
+	case step >= time.Minute:
+		name = "Mon 15:04"
+	}
+	c.Column = "Time (UTC)"
+	c.Names = make([]string, n)
+	for i := range n {
+		c.Names[i] = from.Add(time.Duration(i) * step).UTC().Format(name)
+	}
+	distance := timeSteps[len(timeSteps)-1]
+	for _, d := range timeSteps {
+		if whole <= d*6 {
+			distance = d
+			break
+		}
+	}
+	for at := from.UTC().Truncate(distance); at.Before(from.Add(whole)); at = at.Add(distance) {
+		if at.Before(from) {
+			continue
+		}
+		c.Ticks = append(c.Ticks, tick{float64(at.Sub(from)) / float64(step), at.Format(mark)})
+	}
+}
+
+// spread is a chart of how durations are distributed: columns of doubling width.
+func spread(id, title, class string, h *inspect.Histogram) *chart {
+	c := &chart{
+		ID: id, Title: title, Value: writeCount, Column: "Duration", Empty: "Nothing has run in this time.",
+		All: tellSpread(h),
+	}
+	limits := make([]time.Duration, 0, 43)
+	for d := time.Microsecond; d < 60*day; d *= 2 {
+		limits = append(limits, d)
+	}
+	below := h.Below(limits...)
+	counts := make([]uint64, len(limits)+1) // counts[i] are below limits[i] and not below the limit before
+	first, last := -1, -1
+	for i := range counts {
+		before, upTo := uint64(0), h.Count()
+		if i > 0 {
+			before = below[i-1]
+		}
+		if i < len(below) {
+			upTo = below[i]
+		}
+		if counts[i] = upTo - before; counts[i] > 0 {
+			if last = i; first < 0 {
+				first = i
+			}
+		}
+	}
+	if first < 0 {
+		return c
+	}
+	for last-first < 7 && last < len(limits)-1 { // a few durations do not fill the whole picture
+		if last++; first > 0 && last-first < 7 {
+			first--
+		}
+	}
+	values := make([]float64, 0, last-first+1)
+	every := (last-first)/6 + 1
+	for i := first; i <= last; i++ {
+		values = append(values, float64(counts[i]))
+		switch {
+		case i == 0:
+			c.Names = append(c.Names, "below "+duration(limits[0]))
+		case i == len(limits):
+			c.Names = append(c.Names, "from "+duration(limits[i-1]))
+		default:
+			c.Names = append(c.Names, duration(limits[i-1])+" to "+duration(limits[i]))
+		}
+		if at := i - first; i > 0 && at%every == 0 {
+			c.Ticks = append(c.Ticks, tick{float64(at), duration(limits[i-1])})
+		}
+	}
+	c.Series = []series{{Name: "tasks:", Class: class, Values: values}}
+	return c
+}
+
+// tellSpread says how durations are distributed.
+func tellSpread(h *inspect.Histogram) string {
+	if h.Count() == 0 {
+		return "none"
+	}
+	return "half up to " + duration(h.Quantile(.5)) + ", 95 % up to " + duration(h.Quantile(.95)) + ", 99 % up to " +
+		duration(h.Quantile(.99))
+}

@@ -1,0 +1,64 @@
+package web
+
+import (
+	"time"
+
+	"github.com/godelayed/delayed/inspect"
+)
+
+// charts returns the pictures of what has run.
+func (f *flow) charts() []*chart {
+	runs := f.chart("runs", "Runs", false, "Nothing has run in this time.")
+	runs.Value = writeCount
+	sum := f.sum()
+	runs.All = number(sum.Runs) + " runs, of which " + number(sum.Failed) + " failed"
+	runs.Series = []series{
+		{"succeeded", "s3", f.values(func(s *inspect.Sample) float64 { return float64(s.Runs - min(s.Failed, s.Runs)) })},
+		{"failed", "s2", f.values(func(s *inspect.Sample) float64 { return float64(s.Failed) })},
+	}
+	wait := f.chart("wait", "Wait for a worker", true, "No task has waited for a worker in this time.")
+	wait.All = tellSpread(&sum.Wait)
+	wait.Series = []series{
+		{"95 % up to", "s4", f.values(quantile(func(s *inspect.Sample) *inspect.Histogram { return &s.Wait }, .95))},
+		{"half up to", "s1", f.values(quantile(func(s *inspect.Sample) *inspect.Histogram { return &s.Wait }, .5))},
+	}
+	run := f.chart("took", "Run time", true, "No handler has returned in this time.")
+	run.All = tellSpread(&sum.Run)
+	run.Series = []series{
+		{"95 % up to", "s4", f.values(quantile(func(s *inspect.Sample) *inspect.Histogram { return &s.Run }, .95))},
+		{"half up to", "s1", f.values(quantile(func(s *inspect.Sample) *inspect.Histogram { return &s.Run }, .5))},
+	}
+	return []*chart{runs, wait, run}
+}
+
+// chart returns a chart of the buckets, as yet without series; lines are of durations.
+func (f *flow) chart(id, title string, lines bool, empty string) *chart {
+	c := &chart{ID: id, Title: title, Note: f.span.Note, Lines: lines, Known: f.known, Empty: empty}
+	c.timeAxis(f.from, f.span.step, f.span.n)
+	if lines {
+		c.Value, c.Steps = writeSeconds, durationStep
+	}
+	return c
+}
+
+// values returns a value of each bucket; gaps where nothing is known.
+func (f *flow) values(of func(*inspect.Sample) float64) []float64 {
+	values := make([]float64, len(f.buckets))
+	for i := range f.buckets {
+		if values[i] = gap; f.known == nil || f.known[i] {
+			values[i] = of(&f.buckets[i])
+		}
+	}
+	return values
+}
+
+// quantile returns a function that returns a quantile in seconds; a gap if nothing has run.
+func quantile(of func(*inspect.Sample) *inspect.Histogram, q float64) func(*inspect.Sample) float64 {
+	return func(s *inspect.Sample) float64 {
+		h := of(s)
+		if h.Count() == 0 {
+			return gap
+		}
+		return max(h.Quantile(q), time.Microsecond).Seconds()
+	}
+}

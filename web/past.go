@@ -1,0 +1,265 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/godelayed/delayed/inspect"
+)
+
+// past keeps what has run in all queues together. It reads Redis block by block, the latest first, and each block that
+// is over only once. A call reads for a while, and the next one goes on: of many queues and a long time, the charts
+// fill up while somebody looks at them.
+type past struct {
+	mu     sync.Mutex
+	spans  map[*span]*pastSpan
+	life   time.Duration // after which the blocks that are not over are read again
+	budget time.Duration // for which one call reads, if there is something to show already
+}
+
+// pastSpan is what is known of one span.
+type pastSpan struct {
+	blocks map[int64]*pastBlock // by Unix time
+	read   time.Time            // when all blocks were last there, by this host's clock
+}
+
+// pastBlock is what has run in one block.
+type pastBlock struct {
+	over    bool // nothing is added to it any more
+	buckets []inspect.Sample
+	calls   map[callKey][]tally // in each bucket
+}
+
+// callKey is a function of a queue.
+type callKey struct{ queue, function string }
+
+// tally counts runs.
+type tally struct{ runs, failed uint64 }
+
+// settled is how long after a block workers may add to it: they do so with their heartbeats.
+const settled = 2 * time.Minute
+
+// readers is how many queues are read at once.
+const readers = 4
+
+// flow is what has run in each bucket of a span.
+type flow struct {
+	span    *span
+	from    time.Time
+	now     time.Time // by Redis's clock
+	buckets []inspect.Sample
+	known   []bool // of each bucket: it was read
+	calls   map[callKey][]tally
+}
+
+// Complete reports whether all buckets are known.
+func (f *flow) Complete() bool { return !slices.Contains(f.known, false) }
+
+// sum adds up all buckets.
+func (f *flow) sum() (sum inspect.Sample) {
+	for i := range f.buckets {
+		sum.Merge(&f.buckets[i])
+	}
+	return sum
+}
+
+// runsOf returns how many handlers of each queue have returned, in parts of a span.
+func (f *flow) runsOf(parts int) map[string][]float64 {
+	all := map[string][]float64{}
+	for key, tallies := range f.calls {
+		sums := all[key.queue]
+		if sums == nil {
+			sums = make([]float64, parts)
+			all[key.queue] = sums
+		}
+		for i, t := range tallies {
+			sums[i*parts/len(tallies)] += float64(t.runs)
+		}
+	}
+	return all
+}
+
+// failing returns the functions of which some runs have failed lately, by queue and function.
+func (f *flow) failing(lately time.Duration) (all []failing) {
+	n := int(lately / f.span.step)
+	for key, tallies := range f.calls {
+		found := failing{Queue: key.queue, Function: key.function}
+		for _, t := range tallies[max(len(tallies)-n, 0):] {
+			found.Runs += t.runs
+			found.Failed += t.failed
+		}
+		if found.Failed > 0 {
+			all = append(all, found)
+		}
+	}
+	slices.SortFunc(all, func(a, b failing) int {
+		return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Function, b.Function))
+	})
+	return all
+}
+
+// get returns what has run in queues up to now. If Redis does not answer, that is an error.
+func (p *past) get(ctx context.Context, ins *inspect.Inspector, names []string, s *span, now time.Time) (*flow, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.spans == nil {
+		p.spans = map[*span]*pastSpan{}
+	}
+	kept := p.spans[s]
+	if kept == nil {
+		kept = &pastSpan{blocks: map[int64]*pastBlock{}}
+		p.spans[s] = kept
+	}
+	from := s.begin(now)
+	first := from.Truncate(s.block)
+	for at := range kept.blocks {
+		if at < first.Unix() {
+			delete(kept.blocks, at)
+		}
+	}
+	if time.Since(kept.read) >= p.life {
+		if err := p.fill(ctx, ins, names, s, kept, first, now); err != nil {
+			return nil, err
+		}
+	}
+	return kept.flow(s, from, now), nil
+}
+
+// fill reads blocks until all are there, or the time is up.
+func (p *past) fill(
+	ctx context.Context, ins *inspect.Inspector, names []string, s *span, kept *pastSpan, first, now time.Time,
+) error {
+	begun, older := time.Now(), 0
+	for at := now.UTC().Truncate(s.block); !at.Before(first); at = at.Add(-s.block) {
+		if b := kept.blocks[at.Unix()]; b != nil && b.over {
+			continue
+		}
+		over := at.Add(s.block)
+		if over.Before(now) {
+			if older > 0 && time.Since(begun) > p.budget {
+				return nil
+			}
+			older++
+		}
+		b, err := readBlock(ctx, ins, names, s, at)
+		if err != nil {
+			return err
+		}
+		b.over = now.Sub(over) > settled
+		kept.blocks[at.Unix()] = b
+	}
+	kept.read = time.Now()
+	return nil
+}
+
+// readBlock reads one block of all queues.
+func readBlock(
+	ctx context.Context, ins *inspect.Inspector, names []string, s *span, at time.Time,
+) (*pastBlock, error) {
+	b := &pastBlock{buckets: make([]inspect.Sample, s.block/s.step), calls: map[callKey][]tally{}}
+	var mu sync.Mutex
+	err := each(ctx, names, func(ctx context.Context, name string) error {
+		samples, err := ins.Metrics(ctx, name, s.grain, at, at.Add(s.block-time.Millisecond))
+		mu.Lock()
+		defer mu.Unlock()
+		for i := range samples {
+			sample := &samples[i]
+			place := int(sample.At.Sub(at) / s.step)
+			if place < 0 || place >= len(b.buckets) {
+				continue
+			}
+			b.buckets[place].Merge(sample)
+			if !s.calls {
+				continue
+			}
+			key := callKey{name, sample.Function}
+			if b.calls[key] == nil {
+				b.calls[key] = make([]tally, len(b.buckets))
+			}
+			b.calls[key][place].runs += sample.Runs
+			b.calls[key][place].failed += sample.Failed
+		}
+		return err
+	})
+	return b, err
+}
+
+// each calls a function for all names, several at once, and returns the first error.
+func each(ctx context.Context, names []string, do func(context.Context, string) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	next := make(chan string)
+	var wg sync.WaitGroup
+	for range min(readers, len(names)) {
+		wg.Go(func() {
+			for name := range next {
+				if err := do(ctx, name); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	for _, name := range names {
+		if ctx.Err() != nil {
+			break
+		}
+		next <- name
+	}
+	close(next)
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+// flow puts the blocks together.
+func (k *pastSpan) flow(s *span, from, now time.Time) *flow {
+	f := &flow{
+		span: s, from: from, now: now, buckets: make([]inspect.Sample, s.n), known: make([]bool, s.n),
+		calls: map[callKey][]tally{},
+	}
+	for at, b := range k.blocks {
+		place := int(time.Unix(at, 0).Sub(from) / s.step)
+		for i := range b.buckets {
+			if j := place + i; j >= 0 && j < s.n {
+				f.buckets[j], f.known[j] = b.buckets[i], true
+			}
+		}
+		for key, tallies := range b.calls {
+			if f.calls[key] == nil {
+				f.calls[key] = make([]tally, s.n)
+			}
+			for i, t := range tallies {
+				if j := place + i; j >= 0 && j < s.n {
+					f.calls[key][j] = t
+				}
+			}
+		}
+	}
+	return f
+}
+
+// flowOf reads what has run in one queue, and sums by function.
+func flowOf(
+	ctx context.Context, ins *inspect.Inspector, queue string, s *span, now time.Time,
+) (*flow, map[string]*inspect.Sample, error) {
+	from := s.begin(now)
+	samples, err := ins.Metrics(ctx, queue, s.grain, from, now)
+	if err != nil {
+		return nil, nil, err
+	}
+	f := &flow{span: s, from: from, now: now, buckets: make([]inspect.Sample, s.n)}
+	sums := map[string]*inspect.Sample{}
+	for i := range samples {
+		sample := &samples[i]
+		if place := int(sample.At.Sub(from) / s.step); place >= 0 && place < s.n {
+			f.buckets[place].Merge(sample)
+		}
+		if sums[sample.Function] == nil {
+			sums[sample.Function] = &inspect.Sample{}
+		}
+		sums[sample.Function].Merge(sample)
+	}
+	return f, sums, nil
+}
