@@ -47,8 +47,8 @@ var gap = math.NaN()
 // coordinates of its own: one for each bucket from left to right, and 100 from top to bottom.
 const (
 	chartHeight = 172
-	plotTop     = 16
-	plotHeight  = 132
+	plotTop     = 8
+	plotHeight  = 140
 )
 
 // Blank reports whether the chart has no values.
@@ -93,7 +93,13 @@ func (c *chart) SVG() template.HTML {
 		top = step
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg height="%d" role="img" aria-label="%s">`, chartHeight, html.EscapeString(c.Title+": "+c.All))
+	fmt.Fprintf(&b, `<div class="picture"><svg class="axis" height="%d" aria-hidden="true">`, chartHeight)
+	for v := 0.0; v <= top+step/2; v += step {
+		fmt.Fprintf(&b, `<text x="100%%" y="%s">%s</text>`, coord(plotTop+plotHeight*(1-v/top)+4),
+			html.EscapeString(c.Value(v)))
+	}
+	fmt.Fprintf(&b, `</svg><svg class="view" height="%d" role="img" aria-label="%s">`, chartHeight,
+		html.EscapeString(c.Title+": "+c.All))
 	for v := 0.0; v <= top+step/2; v += step {
 		y := plotTop + plotHeight*(1-v/top)
 		fmt.Fprintf(&b, `<line class="grid-line" x1="0" x2="100%%" y1="%[1]s" y2="%[1]s"/>`, coord(math.Round(y)+.5))
@@ -108,22 +114,12 @@ func (c *chart) SVG() template.HTML {
 	}
 	c.hits(&b)
 	b.WriteString("</svg>")
-	for v := step; v <= top+step/2; v += step { // above the plot, so that they can be read
-		fmt.Fprintf(&b, `<text class="y" x="1" y="%s">%s</text>`, coord(plotTop+plotHeight*(1-v/top)-4),
-			html.EscapeString(c.Value(v)))
-	}
 	for _, t := range c.Ticks {
-		share := 100 * t.At / float64(len(c.Names))
-		anchor := ""
-		switch {
-		case share < 4:
-			anchor = ` class="first"`
-		case share > 96:
-			anchor = ` class="last"`
+		if share := 100 * t.At / float64(len(c.Names)); share > 3 && share < 97 { // else it would stand out
+			fmt.Fprintf(&b, `<text x="%s%%" y="%d">%s</text>`, coord(share), chartHeight-6, html.EscapeString(t.Text))
 		}
-		fmt.Fprintf(&b, `<text%s x="%s%%" y="%d">%s</text>`, anchor, coord(share), chartHeight-6, html.EscapeString(t.Text))
 	}
-	b.WriteString("</svg>")
+	b.WriteString("</svg></div>")
 	return template.HTML(b.String()) //nolint:gosec // all texts are escaped
 }
 
@@ -283,7 +279,9 @@ func (c *chart) Rows() (rows []chartRow) {
 func sparkline(values []float64) template.HTML {
 	most := 0.0
 	for _, v := range values {
-		most = max(most, v)
+		if v > most { // not with max, which a gap would win
+			most = v
+		}
 	}
 	if most == 0 {
 		return ""

@@ -91,16 +91,21 @@ func (c *chart) timeAxis(from time.Time, step time.Duration, n int) {
 	}
 }
 
-// spread is a chart of how durations are distributed: columns of doubling width.
+// spreadLimits are the bounds of the columns of a spread: about three for each power of ten.
+func spreadLimits() (limits []time.Duration) {
+	for d := time.Microsecond; d < time.Second; d *= 10 {
+		limits = append(limits, d, 2*d, 5*d)
+	}
+	return append(limits, timeSteps...)
+}
+
+// spread is a chart of how durations are distributed.
 func spread(id, title, class string, h *inspect.Histogram) *chart {
 	c := &chart{
 		ID: id, Title: title, Value: writeCount, Column: "Duration", Empty: "Nothing has run in this time.",
 		All: tellSpread(h),
 	}
-	limits := make([]time.Duration, 0, 43)
-	for d := time.Microsecond; d < 60*day; d *= 2 {
-		limits = append(limits, d)
-	}
+	limits := spreadLimits()
 	below := h.Below(limits...)
 	counts := make([]uint64, len(limits)+1) // counts[i] are below limits[i] and not below the limit before
 	first, last := -1, -1
@@ -121,10 +126,8 @@ func spread(id, title, class string, h *inspect.Histogram) *chart {
 	if first < 0 {
 		return c
 	}
-	for last-first < 7 && last < len(limits)-1 { // a few durations do not fill the whole picture
-		if last++; first > 0 && last-first < 7 {
-			first--
-		}
+	for last-first < 11 { // a few durations do not fill the whole picture
+		last, first = min(last+1, len(limits)), max(first-1, 0)
 	}
 	values := make([]float64, 0, last-first+1)
 	every := (last-first)/6 + 1
@@ -142,7 +145,7 @@ func spread(id, title, class string, h *inspect.Histogram) *chart {
 			c.Ticks = append(c.Ticks, tick{float64(at), duration(limits[i-1])})
 		}
 	}
-	c.Series = []series{{Name: "tasks:", Class: class, Values: values}}
+	c.Series = []series{{Name: "tasks", Class: class, Values: values}}
 	return c
 }
 

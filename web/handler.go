@@ -30,7 +30,7 @@ func New(rdb *delayed.Redis, cfg Config) (*Handler, error) {
 	ctx, stop := context.WithCancel(context.Background())
 	s := &site{
 		cfg: cfg, rdb: rdb, ctx: ctx, auth: newGate(cfg), note: &notices{}, jobs: &jobs{},
-		fast: &cache{life: min(time.Second, cfg.Refresh/2)},
+		fast: &cache{life: min(time.Second, cfg.Refresh/2)}, slow: &cache{life: min(10*time.Second, 5*cfg.Refresh)},
 	}
 	if _, err := s.inspector(User{Name: "web"}); err != nil { // rdb is nil or zero
 		stop()

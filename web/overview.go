@@ -1,14 +1,41 @@
 package web
 
 import (
+	"context"
+	"html/template"
+	"strings"
+	"time"
+
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/state"
 )
 
 // overview is the first page.
 type overview struct {
 	rights
 
-	Queues []inspect.Queue
+	Queue    string // all on the page is about this one; "": about all
+	Names    []string
+	Figures  []figure
+	Troubles []trouble
+	More     int // troubles that are not shown
+	Span     *span
+	Spans    []spanLink
+	Charts   []*chart
+	Reading  bool // not all of the charts has been read yet
+	Table    *queueTable
+	At       time.Time
+}
+
+// shownTroubles bounds the troubles that are shown unless somebody asks for all.
+const shownTroubles = 10
+
+// figure is a number with its name.
+type figure struct {
+	Name, Value, Note string
+	Href              template.URL // "" for none
+	Help              string       // what it means
+	Class             string
 }
 
 func showOverview(s *site, q *request) (*page, error) {
@@ -16,10 +43,208 @@ func showOverview(s *site, q *request) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &page{Title: "Overview", Template: "overview", Data: overview{rights: s.rights(q), Queues: queues}}, nil
+	o := &overview{rights: s.rights(q), Queue: q.args.Get("queue")}
+	p := &page{Title: "Overview", Template: "overview", Data: o}
+	for i := range queues {
+		o.Names = append(o.Names, queues[i].Name)
+	}
+	if o.Queue != "" {
+		one := only(queues, o.Queue)
+		if one == nil {
+			return nil, missing("nobody has used a queue " + inspect.Printable(o.Queue))
+		}
+		queues = one
+	}
+	if len(queues) == 0 {
+		return p, nil
+	}
+	for i := range queues {
+		if queues[i].At.After(o.At) {
+			o.At = queues[i].At
+		}
+	}
+	if o.At.IsZero() { // none can be described
+		o.At = time.Now()
+	}
+	workers, err := s.workers(q, len(queues) > manyQueues)
+	if err != nil {
+		return nil, err
+	}
+	recent, chosen, err := s.flows(q, o, queues)
+	if err != nil {
+		return nil, err
+	}
+	o.Spans, o.Reading = spanLinks(o.Span), !chosen.Complete()
+	o.Charts = chosen.charts()
+	o.Figures = append(sizeFigures(queues, shownStates, o.Queue), ranFigures(queues, workers, chosen, o.Queue)...)
+	o.Table = tableOf(queues, recent.runsOf(sparkParts), q.args)
+	found, err := read(q.ctx, s.slow, "look "+o.Queue, func(ctx context.Context) (*looked, error) {
+		return look(ctx, q.ins, queues)
+	})
+	if err != nil {
+		return nil, err
+	}
+	o.Troubles = troubles(&signs{
+		queues: queues, workers: workers, failing: recent.failing(lately), late: found.late, samples: found.samples,
+	})
+	if n := shownTroubles; len(o.Troubles) > n && q.args.Get("all") == "" {
+		o.More, o.Troubles = len(o.Troubles)-n, o.Troubles[:n]
+	}
+	return p, nil
+}
+
+// sparkParts is how many points a line in the table of queues has.
+const sparkParts = 60
+
+// only returns the queue of a name; nil if there is none.
+func only(queues []inspect.Queue, name string) []inspect.Queue {
+	for i := range queues {
+		if queues[i].Name == name {
+			return queues[i : i+1]
+		}
+	}
+	return nil
+}
+
+// flows returns what has run in the last hour, and in the span that the page shows.
+func (s *site) flows(q *request, o *overview, queues []inspect.Queue) (recent, chosen *flow, err error) {
+	var names, busy []string
+	for i := range queues {
+		q := &queues[i]
+		if q.Err != nil {
+			continue
+		}
+		if names = append(names, q.Name); !idle(q, o.At) {
+			busy = append(busy, q.Name)
+		}
+	}
+	p := s.pasts.of(o.Queue, s.slow.life)
+	hour := spanOf("", len(names))
+	o.Span = spanOf(q.args.Get("span"), len(names))
+	if recent, err = p.get(q.ctx, q.ins, busy, hour, o.At); err != nil || o.Span == hour {
+		return recent, recent, err
+	}
+	chosen, err = p.get(q.ctx, q.ins, names, o.Span, o.At)
+	return recent, chosen, err
+}
+
+// idle reports whether nothing has run in a queue in the last hour: nothing has today, and today is older.
+func idle(q *inspect.Queue, now time.Time) bool {
+	return q.Today.Processed == 0 && now.Sub(now.UTC().Truncate(day)) > time.Hour+settled
 }
 
 // queues returns all queues, as they were a moment ago.
 func (s *site) queues(q *request) ([]inspect.Queue, error) {
-	return read(q.ctx, s.fast, "queues", q.ins.Queues)
+	return read(q.ctx, s.fast, "queues", func(ctx context.Context) ([]inspect.Queue, error) { return q.ins.Queues(ctx) })
+}
+
+// workers returns all workers, as they were a moment ago; with many queues, which take a read each, as they were lately.
+func (s *site) workers(q *request, many bool) ([]inspect.Worker, error) {
+	c := s.fast
+	if many {
+		c = s.slow
+	}
+	return read(q.ctx, c, "workers", func(ctx context.Context) ([]inspect.Worker, error) {
+		return q.ins.Workers(ctx)
+	})
+}
+
+// shownStates are those whose sizes are at the top of the overview.
+var shownStates = []state.Task{state.Pending, state.Active, state.Retry, state.Archived}
+
+// stateHelp says what states mean.
+var stateHelp = map[state.Task]string{
+	state.Pending:     "Tasks that a worker may run now",
+	state.Active:      "Tasks that workers have claimed",
+	state.Scheduled:   "Tasks that are to run later",
+	state.Retry:       "Tasks that have failed and wait to be tried again",
+	state.Parked:      "Tasks that no present worker can run",
+	state.Aggregating: "Calls that wait in groups",
+	state.Archived:    "Tasks that are given up: they run only if somebody runs them again",
+	state.Completed:   "Tasks that are kept after their success, for their results",
+}
+
+// sizeFigures say how much queues hold together. queue is the name of the only one, or "".
+func sizeFigures(queues []inspect.Queue, states []state.Task, queue string) (figures []figure) {
+	for _, st := range states {
+		n := 0
+		for i := range queues {
+			n += queues[i].Size(st)
+		}
+		name := st.String()
+		f := figure{
+			Name: strings.ToUpper(name[:1]) + name[1:], Value: number(n), Help: stateHelp[st],
+			Href: link("tasks", "queue", queue, "state", st),
+		}
+		if n > 0 {
+			f.Class = "of " + name
+		}
+		figures = append(figures, f)
+	}
+	return figures
+}
+
+// ranFigures say what has run in a span, and what runs. queue is the name of the only queue, or "".
+func ranFigures(queues []inspect.Queue, workers []inspect.Worker, f *flow, queue string) []figure {
+	sum := f.sum()
+	failed := figure{
+		Name: "Failed", Value: percent(sum.Failed, sum.Runs), Note: number(sum.Failed) + " of " + number(sum.Runs) + " runs",
+		Help: "The share of runs that failed in the last " + f.span.Label, Href: link("functions", "queue", queue),
+	}
+	if sum.Failed > 0 {
+		failed.Class = "of retry"
+	}
+	wait := figure{
+		Name: "Wait, 95 %", Value: "–", Help: "95 % of the tasks of the last " + f.span.Label +
+			" waited at most so long for a worker, from when they could start",
+	}
+	if sum.Wait.Count() > 0 {
+		wait.Value = duration(sum.Wait.Quantile(.95))
+		wait.Note = "half up to " + duration(sum.Wait.Quantile(.5))
+	}
+	figures := []figure{failed, wait, busy(queues, workers, queue)}
+	if queue == "" {
+		return figures
+	}
+	took := figure{
+		Name: "Run time, 95 %", Value: "–",
+		Help: "95 % of the handlers of the last " + f.span.Label + " took at most so long",
+	}
+	if sum.Run.Count() > 0 {
+		took.Value, took.Note = duration(sum.Run.Quantile(.95)), "half up to "+duration(sum.Run.Quantile(.5))
+	}
+	oldest := figure{Name: "Oldest waits", Value: "–", Help: "For how long the oldest pending task has waited"}
+	if l := queues[0].Latency; l > 0 {
+		oldest.Value = duration(l)
+	}
+	return append(figures, took, oldest)
+}
+
+// busy says how many executors have something to do.
+func busy(queues []inspect.Queue, workers []inspect.Worker, queue string) figure {
+	n, executors, claims := 0, 0, 0
+	for i := range workers {
+		w := &workers[i]
+		if !w.Alive() || queue != "" && !serves(w, queue) {
+			continue
+		}
+		n++
+		executors += w.Concurrency
+		claims += min(claimsOf(w), w.Concurrency)
+	}
+	f := figure{
+		Name: "Executors busy", Value: number(claims) + " / " + number(executors), Note: plural(n, "worker", "workers"),
+		Help: "How many tasks run, and how many workers can run at once", Href: link("workers", "queue", queue),
+	}
+	legacy := false
+	for i := range queues {
+		legacy = legacy || queues[i].Legacy
+	}
+	switch {
+	case n == 0 && legacy:
+		f.Value, f.Note = "–", "legacy workers are not known"
+	case n == 0:
+		f.Class = "of archived"
+	}
+	return f
 }

@@ -20,6 +20,33 @@ type past struct {
 	budget time.Duration // for which one call reads, if there is something to show already
 }
 
+// pasts are the pasts of all queues together, and of each that somebody looks at alone.
+type pasts struct {
+	mu  sync.Mutex
+	all map[string]*past // by queue; "" for all
+}
+
+// maxPasts bounds what is kept.
+const maxPasts = 32
+
+// readFor is how long one page reads what is not there yet.
+const readFor = 150 * time.Millisecond
+
+// of returns the past of a queue, or of all for "".
+func (p *pasts) of(queue string, life time.Duration) *past {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	found := p.all[queue]
+	if found == nil {
+		if p.all == nil || len(p.all) >= maxPasts {
+			p.all = map[string]*past{}
+		}
+		found = &past{life: life, budget: readFor}
+		p.all[queue] = found
+	}
+	return found
+}
+
 // pastSpan is what is known of one span.
 type pastSpan struct {
 	blocks map[int64]*pastBlock // by Unix time
@@ -120,7 +147,7 @@ func (p *past) get(ctx context.Context, ins *inspect.Inspector, names []string, 
 			delete(kept.blocks, at)
 		}
 	}
-	if time.Since(kept.read) >= p.life {
+	if time.Since(kept.read) >= p.life*time.Duration(s.lives) {
 		if err := p.fill(ctx, ins, names, s, kept, first, now); err != nil {
 			return nil, err
 		}

@@ -22,7 +22,8 @@ type outcome struct {
 
 // routes are the pages, by the last part of their address.
 var routes = map[string]route{
-	"":     {role: Viewer, show: showOverview},
-	"job":  {role: Viewer, show: showJob, act: map[string]deed{"cancel": {Operator, cancelJob}}},
-	"jobs": {role: Viewer, show: showJobs},
+	"":      {role: Viewer, show: showOverview},
+	"job":   {role: Viewer, show: showJob, act: map[string]deed{"cancel": {Operator, cancelJob}}},
+	"jobs":  {role: Viewer, show: showJobs},
+	"queue": {role: Viewer, show: showQueue, act: queueDeeds},
 }

@@ -12,13 +12,15 @@ import (
 
 // site is what all requests share.
 type site struct {
-	cfg  Config
-	rdb  *delayed.Redis
-	ctx  context.Context //nolint:containedctx // it ends with the handler, and with it all jobs and live pages
-	auth *gate
-	note *notices
-	jobs *jobs
-	fast *cache
+	cfg   Config
+	rdb   *delayed.Redis
+	ctx   context.Context //nolint:containedctx // it ends with the handler, and with it all jobs and live pages
+	auth  *gate
+	note  *notices
+	jobs  *jobs
+	fast  *cache
+	slow  *cache // of what takes many reads
+	pasts pasts
 }
 
 // request is one request of a user who may make it. Live pages make it once for many users with the same rights.

@@ -16,14 +16,15 @@ type span struct {
 	step  time.Duration // of a bucket
 	n     int           // buckets
 	calls bool          // functions are told apart
+	lives int           // for how many lives of a past it is kept: longer, the coarser it is
 }
 
 var (
-	hourSpan    = span{"hour", "hour", "per 30 s", inspect.Seconds, time.Minute, 30 * time.Second, 120, true}
-	daySpan     = span{"day", "24 hours", "per 15 min", inspect.Minutes, time.Hour, 15 * time.Minute, 96, false}
-	quarterSpan = span{"quarter", "90 days", "per day", inspect.Days, day, day, 90, false}
+	hourSpan    = span{"hour", "hour", "per 30 s", inspect.Seconds, time.Minute, 30 * time.Second, 120, true, 1}
+	daySpan     = span{"day", "24 hours", "per 15 min", inspect.Minutes, time.Hour, 15 * time.Minute, 96, false, 6}
+	quarterSpan = span{"quarter", "90 days", "per day", inspect.Days, day, day, 90, false, 30}
 	// coarseHour is for many queues: it takes two reads of each in place of sixty.
-	coarseHour = span{"hour", "hour", "per minute", inspect.Minutes, time.Hour, time.Minute, 60, true}
+	coarseHour = span{"hour", "hour", "per minute", inspect.Minutes, time.Hour, time.Minute, 60, true, 3}
 )
 
 // manyQueues is how many queues are so many that they are read coarsely.

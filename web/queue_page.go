@@ -1,0 +1,204 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/state"
+)
+
+// queuePage is all about one queue.
+type queuePage struct {
+	rights
+
+	Queue     inspect.Queue
+	Sizes     []figure
+	Figures   []figure
+	Troubles  []trouble
+	Span      *span
+	Spans     []spanLink
+	Charts    []*chart
+	Functions []queueFunction
+	Waiting   *waiting
+	Days      []inspect.Day
+	MoreDays  bool
+	Workers   []queueWorker
+	Memory    int64 // 0: Redis does not say
+}
+
+// queueFunction is what has become of the tasks of one function.
+type queueFunction struct {
+	Function string // path; "" for all functions that found no room
+	Sample   *inspect.Sample
+	Pending  int // among those that were looked at
+}
+
+// waiting counts pending tasks by function, among the first ones.
+type waiting struct {
+	by    map[string]int
+	Total int // that are pending
+	Seen  int
+}
+
+// queueWorker is a worker that serves the queue.
+type queueWorker struct {
+	inspect.Worker
+
+	Claims  int // on this queue
+	Longest *inspect.Running
+}
+
+const (
+	waitingSize = 200
+	fewDays     = 14
+	allDays     = 90
+)
+
+func showQueue(s *site, q *request) (*page, error) {
+	name := q.args.Get("name")
+	queue, err := q.ins.Queue(q.ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	p := &queuePage{rights: s.rights(q), Queue: queue}
+	workers, err := read(q.ctx, s.fast, "workers of "+name, func(ctx context.Context) ([]inspect.Worker, error) {
+		return q.ins.Workers(ctx, name)
+	})
+	if err != nil {
+		return nil, err
+	}
+	if err := s.flowOfQueue(q, p, workers); err != nil {
+		return nil, err
+	}
+	one := []inspect.Queue{queue}
+	found, err := read(q.ctx, s.slow, "look "+name, func(ctx context.Context) (*looked, error) {
+		return look(ctx, q.ins, one)
+	})
+	if err != nil {
+		return nil, err
+	}
+	fails, err := read(q.ctx, s.slow, "failing "+name, func(ctx context.Context) ([]failing, error) {
+		return failingIn(ctx, q.ins, name, queue.At)
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.Troubles = troubles(&signs{
+		queues: one, workers: workers, failing: fails, late: found.late, samples: found.samples,
+	})
+	p.Days, err = s.daysOf(q, name, &p.MoreDays)
+	if err != nil {
+		return nil, err
+	}
+	p.Memory, _ = read(q.ctx, s.slow, "memory "+name, func(ctx context.Context) (int64, error) {
+		n, err := q.ins.Memory(ctx, name)
+		return n, err
+	})
+	for i := range workers {
+		p.Workers = append(p.Workers, workerOf(&workers[i], name))
+	}
+	return &page{Title: "Queue " + inspect.Printable(name), Template: "queue", Data: p}, nil
+}
+
+// ran is what has run in a queue, and by which functions.
+type ran struct {
+	flow *flow
+	sums map[string]*inspect.Sample
+}
+
+// flowOfQueue fills in what has run and what waits.
+func (s *site) flowOfQueue(q *request, p *queuePage, workers []inspect.Worker) error {
+	name := p.Queue.Name
+	p.Span = spanOf(q.args.Get("span"), 1)
+	p.Spans = spanLinks(p.Span)
+	r, err := read(q.ctx, s.slow, "ran "+p.Span.Name+" "+name, func(ctx context.Context) (*ran, error) {
+		f, sums, err := flowOf(ctx, q.ins, name, p.Span, p.Queue.At)
+		return &ran{f, sums}, err
+	})
+	if err != nil {
+		return err
+	}
+	p.Waiting, err = read(q.ctx, s.slow, "waiting "+name, func(ctx context.Context) (*waiting, error) {
+		return waitingIn(ctx, q.ins, name)
+	})
+	if err != nil {
+		return err
+	}
+	sum := r.flow.sum()
+	one := []inspect.Queue{p.Queue}
+	p.Sizes, p.Figures = sizeFigures(one, inspect.States, name), ranFigures(one, workers, r.flow, name)
+	p.Charts = append(r.flow.charts(), spread("spread", "How long handlers took", "s1", &sum.Run))
+	p.Functions = functionsOf(r.sums, p.Waiting.by)
+	return nil
+}
+
+// waitingIn counts the first pending tasks of a queue by function.
+func waitingIn(ctx context.Context, ins *inspect.Inspector, queue string) (*waiting, error) {
+	page, err := ins.Tasks(ctx, queue, inspect.Query{State: state.Pending, Limit: waitingSize})
+	if err != nil {
+		return nil, err
+	}
+	w := &waiting{by: map[string]int{}, Seen: len(page.Tasks), Total: max(page.Total, len(page.Tasks))}
+	for i := range page.Tasks {
+		w.by[page.Tasks[i].Function]++
+	}
+	return w, nil
+}
+
+// functionsOf puts together what has run and what waits; what has run most comes first.
+func functionsOf(sums map[string]*inspect.Sample, pending map[string]int) (all []queueFunction) {
+	for path, sum := range sums {
+		all = append(all, queueFunction{path, sum, pending[path]})
+	}
+	for _, path := range slices.Sorted(maps.Keys(pending)) {
+		if sums[path] == nil {
+			all = append(all, queueFunction{path, &inspect.Sample{}, pending[path]})
+		}
+	}
+	slices.SortFunc(all, func(a, b queueFunction) int {
+		return cmp.Or(cmp.Compare(b.Sample.Runs, a.Sample.Runs), cmp.Compare(b.Pending, a.Pending),
+			cmp.Compare(a.Function, b.Function))
+	})
+	return all
+}
+
+// daysOf returns the counts of some days, or of all that are kept if the address asks for them.
+func (s *site) daysOf(q *request, name string, more *bool) ([]inspect.Day, error) {
+	n := fewDays
+	if q.args.Get("days") == "all" {
+		n = allDays
+	}
+	days, err := read(q.ctx, s.slow, "days "+strconv.Itoa(n)+" "+name, func(ctx context.Context) ([]inspect.Day, error) {
+		return q.ins.History(ctx, name, n)
+	})
+	if err != nil {
+		return nil, err
+	}
+	days = slices.Clone(days)
+	last := len(days)
+	for last > 1 && days[last-1].Counts == (inspect.Counts{}) {
+		last--
+	}
+	*more = n == fewDays && last == len(days)
+	return days[:last], nil
+}
+
+// workerOf describes a worker on one of its queues.
+func workerOf(w *inspect.Worker, queue string) queueWorker {
+	found := queueWorker{Worker: *w}
+	for _, q := range w.Queues {
+		if q.Name == queue {
+			found.Claims = q.Claims
+		}
+	}
+	for i := range w.Running {
+		if r := &w.Running[i]; r.Queue == queue && (found.Longest == nil || r.Started.Before(found.Longest.Started)) {
+			found.Longest = r
+		}
+	}
+	return found
+}
