@@ -104,8 +104,8 @@ func (c *chart) SVG() template.HTML {
 		y := plotTop + plotHeight*(1-v/top)
 		fmt.Fprintf(&b, `<line class="grid-line" x1="0" x2="100%%" y1="%[1]s" y2="%[1]s"/>`, coord(math.Round(y)+.5))
 	}
-	fmt.Fprintf(&b, `<svg class="plot" y="%d" width="100%%" height="%d" viewBox="0 0 %d 100" preserveAspectRatio="none">`,
-		plotTop, plotHeight, len(c.Names))
+	fmt.Fprintf(&b, `<svg class="plot" y="%d" width="100%%" height="%d" viewBox="0 0 %d 100" `+
+		`preserveAspectRatio="none">`, plotTop, plotHeight, len(c.Names))
 	c.unknown(&b)
 	if c.Lines {
 		c.lines(&b, top)

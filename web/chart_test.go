@@ -36,8 +36,9 @@ func TestLinesEndAtGaps(t *testing.T) {
 	if got, want := pathOf(t, svg, "line s1"), "M0.5 75L1.5 50M4.5 0h.01M6.5 100L7.5 25"; got != want {
 		t.Errorf("found %s, expected %s", got, want)
 	}
-	if got, want := pathOf(t, svg, "area s1"), "M0.5 100L0.5 75L1.5 50V100ZM4.5 100L4.5 0V100ZM6.5 100L6.5 100L7.5 25V100Z"; got != want {
-		t.Errorf("found %s, expected %s", got, want)
+	area := "M0.5 100L0.5 75L1.5 50V100ZM4.5 100L4.5 0V100ZM6.5 100L6.5 100L7.5 25V100Z"
+	if got := pathOf(t, svg, "area s1"); got != area {
+		t.Errorf("found %s, expected %s", got, area)
 	}
 	hits := regexp.MustCompile(`<rect class="hit" x="(\d+)" width="1" height="100"><title>([^<]*)</title>`).
 		FindAllStringSubmatch(svg, -1)
@@ -222,7 +223,8 @@ func TestTimeAxis(t *testing.T) {
 				t.Errorf("%s: a tick at %v", test.span.Name, tick.At)
 			}
 		}
-		if test.ticks == nil && (len(texts) < 3 || len(texts) > 7) || test.ticks != nil && !slices.Equal(texts, test.ticks) {
+		some := len(texts) > 2 && len(texts) < 8
+		if test.ticks == nil && !some || test.ticks != nil && !slices.Equal(texts, test.ticks) {
 			t.Errorf("%s: ticks %q, expected %q", test.span.Name, texts, test.ticks)
 		}
 		if f, l := c.Names[0], c.Names[len(c.Names)-1]; f != test.first || l != test.last {
@@ -246,10 +248,11 @@ func TestSparkline(t *testing.T) {
 	}{
 		{nil, ""},
 		{[]float64{0, 0}, ""},
-		{[]float64{0, 2, 1}, `viewBox="0 0 2 24" preserveAspectRatio="none" aria-hidden="true"><path d="M0 22L1 2L2 12"/>`},
+		{[]float64{0, 2, 1}, `<path d="M0 22L1 2L2 12"/>`},
 		{[]float64{4, gap, 4, 0}, `<path d="M0 2M2 2L3 22"/>`},
 	} {
-		if got := string(sparkline(test.values)); !strings.Contains(got, test.want) || (got == "") != (test.want == "") {
+		got := string(sparkline(test.values))
+		if !strings.Contains(got, test.want) || (got == "") != (test.want == "") {
 			t.Errorf("%v: %s, expected %s", test.values, got, test.want)
 		}
 	}

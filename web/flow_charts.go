@@ -13,21 +13,15 @@ func (f *flow) charts() []*chart {
 	sum := f.sum()
 	runs.All = number(sum.Runs) + " runs, of which " + number(sum.Failed) + " failed"
 	runs.Series = []series{
-		{"succeeded", "s3", f.values(func(s *inspect.Sample) float64 { return float64(s.Runs - min(s.Failed, s.Runs)) })},
+		{"succeeded", "s3", f.values(func(s *inspect.Sample) float64 { return float64(s.Runs) - float64(s.Failed) })},
 		{"failed", "s2", f.values(func(s *inspect.Sample) float64 { return float64(s.Failed) })},
 	}
+	waits := func(s *inspect.Sample) *inspect.Histogram { return &s.Wait }
 	wait := f.chart("wait", "Wait for a worker", true, "No task has waited for a worker in this time.")
-	wait.All = tellSpread(&sum.Wait)
-	wait.Series = []series{
-		{"95 % up to", "s4", f.values(quantile(func(s *inspect.Sample) *inspect.Histogram { return &s.Wait }, .95))},
-		{"half up to", "s1", f.values(quantile(func(s *inspect.Sample) *inspect.Histogram { return &s.Wait }, .5))},
-	}
+	wait.All, wait.Series = tellSpread(&sum.Wait), f.quantiles(waits)
+	takes := func(s *inspect.Sample) *inspect.Histogram { return &s.Run }
 	run := f.chart("took", "Run time", true, "No handler has returned in this time.")
-	run.All = tellSpread(&sum.Run)
-	run.Series = []series{
-		{"95 % up to", "s4", f.values(quantile(func(s *inspect.Sample) *inspect.Histogram { return &s.Run }, .95))},
-		{"half up to", "s1", f.values(quantile(func(s *inspect.Sample) *inspect.Histogram { return &s.Run }, .5))},
-	}
+	run.All, run.Series = tellSpread(&sum.Run), f.quantiles(takes)
 	return []*chart{runs, wait, run}
 }
 
@@ -52,13 +46,16 @@ func (f *flow) values(of func(*inspect.Sample) float64) []float64 {
 	return values
 }
 
-// quantile returns a function that returns a quantile in seconds; a gap if nothing has run.
-func quantile(of func(*inspect.Sample) *inspect.Histogram, q float64) func(*inspect.Sample) float64 {
-	return func(s *inspect.Sample) float64 {
-		h := of(s)
-		if h.Count() == 0 {
-			return gap
-		}
-		return max(h.Quantile(q), time.Microsecond).Seconds()
+// quantiles returns how long most and half of something took at most, in seconds; gaps where nothing has run.
+func (f *flow) quantiles(of func(*inspect.Sample) *inspect.Histogram) []series {
+	quantile := func(q float64) []float64 {
+		return f.values(func(s *inspect.Sample) float64 {
+			h := of(s)
+			if h.Count() == 0 {
+				return gap
+			}
+			return max(h.Quantile(q), time.Microsecond).Seconds()
+		})
 	}
+	return []series{{"95 % up to", "s4", quantile(.95)}, {"half up to", "s1", quantile(.5)}}
 }

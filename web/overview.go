@@ -135,10 +135,12 @@ func idle(q *inspect.Queue, now time.Time) bool {
 
 // queues returns all queues, as they were a moment ago.
 func (s *site) queues(q *request) ([]inspect.Queue, error) {
-	return read(q.ctx, s.fast, "queues", func(ctx context.Context) ([]inspect.Queue, error) { return q.ins.Queues(ctx) })
+	return read(q.ctx, s.fast, "queues", func(ctx context.Context) ([]inspect.Queue, error) {
+		return q.ins.Queues(ctx)
+	})
 }
 
-// workers returns all workers, as they were a moment ago; with many queues, which take a read each, as they were lately.
+// workers returns all workers, as they were a moment ago, or lately if there are many queues, which take a read each.
 func (s *site) workers(q *request, many bool) ([]inspect.Worker, error) {
 	c := s.fast
 	if many {
@@ -188,7 +190,8 @@ func sizeFigures(queues []inspect.Queue, states []state.Task, queue string) (fig
 func ranFigures(queues []inspect.Queue, workers []inspect.Worker, f *flow, queue string) []figure {
 	sum := f.sum()
 	failed := figure{
-		Name: "Failed", Value: percent(sum.Failed, sum.Runs), Note: number(sum.Failed) + " of " + number(sum.Runs) + " runs",
+		Name: "Failed", Value: percent(sum.Failed, sum.Runs),
+		Note: number(sum.Failed) + " of " + number(sum.Runs) + " runs",
 		Help: "The share of runs that failed in the last " + f.span.Label, Href: link("functions", "queue", queue),
 	}
 	if sum.Failed > 0 {

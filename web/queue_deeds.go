@@ -1,10 +1,6 @@
 package web
 
-import (
-	"strconv"
-
-	"github.com/godelayed/delayed/inspect"
-)
+import "strconv"
 
 // queueDeeds are what one can do to a queue.
 var queueDeeds = map[string]deed{
@@ -15,33 +11,24 @@ var queueDeeds = map[string]deed{
 	"delete":  {Admin, deleteQueue},
 }
 
-// queueName returns the name in a form, which must be that of a queue that there is: a typo makes none.
-func queueName(q *request) (string, error) {
-	name := q.args.Get("name")
-	if _, err := q.ins.Queue(q.ctx, name); err != nil {
-		return "", err
-	}
-	return name, nil
-}
-
-func pauseQueue(_ *site, q *request) (outcome, error) {
-	name, err := queueName(q)
+func pauseQueue(s *site, q *request) (outcome, error) {
+	queue, err := s.queueOf(q)
 	if err == nil {
-		err = q.ins.Pause(q.ctx, name)
+		err = q.ins.Pause(q.ctx, queue.Name)
 	}
-	return outcome{Text: "Queue " + inspect.Printable(name) + " is paused: what runs goes on, and nothing else begins."}, err
+	return outcome{Text: "Queue " + queue.Name + " is paused: what runs goes on, and nothing else begins."}, err
 }
 
-func resumeQueue(_ *site, q *request) (outcome, error) {
-	name, err := queueName(q)
+func resumeQueue(s *site, q *request) (outcome, error) {
+	queue, err := s.queueOf(q)
 	if err == nil {
-		err = q.ins.Resume(q.ctx, name)
+		err = q.ins.Resume(q.ctx, queue.Name)
 	}
-	return outcome{Text: "Queue " + inspect.Printable(name) + " goes on."}, err
+	return outcome{Text: "Queue " + queue.Name + " goes on."}, err
 }
 
-func weighQueue(_ *site, q *request) (outcome, error) {
-	name, err := queueName(q)
+func weighQueue(s *site, q *request) (outcome, error) {
+	queue, err := s.queueOf(q)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -51,35 +38,35 @@ func weighQueue(_ *site, q *request) (outcome, error) {
 		weight, err = 0, nil
 	}
 	if err != nil || weight < 0 || weight > maxWeight {
-		return outcome{}, bad("expected a weight from 1 to 1000, or none for that of the workers' configuration, found " +
-			strconv.Quote(given))
+		return outcome{}, bad("expected a weight from 1 to 1000, or none for that of the workers' " +
+			"configuration, found " + strconv.Quote(given))
 	}
-	text := "Queue " + inspect.Printable(name) + " has weight " + strconv.Itoa(weight) + "."
+	text := "Queue " + queue.Name + " has weight " + strconv.Itoa(weight) + "."
 	if weight == 0 {
-		text = "Queue " + inspect.Printable(name) + " has the weight that each worker is configured with."
+		text = "Queue " + queue.Name + " has the weight that each worker is configured with."
 	}
-	return outcome{Text: text}, q.ins.SetWeight(q.ctx, name, weight)
+	return outcome{Text: text}, q.ins.SetWeight(q.ctx, queue.Name, weight)
 }
 
 // maxWeight is the largest weight that Inspector.SetWeight takes.
 const maxWeight = 1000
 
-func restartQueue(_ *site, q *request) (outcome, error) {
-	name, err := queueName(q)
+func restartQueue(s *site, q *request) (outcome, error) {
+	queue, err := s.queueOf(q)
 	if err == nil {
-		err = q.ins.Restart(q.ctx, name)
+		err = q.ins.Restart(q.ctx, queue.Name)
 	}
-	return outcome{Text: "The workers of queue " + inspect.Printable(name) +
+	return outcome{Text: "The workers of queue " + queue.Name +
 		" finish what they run and stop; their supervisors start them again."}, err
 }
 
-func deleteQueue(_ *site, q *request) (outcome, error) {
-	name, err := queueName(q)
+func deleteQueue(s *site, q *request) (outcome, error) {
+	queue, err := s.queueOf(q)
 	if err != nil {
 		return outcome{}, err
 	}
-	if err := q.ins.DeleteQueue(q.ctx, name, q.args.Get("force") != ""); err != nil {
+	if err := q.ins.DeleteQueue(q.ctx, queue.Name, q.args.Get("force") != ""); err != nil {
 		return outcome{}, err
 	}
-	return outcome{To: "./", Text: "Queue " + inspect.Printable(name) + " is deleted."}, nil
+	return outcome{To: "./", Text: "Queue " + queue.Name + " is deleted."}, nil
 }

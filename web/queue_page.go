@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/inspect"
 	"github.com/godelayed/delayed/state"
 )
@@ -58,12 +59,21 @@ const (
 	allDays     = 90
 )
 
-func showQueue(s *site, q *request) (*page, error) {
+// queueOf describes the queue that field name names, which must be one that there is: a typo makes none.
+func (s *site) queueOf(q *request) (inspect.Queue, error) {
 	name := q.args.Get("name")
-	queue, err := q.ins.Queue(q.ctx, name)
+	if _, err := delayed.OpenQueue(s.rdb, delayed.QueueConfig{Name: name}); err != nil {
+		return inspect.Queue{}, bad(err.Error())
+	}
+	return q.ins.Queue(q.ctx, name)
+}
+
+func showQueue(s *site, q *request) (*page, error) {
+	queue, err := s.queueOf(q)
 	if err != nil {
 		return nil, err
 	}
+	name := queue.Name
 	p := &queuePage{rights: s.rights(q), Queue: queue}
 	workers, err := read(q.ctx, s.fast, "workers of "+name, func(ctx context.Context) ([]inspect.Worker, error) {
 		return q.ins.Workers(ctx, name)
@@ -172,7 +182,8 @@ func (s *site) daysOf(q *request, name string, more *bool) ([]inspect.Day, error
 	if q.args.Get("days") == "all" {
 		n = allDays
 	}
-	days, err := read(q.ctx, s.slow, "days "+strconv.Itoa(n)+" "+name, func(ctx context.Context) ([]inspect.Day, error) {
+	key := "days " + strconv.Itoa(n) + " " + name
+	days, err := read(q.ctx, s.slow, key, func(ctx context.Context) ([]inspect.Day, error) {
 		return q.ins.History(ctx, name, n)
 	})
 	if err != nil {

@@ -76,7 +76,9 @@ var sortings = []struct {
 	{"failed", "Failed today", "Runs that failed today, in UTC", true, func(q *queueRow) float64 {
 		return float64(q.Today.Failed)
 	}},
-	{"workers", "Workers", "Workers that serve the queue", true, func(q *queueRow) float64 { return float64(q.Workers) }},
+	{"workers", "Workers", "Workers that serve the queue", true, func(q *queueRow) float64 {
+		return float64(q.Workers)
+	}},
 }
 
 // rowStates are the states in the order of sortings.

@@ -108,8 +108,8 @@ func queueTroubles(q *inspect.Queue, workers []inspect.Worker) (all []trouble) {
 	case q.Workers == 0 && !q.Legacy && waiting > 0:
 		add(95, true, plural(waiting, "task waits", "tasks wait")+", and no worker serves it", "Workers", "workers")
 	case paused && q.Pending > 0:
-		add(60, false, "paused for "+duration(q.At.Sub(q.Paused))+", and "+plural(q.Pending, "task waits", "tasks wait"),
-			"Resume it", own)
+		add(60, false, "paused for "+duration(q.At.Sub(q.Paused))+", and "+
+			plural(q.Pending, "task waits", "tasks wait"), "Resume it", own)
 	case paused && q.At.Sub(q.Paused) > longPause:
 		add(30, false, "paused for "+duration(q.At.Sub(q.Paused)), "Resume it", own)
 	case q.Latency >= longWait:
@@ -122,16 +122,19 @@ func queueTroubles(q *inspect.Queue, workers []inspect.Worker) (all []trouble) {
 			duration(q.Latency)+whyWaiting(q.Name, workers), "Show them", list(state.Pending))
 	}
 	if q.Suspects > 0 {
-		add(55, false, plural(q.Suspects, "pending task has", "pending tasks have")+" died with a worker in the last 72 h: "+
-			"look whether workers are killed, or run out of memory", "Deaths", link("deaths", "queue", q.Name))
+		add(55, false, plural(q.Suspects, "pending task has", "pending tasks have")+
+			" died with a worker in the last 72 h: look whether workers are killed, or run out of memory",
+			"Deaths", link("deaths", "queue", q.Name))
 	}
 	if q.Archived >= archiveBound*9/10 {
-		add(45, false, plural(q.Archived, "archived task", "archived tasks")+": unless they are configured otherwise, workers "+
-			"delete the oldest beyond "+number(archiveBound), "Show them", list(state.Archived))
+		add(45, false, plural(q.Archived, "archived task", "archived tasks")+
+			": unless they are configured otherwise, workers delete the oldest beyond "+number(archiveBound),
+			"Show them", list(state.Archived))
 	}
 	if q.Today.Lost > 0 {
-		add(40, false, plural(int(q.Today.Lost), "task has", "tasks have")+" run twice today, in part at least, because "+
-			"workers had lost their claims: look whether they stand still, or Redis is far away", "Show the days", own)
+		add(40, false, plural(int(q.Today.Lost), "task has", "tasks have")+
+			" run twice today, in part at least, because workers had lost their claims: look whether they stand "+
+			"still, or Redis is far away", "Show the days", own)
 	}
 	return all
 }
@@ -317,8 +320,8 @@ func (s *sample) troubles() (all []trouble) {
 	}
 	if s.Unreadable > 0 {
 		all = append(all, trouble{
-			rank: 52, Queue: s.Queue, Text: plural(s.Unreadable, "task", "tasks") + " at the head of the queue cannot be read; " +
-				"workers archive " + those(s.Unreadable),
+			rank: 52, Queue: s.Queue, Text: plural(s.Unreadable, "task", "tasks") +
+				" at the head of the queue cannot be read; workers archive " + those(s.Unreadable),
 			Action: "Show them", Href: link("tasks", "queue", s.Queue, "state", state.Pending),
 		})
 	}

@@ -67,9 +67,11 @@ func TestTroubles(t *testing.T) {
 		{name: "no workers and nothing to do", queue: func(q *inspect.Queue) { q.Workers, q.Archived = 0, 10 }},
 		{name: "a short wait", queue: func(q *inspect.Queue) { q.Pending, q.Latency = 1, 29*time.Second }},
 		{
-			name: "busy with one function", queue: old, workers: []inspect.Worker{aWorker("w-1", 4, build, build, build, build)},
+			name: "busy with one function", queue: old,
+			workers: []inspect.Worker{aWorker("w-1", 4, build, build, build, build)},
 			want: []string{
-				"the oldest of 1\u202f234 pending tasks has waited 4 min, and all 4 executors are busy with report.Build",
+				"the oldest of 1\u202f234 pending tasks has waited 4 min, " +
+					"and all 4 executors are busy with report.Build",
 			},
 		},
 		{
@@ -173,7 +175,9 @@ func TestTroubles(t *testing.T) {
 			signs: signs{failing: []failing{{"mail", "a", 5, 5}}, samples: []sample{{
 				Queue: "mail", Parked: 1, Why: map[string]int{"x": 1},
 			}}},
-			want: []string{"!1 task is parked", "!the oldest of", "!5 of 5 runs", "1 pending task has died", "1 task has run"},
+			want: []string{
+				"!1 task is parked", "!the oldest of", "!5 of 5 runs", "1 pending task has died", "1 task has run",
+			},
 		},
 	} {
 		s := test.signs
