@@ -153,10 +153,10 @@ func mismatch(want string, v any) error {
 }
 
 // quote writes a text that somebody has given, for messages.
-func quote(s string) string { return strconv.Quote(clip(s, 100)) }
+func quote(s string) string { return strconv.Quote(Clip(s, 100)) }
 
-// clip returns a text in one printable line of at most so many characters.
-func clip(s string, most int) string {
+// Clip returns a text in one printable line of at most so many characters; an ellipsis stands for what does not fit.
+func Clip(s string, most int) string {
 	short := false
 	if n := 4 * most; len(s) > n { // it may have a megabyte
 		for n > 0 && !utf8.RuneStart(s[n]) {

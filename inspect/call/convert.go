@@ -228,7 +228,7 @@ func fieldNames(s *inspect.Shape) string {
 	}
 	var names []string
 	for _, f := range s.Fields[:min(len(s.Fields), mostFields)] {
-		names = append(names, clip(f.Name, 60))
+		names = append(names, Clip(f.Name, 60))
 	}
 	if len(names) < len(s.Fields) {
 		names = append(names, "…")

@@ -32,7 +32,7 @@ func ParseDuration(s string) (time.Duration, error) {
 		return 0, fmt.Errorf("expected a duration such as 90s, 15m, 2h30m or 7d, found %q", s)
 	}
 	if sum > 0 && rest > math.MaxInt64-sum {
-		return 0, fmt.Errorf("expected at most %s, found %q", "106751d", s)
+		return 0, fmt.Errorf("expected at most %s, found %q", FormatDuration(math.MaxInt64), s)
 	}
 	return sum + rest, nil
 }
@@ -46,4 +46,24 @@ func ParseTime(s string) (time.Time, error) {
 	}
 	return time.Time{}, fmt.Errorf("expected a time such as 2026-01-31T15:04:05Z, or 2026-01-31 15:04 in the local "+
 		"zone, found %q", s)
+}
+
+// FormatDuration writes a duration with the two units that matter: 250ms, 1.5s, 2m05s, 3h10m, 4d2h.
+func FormatDuration(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "-" + FormatDuration(-max(d, -math.MaxInt64)) // the least number has no positive counterpart
+	case d < time.Second:
+		return fmt.Sprintf("%dms", d.Milliseconds())
+	case d < 10*time.Second:
+		return strconv.FormatFloat(d.Truncate(100*time.Millisecond).Seconds(), 'f', -1, 64) + "s"
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 24*time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	default:
+		return fmt.Sprintf("%dd%dh", int(d.Hours())/24, int(d.Hours())%24)
+	}
 }

@@ -28,7 +28,7 @@ func TestTexts(t *testing.T) {
 		"short": "short", "a\u202eb": `a\u202eb`, strings.Repeat("é", 30): strings.Repeat("é", 9) + "…",
 		strings.Repeat("x", 1<<20): strings.Repeat("x", 9) + "…",
 	} {
-		if got := clip(given, 10); got != want {
+		if got := Clip(given, 10); got != want {
 			t.Errorf("%.20q is clipped to %q, expected %q", given, got, want)
 		}
 	}

@@ -21,7 +21,8 @@ var ours = rules{
 			"event", "state", "internal/wire", "internal/funcpath", "internal/catalog", "internal/redisurl",
 			"internal/idleconn", "internal/loop", "internal/seam", "internal/metrics", "internal/buildinfo",
 			// For tests only:
-			"internal/childproc", "internal/fakeredis", "internal/faultnet", "internal/redistest",
+			"internal/childproc", "internal/fakeredis", "internal/faultnet", "internal/jsonschema",
+			"internal/redistest",
 		},
 		{"internal/lifecycle"},
 		{"internal/function", "internal/schedule", "internal/group"},
@@ -32,6 +33,7 @@ var ours = rules{
 		{"."},
 		{"inspect", "semaphore", "rediscluster", "redissentinel", "workermain", "internal/redistest/controltest"},
 		{"inspect/scale", "inspect/call"},
+		{"inspect/document"},
 		{"web"},
 	},
 	lines:    500,

@@ -5,33 +5,15 @@ import (
 	"errors"
 	"math"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
-	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/document"
 )
 
 // auditView is a part of the audit log.
-type auditView struct {
-	Records []recordJSON `json:"records"`
-}
-
-// recordJSON is a record of the audit log as JSON.
-type recordJSON struct {
-	At     *time.Time `json:"at"`
-	Actor  string     `json:"actor"`
-	Action string     `json:"action"`
-	Queue  string     `json:"queue"`
-	Target string     `json:"target,omitempty"` // a worker, periodic entry, group or function
-	State  string     `json:"state,omitempty"`
-	Filter string     `json:"filter,omitempty"`
-	IDs    []string   `json:"ids,omitempty"`
-	More   int        `json:"more,omitempty"`
-	Done   int        `json:"done"`
-	Failed int        `json:"failed"`
-}
+type auditView document.Audit
 
 func (a *app) auditCommand() *cobra.Command {
 	var limit, skip int
@@ -48,25 +30,11 @@ func (a *app) auditCommand() *cobra.Command {
 		}
 		return a.show(cmd.Context(), func(ctx context.Context) (view, error) {
 			records, err := a.ins.Audit(ctx, skip, limit)
-			v := &auditView{Records: []recordJSON{}}
-			for i := range records {
-				v.Records = append(v.Records, recordOf(&records[i]))
-			}
-			return v, err
+			v := auditView(document.AuditOf(records))
+			return &v, err
 		})
 	}
 	return cmd
-}
-
-func recordOf(r *inspect.Record) recordJSON {
-	j := recordJSON{
-		At: stamp(r.At), Actor: r.Actor, Action: r.Action, Queue: r.Queue, Target: r.Target, State: r.State,
-		IDs: r.IDs, More: r.More, Done: r.Done, Failed: r.Failed,
-	}
-	if r.Filter != nil {
-		j.Filter = strings.TrimPrefix(filterText(r.Filter), " that match ")
-	}
-	return j
 }
 
 func (v *auditView) print(p *term.Page) {

@@ -42,7 +42,7 @@ type benchTimings struct {
 
 // timingsOf sums up how long each of some calls took, with so many tasks in all.
 func timingsOf(took []time.Duration, tasks int, all time.Duration) benchTimings {
-	b := benchTimings{Tasks: tasks, Seconds: seconds(all)}
+	b := benchTimings{Tasks: tasks, Seconds: all.Seconds()}
 	if all > 0 {
 		b.PerSecond = math.Round(float64(tasks) / all.Seconds())
 	}
@@ -50,7 +50,7 @@ func timingsOf(took []time.Duration, tasks int, all time.Duration) benchTimings 
 		return b
 	}
 	slices.Sort(took)
-	at := func(q float64) float64 { return seconds(took[int(math.Ceil(q*float64(len(took))))-1]) }
+	at := func(q float64) float64 { return took[int(math.Ceil(q*float64(len(took))))-1].Seconds() }
 	b.P50, b.P95, b.P99, b.Max = at(0.5), at(0.95), at(0.99), at(1)
 	return b
 }

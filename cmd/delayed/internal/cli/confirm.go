@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
+	"github.com/godelayed/delayed/inspect/document"
 )
 
 func yesFlag(cmd *cobra.Command, yes *bool) {
@@ -15,7 +16,7 @@ func yesFlag(cmd *cobra.Command, yes *bool) {
 
 // warn tells of something that has not stopped the command.
 func (a *app) warn(err error) {
-	fmt.Fprintln(a.Err, "warning: "+term.Printable(trimPrefix(err.Error())))
+	fmt.Fprintln(a.Err, "warning: "+term.Printable(document.ErrorText(err.Error())))
 }
 
 // confirm returns an error unless somebody agrees.

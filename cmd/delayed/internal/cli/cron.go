@@ -10,31 +10,11 @@ import (
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/document"
 )
 
 // cronView is the periodic entries of queues.
-type cronView struct {
-	Entries []entryJSON `json:"entries"`
-}
-
-// entryJSON is a periodic entry as JSON.
-type entryJSON struct {
-	Queue         string     `json:"queue"`
-	Name          string     `json:"name"`
-	Spec          string     `json:"spec"`
-	Zone          string     `json:"zone"`
-	Function      string     `json:"function"`
-	Owner         string     `json:"owner"`
-	Paused        bool       `json:"paused"`
-	Waiting       bool       `json:"waiting"`
-	Next          *time.Time `json:"next"`
-	Previous      *time.Time `json:"previous"`
-	Overlap       string     `json:"overlap"`
-	CatchUp       int        `json:"catch_up"`
-	JitterSeconds float64    `json:"jitter_seconds"`
-	From          *time.Time `json:"from"`
-	Until         *time.Time `json:"until"`
-}
+type cronView document.Entries
 
 func (a *app) cronCommand() *cobra.Command {
 	list := func(cmd *cobra.Command, args []string) error {
@@ -85,20 +65,12 @@ func (a *app) entries(ctx context.Context, queues []string) (view, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &cronView{Entries: []entryJSON{}}
-	if len(queues) == 0 {
-		return v, nil
+	var entries []inspect.Entry
+	if len(queues) > 0 {
+		entries, err = a.ins.Entries(ctx, queues...)
 	}
-	entries, err := a.ins.Entries(ctx, queues...)
-	for _, e := range entries {
-		v.Entries = append(v.Entries, entryJSON{
-			Queue: e.Queue, Name: e.Name, Spec: e.Spec, Zone: e.Zone, Function: e.Function, Owner: e.Owner,
-			Paused: e.Paused, Waiting: e.Waiting, Next: stamp(e.Next), Previous: stamp(e.Previous),
-			Overlap: e.Overlap.String(), CatchUp: e.CatchUp, JitterSeconds: seconds(e.Jitter), From: stamp(e.From),
-			Until: stamp(e.Until),
-		})
-	}
-	return v, err
+	v := cronView(document.EntriesOf(entries))
+	return &v, err
 }
 
 func (v *cronView) print(p *term.Page) {
@@ -146,7 +118,7 @@ func (a *app) entryCommand(
 	a.queueFlag(cmd, &queue, "queue of the entries; without it, all queues are searched")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
-		return a.each(&resultView{Action: cmd.Name(), text: text}, args, func(name string) error {
+		return a.each(&resultView{document.Did{Action: cmd.Name()}, text}, args, func(name string) error {
 			queue, err := a.queueOfEntry(ctx, name, queue)
 			if err != nil {
 				return err
@@ -188,19 +160,7 @@ func (a *app) queueOfEntry(ctx context.Context, name, queue string) (string, err
 }
 
 // ticksView is the history of an entry.
-type ticksView struct {
-	Queue string     `json:"queue"`
-	Entry string     `json:"entry"`
-	Ticks []tickJSON `json:"ticks"`
-}
-
-// tickJSON is a tick as JSON.
-type tickJSON struct {
-	Tick   *time.Time `json:"tick"`
-	At     *time.Time `json:"at"`
-	Task   string     `json:"task"`
-	Result string     `json:"result"` // enqueued, missed, overlap or queued
-}
+type ticksView document.Ticks
 
 func (a *app) entryHistory(ctx context.Context, name, queue string) error {
 	return a.show(ctx, func(ctx context.Context) (view, error) {
@@ -209,15 +169,8 @@ func (a *app) entryHistory(ctx context.Context, name, queue string) error {
 			return nil, err
 		}
 		runs, err := a.ins.EntryHistory(ctx, queue, name)
-		v := &ticksView{Queue: queue, Entry: name, Ticks: []tickJSON{}}
-		for _, r := range runs {
-			result := r.Skipped
-			if result == "" {
-				result = "enqueued"
-			}
-			v.Ticks = append(v.Ticks, tickJSON{stamp(r.Tick), stamp(r.At), r.ID, result})
-		}
-		return v, err
+		v := ticksView(document.TicksOf(queue, name, runs))
+		return &v, err
 	})
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/document"
 	"github.com/godelayed/delayed/state"
 )
 
@@ -107,7 +108,7 @@ func (a *app) diagnose(ctx context.Context) (*doctorView, error) {
 	}
 	for i := range queues {
 		if err := queues[i].Err; err != nil {
-			v.add("error", "wrong type", queues[i].Name, trimPrefix(err.Error()),
+			v.add("error", "wrong type", queues[i].Name, document.ErrorText(err.Error()),
 				"another program uses a key of the queue: rename or delete that key, or use another prefix")
 			continue
 		}
@@ -230,7 +231,7 @@ func (a *app) diagnoseEntries(ctx context.Context, v *doctorView, q *inspect.Que
 	}
 	entries, err := queue.Periodic().List(ctx)
 	if err != nil {
-		v.add("warning", "entries", q.Name, trimPrefix(err.Error()),
+		v.add("warning", "entries", q.Name, document.ErrorText(err.Error()),
 			"use the version of this command that the schedulers have")
 	}
 	for i := range entries {

@@ -12,6 +12,7 @@ import (
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
 	"github.com/godelayed/delayed/inspect/call"
+	"github.com/godelayed/delayed/inspect/document"
 )
 
 // enqueueFlags are the options of a call.
@@ -251,12 +252,7 @@ func someOf(functions []inspect.Function) string {
 }
 
 // enqueuedView says which task was enqueued.
-type enqueuedView struct {
-	ID     string `json:"id"`
-	Queue  string `json:"queue"`
-	Ended  bool   `json:"ended"` // with --wait
-	Result any    `json:"result,omitempty"`
-}
+type enqueuedView document.Enqueued
 
 func (v *enqueuedView) print(p *term.Page) {
 	if v.ID == "" { // as on legacy queues

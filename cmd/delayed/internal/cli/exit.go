@@ -12,6 +12,7 @@ import (
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/document"
 )
 
 // The exit codes. Monitors have others: see monitor.go.
@@ -81,7 +82,7 @@ func (a *app) exit(err error) int {
 	}
 	for _, e := range flatten(err) {
 		if text := e.Error(); text != "" {
-			fmt.Fprintln(a.Err, "delayed:", term.Clip(trimPrefix(text), mostError))
+			fmt.Fprintln(a.Err, "delayed:", term.Clip(document.ErrorText(text), mostError))
 		}
 	}
 	if refused(err.Error()) {
@@ -98,16 +99,6 @@ func refused(text string) bool {
 
 // mostError is how much of an error is printed.
 const mostError = 2000
-
-// trimPrefix leaves out the name of the package that an error comes from: that of the command precedes it.
-func trimPrefix(text string) string {
-	for _, prefix := range []string{"delayed: ", "inspect: "} {
-		if len(text) > len(prefix) && text[:len(prefix)] == prefix {
-			return text[len(prefix):]
-		}
-	}
-	return text
-}
 
 // flatten returns the errors of errors.Join, so that each gets a line.
 func flatten(err error) []error {

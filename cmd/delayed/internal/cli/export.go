@@ -14,6 +14,7 @@ import (
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
 	"github.com/godelayed/delayed/inspect/call"
+	"github.com/godelayed/delayed/inspect/document"
 	"github.com/godelayed/delayed/state"
 )
 
@@ -119,7 +120,7 @@ func (a *app) export(
 					continue
 				}
 				line, err := call.JSON(lineJSON{
-					Version: exportVersion, Queue: queue, State: s.String(), ID: e.ID, Due: stamp(e.Due),
+					Version: exportVersion, Queue: queue, State: s.String(), ID: e.ID, Due: document.Stamp(e.Due),
 					Message: e.Message, Info: e.Info, Function: t.Function, Call: t.Call,
 				})
 				if err != nil {

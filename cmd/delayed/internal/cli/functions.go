@@ -9,31 +9,11 @@ import (
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
 	"github.com/godelayed/delayed/inspect/call"
+	"github.com/godelayed/delayed/inspect/document"
 )
 
 // functionsView is the functions that workers have published.
-type functionsView struct {
-	Functions []functionJSON `json:"functions"`
-}
-
-// functionJSON is a function as JSON.
-type functionJSON struct {
-	Queue      string          `json:"queue"`
-	Path       string          `json:"path"`
-	Signature  string          `json:"signature"`
-	Aliases    []string        `json:"aliases"`
-	Parameters []parameterJSON `json:"parameters"`
-	Variadic   bool            `json:"variadic"`
-	Optional   int             `json:"optional"`
-	Result     string          `json:"result"`
-	Workers    []string        `json:"workers"`
-}
-
-// parameterJSON is a parameter as JSON.
-type parameterJSON struct {
-	Name string `json:"name"`
-	Type string `json:"type"`
-}
+type functionsView document.Functions
 
 func (a *app) functionsCommand() *cobra.Command {
 	return &cobra.Command{
@@ -48,23 +28,8 @@ func (a *app) functionsCommand() *cobra.Command {
 					}
 				}
 				functions, err := a.ins.Functions(ctx, args...)
-				v := &functionsView{Functions: []functionJSON{}}
-				for i := range functions {
-					f := &functions[i]
-					j := functionJSON{
-						Queue: f.Queue, Path: f.Path, Signature: f.Signature(), Aliases: f.Aliases,
-						Parameters: []parameterJSON{}, Variadic: f.Variadic, Optional: f.Optional, Result: f.Result,
-						Workers: f.Workers,
-					}
-					if j.Aliases == nil {
-						j.Aliases = []string{}
-					}
-					for _, p := range f.Parameters {
-						j.Parameters = append(j.Parameters, parameterJSON{p.Name, p.Type})
-					}
-					v.Functions = append(v.Functions, j)
-				}
-				return v, err
+				v := functionsView(document.FunctionsOf(functions))
+				return &v, err
 			})
 		},
 	}

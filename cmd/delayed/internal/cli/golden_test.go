@@ -12,27 +12,30 @@ import (
 
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/document"
 )
 
 // noon is when everything is shown.
 var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
-func before(d time.Duration) *time.Time { return stamp(noon.Add(-d)) }
+func before(d time.Duration) *time.Time { return document.Stamp(noon.Add(-d)) }
 
 // shown are views with all that they can show.
 func shown() map[string]view {
-	task := taskJSON{
+	task := document.Task{
 		Queue: "mail", State: "retry", ID: "7c3q9v5tn8w2x0y4z6a1b3d5", Function: "example.com/app/mail.Welcome",
 		Call: `mail.Welcome(42, "en", {Name: "Ann", Tags: ["a", "b", "c"]})`, Args: []any{42, "en"}, SizeBytes: 1234,
 		Headers: map[string]string{"tenant": "acme"}, EnqueuedAt: before(90 * time.Second),
 		Due: before(-time.Hour), Attempt: 3, Deaths: 1, Worker: "1d7df465b91b8f0d10194c57f7bccb49", Reason: "failed",
-		Failures: []attemptJSON{{1, *before(time.Minute), "host:12:x", "no\nroute", ""}},
-		At:       before(time.Second), FirstFailed: before(time.Minute), Error: "smtp: mailbox full\x1b[31m",
-		Stack: "goroutine 7:\n\tmain.go:12", Options: &optionsJSON{TimeoutSeconds: 90, Lock: "u:x"},
-		Progress: &progressJSON{3, 10, "third"}, Result: map[string]any{"n": 7},
+		Failures: []document.Attempt{
+			{Attempt: 1, At: *before(time.Minute), Worker: "host:12:x", Error: "no\nroute"},
+		},
+		At: before(time.Second), FirstFailed: before(time.Minute), Error: "smtp: mailbox full\x1b[31m",
+		Stack: "goroutine 7:\n\tmain.go:12", Options: &document.Options{TimeoutSeconds: 90, Lock: "u:x"},
+		Progress: &document.Progress{Done: 3, Total: 10, Note: "third"}, Result: map[string]any{"n": 7},
 	}
-	other := taskJSON{Queue: "mail", State: "retry", ID: "b", Problem: "the message cannot be read", Args: []any{}}
-	queues := &queuesView{Queues: []queueJSON{
+	other := document.Task{Queue: "mail", State: "retry", ID: "b", Problem: "the message cannot be read", Args: []any{}}
+	queues := &queuesView{Queues: []document.Queue{
 		{
 			Name: "critical", Workers: 4, LatencySeconds: 0.25, Pending: 12, Active: 3, Scheduled: 1234567, Retry: 5,
 			Archived: 2, Today: inspect.Counts{Processed: 987654, Failed: 321},
@@ -41,47 +44,54 @@ func shown() map[string]view {
 		{Name: strings.Repeat("long-name-", 8), Pending: 7, LatencySeconds: 90061},
 		{Name: "old", Legacy: true, Pending: 1},
 	}}
-	figures := figuresJSON{1234567, 12, 3, spreadJSON{0.002, 0.001, 0.00234}, spreadJSON{1, 0.5, 61}}
-	var minutes []timeStatsJSON
+	figures := document.Figures{
+		Runs: 1234567, Failed: 12, Archived: 3, Wait: document.Spread{Mean: 0.002, P50: 0.001, P95: 0.00234},
+		Run: document.Spread{Mean: 1, P50: 0.5, P95: 61},
+	}
+	var minutes []document.TimeStats
 	for i := range mostTimes {
-		minutes = append(minutes, timeStatsJSON{
-			before(time.Duration(mostTimes-i) * time.Minute), figuresJSON{Runs: i},
+		minutes = append(minutes, document.TimeStats{
+			At: before(time.Duration(mostTimes-i) * time.Minute), Figures: document.Figures{Runs: i},
 		})
 	}
 	return map[string]view{
 		"queues": queues,
-		"queue": &queueView{Queue: queueJSON{
+		"queue": &queueView{Queue: document.Queue{
 			Name: "mail", Paused: before(time.Hour), Weight: 3, Pending: 7, Suspects: 1, LatencySeconds: 61,
 			Legacy: true, MemoryBytes: new(int64), Today: inspect.Counts{Processed: 7, Failed: 1, Expired: 1},
 		}},
-		"tasks": &listsView{queues: 1, Lists: []listJSON{
-			{Queue: "mail", State: "retry", Total: 120, Cursor: "7:x", Tasks: []taskJSON{task, other}},
+		"tasks": &listsView{queues: 1, Lists: document.Lists{Lists: []document.List{
+			{Queue: "mail", State: "retry", Total: 120, Cursor: "7:x", Tasks: []document.Task{task, other}},
 			{Queue: "mail", State: "active"},
-		}},
-		"task": &foundView{Tasks: []taskJSON{task, other}},
-		"workers": &workersView{Workers: []workerJSON{
+		}}},
+		"task": &foundView{Tasks: []document.Task{task, other}},
+		"workers": &workersView{Workers: []document.Worker{
 			{
-				ID: task.Worker, Host: "web-7.example.com", PID: 4711, Alive: true, Tasks: []taskJSON{task},
-				Queues: []workerQueueJSON{{"critical", 12.5, 1}, {"mail", 13, 2}},
+				ID: task.Worker, Host: "web-7.example.com", PID: 4711, Alive: true, Tasks: []document.Task{task},
+				Queues: []document.WorkerQueue{
+					{Name: "critical", AliveSeconds: 12.5, Claims: 1}, {Name: "mail", AliveSeconds: 13, Claims: 2},
+				},
 			},
-			{ID: "9ab8ce1c74e3f6816523a56f233575fa", Queues: []workerQueueJSON{{"mail", 0, 4}}},
+			{ID: "9ab8ce1c74e3f6816523a56f233575fa", Queues: []document.WorkerQueue{{Name: "mail", Claims: 4}}},
 		}},
-		"functions": &functionsView{Functions: []functionJSON{{
+		"functions": &functionsView{Functions: []document.Function{{
 			Queue: "mail", Path: task.Function, Signature: "mail.Welcome(int64, string, mail.User)",
 			Workers: []string{"a"}, Aliases: []string{"mail.Hello"},
 		}}},
-		"cron": &cronView{Entries: []entryJSON{
+		"cron": &cronView{Entries: []document.Entry{
 			{
 				Queue: "mail", Name: "digest", Spec: "30 7 * * mon-fri", Zone: "Europe/Berlin", Function: task.Function,
 				Owner: "shop", Next: before(-5 * time.Hour), Previous: before(19 * time.Hour),
 			},
 			{Queue: "mail", Name: "sweep", Spec: "@every 1h", Zone: "UTC", Function: "app.Sweep", Paused: true},
 		}},
-		"ticks": &ticksView{Ticks: []tickJSON{{before(0), before(0), "digest@1", "enqueued"}, {Result: "missed"}}},
-		"groups": &groupsView{Groups: []groupJSON{
-			{"search", "tenant-7", "app/search.Index", 12, before(-time.Minute)},
+		"ticks": &ticksView{Ticks: []document.Tick{
+			{Tick: before(0), At: before(0), Task: "digest@1", Result: "enqueued"}, {Result: "missed"},
 		}},
-		"audit": &auditView{Records: []recordJSON{
+		"groups": &groupsView{Groups: []document.Group{
+			{Queue: "search", Key: "tenant-7", Function: "app/search.Index", Size: 12, Due: before(-time.Minute)},
+		}},
+		"audit": &auditView{Records: []document.Record{
 			{
 				At: before(0), Actor: "ann@host", Action: "delete", Queue: "mail", State: "archived",
 				Filter: "function x", Done: 9,
@@ -95,12 +105,12 @@ func shown() map[string]view {
 			Queues: 3, Paused: 1, Workers: 1, LatencySeconds: 61, States: map[string]int{"pending": 5, "archived": 1},
 			Today: inspect.Counts{Processed: 5, Lost: 1},
 		},
-		"history": &historyView{Days: []dayJSON{
-			{"2026-01-31", inspect.Counts{Processed: 5, Failed: 1}}, {Date: "2026-01-30"},
+		"history": &historyView{Days: []document.Day{
+			{Date: "2026-01-31", Counts: inspect.Counts{Processed: 5, Failed: 1}}, {Date: "2026-01-30"},
 		}},
-		"acted": &actedView{Action: "delete", Reports: []reportJSON{{
+		"acted": &actedView{Action: "delete", Reports: []document.Report{{
 			Queue: "mail", State: "archived", Done: 1200, Skipped: 1, FailedMore: 7,
-			Failed: []failureJSON{{"a\nb", "inspect: not found"}},
+			Failed: []document.Failure{{ID: "a\nb", Error: "inspect: not found"}},
 		}}},
 		"monitor": &monitorView{
 			Status: "critical", code: monitorCritical, Queues: queues.Queues,
@@ -110,20 +120,25 @@ func shown() map[string]view {
 		},
 		"metrics": &metricsView{
 			Per: "minute", From: before(time.Hour), To: before(0),
-			Functions: []functionStatsJSON{
-				{"mail", task.Function, figures, []int{0, 1, 2, 0, 9, 4}},
+			Functions: []document.FunctionStats{
+				{Queue: "mail", Function: task.Function, Figures: figures, Graph: []int{0, 1, 2, 0, 9, 4}},
 				{Queue: "a-queue-with-a-long-name", Graph: []int{1}},
 			},
-			Times: append(minutes, timeStatsJSON{before(0), figures}),
+			Times: append(minutes, document.TimeStats{At: before(0), Figures: figures}),
 		},
-		"scale": &scaleView{
+		"scale": &scaleView{Scale: document.Scale{
 			BacklogSeconds: 90, LatencySeconds: 61.5, WorkSeconds: 900, Pending: 1200, Unmeasured: 3, Workers: 2,
 			Concurrency: 10, Busy: 7, TargetSeconds: 60, WantedWorkers: 3,
-			Queues: []scaleQueueJSON{
-				{"mail", false, 1197, 7, 61.5, 0.75, 900}, {"new", false, 3, 0, 1, 0, 0}, {Name: "p", Paused: true},
+			Queues: []document.ScaleQueue{
+				{
+					Name: "mail", Pending: 1197, Active: 7, LatencySeconds: 61.5, MeanRunSeconds: 0.75,
+					WorkSeconds: 900,
+				},
+				{Name: "new", Pending: 3, LatencySeconds: 1},
+				{Name: "p", Paused: true},
 			},
-		},
-		"scale-wanted": &scaleView{WantedWorkers: 3, plain: "wanted"},
+		}},
+		"scale-wanted": &scaleView{document.Scale{WantedWorkers: 3}, "wanted"},
 		"bench": &benchView{
 			Concurrency: 100, Producers: 16, RoundTrip: benchTimings{200, 0.01, 20000, 4e-5, 5e-5, 6e-5, 7e-4},
 			Enqueue:  benchTimings{20000, 0.2, 100000, 1e-4, 2e-4, 3e-4, 0.0123},
@@ -133,19 +148,19 @@ func shown() map[string]view {
 		"tail": several{
 			&tailView{
 				At: before(0), Kind: "task failed", Queue: "mail", Worker: task.Worker, ID: task.ID,
-				Function: task.Function, Attempt: 2, Took: known(160 * time.Microsecond),
+				Function: task.Function, Attempt: 2, Took: document.Span(160 * time.Microsecond),
 				Error: "mailbox\x1b[31m\nfull", Missed: 1200,
 			},
 			&tailView{
 				At: before(0), Kind: "task started", Queue: "mail", ID: "a\nb", Function: "mail.tasks:welcome",
-				Wait: known(time.Minute),
+				Wait: document.Span(time.Minute),
 			},
 			&tailView{
-				At: before(0), Kind: "task retried", Queue: "mail", Function: "F", Wait: known(time.Minute),
+				At: before(0), Kind: "task retried", Queue: "mail", Function: "F", Wait: document.Span(time.Minute),
 				Reason: "snoozed",
 			},
 			&tailView{At: before(0), Kind: "worker paused", Queue: "mail", Worker: task.Worker},
-			&tailView{Kind: kindMissed, Queue: "mail", Worker: task.Worker, Missed: 1},
+			&tailView{Kind: document.KindMissed, Queue: "mail", Worker: task.Worker, Missed: 1},
 		},
 		"doctor": &doctorView{Queues: 2, Workers: 1, Problems: []problemJSON{
 			{"error", "no workers", "mail", "7 tasks, and no worker serves it", "start a worker"},

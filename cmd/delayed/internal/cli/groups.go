@@ -2,27 +2,16 @@ package cli
 
 import (
 	"context"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/document"
 )
 
 // groupsView is the groups of calls that wait.
-type groupsView struct {
-	Groups []groupJSON `json:"groups"`
-}
-
-// groupJSON is a group as JSON.
-type groupJSON struct {
-	Queue    string     `json:"queue"`
-	Key      string     `json:"key"`
-	Function string     `json:"function"`
-	Size     int        `json:"size"`
-	Due      *time.Time `json:"due"`
-}
+type groupsView document.Groups
 
 func (a *app) groupCommand() *cobra.Command {
 	list := func(cmd *cobra.Command, args []string) error {
@@ -56,7 +45,7 @@ func (a *app) fireCommand() *cobra.Command {
 		if err := a.known(ctx, queue); err != nil {
 			return err
 		}
-		return a.each(&resultView{Action: "fire", text: "fired"}, args[1:], func(key string) error {
+		return a.each(&resultView{document.Did{Action: "fire"}, "fired"}, args[1:], func(key string) error {
 			question := "Fire group " + term.Printable(key) + " of queue " + term.Printable(queue) + " now?"
 			if err := a.confirm(ctx, yes, question); err != nil {
 				return err
@@ -73,15 +62,12 @@ func (a *app) groups(ctx context.Context, queues []string) (view, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &groupsView{Groups: []groupJSON{}}
-	if len(queues) == 0 {
-		return v, nil
+	var groups []inspect.Group
+	if len(queues) > 0 {
+		groups, err = a.ins.Groups(ctx, queues...)
 	}
-	groups, err := a.ins.Groups(ctx, queues...)
-	for _, g := range groups {
-		v.Groups = append(v.Groups, groupJSON{g.Queue, g.Key, g.Function, g.Size, stamp(g.Due)})
-	}
-	return v, err
+	v := groupsView(document.GroupsOf(groups))
+	return &v, err
 }
 
 func (v *groupsView) print(p *term.Page) {

@@ -6,20 +6,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
-	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/document"
 )
 
 // historyView is what became of a queue's tasks, day by day.
-type historyView struct {
-	Queue string    `json:"queue"`
-	Days  []dayJSON `json:"days"`
-}
-
-// dayJSON is a day as JSON.
-type dayJSON struct {
-	Date string `json:"date"`
-	inspect.Counts
-}
+type historyView document.History
 
 func (a *app) historyCommand() *cobra.Command {
 	var days int
@@ -40,11 +31,8 @@ func (a *app) historyCommand() *cobra.Command {
 			if err != nil {
 				return nil, err
 			}
-			v := &historyView{Queue: args[0], Days: []dayJSON{}}
-			for _, d := range all {
-				v.Days = append(v.Days, dayJSON{d.Date.Format("2006-01-02"), d.Counts})
-			}
-			return v, nil
+			v := historyView(document.HistoryOf(args[0], all))
+			return &v, nil
 		})
 	}
 	return cmd

@@ -15,6 +15,7 @@ import (
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/document"
 )
 
 func (a *app) importCommand() *cobra.Command {
@@ -65,7 +66,7 @@ func (a *app) importAll(ctx context.Context, in io.Reader, to string) error {
 	if a.Bars {
 		bar.Out = a.Err
 	}
-	v := &actedView{Action: "import", Reports: []reportJSON{}}
+	v := &actedView{Action: "import", Reports: []document.Report{}}
 	var errs []error
 	for r.next() {
 		queue := r.line.Queue
@@ -75,7 +76,7 @@ func (a *app) importAll(ctx context.Context, in io.Reader, to string) error {
 			}
 			return ctx.Err() == nil
 		})
-		v.Reports = append(v.Reports, reportOf(queue, "", &report))
+		v.Reports = append(v.Reports, document.ReportOf(queue, "", &report))
 		if ctx.Err() != nil {
 			v.Interrupted = true
 			errs = append(errs, err, errInterrupted)

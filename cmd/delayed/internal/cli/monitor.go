@@ -10,6 +10,7 @@ import (
 
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/document"
 )
 
 // The exit codes of monitoring plug-ins.
@@ -24,9 +25,9 @@ var monitorNames = [...]string{"ok", "warning", "critical", "unknown"}
 
 // monitorView is what a monitor has found.
 type monitorView struct {
-	Status   string        `json:"status"`
-	Findings []findingJSON `json:"findings"`
-	Queues   []queueJSON   `json:"queues"`
+	Status   string           `json:"status"`
+	Findings []findingJSON    `json:"findings"`
+	Queues   []document.Queue `json:"queues"`
 
 	code int
 }
@@ -120,9 +121,9 @@ func (a *app) monitor(
 	if err != nil {
 		return nil, err
 	}
-	v := &monitorView{Findings: []findingJSON{}, Queues: []queueJSON{}}
+	v := &monitorView{Findings: []findingJSON{}, Queues: []document.Queue{}}
 	for i := range queues {
-		v.Queues = append(v.Queues, queueOf(&queues[i]))
+		v.Queues = append(v.Queues, document.QueueOf(&queues[i]))
 		v.hold(&queues[i], given, l)
 	}
 	v.Status = monitorNames[v.code]
@@ -136,7 +137,7 @@ func (v *monitorView) hold(q *inspect.Queue, given func(string) bool, l *limits)
 		v.Findings = append(v.Findings, findingJSON{monitorNames[code], q.Name, fmt.Sprintf(format, args...)})
 	}
 	if q.Err != nil {
-		find(monitorCritical, "%s", trimPrefix(q.Err.Error()))
+		find(monitorCritical, "%s", document.ErrorText(q.Err.Error()))
 		return
 	}
 	over := func(name, what string, n, most, warn int) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/document"
 )
 
 // queueControls are the verbs pause, resume, restart and weight.
@@ -30,8 +31,7 @@ func (a *app) controlCommands() []*cobra.Command { return a.queueControls() }
 
 // resultView says what was done to a number of things.
 type resultView struct {
-	Action string   `json:"action"`
-	Done   []string `json:"done"`
+	document.Did
 
 	text string // what precedes the names
 }
@@ -69,7 +69,7 @@ func (a *app) controlCommand(
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		ctx := cmd.Context()
-		return a.each(&resultView{Action: cmd.Name(), text: text}, args, func(name string) error {
+		return a.each(&resultView{document.Did{Action: cmd.Name()}, text}, args, func(name string) error {
 			if err := a.known(ctx, name); err != nil {
 				return err
 			}
@@ -93,7 +93,7 @@ func (a *app) weightCommand() *cobra.Command {
 			if err := within("weight", n, 0, 1000); err != nil {
 				return err
 			}
-			v := &resultView{Action: "weight", text: fmt.Sprintf("weight %d for", n)}
+			v := &resultView{document.Did{Action: "weight"}, fmt.Sprintf("weight %d for", n)}
 			return a.each(v, args[:1], func(name string) error {
 				if err := a.known(cmd.Context(), name); err != nil {
 					return err

@@ -7,6 +7,7 @@ import (
 
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/document"
 	"github.com/godelayed/delayed/state"
 )
 
@@ -28,7 +29,7 @@ func (a *app) removeQueueCommand() *cobra.Command {
 		if err := a.connect(); err != nil {
 			return err
 		}
-		return a.each(&resultView{Action: "rm", text: "deleted"}, args, func(name string) error {
+		return a.each(&resultView{document.Did{Action: "rm"}, "deleted"}, args, func(name string) error {
 			q, err := a.queue(ctx, name)
 			if err != nil {
 				return err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/document"
 	"github.com/godelayed/delayed/state"
 )
 
@@ -52,44 +53,8 @@ func (a *app) queueCommand() *cobra.Command {
 	return cmd
 }
 
-// queueJSON is a queue as JSON.
-type queueJSON struct {
-	Name           string         `json:"name"`
-	At             *time.Time     `json:"at"`              // when this was read, by the clock of Redis
-	Legacy         bool           `json:"legacy"`          // legacy workers share it
-	Paused         *time.Time     `json:"paused"`          // since when it is paused; null: it is not
-	Weight         int            `json:"weight"`          // 0: as each worker is configured
-	Workers        int            `json:"workers"`         // that are alive
-	LatencySeconds float64        `json:"latency_seconds"` // age of the oldest pending task; 0: unknown
-	Pending        int            `json:"pending"`         // suspects included
-	Suspects       int            `json:"suspects"`        // pending tasks that died with a worker lately
-	Active         int            `json:"active"`          // claimed by workers
-	Scheduled      int            `json:"scheduled"`
-	Retry          int            `json:"retry"`
-	Parked         int            `json:"parked"`
-	Aggregating    int            `json:"aggregating"` // calls that wait in groups
-	Groups         int            `json:"groups"`
-	Archived       int            `json:"archived"`
-	Completed      int            `json:"completed"`
-	MemoryBytes    *int64         `json:"memory_bytes,omitempty"` // an estimate, of one queue only
-	Today          inspect.Counts `json:"today"`
-	Error          string         `json:"error,omitempty"` // why nothing is known of it but its name
-}
-
-func queueOf(q *inspect.Queue) queueJSON {
-	if q.Err != nil {
-		return queueJSON{Name: q.Name, Legacy: q.Legacy, Error: trimPrefix(q.Err.Error())}
-	}
-	return queueJSON{
-		Name: q.Name, At: stamp(q.At), Legacy: q.Legacy, Paused: stamp(q.Paused), Weight: q.Weight, Workers: q.Workers,
-		LatencySeconds: seconds(q.Latency), Pending: q.Pending, Suspects: q.Suspects, Active: q.Active,
-		Scheduled: q.Scheduled, Retry: q.Retry, Parked: q.Parked, Aggregating: q.Aggregating, Groups: q.Groups,
-		Archived: q.Archived, Completed: q.Completed, Today: q.Today,
-	}
-}
-
-// size returns how many tasks the queue holds in a state.
-func (q *queueJSON) size(s state.Task) int {
+// size returns how many tasks a queue holds in a state.
+func size(q *document.Queue, s state.Task) int {
 	held := inspect.Queue{
 		Pending: q.Pending, Active: q.Active, Scheduled: q.Scheduled, Retry: q.Retry, Parked: q.Parked,
 		Aggregating: q.Aggregating, Archived: q.Archived, Completed: q.Completed,
@@ -97,23 +62,18 @@ func (q *queueJSON) size(s state.Task) int {
 	return held.Size(s)
 }
 
-func (q *queueJSON) latency() time.Duration {
+func latency(q *document.Queue) time.Duration {
 	return time.Duration(q.LatencySeconds * float64(time.Second))
 }
 
 // queuesView is the list of queues.
-type queuesView struct {
-	Queues []queueJSON `json:"queues"`
-}
+type queuesView document.Queues
 
 func (a *app) listQueues(ctx context.Context) error {
 	return a.show(ctx, func(ctx context.Context) (view, error) {
 		queues, err := a.ins.Queues(ctx)
-		v := &queuesView{Queues: []queueJSON{}}
-		for i := range queues {
-			v.Queues = append(v.Queues, queueOf(&queues[i]))
-		}
-		return v, err
+		v := queuesView(document.QueuesOf(queues))
+		return &v, err
 	})
 }
 
@@ -145,7 +105,7 @@ func (v *queuesView) print(p *term.Page) {
 }
 
 // stateCell says what is unusual about a queue.
-func stateCell(q *queueJSON) term.Cell {
+func stateCell(q *document.Queue) term.Cell {
 	switch {
 	case q.Error != "":
 		return term.C("broken", term.Red)
@@ -159,19 +119,17 @@ func stateCell(q *queueJSON) term.Cell {
 	return term.C("")
 }
 
-func latencyCell(q *queueJSON) term.Cell {
+func latencyCell(q *document.Queue) term.Cell {
 	if q.LatencySeconds == 0 {
 		return term.C("-", term.Dim)
 	}
-	return term.C(term.Duration(q.latency()))
+	return term.C(term.Duration(latency(q)))
 }
 
-func workersCell(q *queueJSON) term.Cell { return amount(q.Workers) }
+func workersCell(q *document.Queue) term.Cell { return amount(q.Workers) }
 
 // queueView is one queue.
-type queueView struct {
-	Queue queueJSON `json:"queue"`
-}
+type queueView document.OneQueue
 
 func (a *app) showQueue(ctx context.Context, name string) error {
 	return a.show(ctx, func(ctx context.Context) (view, error) {
@@ -179,7 +137,7 @@ func (a *app) showQueue(ctx context.Context, name string) error {
 		if err != nil {
 			return nil, err
 		}
-		v := &queueView{Queue: queueOf(&q)}
+		v := &queueView{Queue: document.QueueOf(&q)}
 		if n, err := a.ins.Memory(ctx, name); err == nil { // not every server and user may ask that
 			v.Queue.MemoryBytes = &n
 		}
@@ -205,7 +163,7 @@ func (v *queueView) print(p *term.Page) {
 		p.Field("weight", term.C(strconv.Itoa(q.Weight)))
 	}
 	if q.LatencySeconds > 0 {
-		p.Field("latency", term.C(term.Duration(q.latency())+": the age of the oldest pending task"))
+		p.Field("latency", term.C(term.Duration(latency(q))+": the age of the oldest pending task"))
 	}
 	if q.MemoryBytes != nil {
 		p.Field("memory", term.C("about "+term.Bytes(*q.MemoryBytes)))
@@ -213,7 +171,7 @@ func (v *queueView) print(p *term.Page) {
 	p.Space()
 	t := term.NewTable(term.Column{Name: "STATE"}, number("TASKS"))
 	for _, s := range inspect.States {
-		t.Row(term.C(s.String()), amount(q.size(s), stateStyle(s)))
+		t.Row(term.C(s.String()), amount(size(q, s), stateStyle(s)))
 	}
 	p.Table(t)
 	if q.Suspects > 0 {

@@ -10,37 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
-	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/document"
 )
 
 // scaleView says how much work waits, and how many workers are wanted for it.
 type scaleView struct {
-	At             *time.Time       `json:"at"`              // by the clock of Redis
-	BacklogSeconds float64          `json:"backlog_seconds"` // work divided by concurrency: until the last has ended
-	LatencySeconds float64          `json:"latency_seconds"` // age of the oldest pending task
-	WorkSeconds    float64          `json:"work_seconds"`    // pending tasks × mean run: what one handler would take
-	Pending        int              `json:"pending"`         // of queues that are not paused
-	Unmeasured     int              `json:"unmeasured"`      // of pending: tasks of queues whose mean run is unknown
-	Workers        int              `json:"workers"`         // that are alive and take tasks
-	Concurrency    int              `json:"concurrency"`     // handlers that they can run at once
-	Busy           int              `json:"busy"`            // of these, the ones that have a task
-	Waiting        bool             `json:"waiting"`         // a queue without workers needs one in any case
-	TargetSeconds  float64          `json:"target_seconds"`
-	WantedWorkers  int              `json:"wanted_workers"` // so that backlog_seconds is at most the target
-	Queues         []scaleQueueJSON `json:"queues"`
+	document.Scale
 
 	plain string // print only this figure
-}
-
-// scaleQueueJSON is the part of the work that waits in one queue.
-type scaleQueueJSON struct {
-	Name           string  `json:"name"`
-	Paused         bool    `json:"paused"` // its tasks do not count
-	Pending        int     `json:"pending"`
-	Active         int     `json:"active"`
-	LatencySeconds float64 `json:"latency_seconds"`
-	MeanRunSeconds float64 `json:"mean_run_seconds"` // 0: unknown
-	WorkSeconds    float64 `json:"work_seconds"`
 }
 
 // scaleFlags are the flags of scale.
@@ -116,24 +93,7 @@ func (a *app) scale(ctx context.Context, f *scaleFlags, queues []string) (view, 
 	if wanted = max(wanted, f.minimum); f.limit > 0 {
 		wanted = min(wanted, f.limit)
 	}
-	v := &scaleView{
-		At: stamp(b.At), BacklogSeconds: seconds(b.Wait()), LatencySeconds: seconds(b.Latency),
-		WorkSeconds: seconds(b.Work), Pending: b.Pending, Unmeasured: b.Unmeasured, Workers: b.Workers,
-		Concurrency: b.Concurrency, Busy: b.Busy, Waiting: b.Waiting,
-		TargetSeconds: seconds(time.Duration(f.target)), WantedWorkers: wanted, Queues: []scaleQueueJSON{},
-		plain: f.figure,
-	}
-	for i := range b.Queues {
-		v.Queues = append(v.Queues, scaleQueueOf(&b.Queues[i]))
-	}
-	return v, nil
-}
-
-func scaleQueueOf(q *inspect.QueueBacklog) scaleQueueJSON {
-	return scaleQueueJSON{
-		Name: q.Name, Paused: q.Paused, Pending: q.Pending, Active: q.Active, LatencySeconds: seconds(q.Latency),
-		MeanRunSeconds: seconds(q.MeanRun), WorkSeconds: seconds(q.Work),
-	}
+	return &scaleView{document.ScaleOf(&b, time.Duration(f.target), wanted), f.figure}, nil
 }
 
 // figure returns a figure as scripts read it.

@@ -8,18 +8,11 @@ import (
 
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/document"
 )
 
 // statsView is what queues hold together.
-type statsView struct {
-	Queues         int            `json:"queues"`
-	Paused         int            `json:"paused"`
-	Workers        int            `json:"workers"`
-	LatencySeconds float64        `json:"latency_seconds"` // the longest
-	States         map[string]int `json:"states"`
-	Groups         int            `json:"groups"`
-	Today          inspect.Counts `json:"today"`
-}
+type statsView document.Stats
 
 func (a *app) statsCommand() *cobra.Command {
 	var per, function string
@@ -67,49 +60,8 @@ func (a *app) overview(ctx context.Context, names []string) (view, error) {
 		return nil, err
 	}
 	workers, err := a.ins.Workers(ctx, names...)
-	v := sum(queues)
-	for i := range workers {
-		if workers[i].Alive() {
-			v.Workers++
-		}
-	}
-	return v, err
-}
-
-// sum adds up queues.
-func sum(queues []inspect.Queue) *statsView {
-	v := &statsView{Queues: len(queues), States: map[string]int{}}
-	for _, s := range inspect.States {
-		v.States[s.String()] = 0
-	}
-	for i := range queues {
-		q := &queues[i]
-		for _, s := range inspect.States {
-			v.States[s.String()] += q.Size(s)
-		}
-		if !q.Paused.IsZero() {
-			v.Paused++
-		}
-		v.Groups += q.Groups
-		v.LatencySeconds = max(v.LatencySeconds, seconds(q.Latency))
-		t, c := &v.Today, &q.Today
-		for _, pair := range [][2]*int64{
-			{&t.Processed, &c.Processed},
-			{&t.Failed, &c.Failed},
-			{&t.Retried, &c.Retried},
-			{&t.Archived, &c.Archived},
-			{&t.Expired, &c.Expired},
-			{&t.Snoozed, &c.Snoozed},
-			{&t.Canceled, &c.Canceled},
-			{&t.Parked, &c.Parked},
-			{&t.Lost, &c.Lost},
-			{&t.Swept, &c.Swept},
-			{&t.Trimmed, &c.Trimmed},
-		} {
-			*pair[0] += *pair[1]
-		}
-	}
-	return v
+	v := statsView(document.StatsOf(queues, workers))
+	return &v, err
 }
 
 func (v *statsView) print(p *term.Page) {

@@ -13,28 +13,11 @@ import (
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/inspect"
 	"github.com/godelayed/delayed/inspect/call"
+	"github.com/godelayed/delayed/inspect/document"
 )
 
 // tailView is something that has happened in a worker, or a number of events that were left out.
-type tailView struct {
-	At       *time.Time `json:"at"` // by the clock of the worker's host
-	Kind     string     `json:"kind"`
-	Queue    string     `json:"queue"`
-	Worker   string     `json:"worker"`
-	ID       string     `json:"id,omitempty"`
-	Function string     `json:"function,omitempty"` // path
-	Attempt  int        `json:"attempt,omitempty"`  // 1 for the first
-	Took     *float64   `json:"took_seconds,omitempty"`
-	Wait     *float64   `json:"wait_seconds,omitempty"` // until it is tried again, or had to wait to start
-	Reason   string     `json:"reason,omitempty"`
-	Error    string     `json:"error,omitempty"` // the first 500 bytes
-	// Missed is how many events of this worker and queue just before this one were too many to be told of, or got lost,
-	// whether they would have been shown or not. With kind "missed" the document says nothing else.
-	Missed int `json:"missed"`
-}
-
-// kindMissed is the kind of a document about events that were left out before one that the filters do not mean.
-const kindMissed = "missed"
+type tailView document.Event
 
 // tailFilter says which events are shown.
 type tailFilter struct {
@@ -53,7 +36,7 @@ func (a *app) tailCommand() *cobra.Command {
 			"of a second: a line says how many were left out, or were lost on their way. If Redis is away,\n" +
 			"tail says so and goes on when it comes back. With --json each event is a document on a line.\n" +
 			"Workers written in Python tell of running tasks only.\n\n" +
-			"Kinds: " + strings.Join(eventKinds(), ", ") + ". Part of a name means all kinds with\n" +
+			"Kinds: " + strings.Join(document.EventKinds(), ", ") + ". Part of a name means all kinds with\n" +
 			"that part, such as failed, or worker.",
 		Example: "  delayed tail mail --func Welcome\n" +
 			"  delayed tail --kind failed,archived,stuck --json",
@@ -71,9 +54,10 @@ func (a *app) tailCommand() *cobra.Command {
 	a.completeFlag(cmd, "kind", fixed(kindWords()...))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		for _, k := range f.kinds {
-			if !slices.ContainsFunc(eventKinds(), func(name string) bool { return kindMatches(name, k) }) {
+			known := func(name string) bool { return document.KindMatches(name, k) }
+			if !slices.ContainsFunc(document.EventKinds(), known) {
 				return usagef("--kind %s: expected one of %s, or a part of one", quote(k),
-					strings.Join(eventKinds(), ", "))
+					strings.Join(document.EventKinds(), ", "))
 			}
 		}
 		if most < 0 {
@@ -87,17 +71,9 @@ func (a *app) tailCommand() *cobra.Command {
 	return cmd
 }
 
-// eventKinds returns the names of all kinds of events.
-func eventKinds() (names []string) {
-	for k := event.Kind(1); k.String() != event.Kind(0).String(); k++ {
-		names = append(names, k.String())
-	}
-	return names
-}
-
 // kindWords are the parts of kinds that a shell proposes: it has no use for names with spaces.
 func kindWords() (words []string) {
-	for _, name := range eventKinds() {
+	for _, name := range document.EventKinds() {
 		_, word, _ := strings.Cut(name, " ")
 		if !slices.Contains(words, word) {
 			words = append(words, word)
@@ -106,15 +82,9 @@ func kindWords() (words []string) {
 	return append(words, "task", "worker", "heartbeat", "queue")
 }
 
-// kindMatches reports whether somebody who writes part means the kind with a name.
-func kindMatches(name, part string) bool {
-	part = strings.ToLower(strings.NewReplacer("-", " ", "_", " ").Replace(strings.TrimSpace(part)))
-	return part != "" && strings.Contains(name, strings.ReplaceAll(part, "cancelled", "canceled"))
-}
-
 func (f *tailFilter) match(e *inspect.Event) bool {
 	if len(f.kinds) > 0 &&
-		!slices.ContainsFunc(f.kinds, func(part string) bool { return kindMatches(e.Kind.String(), part) }) {
+		!slices.ContainsFunc(f.kinds, func(part string) bool { return document.KindMatches(e.Kind.String(), part) }) {
 		return false
 	}
 	means := inspect.Filter{Function: f.function}
@@ -143,16 +113,16 @@ func (a *app) tail(ctx context.Context, f *tailFilter, most int, queues []string
 			continue
 		}
 		trouble = ""
-		v := tailOf(&e)
+		v := tailView(document.EventOf(&e))
 		if !f.match(&e) {
 			if e.Missed == 0 {
 				continue
 			}
-			v = &tailView{At: v.At, Kind: kindMissed, Queue: e.Queue, Worker: e.Worker, Missed: e.Missed}
+			v = tailView(document.MissedOf(&e))
 		} else {
 			shown++
 		}
-		if err := a.event(v); err != nil {
+		if err := a.event(&v); err != nil {
 			return err
 		}
 		if shown == most && most > 0 {
@@ -168,24 +138,6 @@ func which(queues []string) string {
 		return "all queues"
 	}
 	return term.Clip(strings.Join(queues, ", "), 200)
-}
-
-func tailOf(e *inspect.Event) *tailView {
-	v := &tailView{
-		At: stamp(e.At), Kind: e.Kind.String(), Queue: e.Queue, Worker: e.Worker, ID: e.ID, Function: e.Function,
-		Attempt: e.Attempt, Reason: e.Reason, Error: e.Error, Missed: e.Missed,
-	}
-	v.Took, v.Wait = known(e.Took), known(e.Wait)
-	return v
-}
-
-// known writes a duration in JSON: nil for 0.
-func known(d time.Duration) *float64 {
-	if d == 0 {
-		return nil
-	}
-	s := seconds(d)
-	return &s
 }
 
 // event prints one event.
@@ -210,7 +162,7 @@ func (v *tailView) print(p *term.Page) {
 			count(v.Missed, "event")+" of worker "+short(v.Worker)+" left out: too many at once, or lost", term.Yellow,
 		))
 	}
-	if v.Kind == kindMissed {
+	if v.Kind == document.KindMissed {
 		return
 	}
 	clock := ""

@@ -12,113 +12,12 @@ import (
 
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
-	"github.com/godelayed/delayed/inspect/call"
+	"github.com/godelayed/delayed/inspect/document"
 	"github.com/godelayed/delayed/state"
 )
 
-// taskJSON is a task as JSON.
-type taskJSON struct {
-	Queue       string            `json:"queue"`
-	State       string            `json:"state"`
-	ID          string            `json:"id"`       // empty if its message carries none
-	Function    string            `json:"function"` // its path
-	Call        string            `json:"call"`     // the call as code, clipped and escaped
-	Python      bool              `json:"python"`
-	Args        []any             `json:"args"`             // bytes are in base64, structs are objects
-	Kwargs      map[string]any    `json:"kwargs,omitempty"` // of a Python function
-	Headers     map[string]string `json:"headers,omitempty"`
-	SizeBytes   int               `json:"size_bytes"`
-	Options     *optionsJSON      `json:"options,omitempty"`
-	EnqueuedAt  *time.Time        `json:"enqueued_at"`      // by the producer's clock
-	Due         *time.Time        `json:"due"`              // of parked, archived and completed tasks their end
-	Attempt     int               `json:"attempt"`          // which attempt the next or present run is
-	Deaths      int               `json:"deaths"`           // workers that died with it, in the last 72 h
-	Worker      string            `json:"worker,omitempty"` // that has it, or had it last
-	ClaimedAt   *time.Time        `json:"claimed_at,omitempty"`
-	Reason      string            `json:"reason,omitempty"` // why it is in its state
-	At          *time.Time        `json:"at,omitempty"`     // when the reason became known
-	FirstFailed *time.Time        `json:"first_failed_at,omitempty"`
-	BeganAt     *time.Time        `json:"began_at,omitempty"` // when the successful run began
-	Error       string            `json:"error,omitempty"`
-	Stack       string            `json:"stack,omitempty"`    // of its last panic
-	Failures    []attemptJSON     `json:"failures,omitempty"` // its last attempts that failed, oldest first
-	Result      any               `json:"result,omitempty"`   // of a completed task
-	Progress    *progressJSON     `json:"progress,omitempty"`
-	Problem     string            `json:"problem,omitempty"` // why its function or arguments are missing
-}
-
-// attemptJSON is an attempt that has failed.
-type attemptJSON struct {
-	Attempt int       `json:"attempt"` // 1 for the first
-	At      time.Time `json:"at"`      // when it ended
-	Worker  string    `json:"worker"`
-	Error   string    `json:"error"`
-	Stack   string    `json:"stack,omitempty"`
-}
-
-// progressJSON is the last progress that a task has reported.
-type progressJSON struct {
-	Done  int64  `json:"done"`
-	Total int64  `json:"total"`
-	Note  string `json:"note"`
-}
-
-// optionsJSON are the options of a task as JSON.
-type optionsJSON struct {
-	MaxRetry          *int       `json:"max_retry,omitempty"`
-	TimeoutSeconds    float64    `json:"timeout_seconds,omitempty"`
-	Deadline          *time.Time `json:"deadline,omitempty"`
-	Expiry            *time.Time `json:"expiry,omitempty"`
-	RetryUntil        *time.Time `json:"retry_until,omitempty"`
-	BackoffSeconds    []float64  `json:"backoff_seconds,omitempty"`
-	MaxBackoffSeconds float64    `json:"max_backoff_seconds,omitempty"`
-	RetentionSeconds  float64    `json:"retention_seconds,omitempty"`
-	KeepResultSeconds float64    `json:"keep_result_seconds,omitempty"`
-	Lock              string     `json:"lock,omitempty"`
-	Group             string     `json:"group,omitempty"`
-}
-
-// taskOf describes a task.
-func taskOf(t *inspect.Task) taskJSON {
-	j := taskJSON{
-		Queue: t.Queue, State: t.State.String(), ID: t.ID, Function: t.Function, Call: t.Call, Python: t.Python,
-		Args: []any{}, Headers: t.Headers, SizeBytes: t.Size, EnqueuedAt: stamp(t.EnqueuedAt), Due: stamp(t.Due),
-		Attempt: t.Attempt, Deaths: t.Deaths, Worker: t.Worker, ClaimedAt: stamp(t.Claimed), Reason: t.Reason,
-		At: stamp(t.At), FirstFailed: stamp(t.FirstFailed), BeganAt: stamp(t.Began), Error: t.Error, Stack: t.Stack,
-		Result: call.Plain(t.Result), Problem: t.Problem, Options: optionsOf(&t.Options),
-	}
-	for _, arg := range t.Args {
-		j.Args = append(j.Args, call.Plain(arg))
-	}
-	for _, f := range t.Failures {
-		j.Failures = append(j.Failures, attemptJSON{f.Attempt, f.At, f.Worker, f.Error, f.Stack})
-	}
-	if len(t.Kwargs) > 0 {
-		j.Kwargs, _ = call.Plain(t.Kwargs).(map[string]any)
-	}
-	if t.Done != 0 || t.Total != 0 || t.Note != "" {
-		j.Progress = &progressJSON{t.Done, t.Total, t.Note}
-	}
-	return j
-}
-
-func optionsOf(o *inspect.Options) *optionsJSON {
-	j := &optionsJSON{
-		MaxRetry: o.MaxRetry, TimeoutSeconds: seconds(o.Timeout), Deadline: stamp(o.Deadline),
-		Expiry: stamp(o.Expiry), RetryUntil: stamp(o.RetryUntil), MaxBackoffSeconds: seconds(o.RetryCap),
-		RetentionSeconds: seconds(o.Retention), KeepResultSeconds: seconds(o.KeepResult), Lock: o.Lock, Group: o.Group,
-	}
-	for _, d := range o.RetryDelays {
-		j.BackoffSeconds = append(j.BackoffSeconds, seconds(d))
-	}
-	if len(optionTexts(j)) == 0 {
-		return nil
-	}
-	return j
-}
-
 // optionTexts writes options as words.
-func optionTexts(o *optionsJSON) (texts []string) {
+func optionTexts(o *document.Options) (texts []string) {
 	add := func(name, value string) { texts = append(texts, name+" "+value) }
 	span := func(name string, seconds float64) {
 		if seconds > 0 {
@@ -153,7 +52,7 @@ func optionTexts(o *optionsJSON) (texts []string) {
 }
 
 // shownCall is the call, or why there is none.
-func (t *taskJSON) shownCall() string {
+func shownCall(t *document.Task) string {
 	switch {
 	case t.Call != "":
 		return t.Call
@@ -165,7 +64,7 @@ func (t *taskJSON) shownCall() string {
 }
 
 // when says what matters about the time of a task in its state.
-func (t *taskJSON) when(now time.Time) string {
+func when(t *document.Task, now time.Time) string {
 	ago := func(at *time.Time) string {
 		if at == nil {
 			return ""
@@ -194,7 +93,7 @@ func (t *taskJSON) when(now time.Time) string {
 }
 
 // why says why a task is where it is.
-func (t *taskJSON) why() term.Cell {
+func why(t *document.Task) term.Cell {
 	switch {
 	case t.Error != "" && t.Reason != "" && t.Reason != "failed":
 		return term.C(t.Reason+": "+t.Error, term.Red)
@@ -229,18 +128,13 @@ func (a *app) queueFlag(cmd *cobra.Command, queue *string, help string) {
 }
 
 // foundView is the tasks that have an id: one in each queue at most.
-type foundView struct {
-	Tasks []taskJSON `json:"tasks"`
-}
+type foundView document.Found
 
 func (a *app) showTask(ctx context.Context, id, queue string) error {
 	return a.show(ctx, func(ctx context.Context) (view, error) {
 		tasks, err := a.find(ctx, id, queue)
-		v := &foundView{Tasks: []taskJSON{}}
-		for i := range tasks {
-			v.Tasks = append(v.Tasks, taskOf(&tasks[i]))
-		}
-		return v, err
+		v := foundView(document.FoundOf(tasks))
+		return &v, err
 	})
 }
 

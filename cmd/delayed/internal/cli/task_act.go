@@ -12,6 +12,7 @@ import (
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/document"
 	"github.com/godelayed/delayed/state"
 )
 
@@ -159,41 +160,8 @@ func (a *app) actionCommand(name string, aliases []string, short string, do act)
 	return cmd
 }
 
-// reportJSON is what an action has done in one queue.
-type reportJSON struct {
-	Queue      string        `json:"queue"`
-	State      string        `json:"state,omitempty"` // of the list
-	Scanned    int           `json:"scanned"`
-	Done       int           `json:"done"`
-	Skipped    int           `json:"skipped"`
-	Failed     []failureJSON `json:"failed"`
-	FailedMore int           `json:"failed_more"`
-}
-
-// failureJSON is a task with which an action went wrong.
-type failureJSON struct {
-	ID    string `json:"id"`
-	Error string `json:"error"`
-}
-
-func reportOf(queue, in string, r *inspect.Report) reportJSON {
-	j := reportJSON{
-		Queue: queue, State: in, Scanned: r.Scanned, Done: r.Done, Skipped: r.Skipped, Failed: []failureJSON{},
-		FailedMore: r.FailedMore,
-	}
-	for _, f := range r.Failed {
-		j.Failed = append(j.Failed, failureJSON{f.ID, f.Err.Error()})
-	}
-	return j
-}
-
 // actedView says what an action has done.
-type actedView struct {
-	Action      string       `json:"action"`
-	DryRun      bool         `json:"dry_run"`
-	Interrupted bool         `json:"interrupted"`
-	Reports     []reportJSON `json:"reports"`
-}
+type actedView document.Acted
 
 func (v *actedView) print(p *term.Page) {
 	for i := range v.Reports {
@@ -208,7 +176,7 @@ func (v *actedView) print(p *term.Page) {
 		}
 		p.Say(term.C(r.Queue, term.Bold), term.C(" "+strings.TrimPrefix(r.State+" "+text, " ")))
 		for _, f := range r.Failed {
-			p.Say(term.C("  task "+f.ID+": "+trimPrefix(f.Error), term.Red))
+			p.Say(term.C("  task "+f.ID+": "+document.ErrorText(f.Error), term.Red))
 		}
 		if r.FailedMore > 0 {
 			p.Say(term.C("  and "+term.Number(r.FailedMore)+" more", term.Red))
@@ -220,7 +188,7 @@ func (v *actedView) print(p *term.Page) {
 func (a *app) actOnIDs(
 	ctx context.Context, verb string, action inspect.Action, do *act, queue string, ids []string,
 ) error {
-	v := &actedView{Action: verb, Reports: []reportJSON{}}
+	v := &actedView{Action: verb, Reports: []document.Report{}}
 	var errs []error
 	found := map[string][]string{} // ids by queue
 	var order []string
@@ -261,7 +229,7 @@ func sameQueue(name string) error {
 // do does an action to tasks of one queue and adds the report to a view.
 func (a *app) do(ctx context.Context, v *actedView, action inspect.Action, queue string, ids ...string) error {
 	r, err := a.ins.Do(ctx, queue, action, ids...)
-	v.Reports = append(v.Reports, reportOf(queue, "", &r))
+	v.Reports = append(v.Reports, document.ReportOf(queue, "", &r))
 	return unclear(err)
 }
 

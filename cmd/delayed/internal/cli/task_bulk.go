@@ -6,6 +6,7 @@ import (
 
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/document"
 	"github.com/godelayed/delayed/state"
 )
 
@@ -35,7 +36,7 @@ func (a *app) actOnAll(ctx context.Context, b *bulk) error {
 	if err != nil {
 		return err
 	}
-	v := &actedView{Action: b.verb, DryRun: b.dry, Reports: []reportJSON{}}
+	v := &actedView{Action: b.verb, DryRun: b.dry, Reports: []document.Report{}}
 	var errs []error
 	for _, name := range b.queues {
 		q, err := a.queue(ctx, name)
@@ -56,7 +57,7 @@ func (a *app) actOnAll(ctx context.Context, b *bulk) error {
 		}
 		for _, s := range states {
 			report, err := a.doAll(ctx, b, name, inspect.Query{State: s, Filter: b.filter}, q.Size(s))
-			v.Reports = append(v.Reports, reportOf(name, s.String(), &report))
+			v.Reports = append(v.Reports, document.ReportOf(name, s.String(), &report))
 			errs = append(errs, unclear(err))
 			if ctx.Err() != nil {
 				v.Interrupted = true
@@ -71,8 +72,8 @@ func (a *app) actOnAll(ctx context.Context, b *bulk) error {
 func (b *bulk) question(queue string, held int, states []state.Task) string {
 	tasks := strings.ReplaceAll(stateNames(states), ", ", " and ") + " task"
 	text := count(held, tasks)
-	if which := filterText(&b.filter); which != "" {
-		text = "those of " + text + which
+	if which := document.FilterText(&b.filter); which != "" {
+		text = "those of " + text + " that match " + which
 	}
 	verb := map[string]string{
 		"run": "Run", "archive": "Archive", "delete": "Delete", "cancel": "Cancel", "reschedule": "Reschedule",

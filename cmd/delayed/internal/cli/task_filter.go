@@ -2,13 +2,11 @@ package cli
 
 import (
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
 	"github.com/godelayed/delayed/state"
 )
@@ -49,43 +47,6 @@ func (f *filterFlags) filter() inspect.Filter {
 		filter.Headers[key] = value
 	}
 	return filter
-}
-
-// filterText describes a filter for questions: " that match function Welcome, error timeout".
-func filterText(f *inspect.Filter) string {
-	var parts []string
-	add := func(name, value string) {
-		if value != "" {
-			parts = append(parts, name+" "+term.Clip(value, 60))
-		}
-	}
-	add("function", f.Function)
-	add("id", f.ID)
-	add("error", f.Error)
-	add("reason", f.Reason)
-	add("worker", f.Worker)
-	add("group", f.Group)
-	for _, key := range sorted(f.Headers) {
-		add("header", key+"="+f.Headers[key])
-	}
-	add("argument", f.Arg)
-	add("text", f.Text)
-	if f.OlderThan > 0 {
-		add("older than", term.Duration(f.OlderThan))
-	}
-	if f.YoungerThan > 0 {
-		add("newer than", term.Duration(f.YoungerThan))
-	}
-	if f.MinAttempt > 0 {
-		add("attempt from", strconv.Itoa(f.MinAttempt))
-	}
-	if f.MaxAttempt > 0 {
-		add("attempt up to", strconv.Itoa(f.MaxAttempt))
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return " that match " + strings.Join(parts, ", ")
 }
 
 // parseStates reads the states of --state.

@@ -8,18 +8,19 @@ import (
 
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect/call"
+	"github.com/godelayed/delayed/inspect/document"
 	"github.com/godelayed/delayed/state"
 )
 
 func (v *foundView) print(p *term.Page) {
 	for i := range v.Tasks {
 		p.Space()
-		v.Tasks[i].print(p)
+		printTask(p, &v.Tasks[i])
 	}
 }
 
-func (t *taskJSON) print(p *term.Page) {
-	p.Say(term.C(t.shownCall(), term.Bold))
+func printTask(p *term.Page, t *document.Task) {
+	p.Say(term.C(shownCall(t), term.Bold))
 	p.Field("id", term.C(t.ID))
 	p.Field("queue", term.C(t.Queue))
 	p.Field("state", term.C(t.State, stateStyle(stateOf(t.State))))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/document"
 	"github.com/godelayed/delayed/state"
 )
 
@@ -103,24 +104,14 @@ func (a *app) listTasksCommand(use string) *cobra.Command {
 
 // listsView is a number of lists of tasks.
 type listsView struct {
-	Lists []listJSON `json:"lists"`
+	document.Lists
 
 	queues, states int // how many were asked for; 0: all
 }
 
-// listJSON is a list of tasks as JSON.
-type listJSON struct {
-	Queue   string     `json:"queue"`
-	State   string     `json:"state"`
-	Total   int        `json:"total"`   // tasks in that state, whether the filter matches them or not
-	Scanned int        `json:"scanned"` // tasks that were looked at
-	Cursor  string     `json:"cursor"`  // for --cursor of the next page; empty after the last
-	Tasks   []taskJSON `json:"tasks"`
-}
-
 // lists reads a page of each list.
 func (a *app) lists(ctx context.Context, queues []string, states []state.Task, query inspect.Query) (view, error) {
-	v := &listsView{Lists: []listJSON{}, queues: len(queues), states: len(states)}
+	v := &listsView{Lists: document.Lists{Lists: []document.List{}}, queues: len(queues), states: len(states)}
 	if len(queues) == 0 {
 		known, err := a.ins.Queues(ctx)
 		if err != nil {
@@ -143,14 +134,7 @@ func (a *app) lists(ctx context.Context, queues []string, states []state.Task, q
 			if err != nil {
 				return nil, err
 			}
-			l := listJSON{
-				Queue: name, State: s.String(), Total: page.Total, Scanned: page.Scanned, Cursor: page.Cursor,
-				Tasks: []taskJSON{},
-			}
-			for i := range page.Tasks {
-				l.Tasks = append(l.Tasks, taskOf(&page.Tasks[i]))
-			}
-			v.Lists = append(v.Lists, l)
+			v.Lists.Lists = append(v.Lists.Lists, document.ListOf(name, s, &page))
 		}
 	}
 	return v, nil
@@ -158,8 +142,8 @@ func (a *app) lists(ctx context.Context, queues []string, states []state.Task, q
 
 func (v *listsView) print(p *term.Page) {
 	shown := 0
-	for i := range v.Lists {
-		l := &v.Lists[i]
+	for i := range v.Lists.Lists {
+		l := &v.Lists.Lists[i]
 		if len(l.Tasks) == 0 && l.Cursor == "" && (v.states != 1 || v.queues != 1) {
 			continue
 		}
@@ -167,14 +151,15 @@ func (v *listsView) print(p *term.Page) {
 			p.Space()
 		}
 		shown++
-		l.print(p)
+		printList(p, l)
 	}
 	if shown == 0 {
 		p.Say(term.C("No such tasks.", term.Dim))
 	}
 }
 
-func (l *listJSON) print(p *term.Page) {
+// printList prints a list.
+func printList(p *term.Page, l *document.List) {
 	p.Say(term.C(l.Queue, term.Bold), term.C(" "+l.State, stateStyle(stateOf(l.State))),
 		term.C(": "+term.Number(len(l.Tasks))+" of "+term.Number(l.Total), term.Dim))
 	if len(l.Tasks) > 0 {
@@ -183,8 +168,8 @@ func (l *listJSON) print(p *term.Page) {
 			term.Column{Name: "WHY", Flex: true, Optional: true})
 		for i := range l.Tasks {
 			task := &l.Tasks[i]
-			t.Row(term.C(term.Clip(task.ID, mostID)), term.C(task.shownCall()), term.C(task.when(p.Now), term.Dim),
-				amount(task.Attempt), task.why())
+			t.Row(term.C(term.Clip(task.ID, mostID)), term.C(shownCall(task)), term.C(when(task, p.Now), term.Dim),
+				amount(task.Attempt), why(task))
 		}
 		p.Table(t)
 	}

@@ -89,15 +89,3 @@ func (a *app) printJSON(v any) error {
 	_, err = a.Out.Write(append(text, '\n'))
 	return err
 }
-
-// seconds writes a duration in JSON.
-func seconds(d time.Duration) float64 { return d.Seconds() }
-
-// stamp writes a time in JSON: nil for the zero time.
-func stamp(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	t = t.UTC()
-	return &t
-}

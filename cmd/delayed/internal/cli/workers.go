@@ -11,30 +11,11 @@ import (
 
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
-	"github.com/godelayed/delayed/state"
+	"github.com/godelayed/delayed/inspect/document"
 )
 
 // workersView is a list of workers.
-type workersView struct {
-	Workers []workerJSON `json:"workers"`
-}
-
-// workerJSON is a worker as JSON.
-type workerJSON struct {
-	ID     string            `json:"id"`
-	Host   string            `json:"host"`
-	PID    int               `json:"pid"`
-	Alive  bool              `json:"alive"`
-	Queues []workerQueueJSON `json:"queues"`
-	Tasks  []taskJSON        `json:"tasks"` // that it has claimed: a page of each queue at most
-}
-
-// workerQueueJSON is a worker on one of its queues.
-type workerQueueJSON struct {
-	Name         string  `json:"name"`
-	AliveSeconds float64 `json:"alive_seconds"`
-	Claims       int     `json:"claims"`
-}
+type workersView document.Workers
 
 func (a *app) workerCommand() *cobra.Command {
 	var queues []string
@@ -98,52 +79,10 @@ func (a *app) listWorkers(ctx context.Context, id string, queues []string) error
 			}
 			workers = []inspect.Worker{*w}
 		}
-		tasks, err := a.claimed(ctx, workers)
-		if err != nil {
-			return nil, err
-		}
-		v := &workersView{Workers: []workerJSON{}}
-		for i := range workers {
-			w := &workers[i]
-			j := workerJSON{ID: w.ID, Host: w.Host, PID: w.PID, Alive: w.Alive(), Tasks: tasks[w.ID]}
-			if j.Tasks == nil {
-				j.Tasks = []taskJSON{}
-			}
-			for _, q := range w.Queues {
-				j.Queues = append(j.Queues, workerQueueJSON{q.Name, seconds(q.Alive), q.Claims})
-			}
-			v.Workers = append(v.Workers, j)
-		}
-		return v, nil
+		read, err := document.ReadWorkers(ctx, a.ins, workers)
+		v := workersView(read)
+		return &v, err
 	})
-}
-
-// claimed returns what workers have claimed, by their ids: of each queue the first hundred tasks.
-func (a *app) claimed(ctx context.Context, workers []inspect.Worker) (map[string][]taskJSON, error) {
-	busy := map[string]bool{}
-	for i := range workers {
-		for _, q := range workers[i].Queues {
-			if q.Claims > 0 {
-				busy[q.Name] = true
-			}
-		}
-	}
-	tasks := map[string][]taskJSON{}
-	for _, name := range sorted(busy) {
-		query := inspect.Query{State: state.Active}
-		if len(workers) == 1 {
-			query.Filter.Worker = workers[0].ID
-		}
-		page, err := a.ins.Tasks(ctx, name, query)
-		if err != nil {
-			return nil, err
-		}
-		for i := range page.Tasks {
-			t := &page.Tasks[i]
-			tasks[t.Worker] = append(tasks[t.Worker], taskOf(t))
-		}
-	}
-	return tasks, nil
 }
 
 // oneWorker finds a worker by its id or the beginning of it.
@@ -194,12 +133,12 @@ func (v *workersView) print(p *term.Page) {
 	}
 	p.Table(t)
 	for i := range v.Workers {
-		v.Workers[i].printTasks(p)
+		printClaims(p, &v.Workers[i])
 	}
 }
 
-// printTasks lists what a worker has claimed.
-func (w *workerJSON) printTasks(p *term.Page) {
+// printClaims lists what a worker has claimed.
+func printClaims(p *term.Page, w *document.Worker) {
 	if len(w.Tasks) == 0 {
 		return
 	}
@@ -214,8 +153,8 @@ func (w *workerJSON) printTasks(p *term.Page) {
 		if g := task.Progress; g != nil {
 			progress = term.C(fmt.Sprintf("%d/%d %s", g.Done, g.Total, g.Note), term.Green)
 		}
-		t.Row(term.C(task.Queue), term.C(term.Clip(task.ID, mostID)), term.C(task.shownCall()),
-			term.C(task.when(p.Now), term.Dim), progress)
+		t.Row(term.C(task.Queue), term.C(term.Clip(task.ID, mostID)), term.C(shownCall(task)),
+			term.C(when(task, p.Now), term.Dim), progress)
 	}
 	p.Table(t)
 }
@@ -234,7 +173,7 @@ func (a *app) orderCommand(
 		if err != nil {
 			return err
 		}
-		return a.each(&resultView{Action: cmd.Name(), text: text}, args, func(id string) error {
+		return a.each(&resultView{document.Did{Action: cmd.Name()}, text}, args, func(id string) error {
 			w, err := oneWorker(workers, id)
 			if err != nil {
 				return err

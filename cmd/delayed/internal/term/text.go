@@ -11,6 +11,7 @@ import (
 	"github.com/mattn/go-runewidth"
 
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/call"
 )
 
 // widths measures characters in the same way on every machine, whatever its locale.
@@ -49,25 +50,8 @@ func Number[N int | int64](n N) string {
 	return sign + s
 }
 
-// Duration writes a duration with the two units that matter: 250ms, 1.5s, 2m05s, 3h10m, 4d2h.
-func Duration(d time.Duration) string {
-	switch {
-	case d < 0:
-		return "-" + Duration(-max(d, -math.MaxInt64)) // the least number has no positive counterpart
-	case d < time.Second:
-		return fmt.Sprintf("%dms", d.Milliseconds())
-	case d < 10*time.Second:
-		return strconv.FormatFloat(d.Truncate(100*time.Millisecond).Seconds(), 'f', -1, 64) + "s"
-	case d < time.Minute:
-		return fmt.Sprintf("%ds", int(d.Seconds()))
-	case d < time.Hour:
-		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
-	case d < 24*time.Hour:
-		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
-	default:
-		return fmt.Sprintf("%dd%dh", int(d.Hours())/24, int(d.Hours())%24)
-	}
-}
+// Duration writes a duration with the two units that matter, as call.FormatDuration does.
+func Duration(d time.Duration) string { return call.FormatDuration(d) }
 
 // Ago writes how far a time is from now: "5m03s ago", "in 2h00m"; "" for the zero time.
 func Ago(t, now time.Time) string {

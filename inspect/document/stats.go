@@ -1,0 +1,55 @@
+package document
+
+import "github.com/godelayed/delayed/inspect"
+
+// Stats is what queues hold together.
+type Stats struct {
+	Queues         int            `json:"queues"`
+	Paused         int            `json:"paused"`
+	Workers        int            `json:"workers"`
+	LatencySeconds float64        `json:"latency_seconds"` // the longest
+	States         map[string]int `json:"states"`
+	Groups         int            `json:"groups"`
+	Today          inspect.Counts `json:"today"`
+}
+
+// StatsOf adds up queues, and counts the workers that are alive.
+func StatsOf(queues []inspect.Queue, workers []inspect.Worker) Stats {
+	v := Stats{Queues: len(queues), States: map[string]int{}}
+	for _, s := range inspect.States {
+		v.States[s.String()] = 0
+	}
+	for i := range queues {
+		q := &queues[i]
+		for _, s := range inspect.States {
+			v.States[s.String()] += q.Size(s)
+		}
+		if !q.Paused.IsZero() {
+			v.Paused++
+		}
+		v.Groups += q.Groups
+		v.LatencySeconds = max(v.LatencySeconds, q.Latency.Seconds())
+		t, c := &v.Today, &q.Today
+		for _, pair := range [][2]*int64{
+			{&t.Processed, &c.Processed},
+			{&t.Failed, &c.Failed},
+			{&t.Retried, &c.Retried},
+			{&t.Archived, &c.Archived},
+			{&t.Expired, &c.Expired},
+			{&t.Snoozed, &c.Snoozed},
+			{&t.Canceled, &c.Canceled},
+			{&t.Parked, &c.Parked},
+			{&t.Lost, &c.Lost},
+			{&t.Swept, &c.Swept},
+			{&t.Trimmed, &c.Trimmed},
+		} {
+			*pair[0] += *pair[1]
+		}
+	}
+	for i := range workers {
+		if workers[i].Alive() {
+			v.Workers++
+		}
+	}
+	return v
+}

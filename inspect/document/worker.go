@@ -1,0 +1,82 @@
+package document
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/state"
+)
+
+// Workers is a list of workers.
+type Workers struct {
+	Workers []Worker `json:"workers"`
+}
+
+// Worker is a worker with what it has claimed.
+type Worker struct {
+	ID     string        `json:"id"`
+	Host   string        `json:"host"`
+	PID    int           `json:"pid"`
+	Alive  bool          `json:"alive"`
+	Queues []WorkerQueue `json:"queues"`
+	Tasks  []Task        `json:"tasks"` // that it has claimed: a page of each queue at most
+}
+
+// WorkerQueue is a worker on one of its queues.
+type WorkerQueue struct {
+	Name         string  `json:"name"`
+	AliveSeconds float64 `json:"alive_seconds"`
+	Claims       int     `json:"claims"`
+}
+
+// ReadWorkers describes workers, and reads what they have claimed: of each queue the first hundred tasks, and only
+// those of the worker if there is one.
+func ReadWorkers(ctx context.Context, ins *inspect.Inspector, workers []inspect.Worker) (Workers, error) {
+	tasks, err := claimed(ctx, ins, workers)
+	if err != nil {
+		return Workers{}, err
+	}
+	v := Workers{Workers: []Worker{}}
+	for i := range workers {
+		w := &workers[i]
+		one := Worker{ID: w.ID, Host: w.Host, PID: w.PID, Alive: w.Alive(), Tasks: tasks[w.ID]}
+		if one.Tasks == nil {
+			one.Tasks = []Task{}
+		}
+		for _, q := range w.Queues {
+			one.Queues = append(one.Queues, WorkerQueue{q.Name, q.Alive.Seconds(), q.Claims})
+		}
+		v.Workers = append(v.Workers, one)
+	}
+	return v, nil
+}
+
+// claimed returns what workers have claimed, by their ids.
+func claimed(ctx context.Context, ins *inspect.Inspector, workers []inspect.Worker) (map[string][]Task, error) {
+	busy := map[string]bool{}
+	for i := range workers {
+		for _, q := range workers[i].Queues {
+			if q.Claims > 0 {
+				busy[q.Name] = true
+			}
+		}
+	}
+	tasks := map[string][]Task{}
+	for _, name := range slices.Sorted(maps.Keys(busy)) {
+		query := inspect.Query{State: state.Active}
+		if len(workers) == 1 {
+			query.Filter.Worker = workers[0].ID
+		}
+		page, err := ins.Tasks(ctx, name, query)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Tasks {
+			t := &page.Tasks[i]
+			tasks[t.Worker] = append(tasks[t.Worker], TaskOf(t))
+		}
+	}
+	return tasks, nil
+}
