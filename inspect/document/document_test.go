@@ -102,7 +102,9 @@ func TestEvents(t *testing.T) {
 	if got := MissedOf(&e); got.Kind != KindMissed || got.Missed != 3 || got.Error != "" {
 		t.Errorf("found %+v", got)
 	}
-	for part, want := range map[string]bool{"failed": true, "task_failed": true, "Task-Failed": true, "": false, "x": false} {
+	for part, want := range map[string]bool{
+		"failed": true, "task_failed": true, "Task-Failed": true, "": false, "x": false,
+	} {
 		if KindMatches("task failed", part) != want {
 			t.Errorf("%q: expected %v", part, want)
 		}

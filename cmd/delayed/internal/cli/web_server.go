@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
+	"github.com/godelayed/delayed/inspect/document"
 	"github.com/godelayed/delayed/web"
 )
 
@@ -140,7 +141,7 @@ func (s *webServer) known(host string) bool {
 // failed tells of an error that a request met. Queries of addresses may have arguments of tasks in them.
 func (s *webServer) failed(r *http.Request, err error) {
 	if r.Context().Err() == nil {
-		fmt.Fprintf(webLog{s.app}, "%s %s: %s", r.Method, r.URL.Path, trimPrefix(err.Error()))
+		fmt.Fprintf(webLog{s.app}, "%s %s: %s", r.Method, r.URL.Path, document.ErrorText(err.Error()))
 	}
 }
 
