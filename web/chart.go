@@ -22,6 +22,7 @@ type chart struct {
 	Column string   // what Names are, in the table
 	Ticks  []tick   // below
 	Value  func(float64) string
+	Axis   func(float64) string       // likewise, at the lines; nil: as Value, or short for counts
 	Steps  func(most float64) float64 // the distance of lines that help to read it; nil: of counts
 	Known  []bool                     // of each bucket; nil: all are
 	Empty  string                     // said where there are no values
@@ -82,9 +83,12 @@ func (c *chart) most() (most float64) {
 
 // SVG draws the chart.
 func (c *chart) SVG() template.HTML {
-	steps := c.Steps
+	steps, axis := c.Steps, c.Axis
 	if steps == nil {
-		steps = countStep
+		steps, axis = countStep, shortCount
+	}
+	if axis == nil {
+		axis = c.Value
 	}
 	most := c.most()
 	step := steps(most)
@@ -96,7 +100,7 @@ func (c *chart) SVG() template.HTML {
 	fmt.Fprintf(&b, `<div class="picture"><svg class="axis" height="%d" aria-hidden="true">`, chartHeight)
 	for v := 0.0; v <= top+step/2; v += step {
 		fmt.Fprintf(&b, `<text x="100%%" y="%s">%s</text>`, coord(plotTop+plotHeight*(1-v/top)+4),
-			html.EscapeString(c.Value(v)))
+			html.EscapeString(axis(v)))
 	}
 	fmt.Fprintf(&b, `</svg><svg class="view" height="%d" role="img" aria-label="%s">`, chartHeight,
 		html.EscapeString(c.Title+": "+c.All))

@@ -11,6 +11,9 @@ import (
 // wantedLines is how many lines help to read a chart, at most.
 const wantedLines = 4
 
+// wantedTicks is likewise for marks of times.
+const wantedTicks = 7
+
 // countStep returns the distance of lines for counts up to a number: 1, 2 or 5 times a power of ten.
 func countStep(most float64) float64 {
 	if most <= 1 {
@@ -48,12 +51,20 @@ func durationStep(most float64) float64 {
 	return countStep(most/day.Seconds()) * day.Seconds()
 }
 
-// writeCount writes a count; one of an axis may be large.
-func writeCount(f float64) string {
-	if f != math.Trunc(f) {
-		return strconv.FormatFloat(f, 'g', 3, 64)
+// writeCount writes a count.
+func writeCount(f float64) string { return number(int64(math.Round(f))) }
+
+// shortCount writes a count of few digits for an axis: 20 k, 1.5 M.
+func shortCount(f float64) string {
+	switch {
+	case f >= 1e9:
+		return strconv.FormatFloat(f/1e9, 'f', -1, 64) + " G"
+	case f >= 1e6:
+		return strconv.FormatFloat(f/1e6, 'f', -1, 64) + " M"
+	case f >= 1e4:
+		return strconv.FormatFloat(f/1e3, 'f', -1, 64) + " k"
 	}
-	return number(int64(f))
+	return writeCount(f)
 }
 
 // writeSeconds writes a duration in seconds.
@@ -78,7 +89,7 @@ func (c *chart) timeAxis(from time.Time, step time.Duration, n int) {
 	}
 	distance := timeSteps[len(timeSteps)-1]
 	for _, d := range timeSteps {
-		if whole <= d*6 {
+		if whole <= d*wantedTicks {
 			distance = d
 			break
 		}

@@ -69,6 +69,9 @@ type tally struct{ runs, failed uint64 }
 // settled is how long after a block workers may add to it: they do so with their heartbeats.
 const settled = 2 * time.Minute
 
+// blocksAtOnce are read at once at most. The first of them are those that are not over.
+const blocksAtOnce = 4
+
 // readers is how many queues are read at once.
 const readers = 4
 
@@ -159,45 +162,59 @@ func (p *past) get(ctx context.Context, ins *inspect.Inspector, names []string, 
 func (p *past) fill(
 	ctx context.Context, ins *inspect.Inspector, names []string, s *span, kept *pastSpan, first, now time.Time,
 ) error {
-	begun, older := time.Now(), 0
+	begun, reads := time.Now(), 0
 	for at := now.UTC().Truncate(s.block); !at.Before(first); at = at.Add(-s.block) {
-		if b := kept.blocks[at.Unix()]; b != nil && b.over {
+		if kept.over(at) {
 			continue
 		}
-		over := at.Add(s.block)
-		if over.Before(now) {
-			if older > 0 && time.Since(begun) > p.budget {
-				return nil
-			}
-			older++
+		if reads > 1 && time.Since(begun) > p.budget {
+			return nil
 		}
-		b, err := readBlock(ctx, ins, names, s, at)
+		end := at.Add(s.block)
+		for n := 1; n < blocksAtOnce && !kept.over(at.Add(-s.block)) && at.After(first); n++ {
+			at = at.Add(-s.block)
+		}
+		blocks, err := readBlocks(ctx, ins, names, s, at, end)
 		if err != nil {
 			return err
 		}
-		b.over = now.Sub(over) > settled
-		kept.blocks[at.Unix()] = b
+		for i, b := range blocks {
+			start := at.Add(time.Duration(i) * s.block)
+			b.over = now.Sub(start.Add(s.block)) > settled
+			kept.blocks[start.Unix()] = b
+		}
+		reads++
 	}
 	kept.read = time.Now()
 	return nil
 }
 
-// readBlock reads one block of all queues.
-func readBlock(
-	ctx context.Context, ins *inspect.Inspector, names []string, s *span, at time.Time,
-) (*pastBlock, error) {
-	b := &pastBlock{buckets: make([]inspect.Sample, s.block/s.step), calls: map[callKey][]tally{}}
+// over reports whether all is known of a block for good.
+func (k *pastSpan) over(at time.Time) bool {
+	b := k.blocks[at.Unix()]
+	return b != nil && b.over
+}
+
+// readBlocks reads the blocks from one time to another of all queues.
+func readBlocks(
+	ctx context.Context, ins *inspect.Inspector, names []string, s *span, from, to time.Time,
+) ([]*pastBlock, error) {
+	blocks := make([]*pastBlock, to.Sub(from)/s.block)
+	for i := range blocks {
+		blocks[i] = &pastBlock{buckets: make([]inspect.Sample, s.block/s.step), calls: map[callKey][]tally{}}
+	}
 	var mu sync.Mutex
 	err := each(ctx, names, func(ctx context.Context, name string) error {
-		samples, err := ins.Metrics(ctx, name, s.grain, at, at.Add(s.block-time.Millisecond))
+		samples, err := ins.Metrics(ctx, name, s.grain, from, to.Add(-time.Millisecond))
 		mu.Lock()
 		defer mu.Unlock()
 		for i := range samples {
 			sample := &samples[i]
-			place := int(sample.At.Sub(at) / s.step)
-			if place < 0 || place >= len(b.buckets) {
+			if sample.At.Before(from) || !sample.At.Before(to) {
 				continue
 			}
+			b := blocks[sample.At.Sub(from)/s.block]
+			place := sample.At.Sub(from) % s.block / s.step
 			b.buckets[place].Merge(sample)
 			if !s.calls {
 				continue
@@ -211,7 +228,7 @@ func readBlock(
 		}
 		return err
 	})
-	return b, err
+	return blocks, err
 }
 
 // each calls a function for all names, several at once, and returns the first error.

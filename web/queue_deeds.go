@@ -1,6 +1,12 @@
 package web
 
-import "strconv"
+import (
+	"slices"
+	"strconv"
+
+	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/state"
+)
 
 // queueDeeds are what one can do to a queue.
 var queueDeeds = map[string]deed{
@@ -8,6 +14,7 @@ var queueDeeds = map[string]deed{
 	"resume":  {Operator, resumeQueue},
 	"weight":  {Operator, weighQueue},
 	"restart": {Operator, restartQueue},
+	"empty":   {Admin, emptyQueue},
 	"delete":  {Admin, deleteQueue},
 }
 
@@ -58,6 +65,26 @@ func restartQueue(s *site, q *request) (outcome, error) {
 	}
 	return outcome{Text: "The workers of queue " + queue.Name +
 		" finish what they run and stop; their supervisors start them again."}, err
+}
+
+// emptyQueue deletes all tasks of one state, as a job.
+func emptyQueue(s *site, q *request) (outcome, error) {
+	queue, err := s.queueOf(q)
+	if err != nil {
+		return outcome{}, err
+	}
+	given := q.args.Get("state")
+	at := slices.IndexFunc(inspect.States, func(st state.Task) bool { return st.String() == given })
+	if at < 0 || inspect.States[at] == state.Active {
+		return outcome{}, bad("expected a state of tasks that can be deleted, found " + strconv.Quote(given))
+	}
+	j, err := s.jobs.start(s.ctx, q.ins, order{
+		Queue: queue.Name, State: inspect.States[at], What: "Delete", Action: inspect.Delete(), By: q.user.Name,
+	})
+	if err != nil {
+		return outcome{}, err
+	}
+	return outcome{To: string(link("job", "id", j.ID)), Text: "The " + given + " tasks are being deleted."}, nil
 }
 
 func deleteQueue(s *site, q *request) (outcome, error) {

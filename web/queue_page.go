@@ -18,6 +18,7 @@ type queuePage struct {
 
 	Queue     inspect.Queue
 	Sizes     []figure
+	Deletable []queueSize // states in which there is something that can be deleted
 	Figures   []figure
 	Troubles  []trouble
 	Span      *span
@@ -75,6 +76,11 @@ func showQueue(s *site, q *request) (*page, error) {
 	}
 	name := queue.Name
 	p := &queuePage{rights: s.rights(q), Queue: queue}
+	for _, st := range inspect.States {
+		if n := queue.Size(st); n > 0 && st != state.Active {
+			p.Deletable = append(p.Deletable, queueSize{st, n})
+		}
+	}
 	workers, err := read(q.ctx, s.fast, "workers of "+name, func(ctx context.Context) ([]inspect.Worker, error) {
 		return q.ins.Workers(ctx, name)
 	})

@@ -153,6 +153,18 @@ func TestQueueDeeds(t *testing.T) {
 	stop()
 	_, err := b.q.Delay(welcome, 1)
 	b.Must(err)
+	_, err = b.q.With(delayed.In(time.Hour)).Delay(welcome, 1)
+	b.Must(err)
+	b.has(b.get(web.Admin, address), `data-confirm="Delete all 1 scheduled tasks of queue mail?"`)
+	for _, wrong := range []string{"active", "none", ""} {
+		b.has(b.do(web.Admin, address, "empty", "name", queueName, "state", wrong), "expected a state of tasks")
+	}
+	b.has(b.do(web.Admin, address, "empty", "name", queueName, "state", "scheduled"),
+		"The scheduled tasks are being deleted.", "Delete")
+	b.Until("the scheduled task is deleted", func() bool { return b.queue().Scheduled == 0 })
+	if q := b.queue(); q.Pending != 1 {
+		t.Errorf("it has %d pending tasks, expected 1", q.Pending)
+	}
 	b.has(b.do(web.Admin, address, "delete", "name", queueName), "not empty", "<h1>Queue mail</h1>")
 	b.has(b.do(web.Admin, address, "delete", "name", queueName, "force", "1"), "Queue mail is deleted.",
 		"<h1>Overview</h1>")
@@ -170,7 +182,7 @@ func TestQueueDeeds(t *testing.T) {
 func TestQueueRoles(t *testing.T) {
 	t.Parallel()
 	const address = "queue?name=mail"
-	all := []string{"pause", "resume", "weight", "restart", "delete"}
+	all := []string{"pause", "resume", "weight", "restart", "empty", "delete"}
 	for _, test := range []struct {
 		name     string
 		change   func(*web.Config)
@@ -184,7 +196,7 @@ func TestQueueRoles(t *testing.T) {
 		},
 		{
 			"operator", func(*web.Config) {}, web.Operator,
-			[]string{"delete"},
+			[]string{"empty", "delete"},
 			[]string{"Steer it", ">Pause<"},
 			[]string{"Delete the queue", `href="enqueue?queue=mail"`},
 		},
@@ -204,7 +216,7 @@ func TestQueueRoles(t *testing.T) {
 			_, err := b.q.Delay(welcome, 1)
 			b.Must(err)
 			for _, deed := range test.refused {
-				b.refused(test.role, address, deed, "name", queueName, "weight", "3", "force", "1")
+				b.refused(test.role, address, deed, "name", queueName, "weight", "3", "force", "1", "state", "pending")
 			}
 			if q := b.queue(); q.Pending != 1 || !q.Paused.IsZero() || q.Weight != 0 {
 				t.Errorf("what was refused was done: %+v", q)
