@@ -78,13 +78,9 @@ func emptyQueue(s *site, q *request) (outcome, error) {
 	if at < 0 || inspect.States[at] == state.Active {
 		return outcome{}, bad("expected a state of tasks that can be deleted, found " + strconv.Quote(given))
 	}
-	j, err := s.jobs.start(s.ctx, q.ins, order{
-		Queue: queue.Name, State: inspect.States[at], What: "Delete", Action: inspect.Delete(), By: q.user.Name,
+	return s.startJob(q, order{
+		Queue: queue.Name, State: inspect.States[at], What: "Delete", Action: inspect.Delete(),
 	})
-	if err != nil {
-		return outcome{}, err
-	}
-	return outcome{To: string(link("job", "id", j.ID)), Text: "The " + given + " tasks are being deleted."}, nil
 }
 
 func deleteQueue(s *site, q *request) (outcome, error) {

@@ -159,8 +159,7 @@ func TestQueueDeeds(t *testing.T) {
 	for _, wrong := range []string{"active", "none", ""} {
 		b.has(b.do(web.Admin, address, "empty", "name", queueName, "state", wrong), "expected a state of tasks")
 	}
-	b.has(b.do(web.Admin, address, "empty", "name", queueName, "state", "scheduled"),
-		"The scheduled tasks are being deleted.", "Delete")
+	b.has(b.do(web.Admin, address, "empty", "name", queueName, "state", "scheduled"), "Delete", "job")
 	b.Until("the scheduled task is deleted", func() bool { return b.queue().Scheduled == 0 })
 	if q := b.queue(); q.Pending != 1 {
 		t.Errorf("it has %d pending tasks, expected 1", q.Pending)
