@@ -102,6 +102,9 @@ func (m *mover) round(ctx context.Context) (next time.Duration, err error) {
 	}
 	next = loop.Jitter(m.every-m.every/8, 0.14)
 	for i, t := range todos {
+		if t.Pending > 0 || t.Suspects > 0 {
+			m.lanes[i].waiting.Store(true)
+		}
 		if t.Pending > 0 {
 			m.onPending(m.lanes[i], false)
 		}

@@ -17,7 +17,7 @@ import (
 // refusedByFullRedis are the scripts that add tasks or queues: a full Redis refuses them as a
 // whole.
 var refusedByFullRedis = []string{
-	"announce", "enlist", "enqueue", "gather", "metrics", "mode", "reform", "schedule", "tick",
+	"announce", "depth", "enlist", "enqueue", "gather", "metrics", "mode", "reform", "schedule", "tick",
 }
 
 var (
@@ -42,7 +42,8 @@ var luaKnown = strings.Fields(`and break do else elseif end false for function i
 
 // luaMembers are the members of these.
 var luaMembers = strings.Fields(
-	"redis.call math.floor math.ceil math.min math.max string.byte string.format string.match string.sub")
+	"redis.call math.floor math.ceil math.min math.max string.byte string.format string.gsub " +
+		"string.match string.rep string.sub")
 
 // unboundedCommands return a size, or as many values as the data has.
 var unboundedCommands = regexp.MustCompile(

@@ -88,6 +88,7 @@ var (
 	scriptAnnounce   = newScript("announce", 1)
 	scriptAcquire    = newScript("acquire", 1)
 	scriptMetrics    = newScript("metrics", 1)
+	ScriptDepth      = newScriptEach("depth", 4)
 )
 
 func newScript(name string, keys int) *Script {

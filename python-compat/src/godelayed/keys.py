@@ -32,6 +32,7 @@ _SUFFIXES = (
     '_suspects',
     '_periodic',
     '_ticks',
+    '_depths',
 )
 _INFIXES = ('_processing:', '_claims:', '_worker:', '_rewait:', '_stats:', '_group:', '_history:', '_metrics:')
 _MAX_NAME = 128
@@ -50,6 +51,7 @@ class Keys:
         'completed',
         'control',
         'deaths',
+        'depths',
         'events',
         'functions',
         'gathered',
@@ -115,6 +117,7 @@ class Keys:
         self.suspects_noti = n + '_suspects_noti'
         self.periodic = n + '_periodic'
         self.ticks = n + '_ticks'
+        self.depths = n + '_depths'
         self.processing = n + '_processing:'
         self.claims = n + '_claims:'
         self.heartbeat = n + '_worker:'
