@@ -73,7 +73,7 @@ var depthCases = storeTable{script: "depth", refused: true, cases: []storeCase{
 		seed: with(queued("a b c", 3), redistest.State{"_depths": depths(redistest.Hash{
 			"s0": secondsBefore + "9,,,9",
 		})}),
-		do:   noteDepths(depthTime, false), result: []int64{-1}, idle: true,
+		do: noteDepths(depthTime, false), result: []int64{-1}, idle: true,
 	},
 	{
 		name: "the peak of the minute, not that of the day",
