@@ -33,12 +33,15 @@ type Task struct {
 	// more than a second.
 	Started time.Time
 
-	Reason      string    // why it is where it is: failed, snoozed, arguments, undecodable, …; see TaskInfo.Reason
-	At          time.Time // when that became known
-	FirstFailed time.Time
-	Began       time.Time // when the successful run of a completed task began
-	Done, Total int64     // of its last report by Progress
-	Note        string    // of the same report
+	Reason string    // why it is where it is: failed, snoozed, arguments, undecodable, …; see TaskInfo.Reason
+	At     time.Time // when that became known
+	// UnknownFields are fields of its arguments that the worker lacked which has parked it with the reason "unknown
+	// fields"; up to 16 paths for Function.Lacks.
+	UnknownFields []string
+	FirstFailed   time.Time
+	Began         time.Time // when the successful run of a completed task began
+	Done, Total   int64     // of its last report by Progress
+	Note          string    // of the same report
 
 	raw  []byte // its message; nil if it is too large
 	info []byte
@@ -128,7 +131,7 @@ func (t *Task) know(raw []byte, m *redisstore.Stored) {
 	i := wire.ParseInfo(raw)
 	t.Reason, t.Error, t.Stack, t.Worker = i.Reason, i.Error, i.Stack, i.Worker
 	t.At, t.FirstFailed, t.Began, t.EnqueuedAt = i.At, i.FirstFailed, i.Began, i.Enqueued
-	t.Attempt, t.Deaths, t.Function = i.Attempts, i.Deaths, i.Function
+	t.Attempt, t.Deaths, t.Function, t.UnknownFields = i.Attempts, i.Deaths, i.Function, i.Fields
 	t.Done, t.Total, t.Note = i.Progress.Done, i.Progress.Total, i.Progress.Note
 	if i.Message != nil && m.Bytes == nil {
 		m.Bytes = i.Message

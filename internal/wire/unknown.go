@@ -38,7 +38,7 @@ func (c *Codec) Lacks(path string) bool {
 			n, path = n.elem, rest
 			continue
 		}
-		key, rest, ok := cutField(path)
+		key, rest, ok := CutField(path)
 		if !ok || n.op != opStruct {
 			return false
 		}
@@ -63,8 +63,8 @@ func wordRune(r rune) bool {
 	return r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z'
 }
 
-// cutField cuts the step of a field from the front of path, and returns its key and the rest.
-func cutField(path string) (key, rest string, ok bool) {
+// CutField cuts the step of a field from the front of path, and returns its key and the rest.
+func CutField(path string) (key, rest string, ok bool) {
 	if path, ok = strings.CutPrefix(path, "."); !ok {
 		return "", "", false
 	}
