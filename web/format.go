@@ -28,6 +28,7 @@ var funcs = template.FuncMap{
 	"iso":   func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
 	"utc":   func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
 	"dict":  dict,
+	"inc":   func(n int) int { return n + 1 },
 }
 
 // link returns the address of a page, with names and values of its query. Values that are empty are left out.

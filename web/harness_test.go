@@ -108,7 +108,7 @@ func (b *bench) do(r web.Role, address, deed string, fields ...string) string {
 	if a.Status != http.StatusSeeOther {
 		b.T.Fatalf("%s of %s answers %d:\n%s", deed, address, a.Status, a.Body)
 	}
-	return b.get(r, strings.TrimPrefix(a.Header.Get("Location"), "./"))
+	return b.get(r, strings.TrimLeft(a.Header.Get("Location"), "./"))
 }
 
 // post sends the form of a deed.

@@ -22,8 +22,18 @@ type outcome struct {
 
 // routes are the pages, by the last part of their address.
 var routes = map[string]route{
-	"":      {role: Viewer, show: showOverview},
-	"job":   {role: Viewer, show: showJob, act: map[string]deed{"cancel": {Operator, cancelJob}}},
-	"jobs":  {role: Viewer, show: showJobs},
-	"queue": {role: Viewer, show: showQueue, act: queueDeeds},
+	"":          {role: Viewer, show: showOverview},
+	"job":       {role: Viewer, show: showJob, act: map[string]deed{"cancel": {Operator, cancelJob}}},
+	"jobs":      {role: Viewer, show: showJobs},
+	"queue":     {role: Viewer, show: showQueue, act: queueDeeds},
+	"periodic":  {role: Viewer, show: showPeriodic, act: ordersOfEntries},
+	"entry":     {role: Viewer, show: showEntry, act: ordersOfEntries},
+	"groups":    {role: Viewer, show: showGroups, act: map[string]deed{"fire": {Operator, fireGroup}}},
+	"parked":    {role: Viewer, show: showParked},
+	"deaths":    {role: Viewer, show: showDeaths},
+	"audit":     {role: Viewer, show: showAudit},
+	"functions": {role: Viewer, show: showFunctions},
+	"function":  {role: Viewer, show: showFunction},
+	"workers":   {role: Viewer, show: showWorkers, act: ordersOfWorkers},
+	"worker":    {role: Viewer, show: showWorker, act: ordersOfWorkers},
 }

@@ -1,4 +1,4 @@
-package inspect
+package delayed
 
 import (
 	"time"
@@ -6,15 +6,15 @@ import (
 	"github.com/godelayed/delayed/internal/schedule"
 )
 
-// Tick is a tick of a periodic entry that is yet to come.
-type Tick struct {
+// PeriodicTick is a tick of a periodic entry that is yet to come.
+type PeriodicTick struct {
 	At  time.Time // by the entry's spec, in its zone
 	Due time.Time // when its task is enqueued: later than At by up to the entry's Jitter
 }
 
 // Ticks returns the next ticks of the entry, at most n: Next, and those after it, as long as nobody changes the entry.
 // There are none while it is paused, and only Next if this machine does not know the entry's zone.
-func (e *Entry) Ticks(n int) []Tick {
+func (e *PeriodicEntry) Ticks(n int) []PeriodicTick {
 	if e.Next.IsZero() || n < 1 {
 		return nil
 	}
@@ -27,11 +27,11 @@ func (e *Entry) Ticks(n int) []Tick {
 	}
 	table, err := d.Timetable(e.Name)
 	if err != nil {
-		return []Tick{{At: e.Next, Due: e.Next}}
+		return []PeriodicTick{{At: e.Next, Due: e.Next}}
 	}
-	var ticks []Tick
+	var ticks []PeriodicTick
 	for at := e.Next; !at.IsZero() && len(ticks) < n; at = table.Next(at) {
-		ticks = append(ticks, Tick{At: at, Due: table.Due(at)})
+		ticks = append(ticks, PeriodicTick{At: at, Due: table.Due(at)})
 	}
 	return ticks
 }

@@ -1,11 +1,10 @@
-package inspect_test
+package delayed_test
 
 import (
 	"testing"
 	"time"
 
 	"github.com/godelayed/delayed"
-	"github.com/godelayed/delayed/inspect"
 )
 
 // The ticks of an entry are those that its scheduler will enqueue: in its zone, over a change of its clocks, with its
@@ -18,12 +17,12 @@ func TestTicksOfEntries(t *testing.T) {
 	b.Must(err)
 	day := time.Date(2100, 3, 27, 2, 30, 0, 0, berlin) // the day before summer time begins
 	entry := delayed.Entry{
-		Name: "nightly", Spec: "30 2 * * *", Zone: "Europe/Berlin", Task: delayed.Call(welcome, 1, "x"), From: day,
+		Name: "nightly", Spec: "30 2 * * *", Zone: "Europe/Berlin", Task: delayed.Call(b.fn("f", func() {})), From: day,
 	}
-	b.Must(control.Set(bg, entry))
-	ticks := func() []inspect.Tick {
+	b.Must(control.Set(t.Context(), entry))
+	ticks := func() []delayed.PeriodicTick {
 		t.Helper()
-		entries, err := b.ins.Entries(bg, queueName)
+		entries, err := control.List(t.Context())
 		b.Must(err)
 		if len(entries) != 1 {
 			t.Fatalf("%+v", entries)
@@ -33,7 +32,7 @@ func TestTicksOfEntries(t *testing.T) {
 		}
 		return entries[0].Ticks(5)
 	}
-	expect := func(got []inspect.Tick, want ...time.Time) {
+	expect := func(got []delayed.PeriodicTick, want ...time.Time) {
 		t.Helper()
 		if len(got) != len(want) {
 			t.Fatalf("%v, expected %v", got, want)
@@ -49,7 +48,7 @@ func TestTicksOfEntries(t *testing.T) {
 	expect(ticks(), day, gap, after(1), after(2), after(3))
 
 	entry.SkipClockGap, entry.Until, entry.Jitter = true, after(2), time.Minute
-	b.Must(control.Set(bg, entry))
+	b.Must(control.Set(t.Context(), entry))
 	got := ticks()
 	expect(got, day, after(1))
 	for _, tick := range got {
@@ -57,10 +56,10 @@ func TestTicksOfEntries(t *testing.T) {
 			t.Errorf("%v is enqueued %v later", tick.At, late)
 		}
 	}
-	b.Must(control.Pause(bg, "nightly"))
+	b.Must(control.Pause(t.Context(), "nightly"))
 	expect(ticks())
 
 	// A worker of another machine may know zones that this one does not.
-	strange := inspect.Entry{PeriodicEntry: delayed.PeriodicEntry{Spec: "@daily", Zone: "Moon/Base", Next: day}}
+	strange := delayed.PeriodicEntry{Spec: "@daily", Zone: "Moon/Base", Next: day}
 	expect(strange.Ticks(5), day)
 }

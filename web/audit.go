@@ -1,0 +1,104 @@
+package web
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/godelayed/delayed/inspect"
+)
+
+// auditPage lists what users have done.
+type auditPage struct {
+	rights
+
+	Rows            []auditRow
+	Read            int // records that were looked at
+	Pager           pager
+	Actor, Action   string   // those that are shown; "": all
+	Actors, Actions []string // of the records that were looked at
+}
+
+// auditRow is what somebody has done.
+type auditRow struct {
+	inspect.Record
+
+	FilterText string
+}
+
+// auditRows is how many records are read for a page.
+const auditRows = 200
+
+func showAudit(s *site, q *request) (*page, error) {
+	skip := whole(q.args.Get("skip"))
+	records, err := q.ins.Audit(q.ctx, skip, auditRows+1)
+	if err != nil {
+		return nil, err
+	}
+	p := auditPage{rights: s.rights(q), Actor: q.args.Get("actor"), Action: q.args.Get("action")}
+	more := 0
+	if len(records) > auditRows {
+		records, more = records[:auditRows], -1
+	}
+	p.Pager = newPager(q, skip, auditRows, more)
+	p.Read = len(records)
+	for i := range records {
+		r := &records[i]
+		kind := actionKind(r.Action)
+		p.Actors, p.Actions = append(p.Actors, r.Actor), append(p.Actions, kind)
+		if (p.Actor == "" || p.Actor == r.Actor) && (p.Action == "" || p.Action == kind) {
+			p.Rows = append(p.Rows, auditRow{*r, auditFilter(r.Filter, p.Hidden)})
+		}
+	}
+	p.Actors, p.Actions = choices(p.Actors, p.Actor), choices(p.Actions, p.Action)
+	return &page{Title: "Audit", Template: "audit", Data: &p}, nil
+}
+
+// choices returns what may be chosen: each value once, sorted, and what is chosen.
+func choices(values []string, chosen string) []string {
+	if chosen != "" {
+		values = append(values, chosen)
+	}
+	slices.Sort(values)
+	return slices.Compact(values)
+}
+
+// actionKind returns an action without what differs each time, such as the time of "reschedule to 2026-01-31".
+func actionKind(action string) string {
+	kind, _, _ := strings.Cut(action, " to ")
+	return kind
+}
+
+// auditFilter writes the conditions of an action's filter. From whom arguments are hidden, what may tell of them is too.
+func auditFilter(f *inspect.Filter, hidden bool) string {
+	if f == nil {
+		return ""
+	}
+	fields := map[string]any{}
+	b, _ := json.Marshal(f) //nolint:errchkjson // texts, numbers, and a map of texts
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	_ = d.Decode(&fields)
+	var parts []string
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		text := fmt.Sprint(fields[name])
+		switch name {
+		case "Error", "Headers", "Text", "Arg":
+			if hidden && text != "" && text != "map[]" {
+				text = "…"
+			}
+		case "OlderThan", "YoungerThan":
+			n, _ := fields[name].(json.Number)
+			ns, _ := n.Int64()
+			text = strings.TrimPrefix(duration(time.Duration(ns)), "0")
+		}
+		if text != "" && text != "0" && text != "<nil>" && text != "map[]" {
+			parts = append(parts, name+" "+text)
+		}
+	}
+	return strings.Join(parts, ", ")
+}

@@ -1,0 +1,68 @@
+package web
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/state"
+)
+
+// functionPage is one function of a queue.
+type functionPage struct {
+	rights
+	functionRow
+
+	States []state.Task
+	Others []string // queues whose workers know the function too
+}
+
+func showFunction(s *site, q *request) (*page, error) {
+	queue, path := q.args.Get("queue"), q.args.Get("path")
+	c, err := s.choose(q)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.functionRows(q, &c)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(rows, func(r functionRow) bool { return r.Path == path && path != "" })
+	if at < 0 {
+		return nil, missing(fmt.Sprintf("no worker of queue %s knows a function %q, and none has run in the last hour",
+			queue, path))
+	}
+	p := functionPage{rights: s.rights(q), functionRow: rows[at], States: inspect.States}
+	functions, err := s.functions(q)
+	if err != nil {
+		return nil, err
+	}
+	for i := range functions {
+		if f := &functions[i]; f.Path == path && f.Queue != queue && !slices.Contains(p.Others, f.Queue) {
+			p.Others = append(p.Others, f.Queue)
+		}
+	}
+	return &page{Title: inspect.ShortName(path), Template: "function", Data: &p}, nil
+}
+
+// Rows are the parameters of this version.
+func (v *functionVersion) Rows() (rows []parameterRow) {
+	for i := range v.Parameters {
+		p := &v.Parameters[i]
+		r := parameterRow{Number: i + 1, Name: p.Name, Type: p.Type, Holds: shapeText(p.Shape)}
+		if v.Variadic && i == len(v.Parameters)-1 {
+			r.Type = "..." + strings.TrimPrefix(p.Type, "[]")
+		}
+		r.Optional = i >= len(v.Parameters)-v.Optional
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+// parameterRow is a parameter of a function.
+type parameterRow struct {
+	Number            int
+	Name, Type, Holds string
+	Optional          bool // tasks may lack it
+}

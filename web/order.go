@@ -1,0 +1,24 @@
+package web
+
+import (
+	"github.com/godelayed/delayed/inspect"
+)
+
+// ordersOfWorkers are the deeds of the pages about workers: field "id" is that of the worker.
+var ordersOfWorkers = map[string]deed{
+	"pause":  {Operator, orderWorker(inspect.OrderPause, "claims no more tasks until it is resumed")},
+	"resume": {Operator, orderWorker(inspect.OrderResume, "claims tasks again")},
+	"quiet":  {Operator, orderWorker(inspect.OrderQuiet, "claims no more tasks; only its next start ends that")},
+	"stop":   {Admin, orderWorker(inspect.OrderStop, "finishes what it runs, and stops")},
+}
+
+// orderWorker gives an order to a worker.
+func orderWorker(o inspect.Order, then string) func(*site, *request) (outcome, error) {
+	return func(_ *site, q *request) (outcome, error) {
+		id := q.args.Get("id")
+		if err := q.ins.OrderWorker(q.ctx, id, o); err != nil {
+			return outcome{}, err
+		}
+		return outcome{Text: "Worker " + id + " " + then + "."}, nil
+	}
+}

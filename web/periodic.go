@@ -1,0 +1,119 @@
+package web
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/godelayed/delayed/inspect"
+)
+
+// periodicPage lists periodic entries.
+type periodicPage struct {
+	rights
+	choice
+
+	Rows   []entryRow
+	Pager  pager
+	Any    bool   // there are entries that the page was not asked for
+	Search string // part of a name
+	Back   string
+}
+
+// entryRow is a periodic entry.
+type entryRow struct {
+	*inspect.Entry
+
+	Late bool // its next tick is overdue: nobody ticks
+}
+
+const entryRows = 200
+
+func showPeriodic(s *site, q *request) (*page, error) {
+	c, err := s.choose(q)
+	if err != nil {
+		return nil, err
+	}
+	queues, err := c.chosen()
+	if err != nil {
+		return nil, err
+	}
+	p := periodicPage{rights: s.rights(q), choice: c, Search: q.args.Get("q"), Back: address(q)}
+	for i := range queues {
+		entries, err := s.entries(q, queues[i].Name)
+		if err != nil {
+			if err := p.fail(q, queues[i].Name, err); err != nil {
+				return nil, err
+			}
+		}
+		p.Any = p.Any || len(entries) > 0
+		for j := range entries {
+			e := &entries[j]
+			if strings.Contains(strings.ToLower(e.Name), strings.ToLower(p.Search)) {
+				p.Rows = append(p.Rows, entryRow{e, late(e, queues[i].At)})
+			}
+		}
+	}
+	p.Rows, p.Pager = cut(q, p.Rows, entryRows)
+	return &page{Title: "Periodic", Template: "periodic", Data: &p}, nil
+}
+
+// entries returns the entries of a queue, as they were a moment ago, and an error that is about some of them. They are
+// shared.
+func (s *site) entries(q *request, queue string) ([]inspect.Entry, error) {
+	type found struct {
+		entries []inspect.Entry
+		err     error
+	}
+	f, err := read(q.ctx, s.fast, "entries "+queue, func(ctx context.Context) (found, error) {
+		entries, err := q.ins.Entries(ctx, queue)
+		if err != nil && len(entries) == 0 {
+			return found{}, err
+		}
+		return found{entries, err}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return f.entries, f.err
+}
+
+// lateAfter is how long after its time a tick counts as late, beside its jitter.
+const lateAfter = 30 * time.Second
+
+// late reports whether the next tick of an entry is overdue: then no scheduler runs for its queue.
+func late(e *inspect.Entry, now time.Time) bool {
+	return !e.Next.IsZero() && !now.IsZero() && now.Sub(e.Next) > lateAfter+e.Jitter
+}
+
+// ordersOfEntries are the deeds of the pages about entries: fields "queue" and "name" say which.
+var ordersOfEntries = map[string]deed{
+	"run": {Operator, func(_ *site, q *request) (outcome, error) {
+		queue, name := q.args.Get("queue"), q.args.Get("name")
+		ref, err := q.ins.RunEntry(q.ctx, queue, name)
+		if ref == nil {
+			return outcome{}, err
+		}
+		text := "Entry " + name + " runs now, as task " + ref.ID() + "."
+		if err != nil {
+			text += " " + err.Error()
+		}
+		return outcome{Text: text, Bad: err != nil}, nil
+	}},
+	"pause":  {Operator, orderEntry((*inspect.Inspector).PauseEntry, "ticks no more until it is resumed", "")},
+	"resume": {Operator, orderEntry((*inspect.Inspector).ResumeEntry, "ticks again", "")},
+	"remove": {Admin, orderEntry((*inspect.Inspector).RemoveEntry, "is removed, with its history", "periodic")},
+}
+
+// orderEntry does something to an entry.
+func orderEntry(
+	do func(*inspect.Inspector, context.Context, string, string) error, then, to string,
+) func(*site, *request) (outcome, error) {
+	return func(_ *site, q *request) (outcome, error) {
+		name := q.args.Get("name")
+		if err := do(q.ins, q.ctx, q.args.Get("queue"), name); err != nil {
+			return outcome{}, err
+		}
+		return outcome{To: to, Text: "Entry " + name + " " + then + "."}, nil
+	}
+}
