@@ -81,7 +81,7 @@ func (p *PeriodicControl) Set(ctx context.Context, e Entry) error {
 	if err := p.settleForm(ctx, e.Task); err != nil {
 		return err
 	}
-	return p.change(ctx, e.Name, true, func(r *schedule.Record, now time.Time) error {
+	err = p.change(ctx, e.Name, true, func(r *schedule.Record, now time.Time) error {
 		switch {
 		case def.Message != nil:
 		case r.Was.Raw == nil:
@@ -92,6 +92,10 @@ func (p *PeriodicControl) Set(ctx context.Context, e Entry) error {
 		}
 		return r.Define(def, now)
 	})
+	if err == nil {
+		p.queue.announce(ctx, time.Now())
+	}
+	return err
 }
 
 // settleForm settles the form of the queue's Python tasks before the first one.

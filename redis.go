@@ -201,8 +201,13 @@ func (q *Queue) accepted(ctx context.Context, now time.Time) {
 	if q.listener != nil {
 		q.listener.Enqueued(q.store.String())
 	}
+	q.announce(ctx, now)
+}
+
+// announce lets inspectors know the queue, at most once in redisstore.AnnounceEvery.
+func (q *Queue) announce(ctx context.Context, now time.Time) {
 	if now.Unix()-q.announced.Load() >= int64(redisstore.AnnounceEvery/time.Second) {
-		// The tasks are enqueued: that nobody can look for the queue yet is no error of theirs.
+		// What the caller wanted is done: that nobody can look for the queue yet is no error of that.
 		ctx, cancel := context.WithTimeout(ctx, announceTime)
 		defer cancel()
 		again := q.registry.Announce(ctx, q.name, q.legacy)

@@ -71,3 +71,15 @@ func TestLegacyQueuesAreMarked(t *testing.T) {
 		t.Error("a queue may be named like the registry")
 	}
 }
+
+// A queue that has nothing but a periodic entry is known too.
+func TestQueuesOfPeriodicEntriesAreKnown(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.Must(b.q.Periodic().Set(bg, delayed.Entry{Name: "e", Spec: "@daily", Task: delayed.Call(welcome, 1, "x")}))
+	names, err := b.ins.Names(bg)
+	b.Must(err)
+	if len(names) != 1 || names[0] != queueName {
+		t.Errorf("found the queues %q", names)
+	}
+}

@@ -3,6 +3,7 @@ package web
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/inspect"
@@ -14,9 +15,15 @@ type entryPage struct {
 	entryRow
 
 	Back    string
-	Ticks   []delayed.PeriodicTick
+	Coming  []comingTick
 	History []delayed.PeriodicRun
 	Known   int // living workers that know its function
+}
+
+// comingTick is a tick that is to come, and by how long its task is delayed.
+type comingTick struct {
+	At    time.Time
+	Later time.Duration
 }
 
 // nextTicks is how many ticks a page shows that are to come.
@@ -41,8 +48,11 @@ func showEntry(s *site, q *request) (*page, error) {
 		return nil, missing(fmt.Sprintf("queue %s has no periodic entry %q: somebody has removed it, or its program no "+
 			"longer declares it", queue, name))
 	}
-	p := entryPage{rights: s.rights(q), entryRow: entryRow{&entries[at], late(&entries[at], queues[0].At)}, Back: address(q)}
-	p.Ticks = p.Entry.Ticks(nextTicks)
+	e := &entries[at]
+	p := entryPage{rights: s.rights(q), entryRow: entryRow{e, late(e, queues[0].At)}, Back: address(q)}
+	for _, at := range p.Ticks(nextTicks) {
+		p.Coming = append(p.Coming, comingTick{at, p.DelayOf(at)})
+	}
 	if p.History, err = q.ins.EntryHistory(q.ctx, queue, name); err != nil {
 		return nil, err
 	}
@@ -51,12 +61,10 @@ func showEntry(s *site, q *request) (*page, error) {
 		return nil, err
 	}
 	for i := range functions {
-		if f := &functions[i]; f.Queue == queue && (f.Path == p.Function || slices.Contains(f.Aliases, p.Function)) {
+		f := &functions[i]
+		if f.Queue == queue && (f.Path == p.Function || slices.Contains(f.Aliases, p.Function)) {
 			p.Known += len(f.Workers)
 		}
 	}
 	return &page{Title: "Periodic entry " + name, Template: "entry", Data: &p}, nil
 }
-
-// Self is the entry, for templates that show a part of it.
-func (r *entryRow) Self() *entryRow { return r }

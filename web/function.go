@@ -3,7 +3,6 @@ package web
 import (
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/godelayed/delayed/inspect"
 	"github.com/godelayed/delayed/state"
@@ -44,25 +43,4 @@ func showFunction(s *site, q *request) (*page, error) {
 		}
 	}
 	return &page{Title: inspect.ShortName(path), Template: "function", Data: &p}, nil
-}
-
-// Rows are the parameters of this version.
-func (v *functionVersion) Rows() (rows []parameterRow) {
-	for i := range v.Parameters {
-		p := &v.Parameters[i]
-		r := parameterRow{Number: i + 1, Name: p.Name, Type: p.Type, Holds: shapeText(p.Shape)}
-		if v.Variadic && i == len(v.Parameters)-1 {
-			r.Type = "..." + strings.TrimPrefix(p.Type, "[]")
-		}
-		r.Optional = i >= len(v.Parameters)-v.Optional
-		rows = append(rows, r)
-	}
-	return rows
-}
-
-// parameterRow is a parameter of a function.
-type parameterRow struct {
-	Number            int
-	Name, Type, Holds string
-	Optional          bool // tasks may lack it
 }

@@ -42,6 +42,7 @@ type functionVersion struct {
 	Changes []string    // since the version before
 }
 
+// functionRows is how many functions a page lists.
 const functionRows = 200
 
 func showFunctions(s *site, q *request) (*page, error) {
@@ -205,4 +206,25 @@ func (r *functionRow) Aliases() (aliases []string) {
 	}
 	slices.Sort(aliases)
 	return slices.Compact(aliases)
+}
+
+// Rows are the parameters of this version.
+func (v *functionVersion) Rows() (rows []parameterRow) {
+	for i := range v.Parameters {
+		p := &v.Parameters[i]
+		r := parameterRow{Number: i + 1, Name: p.Name, Type: p.Type, Holds: shapeText(p.Shape)}
+		if v.Variadic && i == len(v.Parameters)-1 {
+			r.Type = "..." + strings.TrimPrefix(p.Type, "[]")
+		}
+		r.Optional = i >= len(v.Parameters)-v.Optional
+		rows = append(rows, r)
+	}
+	return rows
+}
+
+// parameterRow is a parameter of a function.
+type parameterRow struct {
+	Number            int
+	Name, Type, Holds string
+	Optional          bool // tasks may lack it
 }

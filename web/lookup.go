@@ -78,9 +78,6 @@ func (c *choice) fail(q *request, queue string, err error) error {
 	return nil
 }
 
-// wants reports whether the page shows what belongs to a queue.
-func (c *choice) wants(queue string) bool { return c.Queue == "" || c.Queue == queue }
-
 // serves reports whether a worker serves a queue, and is alive there.
 func serves(w *inspect.Worker, queue string) bool {
 	return slices.ContainsFunc(w.Queues, func(q inspect.WorkerQueue) bool { return q.Name == queue && q.Alive > 0 })

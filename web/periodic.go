@@ -27,6 +27,10 @@ type entryRow struct {
 	Late bool // its next tick is overdue: nobody ticks
 }
 
+// Self is the entry, for templates that show a part of it.
+func (r *entryRow) Self() *entryRow { return r }
+
+// entryRows is how many entries a page lists.
 const entryRows = 200
 
 func showPeriodic(s *site, q *request) (*page, error) {

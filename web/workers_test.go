@@ -67,8 +67,10 @@ func TestOrdersOfWorkers(t *testing.T) {
 		deed string
 		then state.Worker
 	}{
-		{web.Operator, "pause", state.Paused}, {web.Operator, "resume", state.Running},
-		{web.Operator, "quiet", state.Quiet}, {web.Admin, "stop", state.Stopped},
+		{web.Operator, "pause", state.Paused},
+		{web.Operator, "resume", state.Running},
+		{web.Operator, "quiet", state.Quiet},
+		{web.Admin, "stop", state.Stopped},
 	} {
 		b.has(b.do(step.role, address, step.deed, "id", w.ID()), `<p class="notice"`, "Worker "+w.ID())
 		b.Until("the worker is "+step.then.String(), func() bool { return w.Status().State == step.then })
