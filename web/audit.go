@@ -1,13 +1,8 @@
 package web
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/godelayed/delayed/inspect"
 )
@@ -27,7 +22,7 @@ type auditPage struct {
 type auditRow struct {
 	inspect.Record
 
-	FilterText string
+	Words []filterWord // the conditions of its filter
 }
 
 // auditRows is how many records are read for a page.
@@ -51,7 +46,11 @@ func showAudit(s *site, q *request) (*page, error) {
 		kind := actionKind(r.Action)
 		p.Actors, p.Actions = append(p.Actors, r.Actor), append(p.Actions, kind)
 		if (p.Actor == "" || p.Actor == r.Actor) && (p.Action == "" || p.Action == kind) {
-			p.Rows = append(p.Rows, auditRow{*r, auditFilter(r.Filter, p.Hidden)})
+			row := auditRow{Record: *r}
+			if r.Filter != nil {
+				row.Words = filterWords(r.Filter, p.Hidden)
+			}
+			p.Rows = append(p.Rows, row)
 		}
 	}
 	p.Actors, p.Actions = choices(p.Actors, p.Actor), choices(p.Actions, p.Action)
@@ -71,34 +70,4 @@ func choices(values []string, chosen string) []string {
 func actionKind(action string) string {
 	kind, _, _ := strings.Cut(action, " to ")
 	return kind
-}
-
-// auditFilter writes the conditions of an action's filter. From whom arguments are hidden, what may tell of them is too.
-func auditFilter(f *inspect.Filter, hidden bool) string {
-	if f == nil {
-		return ""
-	}
-	fields := map[string]any{}
-	b, _ := json.Marshal(f) //nolint:errchkjson // texts, numbers, and a map of texts
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.UseNumber()
-	_ = d.Decode(&fields)
-	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(fields)) {
-		text := fmt.Sprint(fields[name])
-		switch name {
-		case "Error", "Headers", "Text", "Arg":
-			if hidden && text != "" && text != "map[]" {
-				text = "…"
-			}
-		case "OlderThan", "YoungerThan":
-			n, _ := fields[name].(json.Number)
-			ns, _ := n.Int64()
-			text = strings.TrimPrefix(duration(time.Duration(ns)), "0")
-		}
-		if text != "" && text != "0" && text != "<nil>" && text != "map[]" {
-			parts = append(parts, name+" "+text)
-		}
-	}
-	return strings.Join(parts, ", ")
 }

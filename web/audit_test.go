@@ -17,7 +17,7 @@ func TestAuditIsShown(t *testing.T) {
 	b := newBench(t, func(c *web.Config) { c.HideArguments = true })
 	b.has(b.get(web.Viewer, "audit"), "Nobody has done anything yet")
 	for i := range 12 {
-		_, err := b.q.With(delayed.TaskID(fmt.Sprint("t", i))).Delay(delayed.Func(fails, delayed.Name("mail.Fails")), i)
+		_, err := b.q.With(delayed.TaskID(fmt.Sprint("t", i))).Delay(delayed.Func(spills, delayed.Name("mail.Fails")), i)
 		b.Must(err)
 	}
 	strange, err := inspect.New(b.rdb, inspect.Config{Actor: hostile})
@@ -31,7 +31,7 @@ func TestAuditIsShown(t *testing.T) {
 	b.Must(err)
 
 	page := b.get(web.Operator, "audit")
-	b.has(page, "move to other", "1 failed", "task?id=t1&amp;queue=mail", "archive", "those with", "0=7", "pause",
+	b.has(page, "move to other", "1 failed", "task?id=t1&amp;queue=mail", "archive", "Argument", "0=7", "pause",
 		"&lt;script&gt;")
 	b.harmless(page)
 	if strings.Index(page, "move to other</th>") > strings.Index(page, "pause</th>") {

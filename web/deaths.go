@@ -49,7 +49,7 @@ func showDeaths(s *site, q *request) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	workers, err := s.workers(q)
+	workers, err := s.crew(q)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +63,9 @@ func showDeaths(s *site, q *request) (*page, error) {
 		one := queues[i]
 		p.Suspects += one.Suspects
 		key := fmt.Sprint("deaths ", s.hidden(q.user), " ", one.Name)
-		d, err := read(q.ctx, s.fast, key, func(ctx context.Context) (*died, error) { return readDied(ctx, q.ins, &one) })
+		d, err := read(q.ctx, s.fast, key, func(ctx context.Context) (*died, error) {
+			return readDied(ctx, q.ins, &one)
+		})
 		if err != nil {
 			if err := p.fail(q, one.Name, err); err != nil {
 				return nil, err
@@ -137,5 +139,6 @@ func (r *deadRow) Next() string {
 	case r.Deaths == 2:
 		return "It runs beside few others: a worker holds at most a quarter as many such tasks as it has executors."
 	}
-	return fmt.Sprintf("It runs beside few others or alone, and is archived once it has died alone %d times.", aloneMost)
+	return fmt.Sprintf("It runs beside few others or alone, and is archived once it has died alone %d times.",
+		aloneMost)
 }

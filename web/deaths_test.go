@@ -61,6 +61,6 @@ func TestDeathsAreShown(t *testing.T) {
 	b.Until("it is archived", func() bool {
 		return strings.Contains(b.get(web.Viewer, "deaths"), "Nothing, until somebody")
 	})
-	b.has(b.get(web.Viewer, "deaths?queue=mail"), "No task that waits or runs has died", "task?id=doomed&amp;queue=mail",
-		"tasks?queue=mail&amp;reason=deaths&amp;state=archived")
+	b.has(b.get(web.Viewer, "deaths?queue=mail"), "No task that waits or runs has died",
+		"task?id=doomed&amp;queue=mail", "tasks?queue=mail&amp;reason=deaths&amp;state=archived")
 }

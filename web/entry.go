@@ -45,8 +45,8 @@ func showEntry(s *site, q *request) (*page, error) {
 	case at < 0 && failed != nil:
 		return nil, failed
 	case at < 0:
-		return nil, missing(fmt.Sprintf("queue %s has no periodic entry %q: somebody has removed it, or its program no "+
-			"longer declares it", queue, name))
+		return nil, missing(fmt.Sprintf("queue %s has no periodic entry %q: somebody has removed it, or its program "+
+			"no longer declares it", queue, name))
 	}
 	e := &entries[at]
 	p := entryPage{rights: s.rights(q), entryRow: entryRow{e, late(e, queues[0].At)}, Back: address(q)}

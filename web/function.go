@@ -14,6 +14,7 @@ type functionPage struct {
 	functionRow
 
 	States []state.Task
+	Charts []*chart // of how long its tasks waited, and ran
 	Others []string // queues whose workers know the function too
 }
 
@@ -33,6 +34,9 @@ func showFunction(s *site, q *request) (*page, error) {
 			queue, path))
 	}
 	p := functionPage{rights: s.rights(q), functionRow: rows[at], States: inspect.States}
+	p.Charts = []*chart{
+		spread("wait", "How long tasks waited", "s1", &p.Wait), spread("run", "How long they ran", "s3", &p.Run),
+	}
 	functions, err := s.functions(q)
 	if err != nil {
 		return nil, err

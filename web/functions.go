@@ -78,7 +78,7 @@ func (s *site) functionRows(q *request, c *choice) ([]functionRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	workers, err := s.workers(q)
+	workers, err := s.crew(q)
 	if err != nil {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ const (
 
 var errMailbox = errors.New("mailbox full")
 
-func fails(context.Context, int) error { return errMailbox }
+func spills(context.Context, int) error { return errMailbox }
 
 // spoiled makes a queue that producers have used, with a key of a wrong type.
 func (b *bench) spoiled(name, suffix string) {
@@ -62,8 +62,8 @@ func TestFunctionsAreShown(t *testing.T) {
 		return strings.Contains(b.get(web.Viewer, "functions"), "100 %")
 	})
 	page := b.get(web.Viewer, "functions")
-	b.has(page, "function?path=example.com%2Fapp%2Fmail.Invite&amp;queue=mail", "mail.Invite(web_test.user1)", "1 worker",
-		"&lt; 0.1")
+	b.has(page, "function?path=example.com%2Fapp%2Fmail.Invite&amp;queue=mail", "mail.Invite(web_test.user1)",
+		"1 worker", "&lt; 0.1")
 	b.hasNot(page, "signatures")
 	b.work(delayed.WorkerConfig{}, delayed.Func(func(user2, bool) int { return 1 }, name, alias))
 	b.Until("both versions are shown", func() bool {
@@ -84,12 +84,14 @@ func TestFunctionsAreShown(t *testing.T) {
 // A queue with a key of a wrong type is told of, and does not hide the others.
 func TestBrokenQueuesDoNotHideOthers(t *testing.T) {
 	t.Parallel()
-	for _, suffix := range []string{"_retry", "_workers", "_functions", "_periodic", "_groups", "_parked", "_archived", "_info"} {
+	for _, suffix := range []string{
+		"_retry", "_workers", "_functions", "_periodic", "_groups", "_parked", "_archived", "_info",
+	} {
 		t.Run(suffix, func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t)
 			b.spoiled("spoiled", suffix)
-			b.work(delayed.WorkerConfig{}, delayed.Func(fails, delayed.Name("mail.Fails")))
+			b.work(delayed.WorkerConfig{}, delayed.Func(spills, delayed.Name("mail.Fails")))
 			b.entry("yearly")
 			_, err := b.q.Delay(delayed.Func(func(int) {}, delayed.Name("mail.Gone")), 1)
 			b.Must(err)
@@ -116,7 +118,7 @@ func TestHostileNamesOfFunctions(t *testing.T) {
 	}
 }
 
-// harmless fails the test if a page shows what is only in hostile texts. Forms send texts back as they are.
+// harmless spills the test if a page shows what is only in hostile texts. Forms send texts back as they are.
 func (b *bench) harmless(page string) {
 	b.T.Helper()
 	b.hasNot(sentBack.ReplaceAllString(main(page), ""), "<script", "\x1b", "\u202e")

@@ -175,24 +175,6 @@ func (h *Handler) page(route route) http.HandlerFunc {
 	})
 }
 
-// address returns the address of a page that is shown, without what is shown only once.
-func address(q *request) string {
-	args := url.Values{}
-	for k, v := range q.args {
-		if k != "notice" {
-			args[k] = v
-		}
-	}
-	path := q.path
-	if path == "" {
-		path = "./"
-	}
-	if len(args) == 0 {
-		return path
-	}
-	return path + "?" + args.Encode()
-}
-
 // main serves the main part of a page, for browsers that events do not reach.
 func (h *Handler) main(w http.ResponseWriter, r *http.Request, p *page) {
 	body, err := mainPart(p.Template, p.Data)

@@ -8,16 +8,27 @@ import (
 	"github.com/godelayed/delayed/inspect"
 )
 
-// workers returns all workers, as they were a moment ago. They are shared: callers do not change them.
-func (s *site) workers(q *request) ([]inspect.Worker, error) {
-	return read(q.ctx, s.fast, "workers", func(ctx context.Context) ([]inspect.Worker, error) {
-		return q.ins.Workers(ctx)
-	})
+// crew returns all workers, as they were a moment ago. They are shared: callers do not change them.
+func (s *site) crew(q *request) ([]inspect.Worker, error) {
+	queues, err := s.queues(q)
+	if err != nil {
+		return nil, err
+	}
+	return s.workers(q, len(queues) > manyQueues)
 }
 
-// functions returns all functions that workers have published, as they were a moment ago. They are shared.
+// functions returns all functions that workers have published, as they were a moment ago, or lately if there are many
+// queues. They are shared.
 func (s *site) functions(q *request) ([]inspect.Function, error) {
-	return read(q.ctx, s.fast, "functions", func(ctx context.Context) ([]inspect.Function, error) {
+	queues, err := s.queues(q)
+	if err != nil {
+		return nil, err
+	}
+	c := s.fast
+	if len(queues) > manyQueues {
+		c = s.slow
+	}
+	return read(q.ctx, c, "functions", func(ctx context.Context) ([]inspect.Function, error) {
 		return q.ins.Functions(ctx)
 	})
 }
@@ -76,11 +87,6 @@ func (c *choice) fail(q *request, queue string, err error) error {
 	}
 	c.Broken = append(c.Broken, inspect.Queue{Name: queue, Err: err})
 	return nil
-}
-
-// serves reports whether a worker serves a queue, and is alive there.
-func serves(w *inspect.Worker, queue string) bool {
-	return slices.ContainsFunc(w.Queues, func(q inspect.WorkerQueue) bool { return q.Name == queue && q.Alive > 0 })
 }
 
 // knows reports whether Redis knows a worker of a queue, alive or dead.

@@ -128,7 +128,7 @@ func (s *site) findTakers(q *request, rows []parkedRow) error {
 	if err != nil {
 		return err
 	}
-	workers, err := s.workers(q)
+	workers, err := s.crew(q)
 	if err != nil {
 		return err
 	}

@@ -15,7 +15,7 @@ func (b *bench) entry(name string, change ...func(*delayed.Entry)) {
 	b.T.Helper()
 	e := delayed.Entry{
 		Name: name, Spec: "30 8 1 1 *", Zone: "Europe/Berlin",
-		Task: delayed.Call(delayed.Func(fails, delayed.Name("mail.Fails")), 1),
+		Task: delayed.Call(delayed.Func(spills, delayed.Name("mail.Fails")), 1),
 	}
 	for _, f := range change {
 		f(&e)

@@ -7,19 +7,6 @@ type route struct {
 	act  map[string]deed                      // by the value of field "do"
 }
 
-// deed is something that a user can do by a form.
-type deed struct {
-	role Role
-	do   func(*site, *request) (outcome, error)
-}
-
-// outcome is where the browser goes after a deed, and what it shows there.
-type outcome struct {
-	To   string // an address of this site; "" for where the form says
-	Text string
-	Bad  bool // it went wrong, in part at least
-}
-
 // routes are the pages, by the last part of their address.
 var routes = map[string]route{
 	"":          {role: Viewer, show: showOverview},

@@ -27,8 +27,11 @@ func differences(old, current *inspect.Function) []string {
 			d.parameter(i, &old.Parameters[i], &current.Parameters[i])
 		}
 	}
-	if old.Variadic != current.Variadic {
-		d.say("the last parameter is %s", map[bool]string{true: "variadic now", false: "no longer variadic"}[current.Variadic])
+	switch {
+	case current.Variadic && !old.Variadic:
+		d.say("the last parameter is variadic now")
+	case old.Variadic && !current.Variadic:
+		d.say("the last parameter is no longer variadic")
 	}
 	if old.Optional != current.Optional {
 		d.say("tasks may lack the last %d parameters: %d before", current.Optional, old.Optional)
@@ -36,13 +39,18 @@ func differences(old, current *inspect.Function) []string {
 	if old.Result != current.Result {
 		d.say("result: %s → %s", orNone(old.Result), orNone(current.Result))
 	}
-	if a, b := slices.Sorted(slices.Values(old.Aliases)), slices.Sorted(slices.Values(current.Aliases)); !slices.Equal(a, b) {
-		d.say("aliases: %s → %s", orNone(strings.Join(a, ", ")), orNone(strings.Join(b, ", ")))
+	if a, b := aliases(old), aliases(current); a != b {
+		d.say("aliases: %s → %s", orNone(a), orNone(b))
 	}
 	if len(d.lines) == 0 {
 		d.say("only what the workers say of their types differs")
 	}
 	return d.lines
+}
+
+// aliases are the other paths of a function, sorted.
+func aliases(f *inspect.Function) string {
+	return strings.Join(slices.Sorted(slices.Values(f.Aliases)), ", ")
 }
 
 func orNone(text string) string {

@@ -41,6 +41,24 @@ func (s *site) newRequest(ctx context.Context, user User, path string, args url.
 	return &request{ctx: ctx, ins: ins, user: user, args: args, path: path}, nil
 }
 
+// address returns the address of a page that is shown, without what is shown only once.
+func address(q *request) string {
+	args := url.Values{}
+	for k, v := range q.args {
+		if k != "notice" {
+			args[k] = v
+		}
+	}
+	path := q.path
+	if path == "" {
+		path = "./"
+	}
+	if len(args) == 0 {
+		return path
+	}
+	return path + "?" + args.Encode()
+}
+
 // inspector returns an inspector that shows what a user may see, and has the user's name in the audit log.
 func (s *site) inspector(user User) (*inspect.Inspector, error) {
 	redact := s.cfg.Redact

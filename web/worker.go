@@ -35,7 +35,7 @@ const (
 
 func showWorker(s *site, q *request) (*page, error) {
 	id := q.args.Get("id")
-	workers, err := s.workers(q)
+	workers, err := s.crew(q)
 	if err != nil {
 		return nil, err
 	}

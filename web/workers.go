@@ -49,7 +49,7 @@ func showWorkers(s *site, q *request) (*page, error) {
 	if _, err := c.chosen(); err != nil {
 		return nil, err
 	}
-	workers, err := s.workers(q)
+	workers, err := s.crew(q)
 	if err != nil {
 		return nil, err
 	}

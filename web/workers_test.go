@@ -54,7 +54,7 @@ func TestWorkersAreShown(t *testing.T) {
 func TestOrdersOfWorkers(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	w, _ := b.work(delayed.WorkerConfig{}, fails)
+	w, _ := b.work(delayed.WorkerConfig{}, spills)
 	address := "worker?id=" + w.ID()
 	for _, deed := range []string{"pause", "resume", "quiet", "stop"} {
 		b.refused(web.Viewer, address, deed, "id", w.ID())
@@ -106,7 +106,7 @@ func TestDeadWorkersAreShown(t *testing.T) {
 	})
 	b.has(b.get(web.Viewer, "workers"), "It holds 1 task", "No other worker of mail is alive", "delayed.Sweeper")
 	b.hasNot(b.get(web.Admin, "workers"), ">Pause<")
-	b.work(delayed.WorkerConfig{}, fails)
+	b.work(delayed.WorkerConfig{}, spills)
 	b.Until("its task is given back", func() bool {
 		return !strings.Contains(b.get(web.Viewer, "workers"), "dead on mail")
 	})
