@@ -88,7 +88,7 @@ fuzz: ## Run each Fuzz function for FUZZTIME, 30s by default (5 min)
 	@scripts/fuzz.sh $(FUZZTIME)
 
 .PHONY: examples
-examples: ## Run the quickstart as a newcomer does (30 s)
+examples: ## Run the quickstart and the dashboard as a newcomer does (40 s)
 	@scripts/examples.sh
 
 # Flags of bench, bench-peers, bench-python, bench-ceiling, bench-inspector, bench-dashboard,

@@ -31,7 +31,9 @@ const limit = 2 * time.Minute
 var programs string
 
 // tested are the examples that are run here. python-producer, which needs Python, is run by the tests in itest.
-var tested = []string{"custom-logger", "dependencies", "graceful-shutdown", "producer", "quickstart", "worker"}
+var tested = []string{
+	"custom-logger", "dashboard", "dependencies", "graceful-shutdown", "producer", "quickstart", "worker",
+}
 
 func TestMain(m *testing.M) {
 	code, err := testMain(m)
