@@ -3,6 +3,7 @@ package inspect
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -35,6 +36,9 @@ func (at *place) cursor(q *Query) string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
+// ErrCursor says that a Query.Cursor is not one of the list that the query is about.
+var ErrCursor = errors.New("inspect: not a cursor of this list")
+
 // place returns the place of a query's cursor.
 func (q *Query) place() (place, error) {
 	var c cursor
@@ -46,8 +50,8 @@ func (q *Query) place() (place, error) {
 		err = json.Unmarshal(b, &c)
 	}
 	if err != nil || c.State != q.State || c.Back != q.NewestFirst || c.N < 0 || c.Part < 0 {
-		return place{}, fmt.Errorf("inspect: Query.Cursor %.100q: expected that of a Page of %v tasks, read in the "+
-			"same order", q.Cursor, q.State)
+		return place{}, fmt.Errorf("%w: Query.Cursor %.100q: expected that of a Page of %v tasks, read in the same order",
+			ErrCursor, q.Cursor, q.State)
 	}
 	return c.place, nil
 }

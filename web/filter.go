@@ -22,7 +22,7 @@ type filterField struct {
 
 var filterFields = []filterField{
 	textField("function", "Function", "mail.Welcome", false, func(f *inspect.Filter) *string { return &f.Function }),
-	textField("id", "Id begins with", "01J9ZQ", false, func(f *inspect.Filter) *string { return &f.ID }),
+	textField("prefix", "Id begins with", "01J9ZQ", false, func(f *inspect.Filter) *string { return &f.ID }),
 	textField("text", "Call contains", `"en"`, true, func(f *inspect.Filter) *string { return &f.Text }),
 	textField("arg", "Argument", "0=42 or 1.user.name=Ann", true, func(f *inspect.Filter) *string { return &f.Arg }),
 	textField("error", "Error contains", "mailbox full", true, func(f *inspect.Filter) *string { return &f.Error }),
@@ -123,6 +123,11 @@ func parseFilter(args url.Values, hidden bool) (f inspect.Filter, err error) {
 		err = bad(strings.Join(wrong, "\n"))
 	}
 	return f, err
+}
+
+// isFilter reports whether a filter has a name.
+func isFilter(name string) bool {
+	return slices.ContainsFunc(filterFields, func(f filterField) bool { return f.Name == name })
 }
 
 // filterValues returns a filter as it is in an address.

@@ -95,13 +95,7 @@ func (all *jobs) start(ctx context.Context, ins *inspect.Inspector, o order) (*j
 	j.status.Total = first.Total
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	running := 0
-	for _, other := range all.list {
-		if now := other.now(); now.Ended.IsZero() {
-			running++
-		}
-	}
-	if all.closed || running >= maxRunning {
+	if all.closed || all.count() >= maxRunning {
 		stop()
 		return nil, &problem{http.StatusTooManyRequests, "four jobs are running already: wait until one has ended, or cancel one"}
 	}
@@ -143,6 +137,23 @@ func (all *jobs) get(id string) *job {
 		}
 	}
 	return nil
+}
+
+// running returns how many jobs run.
+func (all *jobs) running() int {
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	return all.count()
+}
+
+// count is running for callers that hold the lock.
+func (all *jobs) count() (n int) {
+	for _, j := range all.list {
+		if now := j.now(); now.Ended.IsZero() {
+			n++
+		}
+	}
+	return n
 }
 
 // recent returns all jobs, the latest first.

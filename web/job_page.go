@@ -15,6 +15,7 @@ type jobView struct {
 	Words []filterWord // what its tasks have in common
 	Took  time.Duration
 	Left  time.Duration // until it has looked at all tasks, at its present pace; 0 if that is unknown
+	list  taskList
 }
 
 const shownFailures = 20
@@ -22,7 +23,9 @@ const shownFailures = 20
 // view returns a job as it is now, without what is hidden.
 func (j *job) view(hidden bool) jobView {
 	v := jobView{job: j, Now: j.now(), Words: filterWords(&j.Filter, hidden)}
-	if hidden { // an error may quote what is wrong with the arguments
+	v.list = taskList{j.Queue, j.State, j.Filter}
+	if hidden { // the filter may have arguments in it, and an error may quote what is wrong with the arguments
+		v.list.Filter = inspect.Filter{}
 		v.Now.Failed, v.Now.FailedMore = nil, v.Now.Troubled()
 	}
 	ends := v.Now.Ended
@@ -57,10 +60,7 @@ func (v *jobView) More() int { return v.Now.Troubled() - len(v.Shown()) }
 
 // List is the address of the tasks that it is done to.
 func (v *jobView) List() template.URL {
-	args := filterValues(&v.Filter)
-	args.Set("queue", v.Queue)
-	args.Set("state", v.State.String())
-	return template.URL("tasks?" + args.Encode()) //nolint:gosec // encoded
+	return template.URL("tasks?" + v.list.address().Encode()) //nolint:gosec // encoded
 }
 
 // Name says what the job does.

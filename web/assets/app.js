@@ -201,26 +201,103 @@
     token.form.submit();
   }
 
-  // Deeds that destroy ask first: data-confirm has the question.
+  // Deeds that destroy ask first: data-confirm has the question, with {n} for the number of marked boxes.
   document.addEventListener("submit", (e) => {
-    const question = e.submitter?.dataset.confirm || e.target.dataset.confirm;
-    if (question && !confirm(question)) e.preventDefault();
+    const form = e.target;
+    const question = e.submitter?.dataset.confirm || form.dataset.confirm;
+    if (question && !confirm(question.replace("{n}", marked(form).size))) {
+      e.preventDefault();
+      return;
+    }
+    if (form.hasAttribute("data-trim")) {
+      for (const input of $$("input", form)) input.disabled = input.disabled || input.value === "";
+    }
+    if (form.dataset.selection && e.submitter?.hasAttribute("data-needs-some")) {
+      for (const old of $$("input[data-elsewhere]", form)) old.remove();
+      const here = new Set($$("input[name=id]", form).map((box) => box.value));
+      for (const id of marked(form)) {
+        if (here.has(id)) continue;
+        const input = document.createElement("input");
+        Object.assign(input, { type: "hidden", name: "id", value: id });
+        input.setAttribute("data-elsewhere", "");
+        form.append(input);
+      }
+      keep(form, new Set());
+    }
+  });
+  addEventListener("pageshow", () => {
+    for (const input of $$("form[data-trim] input")) input.disabled = false;
   });
 
-  // Marks of boxes: a box with data-all marks all of its form, and elements with data-count tell how many are marked.
-  function count() {
-    for (const out of $$("[data-count]")) {
-      const n = $$("input[name=id]:checked", out.closest("form")).length;
-      out.textContent = n;
-      for (const b of $$("[data-needs-some]", out.closest("form"))) b.disabled = n === 0;
+  // Marks of boxes: a box with data-all marks all of its form, and elements with data-count tell how many are marked. A
+  // form with data-selection keeps the marks under that name, so that they go on over the pages of a list.
+  const memory = new Map(); // where there is no storage
+  const kept = (form) => "selected " + location.pathname + " " + form.dataset.selection;
+  function marked(form) {
+    if (!form.dataset.selection) return new Set($$("input[name=id]:checked", form).map((box) => box.value));
+    try {
+      return new Set(JSON.parse(sessionStorage.getItem(kept(form)) || "[]"));
+    } catch {
+      return new Set(memory.get(kept(form)));
     }
   }
-  document.addEventListener("change", (e) => {
-    if (e.target.matches("[data-all]")) {
-      for (const box of $$("input[name=id]", e.target.closest("form"))) box.checked = e.target.checked;
+  function keep(form, ids) {
+    try {
+      if (ids.size) sessionStorage.setItem(kept(form), JSON.stringify([...ids]));
+      else sessionStorage.removeItem(kept(form));
+    } catch {
+      memory.set(kept(form), ids);
     }
-    if (e.target.matches("[data-submit]")) e.target.form.requestSubmit();
+  }
+  function count() {
+    for (const out of $$("[data-count]")) {
+      const form = out.closest("form");
+      const ids = marked(form);
+      const boxes = $$("input[name=id]", form);
+      for (const box of boxes) {
+        if (form.dataset.selection) box.checked = ids.has(box.value);
+        box.closest("tr")?.classList.toggle("marked", box.checked);
+      }
+      const on = boxes.filter((box) => box.checked).length;
+      const all = $("[data-all]", form);
+      if (all) {
+        all.checked = on > 0 && on === boxes.length;
+        all.indeterminate = on > 0 && on < boxes.length;
+      }
+      out.textContent = ids.size > on ? ids.size + " (" + on + " here)" : ids.size;
+      for (const b of $$("[data-needs-some]", form)) b.disabled = ids.size === 0;
+      for (const b of $$("[data-unselect]", form)) b.hidden = ids.size === 0;
+    }
+  }
+  function note(form) {
+    const ids = marked(form);
+    for (const box of $$("input[name=id]", form)) box.checked ? ids.add(box.value) : ids.delete(box.value);
+    keep(form, ids);
+  }
+  document.addEventListener("change", (e) => {
+    const form = e.target.form;
+    if (e.target.matches("[data-all]")) {
+      for (const box of $$("input[name=id]", form)) box.checked = e.target.checked;
+    }
+    if (form?.dataset.selection && e.target.matches("[data-all], input[name=id]")) note(form);
+    if (e.target.matches("[data-submit]")) form.requestSubmit();
     count();
+  });
+  document.addEventListener("click", (e) => {
+    const none = e.target.closest("[data-unselect]");
+    if (none) {
+      keep(none.form, new Set());
+      for (const box of $$("input[name=id]", none.form)) box.checked = false;
+      count();
+    }
+    for (const pop of $$("details.pop[open]")) if (!pop.contains(e.target)) pop.open = false;
+    const copy = e.target.closest("[data-copy]");
+    if (copy) {
+      navigator.clipboard?.writeText($(copy.dataset.copy)?.textContent || "").then(() => {
+        copy.textContent = "Copied";
+        setTimeout(() => (copy.textContent = "Copy"), 1500);
+      });
+    }
   });
   document.addEventListener("delayed:shown", count);
 
