@@ -217,6 +217,10 @@ func TestQueriesRefused(t *testing.T) {
 			t.Errorf("%+v: %v, expected an error with %q", c.q, err, c.want)
 		}
 	}
+	if _, err := b.ins.Tasks(bg, queueName, inspect.Query{State: state.Retry, Cursor: page.Cursor}); !errors.Is(err,
+		inspect.ErrCursor) {
+		t.Errorf("%v, expected ErrCursor", err)
+	}
 	if _, err := b.ins.Tasks(bg, "a b", inspect.Query{State: state.Pending}); err == nil {
 		t.Error("a malformed queue name was accepted")
 	}

@@ -273,8 +273,8 @@ func TestTasksDeeds(t *testing.T) {
 	for _, c := range [][]string{
 		{"run", "list", list(state.Scheduled), "!no task is selected"},
 		{"run", "id", "x", "!does not say which queue"},
-		{"run", "list", "queue=mail&state=scheduled&fucntion=x", "id", "x", "!expected the filters of a list"},
-		{"all-delete", "list", "queue=mail&state=scheduled&fucntion=x", "!expected the filters of a list"},
+		{"run", "list", "queue=mail&state=scheduled&fonction=x", "id", "x", "!expected the filters of a list"},
+		{"all-delete", "list", "queue=mail&state=scheduled&fonction=x", "!expected the filters of a list"},
 		{"all-delete", "list", "queue=mail&state=active", "!cannot delete active tasks"},
 		{"reschedule", "list", list(state.Scheduled), "id", "x", "!when?"},
 		{"reschedule", "list", list(state.Scheduled), "id", "x", "when", "soon", "!expected a duration from now on"},

@@ -127,7 +127,7 @@ const mostTold = 3
 func outcomeOf(v *verb, r *inspect.Report) outcome {
 	parts := []string{fmt.Sprintf("%s %s.", v.Past, tasks(r.Done))}
 	if r.Skipped > 0 {
-		parts = append(parts, fmt.Sprintf("%s had left the state meanwhile.", tasks(r.Skipped)))
+		parts = append(parts, tasks(r.Skipped)+" had left the state meanwhile.")
 	}
 	failed := len(r.Failed) + r.FailedMore
 	if failed > 0 {
