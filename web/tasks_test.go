@@ -20,7 +20,7 @@ import (
 	"github.com/godelayed/delayed/web"
 )
 
-func welcome(_ context.Context, id int, lang string) error {
+func greet(_ context.Context, id int, lang string) error {
 	if lang == "xx" {
 		return fmt.Errorf("mailbox %d full", id)
 	}
@@ -68,11 +68,11 @@ func TestTasksFilters(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	_, err := b.q.With(delayed.TaskID("fails"), delayed.Header("tenant", "acme"), delayed.Header("lang", "a=b")).
-		Delay(welcome, 42, "xx")
+		Delay(greet, 42, "xx")
 	b.Must(err)
-	_, err = b.q.With(delayed.TaskID("fails-2")).Delay(welcome, 7, "xx")
+	_, err = b.q.With(delayed.TaskID("fails-2")).Delay(greet, 7, "xx")
 	b.Must(err)
-	_, stop := b.work(delayed.WorkerConfig{}, welcome)
+	_, stop := b.work(delayed.WorkerConfig{}, greet)
 	b.count(state.Retry, 2)
 	stop()
 	b.python("py", []any{map[string]any{"user": map[string]any{"name": "Ann"}}}, map[string]any{"to": "a@b"},
@@ -81,7 +81,7 @@ func TestTasksFilters(t *testing.T) {
 	b.Must(err)
 	for query, want := range map[string][]string{
 		"":                                  {"fails", "fails-2"},
-		"function=welcome":                  {"fails", "fails-2"},
+		"function=greet":                  {"fails", "fails-2"},
 		"function=nothing":                  nil,
 		"prefix=fails-":                     {"fails-2"},
 		"text=42":                           {"fails"},
@@ -104,7 +104,7 @@ func TestTasksFilters(t *testing.T) {
 		"min=2":                             {"fails", "fails-2"},
 		"min=3":                             nil,
 		"max=1":                             nil,
-		"function=welcome&text=7&unknown=1": {"fails-2"},
+		"function=greet&text=7&unknown=1": {"fails-2"},
 	} {
 		page := b.get(web.Operator, "tasks?queue=mail&state=retry&order=oldest&"+query)
 		got := listed(page)
@@ -113,10 +113,10 @@ func TestTasksFilters(t *testing.T) {
 			t.Errorf("%s lists %q, expected %q", query, got, want)
 		}
 	}
-	page := b.shows("tasks?queue=mail&state=retry&text=42&function=welcome", "fails")
+	page := b.shows("tasks?queue=mail&state=retry&text=42&function=greet", "fails")
 	b.has(page, "1 of 2 retry tasks match",
-		`<a class="chip" href="tasks?function=welcome&amp;queue=mail&amp;state=retry"`,
-		`<a class="chip" href="tasks?queue=mail&amp;state=retry&amp;text=42"`, "mailbox 42 full", "web_test.welcome(42,")
+		`<a class="chip" href="tasks?function=greet&amp;queue=mail&amp;state=retry"`,
+		`<a class="chip" href="tasks?queue=mail&amp;state=retry&amp;text=42"`, "mailbox 42 full", "web_test.greet(42,")
 	b.shows("tasks?queue=mail&state=scheduled&arg=0.user.name%3DAnn&arg=", "py")
 	b.shows("tasks?queue=mail&state=scheduled&arg=to%3Da%40b", "py")
 	b.has(b.get(web.Viewer, "tasks?queue=mail&state=retry&text=none"), "No task matches")
