@@ -23,10 +23,6 @@ var routes = map[string]route{
 	"function":  {role: Viewer, show: showFunction},
 	"workers":   {role: Viewer, show: showWorkers, act: ordersOfWorkers},
 	"worker":    {role: Viewer, show: showWorker, act: ordersOfWorkers},
-	"":          {role: Viewer, show: showOverview},
-	"job":       {role: Viewer, show: showJob, act: map[string]deed{"cancel": {Operator, cancelJob}}},
-	"jobs":      {role: Viewer, show: showJobs},
-	"queue":     {role: Viewer, show: showQueue, act: queueDeeds},
 	"tasks": {
 		role: Viewer, show: showTasks,
 		act: verbDeeds(verbDeeds(map[string]deed{}, "", doSome), "all-", doAll),

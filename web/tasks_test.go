@@ -359,9 +359,9 @@ func TestTasksHidden(t *testing.T) {
 	b.has(b.get(web.Operator, "job?id="+id), "secret-argument")
 }
 
-var errHostile = errors.New("\u202ered\x1b[31m <b>bold</b>\x00")
+var errBreaks = errors.New("\u202ered\x1b[31m <b>bold</b>\x00")
 
-func hostile(context.Context, string) error { return errHostile }
+func breaks(context.Context, string) error { return errBreaks }
 
 // hostileIDs are ids that break what is not escaped.
 func hostileIDs() []string {
@@ -376,10 +376,10 @@ func TestTasksHostile(t *testing.T) {
 	b := newBench(t)
 	for _, id := range hostileIDs() {
 		_, err := b.q.With(delayed.TaskID(id), delayed.MaxRetry(0), delayed.Header("k\u202e", "v\n<i>")).
-			Delay(hostile, id+"<script>\u202e")
+			Delay(breaks, id+"<script>\u202e")
 		b.Must(err)
 	}
-	_, stop := b.work(delayed.WorkerConfig{}, hostile)
+	_, stop := b.work(delayed.WorkerConfig{}, breaks)
 	b.count(state.Archived, len(hostileIDs()))
 	stop()
 	page := b.get(web.Operator, "tasks?queue=mail&state=archived")
