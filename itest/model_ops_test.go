@@ -171,82 +171,6 @@ func (m *machine) alive(rt *rapid.T) *modelWorker {
 	return m.pick(rt, "alive", func(w *modelWorker) bool { return !w.dead })
 }
 
-// claim lets an idle worker take a task.
-func (m *machine) claim(rt *rapid.T) {
-	m.claimWith(rt, m.pick(rt, "idle", func(w *modelWorker) bool { return !w.dead && w.task == nil }))
-}
-
-// next takes the task that a worker claims next, nil if there is none. Parked tasks that the worker has found come
-// first, suspects come last. It sets apart tasks that have died more than once, unless they end anyway.
-func (m *machine) next(w *modelWorker) *modelTask {
-	for {
-		t := m.front(w)
-		if t == nil || m.revoked[t.id] || t.late && !w.knowsLate || m.suspicion(t) < 2 {
-			if t == nil && len(m.apart) > 0 {
-				t, m.apart = m.tasks[m.apart[0]], m.apart[1:]
-			}
-			return t
-		}
-		t.state = "pending"
-		m.apart = append(m.apart, t.id)
-	}
-}
-
-// front takes the first parked task that a worker has found, or else the first pending one.
-func (m *machine) front(w *modelWorker) *modelTask {
-	for len(w.parked) > 0 {
-		t := m.tasks[w.parked[0]]
-		if w.parked = w.parked[1:]; t != nil && t.state == "parked" {
-			return t
-		}
-	}
-	if len(m.pending) == 0 {
-		return nil
-	}
-	t := m.tasks[m.pending[0]]
-	m.pending = m.pending[1:]
-	return t
-}
-
-// work lets an idle worker take a task and run it to its end.
-func (m *machine) work(rt *rapid.T) {
-	w := m.pick(rt, "idle", func(w *modelWorker) bool { return !w.dead && w.task == nil })
-	if m.claimWith(rt, w); w.task != nil {
-		m.finishWith(rt, w)
-	}
-}
-
-// finish makes a handler return.
-func (m *machine) finish(rt *rapid.T) {
-	m.finishWith(rt, m.pick(rt, "busy", func(w *modelWorker) bool { return w.task != nil }))
-}
-
-// finishWith makes the handler of a worker return.
-func (m *machine) finishWith(rt *rapid.T, w *modelWorker) {
-	how := rapid.SampledFrom([]string{
-		"done", "done", "fail", "fail", "panic", "discard", "drop", "snooze",
-		"retry in",
-	}).Draw(rt, "how")
-	if w.dead && w.task.expiry != 0 {
-		how = "done" // the clock by which it would decide stops while nothing lets it ask Redis
-	}
-	m.answer(w, map[string]error{
-		"fail": errors.New("failed"), "panic": errPanic, "discard": delayed.Discard(errors.New("no use")),
-		"drop": delayed.Drop(errors.New("no matter")), "snooze": delayed.Snooze(ms(modelSnooze)),
-		"retry in": delayed.RetryIn(5*time.Second, errors.New("later")),
-	}[how])
-	ended := m.finished(w)
-	m.must(ended.err)
-	t := w.task
-	w.task = nil
-	if w.lost {
-		return // whatever the handler returns, the task belongs to another worker
-	}
-	if want := m.model.finish(t, how); ended.run == nil || !ended.run.Called || ended.run.Outcome != want {
-		rt.Fatalf("expected that %s is %s, found %+v", t.id, want, ended.run)
-	}
-}
-
 // tick lets the scheduler enqueue the due ticks: all of one entry, and at most one of the other.
 func (m *machine) tick(*rapid.T) {
 	m.must(seam.Tick(context.Background(), m.ticker))
@@ -334,25 +258,6 @@ func (m *machine) cancel(rt *rapid.T) {
 	}
 }
 
-// beat renews the heartbeats of workers. Then they learn which tasks were canceled.
-func (m *machine) beat(rt *rapid.T) {
-	for _, w := range m.workers {
-		if w.dead {
-			continue
-		}
-		m.must(w.Beat(context.Background()))
-		if w.task == nil || w.lost || !m.revoked[w.task.id] {
-			continue
-		}
-		if ended := m.finished(w); ended.err != nil || ended.run.Outcome != "canceled" ||
-			!errors.Is(ended.run.Err, delayed.ErrCanceled) {
-			rt.Fatalf("expected that %s is canceled, found %+v", w.task.id, ended)
-		}
-		m.annul(w.task)
-		w.task = nil
-	}
-}
-
 // advance lets time pass.
 func (m *machine) advance(rt *rapid.T) {
 	d := rapid.SampledFrom([]int64{1, 5_000, 30_000, 60_000, 400_000, 4_000_000}).Draw(rt, "ms")
@@ -366,88 +271,6 @@ func (m *machine) look(rt *rapid.T) {
 	w := m.alive(rt)
 	m.must(w.Look(context.Background()))
 	w.parked = m.model.look(w.knowsLate)
-}
-
-// kill removes a worker's heartbeat.
-func (m *machine) kill(rt *rapid.T) {
-	m.mayKill(rt)
-	m.killWorker(m.alive(rt))
-}
-
-// mayKill skips an operation if a worker is dead and not swept, because two could be swept in either order, or if only
-// one is left.
-func (m *machine) mayKill(rt *rapid.T) {
-	alive := 0
-	for _, w := range m.workers {
-		if !w.dead {
-			alive++
-		} else if w.task != nil && !w.lost {
-			rt.Skip("one is dead")
-		}
-	}
-	if alive < 2 {
-		rt.Skip("the last one")
-	}
-}
-
-func (m *machine) killWorker(w *modelWorker) {
-	_, err := m.conn.Do("DEL", modelQueue+"_worker:"+w.id)
-	m.must(err)
-	w.dead = true
-}
-
-// plague makes tasks kill the workers that run them, one after the other, each swept at once.
-func (m *machine) plague(rt *rapid.T) {
-	for range modelDeaths + 1 { // the first death does not count, because nobody knew that the task was alone
-		m.mayKill(rt)
-		w := m.pick(rt, "idle", func(w *modelWorker) bool { return !w.dead && w.task == nil })
-		m.claimWith(rt, w)
-		if w.task == nil {
-			return
-		}
-		m.killWorker(w)
-		m.sweep(rt)
-		m.answer(w, nil)
-		m.must(m.finished(w).err)
-		w.task = nil
-		m.sweep(rt) // and a new worker takes its place
-	}
-}
-
-// sweep gives back the tasks of dead workers. New workers replace those that died while idle.
-func (m *machine) sweep(rt *rapid.T) {
-	w := m.alive(rt)
-	m.must(w.Sweep(context.Background()))
-	m.lapse()
-	for i, dead := range m.workers {
-		switch {
-		case !dead.dead:
-		case dead.task == nil:
-			m.workers[i] = m.newWorker(rapid.Bool().Draw(rt, "knows late"))
-		case !dead.lost:
-			dead.lost = true
-			m.die(dead.task)
-		}
-	}
-}
-
-// stop ends a worker, with or without a task in hand, and starts another.
-func (m *machine) stop(rt *rapid.T) {
-	w := m.alive(rt)
-	if w.Stop(); w.task != nil {
-		ended := m.finished(w)
-		if m.must(ended.err); ended.run == nil || ended.run.Outcome != "released" {
-			rt.Fatalf("expected that task %s is given back, found %+v", w.task.id, ended.run)
-		}
-		m.back(w.task)
-		w.task = nil
-	}
-	m.must(w.Close())
-	for i := range m.workers {
-		if m.workers[i] == w {
-			m.workers[i] = m.newWorker(rapid.Bool().Draw(rt, "knows late"))
-		}
-	}
 }
 
 // pause pauses the queue, or resumes it.

@@ -38,7 +38,6 @@ type modelTask struct {
 	retried  int
 	deaths   int
 	alone    int   // deaths alone that the worker had noted
-	suspect  bool  // whether it had died before its last start
 	late     bool  // whether some workers do not know its function
 	values   []int // arguments of a gathered call
 	lock     string
@@ -336,18 +335,42 @@ func (m *model) finish(t *modelTask, how string) (outcome string) {
 	}
 }
 
-// die does what happens to an active task whose worker was swept.
-func (m *model) die(t *modelTask) {
+// die does what happens to an active task whose worker was swept. alone: the worker had noted that it had no other.
+func (m *model) die(t *modelTask, alone bool) {
 	t.deaths++
-	if t.suspect {
+	if alone {
 		t.alone++
 	}
-	if t.suspect && t.alone >= modelDeaths && !m.revoked[t.id] { // the worker that claims it ends it
+	if alone && t.alone >= modelDeaths && !m.revoked[t.id] { // the worker that claims it ends it
 		t.state = "archived"
 		m.free(t)
 		return
 	}
 	m.back(t)
+}
+
+// limit returns how many tasks with that many deaths or more a worker holds at once.
+func (w *modelWorker) limit(deaths int) int {
+	part := 1
+	for range deaths - 1 {
+		part *= 4
+	}
+	return max(w.executors/part, 1)
+}
+
+// admits reports whether a worker takes a suspect with that many deaths beside what it has in hand.
+func (m *model) admits(w *modelWorker, deaths int) bool {
+	most := w.limit(deaths)
+	if most == 1 {
+		return len(w.runs) == 0
+	}
+	held := 0
+	for _, r := range w.runs {
+		if r.suspicion >= deaths {
+			held++
+		}
+	}
+	return held < most
 }
 
 // suspicion returns how many deaths of a task count.

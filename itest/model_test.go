@@ -25,8 +25,9 @@ import (
 
 // TestModel performs random operations on a queue and after each compares Redis with a model of the queue: every task
 // is in exactly one place, with the expected time and order, and so is every lock. It runs on the embedded server,
-// whose clock the test sets. The workers are real ones without their loops: they do one step at a time. For longer
-// runs, set -rapid.checks, 10 by default here and 100 with -chaos, and -rapid.steps, 80.
+// whose clock the test sets. The workers are real ones without their loops: they do one step at a time. A worker may have
+// several tasks in hand when it dies. For longer runs, set -rapid.checks, 10 by default here and 100 with -chaos, and
+// -rapid.steps, 80.
 func TestModel(t *testing.T) {
 	for name, value := range map[string]string{"rapid.checks": inChaos("10", "100"), "rapid.steps": "80"} {
 		if f := flag.Lookup(name); f.Value.String() == f.DefValue {
@@ -52,6 +53,9 @@ func TestModel(t *testing.T) {
 			"kill":     m.kill,
 			"sweep":    m.sweep,
 			"plague":   m.plague,
+			"plague2":  m.plague,
+			"crowd":    m.crowd,
+			"crowd2":   m.crowd,
 			"stop":     m.stop,
 			"pause":    m.pause,
 			"rerun":    m.rerun,
@@ -78,26 +82,53 @@ type machine struct {
 	values  int // arguments so far
 }
 
-// modelWorker is a worker that does one step at a time.
+// modelWorker is a worker that does one step at a time. It may run several tasks at once.
 type modelWorker struct {
 	seam.Stepper
 	id        string
+	executors int
 	knowsLate bool
 	dead      bool // it has no heartbeat
 	started   chan modelStart
-	reply     chan error
-	stepped   chan modelStep
-	parked    []string   // ids of parked tasks that it has found at its last look
-	task      *modelTask // the task that it runs; nil: none
-	lost      bool       // whether the task belongs to another worker now
+	parked    []string    // ids of parked tasks that it has found at its last look
+	runs      []*modelRun // the tasks that it runs, in the order in which it has claimed them
+	marked    *modelTask  // the task that Redis knows as the worker's only one; nil: none
+	lone      *modelTask  // the suspect that runs alone; nil: none
+}
+
+// modelRun is a task that a worker runs.
+type modelRun struct {
+	w       *modelWorker
+	task    *modelTask
+	reply   chan error
+	stepped chan modelStep
+	lost    bool // whether the task belongs to another worker now
+	// suspicion is how many deaths of the task counted when it was claimed.
+	suspicion int
 }
 
 // GoString is what rapid shows of a worker.
 func (w *modelWorker) GoString() string { return "worker " + w.id[:4] }
 
+// GoString is what rapid shows of a run.
+func (r *modelRun) GoString() string { return r.w.GoString() + " runs " + r.task.id }
+
+// loses reports whether the worker is dead and was not swept.
+func (w *modelWorker) loses() bool {
+	return w.dead && slices.ContainsFunc(w.runs, func(r *modelRun) bool { return !r.lost })
+}
+
+// over forgets a run that has ended.
+func (r *modelRun) over() {
+	w := r.w
+	w.runs = slices.DeleteFunc(w.runs, func(other *modelRun) bool { return other == r })
+	w.ended(r.task)
+}
+
 type modelStart struct {
 	id     string
 	values []int
+	reply  chan error
 }
 
 type modelStep struct {
@@ -155,7 +186,7 @@ func newMachine(t *testing.T, rt *rapid.T) *machine {
 		t.Fatal(err)
 	}
 	for i := range 3 {
-		m.workers = append(m.workers, m.newWorker(i == 0))
+		m.workers = append(m.workers, m.newWorker(i == 0, drawExecutors(rt)))
 	}
 	rt.Cleanup(m.end)
 	return m
@@ -164,42 +195,41 @@ func newMachine(t *testing.T, rt *rapid.T) *machine {
 // end makes all handlers return. After a failure one may have returned already while the model still has its task.
 func (m *machine) end() {
 	for _, w := range m.workers {
-		if w.task == nil {
-			continue
-		}
-		select {
-		case w.reply <- nil:
-			m.finished(w)
-		case <-w.stepped:
-		case <-time.After(stepLimit):
-			m.t.Errorf("worker %v: its handler of %s takes no answer", w, w.task.id)
+		for _, r := range w.runs {
+			select {
+			case r.reply <- nil:
+				m.finished(r)
+			case <-r.stepped:
+			case <-time.After(stepLimit):
+				m.t.Errorf("%#v: the handler takes no answer", r)
+			}
 		}
 	}
 }
 
-func (m *machine) newWorker(knowsLate bool) *modelWorker {
-	w := &modelWorker{
-		knowsLate: knowsLate, started: make(chan modelStart), reply: make(chan error), stepped: make(chan modelStep, 1),
-	}
+func (m *machine) newWorker(knowsLate bool, executors int) *modelWorker {
+	w := &modelWorker{knowsLate: knowsLate, executors: executors, started: make(chan modelStart)}
 	worker, err := delayed.NewWorker(m.rdb, delayed.WorkerConfig{
-		Queues: delayed.Strict{modelQueue}, Concurrency: 1, HeartbeatLife: 10 * 365 * 24 * time.Hour,
+		Queues: delayed.Strict{modelQueue}, Concurrency: executors, HeartbeatLife: 10 * 365 * 24 * time.Hour,
 		MaxRetry: modelRetries,
 		Backoff:  func(int) time.Duration { return ms(modelBackoff) },
 		Logger:   delayed.SlogLogger(slog.NewTextHandler(io.Discard, nil)),
 	})
 	m.must(err)
 	w.id = worker.ID()
+	// A handler returns when the model says so, also after its context has ended: so tasks end in a known order.
 	handle := func(ctx context.Context, values ...int) error {
-		w.started <- modelStart{delayed.TaskFromContext(ctx).ID(), values}
-		select {
-		case err := <-w.reply:
-			if errors.Is(err, errPanic) {
-				panic(err)
-			}
-			return err
-		case <-ctx.Done():
+		reply := make(chan error)
+		w.started <- modelStart{delayed.TaskFromContext(ctx).ID(), values, reply}
+		err := <-reply
+		switch {
+		case errors.Is(err, errPanic):
+			panic(err)
+		case errors.Is(err, errContext):
+			<-ctx.Done()
 			return context.Cause(ctx)
 		}
+		return err
 	}
 	one := func(ctx context.Context, n int) error { return handle(ctx, n) }
 	m.must(worker.Register(delayed.Func(one, delayed.Name("model.work")),
@@ -213,7 +243,10 @@ func (m *machine) newWorker(knowsLate bool) *modelWorker {
 	return w
 }
 
-var errPanic = errors.New("the handler panics")
+var (
+	errPanic   = errors.New("the handler panics")
+	errContext = errors.New("the handler returns why its context has ended")
+)
 
 func (m *machine) must(err error) {
 	if err != nil {
@@ -222,38 +255,40 @@ func (m *machine) must(err error) {
 }
 
 // step lets a worker claim a task. It returns the task that was started, or the result if the step ended at once.
-func (m *machine) step(w *modelWorker) (started *modelStart, ended modelStep) {
+func (m *machine) step(w *modelWorker) (started *modelStart, stepped chan modelStep, ended modelStep) {
+	stepped = make(chan modelStep, 1)
 	go func() {
 		run, wait, err := w.Step(context.Background())
-		w.stepped <- modelStep{run, wait, err}
+		stepped <- modelStep{run, wait, err}
 	}()
 	select {
 	case s := <-w.started:
-		return &s, modelStep{}
-	case s := <-w.stepped:
-		return nil, s
+		return &s, stepped, modelStep{}
+	case s := <-stepped:
+		return nil, stepped, s
 	case <-time.After(stepLimit):
 		m.t.Fatalf("a step does not come to an end")
 		panic("unreachable")
 	}
 }
 
-// answer makes the handler of a worker return err.
-func (m *machine) answer(w *modelWorker, err error) {
+// answer makes a handler return err, and waits for the end of its step.
+func (m *machine) answer(r *modelRun, err error) modelStep {
 	select {
-	case w.reply <- err:
+	case r.reply <- err:
 	case <-time.After(stepLimit):
-		m.t.Fatalf("worker %v: its handler of %s takes no answer", w, w.task.id)
+		m.t.Fatalf("%#v: the handler takes no answer", r)
 	}
+	return m.finished(r)
 }
 
-// finished waits for the end of a worker's step.
-func (m *machine) finished(w *modelWorker) modelStep {
+// finished waits for the end of a step.
+func (m *machine) finished(r *modelRun) modelStep {
 	select {
-	case s := <-w.stepped:
+	case s := <-r.stepped:
 		return s
 	case <-time.After(stepLimit):
-		m.t.Fatalf("a step does not come to an end")
+		m.t.Fatalf("%#v: the step does not come to an end", r)
 		panic("unreachable")
 	}
 }

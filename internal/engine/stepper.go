@@ -14,7 +14,8 @@ import (
 )
 
 // stepper runs the tasks of a worker one at a time, in the goroutine of its caller, for package delayedtest. It
-// replaces the loops of the worker and uses their parts.
+// replaces the loops of the worker and uses their parts. Callers may run as many tasks at once as the worker has
+// executors, each in a goroutine of its own.
 type stepper struct {
 	w *Worker
 
@@ -83,29 +84,37 @@ func (s *stepper) Beat(ctx context.Context) error {
 
 // Step implements seam.Stepper.
 func (s *stepper) Step(ctx context.Context) (*seam.Run, time.Duration, error) {
+	suspects := true
 	for {
-		c, ready, err := s.claimAny(ctx)
+		c, ready, err := s.claimAny(ctx, suspects)
 		if err != nil {
 			return nil, 0, err
 		}
 		if c != nil {
 			r, wait, err := s.runClaim(c, ready) //nolint:contextcheck // claimed tasks are finished after ctx has ended
 			if err == nil && r.Outcome == lifecycle.Ends[lifecycle.OutcomeDefer].Name {
-				continue // it is a suspect, and still pending
+				// It is a suspect, and still pending. One that came from the list of suspects cannot start beside the
+				// tasks that run, so this step takes no other either.
+				suspects = suspects && !c.batch.suspects
+				continue
 			}
 			return r, wait, err
 		}
-		wait, again, err := s.findDue(ctx)
+		wait, again, err := s.findDue(ctx, suspects)
 		if err != nil || !again {
 			return nil, wait, err
 		}
 	}
 }
 
-// claimAny claims one task from the first queue that has any, suspects last.
-func (s *stepper) claimAny(ctx context.Context) (c *Claim, ready bool, err error) {
+// claimAny claims one task from the first queue that has any, suspects last, and only if they are asked for.
+func (s *stepper) claimAny(ctx context.Context, suspectsToo bool) (c *Claim, ready bool, err error) {
+	lists := []bool{false, true}
+	if !suspectsToo {
+		lists = lists[:1]
+	}
 	for _, l := range s.w.lanes {
-		for _, suspects := range []bool{false, true} {
+		for _, suspects := range lists {
 			if c, ready, err = s.claimOne(ctx, l, suspects); c != nil || err != nil {
 				return c, ready, err
 			}
@@ -143,6 +152,10 @@ func (s *stepper) claimOne(ctx context.Context, l *lane, suspects bool) (c *Clai
 	case e.loneTask() != claims[0]:
 	case inHand(s.w.lanes) == 1:
 		s.w.receiver.startLone(ctx, claims[0])
+	case e.n > 1: // it must wait until the worker has no other task
+		e.forgetLone(claims[0])
+		l.ends.add(ending{claim: claims[0], outcome: lifecycle.OutcomeDefer})
+		return claims[0], false, nil
 	default: // a handler has asked for this task and waits for it
 		e.forgetLone(claims[0])
 		e.add(claims)
@@ -160,11 +173,11 @@ func (s *stepper) runClaim(c *Claim, ready bool) (r *seam.Run, wait time.Duratio
 	}
 	c.started = time.Now()
 	done := false
-	around := s.w.exec.slots[0].Swap(c) // the task around it, as tasks may run within tasks
+	leave := s.occupy(c)
 	// Deferred, because a handler may end this goroutine by runtime.Goexit, as t.FailNow does.
 	defer func() {
 		e := s.w.exec
-		e.slots[0].Store(around)
+		leave()
 		e.mu.Lock()
 		e.taskEnded(c, done, time.Since(c.started))
 		e.mu.Unlock()
@@ -176,6 +189,18 @@ func (s *stepper) runClaim(c *Claim, ready bool) (r *seam.Run, wait time.Duratio
 	}()
 	done = s.w.runner.execute(c)
 	return r, 0, nil
+}
+
+// occupy stores a task that starts in a free slot, or in place of the task around it, as tasks may run within tasks.
+func (s *stepper) occupy(c *Claim) (leave func()) {
+	slots := s.w.exec.slots
+	for i := range slots {
+		if slots[i].CompareAndSwap(nil, c) {
+			return func() { slots[i].Store(nil) }
+		}
+	}
+	around := slots[0].Swap(c)
+	return func() { slots[0].Store(around) }
 }
 
 // finish tells Redis how a task ended, and notes it in r.
@@ -211,8 +236,8 @@ func (s *stepper) obeyControl(ctx context.Context, l *lane) error {
 }
 
 // findDue makes due tasks pending, and reports whether there were any. If not, wait is the time until the next is due;
-// negative: there is none.
-func (s *stepper) findDue(ctx context.Context) (wait time.Duration, again bool, err error) {
+// negative: there is none. suspects reports whether a pending suspect would have been taken.
+func (s *stepper) findDue(ctx context.Context, suspects bool) (wait time.Duration, again bool, err error) {
 	s.claiming.Lock()
 	defer s.claiming.Unlock()
 	wait = -1
@@ -223,7 +248,7 @@ func (s *stepper) findDue(ctx context.Context) (wait time.Duration, again bool, 
 		}
 		for i, t := range todos {
 			switch {
-			case t.Pending+t.Suspects > 0:
+			case t.Pending > 0 || suspects && t.Suspects > 0:
 				return 0, false, fmt.Errorf("delayed: queue %q has %d pending tasks and gives none away: is it paused?",
 					g.lanes[i].store.Name, t.Pending+t.Suspects)
 			case t.Due == 0 || t.Group == 0:
