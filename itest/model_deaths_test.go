@@ -64,7 +64,14 @@ func (m *machine) killWorker(w *modelWorker) {
 // plague makes tasks kill the workers that run them, one worker after the other, each swept at once. So the same tasks
 // share deaths until they are run alone, and end in the archive.
 func (m *machine) plague(rt *rapid.T) {
+	m.mayKill(rt)
+	if m.paused {
+		m.pause(rt)
+	}
 	held := rapid.IntRange(1, modelHeld).Draw(rt, "held")
+	if len(m.pending) < held {
+		m.enqueueCalls(&modelTask{state: "pending", maxRetry: modelRetries}, modelWork, nil, held, false)
+	}
 	for range 2*modelDeaths + 1 { // the first death does not count, because nobody knew that the task was alone
 		m.mayKill(rt)
 		w := m.pick(rt, "idle", (*modelWorker).idle)

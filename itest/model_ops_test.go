@@ -59,7 +59,12 @@ func (m *machine) enqueue(rt *rapid.T) {
 		m.enlistOne(rt, fn, &t, opts, front)
 		return
 	}
-	calls := make([]*delayed.Task, rapid.IntRange(1, 3).Draw(rt, "number"))
+	m.enqueueCalls(&t, fn, opts, rapid.IntRange(1, 3).Draw(rt, "number"), front)
+}
+
+// enqueueCalls enqueues n tasks like t.
+func (m *machine) enqueueCalls(t *modelTask, fn *delayed.Function, opts []delayed.Option, n int, front bool) {
+	calls := make([]*delayed.Task, n)
 	for i := range calls {
 		calls[i] = delayed.Call(fn, i)
 	}
@@ -70,7 +75,7 @@ func (m *machine) enqueue(rt *rapid.T) {
 		slices.Reverse(refs)
 	}
 	for _, ref := range refs {
-		one := t
+		one := *t
 		one.id = ref.ID()
 		m.add(&one, front)
 	}
