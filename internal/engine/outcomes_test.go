@@ -108,7 +108,7 @@ func (tt *outcomeCase) run(t *testing.T, server *redistest.Server, outcome lifec
 	b.Must(err)
 	st, _ := s.(*stepper)
 	server.WatchSlow(t, 0)
-	c, ready, err := st.claimAny(t.Context())
+	c, ready, err := st.claimAny(t.Context(), true)
 	b.Must(err)
 	run, _, err := st.runClaim(c, ready)
 	b.Must(err)
