@@ -121,6 +121,7 @@ class Lane:
         self.held_back = False  # whether it was found paused
         self.probed = 0.0
 
+        self.waiting = False  # the mover has found pending tasks since the heartbeat has found none
         self.parked: list[str] = []  # ids of parked tasks that this worker can run, unless another one is faster
 
         self.paused = False

@@ -87,6 +87,8 @@ class Mover:
         for i, todo in enumerate(check(self.link, self._stores)):
             lane = self.lanes[i]
             due = todo.due
+            if todo.pending > 0 or todo.suspects > 0:
+                lane.waiting = True
             if todo.pending > 0:
                 self.pending(lane, False)
             if todo.suspects > 0:

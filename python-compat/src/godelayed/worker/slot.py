@@ -1,13 +1,14 @@
-"""Scripts that ask about all queues of one slot at once: one renews a worker's heartbeats, one finds out what there is
-to do, one is for a sweeper."""
+"""Scripts for all queues of one slot at once: one renews a worker's heartbeats, one finds out what there is to do, one
+notes how much that is, one is for a sweeper."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
 
+from ..scripts import DEPTH
 from .link import Link, ReplyError, size_of
-from .store import SCRIPTS, Store, text_of
+from .store import SCRIPTS, STATS_LIFE, Store, text_of
 
 
 @dataclasses.dataclass
@@ -74,3 +75,18 @@ def survey(link: Link, stores: Sequence[Store], sweeper: str, lock: int) -> list
     if not isinstance(rows, list) or len(rows) != len(stores):
         raise ReplyError(f'survey: expected {len(stores)} rows, found {size_of(rows)}')
     return [Sight(r[0] == 1, [text_of(w) for w in r[1]], r[2], r[3], r[4]) for r in rows]
+
+
+def note_depths(link: Link, stores: Sequence[Store], now: float) -> list[int]:
+    """Notes how many tasks are pending where nobody has done so for the ten seconds in which now is, Redis's time.
+
+    Returns what it has noted, -1 where somebody else has.
+    """
+    keys = []
+    for s in stores:
+        k = s.keys
+        keys += [k.depths, k.list, k.suspects, k.control]
+    v = link.run(DEPTH, keys, int(now), STATS_LIFE)
+    if not isinstance(v, list) or len(v) != len(stores):
+        raise ReplyError(f'depth: expected {len(stores)} values, found {size_of(v)}')
+    return v

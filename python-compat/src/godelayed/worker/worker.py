@@ -21,6 +21,7 @@ from . import child
 from .broadcast import Broadcast
 from .config import Queues, WorkerConfig
 from .contact import Contact
+from .depth import Depths
 from .executors import Executors
 from .fetch import Fetcher
 from .finish import End, Finisher
@@ -97,6 +98,7 @@ class Worker:
         self._intake = Intake(
             self._lanes, self._executors, self.registry, self._judge, self._follower, go, cfg.processes, tell
         )
+        self._depths = Depths(self._lanes)
         self._tallies = {lane: Tally(lane) for lane in self._lanes}
         self._runs = Runs(
             self._source,
@@ -436,6 +438,7 @@ class Worker:
     def _tell(self, link: Link) -> None:
         """Tells Redis with a heartbeat what others may see of the worker."""
         self._status.tell(link, self._lanes)
+        self._depths.tell(link)
         self._tell_metrics(link)
 
     def _tell_metrics(self, link: Link) -> None:
