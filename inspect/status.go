@@ -43,7 +43,7 @@ func statusOf(ctx context.Context, s *redisstore.Store, worker string) (*catalog
 // note adds what a worker says of itself on a queue.
 func (w *Worker) note(queue string, s *catalog.Status) {
 	w.Started, w.Version, w.Concurrency, w.Order = time.UnixMilli(s.Started), s.Library, s.Concurrency, s.Queues
-	w.State, w.Program = workerStates[s.State], s.Program
+	w.State, w.Program, w.Memory = workerStates[s.State], s.Program, max(s.Memory, 0)
 	for _, r := range s.Running {
 		w.Running = append(w.Running, Running{queue, r.ID, r.Function, time.UnixMilli(r.Started)})
 	}

@@ -16,12 +16,14 @@ type Workers struct {
 
 // Worker is a worker with what it has claimed.
 type Worker struct {
-	ID     string        `json:"id"`
-	Host   string        `json:"host"`
-	PID    int           `json:"pid"`
-	Alive  bool          `json:"alive"`
-	Queues []WorkerQueue `json:"queues"`
-	Tasks  []Task        `json:"tasks"` // that it has claimed: a page of each queue at most
+	ID    string `json:"id"`
+	Host  string `json:"host"`
+	PID   int    `json:"pid"`
+	Alive bool   `json:"alive"`
+	// MemoryBytes is how much of its process is in main memory; 0 if it does not say so.
+	MemoryBytes int64         `json:"memory_bytes,omitempty"`
+	Queues      []WorkerQueue `json:"queues"`
+	Tasks       []Task        `json:"tasks"` // that it has claimed: a page of each queue at most
 }
 
 // WorkerQueue is a worker on one of its queues.
@@ -41,7 +43,7 @@ func ReadWorkers(ctx context.Context, ins *inspect.Inspector, workers []inspect.
 	v := Workers{Workers: []Worker{}}
 	for i := range workers {
 		w := &workers[i]
-		one := Worker{ID: w.ID, Host: w.Host, PID: w.PID, Alive: w.Alive(), Tasks: tasks[w.ID]}
+		one := Worker{ID: w.ID, Host: w.Host, PID: w.PID, Alive: w.Alive(), MemoryBytes: w.Memory, Tasks: tasks[w.ID]}
 		if one.Tasks == nil {
 			one.Tasks = []Task{}
 		}

@@ -7,8 +7,9 @@ type Status struct {
 	Library     string    `json:"library"` // version
 	Program     string    `json:"program"` // version and revision
 	Concurrency int       `json:"concurrency"`
-	Queues      string    `json:"queues"` // its order of queues, for people
-	State       string    `json:"state"`  // as state.Worker writes it
+	Queues      string    `json:"queues"`           // its order of queues, for people
+	State       string    `json:"state"`            // as state.Worker writes it
+	Memory      int64     `json:"memory,omitempty"` // bytes of the process, about; 0: unknown
 	Running     []Running `json:"running,omitempty"`
 	More        int       `json:"more,omitempty"` // how many running tasks did not fit
 }

@@ -439,3 +439,22 @@ func TestEmptyOnlyAfterTheMoverHasLooked(t *testing.T) {
 		t.Errorf("a task is due: found %v, %v", empty, err)
 	}
 }
+
+// What a worker tells of its memory changes only with what is worth it.
+func TestToldMemory(t *testing.T) {
+	var m toldMemory
+	begin := time.Now()
+	for _, c := range []struct{ used, after, want int64 }{ // MiB and seconds
+		{16, 0, 16},
+		{18, 60, 16}, // an eighth, but little
+		{28, 61, 28},
+		{48, 62, 28}, // too soon
+		{48, 91, 48},
+		{44, 200, 48}, // less than an eighth
+		{42, 200, 42},
+	} {
+		if got := m.tell(c.used<<20, begin.Add(time.Duration(c.after)*time.Second)); got != c.want<<20 {
+			t.Errorf("%d MiB after %d s: told %d, expected %d MiB", c.used, c.after, got, c.want)
+		}
+	}
+}

@@ -5,6 +5,8 @@ import (
 	"os"
 	"runtime/metrics"
 	"strconv"
+	"sync"
+	"time"
 )
 
 // memoryUsed returns the memory of the process in bytes: what is resident, where the system reports it (Linux), else
@@ -30,4 +32,30 @@ func runtimeMemory() int64 {
 		}
 	}
 	return int64(samples[0].Value.Uint64() - samples[1].Value.Uint64()) //nolint:gosec // far below 2⁶³
+}
+
+const (
+	// memoryRest, memoryChange and memoryPart say which change of the memory is worth telling: after so long, of so many
+	// bytes, and of such a part of it.
+	memoryRest   = 30 * time.Second
+	memoryChange = 4 << 20
+	memoryPart   = 8
+)
+
+// toldMemory is the memory of the process as a worker tells it. The zero value has told nothing.
+type toldMemory struct {
+	mu    sync.Mutex
+	bytes int64
+	at    time.Time
+}
+
+// tell returns the memory to tell of: used if that is news, else what was told before.
+func (m *toldMemory) tell(used int64, now time.Time) int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	change := max(used-m.bytes, m.bytes-used)
+	if m.at.IsZero() || change >= max(memoryChange, m.bytes/memoryPart) && now.Sub(m.at) >= memoryRest {
+		m.bytes, m.at = used, now
+	}
+	return m.bytes
 }

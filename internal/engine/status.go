@@ -17,12 +17,13 @@ const (
 )
 
 // statusOf describes the worker and what it runs of a lane's tasks, as JSON. It only changes when there is something to
-// tell, so a worker that is idle or runs short tasks writes it once. Times are those of this process's clock.
+// tell, so a worker that is idle or runs short tasks writes it once,
+// and again when its memory has changed. Times are those of this process's clock.
 func (w *Worker) statusOf(l *lane, now time.Time) []byte {
 	s := catalog.Status{
 		Version: catalog.Version, Started: w.started.UnixMilli(), Library: w.cfg.Build.Library,
 		Program: w.cfg.Build.String(), Concurrency: w.cfg.Concurrency,
-		Queues: w.plan.String(), State: w.Status().Phase.String(),
+		Queues: w.plan.String(), State: w.Status().Phase.String(), Memory: w.memory.tell(memoryUsed(), now),
 	}
 	for i := range w.exec.slots {
 		if c := w.exec.slots[i].Load(); c != nil && c.lane == l && now.Sub(c.started) >= toldRun {

@@ -39,6 +39,7 @@ type Worker struct {
 
 	unfit    error // why the settings of Redis are unfit for tasks; set with the reason stopSettings
 	events   listeners
+	memory   toldMemory    // that the status tells
 	stopping chan struct{} // closed by stopFor
 
 	controlMu sync.Mutex // held while one of the following, and what the executors hold back because of it, changes

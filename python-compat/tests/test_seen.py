@@ -11,6 +11,7 @@ from working import notes, wait_for
 import godelayed
 from godelayed.catalog import listing
 from godelayed.registry import Registry, task
+from godelayed.worker.memory import ToldMemory, resident
 
 GO = 'example.com/app/mail.Welcome'
 
@@ -57,6 +58,8 @@ def test_workers_tell_what_they_are_and_do(q, redis, both):
     assert told['concurrency'] == 2
     assert told['queues'] == 'q (strict)'
     assert told['library'].startswith('godelayed')
+    assert 1 << 20 < told['memory'] < 1 << 40
+    assert redis.hlen('q_depths') == 3
     (running,) = told['running']
     assert running['id'] == ref.id
     assert running['function'] == 'worker_tasks:hold'
@@ -68,6 +71,16 @@ def test_workers_tell_what_they_are_and_do(q, redis, both):
     wait_for(lambda: status() is None, 'the end of the task')
     w.stop()
     assert not redis.exists('q_functions')
+
+
+def test_memory():
+    used = resident()
+    assert 4 << 20 < used < 1 << 40
+    assert used // 4 < resident('/nowhere') < 64 * used  # the most that there was
+    told = ToldMemory()
+    mib = 1 << 20
+    steps = (16, 0, 16), (18, 60, 16), (28, 61, 28), (48, 62, 28), (48, 91, 48), (44, 200, 48), (42, 200, 42)
+    assert [told.tell(used * mib, at) // mib for used, at, _ in steps] == [want for *_, want in steps]
 
 
 @pytest.mark.parametrize(

@@ -68,6 +68,7 @@ func shown() map[string]view {
 		"workers": &workersView{Workers: []document.Worker{
 			{
 				ID: task.Worker, Host: "web-7.example.com", PID: 4711, Alive: true, Tasks: []document.Task{task},
+				MemoryBytes: 91 << 20,
 				Queues: []document.WorkerQueue{
 					{Name: "critical", AliveSeconds: 12.5, Claims: 1}, {Name: "mail", AliveSeconds: 13, Claims: 2},
 				},

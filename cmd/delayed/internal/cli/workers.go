@@ -112,7 +112,7 @@ func (v *workersView) print(p *term.Page) {
 		return
 	}
 	t := term.NewTable(term.Column{Name: "WORKER"}, term.Column{Name: "HOST", Flex: true}, number("PID"),
-		number("CLAIMS"), term.Column{Name: "QUEUES", Flex: true}, term.Column{Name: "ALIVE FOR", Right: true, Drop: 1},
+		number("CLAIMS"), spare("MEMORY", 2), term.Column{Name: "QUEUES", Flex: true}, term.Column{Name: "ALIVE FOR", Right: true, Drop: 1},
 		term.Column{Name: "STATE", Optional: true})
 	for i := range v.Workers {
 		w := &v.Workers[i]
@@ -128,13 +128,21 @@ func (v *workersView) print(p *term.Page) {
 			dead = term.C("dead", term.Red)
 		}
 		t.Row(term.C(w.ID, term.Bold), term.C(w.Host), term.C(strconv.Itoa(w.PID)), amount(claims, term.Green),
-			term.C(strings.Join(names, " ")), term.C(term.Duration(time.Duration(life*float64(time.Second))), term.Dim),
+			memory(w.MemoryBytes), term.C(strings.Join(names, " ")), term.C(term.Duration(time.Duration(life*float64(time.Second))), term.Dim),
 			dead)
 	}
 	p.Table(t)
 	for i := range v.Workers {
 		printClaims(p, &v.Workers[i])
 	}
+}
+
+// memory is how much memory a process takes.
+func memory(bytes int64) term.Cell {
+	if bytes == 0 {
+		return term.C("-", term.Dim)
+	}
+	return term.C(term.Bytes(bytes))
 }
 
 // printClaims lists what a worker has claimed.

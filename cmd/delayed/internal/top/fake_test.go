@@ -257,6 +257,7 @@ func newFake() *fake {
 			{
 				ID: "1d7df465b91b8f0d10194c57f7bccb49", Host: "web-7.example.com", PID: 4711, Concurrency: 20,
 				Started: before(3 * time.Hour), State: state.Running, Program: "shop v1.2.3", Version: "v0.1.0",
+				Memory: 91 << 20,
 				Queues: []inspect.WorkerQueue{{Name: "mail", Alive: 12 * time.Second, Claims: 2}},
 				Order:  "mail=3, reports=1 (weighted)",
 				Running: []inspect.Running{

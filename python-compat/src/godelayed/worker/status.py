@@ -14,6 +14,7 @@ from ..registry import Registry
 from .executors import Executors
 from .lane import Lane
 from .link import Link, RefusedError
+from .memory import ToldMemory, resident
 
 _TOLD_RUN = 1.0  # seconds after which a running task is told of
 _MAX_TOLD = 100  # running tasks that are told of, for each queue
@@ -44,6 +45,7 @@ class Status:
         self._plan = plan
         self._state = state
         self._announced = Announced()
+        self._memory = ToldMemory()
         self._started = int(time.time() * 1000)
         self._told: dict[tuple[Lane, str], tuple[str, bytes]] = {}  # the registration, and what was told
         self._began: dict[str, int] = {}  # when running tasks began, by their tokens
@@ -105,6 +107,8 @@ class Status:
             'queues': self._plan,
             'state': self._state(),
         }
+        if memory := self._memory.tell(resident(), now):
+            status['memory'] = memory
         if running:
             status['running'] = running[:_MAX_TOLD]
         if len(running) > _MAX_TOLD:
