@@ -16,8 +16,9 @@ func TestAuditIsShown(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(c *web.Config) { c.HideArguments = true })
 	b.has(b.get(web.Viewer, "audit"), "Nobody has done anything yet")
+	fn := delayed.Func(spills, delayed.Name("mail.Fails"))
 	for i := range 12 {
-		_, err := b.q.With(delayed.TaskID(fmt.Sprint("t", i))).Delay(delayed.Func(spills, delayed.Name("mail.Fails")), i)
+		_, err := b.q.With(delayed.TaskID(fmt.Sprint("t", i))).Delay(fn, i)
 		b.Must(err)
 	}
 	strange, err := inspect.New(b.rdb, inspect.Config{Actor: hostile})

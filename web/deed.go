@@ -10,5 +10,6 @@ type deed struct {
 type outcome struct {
 	To   string // an address of this site; "" for where the form says
 	Text string
-	Bad  bool // it went wrong, in part at least
+	Bad  bool  // it went wrong, in part at least
+	Form *page // in place of all that: the form once more, with what was typed and what is wrong with it
 }

@@ -161,10 +161,7 @@ func (h *Handler) page(route route) http.HandlerFunc {
 			h.main(w, r, p)
 			return
 		}
-		l := &layout{
-			Title: p.Title, Template: p.Template, Data: p.Data, Nav: nav(q.path), User: q.user,
-			Hidden: s.hidden(q.user),
-		}
+		l := s.layout(q, p)
 		if !p.Still {
 			l.Live = string(link("live", "u", address(q)))
 		}
@@ -173,6 +170,13 @@ func (h *Handler) page(route route) http.HandlerFunc {
 		}
 		s.write(w, r, http.StatusOK, l)
 	})
+}
+
+// layout returns the whole page around a main part.
+func (s *site) layout(q *request, p *page) *layout {
+	return &layout{
+		Title: p.Title, Template: p.Template, Data: p.Data, Nav: nav(q.path), User: q.user, Hidden: s.hidden(q.user),
+	}
 }
 
 // main serves the main part of a page, for browsers that events do not reach.
@@ -210,7 +214,13 @@ func (h *Handler) deed(route route) http.HandlerFunc {
 			if own {
 				s.failed(r, err)
 			}
-			out = outcome{Text: p.text, Bad: true}
+			if out.Form == nil {
+				out = outcome{Text: p.text, Bad: true}
+			}
+		}
+		if out.Form != nil {
+			s.write(w, r, http.StatusUnprocessableEntity, s.layout(q, out.Form))
+			return
 		}
 		if out.To == "" {
 			out.To = back(q.args.Get("back"))

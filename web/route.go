@@ -19,6 +19,7 @@ var routes = map[string]route{
 	"parked":    {role: Viewer, show: showParked},
 	"deaths":    {role: Viewer, show: showDeaths},
 	"audit":     {role: Viewer, show: showAudit},
+	"enqueue":   {role: Admin, show: showEnqueue, act: map[string]deed{"enqueue": {Admin, enqueueCall}}},
 	"functions": {role: Viewer, show: showFunctions},
 	"function":  {role: Viewer, show: showFunction},
 	"workers":   {role: Viewer, show: showWorkers, act: ordersOfWorkers},
