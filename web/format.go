@@ -15,20 +15,21 @@ import (
 // funcs are the functions of templates. Texts from outside go through text, short or code, which escape what does not
 // print; the templates escape HTML.
 var funcs = template.FuncMap{
-	"text":  inspect.Printable,
-	"lines": lines,
-	"short": func(path string) string { return inspect.ShortName(inspect.Printable(path)) },
-	"num":   number[int],
-	"num64": number[int64],
-	"unum":  number[uint64],
-	"dur":   duration,
-	"bytes": size,
-	"pct":   percent,
-	"link":  link,
-	"iso":   func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
-	"utc":   func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
-	"dict":  dict,
-	"inc":   func(n int) int { return n + 1 },
+	"text":    inspect.Printable,
+	"lines":   lines,
+	"short":   func(path string) string { return inspect.ShortName(inspect.Printable(path)) },
+	"num":     number[int],
+	"num64":   number[int64],
+	"unum":    number[uint64],
+	"dur":     duration,
+	"bytes":   size,
+	"bytes64": func(n int) string { return size(int64(n)) },
+	"pct":     percent,
+	"link":    link,
+	"iso":     func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
+	"utc":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
+	"dict":    dict,
+	"inc":     func(n int) int { return n + 1 },
 }
 
 // link returns the address of a page, with names and values of its query. Values that are empty are left out.

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"html/template"
@@ -157,6 +158,10 @@ func (h *Handler) page(route route) http.HandlerFunc {
 			h.fail(w, r, q.user, err)
 			return
 		}
+		if p.To != "" {
+			seeOther(w, p.To)
+			return
+		}
 		if r.Header.Get("X-Delayed-Main") != "" {
 			h.main(w, r, p)
 			return
@@ -168,7 +173,7 @@ func (h *Handler) page(route route) http.HandlerFunc {
 		if n, ok := s.note.get(q.args.Get("notice"), q.user.Name); ok {
 			l.Notice = &n
 		}
-		s.write(w, r, http.StatusOK, l)
+		s.write(w, r, cmp.Or(p.Status, http.StatusOK), l)
 	})
 }
 

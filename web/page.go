@@ -14,7 +14,9 @@ type page struct {
 	Title    string // in the title of the window, and the heading
 	Template string // its name
 	Data     any
-	Still    bool // not made anew while it is open
+	Still    bool   // not made anew while it is open
+	Status   int    // of HTTP; 0 for 200
+	To       string // the address of another page, in place of this one; "" for none
 }
 
 // layout is a whole page.

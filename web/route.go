@@ -24,6 +24,8 @@ var routes = map[string]route{
 	"function":  {role: Viewer, show: showFunction},
 	"workers":   {role: Viewer, show: showWorkers, act: ordersOfWorkers},
 	"worker":    {role: Viewer, show: showWorker, act: ordersOfWorkers},
+	"search":    {role: Viewer, show: showSearch},
+	"task":      {role: Viewer, show: showTask, act: verbDeeds(map[string]deed{}, "", doTask)},
 	"tasks": {
 		role: Viewer, show: showTasks,
 		act: verbDeeds(verbDeeds(map[string]deed{}, "", doSome), "all-", doAll),
