@@ -12,8 +12,8 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
-// jobs are actions on whole lists of tasks, which go on after the request that has started them. Only this process knows
-// them; what they did is in the audit log.
+// jobs are actions on whole lists of tasks, which go on after the request that has started them. Only this process
+// knows them; what they did is in the audit log.
 type jobs struct {
 	mu     sync.Mutex
 	wg     sync.WaitGroup
@@ -97,7 +97,9 @@ func (all *jobs) start(ctx context.Context, ins *inspect.Inspector, o order) (*j
 	defer all.mu.Unlock()
 	if all.closed || all.count() >= maxRunning {
 		stop()
-		return nil, &problem{http.StatusTooManyRequests, "four jobs are running already: wait until one has ended, or cancel one"}
+		return nil, &problem{
+			http.StatusTooManyRequests, "four jobs are running already: wait until one has ended, or cancel one",
+		}
 	}
 	if len(all.list) == maxJobs {
 		oldest := slices.IndexFunc(all.list, func(j *job) bool { s := j.now(); return !s.Ended.IsZero() })

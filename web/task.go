@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -144,7 +145,7 @@ func (p *taskPage) unfold() {
 		params = p.Signed.Parameters
 	}
 	for i, v := range p.Args {
-		key, typ, shape := fmt.Sprint(i), "", (*inspect.Shape)(nil)
+		key, typ, shape := strconv.Itoa(i), "", (*inspect.Shape)(nil)
 		if i < len(params) {
 			key, typ, shape = cmp.Or(params[i].Name, key), params[i].Type, params[i].Shape
 		}

@@ -117,7 +117,9 @@ func TestTaskStates(t *testing.T) {
 		"parked":    {"no worker knows its function", "Archived, unless a worker comes"},
 		"archived":  {"no van", "no retries are left", "Deleted, or earlier if the archive is full", `value="retry"`},
 		"scheduled": {"<b>Due</b>", "Too late to start", `value="reschedule"`, `value="run"`},
-		"active":    {"40 of 100", "frame 1&lt;2", "Claimed", `<progress class="wide" max="100" value="40"`, `value="cancel"`},
+		"active": {
+			"40 of 100", "frame 1&lt;2", "Claimed", `<progress class="wide" max="100" value="40"`, `value="cancel"`,
+		},
 		"pending": {
 			"app.mail:send(1, nil, 2.5,", "Python", "By name", `>copy</span> <span class="type">bool</span>`,
 			`>1</span> <span class="type"></span> <code>nil</code>`, `2 B, &#34;\x00\x01&#34;`,
@@ -275,7 +277,7 @@ func TestSearch(t *testing.T) {
 	b.Must(b.q.Pause(bg))
 	b.python("late", nil, nil)
 	for query, want := range map[string]string{
-		"mail": "queue?name=mail", "late": "task?id=late&queue=mail", " mail-2 ": "queue?name=mail-2",
+		"mail": "queue?name=mail", "late": "task?id=late&queue=mail", "mail-2\n": "queue?name=mail-2",
 		"greet":          "function?path=" + url.QueryEscape("github.com/godelayed/delayed/web_test.greet") + "&queue=mail",
 		"web_test.greet": "function?path=" + url.QueryEscape("github.com/godelayed/delayed/web_test.greet") + "&queue=mail",
 	} {

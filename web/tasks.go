@@ -150,8 +150,8 @@ func showTasks(s *site, q *request) (*page, error) {
 	return &page{Title: title, Template: "tasks", Data: p, Still: p.Scanned > livelyScan}, nil
 }
 
-// choose finds out which list is meant. Without a queue it is the first one that has tasks in the state, without a state
-// the first state in which there are any.
+// choose finds out which list is meant. Without a queue it is the first one that has tasks in the state, without a
+// state the first state in which there are any.
 func (p *tasksPage) choose(args url.Values, queues []inspect.Queue) error {
 	name, in := args.Get("queue"), args.Get("state")
 	if in != "" {

@@ -26,8 +26,8 @@ func (l *taskList) address() url.Values {
 	return args
 }
 
-// listOf reads the list that a form is about, from its field "list". It knows no fields but those of lists: an action on
-// all that match must not reach more tasks because the name of a filter is misspelt.
+// listOf reads the list that a form is about, from its field "list". It knows no fields but those of lists: an action
+// on all that match must not reach more tasks because the name of a filter is misspelt.
 func listOf(s *site, q *request) (l taskList, err error) {
 	args, err := url.ParseQuery(q.args.Get("list"))
 	if err != nil {

@@ -353,7 +353,8 @@ func TestTasksHidden(t *testing.T) {
 		}
 	}
 	b.get(web.Viewer, at+"&text=&function=send")
-	id, err := b.h.StartJob(operator, queueName, state.Scheduled, inspect.Filter{Text: "secret-argument"}, inspect.RunNow())
+	f := inspect.Filter{Text: "secret-argument"}
+	id, err := b.h.StartJob(operator, queueName, state.Scheduled, f, inspect.RunNow())
 	b.Must(err)
 	b.hasNot(b.get(web.Viewer, "job?id="+id)+b.get(web.Viewer, "jobs"), "secret-argument")
 	b.has(b.get(web.Operator, "job?id="+id), "secret-argument")
