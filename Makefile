@@ -91,6 +91,10 @@ fuzz: ## Run each Fuzz function for FUZZTIME, 30s by default (5 min)
 examples: ## Run the quickstart and the dashboard as a newcomer does (40 s)
 	@scripts/examples.sh
 
+.PHONY: screenshots
+screenshots: ## Take the pictures of the dashboard in README.md, with the example behind it (4 min)
+	@cd itest && go run ./dashboard/screenshots -out ../docs/dashboard
+
 # Flags of bench, bench-peers, bench-python, bench-ceiling, bench-inspector, bench-dashboard,
 # bench-profile and bench-guard, for instance
 # BENCH='-rounds 1 -scale 0.1'.
