@@ -30,13 +30,15 @@ type Filter struct {
 	OlderThan, YoungerThan time.Duration
 	// MinAttempt and MaxAttempt are bounds of Task.Attempt; 0 is none.
 	MinAttempt, MaxAttempt int
+	// MinDeaths selects tasks with which at least so many workers have died, see Task.Deaths; 0 is any number.
+	MinDeaths int
 }
 
 // IsZero reports whether f matches all tasks.
 func (f *Filter) IsZero() bool {
 	return f.Function == "" && f.ID == "" && f.Error == "" && f.Reason == "" && f.Worker == "" && f.Group == "" &&
 		len(f.Headers) == 0 && f.Text == "" && f.Arg == "" && f.OlderThan == 0 && f.YoungerThan == 0 &&
-		f.MinAttempt == 0 && f.MaxAttempt == 0
+		f.MinAttempt == 0 && f.MaxAttempt == 0 && f.MinDeaths == 0
 }
 
 // Match reports whether f matches a task at a time.
@@ -50,7 +52,8 @@ func (f *Filter) Match(t *Task, now time.Time) bool {
 		f.Group != "" && t.Options.Group != f.Group,
 		f.Text != "" && !strings.Contains(t.Call, f.Text),
 		f.MinAttempt > 0 && t.Attempt < f.MinAttempt,
-		f.MaxAttempt > 0 && t.Attempt > f.MaxAttempt:
+		f.MaxAttempt > 0 && t.Attempt > f.MaxAttempt,
+		f.MinDeaths > 0 && t.Deaths < f.MinDeaths:
 		return false
 	}
 	if f.OlderThan > 0 || f.YoungerThan > 0 {

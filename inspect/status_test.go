@@ -35,7 +35,8 @@ func TestWorkersSayWhatTheyDo(t *testing.T) {
 		t.Errorf("it tells of a task that has run for %v", took)
 	}
 	if me.Concurrency != 2 || me.Order != "mail (strict)" || me.State != state.Running ||
-		me.Version == "" || me.Program == "" || me.Memory < 1<<20 || me.Memory > 1<<40 || time.Since(me.Started) > time.Minute || me.MoreRunning != 0 {
+		me.Version == "" || me.Program == "" || me.Memory < 1<<20 || me.Memory > 1<<40 ||
+		time.Since(me.Started) > time.Minute || me.MoreRunning != 0 {
 		t.Errorf("%+v", me)
 	}
 	if r := me.Running[0]; r.ID != "long" || r.Function != "block" || r.Queue != queueName ||

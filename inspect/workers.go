@@ -27,9 +27,9 @@ type Worker struct {
 	Concurrency int
 	Order       string // its queues in order, or with their weights: "critical=6, mail=3 (weighted)"
 	State       state.Worker
-	// Memory is how many bytes of its process are in main memory, exact to an eighth or 4 MiB, and not of a Python
-	// worker's task processes. Where the system does not tell, it is what the Go runtime has of it, or the most that there
-	// was in Python. 0 is unknown: an older version tells nothing.
+	// Memory is how many bytes of its process are in main memory, exact to an eighth or 4 MiB, without the task
+	// processes of a Python worker. Where the system does not tell, it is what the Go runtime has, or the most that
+	// there ever was of a Python process. 0 is unknown: an older version tells nothing.
 	Memory      int64
 	Running     []Running // what has run for more than a second, of each queue the longest 100
 	MoreRunning int       // how many more there are

@@ -79,5 +79,8 @@ func FilterText(f *inspect.Filter) string {
 	if f.MaxAttempt > 0 {
 		add("attempt up to", strconv.Itoa(f.MaxAttempt))
 	}
+	if f.MinDeaths > 0 {
+		add("deaths from", strconv.Itoa(f.MinDeaths))
+	}
 	return strings.Join(parts, ", ")
 }

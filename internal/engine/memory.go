@@ -35,8 +35,8 @@ func runtimeMemory() int64 {
 }
 
 const (
-	// memoryRest, memoryChange and memoryPart say which change of the memory is worth telling: after so long, of so many
-	// bytes, and of such a part of it.
+	// memoryRest, memoryChange and memoryPart say which change of the memory is worth telling: after so long, of so
+	// many bytes, and of such a part of it.
 	memoryRest   = 30 * time.Second
 	memoryChange = 4 << 20
 	memoryPart   = 8

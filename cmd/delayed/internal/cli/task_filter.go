@@ -33,6 +33,7 @@ func (f *filterFlags) add(cmd *cobra.Command) {
 	fs.Var(&f.newer, "newer-than", "enqueued at most so long ago")
 	fs.IntVar(&f.MinAttempt, "min-attempt", 0, "attempt that the task is at, at least")
 	fs.IntVar(&f.MaxAttempt, "max-attempt", 0, "attempt that the task is at, at most")
+	fs.IntVar(&f.MinDeaths, "min-deaths", 0, "workers that have died with the task, at least")
 }
 
 // filter returns the filter of the flags.

@@ -112,7 +112,7 @@ func (v *workersView) print(p *term.Page) {
 		return
 	}
 	t := term.NewTable(term.Column{Name: "WORKER"}, term.Column{Name: "HOST", Flex: true}, number("PID"),
-		number("CLAIMS"), spare("MEMORY", 2), term.Column{Name: "QUEUES", Flex: true}, term.Column{Name: "ALIVE FOR", Right: true, Drop: 1},
+		number("CLAIMS"), spare("MEMORY", 2), term.Column{Name: "QUEUES", Flex: true}, spare("ALIVE FOR", 1),
 		term.Column{Name: "STATE", Optional: true})
 	for i := range v.Workers {
 		w := &v.Workers[i]
@@ -128,8 +128,8 @@ func (v *workersView) print(p *term.Page) {
 			dead = term.C("dead", term.Red)
 		}
 		t.Row(term.C(w.ID, term.Bold), term.C(w.Host), term.C(strconv.Itoa(w.PID)), amount(claims, term.Green),
-			memory(w.MemoryBytes), term.C(strings.Join(names, " ")), term.C(term.Duration(time.Duration(life*float64(time.Second))), term.Dim),
-			dead)
+			memory(w.MemoryBytes), term.C(strings.Join(names, " ")),
+			term.C(term.Duration(time.Duration(life*float64(time.Second))), term.Dim), dead)
 	}
 	p.Table(t)
 	for i := range v.Workers {

@@ -409,6 +409,7 @@ func TestParseFilter(t *testing.T) {
 		"older:7d newer:90m":      {OlderThan: 7 * 24 * time.Hour, YoungerThan: 90 * time.Minute},
 		"arg:0=42 reason:failed":  {Arg: "0=42", Reason: "failed"},
 		"worker:w attempt:3":      {Worker: "w", MinAttempt: 3},
+		"deaths:2":                {MinDeaths: 2},
 		`group:"a b"`:             {Group: "a b"},
 		"a:b":                     {Text: "a:b"},
 	} {
@@ -417,7 +418,7 @@ func TestParseFilter(t *testing.T) {
 		if err != nil || f.Text != want.Text || f.Function != want.Function || f.ID != want.ID ||
 			f.Error != want.Error || f.OlderThan != want.OlderThan || f.YoungerThan != want.YoungerThan ||
 			f.Arg != want.Arg || f.Reason != want.Reason || f.Worker != want.Worker ||
-			f.Group != want.Group || f.MinAttempt != want.MinAttempt ||
+			f.Group != want.Group || f.MinAttempt != want.MinAttempt || f.MinDeaths != want.MinDeaths ||
 			f.Match(&task, noon) != want.Match(&task, noon) {
 			t.Errorf("%q means %+v (%v), expected %+v", text, f, err, want)
 		}
@@ -426,7 +427,9 @@ func TestParseFilter(t *testing.T) {
 		f.Headers["tenant"] != "acme" {
 		t.Errorf("headers are %v (%v)", f.Headers, err)
 	}
-	for _, text := range []string{"id:", "older:x", "newer:-1h", "attempt:x", "attempt:0", `error:"x`, "func: x"} {
+	for _, text := range []string{
+		"id:", "older:x", "newer:-1h", "attempt:x", "attempt:0", "deaths:x", "deaths:0", `error:"x`, "func: x",
+	} {
 		if f, err := parseFilter(text); err == nil {
 			t.Errorf("%q means %+v, expected an error", text, f)
 		}

@@ -79,6 +79,11 @@ func setWord(f *inspect.Filter, name, value string) (err error) {
 		f.OlderThan, err = parseAge(value)
 	case "newer":
 		f.YoungerThan, err = parseAge(value)
+	case "deaths":
+		f.MinDeaths, err = strconv.Atoi(value)
+		if err != nil || f.MinDeaths < 1 {
+			err = fmt.Errorf("deaths:%s: expected a number, such as 1 for tasks with which a worker has died", value)
+		}
 	case "attempt":
 		f.MinAttempt, err = strconv.Atoi(value)
 		if err != nil || f.MinAttempt < 1 {

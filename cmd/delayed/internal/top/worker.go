@@ -184,7 +184,8 @@ func (s *workerScreen) draw(c *canvas, left int) {
 	if w.Memory > 0 {
 		memory = term.C(term.Bytes(w.Memory))
 	}
-	field("claims", claims(w), term.C("  memory ", term.Dim), memory, term.C("  up ", term.Dim), lapse(up), term.C("  delayed ", term.Dim), term.C(w.Version))
+	field("claims", claims(w), term.C("  memory ", term.Dim), memory, term.C("  up ", term.Dim), lapse(up),
+		term.C("  delayed ", term.Dim), term.C(w.Version))
 	if n := len(w.Running) + w.MoreRunning; n > 0 {
 		cells := []term.Cell{term.C(count(n, "task"), term.Green), term.C(" for more than a second", term.Dim)}
 		if w.MoreRunning > 0 {
