@@ -9,6 +9,7 @@ type route struct {
 
 // routes are the pages, by the last part of their address.
 var routes = map[string]route{
+	"edit":      {role: Admin, show: showEdit, act: map[string]deed{"save": {Admin, editTask}, "run": {Admin, editTask}}},
 	"":          {role: Viewer, show: showOverview},
 	"job":       {role: Viewer, show: showJob, act: map[string]deed{"cancel": {Operator, cancelJob}}},
 	"jobs":      {role: Viewer, show: showJobs},
