@@ -230,38 +230,52 @@ func workerTroubles(s *signs) (all []trouble) {
 	return append(all, versions(s.workers, now)...)
 }
 
+// crew are the workers of one language on a queue: those of Go and of Python may differ.
+type crew struct {
+	queue  string
+	python bool
+}
+
 // versions finds queues that workers of several versions have served for longer than a deploy takes.
 func versions(workers []inspect.Worker, now time.Time) (all []trouble) {
-	found := map[string]map[string]bool{} // versions by queue
-	youngest := map[string]time.Time{}
+	found := map[crew]map[string]bool{}
+	youngest := map[crew]time.Time{}
 	for i := range workers {
 		w := &workers[i]
-		if w.Started.IsZero() || strings.HasPrefix(w.Version, "python") {
-			continue // Python and Go may share a queue
+		if w.Started.IsZero() {
+			continue // it has not said yet what it is
+		}
+		name, python := "delayed "+w.Version, strings.HasPrefix(w.Version, "godelayed")
+		if python {
+			name = w.Version
+		}
+		if w.Program != "" {
+			name = w.Program + " with " + name
 		}
 		for _, q := range w.Queues {
 			if q.Alive == 0 {
 				continue
 			}
-			if found[q.Name] == nil {
-				found[q.Name] = map[string]bool{}
+			c := crew{q.Name, python}
+			if found[c] == nil {
+				found[c] = map[string]bool{}
 			}
-			found[q.Name][strings.TrimSpace(w.Program+" with delayed "+w.Version)] = true
-			if w.Started.After(youngest[q.Name]) {
-				youngest[q.Name] = w.Started
+			found[c][name] = true
+			if w.Started.After(youngest[c]) {
+				youngest[c] = w.Started
 			}
 		}
 	}
 	same := map[string][]string{} // queues by versions
-	for queue, names := range found {
-		if len(names) > 1 && now.Sub(youngest[queue]) > deployTime {
+	for c, names := range found {
+		if len(names) > 1 && now.Sub(youngest[c]) > deployTime {
 			list := make([]string, 0, len(names))
 			for name := range names {
 				list = append(list, inspect.Printable(name))
 			}
 			slices.Sort(list)
 			text := plural(len(list), "version", "versions") + " of workers serve it: " + strings.Join(list, " and ")
-			same[text] = append(same[text], queue)
+			same[text] = append(same[text], c.queue)
 		}
 	}
 	for text, queues := range same {

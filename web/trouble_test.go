@@ -46,7 +46,9 @@ func TestTroubles(t *testing.T) {
 	young := other
 	young.Started = troubleTime.Add(-time.Minute)
 	python := other
-	python.Version = "python 0.1.0"
+	python.Version, python.Program = "godelayed 0.1.0", ""
+	snake := python
+	snake.Version = "godelayed 0.2.0"
 	paused := aWorker("w-1", 0)
 	paused.State = state.Paused
 	for _, test := range []struct {
@@ -136,6 +138,10 @@ func TestTroubles(t *testing.T) {
 			},
 		},
 		{name: "a deploy", workers: []inspect.Worker{aWorker("w-1", 0), young}},
+		{
+			name: "two versions of Python", workers: []inspect.Worker{aWorker("w-1", 0), python, snake},
+			want: []string{"2 versions of workers serve it: godelayed 0.1.0 and godelayed 0.2.0"},
+		},
 		{name: "Go and Python", workers: []inspect.Worker{aWorker("w-1", 0), python}},
 		{name: "few failures", signs: signs{failing: []failing{
 			{"mail", "a", 4, 4}, {"mail", "b", 1000, 99}, {"mail", "c", 9, 3},
