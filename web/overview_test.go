@@ -185,6 +185,10 @@ func (b *bench) seed(queues, seconds int) {
 		_, err := q.With(delayed.In(time.Hour)).Delay(welcome, i)
 		b.Must(err)
 		s := redisstore.NewStore(src, prefix, name)
+		if seconds > 0 { // workers count runs there too
+			s.RedisTime(now)
+			b.Do("HINCRBY", s.StatsKey(), "processed", 1000*seconds)
+		}
 		minutes := map[int64][]redisstore.MetricsPart{}
 		for k := range seconds {
 			at := now.Truncate(time.Second).Add(-time.Duration(k*30) * time.Second)
