@@ -18,6 +18,7 @@ import (
 // the last hour.
 type history struct {
 	*redistest.Bench
+	rdb   *delayed.Redis
 	ins   *inspect.Inspector
 	store *redisstore.Store
 	now   time.Time
@@ -35,7 +36,7 @@ func newHistory(t *testing.T) *history {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &history{Bench: redistest.NewBench(t, server), store: redisstore.NewStore(src, "", "mail")}
+	h := &history{rdb: rdb, Bench: redistest.NewBench(t, server), store: redisstore.NewStore(src, "", "mail")}
 	h.ins, err = inspect.New(rdb, inspect.Config{})
 	h.Must(err)
 	h.now = time.UnixMilli(redistest.Time(t, h.Conn))
@@ -48,9 +49,14 @@ func newHistory(t *testing.T) *history {
 // add has some handlers return at a time.
 func (h *history) add(at time.Time, runs uint64) {
 	h.T.Helper()
-	at, _ = redisstore.GrainSecond.Truncate(at)
+	h.addGrain(redisstore.GrainSecond, at, runs)
+}
+
+func (h *history) addGrain(g redisstore.Grain, at time.Time, runs uint64) {
+	h.T.Helper()
+	at, _ = g.Truncate(at)
 	_, err := h.store.AddMetrics(context.Background(), []redisstore.MetricsPart{{
-		Grain: redisstore.GrainSecond, At: at, Function: "app/mail.Welcome",
+		Grain: g, At: at, Function: "app/mail.Welcome",
 		Sample: metrics.Sample{Runs: runs, Failed: runs / 2},
 	}})
 	h.Must(err)

@@ -64,6 +64,10 @@ func TestQueuePage(t *testing.T) {
 		`href="function?path=`, ">web_test.welcome</a>")
 	b.has(row(page, path("fails")), `title="1 of 1">100 %<`)
 	b.has(row(page, w.ID()), `href="worker?id=`+w.ID(), `class="state running"`, `data-name="claims">2<`, "mail")
+	if n := strings.Count(page, `<th scope="row" class="nowrap">`); n != 1 {
+		t.Errorf("%d days are shown, expected only those with counts", n)
+	}
+	b.has(picture(page, "depth"), "Pending")
 	b.has(row(page, b.today()), `<td class="n">4</td><td class="n">1</td><td class="n">1</td><td class="n zero">0</td>`)
 	b.has(picture(page, "spread"), `class="column s1"`, "half up to")
 	b.hasNot(page, "of 5 tasks", "style=")

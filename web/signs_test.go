@@ -1,0 +1,112 @@
+package web
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/internal/redisstore"
+)
+
+// queues describes all queues.
+func (h *history) queues() []inspect.Queue {
+	h.T.Helper()
+	queues, err := h.ins.Queues(context.Background())
+	h.Must(err)
+	return queues
+}
+
+// TestLook finds entries that nobody ticks, and tasks that cannot be read, in a queue that its clock is ahead of.
+func TestLook(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	q := delayed.NewQueue("mail", h.rdb)
+	for _, name := range []string{"hourly", "paused"} {
+		h.Must(q.Periodic().Set(context.Background(), delayed.Entry{
+			Name: name, Spec: "@hourly", Task: delayed.NewGoTask("app/mail.Digest"),
+		}))
+	}
+	h.Must(q.Periodic().Pause(context.Background(), "paused"))
+	_, err := q.Enqueue(context.Background(), delayed.NewGoTask("app/mail.Welcome"))
+	h.Must(err)
+	for range 2 {
+		h.Do("RPUSH", "mail", "no message")
+		h.Do("RPUSH", "mail_noti", "1")
+	}
+	queues := h.queues()
+	found, err := look(context.Background(), h.ins, queues)
+	h.Must(err)
+	if len(found.late) != 0 || len(found.samples) != 1 || found.samples[0].Unreadable != 2 {
+		t.Errorf("found %+v", found)
+	}
+	queues[0].At = queues[0].At.Add(2 * time.Hour)
+	found, err = look(context.Background(), h.ins, queues)
+	h.Must(err)
+	if len(found.late) != 1 || found.late[0].Name != "hourly" || found.late[0].Late < time.Hour {
+		t.Errorf("two hours later late are %+v", found.late)
+	}
+	queues[0].Err = context.Canceled // none is looked at that cannot be
+	found, err = look(context.Background(), h.ins, queues)
+	if err != nil || len(found.late) > 0 {
+		t.Errorf("late in a queue that cannot be read are %+v, %v", found.late, err)
+	}
+}
+
+// TestFailingIn adds up what has failed lately.
+func TestFailingIn(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	for _, ago := range []time.Duration{time.Minute, 5 * time.Minute, time.Hour} {
+		h.addGrain(redisstore.GrainMinute, h.now.Add(-ago), 10)
+	}
+	found, err := failingIn(context.Background(), h.ins, "mail", h.now)
+	h.Must(err)
+	if want := (failing{"mail", "app/mail.Welcome", 20, 10}); len(found) != 1 || found[0] != want {
+		t.Errorf("found %+v, expected %+v", found, want)
+	}
+}
+
+// TestDepthsOfQueues adds up how many tasks were pending. A queue that nobody notes any more counts as before, beside
+// others; alone it has a gap.
+func TestDepthsOfQueues(t *testing.T) {
+	t.Parallel()
+	h := newHistory(t)
+	other := redisstore.NewStore(h.store.Src, "", "other")
+	note := func(s *redisstore.Store, at time.Time, pending int) {
+		h.Do("DEL", s.Name)
+		for range pending {
+			h.Do("RPUSH", s.Name, "x")
+		}
+		_, err := redisstore.NoteDepths(context.Background(), s.Src, []*redisstore.Store{s}, at)
+		h.Must(err)
+	}
+	last := h.now.Truncate(hourSpan.step)
+	note(h.store, last.Add(-85*time.Second), 5)
+	note(h.store, last.Add(-55*time.Second), 2)
+	note(h.store, last.Add(-45*time.Second), 4)
+	note(other, last.Add(-55*time.Second), 7)
+	note(other, h.now, 1)
+	ctx := context.Background()
+	for _, test := range []struct {
+		names []string
+		want  []float64 // of the last five buckets
+	}{
+		{[]string{"mail"}, []float64{gap, 5, 4, gap, gap}},
+		{[]string{"other"}, []float64{gap, gap, 7, gap, 1}},
+		{[]string{"mail", "other"}, []float64{gap, 5, 11, 11, 5}},
+		{nil, []float64{gap, gap, gap, gap, gap}},
+	} {
+		depths, err := depthsOf(ctx, h.ins, test.names, &hourSpan, h.now)
+		h.Must(err)
+		got := depths[len(depths)-5:]
+		if len(depths) != hourSpan.n || !slices.EqualFunc(got, test.want, func(a, b float64) bool {
+			return a == b || math.IsNaN(a) && math.IsNaN(b)
+		}) {
+			t.Errorf("%q: %v, expected %v", test.names, got, test.want)
+		}
+	}
+}
