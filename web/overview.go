@@ -131,7 +131,8 @@ func (s *site) flows(q *request, o *overview, queues []inspect.Queue) (recent, c
 	return recent, chosen, err
 }
 
-// chartsOf returns the pictures of what has run and what was pending in queues. queue is the name of the only one, or "".
+// chartsOf returns the pictures of what has run and what was pending in queues. queue is the name of the only one, or
+// "".
 func (s *site) chartsOf(q *request, queue string, f *flow, queues []inspect.Queue) ([]*chart, error) {
 	depths, err := read(q.ctx, s.slow, "depths "+f.span.Name+" "+queue, func(ctx context.Context) ([]float64, error) {
 		var names []string

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -55,7 +56,7 @@ func (h *history) add(at time.Time, runs uint64) {
 func (h *history) addGrain(g redisstore.Grain, at time.Time, runs uint64) {
 	h.T.Helper()
 	at, _ = g.Truncate(at)
-	_, err := h.store.AddMetrics(context.Background(), []redisstore.MetricsPart{{
+	_, err := h.store.AddMetrics(h.T.Context(), []redisstore.MetricsPart{{
 		Grain: g, At: at, Function: "app/mail.Welcome",
 		Sample: metrics.Sample{Runs: runs, Failed: runs / 2},
 	}})
@@ -65,7 +66,7 @@ func (h *history) addGrain(g redisstore.Grain, at time.Time, runs uint64) {
 // get returns what p knows.
 func (h *history) get(p *past) *flow {
 	h.T.Helper()
-	f, err := p.get(context.Background(), h.ins, []string{"mail"}, &hourSpan, h.now)
+	f, err := p.get(h.T.Context(), h.ins, []string{"mail"}, &hourSpan, h.now)
 	h.Must(err)
 	return f
 }
@@ -77,10 +78,7 @@ func TestPastFillsUp(t *testing.T) {
 	p := &past{life: time.Hour, budget: 0}
 	f := h.get(p)
 	for calls := 1; !f.Complete(); calls++ {
-		first := 0
-		for !f.known[first] {
-			first++
-		}
+		first := slices.Index(f.known, true)
 		for i := range f.known {
 			if f.known[i] != (i >= first) {
 				t.Fatalf("call %d: known are %v", calls, f.known)
@@ -91,9 +89,7 @@ func TestPastFillsUp(t *testing.T) {
 		}
 		before := first
 		f = h.get(p)
-		for first = 0; !f.known[first]; first++ {
-		}
-		if first >= before {
+		if slices.Index(f.known, true) >= before {
 			t.Fatalf("call %d: it has read nothing", calls)
 		}
 	}
@@ -161,7 +157,7 @@ func TestEachStopsAtErrors(t *testing.T) {
 	}
 	no := errors.New("no")
 	done := make(chan string, len(names))
-	err := each(context.Background(), names, func(_ context.Context, name string) error {
+	err := each(t.Context(), names, func(_ context.Context, name string) error {
 		done <- name
 		if name == "5" {
 			return no
@@ -171,7 +167,7 @@ func TestEachStopsAtErrors(t *testing.T) {
 	if !errors.Is(err, no) || len(done) < 6 || len(done) == len(names) {
 		t.Errorf("%d of %d were done: %v", len(done), len(names), err)
 	}
-	if err := each(context.Background(), nil, nil); err != nil {
+	if err := each(t.Context(), nil, nil); err != nil {
 		t.Error(err)
 	}
 }
