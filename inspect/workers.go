@@ -180,10 +180,7 @@ type Parameter struct {
 func (f *Function) Signature() string {
 	params := make([]string, len(f.Parameters))
 	for i, p := range f.Parameters {
-		params[i] = p.Type
-		if f.Variadic && i == len(params)-1 {
-			params[i] = "..." + strings.TrimPrefix(p.Type, "[]")
-		}
+		params[i] = f.TypeOf(i)
 		if p.Name != "" {
 			params[i] = p.Name + " " + params[i]
 		}
@@ -193,6 +190,18 @@ func (f *Function) Signature() string {
 		text += " " + f.Result
 	}
 	return Printable(text)
+}
+
+// TypeOf returns the type of a parameter as it is declared: "...string" of a variadic one.
+func (f *Function) TypeOf(i int) string {
+	text := f.Parameters[i].Type
+	if !f.Variadic || i < len(f.Parameters)-1 {
+		return text
+	}
+	if elem, ok := strings.CutPrefix(text, "list["); ok { // Python's
+		return "..." + strings.TrimSuffix(elem, "]")
+	}
+	return "..." + strings.TrimPrefix(text, "[]")
 }
 
 // Functions describes the functions that workers of the given queues have published, of all queues if none is given.

@@ -85,15 +85,14 @@ func (f *callForm) fields() (all []*callField) {
 func parameterField(fn *inspect.Function, i int) callField {
 	p := &fn.Parameters[i]
 	field := callField{
-		Name: fmt.Sprint("arg", i+1), Label: p.Name, Type: p.Type, Example: exampleOf(p),
-		Optional: i >= len(fn.Parameters)-fn.Optional,
+		Name: fmt.Sprint("arg", i+1), Label: p.Name, Type: fn.TypeOf(i), Example: exampleOf(p),
+		Optional: mayLack(fn, i),
 	}
 	if field.Label == "" {
 		field.Label = fmt.Sprint("Argument ", i+1)
 	}
 	switch {
 	case fn.Variadic && i == len(fn.Parameters)-1:
-		field.Type, field.Optional = "..."+strings.TrimPrefix(p.Type, "[]"), true
 		field.Hint = "A JSON array, of as many as you like"
 	case isText(p.Shape):
 		field.Hint = "Text, with or without quotes"

@@ -127,15 +127,17 @@ func TestEnqueueOfPublishedPythonFunctions(t *testing.T) {
 	key := b.Name + "_functions"
 	b.Until("functions are published", func() bool { return b.Int("HEXISTS", key, w.ID()) == 1 })
 	b.Do("HSET", key, w.ID(), `{"version": 1, "functions": [{"path": "shop.orders:bill", "optional": 2, `+
-		`"parameters": [`+
+		`"variadic": true, "parameters": [`+
 		`{"name": "number", "go": "int", "type": {"kind": "int64"}}, `+
 		`{"name": "lang", "go": "str", "type": {"kind": "string"}}, `+
-		`{"name": "copies", "go": "int", "type": {"kind": "int64"}}]}]}`)
+		`{"name": "copies", "go": "int", "type": {"kind": "int64"}}, `+
+		`{"name": "rest", "go": "list[str]", "type": {"kind": "list", "elem": {"kind": "string"}}}]}]}`)
 	address := "enqueue?queue=mail&function=shop.orders:bill"
 	b.Until("the form has its fields", func() bool {
 		return strings.Contains(b.get(web.Admin, address), `name="arg3"`)
 	})
-	b.has(b.get(web.Admin, address), "number", "lang", "copies", "Keyword arguments", "shop.orders:bill(number int")
+	b.has(b.get(web.Admin, address), "number", "lang", "copies", "Keyword arguments", "shop.orders:bill(number int",
+		"rest ...str)")
 	fields := []string{"queue", queueName, "function", "shop.orders:bill", "o-id", "py", "o-in", "1h"}
 	wrong := b.post(web.Admin, "enqueue", "enqueue", append(fields, "arg1", "many")...)
 	b.has(wrong.Body, "expected JSON", `value="many"`)

@@ -212,11 +212,8 @@ func (r *functionRow) Aliases() (aliases []string) {
 func (v *functionVersion) Rows() (rows []parameterRow) {
 	for i := range v.Parameters {
 		p := &v.Parameters[i]
-		r := parameterRow{Number: i + 1, Name: p.Name, Type: p.Type, Holds: shapeText(p.Shape)}
-		if v.Variadic && i == len(v.Parameters)-1 {
-			r.Type = "..." + strings.TrimPrefix(p.Type, "[]")
-		}
-		r.Optional = i >= len(v.Parameters)-v.Optional
+		r := parameterRow{Number: i + 1, Name: p.Name, Type: v.TypeOf(i), Holds: shapeText(p.Shape)}
+		r.Optional = mayLack(v.Function, i)
 		rows = append(rows, r)
 	}
 	return rows

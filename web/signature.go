@@ -60,6 +60,15 @@ func orNone(text string) string {
 	return text
 }
 
+// mayLack reports whether tasks may lack a parameter. Python's functions do not count a variadic one among the optional.
+func mayLack(f *inspect.Function, i int) bool {
+	first := len(f.Parameters) - f.Optional
+	if f.Variadic && strings.Contains(f.Path, ":") {
+		first--
+	}
+	return i >= first || f.Variadic && i == len(f.Parameters)-1
+}
+
 // parameterName says which parameter it is.
 func parameterName(i int, p *inspect.Parameter) string {
 	if p.Name != "" {

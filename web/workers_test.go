@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -32,6 +33,9 @@ func TestWorkersAreShown(t *testing.T) {
 	host, err := os.Hostname()
 	b.Must(err)
 	page := b.get(web.Viewer, "workers")
+	if !regexp.MustCompile(`data-name="Memory">\d[\d.]* [KMG]iB<`).MatchString(page) {
+		t.Error("the page has no memory of the worker")
+	}
 	b.has(page, host+":", "worker?id="+w.ID(), `class="state running"`, "mail=6, other=1 (weighted)", "1 of 2",
 		"task?id=long&amp;queue=mail")
 	b.hasNot(page, "<form class=\"inline\"")

@@ -167,6 +167,7 @@ type SweepLimits struct {
 
 // Death is what is known of how a worker died.
 type Death struct {
+	Worker  string // its id; "" if it was a legacy worker, which has none of ours
 	Stopped bool   // it was stopping in good order, so none of its tasks died with it
 	Alone   string // the token of the claim that ran with nothing else in hand; "" for none
 	Sole    bool   // it held one claim only
@@ -179,7 +180,7 @@ func (s *Store) DeathOf(ctx context.Context, worker string) (d Death, err error)
 	if err != nil {
 		return d, err
 	}
-	d.Alone, d.Stopped = notes[0], notes[1] != ""
+	d.Worker, d.Alone, d.Stopped = worker, notes[0], notes[1] != ""
 	if d.Alone != "" {
 		stands, err := redis.Bool(s.do(ctx, "HEXISTS", s.ClaimsOf(worker).key, d.Alone))
 		if err != nil {

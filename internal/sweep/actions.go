@@ -25,7 +25,7 @@ func (g *Group) action(
 	s *redisstore.Store, c redisstore.Claimed, d redisstore.Death, now time.Time,
 ) redisstore.SweepAction {
 	if c.Size > 0 {
-		return g.archiveTooLarge(s, c, now)
+		return g.archiveTooLarge(s, c, d, now)
 	}
 	a := redisstore.SweepAction{Claimed: c, Kind: "requeue", Renewed: c.Message}
 	msg, err := wire.Parse(c.Message, wire.WorkerLimits)
@@ -36,7 +36,7 @@ func (g *Group) action(
 		a.ID = wire.NewTaskID()
 	}
 	info := wire.Info{
-		Reason: lifecycle.ReasonDeaths, Function: msg.Path, At: now,
+		Reason: lifecycle.ReasonDeaths, Function: msg.Path, At: now, Worker: d.Worker,
 		Error: fmt.Sprintf("delayed: %d times its worker died while it had nothing but this task in hand",
 			lifecycle.MaxDeaths),
 	}
@@ -92,10 +92,12 @@ func countDeath(msg *wire.Message, alone bool, now time.Time) int {
 }
 
 // archiveTooLarge returns the action that archives a claim unchanged, because its message is too large for any worker.
-func (g *Group) archiveTooLarge(s *redisstore.Store, c redisstore.Claimed, now time.Time) redisstore.SweepAction {
+func (g *Group) archiveTooLarge(
+	s *redisstore.Store, c redisstore.Claimed, d redisstore.Death, now time.Time,
+) redisstore.SweepAction {
 	a := redisstore.SweepAction{
 		Claimed: c, Kind: "archive", ID: wire.NewTaskID(),
-		Info: redisstore.TooLargeInfo(c.Size, now, ""),
+		Info: redisstore.TooLargeInfo(c.Size, now, d.Worker),
 	}
 	redisstore.LogTooLarge(g.cfg.Log, g.lines, s.Name, a.ID, c.Size)
 	if g.cfg.OnArchive != nil {

@@ -136,10 +136,11 @@ func TestArchivedForItsDeaths(t *testing.T) {
 	culprit := extended("culprit", 1)
 	culprit.Meta.Deaths, culprit.Meta.DiedAt = lifecycle.MaxDeaths+1, time.Now().UnixMilli()
 	culprit.Meta.Extra = &wire.Extra{AloneDeaths: lifecycle.MaxDeaths - 1}
-	b.Do("HSET", b.Name+"_claims:"+b.deadWorker(text(culprit)), redisstore.MarkAlone, "1-1")
+	worker := b.deadWorker(text(culprit))
+	b.Do("HSET", b.Name+"_claims:"+worker, redisstore.MarkAlone, "1-1")
 	b.sweptDry(b.group(time.Millisecond, time.Hour))
 	info := wire.ParseInfo([]byte(b.Hash("_info")["culprit"]))
-	if info.Reason != lifecycle.ReasonDeaths || info.Function != "a.f" || info.Deaths != lifecycle.MaxDeaths+2 ||
+	if info.Worker != worker || info.Reason != lifecycle.ReasonDeaths || info.Function != "a.f" || info.Deaths != lifecycle.MaxDeaths+2 ||
 		!strings.Contains(info.Error, "3 times its worker died") || time.Since(info.At).Abs() > time.Minute {
 		t.Errorf("found %+v", info)
 	}

@@ -340,6 +340,12 @@ def test_deaths_are_counted_for_72_hours(meta, death, action, deaths, alone):
     assert msgpack.unpackb(v.info)['deaths'] == deaths
 
 
+def test_deaths_tell_the_worker():
+    for raw in (message({}), b'rubbish', 2_000_000):
+        v = verdict('1-1', raw, Death(alone='1-1', worker='w1'), ago(0))
+        assert msgpack.unpackb(v.info)['worker'] == 'w1'
+
+
 @pytest.mark.parametrize('raw', [message(None, 3), b'rubbish', b''])
 @pytest.mark.parametrize(
     ('death', 'action'),

@@ -191,7 +191,7 @@ class Judge:
 
         alone: no other processes died at the same time.
         """
-        return End(c, DEATH, verdict=verdict(c.token, c.raw, Death(certain=alone), c.lane.now()))
+        return End(c, DEATH, verdict=verdict(c.token, c.raw, Death(certain=alone, worker=self.worker), c.lane.now()))
 
     def failed(self, c: Claim, ended: Ended, stopping: bool) -> End | None:
         """Decides what happens to a task that has raised. None: it must end as if it had succeeded."""
@@ -310,7 +310,8 @@ def verdict(token: str, raw: bytes | int, death: Death, now: int) -> Verdict:
     """
     if isinstance(raw, int):
         id, text = new_id(), too_large(raw)
-        return Verdict(token, raw, b'', 'archive', id, info.encode(reason='too large', at=now, error=text))
+        fields = info.encode(reason='too large', at=now, error=text, worker=death.worker)
+        return Verdict(token, raw, b'', 'archive', id, fields)
     text = f'{MAX_DEATHS} times its worker, or the process that ran it, died while it had nothing but this task in hand'
     m: Message | None = None
     with contextlib.suppress(MessageError):
@@ -325,13 +326,13 @@ def verdict(token: str, raw: bytes | int, death: Death, now: int) -> Verdict:
     if m is None or m.python and not m.extended:
         # We must not change this message, so a hash in Redis holds the count. No worker can see that the task is a
         # suspect either, and so none runs it alone on purpose.
-        fields = info.encode(reason='deaths', at=now, function=path, error=text, deaths=MAX_DEATHS)
+        fields = info.encode(reason='deaths', at=now, function=path, error=text, deaths=MAX_DEATHS, worker=death.worker)
         action = 'alone' if alone or death.sole else 'count'
         return Verdict(token, raw, raw, action, id, fields, hashlib.sha1(raw).hexdigest(), awaited)
     deaths, died_alone = (m.deaths, m.meta.get('al', 0)) if now - m.meta.get('da', 0) < DEATHS_LIFE * 1000 else (0, 0)
     deaths, died_alone = deaths + 1, died_alone + alone
     renewed = m.with_meta(d=deaths, da=now, al=died_alone)
-    fields = info.encode(reason='deaths', at=now, function=path, error=text, deaths=deaths)
+    fields = info.encode(reason='deaths', at=now, function=path, error=text, deaths=deaths, worker=death.worker)
     if died_alone >= MAX_DEATHS:
         logger.error(
             '%s (%s): archived: its worker died too often with nothing else in hand (%d deaths)', path, id, deaths

@@ -81,6 +81,7 @@ class Death:
     alone: str = ''  # the token of the claim that ran with nothing else in hand; '' if none did
     sole: bool = False  # it held only one claim
     certain: bool = False  # it ran its claim alone for certain, as each process and each legacy worker does
+    worker: str = ''  # its id; '' if it was a legacy worker
 
 
 @dataclasses.dataclass

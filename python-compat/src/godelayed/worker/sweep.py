@@ -177,6 +177,7 @@ class Sweeping:
         """Takes all claims of a dead worker, page by page, and returns how many they were."""
         liveness, hash = store.keys.heartbeat + worker, store.keys.processing + worker
         death, taken = store.death_of(self.link, worker, hash), 0
+        death.worker = worker
         while not self._stop.is_set():
             tokens, total = store.claim_tokens(self.link, hash, _PAGE)
             if total == 0:
