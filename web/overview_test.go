@@ -184,6 +184,7 @@ func (b *bench) seed(queues, seconds int) {
 		}
 		_, err := q.With(delayed.In(time.Hour)).Delay(welcome, i)
 		b.Must(err)
+		b.Do("HSET", prefix+name+"_stats:"+now.UTC().Format("20060102"), "processed", 1) // else it is idle
 		s := redisstore.NewStore(src, prefix, name)
 		if seconds > 0 { // workers count runs there too
 			s.RedisTime(now)
