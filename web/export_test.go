@@ -1,6 +1,8 @@
 package web
 
 import (
+	"time"
+
 	"github.com/godelayed/delayed/inspect"
 	"github.com/godelayed/delayed/state"
 )
@@ -24,4 +26,31 @@ func (h *Handler) StartJob(u User, queue string, s state.Task, f inspect.Filter,
 const (
 	MaxRunning = maxRunning
 	MaxJobs    = maxJobs
+)
+
+// Routes returns the deeds of all pages with their roles, and whether there is a page to look at, as the deed "".
+func Routes() map[string]map[string]Role {
+	all := map[string]map[string]Role{}
+	for path, r := range routes {
+		deeds := map[string]Role{}
+		if r.show != nil {
+			deeds[""] = r.role
+		}
+		for name, d := range r.act {
+			deeds[name] = d.role
+		}
+		all[path] = deeds
+	}
+	return all
+}
+
+// Session returns the value of the cookie of a session that ends at a time, of a user with a token.
+func (h *Handler) Session(name string, ends time.Time) string {
+	return h.site.auth.sign(&Token{User: User{Name: name}}, ends)
+}
+
+// The names of cookies.
+const (
+	SessionCookie = sessionCookie
+	CSRFCookie    = csrfCookie
 )
