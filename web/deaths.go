@@ -34,10 +34,10 @@ type died struct {
 	unreadAlive, unreadArchive int
 }
 
-// The bounds of what is read of a queue. Suspects come first among the pending tasks.
+// The bounds of what is read of a queue. Tasks that a sweeper has given back come first among the pending ones.
 const (
-	deathsShown   = 100  // tasks of each list
-	deathsScanned = 1000 // tasks that are looked at in each list
+	deathsShown   = 100 // tasks of each list
+	deathsScanned = 500 // tasks that are looked at in each list
 )
 
 func showDeaths(s *site, q *request) (*page, error) {

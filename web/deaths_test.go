@@ -62,5 +62,6 @@ func TestDeathsAreShown(t *testing.T) {
 		return strings.Contains(b.get(web.Viewer, "deaths"), "Nothing, until somebody")
 	})
 	b.has(b.get(web.Viewer, "deaths?queue=mail"), "No task that waits or runs has died",
-		`data-name="Last worker"><span class="id">`, "task?id=doomed&amp;queue=mail", "tasks?queue=mail&amp;reason=deaths&amp;state=archived")
+		`data-name="Last worker"><span class="id">`, "task?id=doomed&amp;queue=mail",
+		"tasks?queue=mail&amp;reason=deaths&amp;state=archived")
 }

@@ -60,7 +60,8 @@ func orNone(text string) string {
 	return text
 }
 
-// mayLack reports whether tasks may lack a parameter. Python's functions do not count a variadic one among the optional.
+// mayLack reports whether tasks may lack a parameter. Python's functions do not count a variadic one among the optional
+// ones.
 func mayLack(f *inspect.Function, i int) bool {
 	first := len(f.Parameters) - f.Optional
 	if f.Variadic && strings.Contains(f.Path, ":") {

@@ -140,8 +140,9 @@ func TestArchivedForItsDeaths(t *testing.T) {
 	b.Do("HSET", b.Name+"_claims:"+worker, redisstore.MarkAlone, "1-1")
 	b.sweptDry(b.group(time.Millisecond, time.Hour))
 	info := wire.ParseInfo([]byte(b.Hash("_info")["culprit"]))
-	if info.Worker != worker || info.Reason != lifecycle.ReasonDeaths || info.Function != "a.f" || info.Deaths != lifecycle.MaxDeaths+2 ||
-		!strings.Contains(info.Error, "3 times its worker died") || time.Since(info.At).Abs() > time.Minute {
+	if info.Worker != worker || info.Reason != lifecycle.ReasonDeaths || info.Function != "a.f" ||
+		info.Deaths != lifecycle.MaxDeaths+2 || !strings.Contains(info.Error, "3 times its worker died") ||
+		time.Since(info.At).Abs() > time.Minute {
 		t.Errorf("found %+v", info)
 	}
 }
