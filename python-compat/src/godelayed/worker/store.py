@@ -440,8 +440,8 @@ class Store:
         return [text_of(t) for t in link.do('HRANDFIELD', hash, n)], total
 
     def claims(self, link: Link, hash: str, tokens: Sequence[str]) -> tuple[list[tuple[str, bytes | int]], int]:
-        """Reads the first of the claims with these tokens, as many as fit into one call, and returns those that have not
-        ended with the number of tokens that it has read. For a message that is too large it returns the size."""
+        """Reads the first of the claims with these tokens, as many as fit into one call, and returns those that exist
+        with the number of tokens that it has read. For a message that is too large it returns the size."""
         found = self._fields(link, hash, tokens, WORKER.size)
         return [(t, m) for t, m in zip(tokens, found) if m is not None], len(found)
 
