@@ -57,6 +57,9 @@ func (r *Ref) Cancel(ctx context.Context) error {
 		if msg, err := wire.Parse(message.Bytes, wire.WorkerLimits); message.Bytes != nil && err == nil &&
 			msg.Meta.Extra.Keeps() {
 			i := engine.CanceledInfo(&msg, s.Now())
+			if msg.Meta.Extra.Retention > 0 {
+				i.Message = message.Bytes
+			}
 			info, keep = i.Encode(), wire.Milliseconds(max(msg.Meta.Extra.KeepResult, msg.Meta.Extra.Retention))
 		}
 		switch became, err := s.Cancel(ctx, r.id, message.Exists(), keep, info); {

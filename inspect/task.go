@@ -3,6 +3,7 @@ package inspect
 import (
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -46,7 +47,8 @@ type Task struct {
 	raw  []byte // its message; nil if it is too large
 	info []byte
 
-	// Problem says why Function or Args are missing: the message cannot be read, or is too large. "" if they are not.
+	// Problem says why Function or Args are missing: the message cannot be read, is too large, or was not kept, as with
+	// KeepResult alone. Then Call is mail.Welcome(…). "" if they are not missing.
 	Problem string
 }
 
@@ -65,7 +67,9 @@ type Contents struct {
 	// Plain messages, as those of legacy queues, remember none.
 	Failures []FailedAttempt
 	Result   any    // of a completed task whose result is kept
-	Call     string // the call as code, clipped and escaped: mail.Welcome(42, "en")
+	// Call is the call as code, clipped and escaped: mail.Welcome(42, "en"); mail.Welcome(…) if Args are missing, see
+	// Task.Problem.
+	Call string
 }
 
 // FailedAttempt is an attempt of a task that has failed.
@@ -110,8 +114,10 @@ func (ins *Inspector) newTask(queue string, s state.Task, m redisstore.Stored, r
 	case m.Size > 0:
 		t.Problem = fmt.Sprintf("the message of %d bytes is too large to be read", m.Size)
 	case m.Bytes == nil:
-		if t.Function == "" {
-			t.Problem = "the message is not kept"
+		t.Problem = "the message is not kept"
+		if t.Function != "" {
+			t.Problem = "its arguments and options are not kept, only how it ended"
+			t.Python = strings.Contains(t.Function, ":")
 		}
 	default:
 		t.Size = len(m.Bytes)
@@ -120,7 +126,11 @@ func (ins *Inspector) newTask(queue string, s state.Task, m redisstore.Stored, r
 	if ins.cfg.Redact != nil {
 		ins.cfg.Redact(&t.Contents)
 	}
-	if t.Function != "" && t.Problem == "" {
+	switch {
+	case t.Function == "":
+	case t.Problem != "":
+		t.Call = Printable(ShortName(t.Function)) + "(…)"
+	default:
 		t.Call = callText(t.Function, t.Args, t.Kwargs, mostCall)
 	}
 	return t
@@ -132,6 +142,9 @@ func (t *Task) know(raw []byte, m *redisstore.Stored) {
 	t.Reason, t.Error, t.Stack, t.Worker = i.Reason, i.Error, i.Stack, i.Worker
 	t.At, t.FirstFailed, t.Began, t.EnqueuedAt = i.At, i.FirstFailed, i.Began, i.Enqueued
 	t.Attempt, t.Deaths, t.Function, t.UnknownFields = i.Attempts, i.Deaths, i.Function, i.Fields
+	if i.Reason == "canceled" {
+		t.Attempt++ // the info has how often it was retried
+	}
 	t.Done, t.Total, t.Note = i.Progress.Done, i.Progress.Total, i.Progress.Note
 	if i.Message != nil && m.Bytes == nil {
 		m.Bytes = i.Message
