@@ -11,7 +11,7 @@ FUZZTIME ?= 30s
 SOAK ?= 20
 # The tests of make chaos: those with published counts, and others of which make test repeats less.
 published := PoisonAmongInnocents|OneKill|KillsInARow|RollingDeploys|Recovery|Fresh.*|Outages|PythonOutages
-smaller := Kill|KillLifecycle|LostReplies|Model|Pause|SweepersSideBySide
+smaller := Kill|KillLifecycle|LostReplies|Model|Pause|SweepersSideBySide|Filters
 CHAOS ?= ^Test($(published)|$(smaller))$$
 # Go test flags for race and itest, for instance TESTFLAGS='-run TestKill -v'.
 TESTFLAGS ?=

@@ -120,6 +120,9 @@ func checkKnown(t *testing.T, b *bench) {
 	if done := get("done"); done.Result != int64(42) || done.Began.IsZero() || done.At.IsZero() || done.Due.IsZero() {
 		t.Errorf("%+v", done)
 	}
+	if done := get("done"); done.Call != "answer(…)" || done.Problem == "" || done.Python {
+		t.Errorf("only the result of %+v was kept: expected a call that says so", done)
+	}
 	if archived := get("archived"); *archived.Options.MaxRetry != 0 || archived.Attempt != 1 {
 		t.Errorf("%+v", archived)
 	}

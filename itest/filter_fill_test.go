@@ -201,7 +201,7 @@ func (a *array) put(i int) {
 		t.fails = a.IntN(2)
 		a.fail(w, t)
 		a.step(w, t, "snooze", "snoozed")
-		t.in, t.reason, t.worker = state.Scheduled, "snoozed", w.id
+		t.in, t.reason, t.worker, t.err = state.Scheduled, "snoozed", w.id, "delayed: snoozed for 1h0m0s"
 	case 3:
 		enqueue()
 		t.fails = 1 + a.IntN(3)

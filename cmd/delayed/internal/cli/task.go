@@ -99,7 +99,7 @@ func why(t *document.Task) term.Cell {
 		return term.C(t.Reason+": "+t.Error, term.Red)
 	case t.Error != "":
 		return term.C(t.Error, term.Red)
-	case t.Problem != "" && t.Function != "" && t.Size > 0: // of what has ended, less may be kept on purpose
+	case t.Problem != "" && t.Function != "" && t.SizeBytes > 0: // of what has ended, less may be kept on purpose
 		return term.C(t.Problem, term.Red)
 	case t.Reason != "" && t.Reason != "completed":
 		return term.C(t.Reason, term.Yellow)
