@@ -18,6 +18,7 @@ import (
 type Handler struct {
 	site  *site
 	feeds feeds
+	api   *api
 	mux   *http.ServeMux
 	stop  context.CancelFunc
 }
@@ -37,7 +38,9 @@ func New(rdb *delayed.Redis, cfg Config) (*Handler, error) {
 		stop()
 		return nil, err
 	}
-	h := &Handler{site: s, mux: http.NewServeMux(), stop: stop}
+	h := &Handler{site: s, api: newAPI(s), mux: http.NewServeMux(), stop: stop}
+	h.mux.Handle(apiRoot, h.api)
+	h.mux.Handle(strings.TrimSuffix(apiRoot, "/"), h.api)
 	h.mux.HandleFunc("GET /assets/{name}", asset)
 	h.mux.HandleFunc("GET /login", s.login)
 	h.mux.HandleFunc("POST /login", s.login)
@@ -67,6 +70,7 @@ func New(rdb *delayed.Redis, cfg Config) (*Handler, error) {
 func (h *Handler) Close() error {
 	h.stop()
 	h.feeds.wg.Wait()
+	h.api.wait()
 	h.site.jobs.wait()
 	return nil
 }

@@ -1,0 +1,63 @@
+package web
+
+import (
+	"encoding/json"
+	"maps"
+
+	_ "embed" // for the description
+
+	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/document"
+)
+
+//go:embed openapi.json
+var openAPI []byte
+
+func apiDescription(*site, *apiCall) (json.RawMessage, error) { return openAPI, nil }
+
+// Me is the user of a request.
+type Me struct {
+	Name            string `json:"name"`
+	Role            string `json:"role"`             // viewer, operator or admin
+	ReadOnly        bool   `json:"read_only"`        // nobody may change anything
+	ArgumentsHidden bool   `json:"arguments_hidden"` // as are headers, results and errors
+}
+
+func apiMe(s *site, c *apiCall) (Me, error) {
+	return Me{c.user.Name, c.user.Role.String(), s.cfg.ReadOnly, s.hidden(c.user)}, nil
+}
+
+func apiAudit(s *site, c *apiCall) (v document.Audit, err error) {
+	skip, err := c.number(skipParam)
+	if err != nil {
+		return v, err
+	}
+	limit, err := c.number(limitParam)
+	if err != nil {
+		return v, err
+	}
+	records, err := c.ins.Audit(c.ctx, skip, limit)
+	if s.hidden(c.user) {
+		for i := range records {
+			if f := records[i].Filter; f != nil {
+				records[i].Filter = veiled(f)
+			}
+		}
+	}
+	return document.AuditOf(records), err
+}
+
+// veiled returns a filter without what looks at arguments, headers and errors.
+func veiled(f *inspect.Filter) *inspect.Filter {
+	own := *f
+	for _, text := range []*string{&own.Text, &own.Arg, &own.Error} {
+		if *text != "" {
+			*text = "…"
+		}
+	}
+	own.Headers = maps.Clone(f.Headers)
+	for key := range own.Headers {
+		own.Headers[key] = "…"
+	}
+	return &own
+}

@@ -1,0 +1,18 @@
+package web
+
+import "context"
+
+// caller is who makes a request of the API. bearer says that it has a token with it, so it is not a browser's doing.
+type caller struct {
+	user   User
+	bearer bool
+}
+
+type callerKey struct{}
+
+func withCaller(ctx context.Context, c caller) context.Context { return context.WithValue(ctx, callerKey{}, c) }
+
+func callerOf(ctx context.Context) caller {
+	c, _ := ctx.Value(callerKey{}).(caller)
+	return c
+}

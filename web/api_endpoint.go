@@ -1,0 +1,87 @@
+package web
+
+import (
+	"net/http"
+	"reflect"
+	"strings"
+)
+
+// endpoint is a path and a method of the API.
+type endpoint struct {
+	method, path string // below api/v1
+	role         Role
+	name         string // what programs that are generated call it
+	text         string // what it does
+	params       []param
+	status       int // of success; 0: 200
+
+	action
+}
+
+// action is what an endpoint does. Its types are those of the function that it was made of.
+type action struct {
+	body   reflect.Type // nil: none
+	answer reflect.Type // nil: it is not a document of ours
+	do     func(*site, *apiCall) (any, error)
+	stream func(*api, http.ResponseWriter, *apiCall) // in place of do
+}
+
+// answers makes an action of a function without a body.
+func answers[A any](do func(*site, *apiCall) (A, error)) action {
+	return action{
+		answer: reflect.TypeFor[A](),
+		do:     func(s *site, c *apiCall) (any, error) { return do(s, c) },
+	}
+}
+
+// takes makes an action of a function with a body.
+func takes[B, A any](do func(*site, *apiCall, *B) (A, error)) action {
+	return action{
+		body: reflect.TypeFor[B](), answer: reflect.TypeFor[A](),
+		do: func(s *site, c *apiCall) (any, error) {
+			var body B
+			if err := c.decode(&body); err != nil {
+				return nil, err
+			}
+			return do(s, c, &body)
+		},
+	}
+}
+
+func (e *endpoint) success() int {
+	if e.status == 0 {
+		return http.StatusOK
+	}
+	return e.status
+}
+
+// wordFor names a type of a field as JSON does.
+func wordFor(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return wordFor(t.Elem())
+	case reflect.String:
+		return "a text"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "an array"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	default:
+		return "a whole number"
+	}
+}
+
+// fieldsOf lists the fields of a body.
+func fieldsOf(v any) string {
+	t := reflect.TypeOf(v).Elem()
+	var names []string
+	for _, f := range reflect.VisibleFields(t) {
+		if tag := f.Tag.Get("json"); tag != "" {
+			name, _, _ := strings.Cut(tag, ",")
+			names = append(names, name)
+		}
+	}
+	return strings.Join(names, ", ")
+}

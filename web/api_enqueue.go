@@ -1,0 +1,181 @@
+package web
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/call"
+	"github.com/godelayed/delayed/inspect/document"
+)
+
+// NewTask is a call to enqueue.
+type NewTask struct {
+	// Queue may be absent if the workers of one queue alone know the function.
+	Queue string `json:"queue,omitempty"`
+	// Function is the path of a function that workers have published, or the end of it, such as mail.Welcome; or
+	// module:function of Python, which needs a queue.
+	Function string `json:"function"`
+	// Args are the arguments. Bytes are in base64, times such as 2026-01-31T15:04:05Z.
+	Args []json.RawMessage `json:"args,omitempty"`
+	// Kwargs are the keyword arguments of a Python function.
+	Kwargs json.RawMessage `json:"kwargs,omitempty"`
+	// Unchecked takes the path and the arguments as they are given, whatever workers have published.
+	Unchecked bool    `json:"unchecked,omitempty"`
+	Options   Options `json:"options,omitempty"`
+}
+
+// texts returns JSON values as they are written.
+func texts(raw []json.RawMessage) []string {
+	list := make([]string, len(raw))
+	for i := range raw {
+		list[i] = string(raw[i])
+	}
+	return list
+}
+
+func apiEnqueue(s *site, c *apiCall, n *NewTask) (v document.Enqueued, err error) {
+	options, err := n.Options.list()
+	if err != nil {
+		return v, err
+	}
+	if n.Queue != "" {
+		if err := s.checkName(n.Queue); err != nil {
+			return v, err
+		}
+	}
+	queue, task, err := c.callOf(n)
+	if err != nil {
+		return v, err
+	}
+	ref, err := c.ins.Enqueue(c.ctx, queue, task, options...)
+	if ref == nil {
+		return v, err
+	}
+	c.enqueued(s, queue, ref.ID(), err)
+	return document.Enqueued{ID: ref.ID(), Queue: queue}, nil
+}
+
+// callOf returns the queue and the call of a new task.
+func (c *apiCall) callOf(n *NewTask) (queue string, task *delayed.Task, err error) {
+	python := strings.Contains(n.Function, ":")
+	switch {
+	case n.Function == "":
+		return "", nil, bad("function: expected the path of a function, or the end of it, such as mail.Welcome")
+	case (python || n.Unchecked) && n.Queue == "":
+		return "", nil, bad("queue: expected the name of one, because it is not looked for")
+	case python:
+		task, err = call.Python(n.Function, texts(n.Args), string(n.Kwargs))
+		return n.Queue, task, misused(err)
+	case n.Kwargs != nil:
+		return "", nil, bad("kwargs: expected them only of Python functions, module:function")
+	case n.Unchecked:
+		args, err := call.Arguments(texts(n.Args), nil)
+		return n.Queue, delayed.NewGoTask(n.Function, args...), misused(err)
+	}
+	fn, err := c.function(n)
+	if err != nil {
+		return "", nil, err
+	}
+	args, err := call.Arguments(texts(n.Args), fn)
+	return fn.Queue, delayed.NewGoTask(fn.Path, args...), misused(err)
+}
+
+// misused makes an error about arguments one of the request.
+func misused(err error) error {
+	if err == nil {
+		return nil
+	}
+	return bad(err.Error())
+}
+
+// function finds the one function that a name means, on a queue or on all of them.
+func (c *apiCall) function(n *NewTask) (*inspect.Function, error) {
+	var queues []string
+	if n.Queue != "" {
+		queues = []string{n.Queue}
+	}
+	functions, err := c.ins.Functions(c.ctx, queues...)
+	if err != nil {
+		return nil, err
+	}
+	name := strconv.Quote(call.Clip(n.Function, 100))
+	matching := call.Match(functions, n.Function)
+	if len(matching) == 0 {
+		return nil, missing("function: no living worker has published " + name + "; api/v1/functions lists them; or give " +
+			"the whole path, a queue, and \"unchecked\": true")
+	}
+	for _, f := range matching[1:] {
+		text := ""
+		switch first := matching[0]; {
+		case f.Path != first.Path:
+			text = fmt.Sprintf("function: %s means several, %s and %s: give more of the path", name, first.Path, f.Path)
+		case f.Queue != first.Queue:
+			text = fmt.Sprintf("queue: expected one, because workers of %s and %s know %s", first.Queue, f.Queue, name)
+		case f.Signature() != first.Signature():
+			text = fmt.Sprintf("function: workers know two versions, %s and %s, as during a deploy: wait until it is over, "+
+				"or give \"unchecked\": true", first.Signature(), f.Signature())
+		}
+		if text != "" {
+			return nil, &problem{http.StatusConflict, text}
+		}
+	}
+	return matching[0], nil
+}
+
+// NewArguments is the arguments that a task gets in place of its own.
+type NewArguments struct {
+	Args []json.RawMessage `json:"args"`
+	// Kwargs are the keyword arguments of a Python function. Those that it has stay if they are absent.
+	Kwargs json.RawMessage `json:"kwargs,omitempty"`
+	// Unchecked takes the arguments as they are given, whatever workers have published.
+	Unchecked bool `json:"unchecked,omitempty"`
+}
+
+func apiEdit(s *site, c *apiCall, n *NewArguments) (v document.Acted, err error) {
+	if n.Args == nil {
+		return v, bad("args: expected an array, found none")
+	}
+	t, err := c.findOne(s)
+	if err != nil {
+		return v, err
+	}
+	task, err := c.edited(t, n)
+	if err != nil {
+		return v, err
+	}
+	return c.doOne("edit", inspect.Edit(task), t)
+}
+
+// edited returns the call of a task with other arguments.
+func (c *apiCall) edited(t *inspect.Task, n *NewArguments) (*delayed.Task, error) {
+	var fn *inspect.Function
+	switch {
+	case t.Function == "":
+		return nil, &problem{http.StatusConflict, "its function is unknown, so it cannot be edited: " + t.Problem}
+	case t.Python && n.Kwargs != nil:
+		task, err := call.Python(t.Function, texts(n.Args), string(n.Kwargs))
+		return task, misused(err)
+	case n.Kwargs != nil:
+		return nil, bad("kwargs: expected them only of Python functions, and this is one of Go")
+	case !t.Python && !n.Unchecked:
+		functions, err := c.ins.Functions(c.ctx, t.Queue)
+		if err != nil {
+			return nil, err
+		}
+		if fn, err = call.Published(functions, t); err != nil {
+			return nil, &problem{http.StatusConflict, err.Error() + "; or give \"unchecked\": true"}
+		}
+	}
+	text, err := json.Marshal(n.Args)
+	if err != nil {
+		return nil, errors.Join(bad("args: expected an array of JSON values"), err)
+	}
+	task, err := call.Edited(t, fn, string(text))
+	return task, misused(err)
+}

@@ -1,0 +1,27 @@
+package web
+
+import "github.com/godelayed/delayed/inspect/document"
+
+func apiGroups(s *site, c *apiCall) (v document.Groups, err error) {
+	_, names, err := c.described(s)
+	if err != nil {
+		return v, err
+	}
+	groups, err := c.ins.Groups(c.ctx, names...)
+	return document.GroupsOf(groups), err
+}
+
+// GroupKey names a group.
+type GroupKey struct {
+	Key      string `json:"key"`
+	Function string `json:"function,omitempty"` // only this function's; else those of all functions
+}
+
+func apiFire(s *site, c *apiCall, g *GroupKey) (v document.Did, err error) {
+	q, err := c.queue(s)
+	if err != nil {
+		return v, err
+	}
+	_, err = c.ins.FireGroup(c.ctx, q.Name, g.Key, g.Function)
+	return did("fire", g.Key), err
+}

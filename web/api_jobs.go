@@ -1,0 +1,182 @@
+package web
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/call"
+	"github.com/godelayed/delayed/inspect/document"
+	"github.com/godelayed/delayed/state"
+)
+
+// NewJob is an action on all tasks of a list that a filter matches.
+type NewJob struct {
+	Action string    `json:"action"` // run, archive, cancel, delete, reschedule or move
+	Queue  string    `json:"queue"`
+	State  string    `json:"state"`
+	Filter JobFilter `json:"filter,omitempty"` // without it all tasks of the list
+	How
+}
+
+// JobFilter is the conditions on tasks, as they are in addresses of lists. All that are given must hold.
+type JobFilter struct {
+	Function string   `json:"function,omitempty"` // its path or the end of it
+	Prefix   string   `json:"prefix,omitempty"`   // the beginning of the id
+	Text     string   `json:"text,omitempty"`     // a part of the call as code
+	Arg      string   `json:"arg,omitempty"`      // such as 0=42 or to=ann@example.com
+	Error    string   `json:"error,omitempty"`    // a part of the text of the last error
+	Reason   string   `json:"reason,omitempty"`
+	Header   []string `json:"header,omitempty"` // such as tenant=acme, or a key alone
+	Worker   string   `json:"worker,omitempty"`
+	Group    string   `json:"group,omitempty"`
+	Older    string   `json:"older,omitempty"`   // enqueued at least so long ago, such as 2h
+	Younger  string   `json:"younger,omitempty"` // enqueued at most so long ago
+	Min      int      `json:"min,omitempty"`     // attempts
+	Max      int      `json:"max,omitempty"`
+}
+
+// values returns the filter as it is in an address.
+func (f *JobFilter) values() (url.Values, error) {
+	text, err := json.Marshal(f)
+	if err != nil {
+		return nil, err
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(text, &fields); err != nil {
+		return nil, err
+	}
+	values := url.Values{}
+	for name, v := range fields {
+		list, ok := v.([]any)
+		if !ok {
+			list = []any{v}
+		}
+		for _, v := range list {
+			values.Add(name, fmt.Sprint(v))
+		}
+	}
+	return values, nil
+}
+
+// Jobs is the jobs that this dashboard remembers, the latest first.
+type Jobs struct {
+	Jobs []Job `json:"jobs"`
+}
+
+// OneJob is one job.
+type OneJob struct {
+	Job Job `json:"job"`
+}
+
+// Job is an action on all tasks of a list that a filter matches, which goes on after the request that has started it.
+type Job struct {
+	ID      string          `json:"id"`
+	Action  string          `json:"action"` // as pages call it
+	Queue   string          `json:"queue"`
+	State   string          `json:"state"`
+	Filter  string          `json:"filter,omitempty"` // in words
+	By      string          `json:"by"`               // the user
+	Phase   string          `json:"phase"`            // running, stopping, done, canceled or broken off
+	Started *time.Time      `json:"started"`
+	Ended   *time.Time      `json:"ended"`           // null while it runs
+	Total   int             `json:"total"`           // tasks in the list when it began
+	Stop    string          `json:"stop,omitempty"`  // who has stopped it
+	Error   string          `json:"error,omitempty"` // why it has stopped early
+	Report  document.Report `json:"report"`
+}
+
+// jobOf describes a job, without what is hidden.
+func jobOf(j *job, hidden bool) Job {
+	now, filter := j.now(), &j.Filter
+	if hidden { // an error may quote what is wrong with the arguments
+		now.FailedMore, now.Failed, filter = now.Troubled(), nil, veiled(filter)
+	}
+	v := Job{
+		ID: j.ID, Action: j.What, Queue: j.Queue, State: j.State.String(), Filter: document.FilterText(filter), By: j.By,
+		Phase: now.Phase(), Started: document.Stamp(j.Started), Ended: document.Stamp(now.Ended), Total: now.Total,
+		Stop: now.Stop, Report: document.ReportOf(j.Queue, j.State.String(), &now.Report),
+	}
+	if now.Err != nil {
+		v.Error = document.ErrorText(now.Err.Error())
+	}
+	return v
+}
+
+func apiJobs(s *site, c *apiCall) (Jobs, error) {
+	v := Jobs{Jobs: []Job{}}
+	for _, j := range s.jobs.recent() {
+		v.Jobs = append(v.Jobs, jobOf(j, s.hidden(c.user)))
+	}
+	return v, nil
+}
+
+func apiJob(s *site, c *apiCall) (OneJob, error) {
+	j, err := c.job(s)
+	if err != nil {
+		return OneJob{}, err
+	}
+	return OneJob{jobOf(j, s.hidden(c.user))}, nil
+}
+
+// job returns the job that the path names.
+func (c *apiCall) job(s *site) (*job, error) {
+	j := s.jobs.get(c.in("job"))
+	if j == nil {
+		return nil, missing("this dashboard knows no such job: it remembers the last hundred, and forgets them when it " +
+			"starts again; the audit log has what was done")
+	}
+	return j, nil
+}
+
+func apiStartJob(s *site, c *apiCall, n *NewJob) (v OneJob, err error) {
+	if err := s.checkName(n.Queue); err != nil {
+		return v, err
+	}
+	what, a, err := n.verbOf(s, n.Action, n.Queue)
+	if err != nil {
+		return v, err
+	}
+	o := order{Queue: n.Queue, Action: a, What: what.Label, By: c.user.Name}
+	i := slices.IndexFunc(inspect.States, func(s state.Task) bool { return s.String() == n.State })
+	if i >= 0 && n.Action == "run" && inspect.States[i] == state.Archived {
+		what = &verbs[slices.IndexFunc(verbs, func(v verb) bool { return v.Name == "retry" })]
+	}
+	if i < 0 || !what.fits(inspect.States[i]) {
+		return v, bad(fmt.Sprintf("state: expected one whose tasks one can %s, such as %v, found %s", n.Action,
+			what.states[0], strconv.Quote(call.Clip(n.State, 60))))
+	}
+	o.State = inspect.States[i]
+	values, err := n.Filter.values()
+	if err != nil {
+		return v, err
+	}
+	if o.Filter, err = parseFilter(values, s.hidden(c.user)); err != nil {
+		return v, err
+	}
+	if _, err := c.ins.Queue(c.ctx, n.Queue); err != nil {
+		return v, err
+	}
+	j, err := s.jobs.start(s.ctx, c.ins, o) //nolint:contextcheck // it goes on after the request
+	if err != nil {
+		return v, err
+	}
+	c.location = c.up() + "jobs/" + url.PathEscape(j.ID)
+	return OneJob{jobOf(j, false)}, nil
+}
+
+func apiCancelJob(s *site, c *apiCall) (v OneJob, err error) {
+	j, err := c.job(s)
+	if err != nil {
+		return v, err
+	}
+	if !j.cancel(c.user.Name) {
+		return v, &problem{http.StatusConflict, "the job has ended already"}
+	}
+	return OneJob{jobOf(j, false)}, nil
+}

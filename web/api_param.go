@@ -1,0 +1,163 @@
+package web
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/godelayed/delayed/inspect/call"
+)
+
+// param is a parameter in the query of an address.
+type param struct {
+	Name  string
+	Kind  string // text, number, duration or flag
+	Text  string // what it is for
+	Many  bool   // it may be repeated
+	Least int    // of a number
+	Most  int
+	Usual string // what it is if it is not given; "" for nothing
+	Names []string
+}
+
+// queryOf returns the parameters of an address, if the endpoint has them.
+func queryOf(r *http.Request, e *endpoint) (url.Values, error) {
+	args, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return nil, bad("the query of the address cannot be read: " + call.Clip(err.Error(), 100))
+	}
+	for name, values := range args {
+		i := slices.IndexFunc(e.params, func(p param) bool { return p.Name == name })
+		switch {
+		case i < 0:
+			return nil, bad(fmt.Sprintf("parameter %s: expected %s", strconv.Quote(call.Clip(name, 60)), paramNames(e)))
+		case len(values) > 1 && !e.params[i].Many:
+			return nil, bad(fmt.Sprintf("parameter %s: expected one, found %d", name, len(values)))
+		case len(values) > maxRepeated:
+			return nil, bad(fmt.Sprintf("parameter %s: expected at most %d, found %d", name, maxRepeated, len(values)))
+		}
+		if p := &e.params[i]; p.Names != nil {
+			for _, v := range values {
+				if !slices.Contains(p.Names, v) {
+					return nil, bad(fmt.Sprintf("parameter %s: expected %s, found %s", name, strings.Join(p.Names, ", "),
+						strconv.Quote(call.Clip(v, 60))))
+				}
+			}
+		}
+	}
+	return args, nil
+}
+
+// maxRepeated is how often a parameter may be repeated.
+const maxRepeated = 100
+
+func paramNames(e *endpoint) string {
+	if len(e.params) == 0 {
+		return "no parameters"
+	}
+	var names []string
+	for i := range e.params {
+		names = append(names, e.params[i].Name)
+	}
+	return "one of " + strings.Join(names, ", ")
+}
+
+// given returns the value of a parameter, or what it usually is.
+func (c *apiCall) given(p param) string {
+	if v := c.args.Get(p.Name); v != "" {
+		return v
+	}
+	return p.Usual
+}
+
+// number returns a parameter that is a number; 0 if there is none.
+func (c *apiCall) number(p param) (int, error) {
+	text := c.given(p)
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < p.Least || n > p.Most {
+		return 0, bad(fmt.Sprintf("parameter %s: expected a number from %d to %d, found %s", p.Name, p.Least, p.Most,
+			strconv.Quote(call.Clip(text, 60))))
+	}
+	return n, nil
+}
+
+// span returns a parameter that is a duration; 0 if there is none.
+func (c *apiCall) span(p param) (time.Duration, error) {
+	text := c.given(p)
+	if text == "" {
+		return 0, nil
+	}
+	return spanOfText("parameter "+p.Name, text)
+}
+
+// flag returns a parameter that is true or false.
+func (c *apiCall) flag(p param) (bool, error) {
+	switch text := c.args.Get(p.Name); text {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	default:
+		return false, bad(fmt.Sprintf("parameter %s: expected true or false, found %s", p.Name,
+			strconv.Quote(call.Clip(text, 60))))
+	}
+}
+
+// spanOfText reads a duration that somebody has given in a place.
+func spanOfText(place, text string) (time.Duration, error) {
+	d, err := call.ParseDuration(text)
+	switch {
+	case err != nil:
+		return 0, bad(place + ": " + call.Clip(err.Error(), 200))
+	case d < 0:
+		return 0, bad(place + ": expected a duration that is not negative, found " + strconv.Quote(call.Clip(text, 60)))
+	}
+	return d, nil
+}
+
+// timeOfText reads a time that somebody has given in a place. It must have a zone, because the zone of the server is
+// nobody's concern.
+func timeOfText(place, text string) (time.Time, error) {
+	at, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return at, bad(place + ": expected a time such as 2026-01-31T15:04:05Z, found " + strconv.Quote(call.Clip(text, 60)))
+	}
+	return at, nil
+}
+
+// The parameters that several endpoints have.
+var (
+	queuesParam = param{Name: "queue", Kind: "text", Many: true, Text: "only of these queues; may be repeated"}
+	queueParam  = param{Name: "queue", Kind: "text", Text: "queue of the task; without it, all queues are searched"}
+	limitParam  = param{
+		Name: "limit", Kind: "number", Least: 1, Most: 1000, Usual: "100", Text: "the largest number of them",
+	}
+	skipParam = param{
+		Name: "skip", Kind: "number", Most: math.MaxInt32, Text: "how many to leave out, the latest first",
+	}
+)
+
+// filterParams are the conditions on tasks.
+func filterParams() (params []param) {
+	for i := range filterFields {
+		f := &filterFields[i]
+		params = append(params, param{Name: f.Name, Kind: "text", Text: filterText(f), Many: f.Name == "header"})
+	}
+	return params
+}
+
+func filterText(f *filterField) string {
+	text := f.Label + ", such as " + f.Hint
+	if f.Secret {
+		text += "; not for users from whom arguments are hidden"
+	}
+	return text
+}
