@@ -181,7 +181,7 @@ func (a *api) write(w http.ResponseWriter, r *http.Request, status int, kind str
 }
 
 // Problem says what is wrong with a request, or why it cannot be answered; see RFC 9457.
-type Problem struct {
+type problemAnswer struct {
 	Title  string `json:"title"`  // what HTTP calls it
 	Status int    `json:"status"` // of the answer
 	Detail string `json:"detail"` // what was expected, what was found, and what to do
@@ -203,7 +203,7 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if title == "" {
 		title = "Client Closed Request"
 	}
-	a.write(w, r, p.status, "application/problem+json", Problem{title, p.status, p.text})
+	a.write(w, r, p.status, "application/problem+json", problemAnswer{title, p.status, p.text})
 }
 
 // apiCall is one request of the API.

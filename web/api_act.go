@@ -14,27 +14,27 @@ import (
 	"github.com/godelayed/delayed/inspect/document"
 )
 
-// How is what some actions on tasks need besides.
-type How struct {
+// how is what some actions on tasks need besides.
+type how struct {
 	// When is the time that reschedule sets, such as 2026-01-31T15:04:05Z, or how far it is from now, such as 15m.
 	When string `json:"when,omitempty"`
 	// To is the queue that move moves to.
 	To string `json:"to,omitempty"`
 }
 
-// Act is an action on tasks of a queue.
-type Act struct {
+// actBody is an action on tasks of a queue.
+type actBody struct {
 	Action string   `json:"action"` // run, archive, cancel, delete, reschedule or move
 	Queue  string   `json:"queue"`
 	IDs    []string `json:"ids"` // up to 1000
-	How
+	how
 }
 
 // actions are the names of actions on tasks.
 var actions = []string{"run", "archive", "cancel", "delete", "reschedule", "move"}
 
 // verbOf returns an action on tasks, and what to call it.
-func (h *How) verbOf(s *site, name, queue string) (*verb, inspect.Action, error) {
+func (h *how) verbOf(s *site, name, queue string) (*verb, inspect.Action, error) {
 	if !slices.Contains(actions, name) {
 		return nil, inspect.Action{}, bad(fmt.Sprintf("action: expected one of %s, found %s", strings.Join(actions, ", "),
 			strconv.Quote(call.Clip(name, 60))))
@@ -51,7 +51,7 @@ func (h *How) verbOf(s *site, name, queue string) (*verb, inspect.Action, error)
 }
 
 // apiAct does an action to single tasks of a queue.
-func apiAct(s *site, c *apiCall, act *Act) (v document.Acted, err error) {
+func apiAct(s *site, c *apiCall, act *actBody) (v document.Acted, err error) {
 	if len(act.IDs) == 0 || len(act.IDs) > maxSelected || slices.Contains(act.IDs, "") {
 		return v, bad(fmt.Sprintf("ids: expected 1 to %d ids of tasks, found %d: jobs act on all tasks that match",
 			maxSelected, len(act.IDs)))
@@ -88,15 +88,15 @@ func (c *apiCall) doOne(name string, a inspect.Action, t *inspect.Task) (v docum
 
 // apiActOn makes an action of one on a single task that needs nothing besides.
 func apiActOn(name string) action {
-	return answers(func(s *site, c *apiCall) (document.Acted, error) { return actOnOne(s, c, name, &How{}) })
+	return answers(func(s *site, c *apiCall) (document.Acted, error) { return actOnOne(s, c, name, &how{}) })
 }
 
 // apiActOnHow makes an action of one on a single task that needs to know how.
 func apiActOnHow(name string) action {
-	return takes(func(s *site, c *apiCall, h *How) (document.Acted, error) { return actOnOne(s, c, name, h) })
+	return takes(func(s *site, c *apiCall, h *how) (document.Acted, error) { return actOnOne(s, c, name, h) })
 }
 
-func actOnOne(s *site, c *apiCall, name string, h *How) (v document.Acted, err error) {
+func actOnOne(s *site, c *apiCall, name string, h *how) (v document.Acted, err error) {
 	t, err := c.findOne(s)
 	if err != nil {
 		return v, err

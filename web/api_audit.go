@@ -15,16 +15,16 @@ var openAPI []byte
 
 func apiDescription(*site, *apiCall) (json.RawMessage, error) { return openAPI, nil }
 
-// Me is the user of a request.
-type Me struct {
+// meAnswer is the user of a request.
+type meAnswer struct {
 	Name            string `json:"name"`
 	Role            string `json:"role"`             // viewer, operator or admin
 	ReadOnly        bool   `json:"read_only"`        // nobody may change anything
 	ArgumentsHidden bool   `json:"arguments_hidden"` // as are headers, results and errors
 }
 
-func apiMe(s *site, c *apiCall) (Me, error) {
-	return Me{c.user.Name, c.user.Role.String(), s.cfg.ReadOnly, s.hidden(c.user)}, nil
+func apiMe(s *site, c *apiCall) (meAnswer, error) {
+	return meAnswer{c.user.Name, c.user.Role.String(), s.cfg.ReadOnly, s.hidden(c.user)}, nil
 }
 
 func apiAudit(s *site, c *apiCall) (v document.Audit, err error) {

@@ -14,8 +14,8 @@ import (
 	"github.com/godelayed/delayed/inspect/document"
 )
 
-// NewTask is a call to enqueue.
-type NewTask struct {
+// taskBody is a call to enqueue.
+type taskBody struct {
 	// Queue may be absent if the workers of one queue alone know the function.
 	Queue string `json:"queue,omitempty"`
 	// Function is the path of a function that workers have published, or the end of it, such as mail.Welcome; or
@@ -27,7 +27,7 @@ type NewTask struct {
 	Kwargs json.RawMessage `json:"kwargs,omitempty"`
 	// Unchecked takes the path and the arguments as they are given, whatever workers have published.
 	Unchecked bool    `json:"unchecked,omitempty"`
-	Options   Options `json:"options,omitempty"`
+	Options   callOptions `json:"options,omitempty"`
 }
 
 // texts returns JSON values as they are written.
@@ -39,7 +39,7 @@ func texts(raw []json.RawMessage) []string {
 	return list
 }
 
-func apiEnqueue(s *site, c *apiCall, n *NewTask) (v document.Enqueued, err error) {
+func apiEnqueue(s *site, c *apiCall, n *taskBody) (v document.Enqueued, err error) {
 	options, err := n.Options.list()
 	if err != nil {
 		return v, err
@@ -62,7 +62,7 @@ func apiEnqueue(s *site, c *apiCall, n *NewTask) (v document.Enqueued, err error
 }
 
 // callOf returns the queue and the call of a new task.
-func (c *apiCall) callOf(n *NewTask) (queue string, task *delayed.Task, err error) {
+func (c *apiCall) callOf(n *taskBody) (queue string, task *delayed.Task, err error) {
 	python := strings.Contains(n.Function, ":")
 	switch {
 	case n.Function == "":
@@ -95,7 +95,7 @@ func misused(err error) error {
 }
 
 // function finds the one function that a name means, on a queue or on all of them.
-func (c *apiCall) function(n *NewTask) (*inspect.Function, error) {
+func (c *apiCall) function(n *taskBody) (*inspect.Function, error) {
 	var queues []string
 	if n.Queue != "" {
 		queues = []string{n.Queue}
@@ -128,8 +128,8 @@ func (c *apiCall) function(n *NewTask) (*inspect.Function, error) {
 	return matching[0], nil
 }
 
-// NewArguments is the arguments that a task gets in place of its own.
-type NewArguments struct {
+// argumentsBody is the arguments that a task gets in place of its own.
+type argumentsBody struct {
 	Args []json.RawMessage `json:"args"`
 	// Kwargs are the keyword arguments of a Python function. Those that it has stay if they are absent.
 	Kwargs json.RawMessage `json:"kwargs,omitempty"`
@@ -137,7 +137,7 @@ type NewArguments struct {
 	Unchecked bool `json:"unchecked,omitempty"`
 }
 
-func apiEdit(s *site, c *apiCall, n *NewArguments) (v document.Acted, err error) {
+func apiEdit(s *site, c *apiCall, n *argumentsBody) (v document.Acted, err error) {
 	if n.Args == nil {
 		return v, bad("args: expected an array, found none")
 	}
@@ -153,7 +153,7 @@ func apiEdit(s *site, c *apiCall, n *NewArguments) (v document.Acted, err error)
 }
 
 // edited returns the call of a task with other arguments.
-func (c *apiCall) edited(t *inspect.Task, n *NewArguments) (*delayed.Task, error) {
+func (c *apiCall) edited(t *inspect.Task, n *argumentsBody) (*delayed.Task, error) {
 	var fn *inspect.Function
 	switch {
 	case t.Function == "":

@@ -74,7 +74,7 @@ func (a *api) stream(w http.ResponseWriter, c *apiCall, l *listener) {
 		select {
 		case text, open := <-l.events:
 			if !open {
-				send(eventText("problem", Problem{
+				send(eventText("problem", problemAnswer{
 					http.StatusText(http.StatusServiceUnavailable), http.StatusServiceUnavailable, l.why,
 				}))
 				return

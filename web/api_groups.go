@@ -12,12 +12,12 @@ func apiGroups(s *site, c *apiCall) (v document.Groups, err error) {
 }
 
 // GroupKey names a group.
-type GroupKey struct {
+type groupBody struct {
 	Key      string `json:"key"`
 	Function string `json:"function,omitempty"` // only this function's; else those of all functions
 }
 
-func apiFire(s *site, c *apiCall, g *GroupKey) (v document.Did, err error) {
+func apiFire(s *site, c *apiCall, g *groupBody) (v document.Did, err error) {
 	q, err := c.queue(s)
 	if err != nil {
 		return v, err

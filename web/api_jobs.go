@@ -1,6 +1,7 @@
 package web
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -15,17 +16,17 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
-// NewJob is an action on all tasks of a list that a filter matches.
-type NewJob struct {
+// jobBody is an action on all tasks of a list that a filter matches.
+type jobBody struct {
 	Action string    `json:"action"` // run, archive, cancel, delete, reschedule or move
 	Queue  string    `json:"queue"`
 	State  string    `json:"state"`
-	Filter JobFilter `json:"filter,omitempty"` // without it all tasks of the list
-	How
+	Filter jobFilter `json:"filter,omitempty"` // without it all tasks of the list
+	how
 }
 
-// JobFilter is the conditions on tasks, as they are in addresses of lists. All that are given must hold.
-type JobFilter struct {
+// jobFilter is the conditions on tasks, as they are in addresses of lists. All that are given must hold.
+type jobFilter struct {
 	Function string   `json:"function,omitempty"` // its path or the end of it
 	Prefix   string   `json:"prefix,omitempty"`   // the beginning of the id
 	Text     string   `json:"text,omitempty"`     // a part of the call as code
@@ -42,13 +43,15 @@ type JobFilter struct {
 }
 
 // values returns the filter as it is in an address.
-func (f *JobFilter) values() (url.Values, error) {
+func (f *jobFilter) values() (url.Values, error) {
 	text, err := json.Marshal(f)
 	if err != nil {
 		return nil, err
 	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
 	var fields map[string]any
-	if err := json.Unmarshal(text, &fields); err != nil {
+	if err := d.Decode(&fields); err != nil {
 		return nil, err
 	}
 	values := url.Values{}
@@ -64,18 +67,18 @@ func (f *JobFilter) values() (url.Values, error) {
 	return values, nil
 }
 
-// Jobs is the jobs that this dashboard remembers, the latest first.
-type Jobs struct {
-	Jobs []Job `json:"jobs"`
+// jobsAnswer is the jobs that this dashboard remembers, the latest first.
+type jobsAnswer struct {
+	Jobs []jobAnswer `json:"jobs"`
 }
 
-// OneJob is one job.
-type OneJob struct {
-	Job Job `json:"job"`
+// oneJobAnswer is one job.
+type oneJobAnswer struct {
+	Job jobAnswer `json:"job"`
 }
 
-// Job is an action on all tasks of a list that a filter matches, which goes on after the request that has started it.
-type Job struct {
+// jobAnswer is an action on all tasks of a list that a filter matches, which goes on after the request that has started it.
+type jobAnswer struct {
 	ID      string          `json:"id"`
 	Action  string          `json:"action"` // as pages call it
 	Queue   string          `json:"queue"`
@@ -92,12 +95,12 @@ type Job struct {
 }
 
 // jobOf describes a job, without what is hidden.
-func jobOf(j *job, hidden bool) Job {
+func jobOf(j *job, hidden bool) jobAnswer {
 	now, filter := j.now(), &j.Filter
 	if hidden { // an error may quote what is wrong with the arguments
 		now.FailedMore, now.Failed, filter = now.Troubled(), nil, veiled(filter)
 	}
-	v := Job{
+	v := jobAnswer{
 		ID: j.ID, Action: j.What, Queue: j.Queue, State: j.State.String(), Filter: document.FilterText(filter), By: j.By,
 		Phase: now.Phase(), Started: document.Stamp(j.Started), Ended: document.Stamp(now.Ended), Total: now.Total,
 		Stop: now.Stop, Report: document.ReportOf(j.Queue, j.State.String(), &now.Report),
@@ -108,20 +111,20 @@ func jobOf(j *job, hidden bool) Job {
 	return v
 }
 
-func apiJobs(s *site, c *apiCall) (Jobs, error) {
-	v := Jobs{Jobs: []Job{}}
+func apiJobs(s *site, c *apiCall) (jobsAnswer, error) {
+	v := jobsAnswer{Jobs: []jobAnswer{}}
 	for _, j := range s.jobs.recent() {
 		v.Jobs = append(v.Jobs, jobOf(j, s.hidden(c.user)))
 	}
 	return v, nil
 }
 
-func apiJob(s *site, c *apiCall) (OneJob, error) {
+func apiJob(s *site, c *apiCall) (oneJobAnswer, error) {
 	j, err := c.job(s)
 	if err != nil {
-		return OneJob{}, err
+		return oneJobAnswer{}, err
 	}
-	return OneJob{jobOf(j, s.hidden(c.user))}, nil
+	return oneJobAnswer{jobOf(j, s.hidden(c.user))}, nil
 }
 
 // job returns the job that the path names.
@@ -134,7 +137,7 @@ func (c *apiCall) job(s *site) (*job, error) {
 	return j, nil
 }
 
-func apiStartJob(s *site, c *apiCall, n *NewJob) (v OneJob, err error) {
+func apiStartJob(s *site, c *apiCall, n *jobBody) (v oneJobAnswer, err error) {
 	if err := s.checkName(n.Queue); err != nil {
 		return v, err
 	}
@@ -167,10 +170,10 @@ func apiStartJob(s *site, c *apiCall, n *NewJob) (v OneJob, err error) {
 		return v, err
 	}
 	c.location = c.up() + "jobs/" + url.PathEscape(j.ID)
-	return OneJob{jobOf(j, false)}, nil
+	return oneJobAnswer{jobOf(j, false)}, nil
 }
 
-func apiCancelJob(s *site, c *apiCall) (v OneJob, err error) {
+func apiCancelJob(s *site, c *apiCall) (v oneJobAnswer, err error) {
 	j, err := c.job(s)
 	if err != nil {
 		return v, err
@@ -178,5 +181,5 @@ func apiCancelJob(s *site, c *apiCall) (v OneJob, err error) {
 	if !j.cancel(c.user.Name) {
 		return v, &problem{http.StatusConflict, "the job has ended already"}
 	}
-	return OneJob{jobOf(j, false)}, nil
+	return oneJobAnswer{jobOf(j, false)}, nil
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/godelayed/delayed/inspect/call"
 )
 
-// Options are the options of a call: see the options of package delayed. Durations are such as 90s, 15m or 7d, and times
+// callOptions are the options of a call: see the options of package delayed. Durations are such as 90s, 15m or 7d, and times
 // such as 2026-01-31T15:04:05Z.
-type Options struct {
+type callOptions struct {
 	In         string            `json:"in,omitempty"`          // start it in so long
 	At         string            `json:"at,omitempty"`          // start it at a time
 	ID         string            `json:"id,omitempty"`          // in place of a random one
@@ -64,7 +64,7 @@ func (r *optionReader) time(name, text string, option func(time.Time) delayed.Op
 }
 
 // list returns the options that are given.
-func (o *Options) list() ([]delayed.Option, error) {
+func (o *callOptions) list() ([]delayed.Option, error) {
 	r := &optionReader{}
 	r.span("in", o.In, func(d time.Duration) delayed.Option { return delayed.In(d) })
 	r.time("at", o.At, func(t time.Time) delayed.Option { return delayed.At(t) })
@@ -89,7 +89,7 @@ func (o *Options) list() ([]delayed.Option, error) {
 }
 
 // others adds the options that are neither durations nor times.
-func (o *Options) others(list []delayed.Option) ([]delayed.Option, error) {
+func (o *callOptions) others(list []delayed.Option) ([]delayed.Option, error) {
 	if o.UniqueKey != "" && o.Unique == "" {
 		if o.Debounce == "" {
 			return nil, bad("options.unique_key: expected options.unique too, with how long the key is held at most")

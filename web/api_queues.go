@@ -194,12 +194,12 @@ func apiSteer(name string, do func(*apiCall, string) error) action {
 	})
 }
 
-// Weight is how often workers with weighted queues serve a queue.
-type Weight struct {
+// weightBody is how often workers with weighted queues serve a queue.
+type weightBody struct {
 	Weight int `json:"weight"` // 1 to 1000, or 0 for the weight that each worker is configured with
 }
 
-func apiWeight(s *site, c *apiCall, w *Weight) (v document.Did, err error) {
+func apiWeight(s *site, c *apiCall, w *weightBody) (v document.Did, err error) {
 	q, err := c.queue(s)
 	if err != nil {
 		return v, err

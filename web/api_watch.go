@@ -103,7 +103,7 @@ func (ws *watchers) follow(ctx context.Context, key string, w *watcher, ins *ins
 		if err != nil {
 			if text := err.Error(); text != trouble { // Watch tells of it every few seconds
 				trouble = text
-				told := eventText("problem", Problem{
+				told := eventText("problem", problemAnswer{
 					http.StatusText(http.StatusServiceUnavailable), http.StatusServiceUnavailable, text,
 				})
 				ws.tell(key, w, func(*listener) []byte { return told })
