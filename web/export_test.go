@@ -40,6 +40,16 @@ func Routes() map[string]map[string]Role {
 			deeds[name] = d.role
 		}
 		all[path] = deeds
+// Endpoint is an address of the API.
+type Endpoint struct {
+	Method, Path string
+	Role         Role
+}
+
+// Endpoints returns all addresses of the API.
+func Endpoints() (all []Endpoint) {
+	for _, e := range endpoints() {
+		all = append(all, Endpoint{e.method, e.path, e.role})
 	}
 	return all
 }
@@ -54,3 +64,9 @@ const (
 	SessionCookie = sessionCookie
 	CSRFCookie    = csrfCookie
 )
+// Followed returns how many sets of queues the API follows, and for how many clients.
+func (h *Handler) Followed() (sets, clients int) {
+	h.api.events.mu.Lock()
+	defer h.api.events.mu.Unlock()
+	return len(h.api.events.all), h.api.events.size
+}
