@@ -42,4 +42,5 @@ share $package/lua lua/*.lua
 share python-compat/tests/vectors testdata/wire/*.json
 [ "$check" = 1 ] || go test -count=1 ./cmd/delayed/internal/cli ./cmd/delayed/internal/top \
 	-run '^Test(Schemas|Page|Golden)$' -update
+[ "$check" = 1 ] || go test -count=1 ./web -run '^TestOpenAPI$' -update
 exit $failed

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -18,17 +17,16 @@ import (
 
 // api answers programs, under api/v1.
 type api struct {
-	site   *site
-	rate   *limiter
-	events *watchers
-	mux    *http.ServeMux
+	site *site
+	rate *limiter
+	mux  *http.ServeMux
 }
 
 // apiRoot is where the API is.
 const apiRoot = "/api/v1/"
 
 func newAPI(s *site) *api {
-	a := &api{site: s, rate: newLimiter(s.cfg.APIRate), events: &watchers{site: s}, mux: http.NewServeMux()}
+	a := &api{site: s, rate: newLimiter(s.cfg.APIRate), mux: http.NewServeMux()}
 	for path, methods := range methodsOf(endpoints()) {
 		a.mux.HandleFunc(apiRoot+path, func(w http.ResponseWriter, r *http.Request) { a.dispatch(w, r, methods) })
 	}
@@ -52,9 +50,6 @@ func methodsOf(all []endpoint) map[string]map[string]*endpoint {
 	return paths
 }
 
-// wait waits for what goes on beside requests, once the site has ended.
-func (a *api) wait() { a.events.wg.Wait() }
-
 // ServeHTTP answers a request of a user that is known and does not ask too often.
 func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	user, bearer, err := a.site.auth.user(r)
@@ -75,7 +70,8 @@ func (a *api) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Retry-After", strconv.Itoa(seconds))
 		a.fail(w, r, &problem{
 			http.StatusTooManyRequests,
-			fmt.Sprintf("expected at most %g requests a second, found more: try again in %d s", a.site.cfg.APIRate, seconds),
+			fmt.Sprintf("expected at most %g requests a second, found more: try again in %d s", a.site.cfg.APIRate,
+				seconds),
 		})
 		return
 	}
@@ -104,7 +100,9 @@ func (a *api) dispatch(w http.ResponseWriter, r *http.Request, methods map[strin
 		return
 	}
 	if e.stream != nil {
-		e.stream(a, w, c)
+		if err := e.stream(a.site, w, c); err != nil {
+			a.fail(w, r, err)
+		}
 		return
 	}
 	answer, err := e.do(a.site, c)
@@ -127,14 +125,15 @@ func (a *api) admit(r *http.Request, e *endpoint) (*apiCall, error) {
 	changes := e.method != http.MethodGet
 	if changes && !who.bearer {
 		if r.Header.Get(csrfHeader) == "" {
-			return nil, forbidden("expected a token as in \"Authorization: Bearer TOKEN\", or of a browser the header " +
+			return nil, forbidden("expected a token as in \"Authorization: Bearer TOKEN\", or of a browser the " +
+				"header " +
 				csrfHeader + " with the value of its cookie " + csrfCookie)
 		}
 		if err := checkCSRF(r); err != nil {
 			return nil, err
 		}
 	}
-	args, err := queryOf(r, e)
+	args, err := queryOf(r, e.params)
 	if err != nil {
 		return nil, err
 	}
@@ -180,13 +179,6 @@ func (a *api) write(w http.ResponseWriter, r *http.Request, status int, kind str
 	}
 }
 
-// Problem says what is wrong with a request, or why it cannot be answered; see RFC 9457.
-type problemAnswer struct {
-	Title  string `json:"title"`  // what HTTP calls it
-	Status int    `json:"status"` // of the answer
-	Detail string `json:"detail"` // what was expected, what was found, and what to do
-}
-
 // fail answers with an error.
 func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p, own := problemOf(err)
@@ -205,68 +197,3 @@ func (a *api) fail(w http.ResponseWriter, r *http.Request, err error) {
 	}
 	a.write(w, r, p.status, "application/problem+json", problemAnswer{title, p.status, p.text})
 }
-
-// apiCall is one request of the API.
-type apiCall struct {
-	*request
-
-	http     *http.Request
-	location string // of what was made
-}
-
-// in returns a part of the path, such as the name of a queue.
-func (c *apiCall) in(name string) string { return c.http.PathValue(name) }
-
-// noBody returns an error if there is a body, because it would be ignored.
-func (c *apiCall) noBody() error {
-	text, err := io.ReadAll(c.http.Body)
-	switch text = bytes.TrimSpace(text); {
-	case err != nil:
-		return err
-	case len(text) > 0 && string(text) != "{}":
-		return bad("expected no body, because the address says it all, found " + strconv.Quote(call.Clip(string(text), 60)))
-	}
-	return nil
-}
-
-// decode reads the body, a JSON object with the fields of what v points to and no others.
-func (c *apiCall) decode(v any) error {
-	kind, _, _ := strings.Cut(c.http.Header.Get("Content-Type"), ";")
-	if kind = strings.TrimSpace(kind); !strings.EqualFold(kind, "application/json") {
-		return &problem{
-			http.StatusUnsupportedMediaType,
-			"expected the header Content-Type to be application/json, found " + strconv.Quote(call.Clip(kind, 60)),
-		}
-	}
-	d := json.NewDecoder(c.http.Body)
-	d.DisallowUnknownFields()
-	err := d.Decode(v)
-	if err == nil {
-		if _, err = d.Token(); errors.Is(err, io.EOF) {
-			return nil
-		} else if err == nil {
-			err = errors.New("more than one JSON value")
-		}
-	}
-	return wrongBody(err, v)
-}
-
-// wrongBody says what is wrong with a body.
-func wrongBody(err error, v any) error {
-	var large *http.MaxBytesError
-	var kind *json.UnmarshalTypeError
-	switch {
-	case errors.As(err, &large):
-		return err
-	case errors.As(err, &kind) && kind.Field != "":
-		return bad(fmt.Sprintf("the body: field %s: expected %s, found %s", call.Clip(kind.Field, 60), wordFor(kind.Type),
-			call.Clip(kind.Value, 60)))
-	case errors.Is(err, io.EOF):
-		return bad("expected a JSON object with the fields " + fieldsOf(v) + ", found an empty body")
-	}
-	text := strings.TrimPrefix(err.Error(), "json: ")
-	return bad("the body: " + call.Clip(text, 200) + ": expected a JSON object with the fields " + fieldsOf(v))
-}
-
-// up leads from the address of the request to that of the API.
-func (c *apiCall) up() string { return strings.Repeat("../", strings.Count(c.path, "/")) }

@@ -36,7 +36,8 @@ var actions = []string{"run", "archive", "cancel", "delete", "reschedule", "move
 // verbOf returns an action on tasks, and what to call it.
 func (h *how) verbOf(s *site, name, queue string) (*verb, inspect.Action, error) {
 	if !slices.Contains(actions, name) {
-		return nil, inspect.Action{}, bad(fmt.Sprintf("action: expected one of %s, found %s", strings.Join(actions, ", "),
+		return nil, inspect.Action{}, bad(fmt.Sprintf("action: expected one of %s, found %s", strings.Join(actions,
+			", "),
 			strconv.Quote(call.Clip(name, 60))))
 	}
 	v := &verbs[slices.IndexFunc(verbs, func(v verb) bool { return v.Name == name })]

@@ -1,10 +1,9 @@
 package web
 
 import (
+	_ "embed" // for the description
 	"encoding/json"
 	"maps"
-
-	_ "embed" // for the description
 
 	"github.com/godelayed/delayed/inspect"
 	"github.com/godelayed/delayed/inspect/document"

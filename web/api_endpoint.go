@@ -3,7 +3,6 @@ package web
 import (
 	"net/http"
 	"reflect"
-	"strings"
 )
 
 // endpoint is a path and a method of the API.
@@ -23,7 +22,8 @@ type action struct {
 	body   reflect.Type // nil: none
 	answer reflect.Type // nil: it is not a document of ours
 	do     func(*site, *apiCall) (any, error)
-	stream func(*api, http.ResponseWriter, *apiCall) // in place of do
+	// stream is in place of do. It returns an error if it has not written anything.
+	stream func(*site, http.ResponseWriter, *apiCall) error
 }
 
 // answers makes an action of a function without a body.
@@ -53,35 +53,4 @@ func (e *endpoint) success() int {
 		return http.StatusOK
 	}
 	return e.status
-}
-
-// wordFor names a type of a field as JSON does.
-func wordFor(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Pointer:
-		return wordFor(t.Elem())
-	case reflect.String:
-		return "a text"
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Slice:
-		return "an array"
-	case reflect.Struct, reflect.Map:
-		return "an object"
-	default:
-		return "a whole number"
-	}
-}
-
-// fieldsOf lists the fields of a body.
-func fieldsOf(v any) string {
-	t := reflect.TypeOf(v).Elem()
-	var names []string
-	for _, f := range reflect.VisibleFields(t) {
-		if tag := f.Tag.Get("json"); tag != "" {
-			name, _, _ := strings.Cut(tag, ",")
-			names = append(names, name)
-		}
-	}
-	return strings.Join(names, ", ")
 }

@@ -26,8 +26,8 @@ type taskBody struct {
 	// Kwargs are the keyword arguments of a Python function.
 	Kwargs json.RawMessage `json:"kwargs,omitempty"`
 	// Unchecked takes the path and the arguments as they are given, whatever workers have published.
-	Unchecked bool    `json:"unchecked,omitempty"`
-	Options   callOptions `json:"options,omitempty"`
+	Unchecked bool        `json:"unchecked,omitempty"`
+	Options   callOptions `json:"options,omitzero"`
 }
 
 // texts returns JSON values as they are written.
@@ -107,7 +107,8 @@ func (c *apiCall) function(n *taskBody) (*inspect.Function, error) {
 	name := strconv.Quote(call.Clip(n.Function, 100))
 	matching := call.Match(functions, n.Function)
 	if len(matching) == 0 {
-		return nil, missing("function: no living worker has published " + name + "; api/v1/functions lists them; or give " +
+		return nil, missing("function: no living worker has published " + name +
+			"; api/v1/functions lists them; or give " +
 			"the whole path, a queue, and \"unchecked\": true")
 	}
 	for _, f := range matching[1:] {
@@ -118,7 +119,8 @@ func (c *apiCall) function(n *taskBody) (*inspect.Function, error) {
 		case f.Queue != first.Queue:
 			text = fmt.Sprintf("queue: expected one, because workers of %s and %s know %s", first.Queue, f.Queue, name)
 		case f.Signature() != first.Signature():
-			text = fmt.Sprintf("function: workers know two versions, %s and %s, as during a deploy: wait until it is over, "+
+			text = fmt.Sprintf("function: workers know two versions, %s and %s, as during a deploy: wait until it is "+
+				"over, "+
 				"or give \"unchecked\": true", first.Signature(), f.Signature())
 		}
 		if text != "" {

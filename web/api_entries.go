@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"net/url"
+	"slices"
 
 	"github.com/godelayed/delayed/inspect"
 	"github.com/godelayed/delayed/inspect/document"
@@ -22,6 +23,13 @@ func apiTicks(s *site, c *apiCall) (v document.Ticks, err error) {
 	if err != nil {
 		return v, err
 	}
+	entries, err := c.ins.Entries(c.ctx, q.Name)
+	if err != nil {
+		return v, err
+	}
+	if !slices.ContainsFunc(entries, func(e inspect.Entry) bool { return e.Name == c.in("entry") }) {
+		return v, missing("the queue has no entry with this name: api/v1/entries lists them")
+	}
 	runs, err := c.ins.EntryHistory(c.ctx, q.Name, c.in("entry"))
 	return document.TicksOf(q.Name, c.in("entry"), runs), err
 }
@@ -40,8 +48,8 @@ func apiRunEntry(s *site, c *apiCall) (v document.Enqueued, err error) {
 	return document.Enqueued{ID: ref.ID(), Queue: q.Name}, nil
 }
 
-// enqueued says where a task is that was enqueued. err is about the audit log: whoever has enqueued the task must not do
-// it again.
+// enqueued says where a task is that was enqueued. err is about the audit log: whoever has enqueued the task must not
+// do it again.
 func (c *apiCall) enqueued(s *site, queue, id string, err error) {
 	if err != nil {
 		s.failed(c.http, err)

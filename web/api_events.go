@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/godelayed/delayed/inspect"
-	"github.com/godelayed/delayed/inspect/call"
 	"github.com/godelayed/delayed/inspect/document"
 )
 
@@ -18,47 +16,31 @@ var kindParam = param{
 
 func eventParams() []param { return []param{queuesParam, kindParam, functionParam} }
 
-// eventFilter says which events somebody wants.
-type eventFilter struct {
-	kinds    []string
-	function string
-}
-
-func (f *eventFilter) match(e *inspect.Event) bool {
-	if len(f.kinds) > 0 &&
-		!slices.ContainsFunc(f.kinds, func(part string) bool { return document.KindMatches(e.Kind.String(), part) }) {
-		return false
-	}
-	means := inspect.Filter{Function: f.function}
-	return means.Match(&inspect.Task{Contents: inspect.Contents{Function: e.Function}}, e.At)
-}
-
 // apiEvents sends what happens in workers, as server-sent events.
-func apiEvents(a *api, w http.ResponseWriter, c *apiCall) {
-	_, names, err := c.described(a.site)
-	if err == nil {
-		err = checkKinds(c.args[kindParam.Name])
-	}
+func apiEvents(s *site, w http.ResponseWriter, c *apiCall) error {
+	_, names, err := c.described(s)
 	if err != nil {
-		a.fail(w, c.http, err)
-		return
+		return err
+	}
+	if err := checkKinds(c.args[kindParam.Name]); err != nil {
+		return err
 	}
 	if c.http.Method == http.MethodHead {
 		w.Header().Set("Content-Type", "text/event-stream")
-		return
+		return nil
 	}
 	filter := eventFilter{c.args[kindParam.Name], c.args.Get(functionParam.Name)}
-	l, leave, err := a.events.listen(c, names, filter)
+	l, leave, err := s.watch.listen(c.ins, s.hidden(c.user), names, filter)
 	if err != nil {
-		a.fail(w, c.http, err)
-		return
+		return err
 	}
 	defer leave()
-	a.stream(w, c, l)
+	s.sendEvents(w, c, l)
+	return nil
 }
 
-// stream sends events until the client goes, is too slow, or may not see them any more.
-func (a *api) stream(w http.ResponseWriter, c *apiCall, l *listener) {
+// sendEvents sends events until the client goes, is too slow, or may not see them any more.
+func (s *site) sendEvents(w http.ResponseWriter, c *apiCall, l *listener) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	control := http.NewResponseController(w)
@@ -83,33 +65,22 @@ func (a *api) stream(w http.ResponseWriter, c *apiCall, l *listener) {
 		case <-alive.C:
 			ok = send([]byte(": alive\n\n"))
 		case <-again.C:
-			now, _, err := a.site.auth.user(c.http)
+			now, _, err := s.auth.user(c.http)
 			ok = err == nil && now.Role == c.user.Role
 		case <-c.ctx.Done():
 			return
-		case <-a.site.ctx.Done():
+		case <-s.ctx.Done():
 			return
 		}
 	}
-}
-
-// eventText writes a document as a server-sent event; kind "" is that of most.
-func eventText(kind string, v any) []byte {
-	text, err := call.JSON(v)
-	if err != nil {
-		return []byte(": an event cannot be written\n\n")
-	}
-	if kind != "" {
-		kind = "event: " + kind + "\n"
-	}
-	return []byte(kind + "data: " + string(text) + "\n\n")
 }
 
 func checkKinds(parts []string) error {
 	for _, part := range parts {
 		known := func(name string) bool { return document.KindMatches(name, part) }
 		if !slices.ContainsFunc(document.EventKinds(), known) {
-			return bad("parameter kind: expected one of " + strings.Join(document.EventKinds(), ", ") + ", or a part of one")
+			return bad("parameter kind: expected one of " + strings.Join(document.EventKinds(), ", ") +
+				", or a part of one")
 		}
 	}
 	return nil

@@ -21,7 +21,7 @@ type jobBody struct {
 	Action string    `json:"action"` // run, archive, cancel, delete, reschedule or move
 	Queue  string    `json:"queue"`
 	State  string    `json:"state"`
-	Filter jobFilter `json:"filter,omitempty"` // without it all tasks of the list
+	Filter jobFilter `json:"filter,omitzero"` // without it all tasks of the list
 	how
 }
 
@@ -77,7 +77,8 @@ type oneJobAnswer struct {
 	Job jobAnswer `json:"job"`
 }
 
-// jobAnswer is an action on all tasks of a list that a filter matches, which goes on after the request that has started it.
+// jobAnswer is an action on all tasks of a list that a filter matches, which goes on after the request that has
+// started it.
 type jobAnswer struct {
 	ID      string          `json:"id"`
 	Action  string          `json:"action"` // as pages call it
@@ -101,7 +102,8 @@ func jobOf(j *job, hidden bool) jobAnswer {
 		now.FailedMore, now.Failed, filter = now.Troubled(), nil, veiled(filter)
 	}
 	v := jobAnswer{
-		ID: j.ID, Action: j.What, Queue: j.Queue, State: j.State.String(), Filter: document.FilterText(filter), By: j.By,
+		ID: j.ID, Action: j.What, Queue: j.Queue, State: j.State.String(), Filter: document.FilterText(filter),
+		By:    j.By,
 		Phase: now.Phase(), Started: document.Stamp(j.Started), Ended: document.Stamp(now.Ended), Total: now.Total,
 		Stop: now.Stop, Report: document.ReportOf(j.Queue, j.State.String(), &now.Report),
 	}
@@ -131,7 +133,8 @@ func apiJob(s *site, c *apiCall) (oneJobAnswer, error) {
 func (c *apiCall) job(s *site) (*job, error) {
 	j := s.jobs.get(c.in("job"))
 	if j == nil {
-		return nil, missing("this dashboard knows no such job: it remembers the last hundred, and forgets them when it " +
+		return nil, missing("this dashboard knows no such job: it remembers the last hundred, and forgets them when " +
+			"it " +
 			"starts again; the audit log has what was done")
 	}
 	return j, nil
@@ -165,7 +168,7 @@ func apiStartJob(s *site, c *apiCall, n *jobBody) (v oneJobAnswer, err error) {
 	if _, err := c.ins.Queue(c.ctx, n.Queue); err != nil {
 		return v, err
 	}
-	j, err := s.jobs.start(s.ctx, c.ins, o) //nolint:contextcheck // it goes on after the request
+	j, err := s.jobs.start(s.ctx, c.ins, o)
 	if err != nil {
 		return v, err
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/godelayed/delayed/inspect/call"
 )
 
-// callOptions are the options of a call: see the options of package delayed. Durations are such as 90s, 15m or 7d, and times
-// such as 2026-01-31T15:04:05Z.
+// callOptions are the options of a call: see the options of package delayed. Durations are such as 90s, 15m or 7d, and
+// times such as 2026-01-31T15:04:05Z.
 type callOptions struct {
 	In         string            `json:"in,omitempty"`          // start it in so long
 	At         string            `json:"at,omitempty"`          // start it at a time
@@ -66,13 +66,13 @@ func (r *optionReader) time(name, text string, option func(time.Time) delayed.Op
 // list returns the options that are given.
 func (o *callOptions) list() ([]delayed.Option, error) {
 	r := &optionReader{}
-	r.span("in", o.In, func(d time.Duration) delayed.Option { return delayed.In(d) })
-	r.time("at", o.At, func(t time.Time) delayed.Option { return delayed.At(t) })
-	r.span("debounce", o.Debounce, func(d time.Duration) delayed.Option { return delayed.Debounce(d) })
+	r.span("in", o.In, delayed.In)
+	r.time("at", o.At, delayed.At)
+	r.span("debounce", o.Debounce, delayed.Debounce)
 	r.span("max_backoff", o.MaxBackoff, func(d time.Duration) delayed.Option { return delayed.MaxBackoff(d) })
-	r.time("retry_until", o.RetryUntil, func(t time.Time) delayed.Option { return delayed.RetryUntil(t) })
+	r.time("retry_until", o.RetryUntil, delayed.RetryUntil)
 	r.span("timeout", o.Timeout, func(d time.Duration) delayed.Option { return delayed.Timeout(d) })
-	r.time("deadline", o.Deadline, func(t time.Time) delayed.Option { return delayed.Deadline(t) })
+	r.time("deadline", o.Deadline, delayed.Deadline)
 	r.span("ttl", o.TTL, func(d time.Duration) delayed.Option { return delayed.TTL(d) })
 	r.span("retention", o.Retention, func(d time.Duration) delayed.Option { return delayed.Retention(d) })
 	r.span("keep_result", o.KeepResult, func(d time.Duration) delayed.Option { return delayed.KeepResult(d) })

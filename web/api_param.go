@@ -25,26 +25,28 @@ type param struct {
 	Names []string
 }
 
-// queryOf returns the parameters of an address, if the endpoint has them.
-func queryOf(r *http.Request, e *endpoint) (url.Values, error) {
+// queryOf returns the parameters of an address, which must be among those of an endpoint.
+func queryOf(r *http.Request, params []param) (url.Values, error) {
 	args, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return nil, bad("the query of the address cannot be read: " + call.Clip(err.Error(), 100))
 	}
 	for name, values := range args {
-		i := slices.IndexFunc(e.params, func(p param) bool { return p.Name == name })
+		i := slices.IndexFunc(params, func(p param) bool { return p.Name == name })
 		switch {
 		case i < 0:
-			return nil, bad(fmt.Sprintf("parameter %s: expected %s", strconv.Quote(call.Clip(name, 60)), paramNames(e)))
-		case len(values) > 1 && !e.params[i].Many:
+			return nil, bad(fmt.Sprintf("parameter %s: expected %s", strconv.Quote(call.Clip(name, 60)),
+				paramNames(params)))
+		case len(values) > 1 && !params[i].Many:
 			return nil, bad(fmt.Sprintf("parameter %s: expected one, found %d", name, len(values)))
 		case len(values) > maxRepeated:
 			return nil, bad(fmt.Sprintf("parameter %s: expected at most %d, found %d", name, maxRepeated, len(values)))
 		}
-		if p := &e.params[i]; p.Names != nil {
+		if p := &params[i]; p.Names != nil {
 			for _, v := range values {
 				if !slices.Contains(p.Names, v) {
-					return nil, bad(fmt.Sprintf("parameter %s: expected %s, found %s", name, strings.Join(p.Names, ", "),
+					return nil, bad(fmt.Sprintf("parameter %s: expected %s, found %s", name, strings.Join(p.Names,
+						", "),
 						strconv.Quote(call.Clip(v, 60))))
 				}
 			}
@@ -56,13 +58,13 @@ func queryOf(r *http.Request, e *endpoint) (url.Values, error) {
 // maxRepeated is how often a parameter may be repeated.
 const maxRepeated = 100
 
-func paramNames(e *endpoint) string {
-	if len(e.params) == 0 {
+func paramNames(params []param) string {
+	if len(params) == 0 {
 		return "no parameters"
 	}
 	var names []string
-	for i := range e.params {
-		names = append(names, e.params[i].Name)
+	for i := range params {
+		names = append(names, params[i].Name)
 	}
 	return "one of " + strings.Join(names, ", ")
 }
@@ -128,7 +130,8 @@ func spanOfText(place, text string) (time.Duration, error) {
 func timeOfText(place, text string) (time.Time, error) {
 	at, err := time.Parse(time.RFC3339, text)
 	if err != nil {
-		return at, bad(place + ": expected a time such as 2026-01-31T15:04:05Z, found " + strconv.Quote(call.Clip(text, 60)))
+		return at, bad(place + ": expected a time such as 2026-01-31T15:04:05Z, found " + strconv.Quote(call.Clip(text,
+			60)))
 	}
 	return at, nil
 }

@@ -15,7 +15,8 @@ var (
 		Name: "per", Kind: "text", Usual: "minute", Names: []string{"second", "minute", "day"}, Text: "how finely",
 	}
 	lastParam = param{
-		Name: "last", Kind: "duration", Text: "how far back, such as 2h or 7d; an hour of minutes if it is not given, a " +
+		Name: "last", Kind: "duration", Text: "how far back, such as 2h or 7d; an hour of minutes if it is not " +
+			"given, a " +
 			"minute of seconds, or 14 days",
 	}
 	functionParam = param{

@@ -18,11 +18,14 @@ func endpoints() []endpoint {
 		{get, "queues/{queue}", Viewer, "getQueue", "Describe a queue.", nil, 0, answers(apiQueue)},
 		{
 			get, "queues/{queue}/history", Viewer, "getHistory", "Say what became of a queue's tasks, day by day.",
-			[]param{daysParam}, 0, answers(apiHistory),
+			[]param{daysParam},
+			0, answers(apiHistory),
 		},
 		{
-			get, "queues/{queue}/depths", Viewer, "getDepths", "Say how many tasks of a queue were pending, as time went on.",
-			[]param{perParam, lastParam}, 0, answers(apiDepths),
+			get, "queues/{queue}/depths", Viewer, "getDepths",
+			"Say how many tasks of a queue were pending, as time went on.",
+			[]param{perParam, lastParam},
+			0, answers(apiDepths),
 		},
 		{
 			post, "queues/{queue}/pause", Operator, "pauseQueue",
@@ -35,7 +38,8 @@ func endpoints() []endpoint {
 		},
 		{
 			post, "queues/{queue}/restart", Operator, "restartQueue",
-			"Let all workers of a queue finish what they run and stop, so that their supervisors start them again.", nil, 0,
+			"Let all workers of a queue finish what they run and stop, so that their supervisors start them again.",
+			nil, 0,
 			apiSteer("restart", func(c *apiCall, name string) error { return c.ins.Restart(c.ctx, name) }),
 		},
 		{
@@ -44,16 +48,19 @@ func endpoints() []endpoint {
 		},
 		{
 			del, "queues/{queue}", Admin, "deleteQueue", "Delete a queue with everything that Redis keeps of it.",
-			[]param{forceParam}, 0, answers(apiDeleteQueue),
+			[]param{forceParam},
+			0, answers(apiDeleteQueue),
 		},
 		{get, "stats", Viewer, "getStats", "Say what queues hold together.", queues, 0, answers(apiStats)},
 		{
 			get, "metrics", Viewer, "getMetrics", "Say what handlers have done, by function and time.",
-			[]param{queuesParam, perParam, lastParam, functionParam}, 0, answers(apiMetrics),
+			[]param{queuesParam, perParam, lastParam, functionParam},
+			0, answers(apiMetrics),
 		},
 		{
 			get, "backlog", Viewer, "getBacklog", "Say how much work waits, and how many workers are wanted for it.",
-			[]param{queuesParam, targetParam, concurrencyParam, minParam, maxParam}, 0, answers(apiBacklog),
+			[]param{queuesParam, targetParam, concurrencyParam, minParam, maxParam},
+			0, answers(apiBacklog),
 		},
 
 		{get, "tasks", Viewer, "listTasks", "List tasks of queues.", listParams(), 0, answers(apiTasks)},
@@ -76,7 +83,8 @@ func endpoints() []endpoint {
 			"Make a task pending that is scheduled, retrying, parked or archived.", one, 0, apiActOn("run"),
 		},
 		{
-			post, "tasks/{id}/archive", Operator, "archiveTask", "Archive a task that waits.", one, 0, apiActOn("archive"),
+			post, "tasks/{id}/archive", Operator, "archiveTask", "Archive a task that waits.", one, 0,
+			apiActOn("archive"),
 		},
 		{
 			post, "tasks/{id}/cancel", Operator, "cancelTask", "Cancel a task that waits or runs.", one, 0,
@@ -84,7 +92,8 @@ func endpoints() []endpoint {
 		},
 		{
 			post, "tasks/{id}/reschedule", Operator, "rescheduleTask",
-			"Give another due time to a task that is pending, scheduled or retrying.", one, 0, apiActOnHow("reschedule"),
+			"Give another due time to a task that is pending, scheduled or retrying.", one, 0,
+			apiActOnHow("reschedule"),
 		},
 		{
 			post, "tasks/{id}/move", Operator, "moveTask", "Move a task to another queue.", one, 0, apiActOnHow("move"),
@@ -94,17 +103,20 @@ func endpoints() []endpoint {
 		},
 		{get, "jobs", Viewer, "listJobs", "List the jobs that this dashboard remembers.", nil, 0, answers(apiJobs)},
 		{
-			post, "jobs", Operator, "startJob", "Begin to do something to all tasks of a list that a filter matches.", nil,
+			post, "jobs", Operator, "startJob", "Begin to do something to all tasks of a list that a filter matches.",
+			nil,
 			http.StatusAccepted, takes(apiStartJob),
 		},
 		{get, "jobs/{job}", Viewer, "getJob", "Say how far a job is.", nil, 0, answers(apiJob)},
 		{
-			del, "jobs/{job}", Operator, "cancelJob", "End a job after the tasks that it is at; what was done stays done.",
+			del, "jobs/{job}", Operator, "cancelJob", "End a job after the tasks that it is at; what was done stays " +
+				"done.",
 			nil, http.StatusAccepted, answers(apiCancelJob),
 		},
 
 		{
-			get, "functions", Viewer, "listFunctions", "List the functions that workers of queues have published.", queues,
+			get, "functions", Viewer, "listFunctions", "List the functions that workers of queues have published.",
+			queues,
 			0, answers(apiFunctions),
 		},
 		{
@@ -124,7 +136,8 @@ func endpoints() []endpoint {
 			apiOrder(inspect.OrderResume),
 		},
 		{
-			post, "workers/{worker}/quiet", Operator, "quietWorker", "Let a worker claim no more tasks for good.", nil, 0,
+			post, "workers/{worker}/quiet", Operator, "quietWorker", "Let a worker claim no more tasks for good.", nil,
+			0,
 			apiOrder(inspect.OrderQuiet),
 		},
 		{
@@ -155,7 +168,8 @@ func endpoints() []endpoint {
 			apiOrderEntry("remove", (*inspect.Inspector).RemoveEntry),
 		},
 		{
-			get, "groups", Viewer, "listGroups", "List groups of calls that wait for more calls, 100 of a queue at most.",
+			get, "groups", Viewer, "listGroups", "List groups of calls that wait for more calls, 100 of a queue at " +
+				"most.",
 			queues, 0, answers(apiGroups),
 		},
 		{
@@ -163,7 +177,9 @@ func endpoints() []endpoint {
 			"Make groups due now, so that a worker makes one call of their calls.", nil, 0, takes(apiFire),
 		},
 		{
-			get, "audit", Viewer, "getAudit", "Show who has acted, the latest first.", []param{skipParam, limitParam}, 0,
+			get, "audit", Viewer, "getAudit", "Show who has acted, the latest first.",
+			[]param{skipParam, limitParam},
+			0,
 			answers(apiAudit),
 		},
 		{

@@ -66,10 +66,12 @@ func apiTasks(s *site, c *apiCall) (v document.Lists, err error) {
 	case query.Cursor != "" && n != 1:
 		return v, bad("parameter cursor: it belongs to one list: expected one queue and one state")
 	case n > maxLists:
-		return v, bad(fmt.Sprintf("expected at most %d lists, found %d, of %d queues and %d states: name queues and states",
+		return v, bad(fmt.Sprintf("expected at most %d lists, found %d, of %d queues and %d states: name queues and "+
+			"states",
 			maxLists, n, len(queues), len(states)))
 	case n*query.ScanLimit > maxLooked && !query.Filter.IsZero():
-		return v, bad(fmt.Sprintf("expected to look at %d tasks at most, found %d lists of %d: name queues and states, or "+
+		return v, bad(fmt.Sprintf("expected to look at %d tasks at most, found %d lists of %d: name queues and "+
+			"states, or "+
 			"a smaller scan", maxLooked, n, query.ScanLimit))
 	}
 	for i := range queues {

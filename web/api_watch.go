@@ -9,17 +9,33 @@ import (
 	"sync"
 
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/call"
 	"github.com/godelayed/delayed/inspect/document"
 )
 
 // watchers follow events, each set of queues once for all who want it and may see the same.
 type watchers struct {
-	site *site
+	ctx context.Context //nolint:containedctx // that of the site
 
 	mu   sync.Mutex
 	all  map[string]*watcher
 	wg   sync.WaitGroup
 	size int // listeners of all watchers
+}
+
+// eventFilter says which events somebody wants.
+type eventFilter struct {
+	kinds    []string
+	function string
+}
+
+func (f *eventFilter) match(e *inspect.Event) bool {
+	if len(f.kinds) > 0 &&
+		!slices.ContainsFunc(f.kinds, func(part string) bool { return document.KindMatches(e.Kind.String(), part) }) {
+		return false
+	}
+	means := inspect.Filter{Function: f.function}
+	return means.Match(&inspect.Task{Contents: inspect.Contents{Function: e.Function}}, e.At)
 }
 
 // watcher follows the events of a set of queues.
@@ -42,30 +58,32 @@ const (
 	eventBuffer  = 256 // events that a client may be behind
 )
 
-// listen returns a listener to the events of queues, of all if none is named.
-func (ws *watchers) listen(c *apiCall, queues []string, f eventFilter) (*listener, func(), error) {
+// listen returns a listener to the events of queues, of all if none is named. The redaction of the inspector is that of
+// all for whom as much is hidden.
+func (ws *watchers) listen(
+	ins *inspect.Inspector, hidden bool, queues []string, f eventFilter,
+) (*listener, func(), error) {
 	queues = slices.Compact(slices.Sorted(slices.Values(queues)))
-	hidden := ws.site.hidden(c.user)
 	key := fmt.Sprint(hidden, " ", strings.Join(queues, " ")) // names of queues have no spaces
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	if ws.site.ctx.Err() != nil || ws.size >= maxListeners {
+	if ws.ctx.Err() != nil || ws.size >= maxListeners {
 		return nil, nil, &problem{http.StatusServiceUnavailable, "too many programs follow events: try again later"}
 	}
 	w := ws.all[key]
 	if w == nil {
 		if len(ws.all) >= maxWatchers {
 			return nil, nil, &problem{
-				http.StatusServiceUnavailable, "too many sets of queues are followed: follow all queues, or try again later",
+				http.StatusServiceUnavailable, "too many sets of queues are followed: follow all queues, or try " +
+					"again later",
 			}
 		}
-		ctx, stop := context.WithCancel(ws.site.ctx)
+		ctx, stop := context.WithCancel(ws.ctx)
 		w = &watcher{stop, map[*listener]struct{}{}}
 		if ws.all == nil {
 			ws.all = map[string]*watcher{}
 		}
 		ws.all[key] = w
-		ins := c.ins // its redaction is that of all who may see the same
 		ws.wg.Go(func() { ws.follow(ctx, key, w, ins, queues) })
 	}
 	l := &listener{eventFilter: f, events: make(chan []byte, eventBuffer)}
@@ -154,4 +172,16 @@ func (ws *watchers) tell(key string, w *watcher, text func(*listener) []byte) {
 			ws.remove(key, w, l)
 		}
 	}
+}
+
+// eventText writes a document as a server-sent event; kind "" is that of most.
+func eventText(kind string, v any) []byte {
+	text, err := call.JSON(v)
+	if err != nil {
+		return []byte(": an event cannot be written\n\n")
+	}
+	if kind != "" {
+		kind = "event: " + kind + "\n"
+	}
+	return []byte(kind + "data: " + string(text) + "\n\n")
 }

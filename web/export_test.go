@@ -66,7 +66,7 @@ const (
 )
 // Followed returns how many sets of queues the API follows, and for how many clients.
 func (h *Handler) Followed() (sets, clients int) {
-	h.api.events.mu.Lock()
-	defer h.api.events.mu.Unlock()
-	return len(h.api.events.all), h.api.events.size
+	h.site.watch.mu.Lock()
+	defer h.site.watch.mu.Unlock()
+	return len(h.site.watch.all), h.site.watch.size
 }

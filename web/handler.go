@@ -18,7 +18,6 @@ import (
 type Handler struct {
 	site  *site
 	feeds feeds
-	api   *api
 	mux   *http.ServeMux
 	stop  context.CancelFunc
 }
@@ -31,16 +30,17 @@ func New(rdb *delayed.Redis, cfg Config) (*Handler, error) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	s := &site{
-		cfg: cfg, rdb: rdb, ctx: ctx, auth: newGate(cfg), note: &notices{}, jobs: &jobs{},
+		cfg: cfg, rdb: rdb, ctx: ctx, auth: newGate(cfg), note: &notices{}, jobs: &jobs{}, watch: &watchers{ctx: ctx},
 		fast: &cache{life: min(time.Second, cfg.Refresh/2)}, slow: &cache{life: min(10*time.Second, 5*cfg.Refresh)},
 	}
 	if _, err := s.inspector(User{Name: "web"}); err != nil { // rdb is nil or zero
 		stop()
 		return nil, err
 	}
-	h := &Handler{site: s, api: newAPI(s), mux: http.NewServeMux(), stop: stop}
-	h.mux.Handle(apiRoot, h.api)
-	h.mux.Handle(strings.TrimSuffix(apiRoot, "/"), h.api)
+	h := &Handler{site: s, mux: http.NewServeMux(), stop: stop}
+	programs := newAPI(s)
+	h.mux.Handle(apiRoot, programs)
+	h.mux.Handle(strings.TrimSuffix(apiRoot, "/"), programs)
 	h.mux.HandleFunc("GET /assets/{name}", asset)
 	h.mux.HandleFunc("GET /login", s.login)
 	h.mux.HandleFunc("POST /login", s.login)
@@ -70,7 +70,7 @@ func New(rdb *delayed.Redis, cfg Config) (*Handler, error) {
 func (h *Handler) Close() error {
 	h.stop()
 	h.feeds.wg.Wait()
-	h.api.wait()
+	h.site.watch.wg.Wait()
 	h.site.jobs.wait()
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/godelayed/delayed/inspect/document"
 	"github.com/godelayed/delayed/internal/jsonschema"
 )
 
@@ -67,7 +68,8 @@ func (d *description) all() object {
 		"openapi": "3.1.0",
 		"info": object{
 			"title": "delayed", "version": "1",
-			"description": "What the queues of a dashboard hold, what their workers do, and actions on them. Errors are " +
+			"description": "What the queues of a dashboard hold, what their workers do, and actions on them. Errors " +
+				"are " +
 				"problems as RFC 9457 has them.",
 			"license": object{"name": "See the repository", "url": "https://github.com/godelayed/delayed"},
 		},
@@ -81,13 +83,15 @@ func (d *description) all() object {
 func (d *description) components() object {
 	problem := reflect.TypeFor[problemAnswer]()
 	d.ref(problem)
+	d.ref(reflect.TypeFor[document.Event]())
 	return object{
 		"schemas": d.schemas,
 		"securitySchemes": object{
 			"token": object{"type": "http", "scheme": "bearer", "description": "the secret of one of Config.Tokens"},
 			"browser": object{
 				"type": "apiKey", "in": "header", "name": csrfHeader,
-				"description": "the value of the cookie " + csrfCookie + ", for users whom Config.Authorize knows, or who " +
+				"description": "the value of the cookie " + csrfCookie +
+					", for users whom Config.Authorize knows, or who " +
 					"have signed in; GET needs none",
 			},
 		},
@@ -102,7 +106,9 @@ var placeholder = regexp.MustCompile(`\{(\w+)\}`)
 
 func pathParams(name string) (params []any) {
 	for _, m := range placeholder.FindAllStringSubmatch(name, -1) {
-		params = append(params, object{"name": m[1], "in": "path", "required": true, "schema": object{"type": "string"}})
+		params = append(params, object{"name": m[1], "in": "path", "required": true, "schema": object{
+			"type": "string",
+		}})
 	}
 	return params
 }
@@ -124,7 +130,9 @@ func (d *description) operation(e *endpoint) object {
 	success := object{"description": e.text}
 	switch {
 	case e.stream != nil:
-		success["content"] = object{"text/event-stream": object{"schema": object{"type": "string"}}}
+		success["content"] = object{"text/event-stream": object{"schema": object{
+			"type": "string", "description": "the data of each message is an Event, that of kind problem a Problem",
+		}}}
 	case e.answer.PkgPath() == "encoding/json":
 		success["content"] = object{"application/json": object{"schema": object{"type": "object"}}}
 	default:
@@ -184,11 +192,13 @@ func TestParameters(t *testing.T) {
 		}
 		names[e.name] = true
 		if (e.method == "GET") != (e.role == Viewer) {
-			t.Errorf("%s %s needs the role %v: viewers change nothing, and all others may look", e.method, e.path, e.role)
+			t.Errorf("%s %s needs the role %v: viewers change nothing, and all others may look", e.method, e.path,
+				e.role)
 		}
 		seen := map[string]bool{}
 		for _, p := range e.params {
-			if seen[p.Name] || p.Text == "" || !slices.Contains([]string{"text", "number", "duration", "flag"}, p.Kind) ||
+			if seen[p.Name] || p.Text == "" || !slices.Contains([]string{"text", "number", "duration", "flag"},
+				p.Kind) ||
 				p.Kind == "number" && p.Most <= p.Least {
 				t.Errorf("%s %s: parameter %+v is declared wrongly", e.method, e.path, p)
 			}

@@ -35,7 +35,7 @@ func problemOf(err error) (p *problem, own bool) {
 		return &problem{http.StatusNotFound, err.Error()}, false
 	case errors.Is(err, inspect.ErrNotEmpty), errors.Is(err, delayed.ErrDuplicate):
 		return &problem{http.StatusConflict, err.Error()}, false
-	case errors.Is(err, delayed.ErrArguments), errors.Is(err, delayed.ErrFunction):
+	case errors.Is(err, inspect.ErrCursor), errors.Is(err, delayed.ErrArguments), errors.Is(err, delayed.ErrFunction):
 		return &problem{http.StatusBadRequest, err.Error()}, false
 	case errors.Is(err, context.Canceled):
 		return &problem{499, "the request was given up"}, false

@@ -18,6 +18,7 @@ type site struct {
 	auth  *gate
 	note  *notices
 	jobs  *jobs
+	watch *watchers
 	fast  *cache
 	slow  *cache // of what takes many reads
 	pasts pasts

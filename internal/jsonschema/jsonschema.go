@@ -135,7 +135,7 @@ func (d Docs) Object(t reflect.Type, ref func(reflect.Type) string) map[string]a
 			s["description"] = doc
 		}
 		properties[name] = s
-		if rest != "omitempty" {
+		if rest == "" {
 			required = append(required, name)
 		}
 	}
