@@ -40,16 +40,6 @@ func Routes() map[string]map[string]Role {
 			deeds[name] = d.role
 		}
 		all[path] = deeds
-// Endpoint is an address of the API.
-type Endpoint struct {
-	Method, Path string
-	Role         Role
-}
-
-// Endpoints returns all addresses of the API.
-func Endpoints() (all []Endpoint) {
-	for _, e := range endpoints() {
-		all = append(all, Endpoint{e.method, e.path, e.role})
 	}
 	return all
 }
@@ -64,6 +54,21 @@ const (
 	SessionCookie = sessionCookie
 	CSRFCookie    = csrfCookie
 )
+
+// Endpoint is an address of the API.
+type Endpoint struct {
+	Method, Path string
+	Role         Role
+}
+
+// Endpoints returns all addresses of the API.
+func Endpoints() (all []Endpoint) {
+	for _, e := range endpoints() {
+		all = append(all, Endpoint{e.method, e.path, e.role})
+	}
+	return all
+}
+
 // Followed returns how many sets of queues the API follows, and for how many clients.
 func (h *Handler) Followed() (sets, clients int) {
 	h.site.watch.mu.Lock()
