@@ -44,8 +44,8 @@ func TestFormsOfAnySize(t *testing.T) {
 		}
 	}
 	for _, kind := range []string{"multipart/form-data; boundary=x", "application/json", "text/plain", "", "x;;=\x00"} {
-		req := httptest.NewRequest(http.MethodPost, "/queue", strings.NewReader("--x\r\nContent-Disposition: form-data; "+
-			"name=\"do\"\r\n\r\npause\r\n--x\r\n\r\ndo=pause&name="+queueName))
+		body := "--x\r\nContent-Disposition: form-data; name=\"do\"\r\n\r\npause\r\n--x\r\n\r\ndo=pause&name="
+		req := httptest.NewRequest(http.MethodPost, "/queue", strings.NewReader(body+queueName))
 		req.Header.Set("Content-Type", kind)
 		req.Header.Set("Authorization", "Bearer "+secret(web.Operator))
 		w := httptest.NewRecorder()

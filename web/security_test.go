@@ -95,11 +95,16 @@ func TestNobodyGetsIn(t *testing.T) {
 			before := b.content()
 			for _, header := range [][2]string{
 				{},
-				{"Authorization", "Bearer "}, {"Authorization", "Bearer wrong"}, {"Authorization", "Basic YTpi"},
-				{"Authorization", secret(web.Admin)}, {"Authorization", "Bearer  " + secret(web.Admin)},
+				{"Authorization", "Bearer "},
+				{"Authorization", "Bearer wrong"},
+				{"Authorization", "Basic YTpi"},
+				{"Authorization", secret(web.Admin)},
+				{"Authorization", "Bearer  " + secret(web.Admin)},
 				{"Cookie", web.SessionCookie + "=x.9999999999.y"},
 				{"Cookie", web.SessionCookie + "=" + secret(web.Admin)},
-				{"X-Forwarded-User", "admin"}, {"Accept", "application/json"}, {"X-Delayed-Main", "1"},
+				{"X-Forwarded-User", "admin"},
+				{"Accept", "application/json"},
+				{"X-Delayed-Main", "1"},
 			} {
 				br := b.browser()
 				if br.secret(); header[0] != "" { // as whoever has seen the page for signing in

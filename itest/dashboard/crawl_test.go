@@ -37,12 +37,18 @@ func (s *site) get(address string) answer {
 
 // pages follows the links of the site, and returns the answers of one page of each kind: of those that differ only in
 // the values of their query, the first. Pages of the navigation that are not there are left out.
-func (s *site) pages() (found []answer) {
+func (s *site) pages() (found []answer) { return s.crawl(kindOf) }
+
+// mostPages bounds a crawl.
+const mostPages = 120
+
+// crawl follows links to pages of kinds that it has not seen yet.
+func (s *site) crawl(kindOf func(testing.TB, string) string) (found []answer) {
 	s.T.Helper()
 	seen := map[string]bool{}
 	queue := []string{"./"}
 	var next []string
-	for len(queue) > 0 {
+	for len(queue) > 0 && len(found) < mostPages {
 		address := queue[0]
 		queue = queue[1:]
 		key := kindOf(s.T, address)

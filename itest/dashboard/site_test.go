@@ -101,7 +101,9 @@ func (s *site) work(cfg delayed.WorkerConfig, fns ...any) *delayed.Worker {
 	if cfg.Concurrency == 0 {
 		cfg.Concurrency = 4
 	}
-	cfg.HeartbeatLife, cfg.SweepInterval = 4*time.Second, time.Second
+	if cfg.HeartbeatLife == 0 {
+		cfg.HeartbeatLife, cfg.SweepInterval = 4*time.Second, time.Second
+	}
 	cfg.Grace, cfg.CancelGrace = -1, 5*time.Second
 	cfg.Backoff = func(int) time.Duration { return time.Hour }
 	w, err := delayed.NewWorker(s.rdb, cfg)
