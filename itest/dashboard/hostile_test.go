@@ -299,6 +299,7 @@ func (v *vocabulary) check(t *testing.T, address, body string) {
 	scripts := 0
 	for n := range root.Descendants() {
 		switch n.Type {
+		case html.ErrorNode, html.DocumentNode, html.DoctypeNode, html.RawNode:
 		case html.TextNode:
 			if c, steers := steering(n.Data); steers {
 				fault("text with %U: %.100q", c, n.Data)
