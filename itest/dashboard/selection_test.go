@@ -33,7 +33,7 @@ func TestSelectionOverPages(t *testing.T) {
 	p.Click(`tr[data-key="task 05"] input`)
 	p.Until("two are marked", `document.querySelector("[data-count]").textContent === "2"`)
 	// The page is made anew once the number of tasks changes, and keeps the marks.
-	_, err := q.With(delayed.In(3 * time.Hour)).Enqueue(t.Context(), delayed.NewPyTask("app:send", []any{60}, nil))
+	_, err := q.With(delayed.In(3*time.Hour)).Enqueue(t.Context(), delayed.NewPyTask("app:send", []any{60}, nil))
 	s.Must(err)
 	p.Until("the page is made anew", `document.querySelector(".list-line").textContent.includes("61 scheduled")`)
 	p.Click(`a[rel=next]`)
