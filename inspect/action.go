@@ -79,7 +79,9 @@ func Reschedule(at time.Time) Action { return Action{verb: verbReschedule, at: a
 func MoveTo(queue string) Action { return Action{verb: verbMove, queue: queue} }
 
 // Edit gives a task other arguments: those of a task that delayed.Call, NewGoTask or NewPyTask has made, of the same
-// function. A pending task goes to the end of its queue.
+// function. A pending task goes to the end of its queue. If a living worker of the queue has published the function and
+// the arguments fit none of its versions, Do and DoAll return an error that wraps delayed.ErrArguments. Of Python's
+// functions, that covers the number of arguments and the types that annotations give.
 func Edit(call *delayed.Task) Action { return Action{verb: verbEdit, call: call} }
 
 // maxYear bounds due times, as delayed.At does.

@@ -66,7 +66,7 @@ type Contents struct {
 	// Failures are its last attempts that failed, oldest first, up to six; the texts of all but the last are shortened.
 	// Plain messages, as those of legacy queues, remember none.
 	Failures []FailedAttempt
-	Result   any    // of a completed task whose result is kept
+	Result   any // of a completed task whose result is kept
 	// Call is the call as code, clipped and escaped: mail.Welcome(42, "en"); mail.Welcome(…) if Args are missing, see
 	// Task.Problem.
 	Call string

@@ -166,15 +166,15 @@ func (a *array) put(i int) {
 	call := a.call(t)
 	how := a.IntN(12)
 	opts := a.options(t, i, how == 11)
-	switch {
-	case how == 11:
+	switch how {
+	case 11:
 		call = delayed.NewGoTask("example.com/jobs.Gather", []int{7, i})
 		t.function, t.call = "example.com/jobs.Gather", fmt.Sprintf("jobs.Gather(7, %d)", i)
 		t.values = map[string]string{"0": "7", "1": strconv.Itoa(i)}
-	case how == 4:
+	case 4:
 		call = delayed.NewGoTask("example.com/jobs.Unknown", 7)
 		t.function, t.call, t.values = "example.com/jobs.Unknown", "jobs.Unknown(7)", map[string]string{"0": "7"}
-	case how == 5:
+	case 5:
 		call = delayed.NewPyTask("tasks.mail:send", []any{7}, map[string]any{"to": "ann"})
 		t.function, t.call = "tasks.mail:send", `tasks.mail:send(7, to="ann")`
 		t.values = map[string]string{"0": "7", "to": "ann"}
