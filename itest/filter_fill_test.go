@@ -39,6 +39,7 @@ type array struct {
 	acts    map[string]string // what the handler of a task does next
 	started chan string       // ids of handlers that wait for release
 	release chan struct{}
+	die     chan struct{} // lets a handler return whose worker is dead
 	steps   sync.WaitGroup
 }
 
@@ -56,7 +57,7 @@ type arrayed struct {
 	headers                     map[string]string
 	values                      map[string]string // of the arguments, by path
 	age                         time.Duration     // when the test began
-	attempt, fails              int
+	attempt, fails, deaths      int
 	keepsMessage, keepsAnything bool
 }
 
@@ -121,9 +122,14 @@ func (a *array) act(ctx context.Context) error {
 	if act, ok := arrayActs[what]; ok {
 		return act()
 	}
-	if what == "wait" {
+	switch what {
+	case "wait":
 		a.started <- id
 		<-a.release
+		return nil
+	case "die":
+		a.started <- id
+		<-a.die
 		return nil
 	}
 	return errors.New(what)
@@ -204,6 +210,9 @@ func (a *array) put(i int) {
 		t.in, t.reason, t.worker, t.err = state.Scheduled, "snoozed", w.id, "delayed: snoozed for 1h0m0s"
 	case 3:
 		enqueue()
+		for range a.IntN(3) {
+			a.kill(t)
+		}
 		t.fails = 1 + a.IntN(3)
 		a.fail(w, t)
 	case 4, 5: // no worker knows them
@@ -267,6 +276,32 @@ func (a *array) hold(w *arrayWorker, t *arrayed) {
 		a.Fatalf("expected that %s starts, found %s", t.id, id)
 	}
 	t.in, t.worker = state.Active, w.id
+}
+
+// kill lets a worker die while it runs a task, which is pending then.
+func (a *array) kill(t *arrayed) {
+	a.Helper()
+	w := a.newWorker()
+	a.acts[t.id] = "die"
+	stepped := make(chan error, 1)
+	go func() {
+		_, _, err := w.Step(context.Background())
+		stepped <- err
+	}()
+	<-a.started
+	parts, err := seam.Handle(a.rdb)
+	a.must(err)
+	src, _ := parts.Source.(delayed.Source)
+	key := parts.Prefix + a.queue + "_worker:" + w.id
+	conn, err := src.Conn(context.Background(), key)
+	a.must(err)
+	defer conn.Close()
+	_, err = conn.Do("DEL", key)
+	a.must(err)
+	a.must(a.workers[0].Sweep(context.Background()))
+	a.die <- struct{}{}
+	a.must(<-stepped)
+	t.deaths++
 }
 
 // call draws a function and its arguments.

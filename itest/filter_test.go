@@ -103,7 +103,8 @@ func (a *array) deleteAll(in state.Task) {
 	matching := len(want)
 	want = slices.DeleteFunc(want, func(id string) bool { return a.tasks[id].matches(&f) })
 	matching -= len(want)
-	report, err := a.ins.DoAll(context.Background(), a.queue, inspect.Delete(), inspect.Query{State: in, Filter: f}, nil)
+	q := inspect.Query{State: in, Filter: f}
+	report, err := a.ins.DoAll(context.Background(), a.queue, inspect.Delete(), q, nil)
 	if err != nil || report.Done != matching {
 		a.Errorf("delete %v tasks with %+v: expected %d, found %+v, %v", in, f, matching, report, err)
 	}
@@ -173,7 +174,7 @@ func (a *array) any() *arrayed { return a.tasks[a.ids[a.IntN(len(a.ids))]] }
 // set draws one field of a filter, by a task.
 func (a *array) set(f *inspect.Filter, t *arrayed) {
 	pick := func(of ...string) string { return of[a.IntN(len(of))] }
-	switch a.IntN(13) {
+	switch a.IntN(14) {
 	case 0:
 		name := t.function[strings.LastIndexAny(t.function, "/.:")+1:]
 		f.Function = pick(name, t.function, name[1:], "mail."+name)
@@ -210,6 +211,8 @@ func (a *array) set(f *inspect.Filter, t *arrayed) {
 		f.YoungerThan = time.Duration(a.IntN(arrayAges))*arrayAge + arrayAge/2
 	case 11:
 		f.MinAttempt = 1 + a.IntN(3)
+	case 13:
+		f.MinDeaths = 1 + a.IntN(2)
 	case 12:
 		f.MaxAttempt = 1 + a.IntN(3)
 	}
@@ -242,6 +245,7 @@ func (t *arrayed) matches(f *inspect.Filter) bool {
 		{f.OlderThan != 0, t.age > f.OlderThan},
 		{f.YoungerThan != 0, t.age < f.YoungerThan},
 		{f.MinAttempt != 0, t.attempt >= f.MinAttempt},
+		{f.MinDeaths != 0, t.deaths >= f.MinDeaths},
 		{f.MaxAttempt != 0, t.attempt <= f.MaxAttempt},
 	} {
 		if c.isSet && !c.holds {
@@ -260,7 +264,7 @@ func newArray(t *testing.T, rdb *delayed.Redis) *array {
 	a := &array{
 		T: t, Rand: rand.New(rand.NewPCG(seed, 0)), rdb: rdb, queue: "{a}mail",
 		tasks: map[string]*arrayed{}, acts: map[string]string{}, started: make(chan string),
-		release: make(chan struct{}),
+		release: make(chan struct{}), die: make(chan struct{}),
 	}
 	var err error
 	if a.ins, err = inspect.New(rdb, inspect.Config{}); err != nil {
