@@ -50,8 +50,8 @@ func (q *Query) place() (place, error) {
 		err = json.Unmarshal(b, &c)
 	}
 	if err != nil || c.State != q.State || c.Back != q.NewestFirst || c.N < 0 || c.Part < 0 {
-		return place{}, fmt.Errorf("%w: Query.Cursor %.100q: expected that of a Page of %v tasks, read in the same order",
-			ErrCursor, q.Cursor, q.State)
+		return place{}, fmt.Errorf("%w: Query.Cursor %.100q: expected that of a Page of %v tasks, read in the same "+
+			"order", ErrCursor, q.Cursor, q.State)
 	}
 	return c.place, nil
 }

@@ -56,8 +56,8 @@ func editOf(s *site, q *request, id string) (*editPage, error) {
 	}
 	p := &editPage{rights: s.rights(q), taskRow: taskRow{t, packID(t.ID), s.hidden(q.user)}}
 	if !canEdit(&t) {
-		p.Why = fmt.Sprintf("The task is %v. Tasks can be edited while they wait, and once they are archived, if their "+
-			"message can be read.", t.State)
+		p.Why = fmt.Sprintf("The task is %v. Tasks can be edited while they wait, and once they are archived, if "+
+			"their message can be read.", t.State)
 		return p, nil
 	}
 	if s.cfg.Redact != nil || p.Secret {

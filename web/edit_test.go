@@ -78,8 +78,9 @@ func TestEdit(t *testing.T) {
 	// What nobody has changed is saved as it was.
 	page = b.get(web.Admin, editAt("m"))
 	var same []string
-	for _, m := range regexp.MustCompile(`<textarea id="(arg\d)"[^>]*>([^<]*)<|<input id="(arg\d)"[^>]*? value="([^"]*)"`).
-		FindAllStringSubmatch(page, -1) {
+	fields := regexp.MustCompile(
+		`<textarea id="(arg\d)"[^>]*>([^<]*)<|<input id="(arg\d)"[^>]*? value="([^"]*)"`)
+	for _, m := range fields.FindAllStringSubmatch(page, -1) {
 		same = append(same, m[1]+m[3], html.UnescapeString(m[2]+m[4]))
 	}
 	if a = b.edit(web.Admin, "m", "run", same...); a.Status != http.StatusSeeOther {

@@ -110,8 +110,8 @@ func parseFilter(args url.Values, hidden bool) (f inspect.Filter, err error) {
 			switch {
 			case text == "":
 			case field.Secret && hidden:
-				return f, forbidden("your role does not see arguments, headers and errors, so it cannot filter by them: " +
-					"leave out " + field.Name)
+				return f, forbidden("your role does not see arguments, headers and errors, so it cannot filter by " +
+					"them: leave out " + field.Name)
 			default:
 				if err := field.set(&f, text); err != nil {
 					wrong = append(wrong, field.Label+": "+err.Error())

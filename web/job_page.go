@@ -80,8 +80,8 @@ type jobPage struct {
 func showJob(s *site, q *request) (*page, error) {
 	j := s.jobs.get(q.args.Get("id"))
 	if j == nil {
-		return nil, missing("This dashboard knows no such job. It remembers the last hundred, and forgets them when it " +
-			"starts again. The audit log has what was done.")
+		return nil, missing("This dashboard knows no such job. It remembers the last hundred, and forgets them when " +
+			"it starts again. The audit log has what was done.")
 	}
 	v := j.view(s.hidden(q.user))
 	return &page{

@@ -9,7 +9,6 @@ type route struct {
 
 // routes are the pages, by the last part of their address.
 var routes = map[string]route{
-	"edit":      {role: Admin, show: showEdit, act: map[string]deed{"save": {Admin, editTask}, "run": {Admin, editTask}}},
 	"":          {role: Viewer, show: showOverview},
 	"job":       {role: Viewer, show: showJob, act: map[string]deed{"cancel": {Operator, cancelJob}}},
 	"jobs":      {role: Viewer, show: showJobs},
@@ -26,7 +25,10 @@ var routes = map[string]route{
 	"workers":   {role: Viewer, show: showWorkers, act: ordersOfWorkers},
 	"worker":    {role: Viewer, show: showWorker, act: ordersOfWorkers},
 	"search":    {role: Viewer, show: showSearch},
-	"task":      {role: Viewer, show: showTask, act: verbDeeds(map[string]deed{}, "", doTask)},
+	"edit": {
+		role: Admin, show: showEdit, act: map[string]deed{"save": {Admin, editTask}, "run": {Admin, editTask}},
+	},
+	"task": {role: Viewer, show: showTask, act: verbDeeds(map[string]deed{}, "", doTask)},
 	"tasks": {
 		role: Viewer, show: showTasks,
 		act: verbDeeds(verbDeeds(map[string]deed{}, "", doSome), "all-", doAll),

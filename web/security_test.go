@@ -251,8 +251,12 @@ func TestCrossSiteRequests(t *testing.T) {
 			}
 			form.Set("csrf", br.secret())
 			for _, header := range [][2]string{
-				{"Origin", "https://evil.example"}, {"Origin", "null"}, {"Origin", "http://example.com.evil.example"},
-				{"Origin", "http://example.com:81"}, {"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"},
+				{"Origin", "https://evil.example"},
+				{"Origin", "null"},
+				{"Origin", "http://example.com.evil.example"},
+				{"Origin", "http://example.com:81"},
+				{"Sec-Fetch-Site", "cross-site"},
+				{"Sec-Fetch-Site", "same-site"},
 			} {
 				br.header.Set(header[0], header[1])
 				try(path, form, header[1])

@@ -96,8 +96,8 @@ func showTask(s *site, q *request) (*page, error) {
 	}, nil
 }
 
-// findTask finds a task. In a long queue it looks at both ends first, where the tasks are that people look at; near says
-// that the task was there.
+// findTask finds a task. In a long queue it looks at both ends first, where the tasks are that people look at; near
+// says that the task was there.
 func findTask(ctx context.Context, q *request, queue *inspect.Queue, id string) (t inspect.Task, near bool, err error) {
 	if queue.Pending > livelyList {
 		for _, newest := range []bool{false, true} {

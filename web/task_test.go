@@ -46,10 +46,12 @@ func taskAt(id string) string {
 func TestTaskUnfolded(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	p := Person{"panics", &Home{"Main Street", time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)}, map[string][]int{"a": {1, 2}}}
+	home := &Home{"Main Street", time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC)}
+	p := Person{"panics", home, map[string][]int{"a": {1, 2}}}
 	long := "first line\n" + strings.Repeat("long ", 500) + "the end"
-	_, err := b.q.With(delayed.TaskID("m"), delayed.Header("tenant", "acme"), delayed.MaxRetry(7),
-		delayed.Timeout(time.Minute), delayed.RetryUntil(time.Now().Add(48*time.Hour))).Delay(move, p, 90*time.Second, long)
+	q := b.q.With(delayed.TaskID("m"), delayed.Header("tenant", "acme"), delayed.MaxRetry(7),
+		delayed.Timeout(time.Minute), delayed.RetryUntil(time.Now().Add(48*time.Hour)))
+	_, err := q.Delay(move, p, 90*time.Second, long)
 	b.Must(err)
 	w, _ := b.work(delayed.WorkerConfig{}, move)
 	b.count(state.Retry, 1)
@@ -184,8 +186,8 @@ func TestTaskDeeds(t *testing.T) {
 		if c.verb == "retry" {
 			b.do(web.Operator, taskAt(c.verb), "archive", "queue", queueName, "id", c.verb)
 		}
-		a := b.post(web.Operator, taskAt(c.verb), c.verb, "queue", queueName, "id", c.verb, "state", "scheduled", c.field,
-			c.value)
+		a := b.post(web.Operator, taskAt(c.verb), c.verb, "queue", queueName, "id", c.verb, "state", "scheduled",
+			c.field, c.value)
 		page := b.ask(web.Operator, http.MethodGet, a.Header.Get("Location"), nil).Body
 		b.has(page, c.text)
 		if got := where(c.verb); got != c.want {
@@ -193,15 +195,18 @@ func TestTaskDeeds(t *testing.T) {
 		}
 	}
 	for _, fields := range [][]string{
-		{"queue", queueName}, {"id", "x"}, {"queue", queueName, "id", "a", "id", "b"}, {"queue", queueName, "id", "none"},
+		{"queue", queueName},
+		{"id", "x"},
+		{"queue", queueName, "id", "a", "id", "b"},
+		{"queue", queueName, "id", "none"},
 	} {
 		if a := b.post(web.Operator, taskAt("x"), "run", fields...); a.Status != http.StatusSeeOther ||
 			!strings.Contains(a.Header.Get("Location"), "notice=") {
 			t.Errorf("%v answers %d", fields, a.Status)
 		}
 	}
-	b.has(b.ask(web.Operator, http.MethodGet, b.post(web.Operator, taskAt("x"), "run", "queue", queueName, "id", "none").
-		Header.Get("Location"), nil).Body, `<p class="notice bad"`, "It went wrong with 1 task")
+	to := b.post(web.Operator, taskAt("x"), "run", "queue", queueName, "id", "none").Header.Get("Location")
+	b.has(b.ask(web.Operator, http.MethodGet, to, nil).Body, `<p class="notice bad"`, "It went wrong with 1 task")
 }
 
 func TestTaskGone(t *testing.T) {
@@ -276,10 +281,11 @@ func TestSearch(t *testing.T) {
 	b.work(delayed.WorkerConfig{}, greet, move)
 	b.Must(b.q.Pause(bg))
 	b.python("late", nil, nil)
+	greetPage := "function?path=" + url.QueryEscape("github.com/godelayed/delayed/web_test.greet") + "&queue=mail"
 	for query, want := range map[string]string{
 		"mail": "queue?name=mail", "late": "task?id=late&queue=mail", "mail-2\n": "queue?name=mail-2",
-		"greet":          "function?path=" + url.QueryEscape("github.com/godelayed/delayed/web_test.greet") + "&queue=mail",
-		"web_test.greet": "function?path=" + url.QueryEscape("github.com/godelayed/delayed/web_test.greet") + "&queue=mail",
+		"greet":          greetPage,
+		"web_test.greet": greetPage,
 	} {
 		a := b.ask(web.Viewer, http.MethodGet, "search?q="+url.QueryEscape(query), nil)
 		if got := a.Header.Get("Location"); a.Status != http.StatusSeeOther || got != want {

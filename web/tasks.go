@@ -164,8 +164,8 @@ func (p *tasksPage) choose(args url.Values, queues []inspect.Queue) error {
 	if name != "" {
 		i := slices.IndexFunc(queues, func(q inspect.Queue) bool { return q.Name == name })
 		if i < 0 {
-			return missing("There is no queue " + inspect.Printable(name) + ". A queue is there as soon as a producer has " +
-				"enqueued a task or a worker serves it.")
+			return missing("There is no queue " + inspect.Printable(name) + ". A queue is there as soon as a " +
+				"producer has enqueued a task or a worker serves it.")
 		}
 		choices = queues[i : i+1]
 	}

@@ -73,8 +73,8 @@ func doSome(s *site, q *request) (outcome, error) {
 	case len(ids) == 0:
 		return outcome{Text: "Nothing was done: no task is selected.", Bad: true}, nil
 	case len(ids) > maxSelected:
-		return outcome{}, bad(fmt.Sprintf("expected at most %d selected tasks, found %d: filter the list, and act on all "+
-			"that match", maxSelected, len(ids)))
+		return outcome{}, bad(fmt.Sprintf("expected at most %d selected tasks, found %d: filter the list, and act on "+
+			"all that match", maxSelected, len(ids)))
 	}
 	return s.doVerb(q, l.Queue, verbNamed(q.args, ""), ids)
 }

@@ -30,7 +30,8 @@ func greet(_ context.Context, id int, lang string) error {
 // python enqueues the call of a Python function; its id is given.
 func (b *bench) python(id string, args []any, kwargs map[string]any, opts ...delayed.Option) {
 	b.T.Helper()
-	_, err := b.q.With(append(opts, delayed.TaskID(id))...).Enqueue(bg, delayed.NewPyTask("app.mail:send", args, kwargs))
+	call := delayed.NewPyTask("app.mail:send", args, kwargs)
+	_, err := b.q.With(append(opts, delayed.TaskID(id))...).Enqueue(bg, call)
 	b.Must(err)
 }
 

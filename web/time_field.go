@@ -41,7 +41,8 @@ func spellSpan(d time.Duration) string {
 func parseWhen(text string, now time.Time) (time.Time, error) {
 	text = strings.TrimSpace(text)
 	for _, layout := range []string{
-		time.RFC3339, "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly,
+		time.RFC3339, "2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04",
+		time.DateOnly,
 	} {
 		if t, err := time.Parse(layout, strings.TrimSuffix(text, " UTC")); err == nil {
 			return t, nil
@@ -49,8 +50,8 @@ func parseWhen(text string, now time.Time) (time.Time, error) {
 	}
 	d, err := parseSpan(strings.TrimPrefix(text, "in "))
 	if err != nil {
-		return time.Time{}, fmt.Errorf("expected a duration from now on, such as 15m, 2h30m or 7d, or a time in UTC, such "+
-			"as 2026-01-31 15:04, found %.100q", text)
+		return time.Time{}, fmt.Errorf("expected a duration from now on, such as 15m, 2h30m or 7d, or a time in UTC, "+
+			"such as 2026-01-31 15:04, found %.100q", text)
 	}
 	return now.Add(d), nil
 }

@@ -69,8 +69,8 @@ func beginning(t *inspect.Task) []happening {
 	}
 	for _, f := range t.Failures {
 		all = append(all, happening{
-			At: f.At, What: fmt.Sprintf("Attempt %d failed", f.Attempt), Kind: "bad-state", Worker: f.Worker, Error: f.Error,
-			Stack: f.Stack,
+			At: f.At, What: fmt.Sprintf("Attempt %d failed", f.Attempt), Kind: "bad-state", Worker: f.Worker,
+			Error: f.Error, Stack: f.Stack,
 		})
 	}
 	if failed := t.State == state.Retry || t.State == state.Archived && t.Reason == "failed"; failed && !known(t.At) {

@@ -105,7 +105,6 @@ func take(ctx context.Context, dashboard *url.URL, out, shot string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	//nolint:gosec // whoever runs this says what to take
 	text, err := exec.CommandContext(ctx, "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic",
 		"--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync",
 		"--no-proxy-server", "--hide-scrollbars", "--user-data-dir="+profile, "--screenshot="+file,
@@ -113,7 +112,7 @@ func take(ctx context.Context, dashboard *url.URL, out, shot string) error {
 	if err != nil {
 		return fmt.Errorf("%w: %s", err, text)
 	}
-	fmt.Println(file) //nolint:forbidigo // for whoever runs this
+	fmt.Println(file)
 	return nil
 }
 
