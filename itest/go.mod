@@ -9,6 +9,7 @@ require (
 	github.com/godelayed/delayed/delayedtest v0.1.0
 	github.com/godelayed/delayed/embedded v0.1.0
 	github.com/gomodule/redigo v1.9.3
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
 	github.com/sirupsen/logrus v1.10.2
 	go.uber.org/goleak v1.3.0
 	golang.org/x/net v0.58.0
@@ -31,6 +32,7 @@ require (
 	golang.org/x/mod v0.39.0 // indirect
 	golang.org/x/sync v0.22.0 // indirect
 	golang.org/x/sys v0.47.0 // indirect
+	golang.org/x/text v0.41.0 // indirect
 )
 
 replace (
