@@ -44,7 +44,7 @@ func TestAPIDeeds(t *testing.T) {
 	b.same(b.read("tasks/dead"), `["other"]`, "tasks", 0, "args")
 	b.problem(admin, 400, put, "tasks/dead/arguments", `{"args":[1]}`, "expected a text in quotes, found 1")
 	b.problem(admin, 400, put, "tasks/dead/arguments", `{"args":["a"],"kwargs":{}}`, "only of Python functions")
-	b.document(admin, 200, put, "tasks/dead/arguments", `{"args":[1],"unchecked":true}`)
+	b.document(admin, 200, put, "tasks/dead/arguments", `{"args":["third"],"unchecked":true}`)
 
 	b.document(op, 200, put, "queues/mail/weight", `{"weight":7}`)
 	b.same(b.read("queues/mail"), "7", "queue", "weight")
