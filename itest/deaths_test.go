@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
 	"github.com/godelayed/delayed/itest/ledger"
+	"github.com/godelayed/delayed/itest/procs"
 )
 
 // chaos makes tests as large as they are published.
@@ -213,11 +215,28 @@ func TestKillsInARow(t *testing.T) {
 }
 
 // TestRollingDeploys: a clean stop does not count as a death, not even if handlers outlast the grace and end with the
-// process.
+// process, whether a program calls Worker.Run or is one of package workermain.
 func TestRollingDeploys(t *testing.T) {
 	together(t)
+	t.Run("Run", func(t *testing.T) {
+		t.Parallel()
+		rollingDeploys(t, workerRole, 0, "worker: delayed: 3 handlers still run after shutdown")
+	})
+	t.Run("workermain", func(t *testing.T) {
+		t.Parallel()
+		rollingDeploys(t, mainRole, exitStillRunning, "handlers still run")
+	})
+}
+
+// exitStillRunning is the code of package workermain for handlers that outlast a stop.
+const exitStillRunning = 3
+
+// rollingDeploys stops workers whose handlers outlast the grace; then they exit with a code and say something.
+func rollingDeploys(t *testing.T, role procs.Role[workerSetup], code int, says string) {
+	t.Helper()
 	const n = 3
 	w, q := newWard(t, 0, n)
+	w.role = role
 	w.setup.Grace = 100 * time.Millisecond
 	for i := range n {
 		if _, err := q.Delay(deafTask, key(i), 60_000); err != nil {
@@ -230,8 +249,7 @@ func TestRollingDeploys(t *testing.T) {
 			return len(w.log().Of(ledger.Start).ByWorker()[m.id]) == n
 		})
 		err := m.Stop(20 * time.Second)
-		if _, _, still := cutLine(m.Output(), "worker: delayed: 3 handlers still run after shutdown"); err != nil ||
-			!still {
+		if err != nil || code != 0 && m.ExitCode() != code || !strings.Contains(m.Output(), says) {
 			t.Fatalf("round %d: %v, %s\n%s", round, err, m.Describe(), m.Output())
 		}
 	}

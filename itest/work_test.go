@@ -20,6 +20,7 @@ import (
 	"github.com/godelayed/delayed/itest/ledger"
 	"github.com/godelayed/delayed/itest/procs"
 	"github.com/godelayed/delayed/itest/witness"
+	"github.com/godelayed/delayed/workermain"
 )
 
 // The functions of the worker processes. Their tasks' names are "k" and seven digits, so that the tests find a name in
@@ -71,9 +72,52 @@ func equip(url, file string) (*ledger.Writer, *delayed.Redis, *logrus.Logger, er
 }
 
 var workerRole = procs.Define("worker", func(ctx context.Context, s workerSetup) error {
-	w, err := ledger.Create(s.Ledger)
+	p, rdb, err := newWorkerProcess(s)
 	if err != nil {
 		return err
+	}
+	worker, err := delayed.NewWorker(rdb, s.config())
+	if err != nil {
+		return err
+	}
+	if err := p.join(worker); err != nil {
+		return err
+	}
+	return worker.Run(ctx)
+})
+
+// mainRole is the same worker as a program of package workermain.
+var mainRole = procs.Define("workermain", func(_ context.Context, s workerSetup) error {
+	p, rdb, err := newWorkerProcess(s)
+	if err != nil {
+		return err
+	}
+	os.Exit(workermain.Run(workermain.Config{
+		Setup:  func(_ context.Context, w *delayed.Worker) error { return p.join(w) },
+		Worker: s.config(),
+		Dial:   func(string) (*delayed.Redis, error) { return rdb, nil },
+		Args:   []string{"-redis", s.URL, "-queues", s.Queue},
+	}))
+	return nil
+})
+
+// config returns the configuration of a worker.
+func (s *workerSetup) config() delayed.WorkerConfig {
+	log := logrus.New()
+	log.SetOutput(os.Stderr)
+	log.SetFormatter(&logrus.TextFormatter{TimestampFormat: time.RFC3339Nano, FullTimestamp: true})
+	return delayed.WorkerConfig{
+		Queues: delayed.Strict{s.Queue}, Concurrency: s.Concurrency, Prefetch: s.Prefetch, HeartbeatLife: s.Life,
+		SweepInterval: s.Sweep,
+		Grace:         s.Grace, CancelGrace: s.Grace, Logger: log,
+	}
+}
+
+// newWorkerProcess opens what the functions of a worker process need, and Redis.
+func newWorkerProcess(s workerSetup) (*workerProcess, *delayed.Redis, error) {
+	w, err := ledger.Create(s.Ledger)
+	if err != nil {
+		return nil, nil, err
 	}
 	pool := &redis.Pool{
 		MaxIdle: 10,
@@ -84,30 +128,21 @@ var workerRole = procs.Define("worker", func(ctx context.Context, s workerSetup)
 	}
 	source, err := witness.New(pool, w, "../lua", taskOf)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
-	log := logrus.New()
-	log.SetOutput(os.Stderr)
-	log.SetFormatter(&logrus.TextFormatter{TimestampFormat: time.RFC3339Nano, FullTimestamp: true})
-	worker, err := delayed.NewWorker(delayed.FromSource(source), delayed.WorkerConfig{
-		Queues: delayed.Strict{s.Queue}, Concurrency: s.Concurrency, Prefetch: s.Prefetch, HeartbeatLife: s.Life,
-		SweepInterval: s.Sweep,
-		Grace:         s.Grace, CancelGrace: s.Grace, Logger: log,
-	})
-	if err != nil {
-		return err
-	}
-	p := &workerProcess{worker.ID(), w, source}
-	err = worker.Register(
+	return &workerProcess{ledger: w, witness: source}, delayed.FromSource(source), nil
+}
+
+// join registers the functions with the worker of the process, and prints its id.
+func (p *workerProcess) join(w *delayed.Worker) error {
+	p.id = w.ID()
+	err := w.Register(
 		delayed.Func(p.work, delayed.Name(workPath)), delayed.Func(p.deaf, delayed.Name(deafPath)),
 		delayed.Func(p.poison, delayed.Name(poisonPath)),
 	)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintln(os.Stderr, helloPrefix+worker.ID())
-	return worker.Run(ctx)
-})
+	fmt.Fprintln(os.Stderr, helloPrefix+w.ID())
+	return err
+}
 
 // helloPrefix begins the line in which a worker process prints its worker's id.
 const helloPrefix = "worker id "

@@ -20,8 +20,8 @@ import (
 
 // Environment variables that make a test binary a child.
 const (
-	roleVariable   = "DELAYED_ITEST_ROLE"
-	configVariable = "DELAYED_ITEST_CONFIG"
+	roleVariable   = "ITEST_ROLE"
+	configVariable = "ITEST_CONFIG"
 )
 
 var roles = map[string]func(ctx context.Context, config []byte) error{}
