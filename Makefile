@@ -41,12 +41,12 @@ setup: ## Install what the tests need: Redis, Prometheus, Chromium, Python packa
 	@scripts/setup.sh
 
 .PHONY: test
-test: ## Install what is missing, lint and run all tests, stage by stage (12 min, more with cold caches)
+test: ## Install what is missing, lint and run all tests, stage by stage (15 min on two processors)
 	@FUZZTIME=$${FUZZTIME:-100000x} scripts/stages.sh setup tidy vet lint house verify cover race-nested+python \
 		examples fuzz bench-smoke
 
 .PHONY: ci
-ci: ## What CI runs for a commit: the stages of test (12 min, more with cold caches)
+ci: ## What CI runs for a commit: the stages of test (15 min on two processors)
 	@.ci/run
 
 .PHONY: fresh

@@ -12,6 +12,9 @@ import (
 )
 
 // Task is what Redis knows of a task. Fields that are unknown are zero.
+//
+// Where a task came from is not kept in a field of its own. The task of a periodic entry has the id NAME@TIME, and with
+// an Overlap the lock "p:NAME"; Headers name the trace of its producer if that uses package delayedotel.
 type Task struct {
 	Queue string
 	State state.Task

@@ -57,7 +57,7 @@ var kindsByName = func() map[string]event.Kind {
 // Events may be lost with a connection, which is made anew every few minutes, or if the loop is slow: Event.Missed
 // counts them, except those after which nothing more is heard of the worker, or before which nothing was. If Redis
 // cannot be asked, Watch yields an error and goes on, but it ends when the handle is closed. It finds a new queue
-// within three seconds. Workers written in Python tell of running tasks only.
+// within three seconds. Workers written in Python tell of tasks, and not of themselves.
 func (ins *Inspector) Watch(ctx context.Context, queues ...string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		if _, err := ins.stores(ctx, queues); err != nil {

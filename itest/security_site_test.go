@@ -35,7 +35,8 @@ type site struct {
 	at      *redistest.Server // the server with the queue
 	to      *redistest.Server // the server to which the queue moves; nil: none
 	dial    func(url string) (*delayed.Redis, error)
-	url     string // %s stands for user and password
+	url     string          // %s stands for user and password
+	tried   map[string]bool // methods of Inspector
 }
 
 func single(t *testing.T) *site {

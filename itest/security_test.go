@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"os"
 	"strings"
 	"sync/atomic"
@@ -38,6 +39,7 @@ func TestUsersOfSecurityPage(t *testing.T) {
 
 func testUsers(t *testing.T, s *site) {
 	t.Helper()
+	s.tried = map[string]bool{}
 	queue := s.queue
 	producer := s.dialAs(t, "producer")
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
@@ -303,6 +305,10 @@ func testUsers(t *testing.T, s *site) {
 			t.Errorf("the producer may not %v, although the page says so: %v", cmd, err)
 		}
 	}
+	if _, err := admin.Do("DEL", queue); err != nil { // what the producer has written there
+		t.Fatal(err)
+	}
+	endAs(ctx, t, s)
 }
 
 // actAs does everything that package inspect does, as the console.
@@ -315,6 +321,7 @@ func actAs(ctx context.Context, t *testing.T, s *site, worker string) {
 	}
 	check := func(what string, err error) {
 		t.Helper()
+		s.tried[what] = true
 		if err != nil {
 			t.Errorf("console, %s: %v", what, err)
 		}
@@ -344,6 +351,7 @@ func actAs(ctx context.Context, t *testing.T, s *site, worker string) {
 			delayed.In(time.Hour))
 		check("Enqueue", err)
 		report, err := ins.Do(ctx, s.queue, a, id)
+		check("Do", err)
 		if check(a.String(), errors.Join(err, report.Err())); report.Done != 1 {
 			t.Errorf("console, %v: %+v", a, report)
 		}
@@ -366,6 +374,46 @@ func actAs(ctx context.Context, t *testing.T, s *site, worker string) {
 	check("Audit", err)
 	if len(records) < 20 {
 		t.Errorf("console: found %d records in the audit log, expected at least 20", len(records))
+	}
+}
+
+// endAs does what ends workers and the queue, as the console, and checks that every method of Inspector was tried as
+// one of the page's users.
+func endAs(ctx context.Context, t *testing.T, s *site) {
+	t.Helper()
+	ins, err := inspect.New(s.dialAs(t, "console"), inspect.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := func(what string, err error) {
+		t.Helper()
+		s.tried[what] = true
+		if err != nil {
+			t.Errorf("console, %s: %v", what, err)
+		}
+	}
+	check("Restart", ins.Restart(ctx, s.queue))
+	_, err = ins.Enqueue(ctx, s.queue, delayed.NewGoTask("acl.moved", 1), delayed.TaskID("moved"),
+		delayed.In(time.Hour))
+	check("Enqueue", err)
+	task, err := ins.Task(ctx, s.queue, "moved")
+	check("Task", err)
+	exported, err := task.Export()
+	check("Export", err)
+	report, err := ins.Do(ctx, s.queue, inspect.Delete(), "moved")
+	check("Do", errors.Join(err, report.Err()))
+	report, err = ins.Import(ctx, s.queue, func(yield func(inspect.Exported, error) bool) {
+		yield(exported, nil)
+	}, nil)
+	if check("Import", errors.Join(err, report.Err())); report.Done != 1 {
+		t.Errorf("console, Import: %+v", report)
+	}
+	check("DeleteQueue", ins.DeleteQueue(ctx, s.queue, true))
+	of := reflect.TypeFor[*inspect.Inspector]()
+	for i := range of.NumMethod() {
+		if name := of.Method(i).Name; !s.tried[name] {
+			t.Errorf("Inspector.%s was not tried as any of the users: add it to what this test does", name)
+		}
 	}
 }
 
@@ -404,6 +452,7 @@ func inspectAs(ctx context.Context, t *testing.T, s *site, id string, run func()
 	}
 	check := func(what string, err error) {
 		t.Helper()
+		s.tried[what] = true
 		if err != nil {
 			t.Errorf("observer, %s: %v", what, err)
 		}
@@ -422,6 +471,25 @@ func inspectAs(ctx context.Context, t *testing.T, s *site, id string, run func()
 	}
 	_, err = ins.Queue(ctx, s.queue)
 	check("Queue", err)
+	_, err = ins.Names(ctx)
+	check("Names", err)
+	_, err = ins.Groups(ctx)
+	check("Groups", err)
+	entries, err := ins.Entries(ctx)
+	check("Entries", err)
+	if len(entries) == 0 {
+		t.Error("observer: found no periodic entry")
+	}
+	for _, e := range entries {
+		_, err = ins.EntryHistory(ctx, s.queue, e.Name)
+		check("EntryHistory", err)
+	}
+	_, err = ins.Backlog(ctx)
+	check("Backlog", err)
+	_, err = ins.Tasks(ctx, s.queue, inspect.Query{State: state.Archived})
+	check("Tasks", err)
+	_, err = ins.Depths(ctx, s.queue, inspect.Minutes, time.Now().Add(-time.Hour), time.Now())
+	check("Depths", err)
 	_, err = ins.Task(ctx, s.queue, id)
 	check("Task", err)
 	_, err = ins.Find(ctx, id)

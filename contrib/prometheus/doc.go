@@ -34,7 +34,7 @@
 //   - delayed_longest_run_seconds{queue}: how long the longest of them has run, by the clocks of the worker's host and
 //     of this one; 0 if there is none.
 //
-// Those of its functions, which only workers written in Go add to. They begin anew when nothing has run for 90 days.
+// Those of its functions, by workers in Go and in Python. They begin anew when nothing has run for 90 days.
 // What a worker that dies has done since its last heartbeat is missing; delayed_outcomes_total has it:
 //
 //   - delayed_tasks_run_total{queue,function}: handlers that have returned, or were not called because the

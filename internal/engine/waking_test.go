@@ -40,6 +40,7 @@ func (k *waker) start() {
 	}
 	cfg := k.config()
 	cfg.Queues, cfg.NoSweeper = order, true
+	cfg.Rest = time.Duration(k.rng.IntN(3)) * 10 * time.Millisecond // of each executor, behind each task
 	w, err := NewWorker(k.rdb, cfg)
 	k.Must(err)
 	k.Must(w.Register([]*Function{k.f}, nil))

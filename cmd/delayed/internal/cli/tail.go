@@ -35,7 +35,7 @@ func (a *app) tailCommand() *cobra.Command {
 			"until Ctrl-C. Workers tell of events only while somebody follows, and of at most 200 in a tenth\n" +
 			"of a second: a line says how many were left out, or were lost on their way. If Redis is away,\n" +
 			"tail says so and goes on when it comes back. With --json each event is a document on a line.\n" +
-			"Workers written in Python tell of running tasks only.\n\n" +
+			"Workers written in Python tell of tasks, and not of themselves.\n\n" +
 			"Kinds: " + strings.Join(document.EventKinds(), ", ") + ". Part of a name means all kinds with\n" +
 			"that part, such as failed, or worker.",
 		Example: "  delayed tail mail --func Welcome\n" +

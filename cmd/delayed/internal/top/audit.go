@@ -10,7 +10,7 @@ import (
 	"github.com/godelayed/delayed/inspect"
 )
 
-// auditScreen lists who has acted on tasks, the latest first.
+// auditScreen lists who has acted on tasks, queues, workers and entries, the latest first.
 type auditScreen struct {
 	list[inspect.Record]
 
@@ -29,7 +29,7 @@ func newAuditScreen(m *model) *auditScreen {
 			strings.Join(r.IDs, " ")
 	}
 	s.text = func(r *record) string { return r.Actor + " " + r.Action + " " + r.Queue + " " + which(r) }
-	s.empty = "Nobody has acted on tasks yet."
+	s.empty = "Nobody has acted on anything yet."
 	s.sort = -1
 	s.columns = []column[record]{
 		{term.Column{Name: "AT"}, func(r *record) term.Cell {
@@ -89,7 +89,7 @@ func (s *auditScreen) take(data any) {
 }
 
 func (s *auditScreen) draw(c *canvas, left int) {
-	c.say(term.C(" who has acted on tasks and deleted queues, the latest first", term.Dim))
+	c.say(term.C(" who has acted on tasks, queues, workers and entries, the latest first", term.Dim))
 	s.list.draw(c, left, s.enter)
 }
 
