@@ -27,8 +27,8 @@ func TestActionsOnPythonTasks(t *testing.T) {
 		{"reschedule", inspect.Reschedule(time.Now().Add(2 * time.Hour)), queueName, state.Scheduled, call},
 		{"move", inspect.MoveTo(other.Name()), other.Name(), state.Scheduled, call},
 		{
-			"edit", inspect.Edit(delayed.NewPyTask("tasks.mail:send", []any{2}, map[string]any{"to": "bob"})), queueName,
-			state.Scheduled, `tasks.mail:send(2, to="bob")`,
+			"edit", inspect.Edit(delayed.NewPyTask("tasks.mail:send", []any{2}, map[string]any{"to": "bob"})),
+			queueName, state.Scheduled, `tasks.mail:send(2, to="bob")`,
 		},
 		{"cancel", inspect.Cancel(), queueName, state.Canceled, call},
 		{"delete", inspect.Delete(), queueName, state.Canceled, call},
