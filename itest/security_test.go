@@ -17,7 +17,6 @@ import (
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/semaphore"
-	"github.com/godelayed/delayed/state"
 )
 
 // TestUsersOfSecurityPage creates the users that SECURITY.md proposes and uses all features of a producer, a worker and
