@@ -1,0 +1,43 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/godelayed/delayed/internal/faultnet"
+	"github.com/godelayed/delayed/internal/redisstore"
+)
+
+// Also when Redis does not answer at the moment of the stop, it learns that the worker stops in good order.
+func TestStopIsNotedOnceRedisAnswers(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	rdb, dialer := b.faulty(faultnet.Once(faultnet.DropRequest, func(request []byte) bool {
+		return bytes.Contains(request, []byte("\r\n"+redisstore.MarkStopped+"\r\n"))
+	}))
+	entered, leave := make(chan string, 10), make(chan struct{})
+	f := b.fn("f", func(s string) { entered <- s; <-leave })
+	cfg := b.config()
+	cfg.Grace, cfg.CancelGrace = time.Millisecond, time.Millisecond
+	w, err := NewWorker(rdb, cfg)
+	b.Must(err)
+	b.Must(w.Register([]*Function{f}, nil))
+	ctx, stop := context.WithCancel(t.Context())
+	b.delay(f, "stubborn")
+	go func() { <-entered; stop() }()
+	var still *RunningError
+	if err := w.Run(ctx); !errors.As(err, &still) {
+		t.Fatalf("expected that a handler still runs, found %v", err)
+	}
+	b.Until("Redis is told", func() bool { return b.Hash("_claims:" + w.ID())[redisstore.MarkStopped] == "1" })
+	if dropped(dialer) != 1 {
+		t.Error("no call was dropped")
+	}
+	close(leave)
+	b.Until("nothing of the worker is left", func() bool {
+		return b.Size("_claims:"+w.ID()) == 0 && b.Size("_workers") == 0
+	})
+}
