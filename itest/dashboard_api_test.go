@@ -41,7 +41,7 @@ func dashboard(t *testing.T) *httptest.Server {
 	})
 	b.Must(err)
 	b.Must(w.Register(delayed.Func(welcome, delayed.Name("mail.Welcome"))))
-	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
+	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- w.Run(ctx) }()
 	t.Cleanup(func() {

@@ -10,7 +10,10 @@ import (
 // MaxBackoff of a call replaces that of the function, also where it is longer.
 func TestMaxBackoffOfTheCallWins(t *testing.T) {
 	for of, want := range map[time.Duration]time.Duration{
-		0: time.Second, 30 * time.Millisecond: 30 * time.Millisecond, time.Minute: time.Minute, 2 * time.Hour: time.Hour,
+		0:                     time.Second,
+		30 * time.Millisecond: 30 * time.Millisecond,
+		time.Minute:           time.Minute,
+		2 * time.Hour:         time.Hour,
 	} {
 		j := trial{
 			opts:  []FuncOption{MaxBackoff(time.Second)},
