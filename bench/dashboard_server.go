@@ -36,7 +36,7 @@ func dashboardServer(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println(listener.Addr()) //nolint:forbidigo // for the program that has started this
+	fmt.Println(listener.Addr())
 	server := &http.Server{Handler: page, ReadHeaderTimeout: time.Minute}
 	defer context.AfterFunc(ctx, func() { server.Close() })()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
