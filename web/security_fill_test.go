@@ -61,11 +61,15 @@ func (markedError) Error() string { return marked }
 // forms are the fields of forms that do something to the things in Redis: a deed finds what it needs in one of them.
 func (x things) forms() (all []url.Values) {
 	for _, name := range []string{queueName, "nightly"} {
-		for _, id := range []string{x.worker, x.waiting, x.parked, x.archived} {
+		for id, in := range map[string]string{
+			x.worker: "scheduled", x.waiting: "scheduled", x.parked: "parked", x.archived: "archived",
+		} {
+			list := url.Values{"queue": {queueName}, "state": {in}}
 			all = append(all, url.Values{
 				"queue": {queueName}, "name": {name}, "id": {id}, "state": {"scheduled"}, "key": {marked},
 				"weight": {"7"}, "force": {"1"}, "function": {"mail.Digest"}, "to": {"reports"},
 				"args": {`["x", 1]`}, "in": {"1h"}, "at": {"2099-01-01T00:00"}, "confirm": {queueName},
+				"list": {list.Encode()}, "when": {"1h"}, "arg1": {`"x"`}, "arg2": {"[1]"},
 			})
 		}
 	}
