@@ -29,7 +29,8 @@
 
   // morph makes one element like another, and keeps what the user has done: open details, marked boxes, typed texts,
   // the focus. Elements are matched by id or data-key, others by their place. An element with data-keep is left alone.
-  const keyOf = (n) => (n.nodeType === 1 ? n.id || n.getAttribute("data-key") : "") || "";
+  // (A form with a field named id has that field as its property id.)
+  const keyOf = (n) => (n.nodeType === 1 && (n.getAttribute("id") || n.getAttribute("data-key"))) || "";
   function morph(from, to) {
     if (from.hasAttribute("data-keep") && to.hasAttribute("data-keep")) return;
     for (const { name } of [...from.attributes]) {

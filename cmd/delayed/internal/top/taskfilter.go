@@ -12,7 +12,7 @@ import (
 
 // filterWords are what a filter for tasks can be made of, in the order in which they are explained.
 var filterWords = []string{
-	"func", "id", "error", "reason", "worker", "group", "arg", "header", "older", "newer", "attempt",
+	"func", "id", "error", "reason", "worker", "group", "arg", "header", "older", "newer", "attempt", "deaths",
 }
 
 // parseFilter reads a filter for tasks: words such as func:Welcome error:"connection refused" older:1h. All that has no
