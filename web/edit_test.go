@@ -55,7 +55,11 @@ func TestEdit(t *testing.T) {
 		}
 		b.refused(r, editAt("m"), "save", "queue", queueName, "id", "m")
 	}
-	page := b.get(web.Admin, editAt("m"))
+	var page string
+	b.Until("the page knows the function", func() bool {
+		page = b.get(web.Admin, editAt("m"))
+		return !strings.Contains(page, "It cannot be edited here")
+	})
 	b.has(page, "web_test.move(", "<code>web_test.Person</code>", "<code>time.Duration</code>", `value="90000000000"`,
 		"Save and run now", `&#34;Street&#34;:&#34;Main&#34;`, `value="&#34;hi\n\&#34;you\&#34;&#34;"`)
 	before := b.call("m")

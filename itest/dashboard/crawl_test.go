@@ -3,10 +3,10 @@
 package dashboard_test
 
 import (
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"testing"
 
@@ -73,23 +73,20 @@ func (s *site) crawl(kindOf func(testing.TB, string) string) (found []answer) {
 	return found
 }
 
-// kindOf returns what pages of one kind have in common: the path, and the names of the query. A page that shows tasks
-// looks different for each state, and one with tabs for each of them.
+// kindOf returns what pages of one kind have in common: the path, the state of the tasks, the tab, and whether anything
+// else is chosen.
 func kindOf(t testing.TB, address string) string {
 	t.Helper()
 	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatalf("the dashboard links to %q: %v", address, err)
 	}
-	var names []string
-	for name := range u.Query() {
-		if name == "state" || name == "tab" {
-			name += "=" + u.Query().Get(name)
-		}
-		names = append(names, name)
+	query := u.Query()
+	kind := []string{u.Path, query.Get("state"), query.Get("tab")}
+	for _, name := range []string{"state", "tab", "queue", "id", "name"} {
+		query.Del(name)
 	}
-	slices.Sort(names)
-	return u.Path + "?" + strings.Join(names, "&")
+	return strings.Join(append(kind, fmt.Sprint(len(query) > 0)), " ")
 }
 
 // links returns the addresses of a page's links, without those that other programs are for.
