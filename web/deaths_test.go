@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"strings"
@@ -57,10 +58,19 @@ func TestDeathsAreShown(t *testing.T) {
 		return strings.Contains(b.get(web.Viewer, "deaths"), `data-name="Deaths">3<`)
 	})
 	b.has(b.get(web.Viewer, "deaths"), "is archived once it has died alone 3 times")
-	die() // at the first death nobody knew yet that the task was alone
-	b.Until("it is archived", func() bool {
-		return strings.Contains(b.get(web.Viewer, "deaths"), "Nothing, until somebody")
-	})
+	// A worker may die before it has told Redis that the task was alone; such a death does not count as one alone.
+	archived := false
+	for n := 4; !archived; n++ {
+		if n > 8 {
+			t.Fatal("the task is not archived after eight deaths")
+		}
+		die()
+		b.Until("it is archived, or has one death more", func() bool {
+			page := b.get(web.Viewer, "deaths")
+			archived = strings.Contains(page, "Nothing, until somebody")
+			return archived || strings.Contains(page, fmt.Sprintf(`data-name="Deaths">%d<`, n))
+		})
+	}
 	b.has(b.get(web.Viewer, "deaths?queue=mail"), "No task that waits or runs has died",
 		`data-name="Last worker"><span class="id">`, "task?id=doomed&amp;queue=mail",
 		"tasks?queue=mail&amp;reason=deaths&amp;state=archived")

@@ -28,8 +28,9 @@ type Task struct {
 	Deaths      int               `json:"deaths"`           // workers that died with it, in the last 72 h
 	Worker      string            `json:"worker,omitempty"` // that has it, or had it last
 	ClaimedAt   *time.Time        `json:"claimed_at,omitempty"`
-	Reason      string            `json:"reason,omitempty"` // why it is in its state
-	At          *time.Time        `json:"at,omitempty"`     // when the reason became known
+	StartedAt   *time.Time        `json:"started_at,omitempty"` // if it has run for more than a second
+	Reason      string            `json:"reason,omitempty"`     // why it is in its state
+	At          *time.Time        `json:"at,omitempty"`         // when the reason became known
 	FirstFailed *time.Time        `json:"first_failed_at,omitempty"`
 	BeganAt     *time.Time        `json:"began_at,omitempty"` // when the successful run began
 	Error       string            `json:"error,omitempty"`
@@ -77,7 +78,7 @@ func TaskOf(t *inspect.Task) Task {
 		Queue: t.Queue, State: t.State.String(), ID: t.ID, Function: t.Function, Call: t.Call, Python: t.Python,
 		Args: []any{}, Headers: t.Headers, SizeBytes: t.Size, EnqueuedAt: Stamp(t.EnqueuedAt), Due: Stamp(t.Due),
 		Attempt: t.Attempt, Deaths: t.Deaths, Worker: t.Worker, ClaimedAt: Stamp(t.Claimed), Reason: t.Reason,
-		At: Stamp(t.At), FirstFailed: Stamp(t.FirstFailed), BeganAt: Stamp(t.Began), Error: t.Error, Stack: t.Stack,
+		StartedAt: Stamp(t.Started), At: Stamp(t.At), FirstFailed: Stamp(t.FirstFailed), BeganAt: Stamp(t.Began), Error: t.Error, Stack: t.Stack,
 		Result: call.Plain(t.Result), Problem: t.Problem, Options: optionsOf(&t.Options),
 	}
 	for _, arg := range t.Args {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/godelayed/delayed/inspect"
 	"github.com/godelayed/delayed/state"
@@ -24,6 +25,24 @@ type Worker struct {
 	MemoryBytes int64         `json:"memory_bytes,omitempty"`
 	Queues      []WorkerQueue `json:"queues"`
 	Tasks       []Task        `json:"tasks"` // that it has claimed: a page of each queue at most
+
+	// A worker tells the following a moment after its start.
+	State       string     `json:"state,omitempty"`       // running, paused, quiet or stopping
+	Version     string     `json:"version,omitempty"`     // of the delayed package
+	Program     string     `json:"program,omitempty"`     // version and revision of its program
+	StartedAt   *time.Time `json:"started_at,omitempty"`  // by its host's clock, as all times that it tells
+	Concurrency int        `json:"concurrency,omitempty"` // how many tasks it runs at once
+	Order       string     `json:"order,omitempty"`       // its queues in order, or with their weights
+	Running     []Running  `json:"running,omitempty"`     // for more than a second; of each queue the longest 100
+	MoreRunning int        `json:"more_running,omitempty"`
+}
+
+// Running is a task that has run for more than a second.
+type Running struct {
+	Queue     string    `json:"queue"`
+	ID        string    `json:"id"`       // empty if it has none
+	Function  string    `json:"function"` // its path
+	StartedAt time.Time `json:"started_at"`
 }
 
 // WorkerQueue is a worker on one of its queues.
@@ -43,7 +62,17 @@ func ReadWorkers(ctx context.Context, ins *inspect.Inspector, workers []inspect.
 	v := Workers{Workers: []Worker{}}
 	for i := range workers {
 		w := &workers[i]
-		one := Worker{ID: w.ID, Host: w.Host, PID: w.PID, Alive: w.Alive(), MemoryBytes: w.Memory, Tasks: tasks[w.ID]}
+		one := Worker{
+			ID: w.ID, Host: w.Host, PID: w.PID, Alive: w.Alive(), MemoryBytes: w.Memory, Tasks: tasks[w.ID],
+			Version: w.Version, Program: w.Program, StartedAt: Stamp(w.Started), Concurrency: w.Concurrency,
+			Order: w.Order, MoreRunning: w.MoreRunning,
+		}
+		if w.State != state.New {
+			one.State = w.State.String()
+		}
+		for _, r := range w.Running {
+			one.Running = append(one.Running, Running{r.Queue, r.ID, r.Function, r.Started.UTC()})
+		}
 		if one.Tasks == nil {
 			one.Tasks = []Task{}
 		}

@@ -214,8 +214,15 @@ func TestWorkerVerbs(t *testing.T) {
 	in := func(s state.Worker) {
 		b.Until("the worker is "+s.String(), func() bool { return w.Status().State == s })
 	}
-	if out := b.ok("workers"); !strings.Contains(out, w.ID()) {
-		t.Errorf("workers prints %s", out)
+	b.Until("the worker tells of itself", func() bool {
+		out := b.ok("workers")
+		return strings.Contains(out, w.ID()[:12]) && strings.Contains(out, "  running     0/2  ")
+	})
+	out := b.ok("worker", "show", w.ID()[:12])
+	for _, want := range []string{w.ID(), "running", "order:  ", "program:  ", "version:  ", "started:  ", "memory:  "} {
+		if !strings.Contains(out, want) {
+			t.Errorf("worker show prints %s, expected %s", out, want)
+		}
 	}
 	b.ok("worker", "pause", w.ID()[:10])
 	in(state.Paused)

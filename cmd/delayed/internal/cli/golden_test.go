@@ -54,6 +54,21 @@ func shown() map[string]view {
 			At: before(time.Duration(mostTimes-i) * time.Minute), Figures: document.Figures{Runs: i},
 		})
 	}
+	workers := []document.Worker{
+		{
+			ID: task.Worker, Host: "web-7.example.com", PID: 4711, Alive: true, Tasks: []document.Task{task},
+			MemoryBytes: 91 << 20, State: "running", Version: "v0.1.0", Program: "shop v1.2.3", Concurrency: 20,
+			StartedAt: before(3 * time.Hour), Order: "critical=6, mail=3 (weighted)",
+			Running: []document.Running{
+				{Queue: "mail", ID: "a-2", Function: "app/mail.Send", StartedAt: *before(3 * time.Second)},
+				{Queue: "mail", ID: "a-1", Function: "app/mail.Digest", StartedAt: *before(12 * time.Minute)},
+			},
+			Queues: []document.WorkerQueue{
+				{Name: "critical", AliveSeconds: 12.5, Claims: 1}, {Name: "mail", AliveSeconds: 13, Claims: 2},
+			},
+		},
+		{ID: "9ab8ce1c74e3f6816523a56f233575fa", Queues: []document.WorkerQueue{{Name: "mail", Claims: 4}}},
+	}
 	return map[string]view{
 		"queues": queues,
 		"queue": &queueView{Queue: document.Queue{
@@ -64,17 +79,9 @@ func shown() map[string]view {
 			{Queue: "mail", State: "retry", Total: 120, Cursor: "7:x", Tasks: []document.Task{task, other}},
 			{Queue: "mail", State: "active"},
 		}}},
-		"task": &foundView{Tasks: []document.Task{task, other}},
-		"workers": &workersView{Workers: []document.Worker{
-			{
-				ID: task.Worker, Host: "web-7.example.com", PID: 4711, Alive: true, Tasks: []document.Task{task},
-				MemoryBytes: 91 << 20,
-				Queues: []document.WorkerQueue{
-					{Name: "critical", AliveSeconds: 12.5, Claims: 1}, {Name: "mail", AliveSeconds: 13, Claims: 2},
-				},
-			},
-			{ID: "9ab8ce1c74e3f6816523a56f233575fa", Queues: []document.WorkerQueue{{Name: "mail", Claims: 4}}},
-		}},
+		"task":    &foundView{Tasks: []document.Task{task, other}},
+		"workers": &workersView{Workers: document.Workers{Workers: workers}},
+		"worker":  &workersView{Workers: document.Workers{Workers: workers[:1]}, full: true},
 		"functions": &functionsView{Functions: []document.Function{{
 			Queue: "mail", Path: task.Function, Signature: "mail.Welcome(int64, string, mail.User)",
 			Workers: []string{"a"}, Aliases: []string{"mail.Hello"},

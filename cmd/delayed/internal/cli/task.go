@@ -73,6 +73,9 @@ func when(t *document.Task, now time.Time) string {
 	}
 	switch stateOf(t.State) {
 	case state.Active:
+		if t.StartedAt != nil {
+			return "runs for " + term.Duration(max(now.Sub(*t.StartedAt), 0))
+		}
 		if t.ClaimedAt != nil {
 			return "claimed " + ago(t.ClaimedAt)
 		}

@@ -43,6 +43,7 @@ func printTask(p *term.Page, t *document.Task) {
 	}
 	at(due, t.Due)
 	at("claimed", t.ClaimedAt)
+	at("started", t.StartedAt)
 	at("began", t.BeganAt)
 	at("first failed", t.FirstFailed)
 	at("since", t.At)

@@ -12,10 +12,15 @@ import (
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
 	"github.com/godelayed/delayed/inspect/document"
+	"github.com/godelayed/delayed/state"
 )
 
-// workersView is a list of workers.
-type workersView document.Workers
+// workersView is a list of workers, or one in full.
+type workersView struct {
+	document.Workers
+
+	full bool
+}
 
 func (a *app) workerCommand() *cobra.Command {
 	var queues []string
@@ -80,8 +85,7 @@ func (a *app) listWorkers(ctx context.Context, id string, queues []string) error
 			workers = []inspect.Worker{*w}
 		}
 		read, err := document.ReadWorkers(ctx, a.ins, workers)
-		v := workersView(read)
-		return &v, err
+		return &workersView{read, id != ""}, err
 	})
 }
 
@@ -107,34 +111,123 @@ func oneWorker(workers []inspect.Worker, id string) (found *inspect.Worker, err 
 }
 
 func (v *workersView) print(p *term.Page) {
-	if len(v.Workers) == 0 {
+	if len(v.Workers.Workers) == 0 {
 		p.Say(term.C("No workers.", term.Dim))
 		return
 	}
-	t := term.NewTable(term.Column{Name: "WORKER"}, term.Column{Name: "HOST", Flex: true}, number("PID"),
-		number("CLAIMS"), spare("MEMORY", 2), term.Column{Name: "QUEUES", Flex: true}, spare("ALIVE FOR", 1),
-		term.Column{Name: "STATE", Optional: true})
-	for i := range v.Workers {
-		w := &v.Workers[i]
+	if v.full {
+		printWorker(p, &v.Workers.Workers[0])
+		return
+	}
+	t := term.NewTable(term.Column{Name: "WORKER"}, term.Column{Name: "HOST", Flex: true}, spare("PID", 2),
+		term.Column{Name: "STATE"}, number("CLAIMS"), spare("MEMORY", 4), term.Column{Name: "QUEUES", Flex: true},
+		spare("UP", 3), term.Column{Name: "VERSION", Optional: true, Drop: 5},
+		term.Column{Name: "PROGRAM", Optional: true, Flex: true, Drop: 1},
+		term.Column{Name: "RUNS LONGEST", Optional: true, Flex: true, Drop: 6})
+	for i := range v.Workers.Workers {
+		w := &v.Workers.Workers[i]
 		var names []string
-		claims, life := 0, 0.0
 		for _, q := range w.Queues {
 			names = append(names, q.Name)
-			claims += q.Claims
-			life = max(life, q.AliveSeconds)
 		}
-		dead := term.C("")
-		if !w.Alive {
-			dead = term.C("dead", term.Red)
+		up := ""
+		if w.StartedAt != nil && w.Alive {
+			up = term.Duration(max(p.Now.Sub(*w.StartedAt), 0))
 		}
-		t.Row(term.C(w.ID, term.Bold), term.C(w.Host), term.C(strconv.Itoa(w.PID)), amount(claims, term.Green),
-			memory(w.MemoryBytes), term.C(strings.Join(names, " ")),
-			term.C(term.Duration(time.Duration(life*float64(time.Second))), term.Dim), dead)
+		t.Row(term.C(w.ID[:min(len(w.ID), briefID)], term.Bold), term.C(w.Host), term.C(strconv.Itoa(w.PID)), workerState(w), claims(w),
+			memory(w.MemoryBytes), term.C(strings.Join(names, " ")), term.C(up, term.Dim), term.C(w.Version),
+			term.C(w.Program), term.C(longest(w, p.Now)))
 	}
 	p.Table(t)
-	for i := range v.Workers {
-		printClaims(p, &v.Workers[i])
+	for i := range v.Workers.Workers {
+		printClaims(p, &v.Workers.Workers[i])
 	}
+}
+
+// briefID is how much of an id lists of workers show. Commands take the beginning of an id for it.
+const briefID = 12
+
+// printWorker shows one worker.
+func printWorker(p *term.Page, w *document.Worker) {
+	p.Field("worker", term.C(w.ID, term.Bold))
+	if w.Host != "" {
+		p.Field("host", term.C(w.Host+", process "+strconv.Itoa(w.PID)))
+	}
+	p.Field("state", workerState(w))
+	p.Field("claims", claims(w))
+	for _, q := range w.Queues {
+		life := "dead there"
+		if q.AliveSeconds > 0 {
+			life = "alive for " + term.Duration(time.Duration(q.AliveSeconds*float64(time.Second)))
+		}
+		p.Field("queue", term.C(q.Name+", "+count(q.Claims, "claim")+", "+life))
+	}
+	p.Field("order", term.C(w.Order))
+	p.Field("program", term.C(w.Program))
+	p.Field("version", term.C(w.Version))
+	if w.StartedAt != nil {
+		p.Field("started", term.C(term.Moment(*w.StartedAt, p.Now)))
+	}
+	if w.MemoryBytes > 0 {
+		p.Field("memory", memory(w.MemoryBytes))
+	}
+	if len(w.Running) > 0 {
+		p.Space()
+		p.Say(term.C("Runs for more than a second", term.Dim))
+		t := term.NewTable(term.Column{Name: "QUEUE", Drop: 1}, term.Column{Name: "ID", Optional: true},
+			term.Column{Name: "FUNCTION", Flex: true}, number("FOR"))
+		for _, r := range w.Running {
+			t.Row(term.C(r.Queue), term.C(term.Clip(r.ID, mostID)), term.C(r.Function),
+				term.C(term.Duration(max(p.Now.Sub(r.StartedAt), 0)), term.Green))
+		}
+		p.Table(t)
+		if w.MoreRunning > 0 {
+			p.Say(term.C("and "+term.Number(w.MoreRunning)+" more", term.Dim))
+		}
+	}
+	printClaims(p, w)
+}
+
+// workerState is what a worker does.
+func workerState(w *document.Worker) term.Cell {
+	switch {
+	case !w.Alive:
+		return term.C("dead", term.Red)
+	case w.State == "":
+		return term.C("alive", term.Green)
+	case w.State == state.Running.String():
+		return term.C(w.State, term.Green)
+	default:
+		return term.C(w.State, term.Yellow)
+	}
+}
+
+// claims is how many tasks a worker has, and how many it may run at a time.
+func claims(w *document.Worker) term.Cell {
+	n := 0
+	for _, q := range w.Queues {
+		n += q.Claims
+	}
+	if w.Concurrency == 0 {
+		return amount(n, term.Green)
+	}
+	c := amount(n, term.Green)
+	c.Text += "/" + term.Number(w.Concurrency)
+	return c
+}
+
+// longest tells of the task that has run for longest.
+func longest(w *document.Worker, now time.Time) string {
+	if len(w.Running) == 0 {
+		return ""
+	}
+	l := &w.Running[0]
+	for i := range w.Running {
+		if w.Running[i].StartedAt.Before(l.StartedAt) {
+			l = &w.Running[i]
+		}
+	}
+	return inspect.ShortName(l.Function) + " " + term.Duration(max(now.Sub(l.StartedAt), 0))
 }
 
 // memory is how much memory a process takes.
