@@ -78,7 +78,8 @@ func TaskOf(t *inspect.Task) Task {
 		Queue: t.Queue, State: t.State.String(), ID: t.ID, Function: t.Function, Call: t.Call, Python: t.Python,
 		Args: []any{}, Headers: t.Headers, SizeBytes: t.Size, EnqueuedAt: Stamp(t.EnqueuedAt), Due: Stamp(t.Due),
 		Attempt: t.Attempt, Deaths: t.Deaths, Worker: t.Worker, ClaimedAt: Stamp(t.Claimed), Reason: t.Reason,
-		StartedAt: Stamp(t.Started), At: Stamp(t.At), FirstFailed: Stamp(t.FirstFailed), BeganAt: Stamp(t.Began), Error: t.Error, Stack: t.Stack,
+		StartedAt: Stamp(t.Started), At: Stamp(t.At), FirstFailed: Stamp(t.FirstFailed), BeganAt: Stamp(t.Began),
+		Error: t.Error, Stack: t.Stack,
 		Result: call.Plain(t.Result), Problem: t.Problem, Options: optionsOf(&t.Options),
 	}
 	for _, arg := range t.Args {

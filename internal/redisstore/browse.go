@@ -28,6 +28,16 @@ func (s *Store) PendingPage(ctx context.Context, from, n int, back bool) ([]Stor
 	return s.pageFrom(ctx, s.keys.list, from, n, back)
 }
 
+// SeekPending looks for a text, such as an id, in up to MaxListPage pending messages, or suspects, from a place counted
+// from the end on, 0 for the newest, back to older ones. It returns the messages that contain the text, and how many it
+// has looked at: none behind the oldest one.
+func (s *Store) SeekPending(ctx context.Context, from int, text string) (found []Stored, looked int, err error) {
+	page, err := storedAll(s.eval(ctx, scriptPage, []string{s.keys.list}, -1-from, MaxListPage,
+		wire.WorkerLimits.Bytes, flag(true), text))
+	looked = len(page)
+	return slices.DeleteFunc(page, IsGap), looked, err
+}
+
 // PendingLength returns how many members the list of pending messages, or of suspects, has, gaps included.
 func (s *Store) PendingLength(ctx context.Context) (int, error) {
 	return redis.Int(s.do(ctx, "LLEN", s.keys.list))

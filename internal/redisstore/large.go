@@ -116,5 +116,5 @@ func (s *Store) page(ctx context.Context, list string, from, n int) ([]Stored, e
 // −1 is the last message then, and places behind it hold gaps.
 func (s *Store) pageFrom(ctx context.Context, list string, from, n int, back bool) ([]Stored, error) {
 	n = min(n, listPage)
-	return storedAll(s.eval(ctx, scriptPage, []string{list}, from, n, wire.WorkerLimits.Bytes, flag(back)))
+	return storedAll(s.eval(ctx, scriptPage, []string{list}, from, n, wire.WorkerLimits.Bytes, flag(back), ""))
 }

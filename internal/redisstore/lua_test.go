@@ -42,7 +42,7 @@ var luaKnown = strings.Fields(`and break do else elseif end false for function i
 
 // luaMembers are the members of these.
 var luaMembers = strings.Fields(
-	"redis.call math.floor math.ceil math.min math.max string.byte string.format string.gsub " +
+	"redis.call math.floor math.ceil math.min math.max string.byte string.find string.format string.gsub " +
 		"string.match string.rep string.sub")
 
 // unboundedCommands return a size, or as many values as the data has.

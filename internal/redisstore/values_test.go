@@ -103,6 +103,17 @@ var pageCases = storeTable{script: "page", cases: []storeCase{
 		result: "",
 	},
 	{
+		name: "those with a text",
+		seed: redistest.State{
+			"": redistest.List{"a-1", "b", big("a-1", wire.WorkerLimits.Bytes+1), "-", "xa-1x"}, "_noti": ones(5),
+		},
+		do: func(s *Store) (any, error) {
+			found, looked, err := s.SeekPending(bg, 1, "a-1")
+			return fmt.Sprint(storedTexts(found, err)) + fmt.Sprint(looked), err
+		},
+		result: `"a-1"<nil>4`,
+	},
+	{
 		name: "as many bytes as fit",
 		seed: redistest.State{"": redistest.List(append(strings.Fields(fourLargest), "e")), "_noti": ones(5)},
 		do: func(s *Store) (any, error) {
