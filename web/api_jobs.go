@@ -40,6 +40,7 @@ type jobFilter struct {
 	Younger  string   `json:"younger,omitempty"` // enqueued at most so long ago
 	Min      int      `json:"min,omitempty"`     // attempts
 	Max      int      `json:"max,omitempty"`
+	Deaths   int      `json:"deaths,omitempty"` // workers that have died with it, at least
 }
 
 // values returns the filter as it is in an address.

@@ -53,6 +53,7 @@ var filterFields = []filterField{
 	spanField("younger", "Younger than", "7d", func(f *inspect.Filter) *time.Duration { return &f.YoungerThan }),
 	countField("min", "Attempts, at least", "3", func(f *inspect.Filter) *int { return &f.MinAttempt }),
 	countField("max", "Attempts, at most", "10", func(f *inspect.Filter) *int { return &f.MaxAttempt }),
+	countField("deaths", "Deaths, at least", "1", func(f *inspect.Filter) *int { return &f.MinDeaths }),
 }
 
 func textField(name, label, hint string, secret bool, of func(*inspect.Filter) *string) filterField {

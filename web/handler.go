@@ -184,7 +184,8 @@ func (h *Handler) page(route route) http.HandlerFunc {
 // layout returns the whole page around a main part.
 func (s *site) layout(q *request, p *page) *layout {
 	return &layout{
-		Title: p.Title, Template: p.Template, Data: p.Data, Nav: nav(q.path), User: q.user, Hidden: s.hidden(q.user),
+		Title: p.Title, Template: p.Template, Data: p.Data, Nav: s.nav(q.path, q.user), User: q.user,
+		Hidden: s.hidden(q.user),
 	}
 }
 
@@ -276,7 +277,7 @@ func (h *Handler) fail(w http.ResponseWriter, r *http.Request, user User, err er
 		h.site.failed(r, err)
 	}
 	h.site.write(w, r, p.status, &layout{
-		Title: http.StatusText(p.status), Template: "problem", Nav: nav("problem"), User: user,
+		Title: http.StatusText(p.status), Template: "problem", Nav: h.site.nav("problem", user), User: user,
 		Data: map[string]string{"Title": http.StatusText(p.status), "Text": p.text},
 	})
 }

@@ -99,6 +99,7 @@ func (s *site) write(w http.ResponseWriter, r *http.Request, status int, l *layo
 type navItem struct {
 	Name, Href, Key string
 	Here            bool
+	role            Role // 0: all users see it
 }
 
 var navigation = []navItem{
@@ -111,15 +112,16 @@ var navigation = []navItem{
 	{Name: "Parked", Href: "parked", Key: "k"},
 	{Name: "Deaths", Href: "deaths", Key: "d"},
 	{Name: "Audit", Href: "audit", Key: "a"},
-	{Name: "Enqueue", Href: "enqueue", Key: "n"},
+	{Name: "Enqueue", Href: "enqueue", Key: "n", role: Admin},
 }
 
 // nav returns the navigation with the section of a page marked.
-func nav(path string) []navItem {
-	items := make([]navItem, len(navigation))
-	for i, item := range navigation {
-		item.Here = item.Href == sections[path] || item.Href == path
-		items[i] = item
+func (s *site) nav(path string, user User) (items []navItem) {
+	for _, item := range navigation {
+		if item.role == 0 || s.may(user, item.role) {
+			item.Here = item.Href == sections[path] || item.Href == path
+			items = append(items, item)
+		}
 	}
 	return items
 }

@@ -63,7 +63,8 @@ func showTask(s *site, q *request) (*page, error) {
 	ctx, stop := context.WithTimeout(q.ctx, findTime)
 	defer stop()
 	t, near, err := findTask(ctx, q, &queues[at], id)
-	late := ctx.Err() != nil && q.ctx.Err() == nil
+	// Deadlines of connections end up to a moment before the context.
+	late := q.ctx.Err() == nil && (ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded))
 	if errors.Is(err, inspect.ErrNotFound) || late && err != nil {
 		return goneTask(s, q, true, late), nil
 	}
@@ -258,7 +259,7 @@ func doTask(s *site, q *request) (outcome, error) {
 	out, err := s.doVerb(q, queue, v, ids)
 	switch {
 	case err != nil || out.Bad:
-	case v.Name == "delete":
+	case v.Name == "delete", v.Name == "cancel" && q.args.Get("state") != state.Active.String():
 		out.To = string(link("tasks", "queue", queue, "state", q.args.Get("state")))
 	case v.Name == "move":
 		out.To = string(link("task", "queue", strings.TrimSpace(q.args.Get("to")), "id", ids[0]))

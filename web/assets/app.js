@@ -78,22 +78,20 @@
     state.textContent = text;
   }
   function show(html) {
-    if (document.hidden) {
-      waiting = html;
-      return;
-    }
-    waiting = null;
     const box = document.createElement("div");
     box.append(new DOMParser().parseFromString("<div id=content>" + html + "</div>", "text/html").getElementById("content"));
     morph(content, box.firstChild);
     tellTimes(content);
     document.dispatchEvent(new CustomEvent("delayed:shown"));
   }
-  let waiting = null;
-  document.addEventListener("visibilitychange", () => waiting !== null && show(waiting));
   const live = document.body.dataset.live;
+  let events = null;
   let failures = 0;
   async function ask() {
+    if (document.hidden) {
+      setTimeout(ask, 5000);
+      return;
+    }
     try {
       const r = await fetch(location.href, { headers: { "X-Delayed-Main": "1" } });
       if (!r.ok) throw new Error(r.statusText);
@@ -105,7 +103,7 @@
     setTimeout(ask, 5000);
   }
   function listen() {
-    const events = new EventSource(live);
+    events = new EventSource(live);
     events.addEventListener("open", () => {
       failures = 0;
       say("live", "Live");
@@ -123,9 +121,19 @@
     });
   }
   if (live) {
-    if ("EventSource" in window) listen();
-    else ask();
+    if (!("EventSource" in window)) ask();
+    else if (!document.hidden) listen();
   }
+  // A page that nobody sees does not listen: without HTTP/2, browsers open only six connections to a server.
+  document.addEventListener("visibilitychange", () => {
+    if (!live || !("EventSource" in window)) return;
+    if (!document.hidden) {
+      if (!events) listen();
+    } else if (events && events.readyState !== EventSource.CLOSED) {
+      events.close();
+      events = null;
+    }
+  });
 
   // Keys.
   const typing = (e) => e.target.closest("input, textarea, select, [contenteditable]");
