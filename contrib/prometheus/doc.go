@@ -54,6 +54,13 @@
 //     something cannot be read, the metrics that come from it are missing, and the others are there.
 //   - delayed_scrape_errors_total and delayed_scrape_duration_seconds.
 //
+// # What other metrics tell
+//
+// Deaths of workers are seen in delayed_outcomes_total{outcome="swept"}: the tasks that were taken from dead workers.
+// How late scheduled tasks are moved to pending is a part of delayed_task_wait_seconds, which counts from when a task
+// could start. Redis does not tell the times of single scripts; those of all together are in its own statistics of the
+// command EVALSHA, which exporters of Redis show; contrib/otel measures the calls that enqueue, of one process.
+//
 // # Cardinality
 //
 // The first 64 functions of a queue have series of their own, and all others share those with an empty label function.
