@@ -71,8 +71,7 @@ func TestHostileTextsInBrowser(t *testing.T) {
 	p := browser.Open(t)
 	for _, a := range s.pages() {
 		p.Go(s.url + a.address)
-		p.Until("the page is live", `document.readyState === "complete" &&
-			(!document.body.dataset.live || document.querySelector(".status.live"))`)
+		p.Until("the page is live", live)
 		var found int
 		p.Eval(`document.querySelectorAll("[xss7], iframe, object, embed, base, #content script, style").length`,
 			&found)

@@ -156,3 +156,13 @@ func (s *site) fill() {
 			q.Parked == 3 && q.Workers == 1
 	})
 }
+
+// published returns the functions that workers of the queue have published.
+func (s *site) published() []inspect.Function {
+	s.T.Helper()
+	ins, err := inspect.New(s.rdb, inspect.Config{})
+	s.Must(err)
+	fns, err := ins.Functions(s.T.Context(), queueName)
+	s.Must(err)
+	return fns
+}

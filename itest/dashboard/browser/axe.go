@@ -42,8 +42,8 @@ type violation struct {
 }
 
 // Axe returns the rules of accessibility that the page breaks: those of WCAG 2.2 up to AA, and axe-core's best
-// practices. Each line names a rule, and the first elements that break it.
-func (p *Page) Axe() (broken []string) {
+// practices. Each line names a rule, and the first elements that break it. If rules are given, it looks for these only.
+func (p *Page) Axe(rules ...string) (broken []string) {
 	p.t.Helper()
 	source, err := axeSource()
 	if err != nil {
@@ -51,7 +51,11 @@ func (p *Page) Axe() (broken []string) {
 	}
 	p.Eval(source+"\n;0", nil)
 	var violations []violation
-	p.Eval(`axe.run(document, {resultTypes: ["violations"]}).then((r) => r.violations.map((v) => ({
+	options := `{resultTypes: ["violations"]}`
+	if len(rules) > 0 {
+		options = fmt.Sprintf(`{resultTypes: ["violations"], runOnly: ["%s"]}`, strings.Join(rules, `", "`))
+	}
+	p.Eval(`axe.run(document, `+options+`).then((r) => r.violations.map((v) => ({
 		ID: v.id, Help: v.help,
 		Nodes: v.nodes.map((n) => ({HTML: n.html.slice(0, 300), FailureSummary: n.failureSummary})),
 	})))`, &violations)
