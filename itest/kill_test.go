@@ -36,13 +36,17 @@ func TestKill(t *testing.T) {
 	f := newFleet(t, server, workerSetup{
 		Queue: redistest.Name(t), Concurrency: 6, Prefetch: 12, Life: 2 * time.Second, Sweep: 500 * time.Millisecond,
 	})
-	classes := enqueueMix(t, server, f.setup.Queue, tasks)
+	classes := map[string]class{}
+	enqueueMix(t, server, f.setup.Queue, tasks, classes)
 	var members []*member
 	for range processes {
 		members = append(members, f.start())
 	}
 	start := time.Now()
-	k := &killer{fleet: f, deaths: map[string]int{}, held: map[string]map[string]string{}}
+	k := &killer{
+		fleet: f, deaths: map[string]int{}, held: map[string]map[string]string{},
+		more: func() { enqueueMix(t, server, f.setup.Queue, 5000, classes) },
+	}
 	for n := range kills {
 		// Spread the kills over the first two thirds of the run: while many tasks are pending, workers have some in
 		// hand.
@@ -62,12 +66,12 @@ func TestKill(t *testing.T) {
 
 	log := f.log()
 	if lost := log.Of(ledger.End).Missing(keysOf(classes)); len(lost) > 0 {
-		t.Errorf("%d of %d tasks were lost: %q …", len(lost), tasks, lost[:min(5, len(lost))])
+		t.Errorf("%d of %d tasks were lost: %q …", len(lost), len(classes), lost[:min(5, len(lost))])
 	}
 	for _, counter := range []struct {
 		name string
 		want int
-	}{{"processed", tasks}, {"archived", 0}, {"failed", 0}} {
+	}{{"processed", len(classes)}, {"archived", 0}, {"failed", 0}} {
 		if n := count(t, server, f.setup.Queue, counter.name); n != counter.want {
 			t.Errorf("Redis counted %d tasks as %s, expected %d", n, counter.name, counter.want)
 		}
@@ -82,7 +86,7 @@ func TestKill(t *testing.T) {
 		byClass[classes[task]]++
 	}
 	t.Logf("%d tasks in %v, %d kills, %d of them with prefetched tasks in hand; %d tasks started twice: %v",
-		tasks, took.Round(time.Millisecond), len(k.held), withPrefetched, len(reruns), byClass)
+		len(classes), took.Round(time.Millisecond), len(k.held), withPrefetched, len(reruns), byClass)
 	if len(reruns) < rerunsMin {
 		t.Errorf("%d tasks started twice, expected at least %d", len(reruns), rerunsMin)
 	}
@@ -98,6 +102,7 @@ type killer struct {
 	*fleet
 	deaths map[string]int               // by task
 	held   map[string]map[string]string // by worker: tasks by token, as Redis held them when the process was dead
+	more   func()                       // enqueues tasks; called when none is left, as when the test is slow
 }
 
 // kill kills a member that holds claims, of which some have not started if prefetched is set, and returns its position.
@@ -109,6 +114,9 @@ func (k *killer) kill(members []*member, prefetched bool) int {
 	}
 	victim := -1
 	waitFor(k.t, "a worker with claims", func() bool {
+		if k.pending() == 0 {
+			k.more()
+		}
 		for _, i := range rand.Perm(len(members)) {
 			if claims := k.claims(members[i].id); len(claims) >= least && k.spare(claims) {
 				members[i].Kill()
@@ -181,13 +189,13 @@ func (k *killer) checkKills(log ledger.Log) (withPrefetched int) {
 	return withPrefetched
 }
 
-// enqueueMix enqueues tasks of 1 to 20 ms of every class and returns the class of each.
-func enqueueMix(t *testing.T, server *redistest.Server, queue string, n int) map[string]class {
+// enqueueMix enqueues n more tasks, of 1 to 20 ms and of every class, and notes the class of each.
+func enqueueMix(t *testing.T, server *redistest.Server, queue string, n int, classes map[string]class) {
 	t.Helper()
-	classes := map[string]class{}
 	q, legacy := delayed.NewQueue(queue, handle(t, server)), legacyQueue(t, server, queue)
 	const together = 1000
-	for i := 0; i < n; {
+	first := len(classes)
+	for i := first; i < first+n; {
 		switch c := []class{plain, extended, pythonMade, extended, plain}[i/together%5]; c {
 		case pythonMade:
 			runPython(t, "producer.py", "--url", server.URL(), "--queue", queue, "load", "--kind", "go", "--go-path",
@@ -216,7 +224,6 @@ func enqueueMix(t *testing.T, server *redistest.Server, queue string, n int) map
 			}
 		}
 	}
-	return classes
 }
 
 func keysOf(classes map[string]class) []string {

@@ -61,6 +61,30 @@ type outage struct {
 	line   *faultnet.Proxy
 }
 
+// meal is what workers have to do, in portions. Each is enough from one outage to the next, unless the test is slow.
+type meal struct {
+	t     *testing.T
+	q     *delayed.Queue
+	size  int // of a portion
+	task  func(i int) *delayed.Task
+	tasks int // so far
+}
+
+func (m *meal) enqueue(portions int) {
+	m.t.Helper()
+	first := m.tasks
+	enqueueAll(m.t, m.q, portions*m.size, func(i int) *delayed.Task { return m.task(first + i) })
+	m.tasks += portions * m.size
+}
+
+// refill enqueues another portion if nothing is left. After an outage the first answer may be an error.
+func (m *meal) refill() {
+	m.t.Helper()
+	if n, err := m.q.Len(m.t.Context()); err == nil && n == 0 {
+		m.enqueue(1)
+	}
+}
+
 func testOutages(o *outage, leave, comeBack func(*outage)) {
 	t, server := o.t, o.server
 	t.Helper()
@@ -91,9 +115,11 @@ func testOutages(o *outage, leave, comeBack func(*outage)) {
 			return context.Cause(ctx)
 		}
 	}, delayed.Name("itest.slow"))
-	tasks := int(time.Duration(times)*(between+2*life)/work) * workers * concurrency
-	enqueueAll(t, delayed.NewQueue(queue, handle(t, server)), tasks,
-		func(i int) *delayed.Task { return delayed.Call(task, i) })
+	m := &meal{
+		t: t, q: delayed.NewQueue(queue, handle(t, server)), size: int((between+2*life)/work) * workers * concurrency,
+		task: func(i int) *delayed.Task { return delayed.Call(task, i) },
+	}
+	m.enqueue(times)
 	var all []*localWorker
 	for range workers {
 		all = append(all, runWorker(t, rdb, delayed.WorkerConfig{
@@ -104,6 +130,7 @@ func testOutages(o *outage, leave, comeBack func(*outage)) {
 	for range times {
 		<-time.After(between)
 		waitFor(t, "the workers to be at work", func() bool {
+			m.refill()
 			busy := 0
 			for _, w := range all {
 				busy += w.Status().Busy
@@ -114,7 +141,7 @@ func testOutages(o *outage, leave, comeBack func(*outage)) {
 		<-time.After(2 * life)
 		comeBack(o)
 	}
-	waitForAtMost(t, time.Minute, "all tasks to end", func() bool { return r.ended() == tasks })
+	waitForAtMost(t, time.Minute, "all tasks to end", func() bool { return r.ended() == m.tasks })
 	for _, w := range all {
 		w.stop()
 	}
@@ -126,8 +153,8 @@ func testOutages(o *outage, leave, comeBack func(*outage)) {
 		t.Errorf("task %d was cancelled: %v", i, cause)
 		return true
 	})
-	expectOneRun(o, queue, tasks)
-	t.Logf("%d tasks of %v through %d outages of %v", tasks, work, times, 2*life)
+	expectOneRun(o, queue, m.tasks)
+	t.Logf("%d tasks of %v through %d outages of %v", m.tasks, work, times, 2*life)
 }
 
 func testPythonOutages(o *outage, leave, comeBack func(*outage)) {
@@ -143,10 +170,13 @@ func testPythonOutages(o *outage, leave, comeBack func(*outage)) {
 	times := inChaos(2, 20)
 	queue := redistest.Name(t)
 	py := newPyLedger(t)
-	tasks := int(time.Duration(times)*(between+2*life)/work) * workers * concurrency
-	enqueueAll(t, delayed.NewQueue(queue, handle(t, server)), tasks, func(i int) *delayed.Task {
-		return delayed.NewPyTask("interop_tasks:touch", []any{strconv.Itoa(i), work.Milliseconds()}, nil)
-	})
+	m := &meal{
+		t: t, q: delayed.NewQueue(queue, handle(t, server)), size: int((between+2*life)/work) * workers * concurrency,
+		task: func(i int) *delayed.Task {
+			return delayed.NewPyTask("interop_tasks:touch", []any{strconv.Itoa(i), work.Milliseconds()}, nil)
+		},
+	}
+	m.enqueue(times)
 	var all []*childproc.Process
 	for i := range workers {
 		all = append(all, startGodelayed(t, py.env(), server, "--redis-url", o.line.URL(), "--queue", queue,
@@ -156,22 +186,24 @@ func testPythonOutages(o *outage, leave, comeBack func(*outage)) {
 	seen := func(kind ledger.Kind) int { return len(py.read(t).Of(kind)) }
 	for range times {
 		<-time.After(between)
-		waitFor(t, "the workers to be at work",
-			func() bool { return seen(ledger.Start)-seen(ledger.End) >= workers*concurrency/2 })
+		waitFor(t, "the workers to be at work", func() bool {
+			m.refill()
+			return seen(ledger.Start)-seen(ledger.End) >= workers*concurrency/2
+		})
 		leave(o)
 		<-time.After(2 * life)
 		comeBack(o)
 	}
-	waitForAtMost(t, 2*time.Minute, "all tasks to end", func() bool { return seen(ledger.End) >= tasks })
+	waitForAtMost(t, 2*time.Minute, "all tasks to end", func() bool { return seen(ledger.End) >= m.tasks })
 	for _, w := range all {
 		stopPython(t, w)
 	}
 	redistest.CheckInvariants(t, server.Dial(t), queue, redistest.Invariants{Idle: true})
-	if again := seen(ledger.Start) - tasks; again != 0 {
+	if again := seen(ledger.Start) - m.tasks; again != 0 {
 		t.Errorf("tasks of live workers were started again %d times", again)
 	}
-	expectOneRun(o, queue, tasks)
-	t.Logf("%d Python tasks of %v through %d outages of %v", tasks, work, times, 2*life)
+	expectOneRun(o, queue, m.tasks)
+	t.Logf("%d Python tasks of %v through %d outages of %v", m.tasks, work, times, 2*life)
 }
 
 // expectOneRun checks that Redis has counted one run of each task, and no death.
