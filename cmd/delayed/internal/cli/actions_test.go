@@ -219,7 +219,7 @@ func TestWorkerVerbs(t *testing.T) {
 		return strings.Contains(out, w.ID()[:12]) && strings.Contains(out, "  running     0/2  ")
 	})
 	out := b.ok("worker", "show", w.ID()[:12])
-	for _, want := range []string{w.ID(), "running", "order:  ", "program:  ", "version:  ", "started:  ", "memory:  "} {
+	for _, want := range []string{w.ID(), "running", "order: ", "program: ", "version: ", "started: ", "memory: "} {
 		if !strings.Contains(out, want) {
 			t.Errorf("worker show prints %s, expected %s", out, want)
 		}

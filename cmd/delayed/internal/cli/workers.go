@@ -134,7 +134,8 @@ func (v *workersView) print(p *term.Page) {
 		if w.StartedAt != nil && w.Alive {
 			up = term.Duration(max(p.Now.Sub(*w.StartedAt), 0))
 		}
-		t.Row(term.C(w.ID[:min(len(w.ID), briefID)], term.Bold), term.C(w.Host), term.C(strconv.Itoa(w.PID)), workerState(w), claims(w),
+		t.Row(term.C(w.ID[:min(len(w.ID), briefID)], term.Bold), term.C(w.Host), term.C(strconv.Itoa(w.PID)),
+			workerState(w), claims(w),
 			memory(w.MemoryBytes), term.C(strings.Join(names, " ")), term.C(up, term.Dim), term.C(w.Version),
 			term.C(w.Program), term.C(longest(w, p.Now)))
 	}
