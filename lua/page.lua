@@ -7,7 +7,7 @@
 --       bytes in all are used up. Places behind the end of the list, on the way back, hold gaps as those of withdraw.
 -- O(n). Reads only.
 local from, most, limit, back = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1'
-local text = ARGV[5]
+local text = ARGV[5] or ''
 local reply, n, bytes, room, step = {}, 0, 0, 4 * limit, 8
 if back then
   local length = redis.call('LLEN', KEYS[1])
