@@ -54,7 +54,7 @@ func dashboardCommand(ctx context.Context, args []string) error {
 		return err
 	}
 	defer worker.close()
-	if _, err := worker.do(&request{Op: "work", Concurrency: baseConcurrency, Handler: "1ms"}); err != nil {
+	if _, err := worker.do(&request{Op: "work", Concurrency: baseConcurrency, Handler: "100ms"}); err != nil {
 		return err
 	}
 	board, err := startDashboard(ctx, b.addr)

@@ -60,7 +60,8 @@ type request struct {
 	// Latency asks for the age of each task at the entry of its handler: now − number, in µs, in the answer. Of
 	// "enqueue" with one producer it asks for how long each call took; Go only.
 	Latency bool `json:"latency,omitempty"`
-	// Handler is "" (counts), "1ms" (sleeps so long) or "mixed" (sleeps 1 s for the text "long", else 1 ms). Go only.
+	// Handler is "" (counts), "1ms" or "100ms" (sleeps so long) or "mixed" (sleeps 1 s for the text "long", else 1 ms).
+	// Go only.
 	Handler string `json:"handler,omitempty"`
 	// Trace asks for the begin and end of each task. Go only.
 	Trace bool `json:"trace,omitempty"`

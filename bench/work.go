@@ -74,6 +74,8 @@ func newRecorder(r *request) *recorder {
 	switch r.Handler {
 	case "1ms":
 		rec.pause = func(string) time.Duration { return time.Millisecond }
+	case "100ms":
+		rec.pause = func(string) time.Duration { return 100 * time.Millisecond }
 	case "mixed":
 		rec.pause = func(text string) time.Duration {
 			if text == longText {
