@@ -125,8 +125,9 @@ bench-inspector: ## Measure what it costs to look into a queue with a million ta
 	@cd bench && go run . inspector $(BENCH)
 
 .PHONY: bench-dashboard
-bench-dashboard: ## Measure pages of the dashboard with a million tasks, and 200 open pages; idle machine (3 min)
+bench-dashboard: ## Measure pages of the dashboard with a million tasks, and 200 open pages; idle machine (5 min)
 	@cd bench && go run . dashboard $(BENCH)
+	@cd itest && go test -run '^$$' -bench FirstPaint -benchtime 30x ./dashboard
 
 .PHONY: bench-profile
 bench-profile: ## Profile a drain, worker and server; leaves bench/delayed-drain.*.pprof (15 s)

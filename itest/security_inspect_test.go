@@ -97,7 +97,22 @@ func endAs(ctx context.Context, t *testing.T, s *site) {
 			t.Errorf("console, %s: %v", what, err)
 		}
 	}
+	target := s.queue + "_slow" // its keys are among those that the page names
+	_, err = ins.Enqueue(ctx, s.queue, delayed.NewGoTask("acl.moved", 1), delayed.TaskID("goes"), delayed.In(time.Hour))
+	check("Enqueue", err)
+	moved, err := ins.Do(ctx, s.queue, inspect.MoveTo(target), "goes")
+	if check("MoveTo", errors.Join(err, moved.Err())); moved.Done != 1 {
+		t.Errorf("console, MoveTo: %+v", moved)
+	}
+	check("DeleteQueue", ins.DeleteQueue(ctx, target, true))
 	check("Restart", ins.Restart(ctx, s.queue))
+	w := runWorker(t, s.dialAs(t, "worker"), delayed.WorkerConfig{Queues: delayed.Strict{s.queue}},
+		delayed.Func(func() {}, delayed.Name("acl.nothing")))
+	waitFor(t, "the worker to run", func() bool { return w.Status().State == state.Running })
+	check("OrderWorker", ins.OrderWorker(ctx, w.ID(), inspect.OrderQuiet))
+	waitFor(t, "the worker to be quiet", func() bool { return w.Status().State == state.Quiet })
+	check("OrderWorker", ins.OrderWorker(ctx, w.ID(), inspect.OrderStop))
+	waitFor(t, "the worker to stop", func() bool { return w.Status().State == state.Stopped })
 	_, err = ins.Enqueue(ctx, s.queue, delayed.NewGoTask("acl.moved", 1), delayed.TaskID("moved"),
 		delayed.In(time.Hour))
 	check("Enqueue", err)

@@ -33,7 +33,7 @@ var asAdmin = web.Config{
 }
 
 // newSite starts a dashboard. It is mounted below a path, as those within other programs are.
-func newSite(t *testing.T, cfg web.Config) *site {
+func newSite(t testing.TB, cfg web.Config) *site {
 	t.Helper()
 	server := redistest.Shared(t)
 	rdb, err := delayed.Dial(server.URL())

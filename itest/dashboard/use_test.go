@@ -50,10 +50,15 @@ func TestSearch(t *testing.T) {
 	p := browser.Open(t)
 	find := func(text, shown string) {
 		t.Helper()
-		p.Go(s.url)
-		p.Type(".search input", text)
-		p.Keys("\r")
-		p.Until(text+" is found", live+` && document.querySelector("main").innerText.includes(`+"`"+shown+"`"+`)`)
+		main := `document.querySelector("main").innerText.includes`
+		found, late := main+"(`"+shown+"`)", main+"(`took more than 5 s`)"
+		for again := true; again; { // a search ends after 5 s, which is not enough on a busy machine
+			p.Go(s.url)
+			p.Type(".search input", text)
+			p.Keys("\r")
+			p.Until(text+" is found", live+" && ("+found+" || "+late+")")
+			p.Eval("!"+found, &again)
+		}
 	}
 	find("order 66", `mail.Welcome(66, "en")`)
 	find("later 03", `mail.Welcome(3, "de")`)
