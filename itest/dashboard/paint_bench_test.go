@@ -11,7 +11,7 @@ import (
 	"github.com/godelayed/delayed/itest/dashboard/browser"
 )
 
-// BenchmarkFirstPaint measures how long the browser takes from the click on a link until something of the page is seen,
+// BenchmarkFirstPaint measures how long the browser takes from when a page is asked for until something of the page is seen,
 // with a million tasks and a worker beside. It tells the median and the longest time of each page.
 func BenchmarkFirstPaint(b *testing.B) {
 	s := newSite(b, asAdmin)
