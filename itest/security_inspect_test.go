@@ -106,6 +106,7 @@ func endAs(ctx context.Context, t *testing.T, s *site) {
 	}
 	check("DeleteQueue", ins.DeleteQueue(ctx, target, true))
 	check("Restart", ins.Restart(ctx, s.queue))
+	//nolint:contextcheck // it runs until the test ends
 	w := runWorker(t, s.dialAs(t, "worker"), delayed.WorkerConfig{Queues: delayed.Strict{s.queue}},
 		delayed.Func(func() {}, delayed.Name("acl.nothing")))
 	waitFor(t, "the worker to run", func() bool { return w.Status().State == state.Running })

@@ -11,7 +11,7 @@ import (
 	"github.com/godelayed/delayed/itest/dashboard/browser"
 )
 
-// BenchmarkFirstPaint measures how long the browser takes from when a page is asked for until something of the page is seen,
+// BenchmarkFirstPaint measures how long the browser takes from when a page is asked for until something of it is seen,
 // with a million tasks and a worker beside. It tells the median and the longest time of each page.
 func BenchmarkFirstPaint(b *testing.B) {
 	s := newSite(b, asAdmin)
@@ -26,8 +26,8 @@ func BenchmarkFirstPaint(b *testing.B) {
 		s.Must(err)
 	}
 	for _, page := range []string{
-		"./", "queue?name=mail-full", "tasks?queue=mail-full&state=pending", "tasks?queue=mail&state=archived", "workers",
-		"functions", "periodic", "audit",
+		"./", "queue?name=mail-full", "tasks?queue=mail-full&state=pending", "tasks?queue=mail&state=archived",
+		"workers", "functions", "periodic", "audit",
 	} {
 		name, _, _ := strings.Cut(page, "&")
 		b.Run(name, func(b *testing.B) {
