@@ -288,17 +288,21 @@ func (f *fleet) awaitDrained(limit time.Duration, living int) {
 	f.t.Helper()
 	conn := f.server.Dial(f.t)
 	waitForAtMost(f.t, limit, "all tasks to be done", func() bool {
-		ids, err := redis.Strings(conn.Do("SMEMBERS", f.setup.Queue+"_workers"))
+		found, err := redis.Ints(tasksLeft.Do(conn, f.setup.Queue))
 		if err != nil {
 			f.t.Fatal(err)
 		}
-		left := f.pending() + f.ask("ZCARD", "_scheduled") + f.ask("ZCARD", "_retry")
-		for _, id := range ids {
-			left += f.ask("HLEN", "_processing:"+id)
-		}
-		return left == 0 && len(ids) == living
+		return found[0] == 0 && found[1] == living
 	})
 }
+
+// tasksLeft counts at one moment, for tasks go round, what a queue holds, and its workers.
+var tasksLeft = redis.NewScript(1, `
+	local q, ids = KEYS[1], redis.call('SMEMBERS', KEYS[1] .. '_workers')
+	local left = redis.call('LLEN', q) + redis.call('LLEN', q .. '_suspects') +
+		redis.call('ZCARD', q .. '_scheduled') + redis.call('ZCARD', q .. '_retry')
+	for _, id in ipairs(ids) do left = left + redis.call('HLEN', q .. '_processing:' .. id) end
+	return {left, #ids}`)
 
 // cutLine returns what is before a prefix, and what follows it in the same line; ok reports whether there is such a
 // line.
