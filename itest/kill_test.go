@@ -45,7 +45,7 @@ func TestKill(t *testing.T) {
 	start := time.Now()
 	k := &killer{
 		fleet: f, deaths: map[string]int{}, held: map[string]map[string]string{},
-		more: func() { enqueueMix(t, server, f.setup.Queue, 5000, classes) },
+		more: func() { enqueueMix(t, server, f.setup.Queue, oneClass, classes) }, // of the next class
 	}
 	for n := range kills {
 		// Spread the kills over the first two thirds of the run: while many tasks are pending, workers have some in
@@ -189,26 +189,28 @@ func (k *killer) checkKills(log ledger.Log) (withPrefetched int) {
 	return withPrefetched
 }
 
-// enqueueMix enqueues n more tasks, of 1 to 20 ms and of every class, and notes the class of each.
+// oneClass is how many tasks of a class enqueueMix enqueues before it goes on with the next class.
+const oneClass = 1000
+
+// enqueueMix enqueues n more tasks, of 3 to 60 ms and of every class, and notes the class of each.
 func enqueueMix(t *testing.T, server *redistest.Server, queue string, n int, classes map[string]class) {
 	t.Helper()
 	q, legacy := delayed.NewQueue(queue, handle(t, server)), legacyQueue(t, server, queue)
-	const together = 1000
 	first := len(classes)
 	for i := first; i < first+n; {
-		switch c := []class{plain, extended, pythonMade, extended, plain}[i/together%5]; c {
+		switch c := []class{plain, extended, pythonMade, extended, plain}[i/oneClass%5]; c {
 		case pythonMade:
 			runPython(t, "producer.py", "--url", server.URL(), "--queue", queue, "load", "--kind", "go", "--go-path",
 				workPath,
-				"--prefix", "k", "--first", fmt.Sprint(1_000_000+i), "--count", fmt.Sprint(together), "--millis", "10")
-			for range together {
+				"--prefix", "k", "--first", fmt.Sprint(1_000_000+i), "--count", fmt.Sprint(oneClass), "--millis", "30")
+			for range oneClass {
 				classes[key(1_000_000+i)] = c
 				i++
 			}
 		default:
-			batch := make([]*delayed.Task, together)
+			batch := make([]*delayed.Task, oneClass)
 			for j := range batch {
-				batch[j] = delayed.Call(workTask, key(1_000_000+i), 1+i%20)
+				batch[j] = delayed.Call(workTask, key(1_000_000+i), 3*(1+i%20))
 				classes[key(1_000_000+i)] = c
 				i++
 			}
@@ -216,7 +218,7 @@ func enqueueMix(t *testing.T, server *redistest.Server, queue string, n int, cla
 			switch {
 			case c == plain:
 				to = legacy
-			case i/together%5 == 2: // each has a lock of its own
+			case i/oneClass%5 == 2: // each has a lock of its own
 				to = q.With(delayed.Unique(time.Hour))
 			}
 			if _, err := to.DelayMany(t.Context(), batch...); err != nil {
