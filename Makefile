@@ -41,12 +41,12 @@ setup: ## Install what the tests need: Redis, Prometheus, Chromium, Python packa
 	@scripts/setup.sh
 
 .PHONY: test
-test: ## Install what is missing, lint and run all tests, stage by stage (15 min on two processors)
+test: ## Install what is missing, lint and run all tests, stage by stage (12 to 18 min on two processors)
 	@FUZZTIME=$${FUZZTIME:-100000x} scripts/stages.sh setup tidy vet lint house verify cover race-nested+python \
 		examples fuzz bench-smoke
 
 .PHONY: ci
-ci: ## What CI runs for a commit: the stages of test (15 min on two processors)
+ci: ## What CI runs for a commit: the stages of test (12 to 18 min on two processors)
 	@.ci/run
 
 .PHONY: fresh
@@ -125,7 +125,7 @@ bench-inspector: ## Measure what it costs to look into a queue with a million ta
 	@cd bench && go run . inspector $(BENCH)
 
 .PHONY: bench-dashboard
-bench-dashboard: ## Measure pages of the dashboard with a million tasks, and 200 open pages; idle machine (5 min)
+bench-dashboard: ## Measure pages of the dashboard with a million tasks, and 200 open pages; idle machine (7 min)
 	@cd bench && go run . dashboard $(BENCH)
 	@cd itest && go test -run '^$$' -bench FirstPaint -benchtime 30x ./dashboard
 

@@ -61,8 +61,8 @@ type outage struct {
 	line   *faultnet.Proxy
 }
 
-// meal is what workers have to do, in portions. Each is enough from one outage to the next, unless the test is slow.
-type meal struct {
+// supply is what workers have to do, in portions. Each is enough from one outage to the next, unless the test is slow.
+type supply struct {
 	t     *testing.T
 	q     *delayed.Queue
 	size  int // of a portion
@@ -70,7 +70,7 @@ type meal struct {
 	tasks int // so far
 }
 
-func (m *meal) enqueue(portions int) {
+func (m *supply) enqueue(portions int) {
 	m.t.Helper()
 	first := m.tasks
 	enqueueAll(m.t, m.q, portions*m.size, func(i int) *delayed.Task { return m.task(first + i) })
@@ -78,7 +78,7 @@ func (m *meal) enqueue(portions int) {
 }
 
 // refill enqueues another portion if nothing is left. After an outage the first answer may be an error.
-func (m *meal) refill() {
+func (m *supply) refill() {
 	m.t.Helper()
 	if n, err := m.q.Len(m.t.Context()); err == nil && n == 0 {
 		m.enqueue(1)
@@ -115,7 +115,7 @@ func testOutages(o *outage, leave, comeBack func(*outage)) {
 			return context.Cause(ctx)
 		}
 	}, delayed.Name("itest.slow"))
-	m := &meal{
+	m := &supply{
 		t: t, q: delayed.NewQueue(queue, handle(t, server)), size: int((between+2*life)/work) * workers * concurrency,
 		task: func(i int) *delayed.Task { return delayed.Call(task, i) },
 	}
@@ -170,7 +170,7 @@ func testPythonOutages(o *outage, leave, comeBack func(*outage)) {
 	times := inChaos(2, 20)
 	queue := redistest.Name(t)
 	py := newPyLedger(t)
-	m := &meal{
+	m := &supply{
 		t: t, q: delayed.NewQueue(queue, handle(t, server)), size: int((between+2*life)/work) * workers * concurrency,
 		task: func(i int) *delayed.Task {
 			return delayed.NewPyTask("interop_tasks:touch", []any{strconv.Itoa(i), work.Milliseconds()}, nil)
