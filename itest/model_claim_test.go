@@ -132,6 +132,8 @@ func (m *machine) claimWith(rt *rapid.T, w *modelWorker) {
 	case w.lone != nil: // nothing may run beside it
 		m.back(t)
 		expect("released")
+	case !m.revoked[t.id] && t.ownID && m.wasRevoked[t.id] && ended.run != nil && ended.run.Outcome == "released":
+		m.back(t) // the worker knew that an older task of this id was canceled, until Redis denied it
 	case m.revoked[t.id]:
 		m.annul(t)
 		expect("canceled")

@@ -76,13 +76,15 @@ type model struct {
 	groups  map[string]*modelGathered
 	ticks   int64           // when the entries tick next
 	revoked map[string]bool // ids of tasks that were canceled and may still be pending or active
-	paused  bool
+	// wasRevoked are all ids that were ever in revoked. Workers may know them for longer.
+	wasRevoked map[string]bool
+	paused     bool
 }
 
 func newModel(now int64) *model {
 	return &model{
 		now: now, start: now, tasks: map[string]*modelTask{}, locks: map[string]modelEntry{},
-		groups: map[string]*modelGathered{}, revoked: map[string]bool{},
+		groups: map[string]*modelGathered{}, revoked: map[string]bool{}, wasRevoked: map[string]bool{},
 	}
 }
 
@@ -148,7 +150,7 @@ func (m *model) add(t *modelTask, front bool) {
 // replace does what happens to a task whose lock another one takes.
 func (m *model) replace(t *modelTask) {
 	if t.state == "pending" || t.state == "active" {
-		m.revoked[t.id] = true
+		m.revoke(t)
 		return
 	}
 	t.state = "gone"
@@ -281,9 +283,12 @@ func (m *model) cancel(t *modelTask) bool {
 		}
 		delete(m.locks, "@"+t.id)
 	}
-	m.revoked[t.id] = true
+	m.revoke(t)
 	return true
 }
+
+// revoke notes that a task must not run, or must stop, wherever it is.
+func (m *model) revoke(t *modelTask) { m.revoked[t.id], m.wasRevoked[t.id] = true, true }
 
 // annul does what finally happens to a task that was canceled.
 func (m *model) annul(t *modelTask) {

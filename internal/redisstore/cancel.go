@@ -79,7 +79,8 @@ func (s *Store) Annul(
 	return answersAgain(reply, err, len(tasks))
 }
 
-// Pardon forgets at most n expired revocations; after the last one, also a control hash that only holds a version.
+// Pardon forgets at most n expired revocations; after the last one, also a control hash that only holds a version of
+// the past.
 func (s *Store) Pardon(ctx context.Context, n int) (int, error) {
 	return redis.Int(s.eval(ctx, scriptPardon, []string{s.keys.revoked, s.keys.control}, n))
 }

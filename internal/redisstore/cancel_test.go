@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -277,6 +278,15 @@ var pardonCases = storeTable{script: "pardon", cases: []storeCase{
 		do:     pardonSome,
 		result: 1,
 		want:   redistest.State{},
+	},
+	{
+		name: "the last, and a control hash whose next version could be the same",
+		seed: redistest.State{
+			"_revoked": redistest.Zset{"a": past}, "_control": redistest.Hash{"version": strconv.Itoa(later)},
+		},
+		do:     pardonSome,
+		result: 1,
+		want:   redistest.State{"_control": redistest.Hash{"version": strconv.Itoa(later)}},
 	},
 	{
 		name:   "the last, and a control hash that says something",
