@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-# For each Fuzz function in `make fuzz`: a time, or a number of inputs such as 100000x. `make test` gives a number,
+# For each Fuzz function in `make fuzz`: a time, or a number of inputs such as 30000x. `make test` gives a number,
 # because Go sometimes reports the end of a time as the failure "context deadline exceeded".
 FUZZTIME ?= 30s
 # How often make soak repeats its tests.
@@ -42,7 +42,7 @@ setup: ## Install what the tests need: Redis, Prometheus, Chromium, Python packa
 
 .PHONY: test
 test: ## Install what is missing, lint and run all tests, stage by stage (12 to 18 min on two processors)
-	@FUZZTIME=$${FUZZTIME:-100000x} scripts/stages.sh setup tidy vet lint house verify cover race-nested+python \
+	@FUZZTIME=$${FUZZTIME:-30000x} scripts/stages.sh setup tidy vet lint house verify cover race-nested+python \
 		examples fuzz bench-smoke
 
 .PHONY: ci

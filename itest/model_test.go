@@ -26,10 +26,10 @@ import (
 // TestModel performs random operations on a queue and after each compares Redis with a model of the queue: every task
 // is in exactly one place, with the expected time and order, and so is every lock. It runs on the embedded server,
 // whose clock the test sets. The workers are real ones without their loops: they do one step at a time, and may have
-// several tasks in hand when they die. For longer runs, set -rapid.checks, 10 by default here and 100 with -chaos, and
+// several tasks in hand when they die. For longer runs, set -rapid.checks, 5 by default here and 100 with -chaos, and
 // -rapid.steps, 80.
 func TestModel(t *testing.T) {
-	for name, value := range map[string]string{"rapid.checks": inChaos("10", "100"), "rapid.steps": "80"} {
+	for name, value := range map[string]string{"rapid.checks": inChaos("5", "100"), "rapid.steps": "80"} {
 		if f := flag.Lookup(name); f.Value.String() == f.DefValue {
 			if err := f.Value.Set(value); err != nil {
 				t.Fatal(err)

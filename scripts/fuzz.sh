@@ -3,11 +3,11 @@
 # them at a time.
 #
 #   scripts/fuzz.sh 30s
-#   scripts/fuzz.sh 100000x
+#   scripts/fuzz.sh 30000x
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
-time=${1:?expected the time for each target, such as 30s, or the number of inputs, such as 100000x}
+time=${1:?expected the time for each target, such as 30s, or the number of inputs, such as 30000x}
 count=0
 failed=
 for dir in $(modules); do

@@ -123,8 +123,8 @@ var depthCases = storeTable{script: "depth", refused: true, cases: []storeCase{
 	},
 }}
 
-// TestDepthsAreBounded notes a depth every ten seconds for days, then every hour for a year, and measures what Redis
-// keeps of them.
+// TestDepthsAreBounded notes a depth every day for a year, then more and more often, and measures what Redis keeps of
+// them.
 func TestDepthsAreBounded(t *testing.T) {
 	t.Parallel()
 	b := redistest.NewBench(t, redistest.Shared(t))
@@ -150,15 +150,19 @@ func TestDepthsAreBounded(t *testing.T) {
 			t.Errorf("%d bytes in %d fields, expected at most %d in 21", bytes, fields, most)
 		}
 	}
-	note(365*24, time.Hour)
-	note(27*360, DepthStep)
+	fill := func() {
+		t.Helper()
+		note(365, 24*time.Hour)
+		note(27*60, time.Minute)
+		note(500, DepthStep)
+	}
+	fill()
 	measure(6 << 10)
 	for range 10 {
 		b.Do("RPUSH", append([]any{b.Name}, slices.Repeat([]any{"m"}, 1000)...)...)
 		b.Do("RPUSH", append([]any{b.Name + "_noti"}, slices.Repeat([]any{"1"}, 1000)...)...)
 	}
-	note(365*24, time.Hour)
-	note(27*360, DepthStep)
+	fill()
 	measure(18 << 10)
 	for g, most := range map[Grain]int{GrainSecond: 450, GrainMinute: 13 * 120, GrainDay: 3 * 45} {
 		kept, err := s.Depths(bg, g)
