@@ -85,6 +85,7 @@ func TestHostileTextsInBrowser(t *testing.T) {
 func twoOfEachKind() func(testing.TB, string) string {
 	keys, seen := map[string]string{}, map[string]int{}
 	return func(t testing.TB, address string) string {
+		t.Helper()
 		if keys[address] == "" {
 			kind := kindOf(t, address)
 			seen[kind]++
