@@ -56,7 +56,8 @@ func TestHostileTexts(t *testing.T) {
 				}
 			}
 			if found < batch || len(kinds) < 10 || len(pages) < 30 {
-				t.Errorf("%d pages of %d paths have %d of the texts: the test shows nothing", len(pages), len(kinds), found)
+				t.Errorf("%d pages of %d paths have %d of the texts: the test shows nothing", len(pages), len(kinds),
+					found)
 			}
 		})
 	}
