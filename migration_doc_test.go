@@ -81,7 +81,7 @@ func TestMigrationNames(t *testing.T) {
 	packages := map[string]string{
 		"delayed": ".", "workermain": "workermain", "delayedtest": "delayedtest", "rediscluster": "rediscluster",
 		"redissentinel": "redissentinel", "delayedprom": "contrib/prometheus",
-		"inspect": "inspect", "semaphore": "semaphore", "event": "event", "state": "state",
+		"inspect": "inspect", "semaphore": "semaphore", "event": "event", "state": "state", "web": "web",
 	}
 	names := exportedNames(t, packages)
 	// Variables of the page's examples, and types named without their package.
