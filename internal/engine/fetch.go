@@ -364,6 +364,10 @@ func (f *fetcher) mendAfterStop() {
 		if !w.blocking {
 			continue
 		}
+		select {
+		case <-w.ended: // until then, BLPOP may take the notification of a task that this worker gives back
+		case <-ctx.Done():
+		}
 		for _, i := range w.lanes {
 			// if this fails, another worker mends the list later
 			_, _, _ = f.lanes[i].claim(ctx, redisstore.ClaimCall{Mend: true}, nil)

@@ -42,13 +42,20 @@ func TestSuspectsWithoutNotificationAreNoticed(t *testing.T) {
 	}
 }
 
-// A worker that stops while it waits puts back the notification that Redis may have sent just then.
+// A worker that stops while it waits puts back the notification that Redis may have sent just then, once its connection
+// cannot take another.
 func TestNotificationOfTheLastWaitGoesBack(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	r.b.Do("RPUSH", r.b.Name, "m")
-	r.fetcher.waiters[0].blocking = true
+	w := r.fetcher.waiters[0]
+	w.blocking = true
+	r.fetcher.mendAfterStop()
+	if n := r.b.Size("_noti"); n != 0 {
+		t.Errorf("%d notifications, of which the wait may take one", n)
+	}
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
+	w.run(ctx)
 	r.fetcher.run(ctx)
 	if n := r.b.Size("_noti"); n != 1 {
 		t.Errorf("%d notifications for one task", n)
