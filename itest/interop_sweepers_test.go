@@ -157,10 +157,10 @@ func onlyClaim(t *testing.T, server *redistest.Server, queue string) string {
 func newMixedFleet(t *testing.T, server *redistest.Server, queue, pyQueue string) *mixedFleet {
 	t.Helper()
 	return &mixedFleet{
-		t: t, server: server, life: 5 * time.Second, held: map[string]map[string]bool{}, deaths: map[string]int{},
+		t: t, server: server, life: 8 * time.Second, held: map[string]map[string]bool{}, deaths: map[string]int{},
 		setup: mixedSetup{
 			URL: server.URL(), Queue: queue, PyQueue: pyQueue, Ledger: t.TempDir(),
-			Life: 3 * time.Second,
+			Life: 6 * time.Second,
 		},
 	}
 }

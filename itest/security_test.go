@@ -110,7 +110,7 @@ func testUsers(t *testing.T, s *site) {
 	log := logrus.New()
 	log.SetOutput(t.Output())
 	w, err := delayed.NewWorker(s.dialAs(t, "worker"), delayed.WorkerConfig{
-		Queues: delayed.Strict{queue}, Concurrency: 2, HeartbeatLife: 500 * time.Millisecond,
+		Queues: delayed.Strict{queue}, Concurrency: 2, HeartbeatLife: 2 * time.Second,
 		SweepInterval: 100 * time.Millisecond,
 		Backoff:       func(int) time.Duration { return time.Millisecond }, Logger: log,
 		Schedulers: []delayed.SchedulerConfig{{Queue: queue, Owner: "test", Entries: []delayed.Entry{
