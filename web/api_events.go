@@ -49,7 +49,7 @@ func (s *site) sendEvents(w http.ResponseWriter, c *apiCall, l *listener) {
 		_, err := w.Write(text)
 		return err == nil && control.Flush() == nil
 	}
-	again, alive := time.NewTicker(reauthorize), time.NewTicker(keepAlive)
+	again, alive := time.NewTicker(s.askAgain), time.NewTicker(keepAlive)
 	defer again.Stop()
 	defer alive.Stop()
 	for ok := send([]byte(": events\n\n")); ok; {

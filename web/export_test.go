@@ -22,6 +22,9 @@ func (h *Handler) StartJob(u User, queue string, s state.Task, f inspect.Filter,
 	return j.ID, nil
 }
 
+// AskAgain makes live pages and streams of events ask so often whether their user still has access.
+func (h *Handler) AskAgain(every time.Duration) { h.site.askAgain = every }
+
 // Values of jobs.
 const (
 	MaxRunning = maxRunning

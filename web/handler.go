@@ -32,6 +32,7 @@ func New(rdb *delayed.Redis, cfg Config) (*Handler, error) {
 	s := &site{
 		cfg: cfg, rdb: rdb, ctx: ctx, auth: newGate(cfg), note: &notices{}, jobs: &jobs{}, watch: &watchers{ctx: ctx},
 		fast: &cache{life: min(time.Second, cfg.Refresh/2)}, slow: &cache{life: min(10*time.Second, 5*cfg.Refresh)},
+		askAgain: askAgain,
 	}
 	if _, err := s.inspector(User{Name: "web"}); err != nil { // rdb is nil or zero
 		stop()

@@ -30,7 +30,7 @@ type feed struct {
 const (
 	maxFeeds     = 1000
 	maxSubs      = 1000 // of one feed
-	reauthorize  = time.Minute
+	askAgain     = time.Minute
 	keepAlive    = 15 * time.Second
 	writeTimeout = 20 * time.Second
 )
@@ -157,7 +157,7 @@ func (h *Handler) live(w http.ResponseWriter, r *http.Request, user User) {
 		_, err := w.Write(event)
 		return err == nil && control.Flush() == nil
 	}
-	again, alive := time.NewTicker(reauthorize), time.NewTicker(keepAlive)
+	again, alive := time.NewTicker(h.site.askAgain), time.NewTicker(keepAlive)
 	defer again.Stop()
 	defer alive.Stop()
 	for ok := send([]byte(": live\n\n")); ok; {

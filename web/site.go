@@ -22,6 +22,8 @@ type site struct {
 	fast  *cache
 	slow  *cache // of what takes many reads
 	pasts pasts
+
+	askAgain time.Duration // how often live pages and streams of events ask whether their user still has access
 }
 
 // request is one request of a user who may make it. Live pages make it once for many users with the same rights.

@@ -230,11 +230,31 @@ func TestTaskGone(t *testing.T) {
 
 func TestTaskHidden(t *testing.T) {
 	t.Parallel()
-	b := newBench(t, func(cfg *web.Config) { cfg.HideArguments = true })
+	b := newBench(t, func(cfg *web.Config) {
+		cfg.HideArguments = true
+		cfg.Redact = func(c *inspect.Contents) { c.Function = strings.ReplaceAll(c.Function, "hush", "mail") }
+	})
 	b.python("t", []any{"secret"}, map[string]any{"k": "secret"}, delayed.Header("h", "secret"), delayed.In(time.Hour))
 	b.hasNot(b.get(web.Viewer, taskAt("t")), "secret")
 	b.has(b.get(web.Viewer, taskAt("t")), "Your role does not see arguments", "app.mail:send(…)")
 	b.has(b.get(web.Operator, taskAt("t")), "secret")
+	_, err := b.q.With(delayed.TaskID("redacted"), delayed.In(time.Hour)).Enqueue(bg, delayed.NewGoTask("x/hush.Send"))
+	b.Must(err)
+	for _, r := range []web.Role{web.Viewer, web.Operator} {
+		page := b.get(r, taskAt("redacted"))
+		b.has(page, "mail.Send(")
+		b.hasNot(page, "hush")
+	}
+}
+
+// The notice after a deed is for who did it alone.
+func TestNoticesAreForOneUser(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.python("t", nil, nil, delayed.In(time.Hour))
+	to := b.post(web.Operator, taskAt("t"), "archive", "queue", queueName, "id", "t").Header.Get("Location")
+	b.hasNot(b.get(web.Admin, to), "Archived 1 task")
+	b.has(b.get(web.Operator, to), "Archived 1 task")
 }
 
 func TestTaskHostile(t *testing.T) {
