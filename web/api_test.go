@@ -253,6 +253,9 @@ func TestAPICursors(t *testing.T) {
 			t.Errorf("found %v", ids)
 		}
 	}
+	for _, lists := range []string{"", "queue=mail&", "queue=mail&state=pending&state=retry&"} {
+		b.problem(web.Viewer, 400, http.MethodGet, "tasks?"+lists+"cursor=x", "", "expected one queue and one state")
+	}
 }
 
 // TestAPIHidesArguments reads every document as a viewer who may not see arguments.

@@ -3,6 +3,7 @@ package web_test
 import (
 	"bufio"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -29,9 +30,7 @@ func (b *bench) open(srv *httptest.Server, r web.Role, page string, header http.
 	req, err := http.NewRequestWithContext(b.T.Context(), http.MethodGet, srv.URL+"/live?u="+url.QueryEscape(page), nil)
 	b.Must(err)
 	req.Header.Set("Authorization", "Bearer "+secret(r))
-	for name, values := range header {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, header)
 	resp, err := http.DefaultClient.Do(req)
 	b.Must(err)
 	b.T.Cleanup(func() { resp.Body.Close() })

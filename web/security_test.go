@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -38,6 +39,9 @@ func (br *browser) send(method, address string, form url.Values) answer {
 	br.Must(err)
 	req.URL = u
 	req.Header = br.header.Clone()
+	ctx, cancel := context.WithTimeout(br.T.Context(), 10*time.Second) // live pages have no end
+	defer cancel()
+	req = req.WithContext(ctx)
 	if form != nil {
 		req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 		req.Body = io.NopCloser(strings.NewReader(form.Encode()))
