@@ -8,7 +8,8 @@ import (
 // The pages before and behind one are of the same list.
 func TestPager(t *testing.T) {
 	t.Parallel()
-	q := &request{path: "functions", args: url.Values{"queue": {"mail"}, "find": {"x"}, "skip": {"20"}, "notice": {"n"}}}
+	args := url.Values{"queue": {"mail"}, "find": {"x"}, "skip": {"20"}, "notice": {"n"}}
+	q := &request{path: "functions", args: args}
 	part, p := cut(q, make([]int, 45), 20)
 	if len(part) != 20 || p.Before != 20 || p.After != 5 {
 		t.Errorf("%d things, %+v", len(part), p)
