@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// An error is not kept: who asks next reads again, also if somebody has waited for the same read.
+// An error is not kept: whoever asks next reads again.
 func TestErrorsAreNotKept(t *testing.T) {
 	t.Parallel()
 	c := &cache{life: time.Hour}

@@ -39,16 +39,21 @@ func (b *bench) open(srv *httptest.Server, r web.Role, page string, header http.
 	return s
 }
 
-// next returns the next main part, "" at the end.
+// next returns the next main part, "" at the end. It fails the test if the page cannot be made.
 func (s *stream) next() (body string) {
 	s.b.T.Helper()
+	kind := ""
 	for more := s.lines.Scan(); more; more = s.lines.Scan() {
-		text, ok := strings.CutPrefix(s.lines.Text(), "data: ")
-		if !ok {
-			continue
+		if event, ok := strings.CutPrefix(s.lines.Text(), "event: "); ok {
+			kind = event
 		}
-		s.b.Must(json.Unmarshal([]byte(text), &body))
-		return body
+		if data, ok := strings.CutPrefix(s.lines.Text(), "data: "); ok {
+			s.b.Must(json.Unmarshal([]byte(data), &body))
+			if kind != "main" {
+				s.b.T.Fatalf("an event of kind %q: %s", kind, body)
+			}
+			return body
+		}
 	}
 	return ""
 }

@@ -19,9 +19,9 @@ import (
 const (
 	// findTime bounds looking for one task, for which whole lists may have to be read.
 	findTime = 5 * time.Second
-	// A page is made anew all the time if its queue has few pending tasks, or if its task was soon found among many.
+	// livelyList is how many pending tasks a page may look through and still be made anew all the time.
 	livelyList = 5000
-	livelyTime = 50 * time.Millisecond
+	nearEnd    = 500 // tasks at each end of a long queue
 )
 
 // fact is a name and a value.
@@ -62,9 +62,7 @@ func showTask(s *site, q *request) (*page, error) {
 	}
 	ctx, stop := context.WithTimeout(q.ctx, findTime)
 	defer stop()
-	begun := time.Now()
-	t, err := q.ins.Task(ctx, queue, id)
-	lively := queues[at].Pending <= livelyList || time.Since(begun) <= livelyTime
+	t, near, err := findTask(ctx, q, &queues[at], id)
 	// Deadlines of connections end up to a moment before the context.
 	late := q.ctx.Err() == nil && (ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded))
 	if errors.Is(err, inspect.ErrNotFound) || late && err != nil {
@@ -93,7 +91,30 @@ func showTask(s *site, q *request) (*page, error) {
 	}
 	p.Editable = p.Admin && canEdit(&t)
 	title := cmp.Or(inspect.ShortName(inspect.Printable(t.Function)), "Task")
-	return &page{Title: title, Template: "task", Data: p, Still: !lively}, nil
+	scans := t.State == state.Pending || t.State == state.Active || t.State == state.Aggregating
+	return &page{
+		Title: title, Template: "task", Data: p, Still: scans && !near && queues[at].Pending > livelyList,
+	}, nil
+}
+
+// findTask finds a task. In a long queue it looks at both ends first, where the tasks are that people look at; near
+// says that the task was there.
+func findTask(ctx context.Context, q *request, queue *inspect.Queue, id string) (t inspect.Task, near bool, err error) {
+	if queue.Pending > livelyList {
+		for _, newest := range []bool{false, true} {
+			end, err := q.ins.Tasks(ctx, queue.Name, inspect.Query{
+				State: state.Pending, Filter: inspect.Filter{ID: id}, NewestFirst: newest, ScanLimit: nearEnd,
+			})
+			if err != nil {
+				return t, false, err
+			}
+			if i := slices.IndexFunc(end.Tasks, func(t inspect.Task) bool { return t.ID == id }); i >= 0 {
+				return end.Tasks[i], true, nil
+			}
+		}
+	}
+	t, err = q.ins.Task(ctx, queue.Name, id)
+	return t, false, err
 }
 
 // ListState is the state whose list has the task.
