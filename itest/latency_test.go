@@ -193,3 +193,40 @@ func TestFreshAfterResume(t *testing.T) {
 		tooLong(t, "%s", text)
 	}
 }
+
+// TestFreshBesideStrangers: a task starts on the worker that knows its function within 50 ms, though a worker that does
+// not know it takes about every second one first, and parks it.
+func TestFreshBesideStrangers(t *testing.T) {
+	together(t)
+	server := redistest.Start(t)
+	rdb := handle(t, server)
+	q := delayed.NewQueue(redistest.Name(t), rdb)
+	fresh := newWaits(t, q)
+	stranger := delayed.Func(func() {}, delayed.Name("itest.stranger"))
+	var parked, started atomic.Int64
+	hear := func(e delayed.Event) {
+		switch e.Kind {
+		case event.TaskParked:
+			parked.Add(1)
+		case event.WorkerStarted:
+			started.Add(1)
+		}
+	}
+	cfg := delayed.WorkerConfig{Queues: delayed.Strict{q.Name()}}
+	runHeardWorker(t, rdb, cfg, hear, fresh.task)
+	runHeardWorker(t, rdb, cfg, hear, stranger)
+	waitFor(t, "both to start", func() bool { return started.Load() == 2 })
+	fresh.measureOneByOne(10, func() {}) // both wait for tasks by now
+	parked.Store(0)
+	n := inChaos(20, 500)
+	p50, p99, worst := fresh.measureOneByOne(n, func() {})
+	text := fmt.Sprintf("waits of tasks that one of two workers knows: p50 %v, p99 %v, at most %v; %d of %d were parked",
+		p50, p99, worst, parked.Load(), n)
+	t.Log(text)
+	if parked.Load() == 0 {
+		t.Error("nothing was parked, so nothing was shown")
+	}
+	if worst > 50*time.Millisecond {
+		tooLong(t, "%s", text)
+	}
+}

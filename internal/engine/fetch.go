@@ -66,7 +66,6 @@ func (f *fetcher) run(ctx context.Context) {
 		f.putBackLone(lifecycle.OutcomeRelease)
 	}
 	f.exec.fetcherEnded()
-	f.mendAfterStop() //nolint:contextcheck // ctx has ended
 }
 
 // prepare makes what run needs for each queue.
@@ -355,7 +354,8 @@ func (f *fetcher) nudge(lane int, suspects bool) {
 	}
 }
 
-// mendAfterStop puts back notifications that BLPOP may have taken when ctx cut off a wait.
+// mendAfterStop puts back notifications that BLPOP may have taken when the stop of the worker cut off a wait. The fetcher
+// and the waiters have ended.
 func (f *fetcher) mendAfterStop() {
 	// One second for all queues, because the stop of the worker waits for this.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -363,10 +363,6 @@ func (f *fetcher) mendAfterStop() {
 	for _, w := range f.waiters {
 		if !w.blocking {
 			continue
-		}
-		select {
-		case <-w.ended: // until then, BLPOP may take the notification of a task that this worker gives back
-		case <-ctx.Done():
 		}
 		for _, i := range w.lanes {
 			// if this fails, another worker mends the list later

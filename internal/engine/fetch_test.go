@@ -1,9 +1,6 @@
 package engine
 
-import (
-	"context"
-	"testing"
-)
+import "testing"
 
 // A task whose notification was lost wakes no worker; its mover finds it all the same.
 func TestLostWakeUpIsNoticed(t *testing.T) {
@@ -42,22 +39,22 @@ func TestSuspectsWithoutNotificationAreNoticed(t *testing.T) {
 	}
 }
 
-// A worker that stops while it waits puts back the notification that Redis may have sent just then, once its connection
-// cannot take another.
+// A worker that stops while it waits puts back the notification that Redis may have sent just then: once its waits have
+// ended, and once more at the end, for the notifications of tasks that it has given back.
 func TestNotificationOfTheLastWaitGoesBack(t *testing.T) {
 	r := newReceivingWorker(t, nil)
+	r.fetcher.waiters[0].blocking = true
+	run := newWorkerRun(r.Worker)
 	r.b.Do("RPUSH", r.b.Name, "m")
-	w := r.fetcher.waiters[0]
-	w.blocking = true
-	r.fetcher.mendAfterStop()
-	if n := r.b.Size("_noti"); n != 0 {
-		t.Errorf("%d notifications, of which the wait may take one", n)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	stop()
-	w.run(ctx)
-	r.fetcher.run(ctx)
+	run.stop(func() {})
 	if n := r.b.Size("_noti"); n != 1 {
-		t.Errorf("%d notifications for one task", n)
+		t.Errorf("%d notifications when waits have ended", n)
+	}
+	r.b.Do("DEL", r.b.Name+"_noti") // Redis has sent it to a connection that it did not know to be closed
+	idle := make(chan struct{})
+	close(idle)
+	r.b.Must(run.finish(idle, ""))
+	if n := r.b.Size("_noti"); n != 1 {
+		t.Errorf("%d notifications at the end", n)
 	}
 }

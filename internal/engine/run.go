@@ -152,6 +152,7 @@ func (r *workerRun) stop(end context.CancelFunc) (reason string) {
 	}
 	r.grace = time.Now().Add(w.cfg.Grace)
 	r.loops.Wait()
+	w.fetcher.mendAfterStop()
 	return reason
 }
 
@@ -189,6 +190,9 @@ func (r *workerRun) finish(idle <-chan struct{}, reason string) error {
 	r.finishers.Wait()
 	timer.Stop()
 	r.endRetrying()
+	// Again: Redis may have served a wait between the close of its connection and the moment when it noticed that, with
+	// the notification of a task that this worker has given back.
+	w.fetcher.mendAfterStop()
 	r.endBeating() // before unregister: a later heartbeat would register the worker again
 	r.beats.Wait()
 	err := w.unregister()

@@ -30,7 +30,6 @@ type waiter struct {
 	stores  []*redisstore.Store
 	wakes   chan<- wakeUp
 	blockOn chan redisstore.WaitOn // from the fetcher
-	ended   chan struct{}          // closed when run has ended, and with it the connection
 	limit   time.Duration          // of one BLPOP; 0 is redisstore.WaitTime
 	// owned by the fetcher
 	blocking       bool         // the fetcher has sent what to block on, and no wake-up has come back
@@ -73,7 +72,6 @@ func (w *waiter) renew(ctx context.Context, rests func(lane int) bool, worker st
 
 // run blocks on what the fetcher sends, until ctx ends.
 func (w *waiter) run(ctx context.Context) {
-	defer close(w.ended)
 	defer w.link.HangUp()
 	for {
 		var on redisstore.WaitOn

@@ -137,7 +137,7 @@ func (w *Worker) makeParts(g *slotGroup, value string) {
 	g.mover.events, g.mover.archiveKeep = &w.events, w.cfg.ArchiveFor
 	waiter := &waiter{
 		link: g.lanes[0].store.NewLink(), wakes: w.fetcher.wakes,
-		blockOn: make(chan redisstore.WaitOn, 1), ended: make(chan struct{}),
+		blockOn: make(chan redisstore.WaitOn, 1),
 	}
 	for _, l := range g.lanes {
 		l.beatNow = g.heartbeat.beatNow
