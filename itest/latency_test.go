@@ -220,8 +220,8 @@ func TestFreshBesideStrangers(t *testing.T) {
 	parked.Store(0)
 	n := inChaos(20, 500)
 	p50, p99, worst := fresh.measureOneByOne(n, func() {})
-	text := fmt.Sprintf("waits of tasks that one of two workers knows: p50 %v, p99 %v, at most %v; %d of %d were parked",
-		p50, p99, worst, parked.Load(), n)
+	text := fmt.Sprintf("waits of tasks that one of two workers knows: p50 %v, p99 %v, at most %v; %d of %d were "+
+		"parked", p50, p99, worst, parked.Load(), n)
 	t.Log(text)
 	if parked.Load() == 0 {
 		t.Error("nothing was parked, so nothing was shown")

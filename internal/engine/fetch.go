@@ -354,8 +354,8 @@ func (f *fetcher) nudge(lane int, suspects bool) {
 	}
 }
 
-// mendAfterStop puts back notifications that BLPOP may have taken when the stop of the worker cut off a wait. The fetcher
-// and the waiters have ended.
+// mendAfterStop puts back notifications that BLPOP may have taken when the stop of the worker cut off a wait. The
+// fetcher and the waiters have ended.
 func (f *fetcher) mendAfterStop() {
 	// One second for all queues, because the stop of the worker waits for this.
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
