@@ -7,6 +7,7 @@ import (
 	"os"
 	"path"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -136,11 +137,15 @@ func TestArchitecturePage(t *testing.T) {
 	// A reader who looks for something should not have to open more files than in comparable projects.
 	const most = 18
 	open := map[string]bool{}
-	anyFile := regexp.MustCompile("`([\\w/]+\\.(?:go|lua))`")
+	anyFile := regexp.MustCompile("[`[]([\\w/]+\\.(?:go|lua|md))[`\\]]")
 	for _, m := range anyFile.FindAllStringSubmatch(section("## Where is …?"), -1) {
 		open[m[1]] = true
 	}
 	if len(open) == 0 || len(open) > most {
 		t.Errorf("the questions need %d files: expected 1 to %d", len(open), most)
+	}
+	told := regexp.MustCompile(`(?m)^\| files that answer .*\| (\d+) \|$`).FindStringSubmatch(page)
+	if told == nil || told[1] != strconv.Itoa(len(open)) {
+		t.Errorf("the questions need %d files, the table says %q", len(open), told)
 	}
 }

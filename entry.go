@@ -81,7 +81,7 @@ func (o Overlap) String() string {
 
 var overlapNames = [...]string{"allow", "skip", "queue"}
 
-// dst returns SkipMissing and RunTwice as a value of package schedule.
+// dst returns SkipClockGap and RepeatClockOverlap as a value of package schedule.
 func (e *Entry) dst() (policy schedule.DST) {
 	if e.SkipClockGap {
 		policy |= schedule.DSTSkipMissing

@@ -26,7 +26,8 @@ func (r *runner) endSuccess(c *Claim, value any, began, now time.Time) ending {
 	return endComplete(c, &info)
 }
 
-// endComplete returns the ending of a task that is over: it frees the lock, and keeps info if the call asks for that.
+// endComplete returns the ending of a task that is over. The ending frees the lock, and keeps info if the call asks for
+// that.
 func endComplete(c *Claim, info *wire.Info) ending {
 	e := ending{claim: c, outcome: lifecycle.OutcomeComplete, id: c.msg.Meta.ID}
 	x := c.msg.Meta.Extra

@@ -16,12 +16,8 @@ import (
 	"github.com/robfig/cron/v3"
 )
 
-const (
-	// ShortestEvery is the shortest interval of @every: each tick is a task and a line of history.
-	ShortestEvery = time.Second
-	// farthest is the step of the search for a tick that is years away, such as February 29 around 2100.
-	farthest = 4 * 365 * 24 * time.Hour
-)
+// ShortestEvery is the shortest interval of @every: each tick is a task and a line of history.
+const ShortestEvery = time.Second
 
 // Timetable says when an entry ticks. It is a function of the entry alone, so that all processes agree on it.
 type Timetable struct {
@@ -78,7 +74,7 @@ func newTimetable(spec, zone string, dst DST) (*Timetable, error) {
 		return nil, fmt.Errorf("the spec %q is of no known kind", spec)
 	}
 	own := *fields
-	own.Location = time.UTC // it computes times of clocks; dst.go deals with zones
+	own.Location = time.UTC // it computes times of clocks; cron.go deals with zones
 	t.spec = &own
 	const hours = 1<<24 - 1
 	t.free = own.Hour&hours == hours
@@ -102,36 +98,6 @@ func LoadZone(name string) (*time.Location, error) {
 			"import time/tzdata where the system has no zones: %w", name, err)
 	}
 	return loc, nil
-}
-
-// wall returns the first time after w that the fields allow, zero for none. Times are those that a clock shows, written
-// as if in UTC.
-func (t *Timetable) wall(w time.Time) time.Time {
-	// cron looks five years ahead, and leap days may be eight years apart.
-	for range 2 {
-		if next := t.spec.Next(w); !next.IsZero() {
-			return next
-		}
-		w = w.Add(farthest)
-	}
-	return time.Time{}
-}
-
-// Next returns the first tick after a time, without jitter. Zero: none.
-func (t *Timetable) Next(after time.Time) time.Time {
-	if !t.from.IsZero() && after.Before(t.from) {
-		after = t.from.Add(-time.Millisecond)
-	}
-	var tick time.Time
-	if t.every > 0 {
-		tick = t.nextEvery(after)
-	} else {
-		tick = t.nextCron(after)
-	}
-	if tick.IsZero() || !t.until.IsZero() && !tick.Before(t.until) {
-		return time.Time{}
-	}
-	return tick
 }
 
 // nextEvery counts from the entry's start, or from 1970, so that restarts of processes do not shift the ticks.

@@ -3,7 +3,7 @@ package schedule
 import "time"
 
 // DST says what happens to ticks at times that a clock leaves out or shows twice. The zero value runs each once. Values
-// may be combined with |. They are Entry.SkipMissing and Entry.RunTwice of the root package.
+// may be combined with |. They are Entry.SkipClockGap and Entry.RepeatClockOverlap of the root package.
 type DST uint8
 
 // Values of DST.
@@ -11,6 +11,9 @@ const (
 	DSTSkipMissing DST = 1 << iota // no tick at times that the clock leaves out
 	DSTRunTwice                    // two ticks at times that the clock shows twice
 )
+
+// farthest is the step of the search for a tick that is years away, such as February 29 around 2100.
+const farthest = 4 * 365 * 24 * time.Hour
 
 // maxPeriods bounds the periods of a zone that a search for a tick goes through. A year has up to five, since some end
 // with the year although no change follows; the limit covers more years than any fields need.
@@ -50,6 +53,23 @@ func (p *period) shown(loc *time.Location) time.Time {
 		}
 	}
 	return latest
+}
+
+// Next returns the first tick after a time, without jitter. Zero: none.
+func (t *Timetable) Next(after time.Time) time.Time {
+	if !t.from.IsZero() && after.Before(t.from) {
+		after = t.from.Add(-time.Millisecond)
+	}
+	var tick time.Time
+	if t.every > 0 {
+		tick = t.nextEvery(after)
+	} else {
+		tick = t.nextCron(after)
+	}
+	if tick.IsZero() || !t.until.IsZero() && !tick.Before(t.until) {
+		return time.Time{}
+	}
+	return tick
 }
 
 // nextCron returns the first tick of the fields after a time. Zero: none.
@@ -97,4 +117,17 @@ func (t *Timetable) within(p *period, after time.Time) (tick time.Time, none boo
 		return time.Time{}, false
 	}
 	return tick, false
+}
+
+// wall returns the first time after w that the fields allow, zero for none. Times are those that a clock shows, written
+// as if in UTC.
+func (t *Timetable) wall(w time.Time) time.Time {
+	// cron looks five years ahead, and leap days may be eight years apart.
+	for range 2 {
+		if next := t.spec.Next(w); !next.IsZero() {
+			return next
+		}
+		w = w.Add(farthest)
+	}
+	return time.Time{}
 }
