@@ -32,9 +32,9 @@ var (
 var (
 	// ErrUnknown says that the outcome is unknown, because the connection broke after the request was sent: the task
 	// may or may not have been enqueued, cancelled or whatever was asked for. Enqueueing it again can run it twice.
-	// With a TaskID it cannot while the first task exists or is kept; TaskID says when an id is free again. A queue
-	// with QueueConfig.Wait also returns ErrUnknown when too few replicas have confirmed the task; the task is enqueued
-	// then. Questions that change nothing, such as Ref.State, do not return it.
+	// With a TaskID it cannot while the first task exists or is kept; TaskID says when an id is free again. Questions
+	// that change nothing, such as Ref.State, do not return it. One exception: when fewer replicas than
+	// QueueConfig.WaitReplicas have confirmed a task, the task is enqueued but may be lost in a fail-over.
 	ErrUnknown = redisstore.ErrUnknown
 
 	// ErrFull says that Redis refuses writes because its memory or its disk is full. Nothing was enqueued.

@@ -56,13 +56,13 @@ func OpenQueue(rdb *Redis, cfg QueueConfig) (*Queue, error) {
 		return nil, fmt.Errorf("delayed: a legacy queue cannot have the key prefix %q: legacy workers do not know it",
 			rdb.prefix)
 	}
-	if cfg.Wait < 0 {
-		return nil, fmt.Errorf("delayed: QueueConfig.Wait is %d: expected the number of replicas that must have a "+
-			"task, from 0", cfg.Wait)
+	if cfg.WaitReplicas < 0 {
+		return nil, fmt.Errorf("delayed: QueueConfig.WaitReplicas is %d: expected the number of replicas that must "+
+			"have a task, from 0", cfg.WaitReplicas)
 	}
 	s := redisstore.NewStore(rdb.calls, rdb.prefix, cfg.Name)
 	if listenerOf(s.Src) == nil { // the server of delayedtest has no replicas
-		s.Wait = cfg.Wait
+		s.Wait = cfg.WaitReplicas
 	}
 	return &Queue{
 		store: s, coalescer: rdb.coalescers.Of(s), signals: rdb.signals, name: cfg.Name, legacy: cfg.Legacy,

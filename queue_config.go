@@ -37,12 +37,12 @@ type QueueConfig struct {
 	// goroutine of the caller, so several may run at a time. Of a task it learns the path. Tasks that fail before,
 	// because of their arguments for example, do not come to it, nor do those of periodic entries. Defaults to none.
 	Around func(ctx context.Context, tasks []*Task, enqueue func(context.Context) ([]*Ref, error))
-	// Wait is how many replicas must have a task before the call that enqueues it succeeds: what a master has accepted
-	// and not yet sent to a replica is lost in a fail-over. If fewer confirm it in four fifths of the time that the
-	// call has, at most 4 s, the call fails with ErrUnknown: the task is enqueued, and may be lost. While replicas are
-	// missing, calls on one queue also wait for those before them: a context bounds that. Replicas confirm what they
-	// have in memory. Defaults to 0: the master's word is enough.
-	Wait int
+	// WaitReplicas is the number of replicas that must confirm a task before the call that enqueues it succeeds: what a
+	// master has accepted and not yet sent to a replica is lost in a fail-over. If fewer confirm it in four fifths of
+	// the time that the call has, at most 4 s, the call fails with ErrUnknown: the task is enqueued, and may be lost.
+	// While replicas are missing, calls on one queue also wait for those before them: a context bounds that. Replicas
+	// confirm what they have in memory. Defaults to 0: the master's word is enough.
+	WaitReplicas int
 }
 
 // injected returns q with the headers that its Inject finds in ctx. Those of Header take precedence.

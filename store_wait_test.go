@@ -40,7 +40,7 @@ func TestWaitForReplicas(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer rdb.Close()
-	q, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: "mail", Wait: 1})
+	q, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: "mail", WaitReplicas: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestWaitForReplicas(t *testing.T) {
 	}
 	// A caller that does not ask for replicas waits neither for them nor for those who do.
 	if _, err := delayed.NewQueue("mail", rdb).Enqueue(t.Context(), call()); err != nil {
-		t.Errorf("without Wait: %v", err)
+		t.Errorf("without WaitReplicas: %v", err)
 	}
 }
 
@@ -130,7 +130,7 @@ func TestWaitRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer rdb.Close()
-	q, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: "mail", Wait: 1})
+	q, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: "mail", WaitReplicas: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,9 +138,9 @@ func TestWaitRefused(t *testing.T) {
 	if !errors.Is(err, delayed.ErrUnknown) || !strings.Contains(err.Error(), "NOPERM") {
 		t.Errorf("expected ErrUnknown and NOPERM, found %v", err)
 	}
-	if _, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: "mail", Wait: -1}); err == nil ||
-		!strings.Contains(err.Error(), "Wait is -1") {
-		t.Errorf("Wait: -1: %v", err)
+	if _, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: "mail", WaitReplicas: -1}); err == nil ||
+		!strings.Contains(err.Error(), "WaitReplicas is -1") {
+		t.Errorf("WaitReplicas: -1: %v", err)
 	}
 }
 

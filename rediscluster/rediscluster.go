@@ -11,9 +11,9 @@
 //
 // Commands follow a slot that moves to another node. While a slot is on its way, scripts wait for it for up to five
 // seconds. When a node fails, commands on its slots fail until a replica has taken over; what a replica had not
-// received by then is lost, as in every cluster; delayed.QueueConfig.Wait makes each enqueueing wait for replicas. A
-// node that freezes fails as well: the calls that wait for it end within a second after its replica serves, or after
-// five seconds.
+// received by then is lost, as in every cluster; delayed.QueueConfig.WaitReplicas makes each enqueueing wait for
+// replicas. A node that freezes fails as well: the calls that wait for it end within a second after its replica serves,
+// or after five seconds.
 package rediscluster
 
 import (

@@ -12,8 +12,8 @@
 // When the Sentinels announce another master, all connections to the old one are closed, since it would accept commands
 // for seconds that are lost when it becomes a replica. During a fail-over commands fail; workers carry on by themselves
 // when the new master is known. What the old master had acknowledged but not yet sent to its replica is lost, as in
-// every set-up with Sentinel: tasks among it, and acks, whose tasks then run again. delayed.QueueConfig.Wait makes each
-// enqueueing wait for replicas.
+// every set-up with Sentinel: tasks among it, and acks, whose tasks then run again. delayed.QueueConfig.WaitReplicas
+// makes each enqueueing wait for replicas.
 package redissentinel
 
 import (
