@@ -56,7 +56,7 @@ func (r *Ref) Delete(ctx context.Context) error {
 	return err
 }
 
-// RunArchivedAgain makes archived tasks pending again, as Ref.RunAgain does, oldest first: those of which only answers
+// RunArchivedAgain makes archived tasks pending again, as Ref.RunAgain does, oldest first: those for which only returns
 // true, all of them if it is nil. It returns how many. Tasks that are archived after it has begun are left alone, and
 // so are those that are archived as too large. It goes on page by page; an error says that it has stopped in between.
 func (q *Queue) RunArchivedAgain(ctx context.Context, only func(TaskInfo) bool) (n int, err error) {
@@ -93,7 +93,7 @@ func (q *Queue) RunArchivedAgain(ctx context.Context, only func(TaskInfo) bool) 
 	})
 }
 
-// DeleteArchived deletes archived tasks: those of which only answers true, all of them if it is nil. It returns how
+// DeleteArchived deletes archived tasks: those for which only returns true, all of them if it is nil. It returns how
 // many, and works as RunArchivedAgain does.
 func (q *Queue) DeleteArchived(ctx context.Context, only func(TaskInfo) bool) (n int, err error) {
 	return q.eachArchived(ctx, only, func(ids []string) (int, error) {
@@ -269,11 +269,10 @@ func otherFunction(msg *wire.Message, t *Task) error {
 		t.msg.Path)
 }
 
-// Parked returns a page of the queue's parked tasks and how many there are. A task is parked when the worker that has
-// claimed it cannot run it: its function is unknown there, its structs have fields that those of the worker lack, or it
-// is a Python task. A worker that knows the function, by name or Alias, and the fields claims it at once, within 50 ms
-// if it has a free executor, and one that starts later does when it starts. Otherwise it is archived at Due, seven days
-// after At. Tasks that stay parked for long show that producers expect a version of the workers that does not run.
+// Parked returns a page of the queue's parked tasks and how many there are. A worker that knows the function, by its
+// path or an Alias, and the fields claims a parked task at once, within 50 ms if it has a free executor, and one that
+// starts later does when it starts. Otherwise it is archived at Due, seven days after At. Tasks that stay parked for
+// long show that producers expect a version of the workers that does not run.
 //
 // The page begins after offset tasks and has at most n, 1 to 1,000. Tasks are sorted by when they will be archived,
 // soonest first. Of each, ID, State, Function, Due, At, Reason, Worker and Task are known, and Error if Reason is

@@ -32,10 +32,10 @@ import (
 // nil, and Redis forgets the cancellation after seven days. Cancelling again changes nothing. Other errors are those of
 // asking Redis. Cancel also works when the memory of Redis is full.
 //
-// A cancelled call that a Group still gathers is left out of the one call. The one call has the id of the first call:
-// once it is made, cancelling that id cancels all gathered calls, and the ids of the other calls cancel nothing. Legacy
-// workers, and other workers that do not know the task's id, run a task that was cancelled while it was pending. The
-// error wraps ErrNoID if the task has no id.
+// A cancelled call that a Group still gathers is left out of the combined call. The combined call has the id of the
+// first call: once it is made, cancelling that id cancels all gathered calls, and the ids of the other calls cancel
+// nothing. Legacy workers, and other workers that do not know the task's id, run a task that was cancelled while it was
+// pending. The error wraps ErrNoID if the task has no id.
 func (r *Ref) Cancel(ctx context.Context) error {
 	if err := r.check(ctx); err != nil {
 		return err

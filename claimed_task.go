@@ -47,9 +47,8 @@ func (t *Task) meta() wire.Meta {
 	return t.msg.Meta
 }
 
-// ID returns the id of a task that a worker has received: random, or what TaskID said. It is "" for a task that is to
-// be enqueued, which gets its id then, and for messages that carry none: those of a legacy queue, and of other
-// packages.
+// ID returns the id of a claimed task: random, or what TaskID said. It is "" for a task that is to be enqueued, which
+// gets its id then, and for messages that carry none: those of a legacy queue, and of other packages.
 func (t *Task) ID() string { return t.meta().ID }
 
 // IdempotencyKey returns a key for requests to other systems that must not be carried out twice. It is the task's id:
@@ -57,7 +56,7 @@ func (t *Task) ID() string { return t.meta().ID }
 // the task has no id.
 func (t *Task) IdempotencyKey() string { return t.ID() }
 
-// Queue returns the name of the queue that a worker has received the task from, "" for a task that is to be enqueued.
+// Queue returns the name of the queue of a claimed task, "" for a task that is to be enqueued.
 func (t *Task) Queue() string {
 	if t.mustExist().claimed == nil {
 		return ""
@@ -68,7 +67,7 @@ func (t *Task) Queue() string {
 	return t.claimed.claim.Queue()
 }
 
-// Attempt returns which attempt of a received task this is: 1 for the first, one more after each failure. Runs that
+// Attempt returns which attempt of a claimed task this is: 1 for the first, one more after each failure. Runs that
 // ended by a worker's death or stop, by Snooze, or by an error that WorkerConfig.IsFailure does not count are left out.
 // RunAgain begins at 1 again. 0 for a task that is to be enqueued.
 func (t *Task) Attempt() int {
@@ -78,9 +77,9 @@ func (t *Task) Attempt() int {
 	return t.msg.Meta.Retried + 1
 }
 
-// MaxRetry returns how often a received task is tried again before it is archived: at Attempt() > MaxRetry() a failure
-// is final. 0 for a task that is to be enqueued. Of a task that this worker has not claimed, as that of a TaskInfo, it
-// is what the call said, 0 if it said nothing.
+// MaxRetry returns how often a claimed task is tried again before it is archived: at Attempt() > MaxRetry() a failure
+// is final. Of a task that this worker has not claimed, such as that of a TaskInfo, it is what the message says. 0 may
+// then also mean that the message says nothing.
 func (t *Task) MaxRetry() int {
 	if t.mustExist().claimed == nil || t.claimed.fn() == nil {
 		return t.meta().MaxRetry
@@ -88,13 +87,13 @@ func (t *Task) MaxRetry() int {
 	return t.claimed.claim.MaxRetry()
 }
 
-// Deaths returns how many workers have died that had claimed the received task, also together with others. A worker
-// that was stopping in good order does not count, nor one that was running another task alone. A death more than 72
-// hours after the last one is counted as the first again. Toward the archive only those deaths count whose worker had
-// no other task in hand: after three of them the task is archived, with the reason "deaths".
+// Deaths returns how many workers have died that held the claimed task, whether or not they held others. Not counted
+// are a worker that was stopping in good order, and one that was running another task and nothing else. A death more
+// than 72 hours after the last one is counted as the first again. Toward the archive only those deaths count whose
+// worker had no other task in hand: after three of them the task is archived, with the reason "deaths".
 func (t *Task) Deaths() int { return t.meta().Deaths }
 
-// EnqueuedAt returns when a received task was enqueued, by its producer's clock and in milliseconds; the zero time if
+// EnqueuedAt returns when a claimed task was enqueued, by its producer's clock and in milliseconds; the zero time if
 // that is unknown.
 func (t *Task) EnqueuedAt() time.Time {
 	ms := t.meta().EnqueuedAt
@@ -104,7 +103,7 @@ func (t *Task) EnqueuedAt() time.Time {
 	return time.UnixMilli(ms)
 }
 
-// Header returns the value of a header of a received task, "" if it has none of this key.
+// Header returns the value of a header of a claimed task, "" if it has none of this key.
 func (t *Task) Header(key string) string {
 	x := t.meta().Extra
 	if x == nil {
@@ -113,7 +112,7 @@ func (t *Task) Header(key string) string {
 	return x.Headers[key]
 }
 
-// Headers returns all headers of a received task in a map of the caller's own, nil if there are none.
+// Headers returns all headers of a claimed task in a map of the caller's own, nil if there are none.
 func (t *Task) Headers() map[string]string {
 	x := t.meta().Extra
 	if x == nil {

@@ -16,8 +16,9 @@ import (
 
 // Arg decodes argument i of the task, counted from 0, into the variable that p points to, as strictly as for a
 // parameter of its type; a variable of type any gets what Args would return. Neither the function nor its types need to
-// be linked into this program. The values of a variadic tail count one by one if the function is registered with this
-// worker, and else as the message has them: Delay sends them as one list. Errors wrap ErrArguments.
+// be linked into this program. If the function is registered with this worker, or the task was made by Call, the values
+// of a variadic parameter count one by one. If not, they count as the message has them: Delay sends them as one list.
+// Errors wrap ErrArguments.
 //
 //	var user int64
 //	err := t.Arg(0, &user)
@@ -93,10 +94,10 @@ func (t *Task) function() *function.Function {
 	return t.fn
 }
 
-// Options returns the options that a received task carries, those of its call and of its function's defaults together,
-// as Queue.With takes them; none for a task that is to be enqueued. Times have the precision of Option. Front,
-// OnConflict, Debounce and In are not among them: they say how to enqueue, and In shows as At. Neither is a lock by the
-// Overlap of a periodic entry. So a task goes to another queue with all of its options:
+// Options returns the options that a claimed task carries, those that it was enqueued with and its function's defaults
+// together, as Queue.With takes them; none for a task that is to be enqueued. Times have the precision of Option.
+// Front, OnConflict, Debounce and In are not among them: they say how to enqueue, and In shows as At. A lock that comes
+// from the Overlap of a periodic entry is not included either. So a task goes to another queue with all of its options:
 //
 //	ref, err := other.With(t.Options()...).Enqueue(ctx, t)
 func (t *Task) Options() []Option {

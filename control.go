@@ -15,8 +15,7 @@ import (
 // claimed once Pause has returned. Tasks can be enqueued meanwhile, and scheduled ones become pending. Redis remembers
 // the pause. Legacy workers ignore it.
 //
-// Pausing again changes nothing. Errors are those of asking Redis, also when its memory is full: then it works all the
-// same.
+// Pausing again changes nothing. It also works when the memory of Redis is full. Errors are those of asking Redis.
 func (q *Queue) Pause(ctx context.Context) error {
 	if err := q.check(ctx); err != nil {
 		return err
@@ -43,10 +42,11 @@ func (q *Queue) Paused(ctx context.Context) (bool, error) {
 	return c.Paused, err
 }
 
-// Restart tells every worker that serves the queue now to stop, on all its queues, as if the context of Run had ended,
-// with the reason "restart": it finishes its running tasks, and Run returns nil after a clean stop. The library starts
-// nothing again: the process should end then, and its supervisor must start it again after a clean exit too, as systemd
-// does with Restart=always. Workers started later are not affected. A worker that cannot be reached stops when it can.
+// Restart stops all workers of the queue; their supervisors start them again. Every worker that serves the queue now
+// stops as if the context of Run had ended, on all its queues, with the reason "restart": it finishes its running
+// tasks, and Run returns nil after a clean stop. The library starts nothing again: the process should end then, and its
+// supervisor must start it again after a clean exit too, as systemd does with Restart=always. Workers started later are
+// not affected. A worker that cannot be reached stops when it can.
 func (q *Queue) Restart(ctx context.Context) error {
 	if err := q.check(ctx); err != nil {
 		return err
@@ -80,9 +80,9 @@ func (q *Queue) Worker(id string) *WorkerControl {
 	return &WorkerControl{q, id}
 }
 
-// WorkerControl controls one worker from any process. Of a worker that serves several queues, always use the control of
-// the same queue: Resume on one queue does not end a Pause that was given on another. The methods are safe for
-// concurrent use. They return an error when no such worker is alive on the queue, or when Redis cannot be asked.
+// WorkerControl controls one worker from any process. If the worker serves several queues, a Pause is given on one of
+// them, and only Resume on that queue ends it. The methods are safe for concurrent use. They return an error when no
+// such worker is alive on the queue, or when Redis cannot be asked.
 type WorkerControl struct {
 	queue *Queue
 	id    string

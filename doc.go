@@ -22,9 +22,10 @@
 //
 // # Guarantee
 //
-// A task that Redis has accepted runs at least once while Redis keeps its data, unless it ends before its first run: it
-// is cancelled, replaced or deleted, or archived because its TTL or Deadline is over, its arguments do not fit, its
-// message is too large or unreadable, no worker could run it for seven days, or somebody archived it by hand.
+// A task that Redis has accepted runs at least once while Redis keeps its data, unless it ends before its first run. It
+// ends so if it is cancelled or replaced, or deleted or archived by hand (by package inspect). It also ends so if it is
+// archived because its TTL or Deadline is over, its arguments do not fit, its message is too large or unreadable, or no
+// worker could run it for seven days.
 //
 // A task starts again after a failure, Snooze or RunAgain, and when its worker stopped or died before the handler had
 // finished. A task that has succeeded runs again only when its worker ended, or was believed dead, before Redis had the
@@ -35,11 +36,16 @@
 // A handler fails when it returns an error or panics. The task is then tried again, 25 times by default, after 5, 10,
 // 20 seconds and so on up to 6 hours, each ± 25 %. When no retries are left it is archived. Options and WorkerConfig
 // change these numbers. A handler decides otherwise by the error that it returns: see Discard, Drop, RetryIn and
-// Snooze. WorkerConfig.IsFailure says which errors are no failures.
+// Snooze. WorkerConfig.IsFailure says which errors are no failures. A handler has no time limit by default; see
+// Timeout.
 //
-// A task whose arguments do not fit the function is archived at once. A task is parked if the worker does not know its
-// function, or if the worker's structs lack fields that the arguments have: it waits seven days for a worker that knows
-// them, and then it is archived. A handler has no time limit by default; see Timeout.
+// An archived task does not run again by itself: it failed for good, its arguments do not fit the function, it expired
+// before it could start, or it was archived by hand, for example. Other task queues call it a dead letter. A queue
+// keeps at most 10,000 archived tasks, each for 90 days; see WorkerConfig.ArchiveMax and ArchiveFor.
+//
+// A parked task was claimed by a worker that cannot run it: the worker does not know the function, or its structs lack
+// fields that the arguments have, or the function is one of Python. The task waits up to seven days for a worker that
+// can run it, and is archived then.
 //
 // # Functions
 //
@@ -52,21 +58,24 @@
 //
 // # Words
 //
-// A handler is the function of a task, as a worker runs it. The path of a function is its import path and its name,
-// such as example.com/app/mail.Welcome. A task names its function by the path, so renaming or moving the function
-// changes the path; see Name and Alias. A worker claims a task: it takes it out of the pending ones and is responsible
-// for it. An executor is a goroutine of a worker that runs one task at a time.
+// To delay a call means to enqueue it, not to postpone it: a worker runs it as soon as one is free. The options In and
+// At postpone it. A handler is the function of a task, as a worker runs it. The path of a function is its import path
+// and its name, such as example.com/app/mail.Welcome. A task names its function by the path, so renaming or moving the
+// function changes the path; see Name and Alias. A handle is a *Redis.
 //
-// An archived task does not run again by itself: it failed for good, expired before it could start, or was archived by
-// hand, for example. A queue keeps at most 10,000 archived tasks, each for 90 days; see WorkerConfig.ArchiveMax and
-// ArchiveFor. Other task queues call them dead letters. A parked task was claimed by a worker that cannot run it: the
-// worker does not know the function or a struct field of the arguments, or the task is a Python task. It waits up to
-// seven days for a worker that can run it, and is archived then.
+// A worker claims a task, often a little ahead of its start: it takes the task out of the pending ones and is
+// responsible for it. An executor is a goroutine of a worker that runs one task at a time. A worker's heartbeat tells
+// the others, by a key in Redis that expires, that the worker lives. A sweeper, which each worker has, looks for
+// workers whose heartbeat has ended, and gives the tasks that they had claimed back to the queue.
 //
-// A lock is what Unique holds in Redis. A legacy queue is shared with legacy workers: those of the Python package
-// delayed by keakon, or of go-delayed. Legacy workers read plain messages, which carry no id; an extended message
-// carries an id and the options of the task. A notification is an element of a second list in Redis: each task that
-// becomes pending adds one, and legacy workers sleep until there is one.
+// A lock is what Unique holds in Redis. The combined call is the one that is made of the calls of a Group. A periodic
+// entry ticks when its task is to be enqueued.
+//
+// A Python task calls a Python function; see NewPyTask. A Python worker is one of our Python package godelayed. Legacy
+// workers are those of keakon's Python package delayed and of the older Go library go-delayed, and a legacy queue is
+// shared with them. They read plain messages, which carry no id; an extended message carries an id and the options of
+// the task. Each queue has a second list in Redis, its notify list. Each task that becomes pending adds a notification
+// to it, and idle workers sleep until there is one.
 //
 // # Wrong use
 //
@@ -75,21 +84,21 @@
 // is wrong with their arguments.
 //
 // NewQueue panics if the name is malformed or the handle is nil or zero; FromPool, FromSource and SlogLogger panic if
-// they are given nil. A nil or zero handle, queue, task or worker is an error; its methods that return no error panic
-// if the receiver is nil, or if it is zero and they need what a constructor sets. String and GoString never do. The
-// value of such a panic is an error whose text begins with "delayed: ".
+// they are given nil. Methods that return an error return one if the receiver is nil or zero. The others panic if it is
+// nil, and some also if it is zero. All methods of a nil Task panic. String and GoString never panic. The value of such
+// a panic is an error whose text begins with "delayed: ".
 //
 // # States
 //
 //	Delay ───────────► pending ──claim──► active ──ok──────────► gone, or completed and kept
 //	   │ In, At           ▲ ▲               │ │ └─error, retries left──► retry ──due──► pending
 //	   └────► scheduled ──┘ │               │ └──error, none left──────► archived
-//	                        │               └──function unknown here ──► parked ──a worker knows it──► pending
+//	                        │               └──function unknown here ──► parked ──a worker knows it──► active
 //	                        └─worker dead (sweeper)
 //
 // A task is archived, too, when three workers have died that were running it and nothing else; see Task.Deaths. The
-// diagram leaves out that a call with Group is aggregating until its group becomes one call, that Snooze makes a task
+// diagram leaves out that a call with Group is aggregating until the combined call is made, that Snooze makes a task
 // scheduled again, that Drop and Cancel end it as dropped and canceled, and that a task whose TTL or Deadline is over
-// is archived with the reason "expired". Package state has all states; docs/ARCHITECTURE.md has a whole diagram, and
-// the map of the code.
+// is archived with the reason "expired". Tasks in the state retry are called retrying in prose. Package state has all
+// states; docs/ARCHITECTURE.md has a whole diagram, and the map of the code.
 package delayed

@@ -43,14 +43,13 @@ type Entry struct {
 	// This and SkipClockGap concern entries that name hours. Those whose hour field is * tick whenever the clock shows
 	// a time that the other fields allow; @every knows no clocks at all.
 	RepeatClockOverlap bool
-	// CatchUp says what happens after no scheduler ran, or Redis was away, for more than 30 s: so many of the ticks in
-	// that time are enqueued late, the latest ones in their order, at most 100. Defaults to 1, the latest; negative:
-	// none. Ticks that are less than 30 s late have not been missed.
+	// CatchUp is how many missed ticks are enqueued late: the latest ones, in their order, at most 100. Ticks are
+	// missed when no scheduler ran, or Redis was away, for more than 30 s. Defaults to 1; negative: none.
 	CatchUp int
 	// Overlap says what happens when the entry ticks while its previous task is not over: pending, running or waiting
 	// for a retry. Defaults to OverlapAllow.
 	Overlap Overlap
-	// Jitter delays each tick by up to so much, by a time that differs between ticks and is always the same for one
+	// Jitter postpones each tick by up to so much, by a time that differs between ticks and is always the same for one
 	// tick. At most 1 h.
 	Jitter time.Duration
 	// From and Until are the first moment at which the entry may tick, and the one from which on it does not. Zero: no

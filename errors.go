@@ -15,15 +15,14 @@ import (
 
 // Errors of registering and calling functions.
 var (
-	// ErrFunction is wrapped by every error about a function that cannot be registered or delayed: a closure without a
+	// ErrFunction is wrapped by every error about a function that cannot be registered or enqueued: a closure without a
 	// name, a method value, a parameter of a type that cannot be an argument, two functions under one path, a wrong
 	// option of Func, or an option that the function cannot have, such as Group without a slice to grow.
 	ErrFunction = function.ErrFunction
 
 	// ErrArguments is wrapped by every error about arguments that do not fit the function, whose details are in an
-	// *ArgumentError, and about wrong options of Queue.With. Wrong options of Func wrap ErrFunction, except that what
-	// is wrong with Unique, UniqueKey, UntilStart or OnConflict is found when a task is delayed, and wraps
-	// ErrArguments.
+	// *ArgumentError, and about wrong options of Queue.With. Wrong options of Func wrap ErrFunction. Exception: a wrong
+	// Unique, UniqueKey, UntilStart or OnConflict given to Func is reported by Delay, and wraps ErrArguments.
 	ErrArguments = function.ErrArguments
 )
 
@@ -52,7 +51,7 @@ var (
 	ErrNoResult = errors.New("delayed: no result")
 
 	// ErrNotArchived says that a task cannot be run again, because it is not archived, or that it cannot be deleted,
-	// because it is not archived and nothing is kept of its end by KeepResult or Retention.
+	// because it is not archived and neither KeepResult nor Retention keeps anything of it.
 	ErrNotArchived = errors.New("delayed: task is not archived")
 	// ErrEnded says that a task cannot be cancelled because it has ended.
 	ErrEnded = errors.New("delayed: task has ended")
@@ -131,17 +130,17 @@ func duplicate(err error) error {
 	return err
 }
 
-// TaskError says that a task has ended without success: it is archived, dropped or canceled.
+// TaskError says that a task has ended without success: it is archived, or was dropped or cancelled.
 type TaskError struct {
 	ID    string
 	State state.Task // where it is now
 	// Reason is failed, arguments, expired, undecodable, too large, deaths, parked too long, by hand, moving, dropped
-	// or canceled.
+	// or canceled; see TaskInfo.Reason.
 	Reason   string
 	Text     string    // of its last error; "" if there was none
 	Attempts int       // see TaskInfo.Attempts; 0 if nothing is kept of the task
 	Deaths   int       // see Task.Deaths
-	At       time.Time // when it failed
+	At       time.Time // when it ended
 }
 
 // Error implements error.
@@ -164,8 +163,8 @@ func (e *TaskError) Is(target error) bool {
 	return target == ErrCanceled && e.Reason == engine.ReasonCanceled
 }
 
-// BatchError says how far DelayMany came: the first Sent tasks are enqueued, the others are not, except that after an
-// ErrUnknown the tasks that follow the first Sent may be enqueued as well.
+// BatchError says how far DelayMany came: the first Sent tasks are enqueued, the others are not. Exception: if Err
+// wraps ErrUnknown, tasks that follow the first Sent may be enqueued as well.
 type BatchError struct {
 	Sent int   // number of tasks that are enqueued for certain, counted from the first
 	Err  error // why the next one is not

@@ -23,7 +23,8 @@ type Event struct {
 	// Wait is how long the task waits until it is tried again, or with event.TaskStarted how long ago it was enqueued.
 	Wait time.Duration
 	// Reason says why. With event.TaskArchived and event.TaskParked it is as in TaskInfo.Reason; with event.TaskStuck
-	// it is long, replaced or given up; with event.WorkerStopping and event.WorkerStopped it is as in
+	// it is long (the handler has run for very long), replaced (another task may run in its place) or given up (the
+	// worker stops because of it); with event.WorkerStopping and event.WorkerStopped it is as in
 	// WorkerStatus.StopReason.
 	Reason string
 	// Err is the error that led to it.

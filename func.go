@@ -9,7 +9,7 @@ import (
 	"github.com/godelayed/delayed/internal/function"
 )
 
-// Function is a function with a name and defaults of its own. Func makes it; the same value is given to Queue.Delay and
+// Function is a function with a path and defaults of its own. Func makes it; the same value is given to Queue.Delay and
 // to Worker.Register. It is immutable and safe for concurrent use. The zero value is no function: using it is an error
 // that wraps ErrFunction.
 type Function struct {
@@ -37,9 +37,9 @@ type funcOption struct {
 func (o funcOption) forFunc(d *funcDefaults) { o.apply(d) }
 func (o funcOption) String() string          { return o.text }
 
-// Name is the path under which a function is known on the wire, in place of the one that Go gives it. Function
-// literals, method values and generic instances need one. It is at most 512 bytes long, printable, without a colon, and
-// the same on both sides.
+// Name sets the path by which tasks name a function, in place of the one that Go gives it. Function literals, method
+// values and generic instances need one. It is at most 512 bytes long, printable, without a colon, and the same on both
+// sides.
 func Name(path string) FuncOption {
 	return funcOption{
 		fmt.Sprintf("Name(%q)", path), func(d *funcDefaults) { d.spec.Name, d.spec.Named = path, true },
@@ -47,7 +47,7 @@ func Name(path string) FuncOption {
 }
 
 // Alias adds paths under which workers run the function as well: those it had before it was renamed or moved. Tasks
-// delayed with the Function carry its name, never an alias.
+// enqueued with the Function carry its own path, never an alias.
 func Alias(paths ...string) FuncOption {
 	return funcOption{
 		"Alias(" + strings.Join(quoted(paths), ", ") + ")",
@@ -72,22 +72,22 @@ func Optional(n int) FuncOption {
 }
 
 // Middleware puts middleware around one function, as Worker.Use does around all; it stands within that of the worker.
-// It acts where the function is registered.
+// It acts where the function is registered. What these functions return is called concurrently.
 func Middleware(mw ...func(HandlerFunc) HandlerFunc) FuncOption {
 	return funcOption{"Middleware(…)", func(d *funcDefaults) {
 		d.middleware = append(slices.Clip(d.middleware), mw...)
 	}}
 }
 
-// Func gives a function a name, aliases and defaults:
+// Func gives a function a path, aliases and defaults:
 //
 //	var SumInts = delayed.Func(Sum[int], delayed.Name("sum.int"))
 //
 // Options act where the Function is used. KeepResult, Retention, TTL, Gather, Unique, UniqueKey, UntilStart and
-// OnConflict act when the Function itself is delayed: q.Delay(SumInts, …), not q.Delay(Sum[int], …), whatever workers
+// OnConflict act when the Function itself is enqueued: q.Delay(SumInts, …), not q.Delay(Sum[int], …), whatever workers
 // have registered. Alias, Optional, Middleware, BackoffFunc and ArchiveOnTimeout act where it is registered. MaxRetry,
-// Timeout, Backoff and MaxBackoff act on both sides; what the delayed Function says goes before what the registered one
-// says.
+// Timeout, Backoff and MaxBackoff act on both sides; what the enqueued Function says goes before what the registered
+// one says.
 //
 // The receiver of a method expression is left out of the arguments; the worker registers the method value under the
 // same Name. If fn or an option is wrong, Delay and Register return an error that wraps ErrFunction.

@@ -21,7 +21,7 @@ const (
 	maxGroupKey = 256
 )
 
-// Group gathers the call with others that have the same key, and one call is made of them:
+// Group gathers the call with others that have the same key, and one call is made of them, the combined call:
 //
 //	q.With(delayed.Group("search")).Delay(search.Index, "tenant", 7, 8)
 //	q.With(delayed.Group("search")).Delay(search.Index, "tenant", 9) // together: search.Index("tenant", 7, 8, 9)
@@ -30,16 +30,16 @@ const (
 // the order of the calls. Calls that differ in the function or in the arguments before it are in groups of their own,
 // whatever their key. In a task made by NewGoTask the last argument must be a slice: it is what grows.
 //
-// A call with In or At joins its group when it is due. GatherPolicy says when the one call is made. The one call has
-// the id of the first call that it is made of, and the options of the last one. No process owns a group: every worker
-// of the queue makes the one call when it is due, also a worker that does not know the function. Group cannot be
-// combined with TaskID, Front, options that hold a lock, or Python tasks.
+// A call with In or At joins its group when it is due. GatherPolicy says when the combined call is made. The combined
+// call has the id of the first call that it is made of, and the options of the last one. No process owns a group: every
+// worker of the queue makes the combined call when it is due, also a worker that does not know the function. Group
+// cannot be used with TaskID, Front, options that hold a lock, or Python tasks.
 //
 // While the group gathers, each call has a Ref of its own: Ref.State returns state.Aggregating, and Ref.Cancel leaves
-// the call out. Once the one call is made, only the Ref of its first call names a task. The state of the others is then
-// state.Unknown, and cancelling them changes nothing. Ref.Wait of a Ref that a gathered call has returned fails with
-// ErrNoResult: to wait for the one call, take Queue.Ref with the id of the first. The key is not empty and at most 256
-// bytes long.
+// the call out. Once the combined call is made, only the Ref of its first call names a task. The state of the others is
+// then state.Unknown, and cancelling them changes nothing. Ref.Wait of a Ref that a gathered call has returned fails
+// with ErrNoResult: to wait for the combined call, take Queue.Ref with the id of the first. The key is not empty and at
+// most 256 bytes long.
 func Group(key string) Option { return groupOption(key) }
 
 type groupOption string
@@ -55,11 +55,12 @@ func (o groupOption) forQueueWith(c *callOptions) {
 
 func (o groupOption) String() string { return fmt.Sprintf("Group(%q)", string(o)) }
 
-// GatherPolicy says when the calls of a Group become one: when the first of its conditions holds, or when another call
-// would make the arguments more than a message may hold (1 MiB, 65,536 values). The policy of the latest call of a
-// group applies to all of it.
+// GatherPolicy says when the combined call of a Group is made: when the first of these conditions holds, or when
+// another call would make the arguments more than a message may hold (1 MiB, 65,536 values). The policy of the latest
+// call of a group applies to all of it.
 type GatherPolicy struct {
-	// Grace is how long the group waits for another call. Defaults to a minute.
+	// Grace is the longest pause between two calls: the combined call is made when no other has come for so long.
+	// Defaults to a minute.
 	Grace time.Duration
 	// MaxDelay is how long the first call waits at most. Defaults to no limit: as long as calls come within Grace and
 	// MaxSize is not reached.
@@ -68,8 +69,7 @@ type GatherPolicy struct {
 	MaxSize int
 }
 
-// Gather says when the calls of a Group become one. Given to Func it is the function's default, given to Queue.With it
-// applies to one call. Without Group it changes nothing.
+// Gather says when the combined call of a Group is made. Without Group it changes nothing.
 func Gather(p GatherPolicy) TaskOption { return gatherOption(p) }
 
 type gatherOption GatherPolicy
@@ -238,12 +238,12 @@ func (q *Queue) gather(ctx context.Context, messages []redisstore.Envelope) (sen
 // maxGroupsListed bounds what Queue.Groups returns.
 const maxGroupsListed = 100
 
-// GroupInfo tells of a group of calls that waits. See Group.
+// GroupInfo tells of the gathered calls of a Group whose combined call is not made yet.
 type GroupInfo struct {
 	Key  string    // what Group was given; empty when the first call cannot be read
 	Func string    // path of the function; empty likewise
 	Size int       // calls gathered so far
-	Due  time.Time // when it becomes one call, by Redis's clock, unless other calls come before
+	Due  time.Time // when the combined call is made, by Redis's clock, unless other calls come before
 }
 
 // Groups lists the groups of the queue that wait for more calls, those that are due first in front, 100 at most. Groups

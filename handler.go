@@ -10,8 +10,9 @@ import (
 	"github.com/godelayed/delayed/internal/function"
 )
 
-// HandlerFunc runs a task that a worker has received. If it returns nil the task is done; after an error the task is
-// tried again or archived, unless the error says otherwise: see Discard, Drop, RetryIn and Snooze.
+// HandlerFunc is what middleware wraps; handlers themselves are plain functions, see Worker.Register. It runs a claimed
+// task. If it returns nil the task is done; after an error the task is tried again or archived, unless the error says
+// otherwise: see Discard, Drop, RetryIn and Snooze.
 type HandlerFunc func(ctx context.Context, t *Task) error
 
 // TaskFromContext returns the task whose handler or middleware was given ctx, or a context made of that; nil if there
@@ -78,12 +79,12 @@ func callFunc(ctx context.Context, t *Task) error {
 	return callTask(ctx, t)
 }
 
-// Discard makes an error that archives the task at once: returned by a handler, wrapped or not, it is a failure without
-// further retries, even if some are left, and the task is kept in the archive. Drop forgets it instead. Discard(nil) is
-// nil, so that return delayed.Discard(f()) discards only what failed.
+// Discard gives up on the task: no more retries, it is archived. A handler returns it, wrapped or not; that is a
+// failure. Drop forgets the task instead. Discard(nil) is nil, so that return delayed.Discard(f()) discards only what
+// failed.
 //
-// If the tree of an error holds several of Discard, Drop, RetryIn and Snooze, the outermost one holds; among joined
-// errors it is the first one.
+// If the tree of an error contains several of Discard, Drop, RetryIn and Snooze, the outermost one applies; among
+// joined errors it is the first one.
 func Discard(err error) error {
 	if err == nil {
 		return nil
@@ -91,17 +92,16 @@ func Discard(err error) error {
 	return engine.Say(engine.SaysDiscard, 0, err)
 }
 
-// Drop makes an error after which a task is forgotten: returned by a handler, wrapped or not, it ends the task without
-// archiving it and without counting a failure. A Ref.Wait for it returns a *TaskError with the state dropped; only with
-// KeepResult or Retention something is kept of the task, for as long as they say. err, which may be nil, goes into the
-// log.
+// Drop forgets the task: a handler that returns it, wrapped or not, ends the task without archiving it and without
+// counting a failure. A Ref.Wait for the task returns a *TaskError with the state dropped. Something is kept of the
+// task only with KeepResult or Retention, for as long as they say. err, which may be nil, goes into the log.
 func Drop(err error) error { return engine.Say(engine.SaysDrop, 0, err) }
 
-// RetryIn makes an error after which a task is tried again in d, rounded down to milliseconds, in place of what the
-// backoff says: returned by a handler, wrapped or not, it is a failure as any other and spends a retry. If no retries
-// are left, or the next try would come when RetryUntil, Deadline or TTL has ended, the task is archived instead. A d of
-// zero or less tries again at once. RetryIn(d, nil) is nil, so that return delayed.RetryIn(d, f()) retries only what
-// failed; to run a task again that has not failed there is Snooze.
+// RetryIn tries the task again in d, rounded down to milliseconds, in place of what the backoff says. A handler returns
+// it, wrapped or not; that is a failure as any other and spends a retry. If no retries are left, or the next try would
+// come when RetryUntil, Deadline or TTL has ended, the task is archived instead. A d of zero or less tries again at
+// once. RetryIn(d, nil) is nil, so that return delayed.RetryIn(d, f()) retries only what failed; to run a task again
+// that has not failed there is Snooze.
 func RetryIn(d time.Duration, err error) error {
 	if err == nil {
 		return nil
@@ -109,7 +109,7 @@ func RetryIn(d time.Duration, err error) error {
 	return engine.Say(engine.SaysRetryIn, max(d, 0), err)
 }
 
-// Snooze makes an error after which a task runs again in d, rounded down to milliseconds: returned by a handler,
-// wrapped or not, it is no failure, spends no retry, and is counted as snoozed. A d of zero or less runs it again at
-// once. A task may snooze as often as it likes; TTL and Deadline bound it.
+// Snooze runs the task again in d, rounded down to milliseconds. A handler returns it, wrapped or not; that is no
+// failure, spends no retry, and is counted as snoozed. A d of zero or less runs the task again at once. A task may
+// snooze as often as it likes; TTL and Deadline bound it.
 func Snooze(d time.Duration) error { return engine.Say(engine.SaysSnooze, max(d, 0), nil) }

@@ -18,9 +18,9 @@ const maxYear = 9999
 const maxRetryLimit = 1 << 30
 
 // Option changes the tasks that Delay, DelayContext, Enqueue and DelayMany enqueue; give it to Queue.With, or to the
-// Options of a periodic Entry. When an option is given twice, the last one holds, and so it is with In and At, and with
-// Unique and UniqueKey. Headers of several keys are all kept: for each key the last value holds. Debounce takes the key
-// and the ttl of a Unique or UniqueKey beside it, whichever comes first.
+// Options of a periodic Entry. When an option is given twice, the last one applies, and so it is with In and At, and
+// with Unique and UniqueKey. Headers of several keys are all kept: for each key the last value applies. Debounce takes
+// the key and the ttl of a Unique or UniqueKey beside it, in either order.
 //
 // Durations and times are rounded down to milliseconds, except that Timeout, TTL and MaxBackoff are rounded up. A
 // positive duration below a millisecond, as in In(60), is refused: it was probably meant in another unit.
@@ -100,9 +100,8 @@ func (o *callOptions) startsInTime(x *wire.Extra, nowMs int64) error {
 	}
 }
 
-// In delays the task by d, counted by Redis's clock from the moment Redis accepts it. A d of zero or less makes it
-// pending at once; one between that and a millisecond is refused, see Option. For a moment that was computed there is
-// At.
+// In postpones the task by d, counted by Redis's clock from the moment Redis accepts it. A d of zero or less makes it
+// pending at once; a positive d below a millisecond is refused, see Option. For a moment that was computed there is At.
 func In(d time.Duration) Option { return inOption(d) }
 
 type inOption time.Duration
@@ -133,15 +132,15 @@ func (o atOption) forQueueWith(c *callOptions) {
 
 func (o atOption) String() string { return "At(" + time.Time(o).Format(time.RFC3339Nano) + ")" }
 
-// TaskOption is an option for one call as well as a default of a function: it can be given to Queue.With and to Func.
+// TaskOption is an option for Queue.With as well as for Func. Given to Func it is the function's default. Given to With
+// it applies to all tasks of the queue that With returns, and goes before the function's default.
 type TaskOption interface {
 	Option
 	FuncOption
 }
 
 // MaxRetry says how often a failed task is tried again before it is archived. 0 archives it after the first failure; a
-// negative n means 0. Given to Func it is the function's default, given to Queue.With it applies to one call. Without
-// either, WorkerConfig.MaxRetry applies.
+// negative n means 0. Without it, WorkerConfig.MaxRetry applies.
 func MaxRetry(n int) TaskOption { return maxRetryOption(min(max(n, 0), maxRetryLimit)) }
 
 type maxRetryOption int
@@ -228,18 +227,17 @@ func withHeaders(x *wire.Extra, headers map[string]string) *wire.Extra {
 	return x
 }
 
-// KeepResult keeps what the function returns for d after the task has succeeded: the T of a result T or (T, error),
-// which must be of a type that can be an argument. Await reads it, in any process. If the function returns no T, what
-// is kept is that the task has succeeded, for Ref.Wait. Ref.Wait and Await also return when the task fails for good. A
-// d of zero or less keeps nothing. Given to Func it is the function's default, given to Queue.With it applies to one
-// call.
+// KeepResult keeps how the task ended (succeeded, dropped or cancelled) and what the function returned, for d after its
+// end. That is the T of a result T or (T, error), which must be of a type that can be an argument. Await reads it, in
+// any process. If the function returns no T, or the task has not succeeded, Ref.Wait still tells how it ended. Ref.Wait
+// and Await also return when the task fails for good. A d of zero or less keeps nothing.
 func KeepResult(d time.Duration) TaskOption {
 	return keepOption{"KeepResult", d, func(x *wire.Extra, ms int64) { x.KeepResult = ms }}
 }
 
-// Retention keeps the task itself for d after it has succeeded: its call, its times and what the function returned.
-// Without it a task is gone once it is done. A d of zero or less keeps nothing. Given to Func it is the function's
-// default, given to Queue.With it applies to one call. With KeepResult, everything is kept for the longer of the two.
+// Retention keeps the task itself for d after it has succeeded or was dropped or cancelled: its call, its times and
+// what the function returned. Without it a task is gone once it is done. A d of zero or less keeps nothing. With
+// KeepResult, everything is kept for the longer of the two.
 func Retention(d time.Duration) TaskOption {
 	return keepOption{"Retention", d, func(x *wire.Extra, ms int64) { x.Retention = ms }}
 }

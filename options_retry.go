@@ -12,8 +12,8 @@ import (
 
 // Backoff says how long a failed task waits before it is tried again: the first delay before the first retry and so on,
 // the last one before all further. The worker keeps to them exactly, without jitter. There are 1 to 64 of them, none
-// negative. MaxRetry or RetryUntil says how often a task is tried. Given to Func it is the function's default, given to
-// Queue.With it applies to one call. Without either, BackoffFunc applies, and without that WorkerConfig.Backoff.
+// negative. MaxRetry or RetryUntil says how often a task is tried. Without Backoff, BackoffFunc applies, and without
+// that WorkerConfig.Backoff.
 func Backoff(delays ...time.Duration) TaskOption { return backoffOption(slices.Clone(delays)) }
 
 type backoffOption []time.Duration
@@ -67,8 +67,7 @@ func (o backoffOption) String() string {
 }
 
 // MaxBackoff bounds how long a failed task waits before it is tried again, whoever says how long: Backoff, BackoffFunc
-// or WorkerConfig.Backoff. It does not bound RetryIn. d is rounded up to milliseconds and must be positive. Given to
-// Func it is the function's default, given to Queue.With it applies to one call.
+// or WorkerConfig.Backoff. It does not bound RetryIn. d is rounded up to milliseconds and must be positive.
 func MaxBackoff(d time.Duration) TaskOption { return maxBackoffOption(d) }
 
 type maxBackoffOption time.Duration
@@ -113,7 +112,8 @@ func (o retryUntilOption) String() string { return textOfTime("RetryUntil", time
 // BackoffFunc says how long a failed task of a function waits before it is tried again: the worker calls fn with how
 // often the task was retried before, 0 after its first failure, and with the error of the handler, which wraps
 // ErrTimeout if the handler took too long. It is called concurrently. A negative delay means none; if fn panics, the
-// default of WorkerConfig.Backoff applies. MaxBackoff bounds it, and Backoff of a call goes before it.
+// default of WorkerConfig.Backoff applies. MaxBackoff bounds it, and a Backoff that the task was enqueued with goes
+// before it.
 func BackoffFunc(fn func(retried int, err error) time.Duration) FuncOption {
 	return funcOption{"BackoffFunc(…)", func(d *funcDefaults) {
 		if fn == nil && d.err == nil {

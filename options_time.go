@@ -13,9 +13,8 @@ import (
 // as after any other failure; see ArchiveOnTimeout. If it returns none, the task is done. A handler that does not look
 // at its context is not ended by force; see WorkerConfig.StuckAfter.
 //
-// Timeout(0) is no bound, whatever the function and the worker say; a negative d is an error. Given to Func it is the
-// function's default, given to Queue.With it applies to one call. Without either, WorkerConfig.Timeout applies. Of
-// Timeout and Deadline, the earlier one applies.
+// Timeout(0) is no bound, whatever the function and the worker say; a negative d is an error. Without the option,
+// WorkerConfig.Timeout applies. Of Timeout and Deadline, the earlier one applies.
 func Timeout(d time.Duration) TaskOption { return timeoutOption(d) }
 
 type timeoutOption time.Duration
@@ -70,12 +69,11 @@ func (o deadlineOption) forQueueWith(c *callOptions) {
 
 func (o deadlineOption) String() string { return textOfTime("Deadline", time.Time(o)) }
 
-// TTL says how long the task is of use: one that has not started d after it was delayed, rounded up to milliseconds, is
-// not run but archived, with the reason "expired", and counted as expired. That applies to each start, so the task is
-// not tried again after d either. The producer computes the end by its own clock, and workers compare it with Redis's
-// clock: a producer whose clock is a minute behind takes a minute off d, and one whose clock is a minute ahead adds a
-// minute. A task that is delayed with In or At for as long as its TTL, or longer, is refused. d must be positive. Given
-// to Func it is the function's default, given to Queue.With it applies to one call.
+// TTL says how long the task is of use: one that has not started d after it was enqueued, rounded up to milliseconds,
+// is not run but archived, with the reason "expired", and counted as expired. That applies to each start, so the task
+// is not tried again after d either. The producer computes the end by its own clock, and workers compare it with
+// Redis's clock: a producer whose clock is a minute behind takes a minute off d, and one whose clock is a minute ahead
+// adds a minute. A task that In or At postpones for as long as its TTL, or longer, is refused. d must be positive.
 func TTL(d time.Duration) TaskOption { return ttlOption(d) }
 
 type ttlOption time.Duration

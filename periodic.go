@@ -16,14 +16,14 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// ErrNoEntry says that a queue has no periodic entry of a name.
+// ErrNoEntry says that a queue has no periodic entry with that name.
 var ErrNoEntry = errors.New("delayed: there is no such periodic entry")
 
 // errConflict says that other programs kept changing the entry.
 var errConflict = errors.New("delayed: the periodic entry is being changed by others: try again")
 
 // PeriodicControl controls the periodic entries of a queue, from any process. Schedulers notice changes at once, or
-// within five seconds if Redis lets them subscribe to nothing. It is safe for concurrent use.
+// within five seconds if they may not subscribe to channels. It is safe for concurrent use.
 type PeriodicControl struct {
 	queue    *Queue
 	shortest time.Duration
@@ -74,7 +74,7 @@ func (e *PeriodicEntry) Ticks(n int) []time.Time {
 	return ticks
 }
 
-// DelayOf returns by how long the entry's Jitter delays one of its ticks.
+// DelayOf returns by how long the entry's Jitter postpones one of its ticks.
 func (e *PeriodicEntry) DelayOf(tick time.Time) time.Duration {
 	table, err := e.timetable()
 	if err != nil {
@@ -100,8 +100,8 @@ type PeriodicRun struct {
 	Tick time.Time // when it was due, without jitter
 	At   time.Time // when this happened, by the clock of Redis
 	ID   string    // of the task; "" when Skipped is "missed"
-	// Skipped is "" if the tick was enqueued; "missed" if this tick, and all between it and that of the next line, were
-	// missed; "overlap" if it was left out because the previous task was not over; "queued" if it waits for that.
+	// Skipped is "" if the tick was enqueued; "missed" if this tick and all ticks back to that of the next, older line
+	// were missed; "overlap" if it was left out because the previous task was not over; "queued" if it waits for that.
 	Skipped string
 }
 
@@ -166,7 +166,7 @@ func (p *PeriodicControl) Remove(ctx context.Context, name string) error {
 }
 
 // Pause makes an entry tick no more until Resume, also beyond restarts and changes of its declaration. A tick that
-// waits for the previous task is dropped. The error wraps ErrNoEntry if there is none.
+// waits for the previous task is left out. The error wraps ErrNoEntry if there is none.
 func (p *PeriodicControl) Pause(ctx context.Context, name string) error {
 	return p.change(ctx, name, false, func(r *schedule.Record, _ time.Time) error {
 		r.Pause()

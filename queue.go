@@ -15,7 +15,7 @@ import (
 )
 
 // Queue is the producer's end of a queue: it makes calls of functions into tasks in Redis. It is safe for concurrent
-// use and holds no connection. Opening one is cheap; those of one handle that have the same name work together.
+// use and holds no connection. Opening one is cheap; those of one handle that have the same name share round trips.
 type Queue struct {
 	store     *redisstore.Store
 	coalescer *redisstore.Coalescer
@@ -44,7 +44,7 @@ func NewQueue(name string, rdb *Redis) *Queue {
 	return q
 }
 
-// OpenQueue returns a queue with settings. It does not connect.
+// OpenQueue is NewQueue with settings, and returns errors instead of panicking. It does not connect.
 func OpenQueue(rdb *Redis, cfg QueueConfig) (*Queue, error) {
 	if err := rdb.check(); err != nil {
 		return nil, fmt.Errorf("delayed: OpenQueue: %w", err)
@@ -90,7 +90,8 @@ func (q *Queue) String() string {
 // GoString is String.
 func (q *Queue) GoString() string { return q.String() }
 
-// Len returns the number of pending tasks: those that are enqueued and not claimed by a worker.
+// Len returns the number of pending tasks: those that are enqueued and not claimed by a worker. Scheduled, retrying and
+// parked tasks do not count.
 func (q *Queue) Len(ctx context.Context) (int, error) {
 	if err := q.check(ctx); err != nil {
 		return 0, err
@@ -104,7 +105,8 @@ func (q *Queue) Ref(id string) *Ref {
 	return &Ref{queue: q, id: id}
 }
 
-// With returns a queue whose calls have the given options in addition to those of q. It is cheap and leaves q as it is.
+// With returns a queue that enqueues all tasks with the given options, in addition to those of q. It is cheap and
+// leaves q as it is.
 //
 //	q.With(delayed.In(time.Hour), delayed.MaxRetry(5)).Delay(mail.Welcome, userID, "en")
 func (q *Queue) With(opts ...Option) *Queue {
@@ -139,7 +141,8 @@ func (q *Queue) With(opts ...Option) *Queue {
 	return &c
 }
 
-// Delay makes a worker call fn with args, soon and elsewhere. It returns once Redis has the task.
+// Delay enqueues a call of fn with args, which a worker runs as soon as one is free. It returns once Redis has the
+// task.
 //
 // fn is a function of a package, a method expression or what Func returned. The arguments must be assignable to its
 // parameters, or be integers that fit. A leading context.Context is left out, because the worker provides it, and so is
@@ -148,9 +151,9 @@ func (q *Queue) With(opts ...Option) *Queue {
 //
 // Delay gives up when connecting to Redis fails or takes longer than 5 s, or than the dial_timeout of the URL: nothing
 // was enqueued then. It also gives up when Redis does not answer within 5 s after the task was sent: then the error
-// wraps ErrUnknown. Before that it may wait for a free connection of the handle. DelayContext bounds the wait as you
-// like. The same limits apply to each request of all other methods, even if their context allows more; Ref.Wait and
-// Await go on until their context ends.
+// wraps ErrUnknown. Before that it may wait for a free connection of the handle, without limit. DelayContext bounds all
+// of this as you like. The same limits apply to each request of all other methods, even if their context allows more;
+// Ref.Wait and Await go on until their context ends.
 //
 // Goroutines that call it at the same time share round trips, so that many are faster than one; for one goroutine with
 // many tasks there is DelayMany. Tasks of one goroutine keep their order.
@@ -193,11 +196,13 @@ func (q *Queue) DelayContext(ctx context.Context, fn any, args ...any) (*Ref, er
 }
 
 // DelayMany enqueues tasks in order, 1,000 or 8 MiB at a time; each such batch is accepted as a whole or not at all. If
-// one of the tasks is faulty, none is enqueued. A *BatchError says how many of the first tasks are enqueued.
+// one of the tasks is faulty, none is enqueued. Each error is a *BatchError, which says how many of the first tasks are
+// enqueued; the Refs are those of these tasks.
 //
-// With Unique, UniqueKey, Debounce, TaskID or Front a batch is at most 100 tasks. If another task holds the lock or has
-// the id of one of the tasks, none of its batch is enqueued, and the error names the task and wraps a *DuplicateError.
-// With OnConflict(Skip) the Ref of such a task is that of the other one, which may be an earlier task of the same call.
+// With Unique, UniqueKey, Debounce, TaskID or Front a batch is at most 100 tasks. TaskID with more than one task is an
+// error, and so is Front with more than one batch. If another task holds the lock or has the id of one of the tasks,
+// none of its batch is enqueued, and the error names the task and wraps a *DuplicateError. With OnConflict(Skip) the
+// Ref of such a task is that of the other one, which may be an earlier task of the same call.
 //
 //	refs, err := q.DelayMany(ctx, delayed.Call(mail.Welcome, 1, "en"), delayed.Call(mail.Welcome, 2, "de"))
 func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {

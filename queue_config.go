@@ -13,15 +13,14 @@ import (
 type QueueConfig struct {
 	// Name of the queue: up to 128 printable bytes, without spaces. In a Redis Cluster it may carry a {tag}.
 	Name string
-	// Legacy says that workers of keakon's package delayed or of go-delayed share the queue. Set it in every program
-	// that enqueues tasks there, SchedulerConfig.Legacy included, and set WorkerConfig.Legacy in its workers. Tasks
-	// without options, and all Python tasks, are then sent as plain messages, which those workers read and which carry
-	// no id. A Python task with other options than In, At, MaxRetry and Front is refused, so is one with a map whose
-	// keys are not strings, and so is a handle with a key prefix.
+	// Legacy says that legacy workers share the queue. Set it in every program that enqueues tasks there,
+	// SchedulerConfig.Legacy included, and set WorkerConfig.Legacy in its workers. Tasks without options, and all
+	// Python tasks, are then sent as plain messages. A Python task with other options than In, At, MaxRetry and Front
+	// is refused, so is one with a map whose keys are not strings, and so is a handle with a key prefix.
 	//
-	// With the first Python task, Redis records whether the Python tasks of the queue are plain. From then on, a
-	// program that opened the queue in the other way gets an error for Python tasks, until the queue holds no task at
-	// all and no periodic entry. For Go tasks nothing checks that programs agree.
+	// With the first Python task, Redis records whether the queue is a plain one, whose Python tasks are plain
+	// messages. From then on, a program that opened the queue in the other way gets an error for Python tasks, until
+	// the queue holds no task at all and no periodic entry. For Go tasks nothing checks that programs agree.
 	//
 	// On a legacy queue, structs among the arguments of Go functions travel by position. Do not change their fields:
 	// two fields that change places swap their values. Defaults to false.

@@ -68,9 +68,9 @@ func Dial(rawURL string) (*Redis, error) {
 }
 
 // FromPool returns a handle on an existing pool of package github.com/gomodule/redigo/redis. A worker takes three
-// connections out of it for long (three for each slot, in a cluster), and the handle takes one to be told of changes,
-// so MaxActive, if set, should leave room for them. A read timeout of less than ten seconds makes idle workers look
-// more often. Close closes the pool. FromPool(nil) panics.
+// connections out of it for long, and the handle takes one to be told of changes, so MaxActive, if set, should leave
+// room for them. A read timeout of less than ten seconds makes idle workers look more often. Close closes the pool.
+// FromPool(nil) panics.
 func FromPool(pool *redis.Pool) *Redis {
 	if pool == nil {
 		panic(errors.New("delayed: FromPool(nil): expected a pool; Dial makes one of its own"))
@@ -107,7 +107,7 @@ func newRedis(calls, loops Source) *Redis {
 }
 
 // WithPrefix returns a handle that shares r's connections and puts prefix before every key, in place of a prefix that r
-// has. Queues and workers meet only if they use the same prefix. Python's package delayed knows no prefix.
+// has. Queues and workers meet only if they use the same prefix. Legacy workers know no prefix.
 func (r *Redis) WithPrefix(prefix string) *Redis {
 	must(r.check())
 	c := *r

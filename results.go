@@ -15,8 +15,8 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
-// Wait waits until the task has ended: nil if it has succeeded, a *TaskError if it has failed for good, was dropped or
-// cancelled.
+// Wait waits until the task has ended: nil if it has succeeded, a *TaskError if it has failed for good, or was dropped
+// or cancelled.
 //
 // The task must be enqueued with KeepResult or Retention, even if its function returns only an error. Without them Wait
 // returns an error that wraps ErrNoResult, at once, if this process has got r by enqueueing the task. For any other Ref
@@ -40,7 +40,7 @@ func (r *Ref) Wait(ctx context.Context) error {
 // Await waits as Ref.Wait does and returns what the function of the task has returned. Decoding is as strict as that of
 // arguments: if the value is not a T the error wraps ErrNoResult and says what was expected and found. It also wraps
 // ErrNoResult if the function has returned nothing. Fields of structs are matched by name: a field that T has and the
-// value lacks is zero, and a field that the value has and T lacks is such an error.
+// value lacks is zero, and a field that the value has and T lacks is an error that wraps ErrNoResult.
 //
 //	n, err := delayed.Await[int](ctx, ref)
 func Await[T any](ctx context.Context, ref *Ref) (T, error) {
@@ -189,8 +189,8 @@ func (r *Ref) failure(where state.Task, info *wire.Info) error {
 // KeepResult and Retention keep and with what is known of a task that has failed.
 //
 // It may be called as often as is convenient: at most ten reports a second reach Redis, and the last one always does.
-// An error says that ctx is none of a handler, that the task carries no id (ErrNoID), that it is another worker's by
-// now (ErrLost), or that Redis could not be told; none of them needs to stop the handler.
+// An error says that ctx is not a handler's context, that the task carries no id (ErrNoID), that it is another worker's
+// by now (ErrLost), or that Redis could not be told; none of them needs to stop the handler.
 func Progress(ctx context.Context, done, total int64, note string) error {
 	c := engine.ClaimFromContext(ctx)
 	if c == nil {
@@ -206,10 +206,10 @@ func (r *Ref) Progress(ctx context.Context) (done, total int64, note string, err
 	return info.Done, info.Total, info.Note, err
 }
 
-// State asks Redis where the task is. It returns state.Unknown for pending tasks and most running ones, because they
-// are not indexed by id; package inspect finds them. Only a running task that has called Progress is state.Active. A
-// task that has ended and of which nothing is kept is state.Unknown, too. To learn of the end, enqueue the task with
-// KeepResult or Retention and call Wait. Errors are those of asking.
+// State asks Redis where the task is, except a pending one and most running ones. For these it returns state.Unknown,
+// because they are not indexed by id; package inspect finds them. Only a running task that has called Progress is
+// state.Active. A task that has ended and of which nothing is kept is state.Unknown, too. To learn of the end, enqueue
+// the task with KeepResult or Retention and call Wait. Errors are those of asking.
 func (r *Ref) State(ctx context.Context) (state.Task, error) {
 	found, err := r.readState(ctx, false)
 	if err != nil {
@@ -321,22 +321,39 @@ type TaskInfo struct {
 	Began       time.Time // when the successful run of a completed task began
 	At          time.Time // when it failed, was parked, was completed or reported its progress
 	FirstFailed time.Time // zero if it has not failed
-	// Reason says why the task is where it is: failed, not failed, snoozed, arguments, expired, undecodable, too large,
-	// unknown function, unknown fields, python, "extended python on a queue for plain ones", deaths, parked too long,
-	// by hand, moving, completed, dropped, canceled or active.
+	// Reason says why the task is where it is:
+	//
+	//	failed            its handler failed: it is tried again, or archived
+	//	not failed        its handler returned an error that WorkerConfig.IsFailure does not count
+	//	snoozed           its handler returned Snooze
+	//	arguments         its arguments do not fit the function
+	//	expired           its TTL or Deadline was over before it could start
+	//	undecodable       its bytes are not a message
+	//	too large         its message is larger than workers read
+	//	deaths            see Task.Deaths
+	//	unknown function  parked: the worker does not know the function
+	//	unknown fields    parked: the worker's structs lack fields of the arguments
+	//	python            parked: it is a Python task, and the worker has no PythonQueue
+	//	extended python on a queue for plain ones
+	//	                  parked: see WorkerConfig.PythonQueue
+	//	parked too long   no worker that can run it came within seven days
+	//	by hand           somebody has archived it, by package inspect
+	//	moving            somebody is moving it to another queue, by package inspect, or did not finish that
+	//	completed         it has succeeded
+	//	dropped           its handler returned Drop
+	//	canceled          it was cancelled
+	//	active            it runs, and has reported its progress
 	Reason string
 	Error  string // the text of its last error, up to 4 KiB
 	Stack  string // of its last panic, up to 4 KiB
-	// Attempts is Task.Attempt of the last run if the Reason is failed, not failed, snoozed, arguments, completed or
-	// dropped, so that run counts whether it failed or not. It is the number of runs that failed and were followed by a
-	// retry if the Reason is expired, canceled or active, and what it was before if the Reason is by hand or moving.
-	// Otherwise it is 0.
+	// Attempts depends on Reason. Failed, not failed, snoozed, arguments, completed, dropped: Task.Attempt of the last
+	// run. Expired, canceled, active: how many runs have failed before. By hand, moving: what it was before. Others: 0.
 	Attempts    int
 	Deaths      int    // see Task.Deaths
 	Worker      string // id of the worker that had it last
 	Done, Total int64  // of its last report by Progress
 	Note        string // of the same report
 	// Task has the arguments, headers and options of the task. It can be enqueued, as another task. It is nil if the
-	// message is not kept or cannot be read, and in a TaskInfo that was an argument: it does not travel.
+	// message is not kept or cannot be read. It is not encoded when a TaskInfo is itself an argument of a task.
 	Task *Task `msgpack:"-"`
 }

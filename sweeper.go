@@ -28,9 +28,9 @@ type SweeperConfig struct {
 	Logger Logger
 }
 
-// Sweeper gives back the tasks of workers that have died, ours as well as those of keakon's package delayed and of
-// go-delayed, and mends notify lists. Every worker runs one; a Sweeper of its own is for queues that only legacy
-// workers serve. Any number may run on one queue.
+// Sweeper gives back the tasks of workers that have died, be they Go, Python or legacy ones, and mends notify lists.
+// Every worker runs one; a separate Sweeper is for queues that only legacy workers serve. Any number may run on one
+// queue.
 type Sweeper struct {
 	groups  []*sweep.Group
 	signals *redisstore.Signals

@@ -16,9 +16,11 @@ import (
 )
 
 // Task is a call that is to run later: a function's path and its arguments. Create one with Call, NewGoTask or
-// NewPyTask; it is immutable and may be enqueued more than once, each time as a task with an id of its own. It is also
-// what middleware and listeners get of a task that a worker has received; only such a one has an ID, a Queue and an
-// Attempt.
+// NewPyTask; it is immutable and may be enqueued more than once, each time as a task with an id of its own.
+//
+// A Task is also a claimed one, as middleware, listeners and TaskFromContext get it, or that of a TaskInfo. Every Task
+// has Path, Arg, Args and String. What the other methods return, such as ID, Queue, Attempt, Deaths and Header, only
+// claimed ones and those of a TaskInfo have; for a Task that is to be enqueued it is zero.
 type Task struct {
 	msg      wire.Message
 	maxRetry *int               // the function's default
@@ -48,8 +50,8 @@ func (t *Task) forQueue(q *Queue) *Task {
 	return &c
 }
 
-// Call returns the task of calling fn with args, for DelayMany, Enqueue, Entry.Task or Ref.RunAgainWith. Whether the
-// arguments fit is checked now and reported when the task is enqueued.
+// Call makes a task of fn and args, for DelayMany, Enqueue, Entry.Task or Ref.RunAgainWith; it neither calls fn nor
+// enqueues anything. Whether the arguments fit is checked now and reported when the task is enqueued.
 func Call(fn any, args ...any) *Task {
 	f, err := functionOf(fn)
 	if err != nil {
@@ -350,8 +352,9 @@ func finishMessage(dst []byte, msg *wire.Message) ([]byte, error) {
 	return b, nil
 }
 
-// Ref names an enqueued task. It is a small value; keep its ID to find the task from another process. State and Info do
-// not find pending tasks and most running ones: see State.
+// Ref names an enqueued task. It is a small value, safe for concurrent use; keep its ID to find the task from another
+// process. The zero value names no task, and asking for it is an error. State and Info do not find pending tasks and
+// most running ones: see State.
 type Ref struct {
 	queue *Queue
 	id    string
@@ -366,8 +369,8 @@ func (r *Ref) random() {
 }
 
 // ID returns the task's id: random, or what TaskID said. It is empty for messages that carry none: on a legacy queue
-// those of calls without options and of Python tasks. A scheduled Python task of a legacy queue has an id for as long
-// as it is scheduled.
+// those of Go tasks without options and of Python tasks. A scheduled Python task of a legacy queue has an id for as
+// long as it is scheduled.
 func (r *Ref) ID() string {
 	if r == nil {
 		panic(errNoRef)

@@ -23,7 +23,7 @@ import (
 // positive.
 //
 // A call that finds the lock taken fails with a *DuplicateError, which names the task that is there; OnConflict changes
-// that. Given to Func it applies to all tasks of the function.
+// that.
 func Unique(ttl time.Duration) TaskOption { return uniqueOption{ttl} }
 
 type uniqueOption struct{ ttl time.Duration }
@@ -75,21 +75,22 @@ func (o untilStartOption) forFunc(d *funcDefaults) {
 func (untilStartOption) applyLock(r *lockRule) { r.untilStart = true }
 func (untilStartOption) String() string        { return "UntilStart()" }
 
-// Conflict says what becomes of a task when another one has its lock or its id. The zero value is Fail.
+// Conflict says what becomes of a new task when another task already has the lock or id that it asks for; see
+// OnConflict. The zero value is Fail.
 type Conflict uint8
 
 const (
-	// Fail refuses the new task with a *DuplicateError that names the other one.
+	// Fail with OnConflict refuses the new task with a *DuplicateError that names the other one.
 	Fail Conflict = iota
-	// Skip leaves the other task as it is and enqueues nothing; the call succeeds and its Ref is the other task's.
-	// Nothing else tells the caller which of the two happened: where that matters, use Fail and look for a
-	// *DuplicateError.
+	// Skip with OnConflict leaves the other task as it is and enqueues nothing; the call succeeds and its Ref is the
+	// other task's. Nothing else tells the caller which of the two happened: where that matters, use Fail and look for
+	// a *DuplicateError.
 	Skip
-	// Replace enqueues the new task, which takes the lock over, and cancels the other one: if it has not started it
-	// never runs, and if it runs its context ends as Ref.Cancel ends it. Nothing is kept of a task that was scheduled,
-	// retrying or parked when it was replaced: a Ref.Wait for it returns an error that wraps ErrCanceled at that
-	// moment, and a Wait that begins later lasts until its context ends. Replace needs Unique or UniqueKey: an id
-	// cannot pass from one task to another.
+	// Replace with OnConflict enqueues the new task, which takes the lock over, and cancels the other one: if it has
+	// not started it never runs, and if it runs its context ends as Ref.Cancel ends it. Nothing is kept of a task that
+	// was scheduled, retrying or parked when it was replaced: a Ref.Wait for it returns an error that wraps ErrCanceled
+	// at that moment, and a Wait that begins later lasts until its context ends. Replace needs Unique or UniqueKey: an
+	// id cannot pass from one task to another.
 	Replace
 )
 
@@ -124,9 +125,9 @@ func (o conflictOption) applyLock(r *lockRule) { r.conflict, r.ruled = Conflict(
 func (o conflictOption) String() string        { return fmt.Sprintf("OnConflict(%v)", Conflict(o)) }
 
 // Debounce runs a burst of calls once, with the arguments of the last, when d has passed since that: it is In(d) with
-// Unique, UntilStart and OnConflict(Replace); an OnConflict behind it holds instead of Replace. Its lock lapses seven
-// days after the task is due, unless a Unique or UniqueKey beside it gives another ttl. Calls that never pause for as
-// long as d put it off for ever. d must be positive. In and At are refused beside it.
+// Unique, UntilStart and OnConflict(Replace); an OnConflict given after it applies instead of Replace. Its lock lapses
+// seven days after the task is due, unless a Unique or UniqueKey beside it gives another ttl. Calls that never pause
+// for as long as d put it off for ever. d must be positive. In and At are refused beside it.
 //
 // Calls with other arguments are other tasks, unless UniqueKey says what belongs together:
 //

@@ -40,28 +40,27 @@ type WorkerConfig struct {
 	// SweepInterval is the time between two passes of the embedded sweeper at most, ± 20 %; it also looks when a
 	// heartbeat ends, and at least once in HeartbeatLife. Defaults to 8 s.
 	SweepInterval time.Duration
-	// NoSweeper leaves sweeping to other workers or to a Sweeper of its own. Defaults to false.
+	// NoSweeper leaves sweeping to other workers or to a separate Sweeper. Defaults to false.
 	NoSweeper bool
 	// Grace is how long Run waits for running handlers when it is told to stop. Defaults to 25 s; negative: none.
 	Grace time.Duration
 	// CancelGrace is how long Run then waits for handlers whose context it has cancelled. Defaults to 3 s; negative:
 	// none.
 	CancelGrace time.Duration
-	// MaxRetry is how often a failed task is tried again if neither the call nor the function says. Defaults to 25;
-	// negative: never. (The option MaxRetry(0) means never.)
+	// MaxRetry is how often a failed task is tried again without the option MaxRetry. Defaults to 25; negative: never.
+	// (The option MaxRetry(0) means never.)
 	MaxRetry int
-	// Backoff returns how long a task waits that has failed and was retried so many times before, if neither the call
-	// nor the function says by Backoff or BackoffFunc. It is called concurrently. Defaults to 5 s, doubled each time,
-	// at most 6 h, ± 25 %.
+	// Backoff returns how long a failed task waits; retried is how often it was retried before. It applies without the
+	// options Backoff and BackoffFunc. It is called concurrently. Defaults to 5 s, doubled each time up to 6 h, each ±
+	// 25 %.
 	Backoff func(retried int) time.Duration
-	// IsFailure says whether an error of a handler is a failure. If it is none, the task is tried again after the
+	// IsFailure says whether an error of a handler is a failure. If it returns false, the task is tried again after the
 	// backoff, which does not grow. That spends no retry and does not count as failed. Such a task is tried again
 	// without end, also when no retries are left, unless TTL, Deadline or RetryUntil bounds it. It is called
 	// concurrently. It is not called for errors made by Discard, Drop, RetryIn and Snooze. If it panics, the error is a
 	// failure. Defaults to nil: every error is a failure.
 	IsFailure func(err error) bool
-	// Timeout bounds the runs of tasks if neither the call nor the function says; see the option of this name. Defaults
-	// to none.
+	// Timeout bounds the runs of tasks without the option Timeout; see there. Defaults to none.
 	Timeout time.Duration
 	// StuckAfter is how long a handler may go on after its Timeout or Deadline before it counts as stuck: that is
 	// logged once, with its stack, and another executor takes its place; the task stays claimed, and its outcome counts
@@ -73,15 +72,15 @@ type WorkerConfig struct {
 	// process. Defaults to a tenth of Concurrency, one at least; negative: none, so that the first stuck handler stops
 	// the worker.
 	MaxStuck int
-	// Legacy says that workers of keakon's package delayed or of go-delayed share the queues. The worker then claims
-	// only as many tasks as have a notification, so that those workers find a task whenever they wake. Set it in every
-	// worker of such a queue, beside QueueConfig.Legacy in its producers. Defaults to false.
+	// Legacy says that legacy workers share the queues. The worker then claims only as many tasks as have a
+	// notification, so that those workers find a task whenever they wake. Set it in every worker of such a queue,
+	// beside QueueConfig.Legacy in its producers. Defaults to false.
 	Legacy bool
 	// PythonQueue names the queue to which the worker hands on the Python tasks that it claims. In a Redis Cluster it
 	// must have the same {tag}. A task that is handed on gives up its reserved id (TaskID) and its lock (Unique). A
-	// Python task in an extended message, which carries its options, is parked if PythonQueue takes plain messages
-	// only: the Python tasks there are plain, or there were none yet and Legacy is set. Defaults to none: Python tasks
-	// are parked.
+	// Python task in an extended message is parked, not handed on, if PythonQueue is a plain queue (see
+	// QueueConfig.Legacy), or if it never had a Python task and Legacy is set here. Defaults to none: Python tasks are
+	// parked.
 	PythonQueue string
 	// MaxTasks makes the worker stop when that many tasks have ended; it never starts more. Retries count as tasks of
 	// their own. Defaults to 0: any number. With this, MaxTime, MaxMemory, StopWhenEmpty, StopWhenEmptyFor and Once the

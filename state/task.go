@@ -12,11 +12,11 @@ const (
 	Unknown Task = iota
 	// Scheduled means that the task waits for the time that In, At or Snooze said.
 	Scheduled
-	// Retry means that the task has failed and waits to be tried again.
+	// Retry means that the task waits to be tried again; in prose it is called retrying.
 	Retry
 	// Parked means that the task waits for a worker that knows its function, and all fields of its arguments.
 	Parked
-	// Archived means that the task has failed for good.
+	// Archived means that the task does not run again by itself; TaskInfo.Reason says why.
 	Archived
 	// Active means that the task runs and has reported its progress.
 	Active
@@ -24,8 +24,8 @@ const (
 	Completed
 	// Dropped means that the task's handler has returned Drop, no longer ago than KeepResult or Retention says.
 	Dropped
-	// Aggregating means that the task waits in a Group. To find that out, Ref.State reads the groups of the queue one
-	// after the other. The call that is made of the group has the id of its first task; the others are Unknown then.
+	// Aggregating means that the call waits in a Group. To find that out, Ref.State reads the groups of the queue one
+	// after the other. The combined call has the id of the first call; the others are Unknown then.
 	Aggregating
 	// Canceled means that the task was cancelled, no longer ago than KeepResult or Retention says.
 	Canceled
