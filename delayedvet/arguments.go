@@ -90,7 +90,7 @@ func (c *checker) checkArguments(call *ast.CallExpr, f *function, as form, exprs
 	}
 	tail := args[fixed:]
 	if last := f.Params[fixed]; len(tail) == 1 && tail[0].typ != nil && f.Elem.fit(tail[0]) == misfits &&
-		(tail[0].as.Full == last.Full || tail[0].as.Under == last.Under && !(tail[0].as.Named && last.Named)) {
+		(tail[0].as.Full == last.Full || tail[0].as.Under == last.Under && (!tail[0].as.Named || !last.Named)) {
 		return // the whole tail as a slice
 	}
 	for i, a := range tail {

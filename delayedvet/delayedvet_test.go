@@ -41,8 +41,8 @@ type findings struct{ *testing.T }
 
 func (f findings) Errorf(format string, args ...any) {
 	if text := fmt.Sprintf(format, args...); !strings.Contains(text, ": unexpected fact: ") {
-		f.T.Helper()
-		f.T.Error(text)
+		f.Helper()
+		f.Error(text)
 	}
 }
 

@@ -179,12 +179,11 @@ func representable(v constant.Value, p parameter) bool {
 	case kindUint:
 		return constant.Sign(v) >= 0 && constant.BitLen(v) <= p.Bits
 	default:
-		exact := false
 		if p.Bits == 32 {
-			_, exact = constant.Float32Val(v)
-		} else {
-			_, exact = constant.Float64Val(v)
+			_, exact := constant.Float32Val(v)
+			return exact
 		}
+		_, exact := constant.Float64Val(v)
 		return exact
 	}
 }

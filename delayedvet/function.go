@@ -37,7 +37,6 @@ type declaration struct {
 // fault says why an expression is no function that can be delayed or registered.
 type fault struct {
 	text string
-	node ast.Node // what to point at; nil: the whole expression
 	fix  *fix
 }
 

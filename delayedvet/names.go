@@ -87,11 +87,6 @@ func (c *checker) isContext(t types.Type) bool {
 	return t != nil && types.Implements(t, c.ctx)
 }
 
-// isOption reports whether values of t are options of Queue.With or of Func.
-func (c *checker) isOption(t types.Type) bool {
-	return t != nil && (types.Implements(t, c.option) || types.Implements(t, c.funcOpt))
-}
-
 // fieldOf returns the value of a field in a literal with names; nil if it is not given.
 func fieldOf(lit *ast.CompositeLit, name string) ast.Expr {
 	for _, elt := range lit.Elts {

@@ -32,11 +32,11 @@ func (o options) last(name string) *ast.CallExpr {
 func (c *checker) optionsIn(call *ast.CallExpr, first int) (o options) {
 	args, known := c.arguments(call, first)
 	o.unknown = !known
-	o.add(c, args)
-	return o
+	return o.read(c, args)
 }
 
-func (o *options) add(c *checker, exprs []ast.Expr) {
+// read adds the options of expressions to those of o.
+func (o options) read(c *checker, exprs []ast.Expr) options {
 	for _, e := range exprs {
 		made, ok := c.source(e).(*ast.CallExpr)
 		name, ours := "", false
@@ -49,6 +49,7 @@ func (o *options) add(c *checker, exprs []ast.Expr) {
 		}
 		o.calls, o.names = append(o.calls, made), append(o.names, name)
 	}
+	return o
 }
 
 // optionsOf reads the options that With has given to a queue.
@@ -173,8 +174,7 @@ func (c *checker) checkEntry(lit *ast.CompositeLit) {
 	if list := fieldOf(lit, "Options"); list != nil {
 		elems, _ := c.elements(list)
 		for _, e := range elems {
-			var o options
-			o.add(c, []ast.Expr{e})
+			o := options{}.read(c, []ast.Expr{e})
 			for i, name := range o.names {
 				why := refusedByEntries[name]
 				if d, known := c.constantInt(o.calls[i], 0); name == "In" && known && d <= 0 {

@@ -94,15 +94,14 @@ func (c *checker) checkReceiver(call *ast.CallExpr) {
 		return
 	}
 	good, all := 0, 0
-	set := types.NewMethodSet(t)
-	for i := range set.Len() {
-		fn, ok := set.At(i).Obj().(*types.Func)
+	for m := range types.NewMethodSet(t).Methods() {
+		fn, ok := m.Obj().(*types.Func)
 		if !ok || !fn.Exported() {
 			continue
 		}
 		all++
 		f := &function{Path: c.methodPath(t, fn)}
-		sig, ok := set.At(i).Type().(*types.Signature)
+		sig, ok := m.Type().(*types.Signature)
 		if !ok {
 			continue
 		}

@@ -27,7 +27,8 @@ func TestPlugin(t *testing.T) {
 	if mode := l.GetLoadMode(); mode != register.LoadModeTypesInfo {
 		t.Errorf("load mode %s", mode)
 	}
-	if _, err := newPlugin(map[string]any{"strict": true}); err == nil || !strings.Contains(err.Error(), "no settings") {
+	_, err = newPlugin(map[string]any{"strict": true})
+	if err == nil || !strings.Contains(err.Error(), "no settings") {
 		t.Errorf("settings: %v", err)
 	}
 }
