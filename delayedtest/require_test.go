@@ -81,10 +81,12 @@ func TestRequireEnqueued(t *testing.T) {
 		},
 		"not empty": {func(t testing.TB) { delayedtest.RequireEmpty(t, q) }, instead},
 		"no such call": {
+			//delayed:allow the test expects the refusal
 			func(t testing.TB) { delayedtest.RequireEnqueued(t, q, welcome, "42", "en") },
 			[]string{"cannot be enqueued", "argument 1: expected int64"},
 		},
 		"no function": {
+			//delayed:allow the test expects the refusal
 			func(t testing.TB) { delayedtest.RequireEnqueued(t, q, "welcome") },
 			[]string{"cannot be enqueued"},
 		},
@@ -117,6 +119,7 @@ func TestRequireEnqueuedByPath(t *testing.T) {
 	delayedtest.RequireEnqueued(t, q, delayed.NewGoTask("example.com/mail.Welcome", 42, "en"))
 	delayedtest.RequireEnqueued(t, q, welcome, 1, "de") // given by path, found by function
 	delayedtest.RefuteEnqueued(t, q, py("bob"))
+	//delayed:allow the test expects the refusal
 	fails(t, func(t testing.TB) { delayedtest.RequireEnqueued(t, q, py("ann"), 1) }, "a *Task has its arguments")
 
 	tasks := delayedtest.Tasks(t, q, welcome)

@@ -171,6 +171,7 @@ func TestDrainFails(t *testing.T) {
 		t.Fatalf("%v", r.Err())
 	}, "no end after 50 calls within 0s, the last of them", "Forever()\tpending")
 	fails(t, func(t testing.TB) { delayedtest.Run(t, delayedtest.RunConfig{}) }, "Queues is empty")
+	//delayed:allow the test expects the refusal
 	fails(t, func(t testing.TB) { delayedtest.Drain(t, delayedtest.NewQueue(t), ping, ping) }, "is taken")
 	fails(t, func(t testing.TB) {
 		delayedtest.Run(t, delayedtest.RunConfig{Queues: []*delayed.Queue{

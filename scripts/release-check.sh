@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Checks that a release can be cut from HEAD: sets its tags in a clone and lets go fetch the modules from there as it
 # would from GitHub. Each of them must build alone; the examples, as a program of somebody else, must pass their tests
-# with all of them, and go install must build the command. Then it builds the source distribution of the Python package
+# with all of them, and go install must build the commands. Then it builds the source distribution of the Python package
 # and runs the first steps of its README with that. It publishes nothing and leaves nothing behind.
 #
 #   scripts/release-check.sh [v0.1.0]    without a version: the one that HEAD has
@@ -71,6 +71,9 @@ say "go install $path/cmd/delayed@$version"
 GOBIN=$place/bin go install "$path/cmd/delayed@$version"
 "$place/bin/delayed" version
 
+say "go install $path/delayedvet/cmd/delayedvet@$version, and go vet of the examples with it"
+GOBIN=$place/bin go install "$path/delayedvet/cmd/delayedvet@$version"
+
 say "go test of the examples"
 cp -R "$tree/examples" "$place/app"
 cd "$place/app"
@@ -82,6 +85,7 @@ go get $gets
 go mod tidy
 go list -m all | grep "^$path"
 go test -count=1 ./...
+go vet -vettool="$place/bin/delayedvet" ./...
 
 cd "$tree"
 say "sdist of the Python package"

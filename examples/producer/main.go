@@ -66,6 +66,7 @@ func produce() error {
 	fmt.Println("delayed by path:", ref)
 
 	// The producer notices a mistake in the arguments, not the worker.
+	//delayed:allow shows the refusal
 	_, err = queue.DelayContext(ctx, mail.Welcome, "forty-five", "en")
 	fmt.Println("refused:", err)
 	return nil

@@ -1,0 +1,221 @@
+package delayedvet
+
+import (
+	"fmt"
+	"go/ast"
+	"go/types"
+	"strconv"
+	"strings"
+)
+
+// cannotKeep is said of a function and of why its result cannot be sent.
+const cannotKeep = "%s: expected a result that can travel, because KeepResult is given, found: %s"
+
+// checkDelayed checks what concerns a function that is delayed, beside its arguments.
+func (c *checker) checkDelayed(call *ast.CallExpr, e ast.Expr, f *function, as form, stack []ast.Node) {
+	if f.Lost != "" {
+		c.reportf(call, e, "%s", f.Lost)
+	}
+	if f.Main && !c.inTest(call) {
+		c.reportf(call, e, "%s: expected a function of a package that workers can import, found one of package main, "+
+			"whose path is the same in every program; move it to a package, or wrap it with Func and Name on both "+
+			"sides", f.Path)
+	}
+	if sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok && as.name != "Call" {
+		opts := c.optionsOf(sel.X)
+		c.checkGrowing(call, e, f, opts)
+		if keep := opts.last("KeepResult"); keep != nil && f.NoResult != "" && c.isPositive(keep) {
+			c.reportf(call, e, cannotKeep, f.Path, f.NoResult)
+		}
+	}
+	if !c.inTest(call) && !f.Unsure {
+		c.delays = append(c.delays, delay{call: call, expr: e, path: f.Path, queue: c.queueOf(call, as, stack)})
+	}
+}
+
+// checkGrowing checks that the function of a gathered call can take the values of many calls.
+func (c *checker) checkGrowing(call *ast.CallExpr, e ast.Expr, f *function, opts options) {
+	if opts.last("Group") == nil {
+		return
+	}
+	if n := len(f.Params); n == 0 || !f.Params[n-1].List || f.Params[n-1].Kind != kindSlice {
+		c.reportf(call, e, "%s: expected a variadic function or one whose last parameter is a slice other than "+
+			"[]byte, for Group, found one that takes %s; let it take its values so, or leave Group out", f.Path,
+			f.count())
+	}
+}
+
+// wrapped describes what an expression of type *Function is.
+func (c *checker) wrapped(e ast.Expr) (*function, *fault) {
+	switch e := e.(type) {
+	case *ast.CallExpr:
+		if c.callee(e) == inRoot("Func") {
+			f, why := c.declaredByFunc(e)
+			if why != nil {
+				return &function{Faulty: true}, nil // reported there
+			}
+			return f, nil
+		}
+		if c.isNilConversion(e) {
+			return nil, refusal("Function", "one made by Func", "nil", "call Func")
+		}
+		if id, ok := ast.Unparen(e.Fun).(*ast.Ident); ok && id.Name == "new" && c.isBuiltin(id) {
+			return nil, zeroFunction()
+		}
+	case *ast.UnaryExpr:
+		if lit, ok := ast.Unparen(e.X).(*ast.CompositeLit); ok && len(lit.Elts) == 0 {
+			return nil, zeroFunction()
+		}
+	case *ast.SelectorExpr:
+		return c.importedFunction(c.pass.TypesInfo.Uses[e.Sel]), nil
+	case *ast.Ident:
+		return c.importedFunction(c.pass.TypesInfo.Uses[e]), nil
+	}
+	return nil, nil
+}
+
+func (c *checker) isBuiltin(id *ast.Ident) bool {
+	_, ok := c.pass.TypesInfo.Uses[id].(*types.Builtin)
+	return ok
+}
+
+func zeroFunction() *fault {
+	return refusal("Function", "one made by Func", "a zero Function", "call Func")
+}
+
+// importedFunction returns the function that another package has declared with Func; nil if it is unknown.
+func (c *checker) importedFunction(obj types.Object) *function {
+	var fact functionFact
+	if v, ok := obj.(*types.Var); ok && v.Pkg() != nil && v.Pkg() != c.pass.Pkg && c.pass.ImportObjectFact(v, &fact) {
+		return &fact.Function
+	}
+	return nil
+}
+
+// declaredByFunc describes what a call of Func returns. It returns neither a function nor a fault if that is unknown.
+func (c *checker) declaredByFunc(call *ast.CallExpr) (*function, *fault) {
+	known, ok := c.functions[call]
+	if !ok {
+		known.f, known.why = c.readFunc(call)
+		c.functions[call] = known
+	}
+	return known.f, known.why
+}
+
+func (c *checker) readFunc(call *ast.CallExpr) (*function, *fault) {
+	if len(call.Args) == 0 {
+		return nil, nil
+	}
+	opts := c.optionsIn(call, 1)
+	inner := c.source(call.Args[0])
+	t := c.pass.TypesInfo.TypeOf(inner)
+	if t != nil && c.isPointerTo(t, inRoot("Function")) {
+		return nil, refusal("Func", "a function", "a *Function", "give all options in one call of Func")
+	}
+	name := opts.last("Name")
+	var f *function
+	var why *fault
+	if sig, ok := underlying(t).(*types.Signature); ok && !c.isContext(t) {
+		f, why = c.plain(inner, sig, name != nil || opts.unknown)
+	} else {
+		f, why = c.functionOf(call.Args[0])
+	}
+	if f == nil || why != nil {
+		return nil, why
+	}
+	own := *f
+	f = &own
+	f.Unsure = opts.unknown
+	if name != nil {
+		path, known := c.textOf(name)
+		switch {
+		case !known:
+			f.Unsure = true
+		case pathFault(path) != "":
+			return nil, refusal(f.Path, "a path that tasks can carry", pathFault(path), "choose another Name")
+		default:
+			f.Path = path
+		}
+		f.Main = false
+	}
+	return f, c.applyOptions(f, opts)
+}
+
+func underlying(t types.Type) types.Type {
+	if t == nil {
+		return nil
+	}
+	return t.Underlying()
+}
+
+// applyOptions checks the options of Func and notes what they change.
+func (c *checker) applyOptions(f *function, opts options) *fault {
+	for _, o := range opts.calls {
+		switch c.optionName(o) {
+		case "Alias":
+			for _, e := range o.Args {
+				if path, known := c.constantText(e); known {
+					if what := pathFault(path); what != "" {
+						return refusal(f.Path, "aliases that tasks can carry", what, "choose another Alias")
+					}
+					f.Aliases = append(f.Aliases, path)
+				} else {
+					f.Unsure = true
+				}
+			}
+		case "Optional":
+			n, known := c.constantInt(o, 0)
+			if known && (n < 0 || n > int64(len(f.Params))) {
+				return refusal(f.Path, fmt.Sprintf("Optional of 0 to %d, as the function takes so many arguments",
+					len(f.Params)), strconv.FormatInt(n, 10), "change it")
+			}
+		case "Unique", "UniqueKey":
+			f.Unique = true
+		case "KeepResult":
+			if f.NoResult != "" && c.isPositive(o) {
+				return &fault{text: fmt.Sprintf(cannotKeep, f.Path, f.NoResult)}
+			}
+		}
+	}
+	if opts.last("Backoff") != nil && opts.last("BackoffFunc") != nil {
+		return refusal("Func", "Backoff or BackoffFunc", "both", "choose one")
+	}
+	return nil
+}
+
+// checkFunc checks a call of Func.
+func (c *checker) checkFunc(call *ast.CallExpr) {
+	f, why := c.declaredByFunc(call)
+	if why != nil {
+		c.refuse(call, call.Args[0], why)
+		return
+	}
+	if f != nil && !f.Faulty {
+		c.checkDanger(call, call.Args[0], f)
+	}
+}
+
+// checkPath checks the path of a task that is given by path.
+func (c *checker) checkPath(call *ast.CallExpr, python bool) {
+	if len(call.Args) == 0 {
+		return
+	}
+	path, known := c.constantText(call.Args[0])
+	if !known {
+		return
+	}
+	what := pathFault(path)
+	switch module, name, ok := strings.Cut(path, ":"); {
+	case python && path != "" && (!ok || module == "" || name == "" || strings.Contains(name, ":")):
+		what = "Python path " + quote(path) + `, expected "module:function"`
+	case python && path != "":
+		what = ""
+	}
+	if what != "" {
+		do := "give an import path, a dot and a name, as in example.com/app/mail.Welcome"
+		if python {
+			do = "give a module, a colon and a name, as in mail.tasks:welcome"
+		}
+		c.reportf(call, call.Args[0], "expected a path that tasks can carry, found %s; %s", what, do)
+	}
+}

@@ -1,0 +1,197 @@
+package delayedvet
+
+import (
+	"fmt"
+	"go/ast"
+	"go/constant"
+	"go/token"
+	"go/types"
+	"unicode/utf8"
+)
+
+// answer says whether an argument fits a parameter. Unknown is for what depends on values that the source does not
+// show.
+type answer int
+
+const (
+	unknown answer = iota
+	fits
+	misfits
+)
+
+// argument is what is known of an argument.
+type argument struct {
+	expr  ast.Expr
+	typ   types.Type // nil for nil
+	value constant.Value
+	as    parameter
+}
+
+func (c *checker) argumentOf(e ast.Expr) argument {
+	tv := c.pass.TypesInfo.Types[e]
+	if tv.IsNil() || tv.Type == nil {
+		return argument{expr: e}
+	}
+	return argument{expr: e, typ: tv.Type, value: tv.Value, as: c.parameterOf(tv.Type)}
+}
+
+// found shows the argument as errors at run time do, with the value of a number.
+func (a argument) found() string {
+	switch {
+	case a.typ == nil:
+		return "nil"
+	case a.value != nil && (a.value.Kind() == constant.Int || a.value.Kind() == constant.Float):
+		return a.as.Type + " " + a.value.String()
+	}
+	return a.as.Type
+}
+
+// refused returns what is wrong with an argument that no function can take, and where it belongs; "" if it is fine.
+func (c *checker) refused(a argument) string {
+	t := a.typ
+	switch {
+	case t == nil:
+		return ""
+	case c.isContext(t):
+		return "a context.Context, which is no argument: call DelayContext(ctx, fn, ...)"
+	case c.isPointerTo(t, inRoot("Ref")):
+		return "a *Ref, which is no argument: pass its ID()"
+	case types.Implements(t, c.option):
+		name := c.optionName(a.expr)
+		return fmt.Sprintf("the option %s, which is no argument: give it to Queue.With, as in "+
+			"q.With(delayed.%s(…)).Delay(…)", name, name)
+	case types.Implements(t, c.funcOpt):
+		name := c.optionName(a.expr)
+		return fmt.Sprintf("the option %s, which is no argument: give it to Func with the function, as in "+
+			"delayed.Func(fn, delayed.%s(…))", name, name)
+	}
+	if p, ok := types.Unalias(t).(*types.Pointer); ok {
+		if named, ok := types.Unalias(p.Elem()).(*types.Named); ok && isHandle(named) {
+			return fmt.Sprintf("a *%s, which cannot travel: let the worker have its own", named.Obj().Name())
+		}
+	}
+	return ""
+}
+
+// optionName returns the name of the function that has made an option.
+func (c *checker) optionName(e ast.Expr) string {
+	if call, ok := c.source(e).(*ast.CallExpr); ok {
+		switch fun := ast.Unparen(call.Fun).(type) {
+		case *ast.SelectorExpr:
+			return fun.Sel.Name
+		case *ast.Ident:
+			return fun.Name
+		}
+	}
+	return "In" // any will do as an example
+}
+
+// isHandle reports whether a type is a struct of package delayed that only its process can use.
+func isHandle(named *types.Named) bool {
+	s, ok := named.Underlying().(*types.Struct)
+	if !ok || named.Obj().Pkg() == nil || named.Obj().Pkg().Path() != root {
+		return false
+	}
+	for f := range s.Fields() {
+		if f.Exported() {
+			return false
+		}
+	}
+	return true
+}
+
+// fit reports whether an argument is accepted for a parameter: one of its type, an integer that it can hold exactly,
+// nil where there is a nil, or a type with the same underlying type.
+func (p parameter) fit(a argument) answer {
+	if p.Opaque || a.as.Opaque {
+		return unknown
+	}
+	if a.typ == nil {
+		return when(p.Kind == kindPointer || p.Kind == kindSlice || p.Kind == kindMap || p.Kind == kindAny)
+	}
+	if a.as.Full == p.Full {
+		return fits
+	}
+	switch {
+	case p.Kind == kindAny:
+		return fits
+	case a.as.Kind == kindAny:
+		return unknown // the value in it decides
+	case p.Kind == kindInt || p.Kind == kindUint:
+		if a.as.Kind != kindInt && a.as.Kind != kindUint {
+			return misfits
+		}
+		if a.value == nil {
+			return p.holds(a.as)
+		}
+		return when(representable(a.value, p))
+	case p.Kind == kindFloat && (a.as.Kind == kindInt || a.as.Kind == kindUint):
+		if a.value == nil {
+			return p.holds(a.as)
+		}
+		return when(representable(a.value, p))
+	case p.Kind == kindFloat && a.as.Kind == kindFloat:
+		return when(p.Bits == a.as.Bits)
+	case p.Kind == kindPointer && a.as.Kind == kindPointer:
+		return when(p.Under == a.as.Under || p.Elem != "" && p.Elem == a.as.Elem)
+	case p.Kind == kindBool || p.Kind == kindString:
+		return when(p.Kind == a.as.Kind)
+	}
+	return when(p.Kind == a.as.Kind && p.Under == a.as.Under)
+}
+
+func when(ok bool) answer {
+	if ok {
+		return fits
+	}
+	return misfits
+}
+
+// holds reports whether p holds all numbers of another type; if not, the value decides.
+func (p parameter) holds(a parameter) answer {
+	bits := p.Bits
+	switch {
+	case p.Kind == kindFloat && p.Bits == 32:
+		bits = 25
+	case p.Kind == kindFloat:
+		bits = 54
+	case p.Kind == a.Kind && p.Bits >= a.Bits, p.Kind == kindInt && a.Kind == kindUint && p.Bits > a.Bits:
+		return fits
+	}
+	if p.Kind == kindFloat && a.Bits < bits {
+		return fits
+	}
+	return unknown
+}
+
+// representable reports whether a number type holds an integer exactly.
+func representable(v constant.Value, p parameter) bool {
+	v = constant.ToInt(v)
+	if v.Kind() != constant.Int {
+		return false
+	}
+	switch p.Kind {
+	case kindInt:
+		if constant.Sign(v) < 0 {
+			v = constant.UnaryOp(token.XOR, v, 0) // as many bits, without the sign
+		}
+		return constant.BitLen(v) < p.Bits
+	case kindUint:
+		return constant.Sign(v) >= 0 && constant.BitLen(v) <= p.Bits
+	default:
+		if p.Bits == 32 {
+			_, exact := constant.Float32Val(v)
+			return exact
+		}
+		_, exact := constant.Float64Val(v)
+		return exact
+	}
+}
+
+// misfit returns what is wrong with an argument that fits its type but not a message: text that is not UTF-8.
+func (a argument) misfit() string {
+	if a.value != nil && a.value.Kind() == constant.String && !utf8.ValidString(constant.StringVal(a.value)) {
+		return fmt.Sprintf("string of %d bytes that is not UTF-8; send it as []byte", len(constant.StringVal(a.value)))
+	}
+	return ""
+}

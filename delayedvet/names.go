@@ -1,0 +1,100 @@
+package delayedvet
+
+import (
+	"go/ast"
+	"go/types"
+)
+
+func inRoot(name string) string   { return root + "." + name }
+func ofQueue(name string) string  { return "(*" + root + ".Queue)." + name }
+func ofWorker(name string) string { return "(*" + root + ".Worker)." + name }
+func ofRef(name string) string    { return "(*" + root + ".Ref)." + name }
+func inTest(name string) string   { return root + "/delayedtest." + name }
+func inMain(name string) string   { return root + "/workermain." + name }
+
+// form says where a call has the delayed function and its arguments.
+type form struct {
+	fn   int    // index of the function
+	args int    // index of its first argument
+	name string // Delay for one, which has a form with a context
+	test bool   // an expectation, in which arguments may be wildcards and the function a *Task
+}
+
+// calls are the functions and methods that take a function with its arguments.
+var calls = map[string]form{
+	ofQueue("Delay"):          {fn: 0, args: 1, name: "Delay"},
+	ofQueue("DelayContext"):   {fn: 1, args: 2, name: "DelayContext"},
+	inRoot("Call"):            {fn: 0, args: 1, name: "Call"},
+	inTest("RequireEnqueued"): {fn: 2, args: 3, name: "RequireEnqueued", test: true},
+	inTest("RefuteEnqueued"):  {fn: 2, args: 3, name: "RefuteEnqueued", test: true},
+	inTest("RequireCount"):    {fn: 3, args: 4, name: "RequireCount", test: true},
+}
+
+// imported returns the package of a path that pkg is or imports, directly or not; nil if there is none.
+func imported(pkg *types.Package, path string) *types.Package {
+	seen := map[*types.Package]bool{}
+	var find func(*types.Package) *types.Package
+	find = func(p *types.Package) *types.Package {
+		if p == nil || seen[p] {
+			return nil
+		}
+		seen[p] = true
+		if p.Path() == path {
+			return p
+		}
+		for _, next := range p.Imports() {
+			if found := find(next); found != nil {
+				return found
+			}
+		}
+		return nil
+	}
+	return find(pkg)
+}
+
+func interfaceIn(pkg *types.Package, name string) *types.Interface {
+	if pkg == nil {
+		return nil
+	}
+	obj := pkg.Scope().Lookup(name)
+	if obj == nil {
+		return nil
+	}
+	i, _ := obj.Type().Underlying().(*types.Interface)
+	return i
+}
+
+// typeName returns the path and the name of a type that has one, "" for others.
+func (c *checker) typeName(t types.Type) string {
+	if t == nil {
+		return ""
+	}
+	named, ok := types.Unalias(t).(*types.Named)
+	if !ok || named.Obj().Pkg() == nil {
+		return ""
+	}
+	return named.Obj().Pkg().Path() + "." + named.Obj().Name()
+}
+
+// isPointerTo reports whether t is a pointer to the type of a name.
+func (c *checker) isPointerTo(t types.Type, name string) bool {
+	p, ok := types.Unalias(t).(*types.Pointer)
+	return ok && c.typeName(p.Elem()) == name
+}
+
+// isContext reports whether values of t are contexts, whatever it holds.
+func (c *checker) isContext(t types.Type) bool {
+	return t != nil && types.Implements(t, c.ctx)
+}
+
+// fieldOf returns the value of a field in a literal with names; nil if it is not given.
+func fieldOf(lit *ast.CompositeLit, name string) ast.Expr {
+	for _, elt := range lit.Elts {
+		if kv, ok := elt.(*ast.KeyValueExpr); ok {
+			if key, ok := kv.Key.(*ast.Ident); ok && key.Name == name {
+				return kv.Value
+			}
+		}
+	}
+	return nil
+}

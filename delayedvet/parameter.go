@@ -1,0 +1,142 @@
+package delayedvet
+
+import (
+	"fmt"
+	"go/types"
+	"strings"
+)
+
+// parameter describes the type of a parameter by texts, so that facts can carry it.
+type parameter struct {
+	Type   string // as errors show it
+	Full   string // with the import paths of packages; equal for identical types only
+	Under  string // the same of its underlying type, without tags of fields
+	Elem   string // of a pointer without a name: the same of what it points to
+	Kind   kind
+	Bits   int  // of a number
+	Named  bool // declared, as opposed to a type literal
+	List   bool // can be read from a list, and so grows in a Group
+	Opaque bool // depends on a type parameter, so that nothing can be said
+}
+
+// kind is the kind of a type, as package reflect tells them apart.
+type kind int
+
+const (
+	kindOther kind = iota
+	kindBool
+	kindInt
+	kindUint
+	kindFloat
+	kindString
+	kindPointer
+	kindSlice
+	kindArray
+	kindMap
+	kindStruct
+	kindAny
+)
+
+func (c *checker) parameterOf(t types.Type) parameter {
+	p := parameter{
+		Type: c.text(t), Full: fullText(t), Under: fullText(t.Underlying()), Kind: kindOf(t), Opaque: hasTypeParam(t),
+	}
+	if b, ok := t.Underlying().(*types.Basic); ok && c.pass.TypesSizes != nil && b.Info()&types.IsNumeric != 0 {
+		p.Bits = int(c.pass.TypesSizes.Sizeof(b)) * 8
+	}
+	switch t := types.Unalias(t).(type) {
+	case *types.Pointer:
+		p.Elem = fullText(t.Elem().Underlying())
+	case *types.Named:
+		p.Named = true
+	case *types.Basic:
+		p.Named = true
+	}
+	p.List = isList(t)
+	return p
+}
+
+// isList reports whether values of t are lists in messages; []byte and [n]byte are not.
+func isList(t types.Type) bool {
+	switch u := t.Underlying().(type) {
+	case *types.Pointer:
+		return false // a list may stand behind it, but no Group can grow it
+	case *types.Slice:
+		return !isByte(u.Elem())
+	case *types.Array:
+		return !isByte(u.Elem())
+	case *types.Struct, *types.Interface:
+		return true
+	}
+	return false
+}
+
+func isByte(t types.Type) bool {
+	b, ok := types.Unalias(t).(*types.Basic)
+	return ok && b.Kind() == types.Uint8
+}
+
+func kindOf(t types.Type) kind {
+	switch u := t.Underlying().(type) {
+	case *types.Basic:
+		switch info := u.Info(); {
+		case info&types.IsBoolean != 0:
+			return kindBool
+		case info&types.IsString != 0:
+			return kindString
+		case info&types.IsFloat != 0:
+			return kindFloat
+		case u.Kind() == types.Uintptr:
+			return kindOther
+		case info&types.IsUnsigned != 0:
+			return kindUint
+		case info&types.IsInteger != 0:
+			return kindInt
+		}
+	case *types.Pointer:
+		return kindPointer
+	case *types.Slice:
+		return kindSlice
+	case *types.Array:
+		return kindArray
+	case *types.Map:
+		return kindMap
+	case *types.Struct:
+		return kindStruct
+	case *types.Interface:
+		return kindAny
+	}
+	return kindOther
+}
+
+// fullText writes a type with import paths and without the tags of fields.
+func fullText(t types.Type) string {
+	switch t := types.Unalias(t).(type) {
+	case *types.Pointer:
+		return "*" + fullText(t.Elem())
+	case *types.Slice:
+		return "[]" + fullText(t.Elem())
+	case *types.Array:
+		return fmt.Sprintf("[%d]%s", t.Len(), fullText(t.Elem()))
+	case *types.Map:
+		return "map[" + fullText(t.Key()) + "]" + fullText(t.Elem())
+	case *types.Struct:
+		var b strings.Builder
+		b.WriteString("struct{")
+		for f := range t.Fields() {
+			if f.Anonymous() {
+				b.WriteString("embedded ")
+			}
+			if !f.Exported() && f.Pkg() != nil {
+				b.WriteString(f.Pkg().Path() + ".")
+			}
+			b.WriteString(f.Name() + " " + fullText(f.Type()) + "; ")
+		}
+		return b.String() + "}"
+	case *types.Interface:
+		if t.Empty() {
+			return "any"
+		}
+	}
+	return types.TypeString(t, nil)
+}

@@ -1,0 +1,225 @@
+package delayedvet
+
+import (
+	"go/ast"
+	"go/types"
+	"slices"
+	"strings"
+)
+
+// functionFact tells other packages which function a variable of this one holds.
+type functionFact struct{ Function function }
+
+// AFact marks a fact of package analysis.
+func (*functionFact) AFact() {}
+
+// String describes the fact, for tests.
+func (f *functionFact) String() string {
+	return f.Function.Path + "(" + strings.TrimSuffix(f.Function.count(), ")") + ")"
+}
+
+// programFact tells what a package contributes to the workers of programs that import it.
+type programFact struct {
+	Worker    bool     // it makes workers
+	Registers []string // the paths of functions that it registers
+	Unknown   bool     // it registers others, too
+}
+
+// AFact marks a fact of package analysis.
+func (*programFact) AFact() {}
+
+// String describes the fact, for tests.
+func (f *programFact) String() string { return "registers " + strings.Join(f.Registers, ", ") }
+
+// delay is a function that the package delays.
+type delay struct {
+	call  *ast.CallExpr
+	expr  ast.Expr
+	path  string
+	queue string // "" if it is unknown
+}
+
+// queueNames are the queues of the workers of a package.
+type queueNames struct {
+	names   []string
+	unknown bool // there may be others
+}
+
+// noteCall notes calls that make or configure workers.
+func (c *checker) noteCall(call *ast.CallExpr, name string) {
+	if c.inTest(call) {
+		return // a worker of a test is none of the program
+	}
+	switch name {
+	case inRoot("NewWorker"):
+		c.program.Worker = true
+		if len(call.Args) == 2 {
+			if lit, ok := c.source(call.Args[1]).(*ast.CompositeLit); !ok || fieldOf(lit, "Queues") == nil {
+				c.serves.unknown = true
+			}
+		}
+	case inMain("Main"), inMain("Run"):
+		c.program.Worker, c.serves.unknown = true, true // flags name the queues
+		if name == inMain("Run") && len(call.Args) == 1 {
+			if _, ok := c.source(call.Args[0]).(*ast.CompositeLit); !ok {
+				c.program.Unknown = true
+			}
+		}
+	}
+	if sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok && sel.Sel.Name == "Register" && name != "" {
+		if s := c.pass.TypesInfo.Selections[sel]; s != nil && types.IsInterface(s.Recv()) {
+			c.program.Unknown = true // a worker may stand behind the interface
+		}
+	}
+}
+
+// noteValue notes that Register is used as a value, so that nobody knows what it is called with.
+func (c *checker) noteValue(sel *ast.SelectorExpr, stack []ast.Node) {
+	fn, ok := c.pass.TypesInfo.Uses[sel.Sel].(*types.Func)
+	if !ok || fn.FullName() != ofWorker("Register") && fn.FullName() != ofWorker("RegisterMethods") {
+		return
+	}
+	for i := len(stack) - 2; i >= 0; i-- {
+		switch n := stack[i].(type) {
+		case *ast.ParenExpr:
+			continue
+		case *ast.CallExpr:
+			if ast.Unparen(n.Fun) == sel && c.callee(n) != "" {
+				return
+			}
+		}
+		break
+	}
+	c.program.Unknown = true
+}
+
+// noteQueues notes the queues in the configuration of a worker.
+func (c *checker) noteQueues(lit *ast.CompositeLit) {
+	if c.inTest(lit) {
+		return
+	}
+	value := fieldOf(lit, "Queues")
+	if value == nil {
+		c.serves.unknown = true
+		return
+	}
+	list, ok := c.source(value).(*ast.CompositeLit)
+	if !ok {
+		c.serves.unknown = true
+		return
+	}
+	for _, e := range list.Elts {
+		if kv, ok := e.(*ast.KeyValueExpr); ok {
+			e = kv.Key // of Weighted
+		}
+		if name, known := c.constantText(e); known {
+			c.serves.names = append(c.serves.names, name)
+		} else {
+			c.serves.unknown = true
+		}
+	}
+}
+
+// queueOf returns the name of the queue that a call delays to; "" if it is unknown.
+func (c *checker) queueOf(call *ast.CallExpr, as form, stack []ast.Node) string {
+	if as.name != "Call" {
+		return c.queueName(call.Fun)
+	}
+	for _, n := range slices.Backward(stack) { // what the call is part of
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			if name := c.callee(n); name == ofQueue("DelayMany") || name == ofQueue("Enqueue") {
+				return c.queueName(n.Fun)
+			}
+		case *ast.CompositeLit:
+			if c.typeName(c.pass.TypesInfo.TypeOf(n)) == inRoot("SchedulerConfig") {
+				if value := fieldOf(n, "Queue"); value != nil {
+					name, _ := c.constantText(value)
+					return name
+				}
+			}
+		}
+	}
+	return ""
+}
+
+// queueName returns the name of the queue whose method fun is; "" if it is unknown.
+func (c *checker) queueName(fun ast.Expr) string {
+	sel, ok := ast.Unparen(fun).(*ast.SelectorExpr)
+	if !ok {
+		return ""
+	}
+	made, ok := c.source(sel.X).(*ast.CallExpr)
+	if !ok {
+		return ""
+	}
+	switch c.callee(made) {
+	case ofQueue("With"):
+		return c.queueName(made.Fun)
+	case inRoot("NewQueue"):
+		name, _ := c.constantText(made.Args[0])
+		return name
+	}
+	return ""
+}
+
+// exportFunctions tells other packages what the exported variables hold that Func has made.
+func (c *checker) exportFunctions() {
+	scope := c.pass.Pkg.Scope()
+	for _, name := range scope.Names() {
+		v, ok := scope.Lookup(name).(*types.Var)
+		if !ok || !v.Exported() || !c.isPointerTo(v.Type(), inRoot("Function")) {
+			continue
+		}
+		value, ok := c.vars[v]
+		if !ok {
+			continue
+		}
+		if f, why := c.wrapped(c.source(value)); f != nil && why == nil {
+			fact := &functionFact{*f}
+			fact.Function.pkg, fact.Function.obj = nil, nil
+			c.pass.ExportObjectFact(v, fact)
+		}
+	}
+}
+
+// exportProgram tells programs that import this package what it registers.
+func (c *checker) exportProgram() {
+	switch c.pass.Pkg.Path() {
+	case root + "/workermain", root + "/delayedtest": // register what their callers give them
+		return
+	}
+	if p := c.program; p.Worker || p.Unknown || len(p.Registers) > 0 {
+		c.pass.ExportPackageFact(&p)
+	}
+}
+
+// checkProgram reports functions that a program delays and its own worker does not know.
+func (c *checker) checkProgram() {
+	if c.pass.Pkg.Name() != "main" {
+		return
+	}
+	p := c.program
+	for _, fact := range c.pass.AllPackageFacts() {
+		if f, ok := fact.Fact.(*programFact); ok {
+			p.Worker, p.Unknown = p.Worker || f.Worker, p.Unknown || f.Unknown
+			p.Registers = append(p.Registers, f.Registers...)
+		}
+	}
+	if !p.Worker || p.Unknown {
+		return
+	}
+	for _, d := range c.delays {
+		if slices.Contains(p.Registers, d.path) || c.servedElsewhere(d.queue) {
+			continue
+		}
+		c.reportf(d.call, d.expr, "%s: expected the worker of this program to have it registered, found it delayed "+
+			"only; give it to Register, or to the worker of another program that serves the queue and say so with "+
+			"//delayed:allow", d.path)
+	}
+}
+
+// servedElsewhere reports whether no worker of this program serves a queue.
+func (c *checker) servedElsewhere(queue string) bool {
+	return queue != "" && !c.serves.unknown && len(c.serves.names) > 0 && !slices.Contains(c.serves.names, queue)
+}

@@ -1,0 +1,126 @@
+package delayedvet
+
+import (
+	"go/ast"
+	"go/types"
+)
+
+// checkRegistered checks functions that a call registers, for a worker of the program or for one of delayedtest, which
+// takes receivers as well.
+func (c *checker) checkRegistered(call *ast.CallExpr, args []ast.Expr, worker bool) {
+	if call.Ellipsis.IsValid() {
+		elems, known := c.elements(args[len(args)-1])
+		if worker && !known {
+			c.program.Unknown = true
+		}
+		args = append(args[:len(args)-1:len(args)-1], elems...)
+	}
+	c.checkFunctions(call, args, worker)
+}
+
+// checkFunctions checks functions that are registered together, in a call or in a literal.
+func (c *checker) checkFunctions(at ast.Node, exprs []ast.Expr, worker bool) {
+	known := map[string]bool{}
+	for _, e := range exprs {
+		if !worker && c.isReceiver(e) {
+			continue
+		}
+		f, why := c.functionOf(e)
+		if why != nil {
+			why.fix = nil
+			c.refuse(at, e, why)
+			continue
+		}
+		if worker && (f == nil || f.Unsure) {
+			c.program.Unknown = true
+		}
+		if f == nil {
+			continue
+		}
+		if f.Faulty {
+			continue
+		}
+		if worker {
+			c.program.Registers = append(append(c.program.Registers, f.Path), f.Aliases...)
+			if f.Lost != "" {
+				c.reportf(at, e, "%s", f.Lost)
+			}
+		}
+		if f.Method {
+			c.refuse(at, e, refusal(f.Path, "a function", "a method expression, whose receiver is missing",
+				"give the receiver to RegisterMethods, or register its method value wrapped with Func and the same "+
+					"Name"))
+			continue
+		}
+		if known[f.Path] && !f.Unsure {
+			c.refuse(at, e, refusal(f.Path, "a path of its own", "one that is taken already",
+				"register it once, or give one of them a Name"))
+		}
+		known[f.Path] = true
+		if worker && !c.isPointerTo(c.pass.TypesInfo.TypeOf(e), inRoot("Function")) { // else reported at Func
+			c.checkDanger(at, e, f)
+		}
+	}
+}
+
+// isReceiver reports whether delayedtest takes e for a receiver, whose methods are called.
+func (c *checker) isReceiver(e ast.Expr) bool {
+	t := c.pass.TypesInfo.TypeOf(c.source(e))
+	if t == nil || c.pass.TypesInfo.Types[c.source(e)].IsNil() || c.isPointerTo(t, inRoot("Function")) {
+		return false
+	}
+	_, isFunc := t.Underlying().(*types.Signature)
+	return !isFunc
+}
+
+// checkReceiver checks a call of RegisterMethods.
+func (c *checker) checkReceiver(call *ast.CallExpr) {
+	if len(call.Args) != 1 {
+		return
+	}
+	e := c.source(call.Args[0])
+	t := c.pass.TypesInfo.TypeOf(e)
+	switch {
+	case c.pass.TypesInfo.Types[e].IsNil():
+		c.refuse(call, call.Args[0], refusal("receiver", "a value with methods", "nil",
+			"give the receiver that tasks shall run with"))
+		return
+	case t == nil || types.IsInterface(t):
+		c.program.Unknown = true
+		return
+	case c.isNilConversion(e):
+		c.refuse(call, call.Args[0], refusal("receiver", "a value with methods", "a nil "+c.text(t),
+			"give the receiver that tasks shall run with"))
+		return
+	}
+	good, all := 0, 0
+	for m := range types.NewMethodSet(t).Methods() {
+		fn, ok := m.Obj().(*types.Func)
+		if !ok || !fn.Exported() {
+			continue
+		}
+		all++
+		f := &function{Path: c.methodPath(t, fn)}
+		sig, ok := m.Type().(*types.Signature)
+		if !ok {
+			continue
+		}
+		if _, why := c.described(f, sig); why != nil {
+			continue
+		}
+		good++
+		c.program.Registers = append(c.program.Registers, c.methodPath(t, fn))
+		if p, ok := types.Unalias(t).(*types.Pointer); ok {
+			c.program.Registers = append(c.program.Registers, c.methodPath(p.Elem(), fn))
+		} else {
+			c.program.Registers = append(c.program.Registers, c.methodPath(types.NewPointer(t), fn))
+		}
+	}
+	if good == 0 && !hasTypeParam(t) {
+		do := "export one, or give a pointer if the methods have pointer receivers"
+		c.refuse(call, call.Args[0], refusal(c.text(t), "an exported method with an accepted signature",
+			"none among "+itoa(all), do))
+		return
+	}
+	c.checkDangerousReceiver(call, t)
+}

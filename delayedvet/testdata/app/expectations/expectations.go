@@ -1,0 +1,2 @@
+// Package expectations has tests of a program.
+package expectations
