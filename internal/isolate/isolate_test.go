@@ -1,0 +1,455 @@
+//go:build linux
+
+package isolate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/sirupsen/logrus"
+
+	"github.com/godelayed/delayed/internal/loop"
+)
+
+var errCanceled = errors.New("canceled")
+
+func TestMain(m *testing.M) {
+	if IsChild() {
+		Serve(Server{
+			Setup: func() error {
+				if text := os.Getenv("ISOLATE_TEST_FAILS"); text != "" {
+					return errors.New(text)
+				}
+				return nil
+			},
+			Run: runJob, Cause: func(byte) error { return errCanceled },
+			Stacks: func() string {
+				buf := make([]byte, 64<<10)
+				return string(buf[:runtime.Stack(buf, true)])
+			},
+		})
+	}
+	os.Exit(m.Run())
+}
+
+var sink [][]byte
+
+// runJob does what the words of a job say.
+func runJob(j Job) {
+	words := strings.Fields(string(j.Body))
+	answer := func(v string) { j.Answer([]byte(v)) }
+	switch words[0] {
+	case "echo":
+		answer(strings.Join(words[1:], " "))
+	case "pid":
+		answer(strconv.Itoa(os.Getpid()))
+	case "report":
+		for _, word := range words[1:] {
+			_ = j.Report([]byte(word))
+		}
+		answer("reported")
+	case "exit":
+		os.Exit(3)
+	case "goexit":
+		defer answer("gone")
+		runtime.Goexit()
+	case "panic":
+		go func() { panic("beside") }()
+		select {}
+	case "overflow":
+		debug.SetMaxStack(16 << 20)
+		answer(strconv.Itoa(deep(0)))
+	case "allocate":
+		for {
+			b := make([]byte, 16<<20)
+			for i := 0; i < len(b); i += 4096 {
+				b[i] = 1
+			}
+			sink = append(sink, b)
+		}
+	case "segv":
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSEGV)
+		select {}
+	case "wait":
+		<-j.Context.Done()
+		answer(context.Cause(j.Context).Error())
+	case "spin":
+		_ = j.Report(nil)
+		spin()
+	case "compute":
+		spin()
+	case "sleep":
+		_ = j.Report(nil)
+		select {}
+	case "deaf":
+		signal.Ignore(syscall.SIGTERM)
+		_ = j.Report(nil)
+		spin()
+	case "stopped":
+		_ = j.Report(nil)
+		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		select {}
+	case "close":
+		_ = j.Report(nil)
+		for fd := range 10 {
+			_ = syscall.Close(fd)
+		}
+		select {}
+	case "babble":
+		n, _ := strconv.Atoi(words[1])
+		os.Stderr.WriteString("first\n" + strings.Repeat("x", n) + "\nlast\n")
+		os.Exit(1) //nolint:gocritic // nothing is deferred in this case
+	case "child":
+		cmd := exec.Command("sleep", "1000")
+		if err := cmd.Start(); err != nil {
+			answer(err.Error())
+			return
+		}
+		answer(strconv.Itoa(cmd.Process.Pid))
+	case "descriptors":
+		entries, _ := os.ReadDir("/proc/self/fd")
+		var open []string
+		for _, e := range entries {
+			target, _ := os.Readlink("/proc/self/fd/" + e.Name())
+			open = append(open, target)
+		}
+		answer(strings.Join(open, " "))
+	case "environment":
+		answer(os.Getenv(envChild))
+	}
+}
+
+var spun int
+
+// spin never returns, and calls nothing.
+func spin() {
+	for n := 0; ; n++ {
+		spun = n
+	}
+}
+
+func deep(n int) int {
+	var pad [1024]byte
+	pad[n%1024] = 1
+	return deep(n+1) + int(pad[0]) //nolint:staticcheck // the stack is meant to overflow
+}
+
+func newPool(t *testing.T, change func(*Config)) *Pool {
+	t.Helper()
+	log := logrus.New()
+	log.SetOutput(testWriter{t})
+	cfg := Config{
+		Idle: time.Minute, Cause: func(context.Context) byte { return 1 }, Log: loop.NewJournal(log),
+		Args: []string{os.Args[0]}, Output: io.Discard,
+	}
+	if change != nil {
+		change(&cfg)
+	}
+	p := NewPool(cfg)
+	t.Cleanup(p.Close)
+	return p
+}
+
+type testWriter struct{ t *testing.T }
+
+func (w testWriter) Write(b []byte) (int, error) {
+	w.t.Log(string(b))
+	return len(b), nil
+}
+
+// grace is short, so that tests are.
+func grace() time.Duration { return 50 * time.Millisecond }
+
+// run runs a job that must succeed.
+func run(t *testing.T, p *Pool, job string) string {
+	t.Helper()
+	verdict, err := p.Run(t.Context(), []byte(job), func([]byte) {}, grace)
+	if err != nil {
+		t.Fatalf("%s: %v", job, err)
+	}
+	return string(verdict)
+}
+
+// dies runs a job whose child must die. The context of the job ends when it reports.
+func dies(t *testing.T, p *Pool, job string) *DeathError {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	_, err := p.Run(ctx, []byte(job), func([]byte) { cancel() }, grace)
+	var death *DeathError
+	if !errors.As(err, &death) || !errors.Is(err, ErrDied) {
+		t.Fatalf("%s: found the error %v", job, err)
+	}
+	return death
+}
+
+// alive reports whether a process exists and is no zombie.
+func alive(pid int) bool {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	return err == nil && !strings.Contains(string(status), "State:\tZ")
+}
+
+func until(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	late := time.After(time.Minute)
+	for !ok() {
+		select {
+		case <-late:
+			t.Fatalf("waited for a minute: %s", what)
+		case <-time.After(time.Millisecond):
+		}
+	}
+}
+
+func TestJobsRunInOneChild(t *testing.T) {
+	p := newPool(t, nil)
+	if got := run(t, p, "echo a b"); got != "a b" {
+		t.Errorf("found %q", got)
+	}
+	first := run(t, p, "pid")
+	if second := run(t, p, "pid"); first != second || first == strconv.Itoa(os.Getpid()) {
+		t.Errorf("the first job ran in process %s, the second in %s", first, second)
+	}
+	var reports []string
+	if _, err := p.Run(t.Context(), []byte("report 1 2 3"), func(b []byte) { reports = append(reports, string(b)) },
+		grace); err != nil || strings.Join(reports, " ") != "1 2 3" {
+		t.Errorf("reports %v, %v", reports, err)
+	}
+	if got := run(t, p, "goexit"); got != "gone" {
+		t.Errorf("found %q", got)
+	}
+	if third := run(t, p, "pid"); third != first {
+		t.Errorf("runtime.Goexit has cost a child")
+	}
+	if got := run(t, p, "environment"); got != "" {
+		t.Errorf("what a child starts would be a child: %q", got)
+	}
+}
+
+func TestChildrenEndAfterSomeJobs(t *testing.T) {
+	p := newPool(t, func(c *Config) { c.MaxJobs = 2 })
+	pids := map[string]int{}
+	for range 6 {
+		pids[run(t, p, "pid")]++
+	}
+	if len(pids) != 3 {
+		t.Errorf("jobs of each child: %v", pids)
+	}
+	for pid := range pids {
+		n, _ := strconv.Atoi(pid)
+		until(t, "it ends", func() bool { return !alive(n) })
+	}
+}
+
+func TestIdleChildrenEnd(t *testing.T) {
+	p := newPool(t, func(c *Config) { c.Idle = 20 * time.Millisecond })
+	pid, _ := strconv.Atoi(run(t, p, "pid"))
+	until(t, "it ends", func() bool { return !alive(pid) })
+	run(t, p, "echo again")
+}
+
+func TestChildrenAreStartedAhead(t *testing.T) {
+	p := newPool(t, func(c *Config) { c.Ahead, c.Idle = 2, 10*time.Millisecond })
+	idle := func() int {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return len(p.idle)
+	}
+	p.Start(true)
+	until(t, "two wait", func() bool { return idle() == 2 })
+	_ = dies(t, p, "exit")
+	until(t, "two wait again", func() bool { return idle() == 2 })
+}
+
+// TestEveryEnd: however a job ends its child, the error says so, nothing is left, and the next job runs.
+func TestEveryEnd(t *testing.T) {
+	p := newPool(t, nil)
+	for _, test := range []struct {
+		job  string
+		want []string // parts of the error
+		more func(t *testing.T, d *DeathError)
+	}{
+		{"exit", []string{"exit status 3"}, nil},
+		{"panic", []string{"exit status 2", "panic: beside"}, nil},
+		{"overflow", []string{"exit status 2", "fatal error: stack overflow"}, nil},
+		{"segv", []string{"SIGSEGV"}, nil},
+		{"spin", []string{"terminated", "told to end 50ms after"}, func(t *testing.T, d *DeathError) {
+			t.Helper()
+			if !strings.Contains(d.Stacks, "isolate.runJob") {
+				t.Errorf("stacks:\n%s", d.Stacks)
+			}
+		}},
+		{"sleep", []string{"terminated"}, nil},
+		{"deaf", []string{"killed", "ignored for 50ms"}, func(t *testing.T, d *DeathError) {
+			t.Helper()
+			if !strings.Contains(d.Stacks, "isolate.runJob") {
+				t.Errorf("stacks:\n%s", d.Stacks)
+			}
+		}},
+		{"stopped", []string{"killed"}, nil},
+		{"close", nil, nil},
+		{"babble 3000000", []string{"exit status 1"}, func(t *testing.T, d *DeathError) {
+			t.Helper()
+			if !strings.HasPrefix(d.Output, "first") || !strings.HasSuffix(d.Output, "last") || len(d.Output) > 20<<10 {
+				t.Errorf("%d bytes of output are kept", len(d.Output))
+			}
+		}},
+	} {
+		t.Run(test.job, func(t *testing.T) {
+			d := dies(t, p, test.job)
+			for _, part := range test.want {
+				if !strings.Contains(d.Error(), part) {
+					t.Errorf("%q lacks %q; the output was\n%s", d.Error(), part, d.Output)
+				}
+			}
+			if test.more != nil {
+				test.more(t, d)
+			}
+			if alive(d.Pid) {
+				t.Errorf("process %d goes on", d.Pid)
+			}
+			if got := run(t, p, "echo next"); got != "next" {
+				t.Errorf("next: %q", got)
+			}
+		})
+	}
+}
+
+func TestMemoryIsBounded(t *testing.T) {
+	p := newPool(t, func(c *Config) { c.Limits.Memory = 256 << 20 })
+	d := dies(t, p, "allocate")
+	// The second is what the race detector says.
+	if !strings.Contains(d.Error(), "out of memory") && !strings.Contains(d.Output, "ThreadSanitizer failed to allocate") {
+		t.Errorf("found %v; the output was\n%s", d, d.Output)
+	}
+	run(t, p, "echo next")
+}
+
+func TestCPUIsBounded(t *testing.T) {
+	p := newPool(t, func(c *Config) { c.Limits.CPU = time.Second })
+	if d := dies(t, p, "compute"); !strings.Contains(d.Error(), "processor time") {
+		t.Errorf("found %v", d)
+	}
+}
+
+// TestJobThatHeedsItsContext keeps its child.
+func TestJobThatHeedsItsContext(t *testing.T) {
+	p := newPool(t, nil)
+	pid := run(t, p, "pid")
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	verdict, err := p.Run(ctx, []byte("wait"), func([]byte) {}, func() time.Duration { return time.Minute })
+	if err != nil || string(verdict) != "canceled" {
+		t.Errorf("%q, %v", verdict, err)
+	}
+	if again := run(t, p, "pid"); again != pid {
+		t.Error("it has cost the child")
+	}
+}
+
+// TestGrandchildrenEnd: what a job has started ends with its child, however that ends.
+func TestGrandchildrenEnd(t *testing.T) {
+	for name, end := range map[string]func(*Pool){
+		"crash": func(p *Pool) { _ = dies(t, p, "exit") },
+		"kill":  func(p *Pool) { _ = dies(t, p, "deaf") },
+		"close": func(p *Pool) { p.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPool(t, nil)
+			pid, err := strconv.Atoi(run(t, p, "child"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			end(p)
+			until(t, "the grandchild ends", func() bool { return !alive(pid) })
+		})
+	}
+}
+
+func TestNoDescriptorIsInherited(t *testing.T) {
+	f, err := os.Open("/proc/self/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	p := newPool(t, nil)
+	run(t, p, "pid") // so that there is another child, with pipes
+	for target := range strings.FieldsSeq(run(t, p, "descriptors")) {
+		if strings.HasPrefix(target, "/proc/self/stat") || strings.HasSuffix(target, "/stat") {
+			t.Errorf("a child has %s", target)
+		}
+	}
+}
+
+func TestSetUpFails(t *testing.T) {
+	t.Setenv("ISOLATE_TEST_FAILS", "no database")
+	p := newPool(t, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err := p.Run(ctx, []byte("echo"), func([]byte) {}, grace)
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no database") {
+		t.Errorf("found %v", err)
+	}
+}
+
+// TestChildrenEndWithTheirParent kills a process that has children.
+func TestChildrenEndWithTheirParent(t *testing.T) {
+	if os.Getenv("ISOLATE_TEST_PARENT") != "" {
+		p := newPool(t, nil)
+		pid, deaf := run(t, p, "pid"), make(chan struct{})
+		go func() {
+			defer close(deaf)
+			_, _ = p.Run(t.Context(), []byte("deaf"), func([]byte) {}, grace)
+		}()
+		fmt.Println("child", pid)
+		<-deaf
+	}
+	cmd := exec.Command(os.Args[0], "-test.run=^TestChildrenEndWithTheirParent$")
+	cmd.Env = append(os.Environ(), "ISOLATE_TEST_PARENT=1")
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var pid int
+	if _, err := fmt.Fscanf(out, "child %d\n", &pid); err != nil {
+		t.Fatal(err)
+	}
+	if !alive(pid) {
+		t.Fatal("there is no child")
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	until(t, "the child ends", func() bool { return !alive(pid) })
+}
+
+func BenchmarkJob(b *testing.B) {
+	log := logrus.New()
+	p := NewPool(Config{
+		Idle: time.Minute, Cause: func(context.Context) byte { return 1 }, Log: loop.NewJournal(log),
+		Args: []string{os.Args[0]}, Output: io.Discard,
+	})
+	defer p.Close()
+	job := []byte("echo x")
+	for b.Loop() {
+		if _, err := p.Run(b.Context(), job, func([]byte) {}, grace); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,44 @@
+package isolate
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+)
+
+// Limits bound what one child may use.
+type Limits struct {
+	// Memory is how many bytes a child may allocate beyond what it has after its set-up; 0: any number.
+	Memory int64 `json:"memory,omitempty"`
+	// CPU is how much processor time a job may use, rounded up to seconds; 0: any.
+	CPU time.Duration `json:"cpu,omitempty"`
+}
+
+// envChild is the environment variable by which a process knows that it is a child.
+const envChild = "GODELAYED_CHILD"
+
+// invitation is what the environment variable says.
+type invitation struct {
+	Version int    `json:"version"`
+	Limits  Limits `json:"limits"`
+}
+
+// invitationVersion is that of the frames. Parent and child are the same binary, so they agree, unless a program starts
+// another one with its own environment.
+const invitationVersion = 1
+
+func (i invitation) String() string {
+	b, err := json.Marshal(i)
+	if err != nil {
+		panic(err) // a struct of numbers
+	}
+	return string(b)
+}
+
+func parseInvitation(text string) (i invitation, err error) {
+	if err := json.Unmarshal([]byte(text), &i); err != nil || i.Version != invitationVersion {
+		return i, fmt.Errorf("delayed: the environment variable %s is %q: expected that only package delayed sets it, "+
+			"for its child processes", envChild, text)
+	}
+	return i, nil
+}

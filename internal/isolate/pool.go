@@ -1,0 +1,293 @@
+//go:build linux || darwin
+
+package isolate
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/godelayed/delayed/internal/loop"
+)
+
+// Config says how a Pool runs jobs. Every field but Args and Env must be set.
+type Config struct {
+	Args, Env []string // of children; nil: those of this process
+	Limits    Limits
+	MaxJobs   int           // that a child runs before another takes its place; 0: any number
+	Idle      time.Duration // after which a child without a job ends, unless it is one of Ahead
+	Ahead     int           // children that are started before there are jobs for them
+	// Cause returns the byte by which a child learns why the context of a job has ended.
+	Cause func(context.Context) byte
+	// Output gets what children write to their standard error.
+	Output io.Writer
+	Log    loop.Journal
+}
+
+// Pool is a number of child processes that run jobs. There are as many as jobs have run at a time, and those that
+// Config.Ahead says. Its methods are safe for concurrent use.
+type Pool struct {
+	cfg Config
+
+	spawns chan func() // functions for the spawner
+	ended  chan struct{}
+
+	mu      sync.Mutex
+	idle    []*process // the one that has worked last comes last
+	started bool
+	closed  bool
+	all     sync.WaitGroup // jobs, and goroutines of the pool
+	stop    chan struct{}  // closed by Close
+	wake    chan struct{}  // tells the keeper that children are missing; holds one element
+	backoff loop.Backoff   // between children that do not start
+	trouble loop.Complaints
+}
+
+// ErrClosed says that the pool was closed.
+var ErrClosed = errors.New("delayed: the child processes of this worker were ended")
+
+// NewPool returns a pool without children.
+func NewPool(cfg Config) *Pool {
+	if cfg.Args == nil {
+		cfg.Args = os.Args
+	}
+	if cfg.Env == nil {
+		cfg.Env = os.Environ()
+	}
+	return &Pool{
+		cfg: cfg, spawns: make(chan func()), ended: make(chan struct{}), stop: make(chan struct{}),
+		wake: make(chan struct{}, 1),
+	}
+}
+
+// Start starts the pool's goroutines and, if ahead, the children that Config.Ahead says. Run calls it, too.
+func (p *Pool) Start(ahead bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.started || p.closed {
+		return
+	}
+	p.started = true
+	if !ahead {
+		p.cfg.Ahead = 0
+	}
+	go p.spawner()
+	p.all.Go(p.keep)
+}
+
+// spawner starts children on one thread, which lasts as long as the pool: Linux kills a child when the thread ends that
+// has started it.
+func (p *Pool) spawner() {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer close(p.ended)
+	for spawn := range p.spawns {
+		spawn()
+	}
+}
+
+// spawn calls a function on the thread of the spawner.
+func (p *Pool) spawn(do func()) {
+	done := make(chan struct{})
+	p.spawns <- func() {
+		defer close(done)
+		do()
+	}
+	<-done
+}
+
+func (p *Pool) newChild() (*process, error) {
+	return start(p.spawn, p.cfg.Args, p.cfg.Env, p.cfg.Limits, p.cfg.Output)
+}
+
+// keep starts children ahead, and ends those that have been idle for too long.
+func (p *Pool) keep() {
+	tick := time.NewTicker(max(p.cfg.Idle/4, 10*time.Millisecond))
+	defer tick.Stop()
+	for {
+		for p.missing() {
+			c, err := p.newChild()
+			if err != nil {
+				p.cfg.Log.Trouble(&p.trouble, "child processes do not start", err)
+				if !p.pause(context.Background()) {
+					return
+				}
+				continue
+			}
+			p.relief()
+			p.put(c)
+		}
+		select {
+		case <-p.stop:
+			return
+		case <-p.wake:
+		case now := <-tick.C:
+			p.retireIdle(now)
+		}
+	}
+}
+
+// missing reports whether fewer children are idle than Config.Ahead says.
+func (p *Pool) missing() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return !p.closed && len(p.idle) < p.cfg.Ahead
+}
+
+// retireIdle ends children that have been idle for too long.
+func (p *Pool) retireIdle(now time.Time) {
+	p.mu.Lock()
+	n := 0
+	for len(p.idle)-n > p.cfg.Ahead && now.Sub(p.idle[n].idle) >= p.cfg.Idle {
+		n++
+	}
+	old := slices.Clone(p.idle[:n])
+	p.idle = slices.Delete(p.idle, 0, n)
+	p.mu.Unlock()
+	for _, c := range old {
+		c.retire()
+	}
+}
+
+// pause waits before another child is started. It returns false if ctx or the pool ends.
+func (p *Pool) pause(ctx context.Context) bool {
+	p.mu.Lock()
+	wait := p.backoff.Next()
+	p.mu.Unlock()
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+	case <-p.stop:
+	}
+	return false
+}
+
+// relief notes that a child has started.
+func (p *Pool) relief() {
+	p.mu.Lock()
+	p.backoff.Reset()
+	p.mu.Unlock()
+	p.cfg.Log.Relief(&p.trouble, "child processes start again")
+}
+
+// Run runs a job in a child, and returns its verdict. report gets the job's reports, one after the other. When ctx ends,
+// the child has the time that grace returns to end the job; then it is told to end by SIGTERM, and killed soon after.
+// While no child starts, Run tries again until ctx ends. The error is a *DeathError, or it is ErrClosed or the cause of ctx,
+// if the job was not begun.
+func (p *Pool) Run(
+	ctx context.Context, job []byte, report func([]byte), grace func() time.Duration,
+) (verdict []byte, err error) {
+	p.Start(false)
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return nil, ErrClosed
+	}
+	p.all.Add(1)
+	p.mu.Unlock()
+	defer p.all.Done()
+	c, err := p.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := c.run(ctx, job, report, p.cfg.Cause, grace)
+	if err != nil {
+		p.look()
+		return nil, err
+	}
+	verdict = slices.Clone(answer)
+	p.giveBack(c)
+	return verdict, nil
+}
+
+// take returns a child without a job. It starts one if there is none.
+func (p *Pool) take(ctx context.Context) (*process, error) {
+	for {
+		if c := p.takeIdle(); c != nil {
+			p.look()
+			return c, nil
+		}
+		c, err := p.newChild()
+		if err == nil {
+			p.relief()
+			return c, nil
+		}
+		p.cfg.Log.Trouble(&p.trouble, "child processes do not start", err)
+		if !p.pause(ctx) {
+			return nil, errors.Join(context.Cause(ctx), err)
+		}
+	}
+}
+
+// takeIdle returns the child that has worked last, nil if there is none.
+func (p *Pool) takeIdle() *process {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for len(p.idle) > 0 {
+		c := p.idle[len(p.idle)-1]
+		p.idle = p.idle[:len(p.idle)-1]
+		select {
+		case <-c.dead: // it ended while it had no job
+			p.all.Go(func() { _ = c.end() })
+		default:
+			return c
+		}
+	}
+	return nil
+}
+
+// giveBack takes a child whose job is over. It ends children that have run enough jobs.
+func (p *Pool) giveBack(c *process) {
+	if p.cfg.MaxJobs > 0 && c.ran >= p.cfg.MaxJobs {
+		p.all.Go(c.retire)
+		p.look()
+		return
+	}
+	p.put(c)
+}
+
+// put makes a child available.
+func (p *Pool) put(c *process) {
+	c.idle = time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.idle = append(p.idle, c)
+}
+
+// look tells the keeper that children may be missing.
+func (p *Pool) look() {
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Close waits until all jobs are over, and ends the children. Run returns ErrClosed afterwards.
+func (p *Pool) Close() {
+	p.mu.Lock()
+	if p.closed {
+		p.mu.Unlock()
+		return
+	}
+	p.closed = true
+	close(p.stop)
+	p.mu.Unlock()
+	p.all.Wait()
+	var ending sync.WaitGroup
+	for _, c := range p.idle {
+		ending.Go(c.retire)
+	}
+	ending.Wait()
+	if p.started {
+		close(p.spawns)
+		<-p.ended
+	}
+}

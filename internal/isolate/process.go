@@ -1,0 +1,325 @@
+//go:build linux || darwin
+
+package isolate
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// startLimit bounds the set-up of a child.
+	startLimit = time.Minute
+	// dumpLimit is how long a child has to send its stacks before it is ended.
+	dumpLimit = 500 * time.Millisecond
+	// exitLimit is how long a child has to end once its pipe of jobs is closed, and its pipes to be empty once it has
+	// ended.
+	exitLimit = time.Second
+)
+
+// process is a child as its parent sees it.
+type process struct {
+	cmd    *exec.Cmd
+	jobs   *os.File // the parent's ends of the pipes
+	orders *os.File
+	file   *os.File // of answers
+	out    *output
+
+	answers *bufio.Reader
+	frame   []byte // memory for frames that are read
+	message []byte // memory for frames that are sent
+
+	dead   chan struct{} // closed when the child was reaped
+	copied chan struct{} // closed when its output has ended
+
+	ran  int       // jobs so far
+	idle time.Time // since when it has no job
+
+	mu     sync.Mutex
+	job    uint64 // number of the present job, 0: none
+	last   uint64 // number of the last job
+	why    string // what was done to the child
+	stacks string // that it sent
+	dumped chan struct{}
+}
+
+// start starts a child. spawn calls a function on the thread on which children are started.
+func start(spawn func(func()), args, env []string, limits Limits, out io.Writer) (*process, error) {
+	path, err := executable()
+	if err != nil {
+		return nil, err
+	}
+	var ends []*os.File
+	closeAll := func() {
+		for _, f := range ends {
+			f.Close()
+		}
+	}
+	pipe := func() (r, w *os.File) {
+		if err == nil {
+			if r, w, err = os.Pipe(); err == nil {
+				ends = append(ends, r, w)
+			}
+		}
+		return r, w
+	}
+	jobsR, jobsW := pipe()
+	ordersR, ordersW := pipe()
+	answersR, answersW := pipe()
+	stderrR, stderrW := pipe()
+	if err != nil {
+		closeAll()
+		return nil, fmt.Errorf("delayed: pipes for a child process: %w", err)
+	}
+	p := &process{
+		jobs: jobsW, orders: ordersW, file: answersR, out: &output{to: out},
+		answers: bufio.NewReaderSize(answersR, 8<<10), dead: make(chan struct{}), copied: make(chan struct{}),
+	}
+	p.cmd = &exec.Cmd{
+		Path: path, Args: args,
+		Env:    append(env[:len(env):len(env)], envChild+"="+invitation{invitationVersion, limits}.String()),
+		Stdout: os.Stdout, Stderr: stderrW, ExtraFiles: []*os.File{jobsR, ordersR, answersW}, SysProcAttr: attributes(),
+	}
+	spawn(func() { err = p.cmd.Start() })
+	for _, f := range []*os.File{jobsR, ordersR, answersW, stderrW} {
+		f.Close()
+	}
+	if err != nil {
+		closeAll()
+		return nil, fmt.Errorf("delayed: starting a child process: %w", err)
+	}
+	go p.copyOutput(stderrR)
+	go p.reap(stderrR)
+	return p, p.awaitReady()
+}
+
+// copyOutput passes on what the child writes to its standard error.
+func (p *process) copyOutput(from *os.File) {
+	defer close(p.copied)
+	defer from.Close()
+	buf := make([]byte, 16<<10)
+	for {
+		n, err := from.Read(buf)
+		if n > 0 {
+			_, _ = p.out.Write(buf[:n]) // never fails
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// reap waits for the end of the child, ends what it has started, and bounds the time in which its pipes are read to
+// their ends: a process that left the group may still hold them.
+func (p *process) reap(stderr *os.File) {
+	pid := p.cmd.Process.Pid
+	awaitEnd(pid)
+	_ = syscall.Kill(-pid, syscall.SIGKILL)
+	_ = p.cmd.Wait() // the state tells more
+	late := time.Now().Add(exitLimit)
+	_ = p.file.SetReadDeadline(late)
+	_ = stderr.SetReadDeadline(late)
+	close(p.dead)
+}
+
+// awaitReady waits until the child has done its set-up.
+func (p *process) awaitReady() error {
+	_ = p.file.SetReadDeadline(time.Now().Add(startLimit))
+	kind, body, err := readFrame(p.answers, &p.frame)
+	_ = p.file.SetReadDeadline(time.Time{})
+	switch {
+	case err == nil && kind == frameReady:
+		return nil
+	case err == nil && kind == frameFailed:
+		err = fmt.Errorf("delayed: the set-up of a child process failed: %s", body)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		err = fmt.Errorf("delayed: the set-up of a child process took longer than %v", startLimit)
+	default:
+		err = errors.New("delayed: a child process ended before it was set up; does main call delayed.ChildMain first?")
+	}
+	if text := p.end().Output; text != "" {
+		err = fmt.Errorf("%w; it wrote: %s", err, text)
+	}
+	return err
+}
+
+// run runs one job. report gets its reports. When ctx ends, the child has grace to end the job, and as long again once
+// it was told to end itself. The verdict is valid until the next run. The error is a *DeathError.
+func (p *process) run(
+	ctx context.Context, job []byte, report func([]byte), cause func(context.Context) byte, grace func() time.Duration,
+) (verdict []byte, err error) {
+	number, dumped := p.begin()
+	done := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() { p.cancel(number, cause(ctx), grace(), dumped, done) })
+	defer func() {
+		close(done)
+		stop()
+	}()
+	verdict, err = p.converse(job, report)
+	p.mu.Lock()
+	p.job = 0
+	p.mu.Unlock()
+	if err != nil {
+		return nil, p.end()
+	}
+	return verdict, nil
+}
+
+// begin begins the next job. dumped is closed when the child has sent its stacks.
+func (p *process) begin() (number uint64, dumped <-chan struct{}) {
+	p.out.reset()
+	p.ran++
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last++
+	p.job, p.stacks, p.dumped = p.last, "", make(chan struct{})
+	return p.job, p.dumped
+}
+
+// converse sends a job and reads the answers, up to the verdict.
+func (p *process) converse(job []byte, report func([]byte)) (verdict []byte, err error) {
+	p.message = appendFrame(p.message[:0], frameJob, numbered(p.last), job)
+	if _, err := p.jobs.Write(p.message); err != nil {
+		return nil, err
+	}
+	for {
+		kind, body, err := readFrame(p.answers, &p.frame)
+		if err != nil {
+			return nil, err
+		}
+		n, rest, ok := cutNumber(body)
+		switch {
+		case !ok:
+			return nil, errors.New("a frame without a number")
+		case kind == frameStacks:
+			p.keepStacks(n, rest)
+		case n != p.last: // late words of an earlier job
+		case kind == frameReport:
+			report(rest)
+		case kind == frameVerdict:
+			return rest, nil
+		}
+	}
+}
+
+// keepStacks keeps the stacks that the child has sent.
+func (p *process) keepStacks(job uint64, stacks []byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if job != p.job || p.dumped == nil {
+		return
+	}
+	p.stacks = string(stacks)
+	close(p.dumped)
+	p.dumped = nil
+}
+
+// cancel ends a job whose context has ended. First the job is told, then the child gets SIGTERM, and then SIGKILL.
+func (p *process) cancel(job uint64, cause byte, grace time.Duration, dumped, done <-chan struct{}) {
+	p.order(job, frameCancel, cause)
+	if await(done, grace) {
+		return
+	}
+	p.order(job, frameDump)
+	select {
+	case <-done:
+		return
+	case <-dumped:
+	case <-time.After(dumpLimit):
+	}
+	p.signal(job, syscall.SIGTERM, fmt.Sprintf("it was told to end %v after the end of the task's context", grace))
+	if await(done, min(grace, exitLimit)) {
+		return
+	}
+	p.signal(job, syscall.SIGKILL, fmt.Sprintf("it was killed, because it ignored for %v that the task's context had "+
+		"ended, and then SIGTERM", grace))
+}
+
+// order sends an order about a job, if that is the present one.
+func (p *process) order(job uint64, kind byte, more ...byte) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.job != job {
+		return
+	}
+	_ = p.orders.SetWriteDeadline(time.Now().Add(dumpLimit)) // a stopped child reads nothing
+	_, _ = p.orders.Write(appendFrame(nil, kind, numbered(job), more))
+}
+
+// signal sends a signal to the child and what it has started, if the job is the present one.
+func (p *process) signal(job uint64, sig syscall.Signal, why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.job == job {
+		p.why = why
+		p.kill(sig)
+	}
+}
+
+// kill sends a signal to the child; SIGKILL also goes to what it has started.
+func (p *process) kill(sig syscall.Signal) {
+	pid := p.cmd.Process.Pid
+	select {
+	case <-p.dead:
+		return
+	default:
+	}
+	if sig == syscall.SIGKILL {
+		pid = -pid
+	}
+	_ = syscall.Kill(pid, sig) // it may have ended
+}
+
+// end makes sure that the child has ended, and returns how.
+func (p *process) end() *DeathError {
+	if !await(p.dead, dumpLimit) { // it closed its pipes, or sent rubbish
+		p.kill(syscall.SIGKILL)
+		<-p.dead
+	}
+	<-p.copied
+	p.close()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return &DeathError{
+		Pid: p.cmd.Process.Pid, Status: p.cmd.ProcessState.String(), Why: p.why, Output: p.out.String(),
+		Stacks: strings.TrimSpace(p.stacks),
+	}
+}
+
+// retire lets a child without a job end.
+func (p *process) retire() {
+	p.jobs.Close()
+	if !await(p.dead, exitLimit) {
+		p.kill(syscall.SIGKILL)
+		<-p.dead
+	}
+	<-p.copied
+	p.close()
+}
+
+func (p *process) close() {
+	p.jobs.Close()
+	p.orders.Close()
+	p.file.Close()
+}
+
+// await waits for done, at most for d, and reports whether it has come.
+func await(done <-chan struct{}, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-done:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
