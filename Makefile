@@ -10,7 +10,7 @@ FUZZTIME ?= 30s
 # How often make soak repeats its tests.
 SOAK ?= 20
 # The tests of make chaos: those with published counts, and others of which make test repeats less.
-published := PoisonAmongInnocents|OneKill|KillsInARow|RollingDeploys|Recovery|Fresh.*|Outages|Python(Outages|Poison.*)
+published := PoisonAmongInnocents|Quarantine|HostileHandlers|ChildrenEnd.*|OneKill|KillsInARow|RollingDeploys|Recovery|Fresh.*|Outages|Python(Outages|Poison.*)
 smaller := Kill|KillLifecycle|LostReplies|Model|Pause|SweepersSideBySide|Filters
 CHAOS ?= ^Test($(published)|$(smaller))$$
 # Go test flags for race and itest, for instance TESTFLAGS='-run TestKill -v'.

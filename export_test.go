@@ -79,3 +79,9 @@ func PublicEnd(err error) error { return publicEnd(err) }
 func Rest(ctx context.Context, s *Scheduler, d time.Duration, told <-chan string) {
 	s.rest(ctx, d, told)
 }
+
+// ForgetChildMain makes this program one that has not called ChildMain, until the function that it returns is called.
+func ForgetChildMain() (undo func()) {
+	was := isolationReady.Swap(false)
+	return func() { isolationReady.Store(was) }
+}

@@ -26,6 +26,7 @@ type Worker struct {
 	mu         sync.Mutex                      // protects the following until Run
 	middleware []func(HandlerFunc) HandlerFunc // by Use
 	chain      HandlerFunc                     // middleware combined by Run; nil: there is none
+	isolates   bool                            // WorkerConfig.Isolation names tasks
 }
 
 // workerConns is the least number of connections of a worker.
@@ -63,7 +64,7 @@ func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Worker{}
+	w := &Worker{isolates: cfg.Isolation.All || len(cfg.Isolation.Queues) > 0}
 	e := cfg.engine(rdb, plan)
 	e.Prepare, e.Call, e.Wrapped, e.Misfit = w.build, w.callFunction, w.hasMiddleware, misfitPath
 	for _, s := range schedulers {
@@ -85,6 +86,7 @@ func (c WorkerConfig) engine(rdb *Redis, plan engine.Order) engine.Config {
 		MaxStuck: c.MaxStuck, Legacy: c.Legacy, PythonQueue: c.PythonQueue, Rest: c.Rest, ArchiveMax: c.ArchiveMax,
 		ArchiveFor: c.ArchiveFor, MaxTasks: c.MaxTasks, MaxTime: c.MaxTime, MaxMemory: c.MaxMemory,
 		StopWhenEmpty: c.StopWhenEmpty, StopWhenEmptyFor: c.StopWhenEmptyFor, Build: buildinfo.Read(),
+		Isolation: c.Isolation.engine(),
 	}
 	if c.Once {
 		e.MaxTasks, e.StopWhenEmpty = 1, true
@@ -130,6 +132,9 @@ func (w *Worker) Register(fns ...any) error {
 			continue
 		}
 		good = append(good, f)
+	}
+	if err := w.checkIsolated(good, w.engine.Begun()); err != nil {
+		errs = append(errs, err)
 	}
 	return w.engine.Register(good, errs)
 }
@@ -219,6 +224,9 @@ func (w *Worker) Run(ctx context.Context) error {
 		return err
 	}
 	if err := checkContext(ctx); err != nil {
+		return err
+	}
+	if err := w.checkIsolation(); err != nil {
 		return err
 	}
 	return publicEnd(w.engine.Run(ctx))

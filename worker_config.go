@@ -113,6 +113,9 @@ type WorkerConfig struct {
 	// Schedulers run beside the worker and enqueue periodic tasks: one for each queue that has periodic entries, which
 	// need not be one that the worker serves. Any number of workers may have the same. Defaults to none.
 	Schedulers []SchedulerConfig
+	// Isolation says which tasks run in child processes, and what these may use. Defaults to those of functions with
+	// Isolated.
+	Isolation Isolation
 	// Allow names settings of Redis with which the worker runs all the same: eviction, replica, scripts or version; see
 	// SettingError. They are logged as warnings. Defaults to none.
 	Allow []string
@@ -163,6 +166,7 @@ func (c WorkerConfig) withDefaults() WorkerConfig {
 	if c.Backoff == nil {
 		c.Backoff = engine.DefaultBackoff
 	}
+	c.Isolation = c.Isolation.withDefaults()
 	return c
 }
 
@@ -211,7 +215,7 @@ func (c WorkerConfig) check(prefix string) error {
 			errs = append(errs, fmt.Errorf("delayed: WorkerConfig.PythonQueue: %w", err))
 		}
 	}
-	return errors.Join(append(errs, c.checkLimits())...)
+	return errors.Join(append(errs, c.checkLimits(), c.Isolation.check())...)
 }
 
 // prefetch returns how many tasks to claim ahead; negative: as the handlers allow.

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"regexp"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -177,6 +178,18 @@ func TestDependencies(t *testing.T) {
 	} {
 		if strings.Count(out, want) != 1 {
 			t.Errorf("expected %q once in:\n%s", want, out)
+		}
+	}
+}
+
+func TestIsolated(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("isolated tasks need Linux")
+	}
+	out := start(t, "", "isolated").ends(0)
+	for _, want := range []string{"terminated; it was told to end", "exit status 1", "The worker goes on: hello world"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("expected %q in:\n%s", want, out)
 		}
 	}
 }

@@ -32,7 +32,7 @@ var programs string
 
 // tested are the examples that are run here. python-producer, which needs Python, is run by the tests in itest.
 var tested = []string{
-	"custom-logger", "dashboard", "dependencies", "graceful-shutdown", "producer", "quickstart", "worker",
+	"custom-logger", "dashboard", "dependencies", "graceful-shutdown", "isolated", "producer", "quickstart", "worker",
 }
 
 func TestMain(m *testing.M) {

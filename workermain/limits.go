@@ -23,6 +23,12 @@ func (s *settings) addLimits() {
 		"end when the process has more memory than that: bytes, or with KiB, MiB, GiB; 0: do not",
 		showSize(w.MaxMemory),
 		size(&w.MaxMemory))
+	s.add("isolate", "", "run all tasks in child processes, which can be killed; see delayed.Isolation",
+		strconv.FormatBool(w.Isolation.All), toggle(&w.Isolation.All))
+	s.add("isolate-memory", "size", "what a child process may allocate after its start: bytes, or with KiB, MiB, GiB; "+
+		"0: any", showSize(w.Isolation.Memory), size(&w.Isolation.Memory))
+	s.add("isolate-cpu", "duration", "processor time that a task in a child process may use; 0: any",
+		w.Isolation.CPU.String(), duration(&w.Isolation.CPU, 0))
 	s.add("rest", "duration", "pause of each executor after a task", w.Rest.String(), duration(&w.Rest, 0))
 }
 

@@ -2,6 +2,7 @@ package workermain
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -20,6 +21,16 @@ type program struct {
 	rdb      *delayed.Redis
 	worker   *delayed.Worker
 	started  atomic.Pointer[time.Time] // when the worker began to run; nil: not yet
+}
+
+// child makes the worker of a child process.
+func (p *program) child() (*delayed.Worker, error) {
+	if p.setup != nil {
+		if err := p.setup(context.Background(), p.worker); err != nil {
+			return nil, fmt.Errorf("setting up: %w", err)
+		}
+	}
+	return p.worker, nil
 }
 
 // fail logs why the program does not start.

@@ -55,13 +55,13 @@ func TestFlagsAndEnvironment(t *testing.T) {
 		"-once", "-stop-when-empty", "-stop-when-empty-for", "3s", "-max-tasks", "5", "-max-time", "1h", "-max-memory",
 		"512MiB", "-rest", "10ms",
 		"-timeout", "2m", "-stuck-after", "0", "-max-stuck", "4", "-prefix", "app:", "-allow", "eviction, replica",
-		"-debug",
+		"-debug", "-isolate", "-isolate-memory", "1GiB", "-isolate-cpu", "9s",
 	}
 	var env []string
 	for i := 0; i < len(args); i++ {
 		name := "DELAYED_" + strings.ToUpper(strings.ReplaceAll(args[i][1:], "-", "_"))
 		value := "true"
-		if !slices.Contains([]string{"-legacy", "-once", "-stop-when-empty", "-debug"}, args[i]) {
+		if !slices.Contains([]string{"-legacy", "-once", "-stop-when-empty", "-debug", "-isolate"}, args[i]) {
 			i++
 			value = args[i]
 		}
@@ -74,6 +74,7 @@ func TestFlagsAndEnvironment(t *testing.T) {
 		StopWhenEmptyFor: 3 * time.Second,
 		MaxTasks:         5, MaxTime: time.Hour, MaxMemory: 512 << 20, Rest: 10 * time.Millisecond,
 		Timeout: 2 * time.Minute, StuckAfter: -1, MaxStuck: 4, Allow: []string{"eviction", "replica"},
+		Isolation: delayed.Isolation{All: true, Memory: 1 << 30, CPU: 9 * time.Second},
 	}
 	for name, read := range map[string]func() (*settings, error){
 		"flags":       func() (*settings, error) { return parsed(Config{}, args) },

@@ -166,6 +166,7 @@ func run(cfg Config, lookup func(string) (string, bool), environ func() []string
 	if err := p.worker.Register(cfg.Functions...); err != nil {
 		return p.fail(err)
 	}
+	delayed.ChildMain(p.child)
 	if s.list {
 		defer p.rdb.Close()
 		return p.list(os.Stdout)

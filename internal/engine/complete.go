@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"errors"
 	"time"
 
 	"github.com/godelayed/delayed/internal/lifecycle"
@@ -16,7 +17,7 @@ func (r *runner) endSuccess(c *Claim, value any, began, now time.Time) ending {
 	}
 	if c.msg.Meta.Extra.Keeps() {
 		var err error
-		if info.Result, err = c.fn.EncodeResult(value); err != nil {
+		if info.Result, err = encodeResult(c, value); err != nil {
 			// Do not retry: the function has succeeded, and its next result would not fit either.
 			info.Error = err.Error()
 			r.logOf(c).WithError(err).
@@ -26,8 +27,24 @@ func (r *runner) endSuccess(c *Claim, value any, began, now time.Time) ending {
 	return endComplete(c, &info)
 }
 
+<<<<<<< HEAD
 // endComplete returns the ending of a task that is over. The ending frees the lock, and keeps info if the call asks for
 // that.
+=======
+// encodeResult encodes what a function returned. A child process has done that already.
+func encodeResult(c *Claim, value any) ([]byte, error) {
+	kept, ok := value.(keptResult)
+	switch {
+	case !ok:
+		return c.fn.EncodeResult(value)
+	case kept.err != "":
+		return nil, errors.New(kept.err)
+	}
+	return kept.encoded, nil
+}
+
+// endComplete returns the ending of a task that is over: it frees the lock, and keeps info if the call asks for that.
+>>>>>>> iso
 func endComplete(c *Claim, info *wire.Info) ending {
 	e := ending{claim: c, outcome: lifecycle.OutcomeComplete, id: c.msg.Meta.ID}
 	x := c.msg.Meta.Extra

@@ -49,6 +49,8 @@ type Config struct {
 
 	Build buildinfo.Info
 
+	Isolation *Isolation // nil: this program has no child processes
+
 	// Settings asks the servers that hold the queues for their settings. unfit says why the settings of one are unfit
 	// for tasks, err why one did not answer.
 	Settings func(ctx context.Context, servers []redisstore.Server) (warnings []string, unfit, err error)

@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/godelayed/delayed/internal/function"
+	"github.com/godelayed/delayed/internal/isolate"
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/sweep"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -26,7 +27,7 @@ func (r *runner) decide(c *Claim, err error, now time.Time) (e ending, done bool
 			e, done = d.make()
 		}
 	}()
-	d := decision{r: r, c: c, err: err, now: now, callUserCode: true}
+	d := decision{r: r, c: c, err: err, now: now, callUserCode: true, remote: remoteOf(err)}
 	return d.make()
 }
 
@@ -35,8 +36,9 @@ type decision struct {
 	r            *runner
 	c            *Claim
 	err          error
-	now          time.Time // by Redis's clock
-	callUserCode bool      // call functions of users, such as IsFailure
+	now          time.Time   // by Redis's clock
+	callUserCode bool        // call functions of users, such as IsFailure
+	remote       *childError // the error of a child process; nil: of this one
 
 	msg  wire.Message // the message as it is filed
 	info wire.Info
@@ -78,10 +80,12 @@ func (d *decision) make() (e ending, done bool) {
 		return d.file(lifecycle.OutcomeArchive, lifecycle.ArchivedLife, d.c.raw), false
 	case says == SaysDiscard:
 		return d.archive("its handler discarded it"), false
+	case d.diedInQuarantine():
+		return d.countDeath(), false
 	case late != nil && d.c.fn.Policy.FailOnTimeout:
 		return d.archive("it took too long"), false
 	}
-	if says != SaysRetryIn && d.callUserCode && d.r.cfg.IsFailure != nil && !d.r.cfg.IsFailure(d.err) {
+	if says != SaysRetryIn && !d.isFailure() {
 		return d.postpone(), false
 	}
 	return d.retryOrArchive(says == SaysRetryIn, wait), false
@@ -89,8 +93,39 @@ func (d *decision) make() (e ending, done bool) {
 
 // misfit reports whether the error says that the arguments do not fit the function of this task.
 func (d *decision) misfit() bool {
+	if d.remote != nil {
+		return d.remote.Misfit
+	}
 	path, ok := d.r.cfg.Misfit(d.err)
 	return ok && path == d.c.fn.Path()
+}
+
+// diedInQuarantine reports whether the task has ended the child process in which it ran because it was a suspect.
+func (d *decision) diedInQuarantine() bool {
+	var death *isolate.DeathError
+	return d.c.suspicion > 0 && errors.As(d.err, &death) && death.Why == "" && !d.r.isolation.chosen(d.c)
+}
+
+// countDeath counts a death alone. The task runs again at once, unless these were too many.
+func (d *decision) countDeath() ending {
+	if sweep.CountDeath(&d.msg, true, d.now) >= lifecycle.MaxDeaths {
+		d.info.Reason, d.info.Deaths = lifecycle.ReasonDeaths, d.msg.Meta.Deaths
+		return d.archive("its processes died too often")
+	}
+	d.info.Reason, d.info.Deaths = "not failed", d.msg.Meta.Deaths
+	d.log.WithError(d.err).Warn("task has ended its child process; it runs again")
+	return d.file(lifecycle.OutcomePostpone, 0, d.msg.Append(nil))
+}
+
+// isFailure reports whether the error is a failure. Of an error in a child process, that was asked there.
+func (d *decision) isFailure() bool {
+	switch {
+	case d.remote != nil:
+		return !d.remote.NotFailure
+	case !d.callUserCode || d.r.cfg.IsFailure == nil:
+		return true
+	}
+	return d.r.cfg.IsFailure(d.err)
 }
 
 // prepare fills in what all decisions need.
@@ -105,10 +140,7 @@ func (d *decision) prepare() {
 		Reason: lifecycle.ReasonFailed, Function: d.msg.Path, Error: d.err.Error(), Attempts: m.Retried + 1,
 		Deaths: m.Deaths, At: d.now, Worker: d.r.worker, Progress: d.c.lastReport(),
 	}
-	var panicked *function.PanicError
-	if errors.As(d.err, &panicked) {
-		d.info.Stack = panicked.Stack
-	}
+	d.info.Stack = stackOf(d.err)
 	d.log = d.r.log.With("queue", d.c.lane.store.Name).With("function", d.msg.Path).With("id", m.ID).With("attempt",
 		d.info.Attempts)
 }
@@ -210,7 +242,9 @@ func (d *decision) delay() time.Duration {
 	switch {
 	case len(delays) > 0:
 		wait = wire.Milliseconds(delays[min(retried, len(delays)-1)])
-	case d.callUserCode && p.Backoff != nil:
+	case d.remote != nil && d.remote.Delay >= 0:
+		wait = d.remote.Delay
+	case d.callUserCode && p.Backoff != nil && d.remote == nil:
 		wait = p.Backoff(retried, d.err)
 	case len(p.Delays) > 0:
 		wait = p.Delays[min(retried, len(p.Delays)-1)]

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/event"
-	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -39,7 +38,7 @@ func (l *listeners) emitEnd(c *Claim, err error, end *ending, done bool) {
 		return
 	}
 	if !done && end.outcome.Failed() {
-		if wraps[*function.PanicError](err) {
+		if panicked(err) {
 			l.emitFor(c, Event{Kind: event.TaskPanicked, Duration: took, Err: err})
 		}
 		if wraps[*timeoutError](err) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 // lane is one queue as one worker sees it: its claims and its heartbeat there.
@@ -44,6 +45,8 @@ type lane struct {
 
 	depth   laneDepth   // owned by the heartbeat
 	waiting atomic.Bool // the mover has found pending tasks since the heartbeat has found none
+
+	report func(*Claim, wire.Progress) error // sends reports, in a child process; nil: to Redis
 
 	beatNow func() // asks for a heartbeat of this queue at once
 

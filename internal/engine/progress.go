@@ -95,6 +95,9 @@ func (r *reporter) close() {
 
 // sendProgress writes a report to Redis.
 func (c *Claim) sendProgress(ctx context.Context, p wire.Progress) error {
+	if c.lane.report != nil {
+		return c.lane.report(c, p)
+	}
 	info := wire.Info{
 		Reason: "active", Function: c.msg.Path, At: c.lane.now(), Worker: c.lane.worker,
 		Attempts: c.msg.Meta.Retried, Deaths: c.msg.Meta.Deaths, Progress: p,

@@ -55,6 +55,9 @@ func (w *Worker) registering(method string) error {
 	return nil
 }
 
+// AllFunctions returns the registered functions.
+func (w *Worker) AllFunctions() []*function.Function { return w.registry.All() }
+
 // Functions describes the registered functions, sorted by path.
 func (w *Worker) Functions() []function.Info {
 	var infos []function.Info

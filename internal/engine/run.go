@@ -104,6 +104,7 @@ func newWorkerRun(w *Worker) *workerRun {
 func (r *workerRun) start(ctx context.Context, answered bool) {
 	w := r.w
 	w.exec.start()
+	w.runner.isolation.start(&w.registry)
 	for _, g := range w.slotGroups {
 		r.beats.Go(func() { g.heartbeat.run(r.beating) })
 		r.loops.Go(func() { g.mover.run(ctx) })
@@ -196,6 +197,7 @@ func (r *workerRun) finish(idle <-chan struct{}, reason string) error {
 	r.endBeating() // before unregister: a later heartbeat would register the worker again
 	r.beats.Wait()
 	err := w.unregister()
+	w.runner.isolation.close()
 	w.lines.Close()
 	w.phase.Store(int32(state.Stopped))
 	w.events.emit(Event{Kind: event.WorkerStopped, Reason: reason, Err: w.stopError(reason, err)})

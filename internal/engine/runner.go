@@ -19,6 +19,8 @@ type runner struct {
 	events      *listeners
 	handlersCtx context.Context // parent of all handlers' contexts; cancelled with the cause ErrShutdown
 
+	isolation *isolation // runs tasks in child processes; nil: there are none
+
 	onReturn func(*Claim, error) // called with what handlers have returned; nil: none
 }
 
@@ -40,7 +42,8 @@ func (r *runner) execute(c *Claim) (done bool) {
 	limit := r.timeLimit(c, 0)
 	ctx := r.handlersCtx
 	var cancel context.CancelCauseFunc
-	if c.fn.TakesCtx || r.cfg.Wrapped(c) {
+	isolated := r.isolation.applies(c)
+	if c.fn.TakesCtx || isolated || r.cfg.Wrapped(c) {
 		ctx, cancel = contextOf(r.handlersCtx, c, limit)
 		defer cancel(nil)
 	}
@@ -72,7 +75,11 @@ func (r *runner) execute(c *Claim) (done bool) {
 			done = false
 		}
 	}()
-	result, err = r.cfg.Call(ctx, c)
+	if isolated {
+		result, err = r.isolation.call(ctx, c, limit)
+	} else {
+		result, err = r.cfg.Call(ctx, c)
+	}
 	returned = true
 	return false
 }

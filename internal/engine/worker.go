@@ -66,6 +66,9 @@ func New(cfg Config) *Worker {
 	w.runner = &runner{
 		cfg: &w.cfg, worker: w.id, log: w.log, lines: &w.lines, events: &w.events, handlersCtx: w.handlersCtx,
 	}
+	if cfg.Isolation != nil {
+		w.runner.isolation = newIsolation(*cfg.Isolation, cfg.CancelGrace, w.log)
+	}
 	w.exec = newExecutors(cfg.Concurrency, cfg.Prefetch, cfg.HeartbeatLife, w.runner.execute)
 	w.setTaskLimits()
 	w.exec.reserve(cfg.MaxStuck)
@@ -86,7 +89,8 @@ func New(cfg Config) *Worker {
 		worker: w.id, patience: shortestPatience, lines: &w.lines, lanes: w.lanes, plan: w.plan,
 		wakes: make(chan wakeUp, len(w.lanes)+16), claimBudget: w.claimBudget, exec: w.exec,
 		receive: w.receiver.receive, startLone: w.receiver.startLone, mayClaim: w.mayClaim, onDue: w.pokeMovers,
-		life: cfg.HeartbeatLife, log: w.log,
+		quarantines: w.runner.isolation.quarantines,
+		life:        cfg.HeartbeatLife, log: w.log,
 	}
 	w.groupLanes()
 	return w

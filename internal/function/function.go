@@ -85,6 +85,7 @@ type Policy struct {
 	Delays        []time.Duration
 	Backoff       func(retried int, err error) time.Duration
 	Longest       time.Duration // wait before a retry; 0: any
+	Isolated      bool          // run in a child process
 }
 
 // New makes a function of a func value. Errors wrap ErrFunction.

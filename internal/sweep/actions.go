@@ -54,7 +54,7 @@ func (g *Group) action(
 		}
 		info.Deaths = lifecycle.MaxDeaths
 	default:
-		counted := countDeath(&msg, alone, now)
+		counted := CountDeath(&msg, alone, now)
 		info.Deaths, a.Renewed = msg.Meta.Deaths, msg.Append(nil)
 		if counted >= lifecycle.MaxDeaths {
 			a.Kind = "archive"
@@ -70,8 +70,8 @@ func (g *Group) action(
 	return a
 }
 
-// countDeath counts the death of a worker in a message, and returns how many of its deaths were deaths alone.
-func countDeath(msg *wire.Message, alone bool, now time.Time) int {
+// CountDeath counts the death of a worker in a message, and returns how many of its deaths were deaths alone.
+func CountDeath(msg *wire.Message, alone bool, now time.Time) int {
 	msg.Extend()
 	m, x := &msg.Meta, wire.Extra{}
 	if m.Extra != nil {

@@ -24,7 +24,7 @@ var ours = rules{
 			"internal/childproc", "internal/fakeredis", "internal/faultnet", "internal/jsonschema",
 			"internal/redistest",
 		},
-		{"internal/lifecycle"},
+		{"internal/lifecycle", "internal/isolate"},
 		{"internal/function", "internal/schedule", "internal/group"},
 		{"lua", "internal/signature"},
 		{"internal/redisstore"},
@@ -39,5 +39,5 @@ var ours = rules{
 	lines:    500,
 	columns:  120,
 	knot:     10,
-	exported: 110,
+	exported: 130,
 }

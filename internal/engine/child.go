@@ -1,0 +1,159 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/godelayed/delayed/internal/function"
+	"github.com/godelayed/delayed/internal/isolate"
+	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/wire"
+	"github.com/godelayed/delayed/state"
+)
+
+// child runs tasks for the worker of the parent process: it has the same functions and the same configuration.
+type child struct {
+	w         *Worker
+	lanes     map[string]*lane // of the queues that tasks came from
+	goroutine atomic.Uint64    // that runs the present task
+	present   atomic.Pointer[present]
+}
+
+// present is the task that runs.
+type present struct {
+	claim  *Claim
+	report func([]byte) error
+}
+
+// ServeChild makes this process a child that runs tasks for its parent. made returns a worker like the parent's. It
+// does not return.
+func ServeChild(made func() (*Worker, error)) {
+	c := &child{lanes: map[string]*lane{}}
+	isolate.Serve(isolate.Server{
+		Setup: func() (err error) {
+			if c.w, err = made(); err != nil {
+				return err
+			}
+			c.w.phase.Store(int32(state.Running)) // Use and Listen are too late now
+			return c.w.cfg.Prepare()
+		},
+		Run: c.run, Cause: causeAt, Stacks: func() string { return stackIn(dumpStacks(), c.goroutine.Load()) },
+	})
+}
+
+// run runs a task.
+func (c *child) run(j isolate.Job) {
+	c.goroutine.Store(goroutineID())
+	var v verdict
+	// Deferred, because a handler may end this goroutine by runtime.Goexit.
+	defer func() {
+		b, err := verdictCodec.encode(v)
+		if err != nil {
+			b, _ = verdictCodec.encode(verdict{Text: err.Error(), Delay: -1}) // a text can be encoded
+		}
+		j.Answer(b)
+	}()
+	task, err := jobCodec.decode(j.Body)
+	if err == nil {
+		err = c.call(j, &task, &v)
+	}
+	if err != nil {
+		v = verdict{Text: err.Error(), Delay: -1}
+	}
+}
+
+// call calls the function of a task, and writes the verdict. An error says why it was not called.
+func (c *child) call(j isolate.Job, task *job, v *verdict) error {
+	msg, err := wire.Parse(task.Message, wire.WorkerLimits)
+	if err != nil {
+		return err
+	}
+	fn := c.w.registry.Lookup(msg.Path)
+	if fn == nil {
+		return fmt.Errorf("delayed: function %s is not registered in the child process, only in its parent: register "+
+			"it in the function that ChildMain is given", wire.OneLine(msg.Path))
+	}
+	claim := &Claim{lane: c.laneOf(task.Queue, task.Worker), raw: task.Message, msg: msg, fn: fn, started: time.Now()}
+	ctx, cancel := contextOf(j.Context, claim, task.Left)
+	defer cancel(nil)
+	c.present.Store(&present{claim, j.Report})
+	defer c.present.Store(nil)
+	returned := false
+	defer func() {
+		if !returned {
+			*v = c.judge(claim, function.NewPanic(nil))
+		}
+	}()
+	result, err := c.w.cfg.Call(ctx, claim)
+	returned = true
+	if err != nil {
+		if errors.Is(context.Cause(ctx), ErrTimeout) {
+			err = &timeoutError{task.Limit, err}
+		}
+		*v = c.judge(claim, err)
+		return nil
+	}
+	*v = verdict{OK: true, Delay: -1}
+	if v.Result, err = fn.EncodeResult(result); err != nil {
+		v.ResultErr = err.Error()
+	}
+	return nil
+}
+
+// laneOf returns the lane of a queue. It only has what handlers can see.
+func (c *child) laneOf(queue, worker string) *lane {
+	if l := c.lanes[queue]; l != nil {
+		return l
+	}
+	l := newLane(redisstore.NewStore(c.w.cfg.Source, c.w.cfg.Prefix, queue), worker, c.w.cfg.Legacy)
+	l.maxRetry, l.report = c.w.cfg.MaxRetry, c.report
+	c.lanes[queue] = l
+	return l
+}
+
+// report sends a progress report to the parent.
+func (c *child) report(claim *Claim, p wire.Progress) error {
+	now := c.present.Load()
+	if now == nil || now.claim != claim {
+		return errors.New("delayed: Progress after the handler has returned")
+	}
+	b, err := progressCodec.encode(p)
+	if err != nil {
+		return err
+	}
+	return now.report(b)
+}
+
+// judge asks the functions of the user about an error. If one panics, the error counts as a failure like any other.
+func (c *child) judge(claim *Claim, err error) (v verdict) {
+	v = verdict{Delay: -1}
+	defer func() {
+		if p := recover(); p != nil {
+			v = verdict{Delay: -1, Text: fmt.Sprintf("delayed: the error of the handler, a %T, or a function that was "+
+				"asked about it panicked: %v", err, p)}
+		}
+	}()
+	v.Text, v.Stack = err.Error(), stackOf(err)
+	var timeout *timeoutError
+	if errors.As(err, &timeout) {
+		v.Text = timeout.err.Error() // the parent says the rest
+	}
+	var class interface{ ErrorType() string }
+	if errors.As(err, &class) {
+		v.Class = class.ErrorType()
+	}
+	says, wait := said(err)
+	v.Says, v.Wait = uint8(says), wait
+	path, misfit := c.w.cfg.Misfit(err)
+	v.Misfit = misfit && path == claim.fn.Path()
+	if says == saysNothing {
+		v.NotFailure = c.w.cfg.IsFailure != nil && !c.w.cfg.IsFailure(err)
+		if backoff := claim.fn.Policy.Backoff; backoff != nil {
+			v.Delay = max(backoff(claim.msg.Meta.Retried, err), 0)
+		}
+	}
+	return v
+}

@@ -1,0 +1,129 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/godelayed/delayed/internal/function"
+	"github.com/godelayed/delayed/internal/isolate"
+	"github.com/godelayed/delayed/internal/loop"
+)
+
+// Isolation says which tasks run in child processes, and how. The public configuration documents the fields.
+type Isolation struct {
+	All      bool
+	Queues   []string
+	Grace    time.Duration
+	Limits   isolate.Limits
+	MaxTasks int // of one child; 0: any number
+	Idle     time.Duration
+	Ahead    int
+	Output   io.Writer // what children write to their standard error; nil: that of this process
+}
+
+// isolation runs tasks in child processes.
+type isolation struct {
+	Isolation
+
+	// quarantine: suspects run in child processes, too. Set before the first task.
+	quarantine bool
+
+	pool        *isolate.Pool
+	cancelGrace time.Duration
+}
+
+// causes are the causes of a handler's context. Between parent and child their positions stand for them.
+var causes = [...]error{context.Canceled, ErrTimeout, ErrCanceled, ErrLost, ErrShutdown}
+
+// causeOf returns the position of the cause of a context.
+func causeOf(ctx context.Context) byte {
+	cause := context.Cause(ctx)
+	i := slices.IndexFunc(causes[:], func(err error) bool { return errors.Is(cause, err) })
+	return byte(max(i, 0)) //nolint:gosec // there are five
+}
+
+// causeAt is the reverse of causeOf.
+func causeAt(i byte) error { return causes[min(int(i), len(causes)-1)] }
+
+func newIsolation(cfg Isolation, cancelGrace time.Duration, log loop.Journal) *isolation {
+	if cfg.Output == nil {
+		cfg.Output = os.Stderr
+	}
+	return &isolation{cfg, false, isolate.NewPool(isolate.Config{
+		Limits: cfg.Limits, MaxJobs: cfg.MaxTasks, Idle: cfg.Idle, Ahead: cfg.Ahead, Cause: causeOf, Output: cfg.Output,
+		Log: log,
+	}), cancelGrace}
+}
+
+// applies reports whether a task runs in a child process. i may be nil.
+func (i *isolation) applies(c *Claim) bool {
+	return i != nil && (i.chosen(c) || i.quarantine && c.suspicion > 0)
+}
+
+// chosen reports whether the configuration says that a task runs in a child process.
+func (i *isolation) chosen(c *Claim) bool {
+	return i.All || c.fn.Policy.Isolated || slices.Contains(i.Queues, c.Queue())
+}
+
+// quarantines reports whether suspects run in child processes, where they can harm nobody. i may be nil.
+func (i *isolation) quarantines() bool { return i != nil && i.quarantine }
+
+// Quarantine makes the worker run suspects in child processes. Call it before Run, in programs that can have children.
+func (w *Worker) Quarantine() {
+	if i := w.runner.isolation; i != nil {
+		i.quarantine = true
+	}
+}
+
+// start starts children ahead if a function or a queue is isolated. i may be nil.
+func (i *isolation) start(registry *function.Registry) {
+	if i == nil {
+		return
+	}
+	isolated := func(f *function.Function) bool { return f.Policy.Isolated }
+	i.pool.Start(i.All || len(i.Queues) > 0 || slices.ContainsFunc(registry.All(), isolated))
+}
+
+// close ends all children. i may be nil.
+func (i *isolation) close() {
+	if i != nil {
+		i.pool.Close()
+	}
+}
+
+// call runs a task in a child process. Its result is a keptResult.
+func (i *isolation) call(ctx context.Context, c *Claim, limit time.Duration) (result any, err error) {
+	j := job{Queue: c.Queue(), Worker: c.lane.worker, Message: c.raw, Limit: limit}
+	if end, ok := ctx.Deadline(); ok {
+		j.Left = max(time.Until(end), 1)
+	}
+	body, err := jobCodec.encode(j)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := i.pool.Run(ctx, body, func(b []byte) { reportFor(ctx, c, b) }, func() time.Duration {
+		if errors.Is(context.Cause(ctx), ErrShutdown) {
+			return min(i.Grace, i.cancelGrace/2) // so that the worker can still give the task back
+		}
+		return i.Grace
+	})
+	if err != nil {
+		return nil, err
+	}
+	v, err := verdictCodec.decode(answer)
+	if err != nil {
+		return nil, err
+	}
+	return keptResult{v.Result, v.ResultErr}, errorOf(&v)
+}
+
+// reportFor hands on a progress report of a child.
+func reportFor(ctx context.Context, c *Claim, b []byte) {
+	if p, err := progressCodec.decode(b); err == nil {
+		_ = c.Report(ctx, p) // the child does not wait for it
+	}
+}

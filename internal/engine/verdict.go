@@ -1,0 +1,135 @@
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	"github.com/godelayed/delayed/internal/function"
+	"github.com/godelayed/delayed/internal/isolate"
+	"github.com/godelayed/delayed/internal/wire"
+)
+
+// job is a task on its way to a child process.
+type job struct {
+	Queue   string
+	Worker  string // id
+	Message []byte // as Redis holds it
+	Limit   time.Duration
+	Left    time.Duration // of the limit, when the job is sent; 0: there is no limit
+}
+
+// verdict is what a child process says of a task: what the handler has returned, and what the functions of the user
+// that decide about errors have said, because they get the error itself only in the child.
+type verdict struct {
+	OK        bool
+	Result    []byte // encoded
+	ResultErr string // why the result cannot be kept
+
+	Text       string // of the error
+	Class      string // of the error, for metrics; "" for none of its own
+	Stack      string // of a panic
+	Says       uint8
+	Wait       time.Duration // that the error says
+	NotFailure bool          // by IsFailure
+	Delay      time.Duration // by BackoffFunc; negative: it was not asked
+	Misfit     bool          // the arguments do not fit
+}
+
+// The codecs of what travels between parent and child.
+var (
+	jobCodec      = codecOf[job]()
+	verdictCodec  = codecOf[verdict]()
+	progressCodec = codecOf[wire.Progress]()
+)
+
+// codec encodes values of one type.
+type codec[T any] struct{ *wire.Codec }
+
+func codecOf[T any]() codec[T] {
+	c, err := wire.CodecFor(reflect.TypeFor[T]())
+	if err != nil {
+		panic(err) // the types above have fields that can be encoded
+	}
+	return codec[T]{c}
+}
+
+func (c codec[T]) encode(v T) ([]byte, error) { return c.Append(nil, reflect.ValueOf(&v).Elem()) }
+
+func (c codec[T]) decode(b []byte) (v T, err error) {
+	if _, err := c.Decode(b, reflect.ValueOf(&v).Elem()); err != nil {
+		return v, fmt.Errorf("delayed: what a child process has sent: %w", err)
+	}
+	return v, nil
+}
+
+// childError is the error of a handler that ran in a child process: its text, and what it has said about the task.
+type childError struct {
+	verdict
+	says error // an *outcomeError; nil: the error says nothing
+}
+
+// errorOf returns the error of a verdict.
+func errorOf(v *verdict) error {
+	if v.OK {
+		return nil
+	}
+	e := &childError{verdict: *v}
+	if v.Says != uint8(saysNothing) {
+		e.says = Say(handlerSays(v.Says), v.Wait, errors.New(v.Text))
+	}
+	return e
+}
+
+// Error implements error.
+func (e *childError) Error() string { return e.Text }
+
+// Unwrap returns what the error says about the task.
+func (e *childError) Unwrap() error { return e.says }
+
+// ErrorType returns the class of the error, as function.PanicError does.
+func (e *childError) ErrorType() string {
+	if e.Class == "" {
+		return "error"
+	}
+	return e.Class
+}
+
+// remoteOf returns what a child process has said of an error, nil if the error is of this process.
+func remoteOf(err error) *childError {
+	var e *childError
+	if errors.As(err, &e) {
+		return e
+	}
+	return nil
+}
+
+// panicked reports whether an error is that of a handler that panicked.
+func panicked(err error) bool {
+	if e := remoteOf(err); e != nil {
+		return e.Class == "panic" || e.Class == "goexit"
+	}
+	return wraps[*function.PanicError](err)
+}
+
+// keptResult is the result of a function that ran in a child process.
+type keptResult struct {
+	encoded []byte
+	err     string
+}
+
+// stackOf returns the stack that an error brings: of a panic, or what is known of a child process that has died.
+func stackOf(err error) string {
+	var own *function.PanicError
+	var death *isolate.DeathError
+	switch remote := remoteOf(err); {
+	case remote != nil:
+		return remote.Stack
+	case errors.As(err, &own):
+		return own.Stack
+	case errors.As(err, &death):
+		return death.Report()
+	}
+	return ""
+}

@@ -1,0 +1,193 @@
+package delayed
+
+import (
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/godelayed/delayed/internal/engine"
+	"github.com/godelayed/delayed/internal/function"
+	"github.com/godelayed/delayed/internal/isolate"
+	"github.com/godelayed/delayed/internal/redisstore"
+)
+
+// Isolation says which tasks a worker runs in child processes, and what these may use. Functions with Isolated run there
+// in any case. The zero value isolates no others and has the defaults below. It needs ChildMain.
+//
+// A child is the worker's own binary, started again. It runs one task at a time, and many one after the other; there are
+// as many children as isolated tasks run at a time. A handler there gets its context, headers and middleware, and
+// reports progress and returns results as in the worker. When its context ends and it has not returned after Grace, the
+// child is told to end by SIGTERM, and soon after killed, with everything that it has started. That, a crash and os.Exit
+// cost one attempt of one task: its error wraps ErrChildDied, and what is kept of the failure has the stacks of the
+// child's goroutines, if it could still tell them, and what it wrote to its standard error.
+//
+// A program with ChildMain also runs every task there that was claimed by a worker which died, until the task has ended
+// or 72 hours have passed: it may have been the cause, and in a child it harms nobody else. If it ends its child, that
+// counts as a death of a worker that had nothing else in hand; see Task.Deaths.
+//
+// Differences: errors of handlers reach listeners as texts, though IsFailure and BackoffFunc get them as they are;
+// Progress returns no errors of Redis; and what a handler keeps in memory is its child's.
+type Isolation struct {
+	// All isolates all functions. Defaults to false.
+	All bool
+	// Queues isolates the tasks of these queues. Defaults to none.
+	Queues []string
+	// Grace is how long a handler may go on after the end of its context, before its child is ended. While the worker
+	// stops, it is at most half of CancelGrace. Defaults to 2 s; negative: none.
+	Grace time.Duration
+	// Memory is how many bytes a child may allocate beyond what it has at its start, at least 64 MiB; with one more it
+	// crashes. Only Linux has it. Defaults to 0: any number.
+	Memory int64
+	// CPU is how much processor time a task may use, rounded up to seconds. Defaults to 0: any.
+	CPU time.Duration
+	// MaxTasks is how many tasks a child runs before another takes its place. Defaults to 1,000; negative: any number.
+	MaxTasks int
+	// Idle is how long a child waits for a task before it ends. Defaults to 1 min.
+	Idle time.Duration
+	// Ahead is how many children are started before there are tasks for them, if anything is isolated, and kept. A start
+	// takes some 20 ms and what ChildMain's function takes. Defaults to 1; negative: none.
+	Ahead int
+}
+
+// leastIsolated is the smallest limit of memory: Go reserves that much at a time.
+const leastIsolated = 64 << 20
+
+// withDefaults returns a copy in which everything that was left out is filled in.
+func (i Isolation) withDefaults() Isolation {
+	fill := func(d *time.Duration, initial time.Duration) {
+		if *d == 0 {
+			*d = initial
+		}
+		*d = max(*d, 0)
+	}
+	number := func(n *int, initial int) {
+		if *n == 0 {
+			*n = initial
+		}
+		*n = max(*n, 0)
+	}
+	fill(&i.Grace, 2*time.Second)
+	number(&i.MaxTasks, 1000)
+	number(&i.Ahead, 1)
+	if i.Idle == 0 {
+		i.Idle = time.Minute
+	}
+	return i
+}
+
+// check returns everything that is wrong with the settings. Defaults are filled in.
+func (i Isolation) check() error {
+	var errs []error
+	if (i.All || len(i.Queues) > 0) && !isolate.Supported {
+		errs = append(errs, errNotHere("WorkerConfig.Isolation"))
+	}
+	for _, name := range i.Queues {
+		errs = append(errs, redisstore.CheckQueueName(name))
+	}
+	if i.Memory != 0 && i.Memory < leastIsolated {
+		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.Isolation.Memory is %d: expected a number of bytes of at "+
+			"least %d, which is 64 MiB, or 0 for any", i.Memory, leastIsolated))
+	}
+	if i.CPU < 0 || i.Idle < 0 {
+		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.Isolation has CPU %v and Idle %v: expected durations, or 0",
+			i.CPU, i.Idle))
+	}
+	errs = append(errs, checkDuration("WorkerConfig.Isolation.Grace", i.Grace),
+		checkDuration("WorkerConfig.Isolation.CPU", i.CPU), checkDuration("WorkerConfig.Isolation.Idle", i.Idle))
+	return errors.Join(errs...)
+}
+
+// engine returns the settings as the engine takes them; nil if this system has no child processes.
+func (i Isolation) engine() *engine.Isolation {
+	if !isolate.Supported {
+		return nil
+	}
+	return &engine.Isolation{
+		All: i.All, Queues: slices.Clone(i.Queues), Grace: i.Grace, MaxTasks: i.MaxTasks, Idle: i.Idle, Ahead: i.Ahead,
+		Limits: isolate.Limits{Memory: i.Memory, CPU: i.CPU},
+	}
+}
+
+// Isolated makes workers run the tasks of a function in child processes, where they can be killed: see Isolation. It
+// acts where the function is registered. Workers whose program has not called ChildMain refuse to run, and Register
+// refuses it where the system has no such processes: Linux has, and macOS, where it is not tried regularly.
+func Isolated() FuncOption {
+	return funcOption{"Isolated()", func(d *funcDefaults) { d.spec.Policy.Isolated = true }}
+}
+
+// ErrChildDied is wrapped by the error of a task whose child process died: see Isolation.
+var ErrChildDied = isolate.ErrDied
+
+// isolationReady: main has called ChildMain.
+var isolationReady atomic.Bool
+
+// ChildMain makes a program able to run tasks in child processes. Call it first in main, before anything that a child
+// must not do, such as opening ports or starting goroutines:
+//
+//	func main() {
+//		delayed.ChildMain(newWorker)
+//		w, err := newWorker()
+//		…
+//		err = w.Run(ctx)
+//	}
+//
+// In the program itself it returns at once. In a child, which is the same binary with the same arguments, it calls
+// newWorker, runs the tasks that the parent sends, and never returns. newWorker makes the worker as the program itself
+// does, with the same functions, middleware and configuration; the worker of a child is not run, and needs no
+// connection to Redis. Programs of package workermain need not call it. It panics if newWorker is nil.
+func ChildMain(newWorker func() (*Worker, error)) {
+	if newWorker == nil {
+		panic(errors.New("delayed: ChildMain: expected a function that makes the worker, found nil"))
+	}
+	if isolate.Supported {
+		isolationReady.Store(true)
+	}
+	if !isolate.IsChild() {
+		return
+	}
+	engine.ServeChild(func() (*engine.Worker, error) {
+		w, err := newWorker()
+		switch {
+		case err != nil:
+			return nil, err
+		case w == nil || w.engine == nil:
+			return nil, errors.New("delayed: the function given to ChildMain returned no worker: expected one, or an error")
+		}
+		return w.engine, nil
+	})
+}
+
+// checkIsolated returns an error for functions that this program cannot isolate.
+func (w *Worker) checkIsolated(fns []*function.Function, running bool) error {
+	for _, f := range fns {
+		switch {
+		case !f.Policy.Isolated:
+		case !isolate.Supported:
+			return fmt.Errorf("%w: %s: %w", ErrFunction, f.Path(), errNotHere("Isolated"))
+		case running && !isolationReady.Load():
+			return fmt.Errorf("%w: %s is Isolated, but this program has no child processes: call delayed.ChildMain first "+
+				"in main", ErrFunction, f.Path())
+		}
+	}
+	return nil
+}
+
+// checkIsolation returns an error if tasks shall be isolated, and this program has no child processes. If it has, the
+// worker uses them for suspects as well.
+func (w *Worker) checkIsolation() error {
+	if isolationReady.Load() {
+		w.engine.Quarantine()
+		return nil
+	}
+	if w.isolates {
+		return errors.New("delayed: WorkerConfig.Isolation needs child processes: call delayed.ChildMain first in main")
+	}
+	return w.checkIsolated(w.engine.AllFunctions(), true)
+}
+
+func errNotHere(what string) error {
+	return fmt.Errorf("delayed: %s: %s has no child processes for tasks: expected Linux or macOS", what, runtime.GOOS)
+}
