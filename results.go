@@ -325,8 +325,8 @@ type TaskInfo struct {
 	// unknown function, unknown fields, python, "extended python on a queue for plain ones", deaths, parked too long,
 	// by hand, moving, completed, dropped, canceled or active.
 	Reason string
-	Error  string // the text of its last error, up to 4 KiB
-	Stack  string // of its last panic, up to 4 KiB
+	Error  string // the text of the error of its last run, up to 4 KiB; "" after Snooze, which is no failure
+	Stack  string // of the panic of its last run, up to 4 KiB
 	// Attempts is Task.Attempt of the last run if the Reason is failed, not failed, snoozed, arguments, completed or
 	// dropped, so that run counts whether it failed or not. It is the number of runs that failed and were followed by a
 	// retry if the Reason is expired, canceled or active, and what it was before if the Reason is by hand or moving.
