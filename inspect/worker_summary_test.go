@@ -23,7 +23,9 @@ func TestWorkerInShort(t *testing.T) {
 		{"dead", 3, "", inspect.Worker{Queues: alive[:1], State: state.Running}},
 		{"alive", 7, "", inspect.Worker{Queues: alive}},
 		{"stopping", 7, "old", inspect.Worker{Queues: alive, State: state.Stopping, Running: []inspect.Running{
-			{ID: "new", Started: at}, {ID: "old", Started: at.Add(-time.Hour)}, {ID: "mid", Started: at.Add(-time.Minute)},
+			{ID: "new", Started: at},
+			{ID: "old", Started: at.Add(-time.Hour)},
+			{ID: "mid", Started: at.Add(-time.Minute)},
 		}}},
 	} {
 		id := ""

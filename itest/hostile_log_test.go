@@ -18,8 +18,8 @@ import (
 const maxLogLine = 32 << 10
 
 // TestLogsOfHostileTexts has workers find hostile texts, also of 1 MiB, wherever strangers may have written them: in
-// tasks that wait, are due, gathered, or were claimed by a worker that has died, and in its id. None is in the log as it
-// is.
+// tasks that wait, are due, gathered, or were claimed by a worker that has died, and in its id. None is in the log as
+// it is.
 func TestLogsOfHostileTexts(t *testing.T) {
 	together(t)
 	for _, language := range []string{"Go", "Python"} {

@@ -45,7 +45,7 @@ func newDescs(namespace string) *descs {
 		"queue", "function")
 	d.took = desc("task_run_seconds", "How long handlers took.", "queue", "function")
 
-	d.lateness = desc("due_lateness_seconds", "How late tasks became pending that were scheduled, or to be tried again.",
+	d.lateness = desc("due_lateness_seconds", "How late scheduled and retried tasks became pending.",
 		"queue")
 	d.scripts = desc("redis_script_seconds", "How long scripts ran within the Redis server, since it started.",
 		"server")

@@ -77,12 +77,13 @@
 //	reg := prometheus.NewRegistry()
 //	reg.MustRegister(delayedprom.New(ins, delayedprom.Config{}))
 //	// "go.opentelemetry.io/contrib/bridges/prometheus" as bridge
-//	reader := metric.NewPeriodicReader(exporter, metric.WithProducer(bridge.NewMetricProducer(bridge.WithGatherer(reg))))
+//	producer := bridge.NewMetricProducer(bridge.WithGatherer(reg))
+//	reader := metric.NewPeriodicReader(exporter, metric.WithProducer(producer))
 //
 // # Cardinality
 //
 // The first 64 functions of a queue have series of their own, and all others share those with an empty label function.
-// A function has 55 series, and a queue has 57 beside those of its functions, and a server five. There is no label for ids, workers or
-// hosts. A path of a function that is longer than 200 bytes is cut, and functions whose paths are then equal share
-// their series.
+// A function has 55 series, and a queue has 57 beside those of its functions, and a server five. There is no label for
+// ids, workers or hosts. A path of a function that is longer than 200 bytes is cut, and functions whose paths are then
+// equal share their series.
 package delayedprom

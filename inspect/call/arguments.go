@@ -111,8 +111,8 @@ func PythonOn(
 		case f.Path != path:
 			return "", nil, fmt.Errorf("%s means several, %s and %s: give more of the path", quote(name), path, f.Path)
 		case queue == "" && f.Queue != matching[0].Queue:
-			return "", nil, fmt.Errorf("workers of %s and %s know %s: expected its queue too", matching[0].Queue, f.Queue,
-				quote(name))
+			return "", nil, fmt.Errorf("workers of %s and %s know %s: expected its queue too", matching[0].Queue,
+				f.Queue, quote(name))
 		}
 		if misfit = f.Fits(task); misfit == nil {
 			return f.Queue, task, nil

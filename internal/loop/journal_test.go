@@ -75,11 +75,11 @@ func TestJournalWithoutALogger(t *testing.T) {
 type bare struct{}
 
 func (bare) Format(e *logrus.Entry) ([]byte, error) {
-	line := e.Message
+	line := []byte(e.Message)
 	for key, value := range e.Data {
-		line += " " + key + "=" + fmt.Sprint(value)
+		line = fmt.Appendf(line, " %s=%v", key, value)
 	}
-	return []byte(line + "\n"), nil
+	return append(line, '\n'), nil
 }
 
 // TestLogTextsAreEscaped: fields and errors are one short line, whatever the formatter does.
@@ -96,7 +96,8 @@ func TestLogTextsAreEscaped(t *testing.T) {
 	j.With("id", long).Trouble(new(Complaints), "x", errors.New(long))
 	const escaped = `a\nb\x1b[2J\u009b\u202e\u2066\u2028`
 	lines := strings.SplitAfter(out.String(), "\n")
-	if len(lines) != 3 || !strings.Contains(lines[0], "id="+escaped) || !strings.Contains(lines[0], "error=so: "+escaped) {
+	if len(lines) != 3 || !strings.Contains(lines[0], "id="+escaped) ||
+		!strings.Contains(lines[0], "error=so: "+escaped) {
 		t.Errorf("found %.1000q", lines)
 	}
 	for _, line := range lines {

@@ -26,7 +26,7 @@ func (s *Store) Lateness(ctx context.Context) (h metrics.Histogram, err error) {
 			continue
 		}
 		if field == "sum" {
-			h.Sum = time.Duration(min(n, maxSum)) * time.Microsecond //nolint:gosec // bounded
+			h.Sum = time.Duration(min(n, maxSum)) * time.Microsecond
 		} else if bucket, err := strconv.ParseUint(field, 10, 16); err == nil && bucket < metrics.Buckets {
 			h.Counts[bucket] = n
 		}

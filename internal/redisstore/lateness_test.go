@@ -46,7 +46,8 @@ func TestLateness(t *testing.T) {
 			if bucket > 0 {
 				low = metrics.Bound(bucket - 1)
 			}
-			if h.Counts[bucket] > want.Counts[bucket] && low <= late+took && min(late, 1<<42*time.Microsecond) < metrics.Bound(bucket) {
+			fits := low <= late+took && min(late, 1<<42*time.Microsecond) < metrics.Bound(bucket)
+			if fits && h.Counts[bucket] > want.Counts[bucket] {
 				want.Counts[bucket]++
 				break
 			}

@@ -14,8 +14,8 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// HostileText has what a terminal or a log must not get as it is: the end of a line, sequences of terminals, a mark that
-// turns the direction of writing, and bytes that are no text.
+// HostileText has what a terminal or a log must not get as it is: ends of lines, sequences of terminals, marks that
+// turn the direction of writing, and bytes that are no text.
 const HostileText = "mailbox\nfull:\x1b[31m red\x1b]0;title\x07\u202e\u2066\u009b\r\xff"
 
 // HostileMegabyte is nearly 1 MiB of HostileText: a message with it in one place is not too large for a worker.
@@ -106,9 +106,9 @@ func FillHostile(do func(cmd string, args ...any) any, prefix, name string) {
 		do("HSET", key+"_processing:"+worker, text, messages[3], text+"2", text)
 		do("SET", key+"_worker:"+worker, text+":7:1", "PX", time.Hour.Milliseconds())
 		do("HSET", key+"_functions", worker+" status", HostileStatus(text))
-		list, _ := json.Marshal(catalog.List{Version: catalog.Version, Functions: []catalog.Function{{ //nolint:errchkjson
-			Path: text, Aliases: []string{text}, Params: []catalog.Parameter{{Name: text, Value: catalog.Value{Go: text}}},
-		}}})
+		parameters := []catalog.Parameter{{Name: text, Value: catalog.Value{Go: text}}}
+		functions := []catalog.Function{{Path: text, Aliases: []string{text}, Params: parameters}}
+		list, _ := json.Marshal(catalog.List{Version: 1, Functions: functions}) //nolint:errchkjson // it has texts
 		do("HSET", key+"_functions", worker, list)
 	}
 	do("HSET", prefix+"delayed_queues", name, 0)
