@@ -138,7 +138,7 @@ bench-guard: ## Check that no published ratio has become worse by more than 15 %
 	@cd bench && go run . guard $(BENCH)
 
 .PHONY: limits
-limits: ## Check time and memory with a million tasks, large messages and long scripts; idle machine (5 min)
+limits: ## Check time and memory with a million tasks, large messages and long scripts; idle machine (8 min)
 	@cd itest && go test -run='^TestMillion$$|^TestLargeMessages' -count=1 -v . -args -limits
 	@cd examples && go test -run='^TestQuickstart$$' -count=1 . -args -limits
 	@go test -run='^$$' -bench='^BenchmarkScripts$$' -benchtime=1x ./internal/redisstore

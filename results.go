@@ -344,8 +344,8 @@ type TaskInfo struct {
 	//	canceled          it was cancelled
 	//	active            it runs, and has reported its progress
 	Reason string
-	Error  string // the text of its last error, up to 4 KiB
-	Stack  string // of its last panic, up to 4 KiB
+	Error  string // the text of the error of its last run, up to 4 KiB; "" after Snooze, which is no failure
+	Stack  string // of the panic of its last run, up to 4 KiB
 	// Attempts depends on Reason. Failed, not failed, snoozed, arguments, completed, dropped: Task.Attempt of the last
 	// run. Expired, canceled, active: how many runs have failed before. By hand, moving: what it was before. Others: 0.
 	Attempts    int

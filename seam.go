@@ -21,7 +21,9 @@ func init() {
 		if err := r.check(); err != nil {
 			return seam.Parts{}, err
 		}
-		return seam.Parts{Source: r.calls, Signals: r.signals, Registry: r.registry, Prefix: r.prefix}, nil
+		return seam.Parts{
+			Source: r.calls, Signals: r.signals, Registry: r.registry, Prefix: r.prefix, Where: r.where,
+		}, nil
 	}
 	seam.Locate = func(queue any) (any, string, string) {
 		q := queue.(*Queue) //nolint:errcheck // by contract

@@ -41,6 +41,7 @@ func TestDeleteQueue(t *testing.T) {
 		b.Must(b.q.Periodic().Set(bg, delayed.Entry{Name: "e", Spec: "@hourly", Task: delayed.Call(welcome, 1, "en")}))
 		b.Must(b.q.Pause(bg))
 		b.Must(b.q.Resume(bg))
+		b.Do("HINCRBY", b.Name+"_metrics:late", "sum", 1) // as when a task has come due
 		b.Until("one is archived, one retries, one is parked", func() bool {
 			q, err := b.ins.Queue(bg, queueName)
 			b.Must(err)

@@ -2,6 +2,7 @@ package inspect
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -14,10 +15,6 @@ import (
 // no version of it.
 func (w *hand) checkCall(ctx context.Context) error {
 	call := w.action.call
-	args, kwargs, err := call.Args()
-	if err != nil {
-		return fmt.Errorf("inspect: Edit: %w", err)
-	}
 	published, err := functionsOf(ctx, w.store)
 	if err != nil {
 		return err
@@ -28,14 +25,28 @@ func (w *hand) checkCall(ctx context.Context) error {
 		if f.Path != call.Path() && !slices.Contains(f.Aliases, call.Path()) {
 			continue
 		}
-		if misfit = f.fit(args, kwargs); misfit == nil {
+		if misfit = f.Fits(call); misfit == nil {
 			return nil
 		}
 	}
 	if misfit != nil {
-		return fmt.Errorf("inspect: Edit: %w: %w", delayed.ErrArguments, misfit)
+		return fmt.Errorf("inspect: Edit: %w", misfit)
 	}
 	return nil
+}
+
+// Fits returns an error, which wraps delayed.ErrArguments, if a worker that has published the function would refuse the
+// arguments of a call. What the worker has not published fits, such as the types of many of Python's parameters. The
+// path of the call is not compared.
+func (f *Function) Fits(call *delayed.Task) error {
+	args, kwargs, err := call.Args()
+	if err == nil {
+		err = f.fit(args, kwargs)
+	}
+	if err != nil && !errors.Is(err, delayed.ErrArguments) {
+		err = fmt.Errorf("%w: %w", delayed.ErrArguments, err)
+	}
+	return err
 }
 
 // fit returns an error if a worker would refuse the arguments. What a function has not published, such as the types of

@@ -27,6 +27,7 @@ type Inspector struct {
 	rdb      *delayed.Redis
 	src      redisstore.Source
 	prefix   string
+	where    string // address of Redis, for people
 	signals  *redisstore.Signals
 	registry *redisstore.Registry
 }
@@ -37,7 +38,7 @@ func New(rdb *delayed.Redis, cfg Config) (*Inspector, error) {
 	if err != nil {
 		return nil, fmt.Errorf("inspect: %w", err)
 	}
-	ins := &Inspector{cfg: cfg, rdb: rdb, prefix: parts.Prefix}
+	ins := &Inspector{cfg: cfg, rdb: rdb, prefix: parts.Prefix, where: parts.Where}
 	ins.src, _ = parts.Source.(redisstore.Source)
 	ins.signals, _ = parts.Signals.(*redisstore.Signals)
 	ins.registry, _ = parts.Registry.(*redisstore.Registry)

@@ -71,6 +71,21 @@ func (h *Histogram) Quantile(q float64) time.Duration { return h.h.Quantile(q) }
 // of two of microseconds; the durations between are taken as spread evenly.
 func (h *Histogram) Below(limits ...time.Duration) []uint64 { return h.h.Below(limits) }
 
+// Lateness returns how late due tasks of a queue became pending: those of In and At, and retries. Redis's clock tells
+// when a worker has moved a task and how long it was due then; how long it waited for an executor after that is in
+// Sample.Wait. It counts since the first such task, and begins anew when none has become due for 90 days.
+func (ins *Inspector) Lateness(ctx context.Context, queue string) (Histogram, error) {
+	s, err := ins.store(queue)
+	if err != nil {
+		return Histogram{}, err
+	}
+	if err := checkContext(ctx); err != nil {
+		return Histogram{}, err
+	}
+	h, err := s.Lateness(ctx)
+	return Histogram{h}, err
+}
+
 // Metrics returns what the tasks of a queue have done from one time to another, sorted by time and function. A zero
 // from means as far back as Redis keeps samples, and a zero to means the present. With Total they are ignored. A time
 // in which no task of a function has run has no sample: it counts as zero.

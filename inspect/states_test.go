@@ -113,7 +113,7 @@ func checkKnown(t *testing.T, b *bench) {
 		return task
 	}
 	retry := get("fails")
-	if retry.Attempt != 2 || retry.Error != `mailbox full:\x1b[31m red`+"\u202e" || retry.Reason != "failed" ||
+	if retry.Attempt != 2 || retry.Error != `mailbox full:\x1b[31m red\u202e` || retry.Reason != "failed" ||
 		time.Until(retry.Due) < 50*time.Minute || retry.Worker == "" || retry.FirstFailed.IsZero() {
 		t.Errorf("%+v", retry)
 	}

@@ -64,8 +64,8 @@ type Contents struct {
 	Args    []any
 	Kwargs  map[string]any // of a Python task
 	Headers map[string]string
-	Error   string // the text of its last error, up to 4 KiB
-	Stack   string // of its last panic, up to 4 KiB
+	Error   string // the text of the error of its last run, up to 4 KiB; "" after Snooze, which is no failure
+	Stack   string // of the panic of its last run, up to 4 KiB
 	// Failures are its last attempts that failed, oldest first, up to six; the texts of all but the last are shortened.
 	// Plain messages, as those of legacy queues, remember none.
 	Failures []FailedAttempt

@@ -49,6 +49,37 @@ func (w *Worker) Alive() bool {
 	return slices.ContainsFunc(w.Queues, func(q WorkerQueue) bool { return q.Alive > 0 })
 }
 
+// Condition says in a word how the worker is: dead, else its State, and alive if it has told none yet.
+func (w *Worker) Condition() string {
+	switch {
+	case !w.Alive():
+		return "dead"
+	case w.State == state.New:
+		return "alive"
+	default:
+		return w.State.String()
+	}
+}
+
+// Claims returns how many tasks the worker has claimed on all its queues: those that run, and those claimed ahead.
+func (w *Worker) Claims() (n int) {
+	for _, q := range w.Queues {
+		n += q.Claims
+	}
+	return n
+}
+
+// Longest returns what has run for the longest time, nil if nothing has run for more than a second.
+func (w *Worker) Longest() *Running {
+	var longest *Running
+	for i := range w.Running {
+		if r := &w.Running[i]; longest == nil || r.Started.Before(longest.Started) {
+			longest = r
+		}
+	}
+	return longest
+}
+
 // Workers describes the workers that serve the given queues, or any queue if none is given, sorted by host, process and
 // id. Legacy workers are not among them: they do not make themselves known. Of all queues it leaves out those with a
 // key of a wrong type: Queues tells of them.

@@ -207,7 +207,7 @@ func (a *array) put(i int) {
 		t.fails = a.IntN(2)
 		a.fail(w, t)
 		a.step(w, t, "snooze", "snoozed")
-		t.in, t.reason, t.worker, t.err = state.Scheduled, "snoozed", w.id, "delayed: snoozed for 1h0m0s"
+		t.in, t.reason, t.worker, t.err = state.Scheduled, "snoozed", w.id, ""
 	case 3:
 		enqueue()
 		for range a.IntN(3) {

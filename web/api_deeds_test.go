@@ -97,7 +97,7 @@ func TestAPIEnqueues(t *testing.T) {
 	b.isProblem(enqueue(`{"function":"sumOf","args":[1],"options":{"id":"s/1"}}`), 409, "the same id")
 	for body, says := range map[string]string{
 		`{}`:                                               "function: expected the path",
-		`{"function":"m:f"}`:                               "queue: expected the name of one",
+		`{"function":"m:f"}`:                               "expected its queue too",
 		`{"function":"sumOf","args":["x"]}`:                "expected a whole number",
 		`{"function":"failSecretly","args":[]}`:            "expected the arguments of",
 		`{"function":"sumOf","kwargs":{}}`:                 "kwargs: expected them only of Python",

@@ -18,8 +18,8 @@ import (
 type taskBody struct {
 	// Queue may be absent if the workers of one queue alone know the function.
 	Queue string `json:"queue,omitempty"`
-	// Function is the path of a function that workers have published, or the end of it, such as mail.Welcome; or
-	// module:function of Python, which needs a queue.
+	// Function is the path of a function that workers have published, or the end of it, such as mail.Welcome or
+	// module:function of Python. A Python function that nobody has published is taken as it is, and needs a queue.
 	Function string `json:"function"`
 	// Args are the arguments. Bytes are in base64, times such as 2026-01-31T15:04:05Z.
 	Args []json.RawMessage `json:"args,omitempty"`
@@ -67,11 +67,18 @@ func (c *apiCall) callOf(n *taskBody) (queue string, task *delayed.Task, err err
 	switch {
 	case n.Function == "":
 		return "", nil, bad("function: expected the path of a function, or the end of it, such as mail.Welcome")
-	case (python || n.Unchecked) && n.Queue == "":
+	case n.Unchecked && n.Queue == "":
 		return "", nil, bad("queue: expected the name of one, because it is not looked for")
-	case python:
+	case python && n.Unchecked:
 		task, err = call.Python(n.Function, texts(n.Args), string(n.Kwargs))
 		return n.Queue, task, misused(err)
+	case python:
+		functions, err := c.ins.Functions(c.ctx, queuesOf(n)...)
+		if err != nil {
+			return "", nil, err
+		}
+		queue, task, err = call.PythonOn(n.Queue, functions, n.Function, texts(n.Args), string(n.Kwargs))
+		return queue, task, misused(err)
 	case n.Kwargs != nil:
 		return "", nil, bad("kwargs: expected them only of Python functions, module:function")
 	case n.Unchecked:
@@ -94,13 +101,17 @@ func misused(err error) error {
 	return bad(err.Error())
 }
 
+// queuesOf returns the queue on which to look for a function, or none for all.
+func queuesOf(n *taskBody) []string {
+	if n.Queue == "" {
+		return nil
+	}
+	return []string{n.Queue}
+}
+
 // function finds the one function that a name means, on a queue or on all of them.
 func (c *apiCall) function(n *taskBody) (*inspect.Function, error) {
-	var queues []string
-	if n.Queue != "" {
-		queues = []string{n.Queue}
-	}
-	functions, err := c.ins.Functions(c.ctx, queues...)
+	functions, err := c.ins.Functions(c.ctx, queuesOf(n)...)
 	if err != nil {
 		return nil, err
 	}

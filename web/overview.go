@@ -254,7 +254,7 @@ func busy(queues []inspect.Queue, workers []inspect.Worker, queue string) figure
 		}
 		n++
 		executors += w.Concurrency
-		claims += min(claimsOf(w), w.Concurrency)
+		claims += min(w.Claims(), w.Concurrency)
 	}
 	f := figure{
 		Name: "Executors busy", Value: number(claims) + " / " + number(executors), Note: plural(n, "worker", "workers"),

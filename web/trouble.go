@@ -154,7 +154,7 @@ func whyWaiting(queue string, workers []inspect.Worker) string {
 		}
 		running++
 		executors += w.Concurrency
-		claims += min(claimsOf(w), w.Concurrency)
+		claims += min(w.Claims(), w.Concurrency)
 		for _, r := range w.Running {
 			functions[r.Function]++
 		}
@@ -188,14 +188,6 @@ func whyWaiting(queue string, workers []inspect.Worker) string {
 // serves reports whether a worker is alive on a queue.
 func serves(w *inspect.Worker, queue string) bool {
 	return slices.ContainsFunc(w.Queues, func(q inspect.WorkerQueue) bool { return q.Name == queue && q.Alive > 0 })
-}
-
-// claimsOf returns how many tasks a worker has claimed.
-func claimsOf(w *inspect.Worker) (n int) {
-	for _, q := range w.Queues {
-		n += q.Claims
-	}
-	return n
 }
 
 // workerTroubles returns what is wrong with workers.

@@ -2,7 +2,6 @@ package web
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/godelayed/delayed/inspect"
@@ -73,9 +72,8 @@ func showWorkers(s *site, q *request) (*page, error) {
 }
 
 func newWorkerRow(w *inspect.Worker, all []inspect.Worker) workerRow {
-	r := workerRow{Worker: w, Shown: w.State.String()}
+	r := workerRow{Worker: w, Shown: w.Condition(), Claims: w.Claims()}
 	for _, q := range w.Queues {
-		r.Claims += q.Claims
 		if q.Alive > 0 {
 			continue
 		}
@@ -90,7 +88,6 @@ func newWorkerRow(w *inspect.Worker, all []inspect.Worker) workerRow {
 	}
 	switch {
 	case !w.Alive():
-		r.Shown = "dead"
 	case w.State == state.Paused:
 		r.Orders = []inspect.Order{inspect.OrderResume, inspect.OrderQuiet, inspect.OrderStop}
 	case w.State == state.Quiet:
@@ -111,11 +108,6 @@ func (r *workerRow) Name() string {
 
 // Self is the worker, for templates that show a part of it.
 func (r *workerRow) Self() *workerRow { return r }
-
-// Longest is what has run for the longest time.
-func (r *workerRow) Longest() inspect.Running {
-	return slices.MinFunc(r.Running, func(a, b inspect.Running) int { return a.Started.Compare(b.Started) })
-}
 
 // Others is how many others have run for more than a second.
 func (r *workerRow) Others() int { return len(r.Running) - 1 + r.MoreRunning }

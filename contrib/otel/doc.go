@@ -60,5 +60,6 @@
 //   - messaging.delayed.missed_events: events that wait.duration and outcomes do not have, because listeners were slow.
 //
 // Metrics tell apart the first 100 queues, 200 functions and 100 types of errors; all others are "_OTHER". What waits
-// in Redis is not among them: module contrib/prometheus shows that, once for all processes.
+// in Redis is not among them, nor how late due tasks become pending, nor how long scripts run within Redis: module
+// contrib/prometheus shows that, once for all processes, and its documentation says how it reaches OpenTelemetry.
 package delayedotel

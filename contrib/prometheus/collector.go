@@ -115,6 +115,7 @@ func (c *Collector) Collect(ch chan<- prometheus.Metric) {
 	defer cancel()
 	s := &scrape{Collector: c, ch: ch}
 	s.queues(ctx)
+	s.servers(ctx)
 	s.gauge(c.d.success, flag(!s.failed.Load()))
 	s.count(c.d.errors, c.errors.Load())
 	s.gauge(c.d.duration, time.Since(began).Seconds())

@@ -49,6 +49,7 @@ func TestMetrics(t *testing.T) {
 		`delayed_queue_latency_seconds{queue="mail"}`:     0,
 		`delayed_queue_paused{queue="mail"}`:              0,
 
+		`delayed_due_lateness_seconds{queue="mail"}`:  0,
 		`delayed_workers{queue="mail"}`:               1,
 		`delayed_worker_slots{queue="mail"}`:          4,
 		`delayed_claims{queue="mail",worker="alive"}`: 1,
@@ -103,7 +104,7 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("memory or duration is missing: %v", got)
 	}
 	// Of the queue, of three functions and of the collector; what histograms have beyond one series is not counted.
-	if n := len(got); n != 31+3*5+5 {
+	if n := len(got); n != 32+3*5+6 {
 		t.Errorf("%d series: %v", n, got)
 	}
 	problems, err := testutil.GatherAndLint(reg)
@@ -112,13 +113,27 @@ func TestMetrics(t *testing.T) {
 	}
 
 	b.Must(b.q.Pause(t.Context()))
-	b.delay(welcome, []any{5})
+	b.delay(welcome, []any{5}, delayed.In(5*time.Millisecond))
 	b.Until("the task waits", func() bool {
 		got, _ = scrape(t, reg)
 		return got[`delayed_queue_latency_seconds{queue="mail"}`] > 0
 	})
 	if got[`delayed_queue_paused{queue="mail"}`] != 1 || got[`delayed_tasks{queue="mail",state="pending"}`] != 1 {
 		t.Errorf("paused, with a task: %v", got)
+	}
+	got, sums = scrape(t, reg)
+	if late := sums[`delayed_due_lateness_seconds{queue="mail"}`]; late <= 0 || late > 60 ||
+		got[`delayed_due_lateness_seconds{queue="mail"}`] != 1 {
+		t.Errorf("a task that came due was %v s late: %v", late, got)
+	}
+	scripts := 0.0
+	for name, n := range got {
+		if strings.HasPrefix(name, "delayed_redis_script_seconds{") && sums[name] > 0 {
+			scripts += n
+		}
+	}
+	if scripts < 10 {
+		t.Errorf("%v scripts have run in Redis: %v", scripts, got)
 	}
 	b.Must(b.q.Resume(t.Context()))
 }

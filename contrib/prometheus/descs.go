@@ -9,6 +9,8 @@ type descs struct {
 	tasks, suspects, latency, paused, groups, outcomes, memory *prometheus.Desc // of a queue
 	workers, slots, claims, longRunning, longest               *prometheus.Desc // of its workers
 	run, failed, archived, wait, took                          *prometheus.Desc // of its functions
+	lateness                                                   *prometheus.Desc // of its tasks that were due
+	scripts                                                    *prometheus.Desc // of a server
 
 	queues, omitted, success, queueSuccess, errors, duration *prometheus.Desc
 }
@@ -42,6 +44,11 @@ func newDescs(namespace string) *descs {
 	d.wait = desc("task_wait_seconds", "How long tasks waited for a worker, from when they could start.",
 		"queue", "function")
 	d.took = desc("task_run_seconds", "How long handlers took.", "queue", "function")
+
+	d.lateness = desc("due_lateness_seconds", "How late scheduled and retried tasks became pending.",
+		"queue")
+	d.scripts = desc("redis_script_seconds", "How long scripts ran within the Redis server, since it started.",
+		"server")
 
 	d.queues = desc("queues", "Queues that are known.")
 	d.omitted = desc("queues_omitted", "Queues that are not shown because there are too many.")

@@ -23,6 +23,9 @@
 //   - delayed_outcomes_total{queue,outcome}: what became of tasks, by the names of inspect.Counts. One task may be
 //     counted in several, such as processed, failed and retried. They begin anew each day at midnight UTC, which rate
 //     and increase take for a restart: they miss what has happened between the last scrape of a day and midnight.
+//   - delayed_due_lateness_seconds{queue}: histogram of how late tasks became pending that were scheduled or waited for
+//     a retry, by Redis's clock. How long they waited for a worker after that is in delayed_task_wait_seconds, which
+//     includes the lateness.
 //   - delayed_queue_memory_bytes{queue}: memory that Redis uses for the queue, if Config.Memory is set.
 //
 // Those of its workers:
@@ -47,6 +50,13 @@
 // Bounds of the histograms are the powers of two of microseconds from 1.024 ms to 71.6 min, at which the counts in
 // Redis are exact. Durations are counted in whole microseconds; one that is equal to a bound counts as above it.
 //
+// Of each Redis server, in a cluster of each master:
+//
+//   - delayed_redis_script_seconds{server}: summary of how long scripts ran within the server, where nothing else runs
+//     meanwhile, those of other programs included. It counts from the start of the server. The quantiles are those that
+//     Redis tracks, from version 7 on: 0.5, 0.99 and 0.999 by default. It takes INFO: if the user of Redis may not call
+//     that, the metric is missing.
+//
 // Those of the Collector itself:
 //
 //   - delayed_queues: queues that are known, and delayed_queues_omitted: those of them beyond Config.MaxQueues.
@@ -57,14 +67,23 @@
 // # What other metrics tell
 //
 // Deaths of workers are seen in delayed_outcomes_total{outcome="swept"}: the tasks that were taken from dead workers.
-// How late scheduled tasks are moved to pending is a part of delayed_task_wait_seconds, which counts from when a task
-// could start. Redis does not tell the times of single scripts; those of all together are in its own statistics of the
-// command EVALSHA, which exporters of Redis show; contrib/otel measures the calls that enqueue, of one process.
+// Redis does not tell the times of single scripts; contrib/otel measures the calls that enqueue, of one process.
+//
+// # OpenTelemetry
+//
+// The Collector's metrics reach an OpenTelemetry MeterProvider through the Prometheus bridge of OpenTelemetry, which
+// reads a registry whenever metrics are collected:
+//
+//	reg := prometheus.NewRegistry()
+//	reg.MustRegister(delayedprom.New(ins, delayedprom.Config{}))
+//	// "go.opentelemetry.io/contrib/bridges/prometheus" as bridge
+//	producer := bridge.NewMetricProducer(bridge.WithGatherer(reg))
+//	reader := metric.NewPeriodicReader(exporter, metric.WithProducer(producer))
 //
 // # Cardinality
 //
 // The first 64 functions of a queue have series of their own, and all others share those with an empty label function.
-// A function has 55 series, and a queue has 31 beside those of its functions. There is no label for ids, workers or
-// hosts. A path of a function that is longer than 200 bytes is cut, and functions whose paths are then equal share
-// their series.
+// A function has 55 series, and a queue has 57 beside those of its functions, and a server five. There is no label for
+// ids, workers or hosts. A path of a function that is longer than 200 bytes is cut, and functions whose paths are then
+// equal share their series.
 package delayedprom

@@ -96,10 +96,10 @@ func (b *bench) register(cfg delayedprom.Config) *prometheus.Registry {
 }
 
 // series are the values of a scrape, by name and labels: `delayed_tasks{queue="mail",state="retry"}`. A histogram is
-// its number of observations.
+// its number of observations, and so is a summary.
 type series map[string]float64
 
-// scrape returns all values, and the sums of histograms.
+// scrape returns all values, and the sums of histograms and summaries.
 func scrape(tb testing.TB, reg prometheus.Gatherer) (values, sums series) {
 	tb.Helper()
 	families, err := reg.Gather()
@@ -115,6 +115,8 @@ func scrape(tb testing.TB, reg prometheus.Gatherer) (values, sums series) {
 				values[name] = m.GetGauge().GetValue()
 			case m.GetCounter() != nil:
 				values[name] = m.GetCounter().GetValue()
+			case m.GetSummary() != nil:
+				values[name], sums[name] = float64(m.GetSummary().GetSampleCount()), m.GetSummary().GetSampleSum()
 			default:
 				h := m.GetHistogram()
 				values[name], sums[name] = float64(h.GetSampleCount()), h.GetSampleSum()

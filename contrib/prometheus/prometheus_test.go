@@ -227,6 +227,7 @@ func TestPrometheus(t *testing.T) {
 		// A rate takes two samples between which something has happened.
 		_, err := b.q.DelayMany(ctx, delayed.Call(welcome, 1), delayed.Call(fails, 2), delayed.Call(sleeps, slow))
 		b.Must(err)
+		b.delay(welcome, []any{3}, delayed.In(time.Millisecond))
 		var open []string
 		for _, query := range left {
 			if s.numbers(query) == 0 {

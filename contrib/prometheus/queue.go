@@ -45,6 +45,13 @@ func (s *scrape) queue(ctx context.Context, name string, known map[string]inspec
 		}
 		return err
 	})
+	try("lateness of queue", func() error {
+		late, err := s.ins.Lateness(ctx, name)
+		if err == nil {
+			s.ch <- histogram(s.d.lateness, &late, name)
+		}
+		return err
+	})
 	if s.cfg.Memory {
 		try("memory of queue", func() error {
 			bytes, err := s.ins.Memory(ctx, name)

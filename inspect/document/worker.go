@@ -21,6 +21,9 @@ type Worker struct {
 	Host  string `json:"host"`
 	PID   int    `json:"pid"`
 	Alive bool   `json:"alive"`
+	// Condition is dead, else the state, and alive if the worker has told none yet.
+	Condition string `json:"condition"`
+	Claims    int    `json:"claims"` // on all its queues
 	// MemoryBytes is how much of its process is in main memory; 0 if it does not say so.
 	MemoryBytes int64         `json:"memory_bytes,omitempty"`
 	Queues      []WorkerQueue `json:"queues"`
@@ -35,6 +38,7 @@ type Worker struct {
 	Order       string     `json:"order,omitempty"`       // its queues in order, or with their weights
 	Running     []Running  `json:"running,omitempty"`     // for more than a second; of each queue the longest 100
 	MoreRunning int        `json:"more_running,omitempty"`
+	Longest     *Running   `json:"longest,omitempty"` // of Running
 }
 
 // Running is a task that has run for more than a second.
@@ -61,27 +65,39 @@ func ReadWorkers(ctx context.Context, ins *inspect.Inspector, workers []inspect.
 	}
 	v := Workers{Workers: []Worker{}}
 	for i := range workers {
-		w := &workers[i]
-		one := Worker{
-			ID: w.ID, Host: w.Host, PID: w.PID, Alive: w.Alive(), MemoryBytes: w.Memory, Tasks: tasks[w.ID],
-			Version: w.Version, Program: w.Program, StartedAt: Stamp(w.Started), Concurrency: w.Concurrency,
-			Order: w.Order, MoreRunning: w.MoreRunning,
-		}
-		if w.State != state.New {
-			one.State = w.State.String()
-		}
-		for _, r := range w.Running {
-			one.Running = append(one.Running, Running{r.Queue, r.ID, r.Function, r.Started.UTC()})
-		}
-		if one.Tasks == nil {
-			one.Tasks = []Task{}
-		}
-		for _, q := range w.Queues {
-			one.Queues = append(one.Queues, WorkerQueue{q.Name, q.Alive.Seconds(), q.Claims})
-		}
-		v.Workers = append(v.Workers, one)
+		v.Workers = append(v.Workers, WorkerOf(&workers[i], tasks[workers[i].ID]))
 	}
 	return v, nil
+}
+
+// WorkerOf describes a worker that has claimed some tasks.
+func WorkerOf(w *inspect.Worker, tasks []Task) Worker {
+	one := Worker{
+		ID: w.ID, Host: w.Host, PID: w.PID, Alive: w.Alive(), Condition: w.Condition(), Claims: w.Claims(),
+		MemoryBytes: w.Memory, Tasks: tasks, Version: w.Version, Program: w.Program, StartedAt: Stamp(w.Started),
+		Concurrency: w.Concurrency, Order: w.Order, MoreRunning: w.MoreRunning,
+	}
+	if w.State != state.New {
+		one.State = w.State.String()
+	}
+	for i := range w.Running {
+		one.Running = append(one.Running, runningOf(&w.Running[i]))
+	}
+	if longest := w.Longest(); longest != nil {
+		r := runningOf(longest)
+		one.Longest = &r
+	}
+	if one.Tasks == nil {
+		one.Tasks = []Task{}
+	}
+	for _, q := range w.Queues {
+		one.Queues = append(one.Queues, WorkerQueue{q.Name, q.Alive.Seconds(), q.Claims})
+	}
+	return one
+}
+
+func runningOf(r *inspect.Running) Running {
+	return Running{r.Queue, r.ID, r.Function, r.Started.UTC()}
 }
 
 // claimed returns what workers have claimed, by their ids.

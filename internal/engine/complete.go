@@ -27,10 +27,6 @@ func (r *runner) endSuccess(c *Claim, value any, began, now time.Time) ending {
 	return endComplete(c, &info)
 }
 
-<<<<<<< HEAD
-// endComplete returns the ending of a task that is over. The ending frees the lock, and keeps info if the call asks for
-// that.
-=======
 // encodeResult encodes what a function returned. A child process has done that already.
 func encodeResult(c *Claim, value any) ([]byte, error) {
 	kept, ok := value.(keptResult)
@@ -43,8 +39,8 @@ func encodeResult(c *Claim, value any) ([]byte, error) {
 	return kept.encoded, nil
 }
 
-// endComplete returns the ending of a task that is over: it frees the lock, and keeps info if the call asks for that.
->>>>>>> iso
+// endComplete returns the ending of a task that is over. The ending frees the lock, and keeps info if the call asks for
+// that.
 func endComplete(c *Claim, info *wire.Info) ending {
 	e := ending{claim: c, outcome: lifecycle.OutcomeComplete, id: c.msg.Meta.ID}
 	x := c.msg.Meta.Extra

@@ -63,8 +63,8 @@ func (d *decision) make() (e ending, done bool) {
 		}
 		return ending{}, true
 	case SaysSnooze:
-		d.info.Reason = "snoozed"
-		d.log.WithField("delay", wait.String()).Debug("task snoozed")
+		d.info.Reason, d.info.Error, d.info.Stack = "snoozed", "", "" // it has not failed
+		d.log.WithError(d.err).WithField("delay", wait.String()).Debug("task snoozed")
 		return d.file(lifecycle.OutcomeSnooze, wait, d.again(wait)), false
 	default:
 	}

@@ -396,6 +396,9 @@ func TestJudgeOutcomes(t *testing.T) {
 					t.Errorf("due at %d, expected %d", due, want)
 				}
 			}
+			if tt.reason == "snoozed" && (info["error"] != nil || info["stack"] != nil) {
+				t.Errorf("info %v: a task that has not failed has no error", info)
+			}
 			if tt.reason == "failed" {
 				if first := tt.parsed(t, &e).Extra.FirstFailed; first != judgedAt.UnixMilli() ||
 					info["first"] != first || info["at"] != first {

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/sirupsen/logrus"
+
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 // Journal is the logger of the worker's loops. Fields have fixed names: queue, function, id, worker. Arguments of tasks
@@ -26,12 +28,33 @@ func NewJournal(l logrus.FieldLogger) Journal {
 // may be in Redis.
 const MaxLogField = 1024
 
-// With adds a field. It cuts a text that is too long and adds its size.
+// maxLogError bounds the text of an error in a log line, in bytes. Handlers may return errors of any length.
+const maxLogError = 8 << 10
+
+// With adds a field. A text is escaped, whatever the formatter of the log does, and cut if it is too long.
 func (j Journal) With(key string, value any) Journal {
-	if text, ok := value.(string); ok && len(text) > MaxLogField {
-		value = fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(text[:MaxLogField], ""), len(text))
+	if text, ok := value.(string); ok {
+		value = logText(text, MaxLogField)
 	}
 	return Journal{j.WithField(key, value)}
+}
+
+// WithError adds an error, whose text is escaped and cut like those of With. Hooks of the log can still unwrap it.
+func (j Journal) WithError(err error) *logrus.Entry { return j.FieldLogger.WithError(loggedError{err}) }
+
+// loggedError is an error as it is logged.
+type loggedError struct{ error }
+
+func (e loggedError) Error() string { return logText(e.error.Error(), maxLogError) }
+func (e loggedError) Unwrap() error { return e.error }
+
+// logText returns a text as it is logged: on one line, without control characters. Of one that is too long it returns
+// the beginning and the size.
+func logText(text string, most int) string {
+	if len(text) <= most {
+		return wire.OneLine(text)
+	}
+	return fmt.Sprintf("%s… (%d bytes)", wire.OneLine(strings.ToValidUTF8(text[:most], "")), len(text))
 }
 
 // Counted adds the field count if a line is about more than one task.

@@ -3,11 +3,13 @@ package loop
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
+	"unicode"
 
 	"github.com/sirupsen/logrus"
 )
@@ -66,5 +68,50 @@ func TestLinesAboutOneHaveNoCount(t *testing.T) {
 func TestJournalWithoutALogger(t *testing.T) {
 	if got := NewJournal(nil).FieldLogger; got != logrus.StandardLogger() {
 		t.Errorf("found %v, expected logrus's standard logger", got)
+	}
+}
+
+// bare is a formatter that writes all texts as they are.
+type bare struct{}
+
+func (bare) Format(e *logrus.Entry) ([]byte, error) {
+	line := []byte(e.Message)
+	for key, value := range e.Data {
+		line = fmt.Appendf(line, " %s=%v", key, value)
+	}
+	return append(line, '\n'), nil
+}
+
+// TestLogTextsAreEscaped: fields and errors are one short line, whatever the formatter does.
+func TestLogTextsAreEscaped(t *testing.T) {
+	const hostile = "a\nb\x1b[2J\u009b\u202e\u2066\u2028"
+	var out bytes.Buffer
+	l := logrus.New()
+	l.SetOutput(&out)
+	l.SetFormatter(bare{})
+	long := strings.Repeat(hostile, 1<<16)
+	err := fmt.Errorf("so: %w", errors.New(hostile))
+	j := NewJournal(l).With("id", hostile)
+	j.WithError(err).Warn("x")
+	j.With("id", long).Trouble(new(Complaints), "x", errors.New(long))
+	const escaped = `a\nb\x1b[2J\u009b\u202e\u2066\u2028`
+	lines := strings.SplitAfter(out.String(), "\n")
+	if len(lines) != 3 || !strings.Contains(lines[0], "id="+escaped) ||
+		!strings.Contains(lines[0], "error=so: "+escaped) {
+		t.Errorf("found %.1000q", lines)
+	}
+	for _, line := range lines {
+		if len(line) > 40_000 {
+			t.Errorf("a line of %d bytes", len(line))
+		}
+		for _, r := range strings.TrimSuffix(line, "\n") {
+			if !unicode.IsPrint(r) {
+				t.Errorf("%U in %.1000q", r, line)
+				break
+			}
+		}
+	}
+	if found := (loggedError{err}); !errors.Is(found, err) {
+		t.Error("the error cannot be unwrapped")
 	}
 }

@@ -17,7 +17,7 @@ func (s *Store) Destroy(ctx context.Context, workers []string) error {
 		k.list, k.noti, k.wake, k.suspects, k.suspectsNoti, k.legacy, k.workers, k.scheduled, k.retry, k.archived,
 		k.parked, k.tasks, k.info, k.deaths, k.sweeper, k.mode, k.completed, k.results, k.locks, k.locked, k.revoked,
 		k.control, k.functions, k.groups, k.gathered, k.periodic, k.ticks, k.depths,
-		k.metricsKey(GrainTotal, time.Time{}),
+		k.metricsKey(GrainTotal, time.Time{}), k.metrics + latenessMark,
 	}
 	for _, w := range workers {
 		doomed = append(doomed, k.processing+w, k.claims+w, k.heartbeat+w, k.rewait+w)

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -152,6 +153,11 @@ var manyDue, manyMoved = func() (state redistest.State, list redistest.List) {
 	return filedAs("_scheduled", set), list
 }()
 
+// veryLate is what move counts of n tasks that were due in 1970.
+func veryLate(n int) any {
+	return counted(redistest.Hash{"164": strconv.Itoa(n), "sum": strconv.Itoa(n << 42)})
+}
+
 var moveCases = storeTable{script: "move", cases: []storeCase{
 	{
 		name:   "nothing there",
@@ -177,7 +183,7 @@ var moveCases = storeTable{script: "move", cases: []storeCase{
 		do:     moveWith(ShelfScheduled, 10),
 		result: "3 moved, next later",
 		want: with(filedAs("_scheduled", redistest.Zset{"z": later}), redistest.State{
-			"": redistest.List{"p", "m y", "m v", "m x"}, "_noti": ones(4),
+			"": redistest.List{"p", "m y", "m v", "m x"}, "_noti": ones(4), "_metrics:late": veryLate(3),
 		}),
 	},
 	{
@@ -185,7 +191,7 @@ var moveCases = storeTable{script: "move", cases: []storeCase{
 		seed:   filedAs("_scheduled", redistest.Zset{"x": past}),
 		do:     moveWith(ShelfScheduled, 10),
 		result: "1 moved, next never",
-		want:   redistest.State{"": redistest.List{"m x"}, "_noti": ones(1)},
+		want:   redistest.State{"": redistest.List{"m x"}, "_noti": ones(1), "_metrics:late": veryLate(1)},
 	},
 	{
 		name: "retries, not what is scheduled",
@@ -195,7 +201,7 @@ var moveCases = storeTable{script: "move", cases: []storeCase{
 		result: "1 moved, next never",
 		want: redistest.State{
 			"": redistest.List{"m x"}, "_noti": ones(1), "_scheduled": redistest.Zset{"y": past},
-			"_tasks": redistest.Hash{"y": "m y"},
+			"_tasks": redistest.Hash{"y": "m y"}, "_metrics:late": veryLate(1),
 		},
 	},
 	{
@@ -204,7 +210,7 @@ var moveCases = storeTable{script: "move", cases: []storeCase{
 		do:     moveWith(ShelfScheduled, 2),
 		result: "2 moved, next overdue",
 		want: with(filedAs("_scheduled", redistest.Zset{"z": past + 2}), redistest.State{
-			"": redistest.List{"m x", "m y"}, "_noti": ones(2),
+			"": redistest.List{"m x", "m y"}, "_noti": ones(2), "_metrics:late": veryLate(2),
 		}),
 	},
 	{
@@ -222,6 +228,7 @@ var moveCases = storeTable{script: "move", cases: []storeCase{
 			"_scheduled": redistest.Zset{"y": past + 1},
 			"_tasks":     redistest.Hash{"y": big("y", wire.WorkerLimits.Bytes+1)},
 			"":           redistest.List{"m x", big("z", wire.WorkerLimits.Bytes)}, "_noti": ones(2),
+			"_metrics:late": veryLate(2),
 		},
 	},
 	{
@@ -232,7 +239,7 @@ var moveCases = storeTable{script: "move", cases: []storeCase{
 		},
 		do:     moveWith(ShelfScheduled, 10),
 		result: "1 moved, next never",
-		want:   redistest.State{"": redistest.List{"m y"}, "_noti": ones(1)},
+		want:   redistest.State{"": redistest.List{"m y"}, "_noti": ones(1), "_metrics:late": veryLate(1)},
 	},
 	{
 		name:   "only ids without a message",
@@ -246,7 +253,18 @@ var moveCases = storeTable{script: "move", cases: []storeCase{
 		seed:   manyDue,
 		do:     moveWith(ShelfScheduled, 1000),
 		result: "1000 moved, next never",
-		want:   redistest.State{"": manyMoved, "_noti": ones(1000)},
+		want:   redistest.State{"": manyMoved, "_noti": ones(1000), "_metrics:late": veryLate(1000)},
+	},
+	{
+		name: "no more is counted than Redis can count",
+		seed: with(filedAs("_scheduled", redistest.Zset{"x": past}),
+			redistest.State{"_metrics:late": redistest.Hash{"sum": "9223372036854775000"}}),
+		do:     moveWith(ShelfScheduled, 10),
+		result: "1 moved, next never",
+		want: redistest.State{
+			"": redistest.List{"m x"}, "_noti": ones(1),
+			"_metrics:late": redistest.Hash{"sum": "9223372036854775000"},
+		},
 	},
 }}
 

@@ -218,10 +218,14 @@ var movingCases = []struct {
 	{
 		name: "move of the last task",
 		seed: with(filedAs("_scheduled", redistest.Zset{"x": past}),
-			redistest.State{"": redistest.List{"p"}, "_noti": ones(1)}),
-		do:   moveWith(ShelfScheduled, 10),
-		cut:  true, // at the look for the next due time
-		want: redistest.State{"": redistest.List{"p", "m x"}, "_noti": ones(2)},
+			redistest.State{
+				"": redistest.List{"p"}, "_noti": ones(1), "_metrics:late": redistest.Hash{"164": "1", "sum": "7"},
+			}),
+		do:  moveWith(ShelfScheduled, 10),
+		cut: true, // at the look for the next due time
+		want: redistest.State{
+			"": redistest.List{"p", "m x"}, "_noti": ones(2), "_metrics:late": redistest.Hash{"164": "1", "sum": "7"},
+		},
 	},
 	{
 		name: "last tick of the only entry",

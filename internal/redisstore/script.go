@@ -55,7 +55,7 @@ var (
 	scriptLives      = newScriptEach("lives", 1)
 	scriptRepair     = newScript("repair", 2)
 	scriptCheck      = newScriptEach("check", 6)
-	scriptMove       = newScript("move", 5)
+	scriptMove       = newScript("move", 6)
 	scriptUnpark     = newScript("unpark", 7)
 	scriptFields     = newScript("fields", 1)
 	scriptPage       = newScript("page", 1)

@@ -25,6 +25,9 @@ var SettingNames = []string{settingEviction, settingReplica, settingScripts, set
 // Server is a Redis server: a key that it holds, and its name in messages.
 type Server struct{ Key, Name string }
 
+// Address returns the address in the name.
+func (s Server) Address() string { return strings.TrimPrefix(s.Name, "Redis at ") }
+
 // Server returns the server of a queue, at the address where.
 func (s *Store) Server(where string) Server { return Server{s.keys.list, "Redis at " + where} }
 

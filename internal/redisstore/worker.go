@@ -151,8 +151,10 @@ type LargeTask struct {
 func (s *Store) Move(
 	ctx context.Context, from Shelf, most int,
 ) (moved int, next time.Duration, large []LargeTask, err error) {
-	keys := []string{s.shelfKey(from), s.keys.tasks, s.keys.info, s.keys.list, s.keys.noti}
-	reply, err := redis.Values(s.eval(ctx, scriptMove, keys, most, MaxClaimBytes, wire.WorkerLimits.Bytes))
+	keys := []string{
+		s.shelfKey(from), s.keys.tasks, s.keys.info, s.keys.list, s.keys.noti, s.keys.metrics + latenessMark,
+	}
+	reply, err := redis.Values(s.eval(ctx, scriptMove, keys, most, MaxClaimBytes, wire.WorkerLimits.Bytes, statsLife))
 	if err != nil {
 		return 0, 0, nil, err
 	}

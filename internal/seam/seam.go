@@ -69,6 +69,7 @@ type Parts struct {
 	Signals  any // Pub/Sub
 	Registry any // of queues
 	Prefix   string
+	Where    string // address for people, without a password
 }
 
 // Filled in by package delayed.

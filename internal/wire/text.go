@@ -9,13 +9,17 @@ import (
 // IsControl reports whether r is a control character or a Unicode line or paragraph separator.
 func IsControl(r rune) bool { return unicode.IsControl(r) || r == '\u2028' || r == '\u2029' }
 
-// OneLine escapes the control characters of s as Go writes them, so that a text that comes with a task cannot look like
-// several lines.
-func OneLine(s string) string { return escaped(s, IsControl) }
+// misleads reports whether r is a control character, or turns the direction of writing, so that a text looks like
+// another one.
+func misleads(r rune) bool { return IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
+
+// OneLine escapes the control characters of s as Go writes them, and the marks that turn the direction of writing, so
+// that a text that comes with a task cannot look like several lines or like another text.
+func OneLine(s string) string { return escaped(s, misleads) }
 
 // manyLines is OneLine for a text with several lines, such as a stack: it keeps line feeds and tabs.
 func manyLines(s string) string {
-	return escaped(s, func(r rune) bool { return IsControl(r) && r != '\n' && r != '\t' })
+	return escaped(s, func(r rune) bool { return misleads(r) && r != '\n' && r != '\t' })
 }
 
 func escaped(s string, which func(rune) bool) string {

@@ -159,7 +159,7 @@ def check_queues(redis):
                 for message in redis.lrange(n, 0, -1):
                     places[task_id(message)] += 1
         for id in filed:
-            places[id.decode()] += 1
+            places[id.decode(errors='surrogateescape')] += 1
         places.pop(None, None)
         twice = [id for id, n in places.items() if n > 1]
         assert not twice, f'{q}: tasks in two places: {twice}'

@@ -273,8 +273,9 @@ def test_drop_leaves_nothing_behind_unless_somebody_waits():
 
 
 def test_snooze_spends_no_retry():
-    end = failed(claim({'rt': 3}), Ended(ok=False, says='snooze', wait=5))
+    end = failed(claim({'rt': 3}), Ended(ok=False, says='snooze', wait=5, error='Snooze: 5', stack='line 1'))
     assert (meta_of(end), info_of(end)['reason']) == ({'id': 'x', 'rt': 3, 'du': NOW + 5}, 'snoozed')
+    assert not {'error', 'stack'} & info_of(end).keys()  # it has not failed
 
 
 def test_timeout_of_a_function_that_is_archived_then():

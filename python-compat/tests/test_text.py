@@ -14,13 +14,21 @@ from godelayed.worker import info
 CONTROL = [c for c in map(chr, range(0x3000)) if unicodedata.category(c) in ('Cc', 'Zl', 'Zp')]
 
 
+_TURNS = ('LRE', 'LRO', 'RLE', 'RLO', 'PDF', 'LRI', 'RLI', 'FSI', 'PDI')
+# Marks that turn the direction of writing.
+DIRECTION = [c for c in map(chr, range(0x3000)) if unicodedata.bidirectional(c) in _TURNS or c in '\u061c\u200e\u200f']
+
+
 def test_each_control_character_is_escaped():
-    assert len(CONTROL) == 67
+    assert (len(CONTROL), len(DIRECTION)) == (67, 12)
     for c in CONTROL:
         assert one_line(f'a{c}b') == f'a{repr(c)[1:-1]}b'
         assert lines(f'a{c}b') == (f'a{c}b' if c in '\n\t' else f'a{repr(c)[1:-1]}b')
         assert has_control(f'a{c}b')
-    kept = ''.join(c for c in map(chr, range(0xD800)) if c not in CONTROL)
+    for c in DIRECTION:
+        assert one_line(f'a{c}b') == lines(f'a{c}b') == f'a{repr(c)[1:-1]}b'
+    assert one_line('a\udcffb') == lines('a\udcffb') == 'a\\udcffb'  # a byte that is no UTF-8
+    kept = ''.join(c for c in map(chr, range(0xD800)) if c not in CONTROL + DIRECTION)
     assert (one_line(kept), lines(kept), has_control(kept)) == (kept, kept, False)
 
 
@@ -56,6 +64,12 @@ def test_a_stack_in_the_log_has_no_control_character_but_its_line_ends(logged):
 @pytest.mark.parametrize(('n', 'cut'), [(1024, False), (1025, True)])
 def test_how_much_of_a_name_is_logged(logged, n, cut):
     assert logged('%s', 'x' * n) == ('x' * 1024 + '… (1025 characters)' if cut else 'x' * n)
+
+
+def test_lines_and_tracebacks_in_the_log_have_a_bound(logged):
+    """Exceptions have texts of any length."""
+    long = ValueError('x' * 2**20)
+    assert max(map(len, logged('%s', long, error=long).splitlines())) < 17_000
 
 
 def test_what_is_kept_of_a_task_has_no_control_character():

@@ -195,3 +195,22 @@ def test_lines_are_counted():
     lines.log(('q', 'unparked', ''), lambda n: out.append(('parked', n)), 6)
     lines.flush()
     assert out[-1] == ('parked', 6)
+
+
+def test_ids_and_groups_that_are_no_utf_8_stop_no_worker(q, redis, start):
+    """They are names that strangers have written. The worker takes them as they are, and its log shows them escaped."""
+    odd = b'odd\xff\n'
+    redis.hset('q_tasks', mapping={odd: OVERSIZED, odd + b'2': b'no message'})
+    redis.zadd('q_retry', {odd: 1000, odd + b'2': 1000})
+    redis.rpush(b'q_group:' + odd, OVERSIZED)
+    redis.zadd('q_groups', {odd: 1000})
+    redis.hset(b'q_processing:' + odd, odd, OVERSIZED)
+    redis.sadd('q_workers', odd)
+    assert q.ref('nobody').state() is godelayed.State.UNKNOWN  # for which the groups are read
+    w = start('--heartbeat-life', '1', '--sweep-interval', '0.2')
+    wait_for(lambda: redis.zcard('q_archived') == 4, lambda: f'{redis.zcard("q_archived")} are archived\n{w.output()}')
+    q.delay('worker_tasks:say', 'hello')
+    runs(redis, 'say hello')
+    w.stop()
+    assert left(redis) == {'q_archived', *FILED}
+    assert r'odd\udcff\n' in w.output()

@@ -27,7 +27,7 @@ class Ask(NamedTuple):
     """One question: a script with its keys and arguments, or a command, whose words are in keys."""
 
     script: Script | None
-    keys: list[str]
+    keys: list[Any]  # texts; bytes where others have chosen a part of the key
     args: list[Any] = []  # noqa: RUF012 - nobody changes it
 
 
@@ -70,7 +70,7 @@ def aggregating(keys: Keys, id: str) -> Generator[Ask, Any, bytes | None]:
     for group in (yield Ask(None, ['ZRANGE', keys.groups, '0', '-1'])):
         first = 0
         while True:
-            messages = yield Ask(PAGE, [keys.group + group.decode()], [first, _PAGE, _LARGEST])
+            messages = yield Ask(PAGE, [keys.group.encode() + group], [first, _PAGE, _LARGEST])
             for m in messages:
                 if isinstance(m, bytes) and read(m)[1].get('id') == id:
                     return bytes(m)

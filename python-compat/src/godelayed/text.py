@@ -7,21 +7,26 @@ import re
 
 # C0, DEL, C1, and the line and paragraph separators of Unicode.
 _CONTROL = re.compile('[\x00-\x1f\x7f-\x9f\u2028\u2029]')
-_CONTROL_IN_LINES = re.compile('[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]')
+# Besides, marks that turn the direction of writing, so that a text looks like another one, and lone surrogates, which
+# stand for bytes that are no UTF-8 and cannot be written.
+_BESIDES = '\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff'
+_MISLEADS = re.compile(f'[\x00-\x1f\x7f-\x9f\u2028\u2029{_BESIDES}]')
+_MISLEADS_IN_LINES = re.compile(f'[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029{_BESIDES}]')
 _MOST_LOGGED = 1024  # characters of an id or a name in a log line
+_MOST_OF_A_LINE = 16384  # characters of a whole log line, and of the traceback below it
 _ARGUMENTS = ', with args beginning with'  # errors of Redis quote the arguments of the command, which contain the task
 
 
 def one_line(text: str) -> str:
-    """Returns text with its control characters escaped as in Python, such as \
+    """Returns text with its control characters and marks of direction escaped as in Python, such as \
     .
     """
-    return _CONTROL.sub(_escape, text)
+    return _MISLEADS.sub(_escape, text)
 
 
 def lines(text: str) -> str:
     """Is one_line for a text of several lines, such as a stack: it keeps line feeds and tabs."""
-    return _CONTROL_IN_LINES.sub(_escape, text)
+    return _MISLEADS_IN_LINES.sub(_escape, text)
 
 
 def is_text(value: object) -> bool:
@@ -47,9 +52,11 @@ def of_redis(error: BaseException) -> str:
 
 
 def _short(value: object) -> object:
-    if isinstance(value, str) and len(value) > _MOST_LOGGED:
-        return f'{value[:_MOST_LOGGED]}… ({len(value)} characters)'
-    return value
+    return _cut(value, _MOST_LOGGED) if isinstance(value, str) else value
+
+
+def _cut(text: str, most: int) -> str:
+    return text if len(text) <= most else f'{text[:most]}… ({len(text)} characters)'
 
 
 class OneLine(logging.Filter):
@@ -62,7 +69,8 @@ class OneLine(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         if isinstance(record.args, tuple):
             record.args = tuple(_short(a) for a in record.args)
-        record.msg, record.args = one_line(record.getMessage()), ()
+        record.msg, record.args = one_line(_cut(record.getMessage(), _MOST_OF_A_LINE)), ()
         if record.exc_info and not record.exc_text:
-            record.exc_text = lines(logging.Formatter().formatException(record.exc_info))
+            traceback = logging.Formatter().formatException(record.exc_info)
+            record.exc_text = lines(_cut(traceback, _MOST_OF_A_LINE))
         return True

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -35,7 +36,8 @@ func (a *app) enqueueCommand() *cobra.Command {
 			"'{\"Name\":\"Ann\"}'. Bytes are in base64, times as 2026-01-31T15:04:05Z. FUNCTION is a path or\n" +
 			"the end of one, such as mail.Welcome; workers publish the functions of each queue, see delayed\n" +
 			"functions. Without --queue the call goes to the queue whose workers know the function. Python\n" +
-			"functions are module:function; they need --queue, and their arguments are not checked.",
+			"functions are module:function. One that nobody has published, as legacy workers do, is taken as\n" +
+			"it is, and needs --queue.",
 		Example: "  delayed enqueue mail.Welcome 42 '\"en\"'\n" +
 			"  delayed enqueue mail.Welcome 42 '\"en\"' --queue mail --in 1h --max-retry 5\n" +
 			"  delayed enqueue sums.Add 1 2 --wait",
@@ -169,11 +171,7 @@ func (f *enqueueFlags) more(options []delayed.Option) ([]delayed.Option, error) 
 // call finds the function of a name and returns its queue and the call.
 func (a *app) call(ctx context.Context, f *enqueueFlags, name string, texts []string) (string, *delayed.Task, error) {
 	if strings.Contains(name, ":") {
-		if f.queue == "" {
-			return "", nil, usagef("a Python function: expected --queue, which is not looked for")
-		}
-		task, err := call.Python(name, texts, f.kwargs)
-		return f.queue, task, misused(err)
+		return a.pythonCall(ctx, f, name, texts)
 	}
 	if f.kwargs != "" {
 		return "", nil, usagef("--kwargs is for Python functions, module:function, and %s is one of Go", quote(name))
@@ -191,6 +189,32 @@ func (a *app) call(ctx context.Context, f *enqueueFlags, name string, texts []st
 	}
 	args, err := call.Arguments(texts, fn)
 	return fn.Queue, delayed.NewGoTask(fn.Path, args...), misused(err)
+}
+
+// pythonCall is call for a Python function.
+func (a *app) pythonCall(
+	ctx context.Context, f *enqueueFlags, name string, texts []string,
+) (string, *delayed.Task, error) {
+	if f.unchecked {
+		if f.queue == "" {
+			return "", nil, usagef("--unchecked: expected --queue too")
+		}
+		task, err := call.Python(name, texts, f.kwargs)
+		return f.queue, task, misused(err)
+	}
+	var queues []string
+	if f.queue != "" {
+		queues = []string{f.queue}
+	}
+	functions, err := a.ins.Functions(ctx, queues...)
+	if err != nil {
+		return "", nil, err
+	}
+	queue, task, err := call.PythonOn(f.queue, functions, name, texts, f.kwargs)
+	if errors.Is(err, delayed.ErrArguments) {
+		err = fmt.Errorf("%w; give --unchecked to enqueue it all the same", err)
+	}
+	return queue, task, misused(err)
 }
 
 // resolve finds the one function that a name means, on a queue or on all of them.

@@ -83,7 +83,7 @@ func TestEnqueueOptions(t *testing.T) {
 		{2, "expected KEY=VALUE", []string{"welcome", "1", `"en"`, "--header", "x"}},
 		{2, "expected fail, skip or replace", []string{"welcome", "1", `"en"`, "--on-conflict", "x"}},
 		{2, "expected a duration", []string{"welcome", "1", `"en"`, "--in", "soon"}},
-		{2, "expected --queue", []string{"mod:func", "1"}},
+		{2, "expected its queue too", []string{"mod:func", "1"}},
 		{2, "expected --queue too", []string{"a.B", "--unchecked"}},
 		{2, "--kwargs is for Python", []string{"welcome", "--kwargs", "{}"}},
 	} {
@@ -96,6 +96,45 @@ func TestEnqueueOptions(t *testing.T) {
 	b.ok("enqueue", "example.com/x.Y", "1", "--unchecked", "--queue", "blind")
 	if out := b.ok("tasks", "blind"); !strings.Contains(out, "x.Y(1)") {
 		t.Errorf("the unchecked task is %s", out)
+	}
+}
+
+// TestEnqueuePython checks calls of Python functions against what their workers have published.
+func TestEnqueuePython(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	w := b.work(welcome)
+	b.Do("HSET", b.Name+"_functions", w.ID(), `{"version": 1, "functions": [{"path": "shop.orders:bill", "optional": 1,
+		"parameters": [{"name": "number", "go": "int", "type": {"kind": "int64"}},
+		{"name": "lang", "go": "str", "type": {"kind": "string"}}]}]}`)
+	later := []string{"--in", "1h"}
+	for _, args := range [][]string{
+		{"orders:bill", "42"},
+		{"shop.orders:bill", "42", `"en"`, "-q", queueName},
+		{"shop.orders:bill", "--kwargs", `{"number":7}`},
+		{"orders:bill", `"x"`, "--unchecked", "-q", queueName},
+		{"orders:unknown", `"x"`, "-q", queueName},
+	} {
+		b.ok(append(append([]string{"enqueue"}, args...), later...)...)
+	}
+	out := b.ok("tasks", queueName)
+	for _, call := range []string{
+		"shop.orders:bill(42)", `shop.orders:bill(42, "en")`, "shop.orders:bill(number=7)", ` orders:bill("x")`,
+		`orders:unknown("x")`,
+	} {
+		if !strings.Contains(out, call) {
+			t.Errorf("no %s in %s", call, out)
+		}
+	}
+	for text, args := range map[string][]string{
+		"argument 1 of shop.orders:bill(": {"orders:bill", `"x"`},
+		"give --unchecked":                {"shop.orders:bill", "1", "2", "-q", queueName},
+		"found 0":                         {"orders:bill"},
+		"given twice":                     {"orders:bill", "1", "--kwargs", `{"number":7}`},
+		"expected its queue too":          {"orders:nothing", "1"},
+		"expected a JSON object":          {"orders:bill", "1", "--kwargs", "7"},
+	} {
+		b.fails(2, text, append([]string{"enqueue"}, args...)...)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
 	"github.com/godelayed/delayed/inspect/document"
+	"github.com/godelayed/delayed/state"
 )
 
 // noon is when everything is shown.
@@ -55,19 +56,22 @@ func shown() map[string]view {
 		})
 	}
 	workers := []document.Worker{
-		{
-			ID: task.Worker, Host: "web-7.example.com", PID: 4711, Alive: true, Tasks: []document.Task{task},
-			MemoryBytes: 91 << 20, State: "running", Version: "v0.1.0", Program: "shop v1.2.3", Concurrency: 20,
-			StartedAt: before(3 * time.Hour), Order: "critical=6, mail=3 (weighted)",
-			Running: []document.Running{
-				{Queue: "mail", ID: "a-2", Function: "app/mail.Send", StartedAt: *before(3 * time.Second)},
-				{Queue: "mail", ID: "a-1", Function: "app/mail.Digest", StartedAt: *before(12 * time.Minute)},
+		document.WorkerOf(&inspect.Worker{
+			ID: task.Worker, Host: "web-7.example.com", PID: 4711, Memory: 91 << 20, State: state.Running,
+			Version: "v0.1.0", Program: "shop v1.2.3", Concurrency: 20, Started: *before(3 * time.Hour),
+			Order: "critical=6, mail=3 (weighted)",
+			Running: []inspect.Running{
+				{Queue: "mail", ID: "a-2", Function: "app/mail.Send", Started: *before(3 * time.Second)},
+				{Queue: "mail", ID: "a-1", Function: "app/mail.Digest", Started: *before(12 * time.Minute)},
 			},
-			Queues: []document.WorkerQueue{
-				{Name: "critical", AliveSeconds: 12.5, Claims: 1}, {Name: "mail", AliveSeconds: 13, Claims: 2},
+			Queues: []inspect.WorkerQueue{
+				{Name: "critical", Alive: 12500 * time.Millisecond, Claims: 1},
+				{Name: "mail", Alive: 13 * time.Second, Claims: 2},
 			},
-		},
-		{ID: "9ab8ce1c74e3f6816523a56f233575fa", Queues: []document.WorkerQueue{{Name: "mail", Claims: 4}}},
+		}, []document.Task{task}),
+		document.WorkerOf(&inspect.Worker{
+			ID: "9ab8ce1c74e3f6816523a56f233575fa", Queues: []inspect.WorkerQueue{{Name: "mail", Claims: 4}},
+		}, nil),
 	}
 	return map[string]view{
 		"queues": queues,

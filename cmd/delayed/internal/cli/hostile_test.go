@@ -1,7 +1,9 @@
 package cli_test
 
 import (
+	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/state"
 )
 
@@ -20,7 +23,7 @@ func checkPrintable(t *testing.T, what, text string) {
 	t.Helper()
 	for _, r := range sgr.ReplaceAllString(text, "") {
 		if r != '\n' && !unicode.IsPrint(r) {
-			t.Errorf("%s has %U: %q", what, r, text)
+			t.Errorf("%s has %U: %.1000q", what, r, text)
 			return
 		}
 	}
@@ -115,6 +118,71 @@ func TestMegabyteNames(t *testing.T) {
 	} {
 		if r := b.run(args...); len(r.err) > 5000 || r.code == 0 {
 			t.Errorf("%s: code %d and %d bytes of error", args[0][:4], r.code, len(r.err))
+		}
+	}
+}
+
+// TestTextsOfStrangers looks at a queue whose keys somebody has filled with hostile texts, also of 1 MiB.
+func TestTextsOfStrangers(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	server := redistest.Start(t) // the texts are large
+	b.Bench = redistest.NewBench(t, server)
+	b.env = map[string]string{"DELAYED_URL": server.URL()}
+	redistest.FillHostile(b.Do, "", queueName)
+	for _, message := range redistest.HostileMessages() {
+		b.Do("RPUSH", queueName, message)
+	}
+	var commands [][]string
+	for _, line := range strings.Split("queues|queue mail|history mail|tasks|workers|worker show worker|functions|"+
+		"functions mail|groups|groups mail|cron|audit|stats|stats mail|stats --per minute|monitor|doctor|scale mail|"+
+		"export mail -s archived|task m0-1", "|") {
+		commands = append(commands, strings.Fields(line))
+	}
+	for _, words := range [][]string{
+		{"cron", "history"}, {"cron", "run"}, {"enqueue", "-q", queueName},
+	} {
+		commands = append(commands, append(words, redistest.HostileText))
+	}
+	for _, id := range []string{"archived", "done"} {
+		commands = append(commands, []string{"task", id + redistest.HostileText})
+	}
+	commands = append(commands, []string{"worker", "pause", "worker" + redistest.HostileText})
+	for _, words := range []string{"task", "queue show", "worker show", "enqueue", "cron run"} {
+		commands = append(commands, append(strings.Fields("__complete "+words), ""))
+	}
+	for _, s := range inspect.States {
+		commands = append(commands, []string{"tasks", "ls", queueName, "-s", s.String()})
+	}
+	for i := range len(redistest.HostileMessages()) / 2 {
+		commands = append(commands, []string{"task", fmt.Sprintf("m1-%d", i)})
+	}
+	for _, args := range commands {
+		for _, format := range [][]string{nil, {"--json"}} {
+			if format != nil && (len(args) > 1 || args[0] == "export") { // one of each noun
+				continue
+			}
+			args := append(slices.Clone(args), format...)
+			what := strings.Join(args, " ")
+			what = what[:min(len(what), 60)]
+			r := b.run(args...)
+			if args[0] == "__complete" {
+				r.out = strings.ReplaceAll(r.out, "\t", " ") // between a word and what it means
+			}
+			checkPrintable(t, what, r.out)
+			checkPrintable(t, "the error of "+what, r.err)
+			lines := r.err
+			if format == nil && args[0] != "export" {
+				lines += r.out
+			}
+			for line := range strings.SplitSeq(lines, "\n") {
+				if len(line) > 20_000 {
+					t.Errorf("%s prints a line of %d bytes", what, len(line))
+				}
+			}
+			if r.code > 1 && !slices.Contains([]string{"cron", "enqueue", "monitor", "worker"}, args[0]) {
+				t.Errorf("%s: exit code %d: %.300s", what, r.code, r.err)
+			}
 		}
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
 	"github.com/godelayed/delayed/inspect/document"
-	"github.com/godelayed/delayed/state"
 )
 
 // workersView is a list of workers, or one in full.
@@ -135,7 +134,7 @@ func (v *workersView) print(p *term.Page) {
 			up = term.Duration(max(p.Now.Sub(*w.StartedAt), 0))
 		}
 		t.Row(term.C(w.ID[:min(len(w.ID), briefID)], term.Bold), term.C(w.Host), term.C(strconv.Itoa(w.PID)),
-			workerState(w), claims(w),
+			term.Condition(w.Condition), term.Claims(w.Claims, w.Concurrency),
 			memory(w.MemoryBytes), term.C(strings.Join(names, " ")), term.C(up, term.Dim), term.C(w.Version),
 			term.C(w.Program), term.C(longest(w, p.Now)))
 	}
@@ -154,8 +153,8 @@ func printWorker(p *term.Page, w *document.Worker) {
 	if w.Host != "" {
 		p.Field("host", term.C(w.Host+", process "+strconv.Itoa(w.PID)))
 	}
-	p.Field("state", workerState(w))
-	p.Field("claims", claims(w))
+	p.Field("state", term.Condition(w.Condition))
+	p.Field("claims", term.Claims(w.Claims, w.Concurrency))
 	for _, q := range w.Queues {
 		life := "dead there"
 		if q.AliveSeconds > 0 {
@@ -189,46 +188,12 @@ func printWorker(p *term.Page, w *document.Worker) {
 	printClaims(p, w)
 }
 
-// workerState is what a worker does.
-func workerState(w *document.Worker) term.Cell {
-	switch {
-	case !w.Alive:
-		return term.C("dead", term.Red)
-	case w.State == "":
-		return term.C("alive", term.Green)
-	case w.State == state.Running.String():
-		return term.C(w.State, term.Green)
-	default:
-		return term.C(w.State, term.Yellow)
-	}
-}
-
-// claims is how many tasks a worker has, and how many it may run at a time.
-func claims(w *document.Worker) term.Cell {
-	n := 0
-	for _, q := range w.Queues {
-		n += q.Claims
-	}
-	if w.Concurrency == 0 {
-		return amount(n, term.Green)
-	}
-	c := amount(n, term.Green)
-	c.Text += "/" + term.Number(w.Concurrency)
-	return c
-}
-
 // longest tells of the task that has run for longest.
 func longest(w *document.Worker, now time.Time) string {
-	if len(w.Running) == 0 {
+	if w.Longest == nil {
 		return ""
 	}
-	l := &w.Running[0]
-	for i := range w.Running {
-		if w.Running[i].StartedAt.Before(l.StartedAt) {
-			l = &w.Running[i]
-		}
-	}
-	return inspect.ShortName(l.Function) + " " + term.Duration(max(now.Sub(l.StartedAt), 0))
+	return inspect.ShortName(w.Longest.Function) + " " + term.Duration(max(now.Sub(w.Longest.StartedAt), 0))
 }
 
 // memory is how much memory a process takes.

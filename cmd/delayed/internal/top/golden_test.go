@@ -139,7 +139,7 @@ func TestHostileTexts(t *testing.T) {
 			}
 		}
 	}
-	long := strings.Repeat(hostile, 1<<16)
+	long := strings.Repeat(hostile, (1<<20)/len(hostile))
 	for _, width := range []int{80, 120} {
 		for name, keys := range screens {
 			b := newBench(t, width, 40)

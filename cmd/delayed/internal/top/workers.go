@@ -47,7 +47,7 @@ func newWorkersScreen(m *model, queue string) *workersScreen {
 			smallest(func(w *worker) int { return w.PID }),
 		},
 		{term.Column{Name: "STATE"}, workerState, smallest(func(w *worker) string { return workerState(w).Text })},
-		{number("CLAIMS"), claims, largest(claimed)},
+		{number("CLAIMS"), claims, largest((*worker).Claims)},
 		{term.Column{Name: "RUNS NOW", Flex: true}, running, nil},
 		{
 			number("FOR"), func(w *worker) term.Cell { return lapse(s.longest(w), late(s.longest(w))) },
@@ -80,11 +80,11 @@ func (s *workersScreen) since(t time.Time) time.Duration {
 }
 
 // longest is how long the task runs that has run for longest.
-func (s *workersScreen) longest(w *inspect.Worker) (longest time.Duration) {
-	for i := range w.Running {
-		longest = max(longest, s.since(w.Running[i].Started))
+func (s *workersScreen) longest(w *inspect.Worker) time.Duration {
+	if r := w.Longest(); r != nil {
+		return s.since(r.Started)
 	}
-	return longest
+	return 0
 }
 
 // late is the style of how long something runs.
@@ -95,36 +95,14 @@ func late(d time.Duration) term.Style {
 	return term.Plain
 }
 
-func claimed(w *inspect.Worker) (n int) {
-	for _, q := range w.Queues {
-		n += q.Claims
-	}
-	return n
-}
-
 // claims is how many tasks a worker has, and how many it may run at a time.
-func claims(w *inspect.Worker) term.Cell {
-	n := claimed(w)
-	if w.Concurrency == 0 {
-		return amount(n)
-	}
-	text := term.Number(n) + "/" + term.Number(w.Concurrency)
-	if n == 0 {
-		return term.C(text, term.Dim)
-	}
-	return term.C(text, term.Green)
-}
+func claims(w *inspect.Worker) term.Cell { return term.Claims(w.Claims(), w.Concurrency) }
 
 // running names the task that has run for longest.
 func running(w *inspect.Worker) term.Cell {
-	if len(w.Running) == 0 {
+	longest := w.Longest()
+	if longest == nil {
 		return term.C("-", term.Dim)
-	}
-	longest := &w.Running[0]
-	for i := range w.Running {
-		if w.Running[i].Started.Before(longest.Started) {
-			longest = &w.Running[i]
-		}
 	}
 	text := inspect.ShortName(longest.Function)
 	if more := len(w.Running) - 1 + w.MoreRunning; more > 0 {
@@ -134,18 +112,7 @@ func running(w *inspect.Worker) term.Cell {
 }
 
 // workerState is what a worker does.
-func workerState(w *inspect.Worker) term.Cell {
-	switch {
-	case !w.Alive():
-		return term.C("dead", term.Red)
-	case w.State == state.New:
-		return term.C("alive", term.Green)
-	case w.State == state.Running:
-		return term.C("running", term.Green)
-	default:
-		return term.C(w.State.String(), term.Yellow)
-	}
-}
+func workerState(w *inspect.Worker) term.Cell { return term.Condition(w.Condition()) }
 
 func queuesOf(w *inspect.Worker) string {
 	if w.Order != "" {
@@ -189,7 +156,7 @@ func (s *workersScreen) take(data any) {
 func (s *workersScreen) draw(c *canvas, left int) {
 	busy, room, dead := 0, 0, 0
 	for i := range s.items {
-		busy += claimed(&s.items[i])
+		busy += s.items[i].Claims()
 		room += s.items[i].Concurrency
 		if !s.items[i].Alive() {
 			dead++

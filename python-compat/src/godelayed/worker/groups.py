@@ -16,7 +16,7 @@ from .lines import Lines, counted
 from .link import Link, UnansweredError, UnreachableError
 from .message import Message, MessageError
 from .skim import WORKER
-from .store import MAX_CLAIM_BYTES, SCRIPTS, Store
+from .store import MAX_CLAIM_BYTES, SCRIPTS, Store, text_of
 
 logger = logging.getLogger('godelayed.worker')
 
@@ -193,7 +193,7 @@ class Firing:
                     self._cannot_fire(self.lent[0], e)
                 self.lent.pop(0)
             reply = link.run(SCRIPTS['ripe'], [k.groups], _RIPE, _LOAN)
-            self.lent = [g.decode() for g in reply[1:]]
+            self.lent = [text_of(g) for g in reply[1:]]
             next_ = _sooner(next_, reply[0])
             if not self.lent and reply[0] != 0:
                 return next_

@@ -220,7 +220,7 @@ class Judge:
                 else None
             )
         if ended.says == 'snooze':
-            fields['reason'] = 'snoozed'
+            fields |= {'reason': 'snoozed', 'error': '', 'stack': ''}  # it has not failed
             raw = m.with_meta(du=now + ended.wait) if m.extended else c.raw
             return End(c, SNOOZE, (), ended.wait, id, raw, info.encode(**fields))
         if ended.arguments:

@@ -125,7 +125,10 @@ class Link:
         """Sends a command without waiting for its answer."""
         self.open()
         try:
-            self._connection.send_command(*command, check_health=False)
+            try:
+                self._connection.send_command(*command, check_health=False)
+            except UnicodeEncodeError:  # nothing is sent yet: ids and keys of strangers may be no UTF-8, see text_of
+                self._connection.send_command(*map(_as_read, command), check_health=False)
         except (redis.exceptions.RedisError, OSError) as e:
             self.hang_up()
             raise UnansweredError(f'{command[0]}: {e or type(e).__name__}') from e
@@ -179,6 +182,11 @@ class Link:
         if isinstance(error, redis.exceptions.ReadOnlyError):
             self.hang_up()  # the master has moved: connect anew
         return RefusedError(f'{what}: {text}')
+
+
+def _as_read(value: Any) -> Any:
+    """Returns a text as the bytes that text_of has read."""
+    return value.encode('utf-8', 'surrogateescape') if isinstance(value, str) else value
 
 
 class Backoff:

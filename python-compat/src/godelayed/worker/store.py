@@ -20,6 +20,7 @@ _LIVES_MOST = 1000  # heartbeats that one script reads
 MAX_TOKENS = 500  # claims that one script ends or gives back
 MAX_SHELVED = 100  # tasks that one script stores in a set
 MAX_UNPARKED = 200  # parked tasks that one script looks at
+_LATENESS_LIFE = 90 * 24 * 3600  # seconds for which counts of late tasks are kept
 REVOKED_MOST = 1000  # ids of cancelled tasks that a worker keeps in memory
 
 _names = (
@@ -337,9 +338,8 @@ class Store:
         It also returns the ids and sizes of those that are too large, which stay where they are.
         """
         k = self.keys
-        reply = link.run(
-            SCRIPTS['move'], [getattr(k, shelf), k.tasks, k.info, k.list, k.noti], most, MAX_CLAIM_BYTES, WORKER.size
-        )
+        keys = [getattr(k, shelf), k.tasks, k.info, k.list, k.noti, k.metrics + 'late']
+        reply = link.run(SCRIPTS['move'], keys, most, MAX_CLAIM_BYTES, WORKER.size, _LATENESS_LIFE)
         return int(reply[1]), [(text_of(reply[i]), int(reply[i + 1])) for i in range(2, len(reply) - 1, 2)]
 
     def unpark(self, link: Link, batch: int, most: int, ids: Sequence[str]) -> Haul:
