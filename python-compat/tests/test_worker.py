@@ -330,8 +330,8 @@ def test_log_and_info_hold_neither_values_nor_control_characters(q, redis, both)
         [f'b{FORGED}', SECRET.encode()],
     ]
     for message in bad:
-        q._link.send('RPUSH', 'q', msgpack.packb(message))
-        q._link.send('RPUSH', 'q_noti', 1)
+        redis.rpush('q', msgpack.packb(message))
+        redis.rpush('q_noti', 1)
     named = q.options(task_id=FORGED, retry=1, backoff=0)
     named.options(task_id=FORGED + '1').delay('worker_tasks:fail', 'two\nlines')
     named.options(task_id=FORGED + '2').delay('worker_tasks:discard')

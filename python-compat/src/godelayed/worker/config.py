@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Union
 
+from ..calls import Seconds, milliseconds
 from ..errors import ArgumentsError
 from ..keys import check_name
-from ..task import Seconds, milliseconds
 
 Queues = Union[str, Sequence[str], Mapping[str, int]]
 

@@ -104,7 +104,7 @@ class Worker:
             self._source,
             self._judge,
             self._reporter,
-            lambda c, *how: self._tallies[c.lane].add(c, *how),
+            lambda c, failed, archived: self._tallies[c.lane].add(c, failed, archived),
             tell,
         )
         contact = Contact(self._life)
@@ -264,7 +264,7 @@ class Worker:
         self._wind_up(beats, finishers, loops, pool)
 
     def _start(self, *targets: Callable[[], None]) -> list[threading.Thread]:
-        threads = []
+        threads: list[Any] = []
         for target in targets:
             owner = getattr(target, '__self__', None)
             name = f'godelayed-{type(owner).__name__.lower()}'
@@ -382,7 +382,7 @@ class Worker:
 
     def _unregister(self) -> None:
         """Removes the worker from Redis. If that fails, its heartbeat expires and a sweeper removes it."""
-        errors = []
+        errors: list[Any] = []
         for lane in self._lanes:
             n = lane.finisher.waiting()
             if n:
