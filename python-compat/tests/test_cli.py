@@ -25,6 +25,7 @@ OPTIONS = [
     ('--cancel-grace 49', 'cancel_grace', 49.0, 3.0),
     ('--legacy', 'legacy', True, False),
     ('--go-queue go', 'go_queue', 'go', None),
+    ('--coroutines 49', 'coroutines', 49, 100),
     ('--max-tasks 50', 'max_tasks', 50, None),
     ('--max-tasks-per-process 51', 'max_tasks_per_process', 51, None),
     ('--stop-when-empty', 'stop_when_empty', True, False),

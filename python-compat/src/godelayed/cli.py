@@ -61,6 +61,7 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument(
         '--concurrency', type=int, default=None, metavar='N', help='tasks that run at once; the number of processors'
     )
+    p.add_argument('--coroutines', type=int, default=100, metavar='N', help='coroutines that run at once besides; 100')
     p.add_argument(
         '--processes',
         type=lambda text: bool(('0', '1').index(text)),

@@ -53,6 +53,11 @@ class Registry:
         """Returns the paths that tasks may call, sorted."""
         return sorted(self._functions)
 
+    @property
+    def coroutines(self) -> bool:
+        """Whether there are coroutine functions."""
+        return any(f.coroutine for f in self._functions.values())
+
     def get(self, path: str) -> Function | None:
         """Returns the function of a path, or None."""
         return self._functions.get(path)

@@ -41,7 +41,7 @@ from .status import Status
 from .store import MAX_TOKENS, Store, Verdict
 from .sweep import Sweeping
 from .tally import Tally
-from .threads import Threads
+from .threads import Coroutines, Threads
 
 logger = logging.getLogger('godelayed.worker')
 
@@ -76,7 +76,9 @@ class Worker:
         self._source = Source(redis)
         weights = cfg.weights()
         n = cfg.slots()
-        self._executors = Executors(n, cfg.prefetch, self._life)
+        # Only a worker that knows coroutine functions needs an event loop.
+        coroutines = cfg.coroutines if self.registry.coroutines else 0
+        self._executors = Executors(n, cfg.prefetch, self._life, coroutines)
         self._executors.budget = cfg.max_tasks
         timeout = 0 if cfg.timeout is None else int(cfg.seconds('timeout') * 1000)
         self._judge = Judge(self.id, Rules(cfg.max_retry, cfg.backoff, timeout))
@@ -147,6 +149,7 @@ class Worker:
         self._listener = Listener(self._lanes, self._follower.note, self._parked, self._broadcast.watch)
         self._pool: Pool | None = None
         self._threads: Threads | None = None
+        self._coroutines: Coroutines | None = None
         self._control = threading.RLock()
         self._paused = self._quiet = False
         self._stop_event = threading.Event()
@@ -241,6 +244,7 @@ class Worker:
                 self._runs.died,
                 self._reporter.report,
                 lambda: self._stop_for('processes'),
+                self._executors.coroutines,
             )
         else:
             if cfg.start is not None:
@@ -248,6 +252,10 @@ class Worker:
             self._threads = Threads(
                 self._executors, self._executors.n, self._runs.prepare, self._runs.conclude, self._reporter.report
             )
+            if self._executors.coroutines:
+                self._coroutines = Coroutines(
+                    self._executors, self._runs.prepare, self._runs.conclude, self._reporter.report
+                )
         self.on_forked()
         names = ', '.join(lane.name for lane in self._lanes)
         logger.info('worker %s started: queues %s, %d tasks at once', self.id, names, self._executors.n)
@@ -259,6 +267,8 @@ class Worker:
         pool = self._start(self._pool.run) if self._pool else []
         if self._threads:
             self._threads.start()
+        if self._coroutines:
+            self._coroutines.start()
         while not self._stop_event.wait(None if cfg.max_tasks is None and not cfg.stop_when_empty else 0.05):
             self._look_at_limits()
         self._wind_up(beats, finishers, loops, pool)
@@ -373,7 +383,8 @@ class Worker:
     def _idle_by(self, end: float) -> bool:
         """Waits until no task runs, and returns whether that was before end."""
         if self._threads is not None:
-            return self._threads.join(max(0.0, end - time.monotonic()))
+            joined = self._threads.join(max(0.0, end - time.monotonic()))
+            return joined and (self._coroutines is None or self._coroutines.join(max(0.0, end - time.monotonic())))
         while self._executors.under_way():
             left = end - time.monotonic()
             if left <= 0 or self._pool is not None and self._pool.gone.wait(min(left, 0.01)):
