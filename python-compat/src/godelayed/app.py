@@ -114,7 +114,7 @@ class Delayed:
             raise ArgumentsError('Delayed was given a client: expected a URL, from which it makes clients for asyncio')
         url = self.url or os.environ.get('REDIS_URL') or LOCAL
         client_of(url, 'redis')  # checks it
-        return redis.asyncio.Redis.from_url(url)  # pyright: ignore[reportUnknownMemberType] - its own types are not full
+        return redis.asyncio.Redis.from_url(url)  # pyright: ignore[reportUnknownMemberType] - its types are not full
 
     @overload
     def task(  # type: ignore[overload-overlap]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import operator
 import signal
 import socket
 import struct
@@ -33,6 +34,8 @@ from .message import Message
 HEAD = struct.Struct('!I')
 ORDER = struct.Struct('!Q8s')
 MOST_FRAME = 64 << 20
+
+_fields_of = operator.attrgetter(*(f.name for f in dataclasses.fields(Ended)))
 
 registry: Registry | None = None  # the worker's, set before processes are forked
 
@@ -83,7 +86,7 @@ class _Child:
             self._end(number, self._task(number, queue, raw))
 
     def _end(self, number: int, ended: Ended) -> None:
-        self._send([number, 0, *(getattr(ended, f.name) for f in dataclasses.fields(ended))])
+        self._send([number, 0, *_fields_of(ended)])
 
     def _task(self, number: int, queue: str, raw: bytes) -> Ended:
         self._why = None

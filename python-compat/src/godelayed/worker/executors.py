@@ -81,7 +81,7 @@ class Executors:
         self.signal: Callable[[], None] = lambda: None  # tells the fetcher to look again
         self.ready: deque[Claim] = deque()
         self.running: dict[Claim, None] = {}
-        self._ready_coroutines = self._running_coroutines = 0
+        self.ready_coroutines = self._running_coroutines = 0  # of the coroutines among them
         self._share = 1.0  # about how many of the tasks that come are coroutines, from 0 to 1
         self.coming = 0  # upper bound for the number of tasks that are being claimed
         self.lone: Claim | None = None  # this claim runs alone, or waits until it can; nothing else starts meanwhile
@@ -198,7 +198,7 @@ class Executors:
                 self.ready.extend(claims)
                 if self.coroutines:
                     n = sum(c.function.coroutine for c in claims)
-                    self._ready_coroutines += n
+                    self.ready_coroutines += n
                     self._share = (self._share + n / len(claims)) / 2
                 self._rouse()
 
@@ -207,9 +207,9 @@ class Executors:
             if self.ready:
                 self.wake_pool()
             return
-        if self._ready_coroutines:
+        if self.ready_coroutines:
             self.wake_loop()
-        if len(self.ready) > self._ready_coroutines and self.idle and not self.held:
+        if len(self.ready) > self.ready_coroutines and self.idle and not self.held:
             self.work.notify()  # only one: each thread wakes the next once it has a task
 
     def next(self, last: Claim | None, done: bool, took: float) -> Claim | None:
@@ -247,12 +247,12 @@ class Executors:
             self._beckon()
 
     def _take(self, coroutine: bool = False) -> Claim | None:
-        n = self._ready_coroutines if coroutine else len(self.ready) - self._ready_coroutines
+        n = self.ready_coroutines if coroutine else len(self.ready) - self.ready_coroutines
         if self.held or not n or self.budget is not None and self.budget <= 0:
             return None
         if coroutine and self._running_coroutines >= self.coroutines:
             return None
-        mixed = self._ready_coroutines > 0
+        mixed = self.ready_coroutines > 0
         for i, c in enumerate(self.ready):
             if mixed and c.function.coroutine is not coroutine:
                 continue
@@ -268,7 +268,7 @@ class Executors:
             c.started = time.monotonic()
             self.running[c] = None
             if coroutine:
-                self._ready_coroutines -= 1
+                self.ready_coroutines -= 1
                 self._running_coroutines += 1
             if self.budget is not None:
                 self.budget -= 1
@@ -311,14 +311,14 @@ class Executors:
                 return self._take_back()
             claims = [c for c in self.ready if c.lane is lane]
             self.ready = deque(c for c in self.ready if c.lane is not lane)
-            self._ready_coroutines -= sum(c.function.coroutine for c in claims) if self._ready_coroutines else 0
+            self.ready_coroutines -= sum(c.function.coroutine for c in claims) if self.ready_coroutines else 0
             self._released(claims)
             return claims
 
     def _take_back(self) -> list[Claim]:
         claims = list(self.ready)
         self.ready.clear()
-        self._ready_coroutines = 0
+        self.ready_coroutines = 0
         self._released(claims)
         return claims
 

@@ -100,6 +100,8 @@ class Pool:
         self._processes: dict[int, _Process] = {}
         self._next = self._serial = 0
         self._idle: deque[_Process] = deque()
+        self._host: _Process | None = None  # the process for coroutines
+        self._hosts = 0  # such processes, with those that are about to end
         self._seats: deque[_Process] = deque()  # idle ones of processes for coroutines
         self._woken, self._wakes = socket.socketpair()
         self._woken.setblocking(False)
@@ -181,6 +183,8 @@ class Pool:
             tasks.setblocking(False)
             if coroutines:
                 p.sit(self.coroutines)
+                self._host = p
+                self._hosts += 1
             try:
                 self.nursery.fork(p.number, theirs, obeyed, *([True] if coroutines else []))
             except OSError as e:
@@ -193,9 +197,9 @@ class Pool:
 
     def _missing(self) -> int:
         """Returns 2 if a process for coroutines is missing, 1 if another one is, else 0."""
-        if self.coroutines and not any(p.coroutines and not p.retired for p in self._processes.values()):
+        if self.coroutines and (self._host is None or self._host.retired):
             return 2
-        return int(sum(not p.coroutines for p in self._processes.values()) < self.n)
+        return int(len(self._processes) - self._hosts < self.n)
 
     def _running(self) -> list[_Process]:
         """Returns what runs a task."""
@@ -213,10 +217,10 @@ class Pool:
         self._broken()
 
     def _assign(self) -> None:
-        while self._idle or self._seats:
+        while self._idle or (self._seats and self.executors.ready_coroutines):
             c = self.executors.start() if self._idle else None
             idle = self._idle
-            if c is None and self._seats:
+            if c is None and self._seats and self.executors.ready_coroutines:
                 c, idle = self.executors.start(True), self._seats
             if c is None:
                 return
@@ -420,6 +424,8 @@ class Pool:
         if p in self._idle:
             self._idle.remove(p)
         if p.coroutines:
+            self._hosts -= 1
+            self._host = None if self._host is p else self._host
             self._seats = deque(seat for seat in self._seats if seat.host is not p)
         with contextlib.suppress(KeyError, ValueError):
             self._selector.unregister(p.tasks)

@@ -76,7 +76,6 @@ class Worker:
         self._source = Source(redis)
         weights = cfg.weights()
         n = cfg.slots()
-        # Only a worker that knows coroutine functions needs an event loop.
         coroutines = cfg.coroutines if self.registry.coroutines else 0
         self._executors = Executors(n, cfg.prefetch, self._life, coroutines)
         self._executors.budget = cfg.max_tasks
@@ -128,12 +127,7 @@ class Worker:
         )
         self._status = Status(self._executors, self.registry, cfg.legacy, cfg.plan(), self._state)
         self._heartbeat = Heartbeat(
-            self._lanes,
-            self._life,
-            f'{socket.gethostname()}:{os.getpid()}',
-            contact,
-            self._beaten,
-            self._tell,
+            self._lanes, self._life, f'{socket.gethostname()}:{os.getpid()}', contact, self._beaten, self._tell
         )
         for lane in self._lanes:
             lane.beat = self._heartbeat.now
@@ -249,13 +243,10 @@ class Worker:
         else:
             if cfg.start is not None:
                 cfg.start()
-            self._threads = Threads(
-                self._executors, self._executors.n, self._runs.prepare, self._runs.conclude, self._reporter.report
-            )
+            how = self._runs.prepare, self._runs.conclude, self._reporter.report
+            self._threads = Threads(self._executors, self._executors.n, *how)
             if self._executors.coroutines:
-                self._coroutines = Coroutines(
-                    self._executors, self._runs.prepare, self._runs.conclude, self._reporter.report
-                )
+                self._coroutines = Coroutines(self._executors, *how)
         self.on_forked()
         names = ', '.join(lane.name for lane in self._lanes)
         logger.info('worker %s started: queues %s, %d tasks at once', self.id, names, self._executors.n)
