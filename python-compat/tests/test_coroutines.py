@@ -26,12 +26,12 @@ def test_no_more_than_allowed_run_at_once(q, both, redis):
     both('--coroutines', '2')
     for _ in range(3):
         q.delay('worker_tasks:patient')
-    runs(redis, 'patient 1', 'patient 1')
+    runs(redis, 'patient 1 0', 'patient 1 0')
     q.delay('worker_tasks:say', 'other')  # others are not held up
-    runs(redis, 'patient 1', 'patient 1', 'say other')
+    runs(redis, 'patient 1 0', 'patient 1 0', 'say other')
     with notes(redis) as c:
         c.set('go', 1)
-    runs(redis, *['patient 1', 'went'] * 3, 'say other')
+    runs(redis, *['patient 1 0', 'went'] * 3, 'say other')
 
 
 def test_cancel_and_timeout_reach_one_among_others(q, both, redis):
@@ -49,7 +49,7 @@ def test_cancel_and_timeout_reach_one_among_others(q, both, redis):
     with notes(redis) as c:
         c.set('go', 1)
     assert [ref.result(timeout=60) for ref in others] == ['went'] * 2
-    assert sorted(ran(redis)) == sorted(['patient 1', 'went'] * 2 + ['waiting', 'cancelled'] * 2)
+    assert sorted(ran(redis)) == sorted(['patient 1 0', 'went'] * 2 + ['waiting', 'cancelled'] * 2)
 
 
 @pytest.mark.parametrize('how', ['swallow', 'block'])
@@ -58,11 +58,11 @@ def test_one_that_does_not_end_takes_no_other_with_it(q, start, redis, how):
     start('--kill-after', '0.3')
     kept = q.options(keep_result=60)
     other = kept.delay('worker_tasks:patient')
-    runs(redis, 'patient 1')
+    runs(redis, 'patient 1 0')
     stubborn = kept.options(timeout=0.1).delay('worker_tasks:stubborn', how)
     with pytest.raises(TaskError, match='its process was killed: timeout'):
         stubborn.result(timeout=60)
-    runs(redis, 'patient 1', 'stubborn', 'patient 1')
+    runs(redis, 'patient 1 0', 'stubborn', 'patient 1 0')
     with notes(redis) as c:
         c.set('go', 1)
     assert other.result(timeout=60) == 'went'

@@ -263,7 +263,8 @@ async def stubborn(how='swallow'):
 @godelayed.task
 async def patient():
     """Waits for the test, whatever happens to its process."""
-    note('patient', godelayed.current().attempt)
+    task = godelayed.current()
+    note('patient', task.attempt, task.deaths)
     while not client.exists('go'):
         await asyncio.sleep(0.02)
     note('went')
