@@ -14,6 +14,7 @@ export MYPY_CACHE_DIR=$root/.cache/mypy-stubs # for a test that runs mypy
 "$python" -m ruff check --no-cache .
 "$python" -m ruff format --no-cache --check .
 "$python" -m mypy --cache-dir="$root/.cache/mypy"
+"$python" -m pyright
 "${tests[@]}"
 
 dist=$(mktemp -d)

@@ -1,21 +1,13 @@
 #!/usr/bin/env python
 """A Python service that delays calls of Go functions and of its own functions."""
 
-import os
-
-import godelayed
-import redis
-
 import tasks
 
-client = redis.Redis.from_url(os.environ.get('REDIS_URL', 'redis://localhost:6379/0'))
-
 # Workers of either language leave the tasks of the other one alone; two queues show who does what.
-go_jobs = godelayed.Queue('go-jobs', client)
-py_jobs = godelayed.Queue('py-jobs', client)
+go_jobs = tasks.app.queue('go-jobs')
 
 
-def upload(photo):
+def upload(photo: str) -> None:
     """What a web handler would do after it has stored the photo."""
     # func Resize(ctx context.Context, photo string, size Size) error: a dict, or a dataclass, becomes the struct.
     go_jobs.options(timeout=60).delay('images.Resize', photo, {'Width': 320, 'Height': 200})
@@ -25,8 +17,8 @@ def upload(photo):
     go_jobs.delay('images.Forget', 'old-' + photo)
     go_jobs.options(unique=60, on_conflict='skip').delay('images.Tidy')
 
-    # A function of this service, with three retries.
-    mail = py_jobs.options(retry=3, keep_result=60).delay(tasks.send_mail, 'ann@example.com', 'Your photo', body=photo)
+    # A function of this service, with three retries. mypy and pyright check the arguments.
+    mail = tasks.send_mail.options(retry=3, keep_result=60).delay('ann@example.com', 'Your photo', body=photo)
     mail.result(timeout=60)
 
 

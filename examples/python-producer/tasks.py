@@ -2,7 +2,9 @@
 
 import godelayed
 
+app = godelayed.Delayed(queue='py-jobs')  # the server is that of REDIS_URL
 
-@godelayed.task
-def send_mail(to, subject, body=''):
+
+@app.task
+def send_mail(to: str, subject: str, body: str = '') -> None:
     print(f'python: mail to {to}: {subject}', flush=True)

@@ -1,14 +1,10 @@
 #!/usr/bin/env python
 """A Python service that delays the Go functions of ../mail, which mypy and editors know by ./tasks.py."""
 
-import os
-
-import redis
-
 import godelayed
 from tasks import Line, Order, Tasks
 
-queue = godelayed.Queue('mail', redis.Redis.from_url(os.environ.get('REDIS_URL', 'redis://localhost:6379/0')))
+queue = godelayed.Delayed().queue('mail')  # the server is that of REDIS_URL
 tasks = Tasks(queue)
 
 

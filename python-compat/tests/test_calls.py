@@ -9,7 +9,7 @@ import msgpack
 import pytest
 
 from godelayed import ArgumentsError, Options, Queue
-from godelayed.task import Call, Stamp
+from godelayed.calls import Call, Stamp
 
 DOC = json.loads((Path(__file__).resolve().parent / 'vectors' / 'calls.json').read_text(encoding='utf-8'))
 UTC = datetime.timezone.utc

@@ -1,5 +1,6 @@
 """How the command reads its arguments."""
 
+import itertools
 import sys
 import types
 
@@ -7,7 +8,7 @@ import pytest
 import redis
 
 from godelayed import ArgumentsError, cli
-from godelayed.registry import Registry
+from godelayed.registry import Function, Registry
 
 # Each option with the setting that it changes, and its default. No two have the same value.
 OPTIONS = [
@@ -24,6 +25,7 @@ OPTIONS = [
     ('--cancel-grace 49', 'cancel_grace', 49.0, 3.0),
     ('--legacy', 'legacy', True, False),
     ('--go-queue go', 'go_queue', 'go', None),
+    ('--coroutines 49', 'coroutines', 49, 100),
     ('--max-tasks 50', 'max_tasks', 50, None),
     ('--max-tasks-per-process 51', 'max_tasks_per_process', 51, None),
     ('--stop-when-empty', 'stop_when_empty', True, False),
@@ -36,7 +38,8 @@ def settings(monkeypatch):
     """Runs the command up to the worker, and returns the arguments that the worker gets."""
     made = []
     monkeypatch.setattr(sys, 'path', list(sys.path))
-    monkeypatch.setattr(cli, 'registry', types.SimpleNamespace(default=['a function']))
+    monkeypatch.setattr(cli.registry, 'default', Registry())
+    cli.registry.default.add(Function('m:f', print))
     monkeypatch.setattr(cli, 'logging', types.SimpleNamespace(basicConfig=lambda **_: None))
     monkeypatch.setattr(cli, 'Worker', lambda client, queues, **settings: made.append((queues, settings)))
     monkeypatch.setattr(cli, '_await_redis', lambda *_: None)
@@ -66,6 +69,61 @@ def test_each_option_sets_what_it_says(settings):
 )
 def test_queues(settings, args, queues):
     assert settings(*(word for name in args for word in ('--queue', name)))[0] == queues
+
+
+@pytest.fixture
+def apps(monkeypatch, tmp_path):
+    """Makes a module, and returns what the worker of its tasks is given: the URL, the queues and the settings."""
+    monkeypatch.setattr(sys, 'path', list(sys.path))
+    monkeypatch.setattr(cli.registry, 'default', Registry())
+    monkeypatch.setenv('REDIS_URL', 'redis://localhost:7/0')
+    seen = []
+
+    def start(client, queues, **settings):
+        seen.append((client.connection_pool.connection_kwargs['port'], queues, settings))
+        raise ArgumentsError('enough')
+
+    monkeypatch.setattr(cli, 'Worker', start)
+
+    def main(text, *args):
+        name = f'app_{next(NUMBERS)}'
+        (tmp_path / f'{name}.py').write_text(f'import godelayed\n{text}')
+        sys.path.insert(0, str(tmp_path))
+        code = cli.main([name, *args])
+        return seen.pop() if seen else code
+
+    return main
+
+
+NUMBERS = itertools.count()  # modules are imported once
+APP = "app = godelayed.Delayed('redis://localhost:8', queue='mail', prefix='p:')\n"
+TASK = "@{}.task\ndef f(): pass\n@{}.task(queue='bulk')\ndef g(): pass\n"
+
+
+def test_a_worker_serves_the_queues_of_its_tasks_where_their_application_is(apps):
+    port, queues, settings = apps(APP + TASK.format('app', 'app'))
+    assert (port, queues, settings['prefix'], settings['legacy']) == (8, ['bulk', 'mail'], 'p:', False)
+    port, queues, settings = apps(
+        APP + TASK.format('app', 'app'), '--redis-url', 'redis://localhost:9', '--queue', 'q', '--prefix', ''
+    )
+    assert (port, queues, settings['prefix']) == (9, ['q'], '')
+
+
+def test_tasks_without_an_application_are_on_the_default_queue(apps):
+    port, queues, settings = apps(TASK.format('godelayed', 'godelayed'))
+    assert (port, queues, settings['prefix']) == (7, ['bulk', 'default'], '')
+
+
+@pytest.mark.parametrize(
+    ('other', 'why'),
+    [
+        ("godelayed.Delayed('redis://localhost:9', prefix='p:')", 'differ in url: give --redis-url'),
+        ("godelayed.Delayed('redis://localhost:8', prefix='')", 'differ in prefix: give --prefix'),
+    ],
+)
+def test_applications_of_one_worker_agree(apps, capsys, other, why):
+    assert apps(f'{APP}other = {other}\n@app.task\ndef a(): pass\n@other.task\ndef b(): pass\n') == cli.USAGE
+    assert why in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

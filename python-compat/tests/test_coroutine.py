@@ -28,7 +28,7 @@ def test_interrupt_in_the_event_loop_cancels():
 
     c = Coroutine(work)
     with pytest.raises(TaskTimeout):
-        c.run()
+        asyncio.run(c.run())
     assert (raised, cancelled) == ([], [True])
 
 
@@ -42,7 +42,7 @@ def test_interrupt_in_the_coroutine_raises():
 
     c = Coroutine(work)
     with pytest.raises(TaskCanceled):
-        c.run()
+        asyncio.run(c.run())
 
 
 def test_interrupt_before_the_start_and_behind_the_end():
@@ -52,9 +52,9 @@ def test_interrupt_before_the_start_and_behind_the_end():
     early = Coroutine(work)
     early.interrupt('timeout', sys._getframe())
     with pytest.raises(TaskTimeout):
-        early.run()
+        asyncio.run(early.run())
     late = Coroutine(work)
-    assert late.run() == 7
+    assert asyncio.run(late.run()) == 7
     late.interrupt('timeout', sys._getframe())
 
 
@@ -63,7 +63,7 @@ def test_cancellation_of_its_own_is_none_of_ours():
         raise asyncio.CancelledError
 
     with pytest.raises(asyncio.CancelledError):
-        Coroutine(work).run()
+        asyncio.run(Coroutine(work).run())
 
 
 def test_a_coroutine_may_end_in_its_own_way():
@@ -75,4 +75,4 @@ def test_a_coroutine_may_end_in_its_own_way():
             return 'cleaned up'
 
     c = Coroutine(work)
-    assert c.run() == 'cleaned up'
+    assert asyncio.run(c.run()) == 'cleaned up'

@@ -27,7 +27,7 @@ from godelayed import (
 from godelayed.coalescer import AsyncCoalescer, Coalescer
 from godelayed.info import Found, Note, canceled
 from godelayed.keys import Keys
-from godelayed.link import Link, explain
+from godelayed.link import Link, explain, run
 from godelayed.producer import MAX_BATCH, MAX_BATCH_BYTES
 from godelayed.ref import look_after, pause
 from godelayed.scripts import CANCEL, LOOK
@@ -94,19 +94,22 @@ def look_reply(now=10, completed=None, result=None):
     return [now, None, None, None, None, completed, None, result, None]
 
 
+class Scripted:
+    """A link that gives these replies, one after the other, and notes which scripts ran."""
+
+    def __init__(self, *replies):
+        self.left, self.ran = list(replies), []
+
+    async def run(self, script, keys, args):
+        self.ran.append(script)
+        return self.left.pop(0)
+
+
 def test_cancel_asks_again_if_the_task_has_moved_meanwhile():
     """The script answers 3 if the task is not where it was seen. Then nothing was cancelled yet."""
-    keys = Keys('q', '')
-    asking = asks.cancel(keys, 'x', False)
-    asked = [
-        next(asking).script,
-        asking.send(look_reply()).script,
-        asking.send(3).script,
-        asking.send(look_reply()).script,
-    ]
-    assert asked == [LOOK, CANCEL, LOOK, CANCEL]
-    with pytest.raises(StopIteration):
-        asking.send(1)
+    link = Scripted(look_reply(), 3, look_reply(), 1)
+    run(asks.cancel(link, Keys('q', ''), 'x', False))
+    assert link.ran == [LOOK, CANCEL, LOOK, CANCEL]
 
 
 @pytest.mark.parametrize(('enqueued', 'counts'), [(4999, True), (5000, True), (5001, False)])
@@ -145,7 +148,7 @@ def test_who_waits_is_told_that_nothing_will_be_left(server, redis, word, text):
 def test_errors_do_not_quote_what_redis_was_sent(redis):
     """Redis quotes the arguments of a command that it does not know, and they may be a task."""
     with pytest.raises(godelayed.DelayedError) as e:
-        Link(redis).send('NOSUCH', 'secret')
+        run(Link(redis).send('NOSUCH', 'secret'))
     assert 'secret' not in str(e.value)
     assert "unknown command 'NOSUCH'" in str(e.value)
     link = WorkerLink(Source(redis))
@@ -244,14 +247,10 @@ def test_only_times_that_are_over_are_left_out_of_what_runs_again(key, value, st
 
 def test_what_others_change_again_and_again_does_not_run_again():
     found = [1, None, None, None, b'9', None, None, None, msgpack.packb(['f', None, {'id': 'x'}])]
-    ask = asks.run_again(Keys('q'), 'x')
-    next(ask)
-    for _ in range(2):
-        assert ask.send(found).script.name == 'rerun'
-        assert ask.send([0]).script.name == 'look'
-    ask.send(found)
+    link = Scripted(found, [0], found, [0], found, [0])
     with pytest.raises(DelayedError, match='others change it at the same time'):
-        ask.send([0])
+        run(asks.run_again(link, Keys('q'), 'x'))
+    assert [s.name for s in link.ran] == ['look', 'rerun'] * 3
 
 
 def test_the_day_on_which_a_task_was_cancelled_is_counted_for_90_days(redis):

@@ -6,8 +6,8 @@ import msgpack
 import pytest
 
 from godelayed import Options, call
+from godelayed.calls import Stamp
 from godelayed.keys import Keys
-from godelayed.task import Stamp
 from godelayed.values import MAX_BYTES
 from godelayed.worker.groups import Firing, Member, _sooner, compose
 from godelayed.worker.lines import Lines

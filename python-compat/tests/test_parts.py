@@ -8,10 +8,10 @@ import pytest
 import redis as redis_py
 
 from godelayed import ArgumentsError, Options, call, current
+from godelayed.calls import Stamp
 from godelayed.context import Context
 from godelayed.keys import Keys
 from godelayed.registry import Function, Registry
-from godelayed.task import Stamp
 from godelayed.text import OneLine
 from godelayed.worker import calling, contact, info
 from godelayed.worker.executors import Executors

@@ -230,7 +230,7 @@ def test_the_nursery_keeps_no_socket_of_its_children(monkeypatch):
     p._children, answers = {}, []
     p._answer = lambda *answer: answers.append(answer)
     monkeypatch.setattr(nursery, 'os', types.SimpleNamespace(fork=lambda: 123, close=os.close))
-    p._fork(7, fds)
+    p._fork(7, fds, False)
     for fd in fds:
         with pytest.raises(OSError, match='Bad file descriptor'):
             os.fstat(fd)

@@ -17,6 +17,7 @@ import godelayed.producer
 import godelayed.scripts
 from godelayed import ArgumentsError, BatchError, DuplicateError, NoIdError, NotArchivedError, Queue, call
 from godelayed.producer import MAX_BATCH
+from godelayed.registry import Registry
 from godelayed.scripts import Script, script
 
 UTC = datetime.timezone.utc
@@ -136,13 +137,15 @@ def test_who_can_be_cancelled_on_a_legacy_queue(queue, redis):
 
 
 def test_registered_functions_and_others(queue, redis):
-    def welcome():
+    def welcome(user_id):
         pass
 
     with pytest.raises(ArgumentsError, match='is not registered'):
         queue().delay(welcome)
-    welcome.delayed_path = PY
+    welcome = godelayed.task(path=PY, registry=Registry())(welcome)
     queue().delay(welcome, 1)
+    with pytest.raises(ArgumentsError, match="unexpected keyword argument 'zzz'"):
+        queue().delay(welcome, 1, zzz=4)
     assert pending(redis)[0][:2] == [PY, [1]]
     for path in ('', ':x', 'x:', 'a:b:c', 'x' * 513, '\ud800', 'a:b\n', 'a.b\x1b[2J', 'a.\u2028b'):
         with pytest.raises(ArgumentsError):

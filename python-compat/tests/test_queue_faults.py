@@ -358,13 +358,13 @@ def test_too_few_replicas_have_a_task(replicated):
 @pytest.mark.parametrize(('timeout', 'ms'), [(None, 4000), (1, 800), (2.5, 2000), (5, 4000), (60, 4000), (0.0001, 1)])
 def test_how_long_replicas_are_waited_for(timeout, ms):
     """Redis answers before the connection's timeout, and within 4 s."""
-    assert link._patience(types.SimpleNamespace(socket_timeout=timeout)) == ms
+    assert link.patience(types.SimpleNamespace(socket_timeout=timeout)) == ms
 
 
 @pytest.mark.parametrize(('most', 'calls'), [(1, 1), (3, 1), (20, 10), (64, 32), (66, 32), (2**31, 32)])
 def test_calls_at_a_time_leave_connections_to_others(most, calls):
     """A pool that has no connection left refuses to give one."""
-    assert link._places(types.SimpleNamespace(connection_pool=types.SimpleNamespace(max_connections=most))) == calls
+    assert link.most_calls(types.SimpleNamespace(connection_pool=types.SimpleNamespace(max_connections=most))) == calls
 
 
 @pytest.mark.parametrize('wait', [-1, True, '1', 1.5])

@@ -9,8 +9,8 @@ import pytest
 from working import wait_for
 
 from godelayed import Options, Worker, call
+from godelayed.calls import Stamp
 from godelayed.registry import Function, Registry
-from godelayed.task import Stamp
 from godelayed.worker import follow, mover
 from godelayed.worker.follow import Listener
 from godelayed.worker.groups import Firing

@@ -9,8 +9,9 @@ import pytest
 from working import notes, wait_for
 
 import godelayed
+from godelayed import task
 from godelayed.catalog import listing
-from godelayed.registry import Registry, task
+from godelayed.registry import Registry
 from godelayed.worker.memory import ToldMemory, resident
 
 GO = 'example.com/app/mail.Welcome'

@@ -6,8 +6,8 @@ import types
 import pytest
 import redis as redis_py
 
-from godelayed import ArgumentsError, DelayedError, Worker
-from godelayed.registry import Function, Registry, task
+from godelayed import ArgumentsError, DelayedError, Worker, task
+from godelayed.registry import Function, Registry
 from godelayed.worker import WorkerConfig
 from godelayed.worker.link import CALL_TIMEOUT, Backoff, Complaints, Link, Source
 from godelayed.worker.store import Haul
@@ -159,7 +159,7 @@ def test_what_a_function_says_is_kept_in_milliseconds():
 
     made = registry.get('m:f')
     assert (made.retry, made.delays, made.max_backoff, made.timeout) == (-1, (1000, 500), 60_000, 2500)
-    assert (made.coroutine, made.archive_on_timeout, f.delayed_path) == (True, False, 'm:f')
+    assert (made.coroutine, made.archive_on_timeout, f.path) == (True, False, 'm:f')
     assert registry.paths() == ['m:f']
 
 

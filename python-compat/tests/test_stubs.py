@@ -16,6 +16,7 @@ import redis as redis_py
 import godelayed
 from godelayed import stubs, typed
 from godelayed.errors import ArgumentsError, DelayedError, WaitTimeoutError
+from godelayed.restore import restore
 
 FOLDER = Path(__file__).parent / 'stubs'
 FUNCTIONS = FOLDER / 'functions.json'
@@ -91,18 +92,55 @@ def mypy(folder, *files):
     return found
 
 
-def test_mypy_checks_calls(tmp_path):
-    """good.py has no errors; in bad.py exactly the lines with a comment that names an error code have that error."""
+def pyright(folder):
+    """Returns the lines with errors of pyright, which is strict."""
+    settings = {
+        'typeCheckingMode': 'strict',
+        'extraPaths': [str(FOLDER.parent.parent / 'src')],
+        'stubPath': str(FOLDER.parent.parent / 'typings'),
+        # What stubs of Go functions have and redis-py has not.
+        'reportUnknownMemberType': False,
+        'reportUnusedFunction': False,
+        'reportMissingModuleSource': False,
+    }
+    (folder / 'pyrightconfig.json').write_text(json.dumps(settings))
+    done = subprocess.run(
+        [sys.executable, '-m', 'pyright', '--outputjson', '--pythonpath', sys.executable],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+    return {
+        (Path(e['file']).name, e['range']['start']['line'] + 1): e['message']
+        for e in json.loads(done.stdout)['generalDiagnostics']
+    }
+
+
+@pytest.fixture
+def calls(tmp_path):
+    """A folder with calls, and {(file, line): mypy's code} of those that are wrong."""
     for name in ('good.py', 'bad.py'):
         (tmp_path / name).write_text((FOLDER / name).read_text())
     (tmp_path / 'tasks.py').write_text((FOLDER / 'tasks.golden').read_text())
-    expected = {}
+    wrong = {}
     for number, line in enumerate((FOLDER / 'bad.py').read_text().splitlines(), 1):
         m = re.search(r'# error: ([\w-]+)$', line)
         if m:
-            expected['bad.py', number] = m[1]
-    assert len(expected) > 10
-    assert mypy(tmp_path, 'tasks.py', 'good.py', 'bad.py') == expected
+            wrong['bad.py', number] = m[1]
+    assert len(wrong) > 10
+    return tmp_path, wrong
+
+
+def test_mypy_checks_calls(calls):
+    """good.py has no errors; in bad.py exactly the lines with a comment that names an error code have that error."""
+    folder, wrong = calls
+    assert mypy(folder, 'tasks.py', 'good.py', 'bad.py') == wrong
+
+
+def test_pyright_checks_calls(calls):
+    folder, wrong = calls
+    found = pyright(folder)
+    assert found.keys() == wrong.keys(), found
 
 
 def sent(redis, queue='q'):
@@ -220,7 +258,7 @@ def test_a_typed_reference_restores_what_it_waits_for(module, server, redis):
 
 
 def returns(function):
-    return function._declared.returns
+    return function.returns()
 
 
 def test_results(module):
@@ -231,8 +269,8 @@ def test_results(module):
     billing = ['s', 'z', 5]
     raw = [9, billing, None, None, msgpack.Timestamp(int(now.timestamp()), 678901234), None, None, 'n']
     address = module.Address('s', 'z', 5)
-    assert typed.restore(raw, order) == module.Order(9, address, None, [], now, b'', {}, 'n')
-    assert typed.restore(None, order) is None
+    assert restore(raw, order) == module.Order(9, address, None, [], now, b'', {}, 'n')
+    assert restore(None, order) is None
     named = {
         'ID': 9,
         'Billing': dict(zip(('street', 'zip-code', 'class'), billing)),
@@ -240,14 +278,14 @@ def test_results(module):
         'Lines': [['nut', 1]],
         'Placed': now,
     }
-    assert typed.restore(named, order) == module.Order(9, address, address, [module.Line('nut', 1.0)], now)
-    trees = typed.restore({'a': [1, [2, None, None], None]}, returns(tasks.tree.grow))
+    assert restore(named, order) == module.Order(9, address, address, [module.Line('nut', 1.0)], now)
+    trees = restore({'a': [1, [2, None, None], None]}, returns(tasks.tree.grow))
     assert trees == {'a': module.Tree(1, module.Tree(2, None, None), None)}
-    assert typed.restore([[]], 'a name') == [[]]  # the inside of a list that contains itself
-    assert typed.restore([1, [2]], returns(tasks.any.anything)) == [1, [2]]
-    assert typed.restore(None, returns(tasks.app_mail.welcome)) is None
-    assert typed.restore(None, returns(tasks.sum.int)) == b''
-    assert typed.restore([1, 2], returns(tasks.gopkg_in_mail.v3.unnamed)) == [1, 2]
+    assert restore([[]], 'a name') == [[]]  # the inside of a list that contains itself
+    assert restore([1, [2]], returns(tasks.any.anything)) == [1, [2]]
+    assert restore(None, returns(tasks.app_mail.welcome)) is None
+    assert restore(None, returns(tasks.sum.int)) == b''
+    assert restore([1, 2], returns(tasks.gopkg_in_mail.v3.unnamed)) == [1, 2]
     for value, function, error in [
         (['s', 'z'], tasks.app_mail.spread, 'result: expected the 8 fields of Order, found list'),
         ('x', tasks.app_mail.spread, 'expected Order, found str'),
@@ -261,7 +299,7 @@ def test_results(module):
         ([1, 2.0], tasks.gopkg_in_mail.v3.unnamed, r'result\[1\]: expected int, found float'),
     ]:
         with pytest.raises(DelayedError, match=error):
-            typed.restore(value, returns(function))
+            restore(value, returns(function))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 from value_table import short, value
 
 from godelayed import Options
-from godelayed.task import Call, Stamp
+from godelayed.calls import Call, Stamp
 from godelayed.values import Plain, pack
 
 ROWS = json.loads((Path(__file__).resolve().parent / 'vectors' / 'python_values.json').read_text(encoding='utf-8'))[

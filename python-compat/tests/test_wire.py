@@ -11,8 +11,8 @@ import delayed.task
 import msgpack
 import pytest
 
+from godelayed.calls import Call, Stamp
 from godelayed.options import Options
-from godelayed.task import Call, Stamp
 
 VECTORS = Path(__file__).resolve().parent / 'vectors'
 WIRE = Path(__file__).resolve().parents[2] / 'testdata' / 'wire'

@@ -11,6 +11,7 @@ from working import FILED, control, counters, left, notes, ran, runs, wait_for
 import godelayed
 import godelayed.cli
 from godelayed import CanceledError, TaskError, Worker
+from godelayed.registry import Registry
 from godelayed.worker.pool import Pool
 
 
@@ -29,14 +30,12 @@ def test_results_by_ref(q, both):
 
 
 def test_registered_function_is_delayed_by_itself(q, redis, both):
-    class Registered:
-        delayed_path = 'worker_tasks:say'
-
-        def __call__(self):
-            raise AssertionError('not here')
+    @godelayed.task(path='worker_tasks:say', registry=Registry())
+    def say(word):
+        raise AssertionError('not here')
 
     both()
-    q.delay(Registered(), 1)
+    q.delay(say, 1)
     runs(redis, 'say 1')
 
 

@@ -10,7 +10,7 @@ from working import FILED, counters, left, runs, wait_for
 import godelayed
 from godelayed import asks
 from godelayed.keys import Keys
-from godelayed.ref import answer
+from godelayed.link import run
 from godelayed.worker.groups import Firing
 from godelayed.worker.lines import Lines
 from godelayed.worker.link import Source
@@ -146,7 +146,7 @@ def test_what_is_kept_of_parked_tasks_is_read_up_to_a_limit(redis, store, over):
 def test_of_a_task_no_more_is_asked_for_than_a_limit(redis, q, over):
     redis.hset('q_tasks', 'a', b'x' * (SIZE + over))
     redis.zadd('q_archived', {'a': 4e12})
-    found = answer(q._link, asks.look(Keys('q'), 'a', message=True))
+    found = run(asks.look(q._link, Keys('q'), 'a', message=True))
     assert (found.size, found.message) == ((SIZE + 1, None) if over else (0, LARGEST))
     redis.flushdb()
 
@@ -158,7 +158,7 @@ def test_of_what_is_kept_of_a_task_no_more_is_asked_for_than_a_limit(redis, q, o
     note = note + b'x' * ((2 << 20) + (64 << 10) - len(note) + over)
     redis.hset('q_results', 'a', note)
     redis.zadd('q_completed', {'a': 4e12})
-    found = answer(q._link, asks.look(Keys('q'), 'a'))
+    found = run(asks.look(q._link, Keys('q'), 'a'))
     assert found.result == (None if over else note)
     redis.flushdb()
 

@@ -221,3 +221,60 @@ def crowd(key):
     note(key, client.incr(key))
     time.sleep(0.02)
     client.decr(key)
+
+
+class Meeting:
+    """Coroutines that wait for one another. It belongs to the event loop of the first one, as clients of servers do."""
+
+    def __init__(self):
+        self.here, self.loop, self.full = 0, None, asyncio.Event()
+
+
+meeting = Meeting()
+
+
+@godelayed.task(retry=0)
+async def meet(n):
+    """Returns once n calls are under way at once, with the process; all calls must be on one event loop."""
+    loop = asyncio.get_running_loop()
+    meeting.loop = meeting.loop or loop
+    assert meeting.loop is loop
+    meeting.here += 1
+    if meeting.here >= n:
+        meeting.full.set()
+    await meeting.full.wait()
+    meeting.here -= 1
+    return os.getpid()
+
+
+@godelayed.task(retry=0)
+async def stubborn(how='swallow'):
+    """Does not end when it is told to: it swallows that, or blocks the event loop."""
+    note('stubborn')
+    while True:
+        try:
+            if how == 'block':
+                time.sleep(0.05)
+            await asyncio.sleep(0.05)
+        except BaseException:
+            pass
+
+
+@godelayed.task
+async def patient():
+    """Waits for the test, whatever happens to its process."""
+    task = godelayed.current()
+    note('patient', task.attempt, task.deaths)
+    while not client.exists('go'):
+        await asyncio.sleep(0.02)
+    note('went')
+    return 'went'
+
+
+@godelayed.task
+async def reports():
+    """Reports its progress from a thread and from the event loop."""
+    task = godelayed.current()
+    await asyncio.gather(*(asyncio.to_thread(task.progress, i, 50) for i in range(50)))
+    task.progress(50, 50)
+    return task.attempt

@@ -4,6 +4,8 @@ q = godelayed.Queue('mail', redis.Redis())
 q.delay('example.com/app/mail.Welcome', 42, 'en')
 """
 
+from .app import Delayed, Task, task
+from .calls import Call, Options
 from .context import Context, current
 from .errors import (
     ArgumentsError,
@@ -36,8 +38,8 @@ from .outcomes import (
 )
 from .queue import Queue
 from .ref import Ref
-from .registry import Registry, task
-from .task import Call, Options, call
+from .registry import Registry
+from .signature import call
 from .worker import StillRunningError, Worker, WorkerConfig
 
 __all__ = [
@@ -46,6 +48,7 @@ __all__ = [
     'Call',
     'CanceledError',
     'Context',
+    'Delayed',
     'DelayedError',
     'Discard',
     'Drop',
@@ -65,6 +68,7 @@ __all__ = [
     'Snooze',
     'State',
     'StillRunningError',
+    'Task',
     'TaskCanceled',
     'TaskError',
     'TaskInfo',

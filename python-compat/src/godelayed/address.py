@@ -6,6 +6,7 @@ import math
 import urllib.parse
 
 import redis
+import redis.exceptions
 
 from .errors import ArgumentsError
 
@@ -52,7 +53,7 @@ def client_of(url: str, name: str) -> redis.Redis:
         if 'db' in given:
             raise ArgumentsError(f'{name}: the database is given twice, behind the host and as parameter db')
     try:
-        client = redis.Redis.from_url(url)
+        client = redis.Redis.from_url(url)  # pyright: ignore[reportUnknownMemberType] - its own types are not full
         pool = client.connection_pool
         pool.connection_class(**pool.connection_kwargs)  # does not connect
     except (ValueError, TypeError, LookupError, redis.exceptions.RedisError) as e:

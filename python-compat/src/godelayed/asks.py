@@ -1,18 +1,15 @@
-"""Questions to Redis about one task. They are generators that yield commands and are sent the replies, so that
-synchronous and asynchronous clients share them."""
+"""Questions to Redis about one task."""
 
 from __future__ import annotations
-
-from collections.abc import Generator
-from typing import Any, NamedTuple
 
 import msgpack
 
 from .errors import DelayedError, EndedError, NoIdError, NotArchivedError
 from .info import Found, Outcome, State, TaskInfo, canceled, read
 from .keys import Keys
+from .link import Link
 from .options import LOCK_LIFE
-from .scripts import CANCEL, DELETE, LOOK, PAGE, RERUN, Script
+from .scripts import CANCEL, DELETE, LOOK, PAGE, RERUN
 from .values import MAX_BYTES
 
 _STATS_LIFE = 90 * 24 * 3600  # s
@@ -23,18 +20,10 @@ _LARGEST_NOTE = 2 * MAX_BYTES + (64 << 10)  # the most bytes of the info of a ta
 _TRIES = 3  # tries, because another client may change the task at the same time
 
 
-class Ask(NamedTuple):
-    """One question: a script with its keys and arguments, or a command, whose words are in keys."""
-
-    script: Script | None
-    keys: list[Any]  # texts; bytes where others have chosen a part of the key
-    args: list[Any] = []  # noqa: RUF012 - nobody changes it
-
-
-def look(keys: Keys, id: str, *, message: bool = False) -> Generator[Ask, Any, Found]:
+async def look(link: Link, keys: Keys, id: str, *, message: bool = False) -> Found:
     """Reads what Redis knows about a task."""
     k = keys
-    reply = yield Ask(
+    reply = await link.run(
         LOOK,
         [k.scheduled, k.retry, k.parked, k.archived, k.completed, k.tasks, k.info, k.results],
         [id, _LARGEST if message else 0, _LARGEST_NOTE],
@@ -42,35 +31,35 @@ def look(keys: Keys, id: str, *, message: bool = False) -> Generator[Ask, Any, F
     return Found(reply)
 
 
-def outcome(keys: Keys, id: str, enqueued: int) -> Generator[Ask, Any, Outcome | None]:
+async def outcome(link: Link, keys: Keys, id: str, enqueued: int) -> Outcome | None:
     """Returns how a task has ended, None if it has not."""
-    return (yield from look(keys, id)).outcome(id, enqueued)
+    return (await look(link, keys, id)).outcome(id, enqueued)
 
 
-def state(keys: Keys, id: str) -> Generator[Ask, Any, State]:
+async def state(link: Link, keys: Keys, id: str) -> State:
     """Returns where a task is."""
-    found = (yield from look(keys, id)).place()[0]
-    if found is State.UNKNOWN and (yield from aggregating(keys, id)) is not None:
+    found = (await look(link, keys, id)).place()[0]
+    if found is State.UNKNOWN and (await aggregating(link, keys, id)) is not None:
         return State.AGGREGATING
     return found
 
 
-def info(keys: Keys, id: str) -> Generator[Ask, Any, TaskInfo]:
+async def info(link: Link, keys: Keys, id: str) -> TaskInfo:
     """Reads what Redis knows about a task, in the form that users see."""
-    found = (yield from look(keys, id, message=True)).task(id)
+    found = (await look(link, keys, id, message=True)).task(id)
     if found.state is State.UNKNOWN:
-        message = yield from aggregating(keys, id)
+        message = await aggregating(link, keys, id)
         if message is not None:
             return TaskInfo(id, State.AGGREGATING, read(message)[0])
     return found
 
 
-def aggregating(keys: Keys, id: str) -> Generator[Ask, Any, bytes | None]:
+async def aggregating(link: Link, keys: Keys, id: str) -> bytes | None:
     """Returns the message of a task that waits in a group. It reads one group after the other."""
-    for group in (yield Ask(None, ['ZRANGE', keys.groups, '0', '-1'])):
+    for group in await link.send('ZRANGE', keys.groups, '0', '-1'):
         first = 0
         while True:
-            messages = yield Ask(PAGE, [keys.group.encode() + group], [first, _PAGE, _LARGEST])
+            messages = await link.run(PAGE, [keys.group.encode() + group], [first, _PAGE, _LARGEST])
             for m in messages:
                 if isinstance(m, bytes) and read(m)[1].get('id') == id:
                     return bytes(m)
@@ -80,21 +69,21 @@ def aggregating(keys: Keys, id: str) -> Generator[Ask, Any, bytes | None]:
     return None
 
 
-def cancel(keys: Keys, id: str, loose: bool) -> Generator[Ask, Any, None]:
+async def cancel(link: Link, keys: Keys, id: str, loose: bool) -> None:
     """Cancels a task, wherever it is.
 
     loose: the message of the task does not carry the id, so the task can be found only in sets that hold ids.
     """
     k = keys
     while True:
-        found = yield from look(k, id, message=True)
+        found = await look(link, k, id, message=True)
         if loose and found.message is None:
             raise NoIdError(
                 f'task {id} is not scheduled any more, and its message, a Python task of a legacy queue, does not '
                 'carry the id'
             )
         keep, note = canceled(found.message, found.now) if found.message is not None else (0, b'')
-        became = yield Ask(
+        became = await link.run(
             CANCEL,
             [
                 k.revoked, k.control, k.scheduled, k.retry, k.parked, k.archived, k.completed, k.tasks, k.info,
@@ -111,18 +100,18 @@ def cancel(keys: Keys, id: str, loose: bool) -> Generator[Ask, Any, None]:
             return
 
 
-def delete(keys: Keys, id: str) -> Generator[Ask, Any, None]:
+async def delete(link: Link, keys: Keys, id: str) -> None:
     """Deletes an archived or completed task."""
     k = keys
-    if not (yield Ask(DELETE, [k.archived, k.tasks, k.info, k.completed, k.results], ['', id])):
+    if not (await link.run(DELETE, [k.archived, k.tasks, k.info, k.completed, k.results], ['', id])):
         raise NotArchivedError(f'task {id} is neither archived nor completed: ask for its state')
 
 
-def run_again(keys: Keys, id: str) -> Generator[Ask, Any, None]:
+async def run_again(link: Link, keys: Keys, id: str) -> None:
     """Makes an archived task pending again, with all its retries."""
     k = keys
     for _ in range(_TRIES):
-        found = yield from look(k, id, message=True)
+        found = await look(link, k, id, message=True)
         if found.size and found.archived is not None:
             raise DelayedError(
                 f'task {id} cannot run again: expected a message of at most {_LARGEST} bytes, found one of '
@@ -131,7 +120,7 @@ def run_again(keys: Keys, id: str) -> Generator[Ask, Any, None]:
         if found.message is None or found.archived is None:
             raise NotArchivedError(f'task {id} is not archived: ask for its state')
         own_id, new, own = anew(id, found.message, found.now)
-        answers = yield Ask(
+        answers = await link.run(
             RERUN,
             [k.archived, k.tasks, k.info, k.list, k.noti, k.revoked, k.locks, k.locked],
             [LOCK_LIFE, id, own_id, found.message, new, '1' if own else '0'],
@@ -146,7 +135,7 @@ def anew(name: str, old: bytes, now: int) -> tuple[str, bytes, bool]:
 
     The bytes of the message stay the same, except those of meta.
     """
-    path, meta = read(old)
+    _, meta = read(old)
     if not meta:
         return name, old, False
     id = meta.get('id', name)

@@ -12,15 +12,18 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import fields
 from types import FrameType
-from typing import Any
+from typing import Any, cast
 
 import redis
+import redis.exceptions
 
 from . import registry
 from .address import client_of
+from .app import LOCAL
 from .errors import ArgumentsError, DelayedError
-from .worker import StillRunningError, Worker
+from .worker import StillRunningError, Worker, WorkerConfig
 
 CLEAN, FAILED, USAGE, RUNNING, STUCK, FORCED = 0, 1, 2, 3, 4, 130
 
@@ -46,23 +49,24 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument(
         '--queue',
         action='append',
-        required=True,
+        default=[],
         metavar='NAME[:WEIGHT]',
-        help='a queue to serve, may be repeated; in the order given, or by weight if all have one',
+        help='a queue to serve, may be repeated; in the order given, or by weight if all have one; those of the tasks',
     )
     p.add_argument(
         '--redis-url',
         default=None,
-        help='redis://[user:password@]host[:port][/db], rediss:// or unix://; REDIS_URL if not given',
+        help='redis://[user:password@]host[:port][/db], rediss:// or unix://; that of the application, or REDIS_URL',
     )
     p.add_argument(
         '--concurrency', type=int, default=None, metavar='N', help='tasks that run at once; the number of processors'
     )
+    p.add_argument('--coroutines', type=int, default=100, metavar='N', help='coroutines that run at once besides; 100')
     p.add_argument(
         '--processes',
-        type=int,
-        choices=(0, 1),
-        default=1,
+        type=lambda text: bool(('0', '1').index(text)),
+        metavar='{0,1}',
+        default=True,
         help='0: run tasks in threads, faster, but timeouts end nothing; 1',
     )
     p.add_argument(
@@ -83,7 +87,7 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument(
         '--sweep-interval', type=float, default=8.0, metavar='S', help='time between two looks for dead workers; 8'
     )
-    p.add_argument('--no-sweeper', action='store_true', help='leave sweeping to other workers')
+    p.add_argument('--no-sweeper', dest='sweep', action='store_false', help='leave sweeping to other workers')
     p.add_argument(
         '--grace', type=float, default=25.0, metavar='S', help='time that tasks have when the worker stops; 25'
     )
@@ -101,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
         '--max-tasks-per-process', type=int, default=None, metavar='N', help='replace a process after so many tasks'
     )
     p.add_argument('--stop-when-empty', action='store_true', help='end when no task is pending or due')
-    p.add_argument('--prefix', default='', help='of all keys')
+    p.add_argument('--prefix', default=None, help='of all keys; that of the application')
     p.add_argument('--wait', type=float, default=5.0, metavar='S', help='time to wait for Redis at the start; 5')
     p.add_argument('--log-level', default='info', choices=('debug', 'info', 'warning', 'error'))
     return p
@@ -109,7 +113,8 @@ def _parser() -> argparse.ArgumentParser:
 
 def _queues(given: Sequence[str]) -> Any:
     """Parses queue names with optional weights, such as mail and bulk:2."""
-    names, weights = [], {}
+    names: list[str] = []
+    weights: dict[str, int] = {}
     for item in given:
         name, colon, weight = item.rpartition(':')
         if not colon:
@@ -129,12 +134,41 @@ def _queues(given: Sequence[str]) -> Any:
     return weights
 
 
+def _functions() -> list[registry.Function]:
+    return [f for f in map(registry.default.get, registry.default.paths()) if f is not None]
+
+
+def _of_apps(name: str) -> Any:
+    """Returns a setting of the applications to which the registered tasks belong, None if none gives it."""
+    found = {getattr(f.app, name) for f in _functions() if f.app is not None} - {None}
+    if len(found) > 1:
+        option = {'url': '--redis-url'}.get(name, f'--{name}')
+        raise ArgumentsError(f'the tasks belong to applications that differ in {name}: give {option}')
+    return found.pop() if found else None
+
+
+def _queues_of_tasks() -> list[str]:
+    """Returns the queues on which calls of the registered tasks go."""
+    names = sorted({f.queue for f in _functions() if f.queue is not None})
+    if not names:
+        raise ArgumentsError('no queues: give --queue')
+    return names
+
+
+def _client(url: str | None) -> redis.Redis:
+    """Returns the client for a URL that was given, or that of the tasks' application, or that in REDIS_URL."""
+    if url is not None:
+        return client_of(url, '--redis-url')
+    own = _of_apps('url')
+    return client_of(own, 'the application') if own else client_of(os.environ.get('REDIS_URL') or LOCAL, 'REDIS_URL')
+
+
 def _await_redis(client: redis.Redis, wait: float) -> None:
     """Waits until Redis answers. An error that waiting cannot cure, such as a wrong password, ends the wait at once."""
     end, pause = time.monotonic() + wait, 0.05
     while True:
         try:
-            client.ping()
+            cast('Any', client).ping()
             return
         except redis.exceptions.AuthenticationError:
             raise
@@ -245,31 +279,11 @@ def main(args: Sequence[str] | None = None) -> int:
         logger.error('no functions: expected that %s register some with @godelayed.task', ', '.join(given.modules))
         return FAILED
     try:
-        if given.redis_url is not None:
-            client = client_of(given.redis_url, '--redis-url')
-        else:
-            client = client_of(os.environ.get('REDIS_URL') or 'redis://localhost:6379/0', 'REDIS_URL')
-        worker = Worker(
-            client,
-            queues,
-            concurrency=given.concurrency,
-            processes=given.processes == 1,
-            timeout=given.timeout,
-            kill_after=given.kill_after,
-            max_retry=given.max_retry,
-            prefetch=given.prefetch,
-            heartbeat_life=given.heartbeat_life,
-            sweep_interval=given.sweep_interval,
-            sweep=not given.no_sweeper,
-            grace=given.grace,
-            cancel_grace=given.cancel_grace,
-            legacy=given.legacy,
-            go_queue=given.go_queue,
-            max_tasks=given.max_tasks,
-            max_tasks_per_process=given.max_tasks_per_process,
-            stop_when_empty=given.stop_when_empty,
-            prefix=given.prefix,
-        )
+        client = _client(given.redis_url)
+        settings = {f.name: getattr(given, f.name) for f in fields(WorkerConfig) if hasattr(given, f.name)}
+        settings['prefix'] = given.prefix if given.prefix is not None else _of_apps('prefix') or ''
+        settings['legacy'] = given.legacy or bool(_of_apps('legacy'))
+        worker = Worker(client, queues or _queues_of_tasks(), **settings)
     except (ArgumentsError, ValueError) as e:
         return _refuse(parser, e)
     try:

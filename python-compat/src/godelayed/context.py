@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextvars
 import datetime
 from collections.abc import Callable, Mapping
-from types import FrameType
 from typing import Any
 
 from .times import from_milliseconds
@@ -16,7 +15,7 @@ _current: contextvars.ContextVar[Context | None] = contextvars.ContextVar('godel
 class Context:
     """The running task. current() returns it."""
 
-    __slots__ = ('_interrupt', '_meta', '_report', 'path', 'queue', 'tell')
+    __slots__ = ('_interrupt', '_meta', '_report', 'path', 'queue')
 
     def __init__(
         self,
@@ -31,9 +30,6 @@ class Context:
         self._meta = meta
         self._report = report
         self._interrupt = interrupt
-        # Tells the call to end where raising an exception in the current frame would not do so. Its arguments are the
-        # reason and the frame that is running.
-        self.tell: Callable[[str, FrameType | None], None] | None = None
 
     @property
     def id(self) -> str | None:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import msgpack
 
 from .errors import CanceledError, DelayedError, NoResultError, TaskError
+from .kinds import is_dict, is_list
 from .times import from_milliseconds
 from .values import MAX_BYTES, unpack
 
@@ -82,7 +83,7 @@ class Note:
                 found = msgpack.unpackb(raw, strict_map_key=False, max_bin_len=2 * MAX_BYTES)
             except (ValueError, TypeError, RecursionError):
                 found = None
-            if isinstance(found, dict):
+            if is_dict(found):
                 self.fields = found
 
     def text(self, key: str) -> str:
@@ -106,9 +107,9 @@ class Found:
     """A reply of the script look. Scores are ms since 1970; None if the task is not in that set."""
 
     def __init__(self, reply: list[Any]) -> None:
-        if not isinstance(reply, list) or len(reply) != 9:
+        if not is_list(reply) or len(reply) != 9:
             raise DelayedError(
-                f'look: expected 9 values, found {len(reply) if isinstance(reply, list) else type(reply).__name__}'
+                f'look: expected 9 values, found {len(reply) if is_list(reply) else type(reply).__name__}'
             )
         self.now = int(reply[0])
         self.scheduled, self.retry, self.parked, self.archived, self.completed = (
@@ -225,11 +226,11 @@ def read(message: bytes | None) -> tuple[str, dict[str, Any]]:
         return '', {}
     if isinstance(fields, str):
         return fields, {}
-    if not isinstance(fields, list) or not fields or not isinstance(fields[0], str):
+    if not is_list(fields) or not fields or not isinstance(fields[0], str):
         return '', {}
     place = 4 if ':' in fields[0] else 2
-    meta = fields[place] if len(fields) == place + 1 else {}
-    return fields[0], meta if isinstance(meta, dict) else {}
+    meta: Any = fields[place] if len(fields) == place + 1 else {}
+    return fields[0], meta if is_dict(meta) else {}
 
 
 def canceled(message: bytes, now: int) -> tuple[int, bytes]:

@@ -1,20 +1,29 @@
-"""Sends commands and scripts to Redis, each of them only once."""
+"""Sends commands and scripts to Redis, each of them only once.
+
+Queues, references and links are written once, as coroutines. With a client that blocks, nothing that they await makes
+them wait: run takes their result at the first step. With a client of redis.asyncio they wait in the event loop.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 import weakref
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeVar
 
 import redis
 import redis.asyncio
+import redis.asyncio.client
+import redis.client
+import redis.exceptions
 
 from .announce import Announced
 from .errors import ArgumentsError, DelayedError, FullError, UnavailableError, UnknownError
 from .scripts import Script
 from .text import of_redis
+
+T = TypeVar('T')
 
 _CALLS = 32
 _ANSWERS = (
@@ -22,6 +31,17 @@ _ANSWERS = (
     redis.exceptions.AuthenticationError,
     redis.exceptions.AuthorizationError,
 )
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Runs a coroutine over a client that blocks, and returns its result."""
+    try:
+        coroutine.send(None)
+    except StopIteration as e:
+        result: T = e.value
+        return result
+    coroutine.close()
+    raise RuntimeError('it waits for an event loop: expected a client that blocks')
 
 
 def explain(what: str, error: BaseException, *, reads: bool = False) -> DelayedError:
@@ -49,155 +69,65 @@ def unreachable(what: str, error: BaseException) -> UnavailableError:
 
 
 _lock = threading.Lock()
-_links: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+_links: weakref.WeakKeyDictionary[Any, Link] = weakref.WeakKeyDictionary()
 
 
-def _places(client: Any) -> int:
+def most_calls(client: Any) -> int:
     """Returns how many calls of a client may be under way at a time. Further calls wait, so that they do not ask for
     more connections than the client's pool has."""
     return max(1, min(_CALLS, getattr(client.connection_pool, 'max_connections', _CALLS) // 2))
 
 
-def _patience(connection: Any) -> int:
+def patience(connection: Any) -> int:
     """Returns how long to wait for replicas, in ms. It is shorter than the connection's timeout, so that Redis can
     answer how many replicas have confirmed."""
-    limit = getattr(connection, 'socket_timeout', None)
+    limit: float | None = getattr(connection, 'socket_timeout', None)
     return max(1, int(800 * min(5.0, limit if limit is not None else 5.0)))
 
 
-def _check_replicas(what: str, reply: Any, wait: int, within: int) -> None:
-    """Checks the answer to WAIT, which may be an error."""
-    if isinstance(reply, BaseException):
-        raise UnknownError(
-            f'{what}: it was enqueued, and whether {wait} replicas have it is unknown: WAIT: {reply}'
-        ) from reply
-    if reply < wait:
-        raise UnknownError(
-            f'{what}: it was enqueued, and {reply} of {wait} replicas have confirmed it within {within} ms'
-        )
-
-
 class Link:
-    """Sends commands over the connections of a client of redis-py. Threads may share it.
+    """Sends commands over the connections of a client of redis-py. Threads may share it, or coroutines of one loop.
 
     It bypasses the client's own retries, which would enqueue a task twice when only the reply was lost. It returns
     replies as bytes, even if the client decodes.
     """
 
-    def __init__(self, client: redis.Redis) -> None:
+    name = 'redis.Redis'
+    kind: Any = (redis.Redis, redis.client.Pipeline, redis.RedisCluster)
+
+    def __init__(self, client: Any) -> None:
         self.client = client
-        self._places = threading.BoundedSemaphore(_places(client))
         self.announced = Announced()
+        self.most = most_calls(client)
+        self._semaphore: Any = threading.BoundedSemaphore(self.most)
 
     @classmethod
-    def of(cls, client: redis.Redis) -> Link:
+    def of(cls, client: Any) -> Link:
         """Returns the link of a client: all queues of a client share one."""
-        if isinstance(client, redis.RedisCluster):
+        single, pipeline, cluster = cls.kind
+        if isinstance(client, cluster):
             raise ArgumentsError(
-                'a redis.RedisCluster: expected a redis.Redis of one server or of Sentinel; clusters are not supported'
+                f'a {cls.name}Cluster: expected a {cls.name} of one server or of Sentinel; clusters are not supported'
             )
-        if not isinstance(client, redis.Redis) or isinstance(client, redis.client.Pipeline):
-            raise ArgumentsError(f'expected a redis.Redis, found {type(client).__module__}.{type(client).__name__}')
+        if not isinstance(client, single) or isinstance(client, pipeline):
+            raise ArgumentsError(f'expected a {cls.name}, found {type(client).__module__}.{type(client).__name__}')
         with _lock:
             link = _links.get(client)
-            if not isinstance(link, cls):
+            if link is None:
                 link = _links[client] = cls(client)
             return link
 
-    def send(self, *command: Any) -> Any:
-        """Sends a command that only reads and returns the undecoded reply.
+    async def do(self, done: Any) -> Any:
+        """Returns the result of a call of the client, which has been waited for already."""
+        return done
 
-        Errors are those of this package.
-        """
-        try:
-            return self._once(str(command[0]), command)
-        except redis.exceptions.RedisError as e:
-            raise explain(str(command[0]), e, reads=True) from e
+    def places(self) -> Any:
+        """The semaphore that limits how many calls are under way."""
+        return self._semaphore
 
-    def run(self, script: Script, keys: Sequence[str], args: Sequence[Any] = (), wait: int = 0) -> Any:
-        """Runs a script, which Redis may not know yet.
-
-        The script never runs twice. `wait` is the number of replicas that must confirm that they have what it wrote.
-        """
-        try:
-            try:
-                return self._once(script.name, ('EVALSHA', script.sha, len(keys), *keys, *args), wait)
-            except redis.exceptions.NoScriptError:
-                return self._once(script.name, ('EVAL', script.source, len(keys), *keys, *args), wait)
-        except redis.exceptions.RedisError as e:
-            raise explain(script.name, e, reads=script.reads) from e
-
-    def _once(self, what: str, command: tuple[Any, ...], wait: int = 0) -> Any:
-        with self._places:
-            return self._on_connection(what, command, wait)
-
-    def _on_connection(self, what: str, command: tuple[Any, ...], wait: int) -> Any:
-        pool: Any = self.client.connection_pool
-        try:
-            connection: Any = pool.get_connection()
-        except redis.exceptions.RedisError as e:
-            raise unreachable(what, e) from e
-        try:
-            if wait:
-                return self._waiting(what, connection, command, wait)
-            connection.send_command(*command)
-            return connection.read_response(disable_decoding=True)
-        except redis.exceptions.ResponseError:
-            raise
-        except BaseException:
-            connection.disconnect()
-            raise
-        finally:
-            pool.release(connection)
-
-    def _waiting(self, what: str, connection: Any, command: tuple[Any, ...], wait: int) -> Any:
-        """Sends a command, and WAIT after it on the same connection."""
-        within = _patience(connection)
-        connection.send_packed_command(connection.pack_commands([command, ('WAIT', wait, within)]))
-        replies: list[Any] = []
-        for _ in range(2):
-            try:
-                replies.append(connection.read_response(disable_decoding=True))
-            except redis.exceptions.ResponseError as e:
-                replies.append(e)
-        if isinstance(replies[0], BaseException):
-            raise replies[0]
-        _check_replicas(what, replies[1], wait, within)
-        return replies[0]
-
-
-class AsyncLink:
-    """Link for asyncio."""
-
-    def __init__(self, client: redis.asyncio.Redis) -> None:
-        self.client = client
-        self._most = _places(client)
-        self.announced = Announced()
-        self._loop: asyncio.AbstractEventLoop | None = None
-
-    @classmethod
-    def of(cls, client: redis.asyncio.Redis) -> AsyncLink:
-        """Returns the link of a client: all queues of a client share one."""
-        if isinstance(client, redis.asyncio.RedisCluster):
-            raise ArgumentsError(
-                'a redis.asyncio.RedisCluster: expected a redis.asyncio.Redis of one server or of Sentinel; clusters '
-                'are not supported'
-            )
-        if not isinstance(client, redis.asyncio.Redis) or isinstance(client, redis.asyncio.client.Pipeline):
-            raise ArgumentsError(
-                f'expected a redis.asyncio.Redis, found {type(client).__module__}.{type(client).__name__}'
-            )
-        with _lock:
-            link = _links.get(client)
-            if not isinstance(link, cls):
-                link = _links[client] = cls(client)
-            return link
-
-    def _enter(self) -> asyncio.Semaphore:
-        loop = asyncio.get_running_loop()
-        if self._loop is not loop:
-            self._loop, self._places = loop, asyncio.Semaphore(self._most)
-        return self._places
+    def cut(self, connection: Any) -> Any:
+        """Closes a connection."""
+        return connection.disconnect()
 
     async def send(self, *command: Any) -> Any:
         """Sends a command that only reads and returns the undecoded reply.
@@ -209,7 +139,7 @@ class AsyncLink:
         except redis.exceptions.RedisError as e:
             raise explain(str(command[0]), e, reads=True) from e
 
-    async def run(self, script: Script, keys: Sequence[str], args: Sequence[Any] = (), wait: int = 0) -> Any:
+    async def run(self, script: Script, keys: Sequence[str | bytes], args: Sequence[Any] = (), wait: int = 0) -> Any:
         """Runs a script, which Redis may not know yet.
 
         The script never runs twice. `wait` is the number of replicas that must confirm that they have what it wrote.
@@ -223,39 +153,71 @@ class AsyncLink:
             raise explain(script.name, e, reads=script.reads) from e
 
     async def _once(self, what: str, command: tuple[Any, ...], wait: int = 0) -> Any:
-        async with self._enter():
+        places = self.places()
+        await self.do(places.acquire())
+        try:
             return await self._on_connection(what, command, wait)
+        finally:
+            places.release()
 
     async def _on_connection(self, what: str, command: tuple[Any, ...], wait: int) -> Any:
-        pool: Any = self.client.connection_pool
+        pool = self.client.connection_pool
         try:
-            connection: Any = await pool.get_connection()
+            connection: Any = await self.do(pool.get_connection())
         except redis.exceptions.RedisError as e:
             raise unreachable(what, e) from e
         try:
             if wait:
                 return await self._waiting(what, connection, command, wait)
-            await connection.send_command(*command)
-            return await connection.read_response(disable_decoding=True)
+            await self.do(connection.send_command(*command))
+            return await self.do(connection.read_response(disable_decoding=True))
         except redis.exceptions.ResponseError:
             raise
         except BaseException:
-            await connection.disconnect(nowait=True)
+            await self.do(self.cut(connection))
             raise
         finally:
-            await pool.release(connection)
+            await self.do(pool.release(connection))
 
     async def _waiting(self, what: str, connection: Any, command: tuple[Any, ...], wait: int) -> Any:
         """Sends a command, and WAIT after it on the same connection."""
-        within = _patience(connection)
-        await connection.send_packed_command(connection.pack_commands([command, ('WAIT', wait, within)]))
+        within = patience(connection)
+        await self.do(connection.send_packed_command(connection.pack_commands([command, ('WAIT', wait, within)])))
         replies: list[Any] = []
         for _ in range(2):
             try:
-                replies.append(await connection.read_response(disable_decoding=True))
+                replies.append(await self.do(connection.read_response(disable_decoding=True)))
             except redis.exceptions.ResponseError as e:
                 replies.append(e)
-        if isinstance(replies[0], BaseException):
-            raise replies[0]
-        _check_replicas(what, replies[1], wait, within)
-        return replies[0]
+        reply, confirmed = replies
+        if isinstance(reply, BaseException):
+            raise reply
+        if isinstance(confirmed, BaseException):
+            raise UnknownError(
+                f'{what}: it was enqueued, and whether {wait} replicas have it is unknown: WAIT: {confirmed}'
+            ) from confirmed
+        if confirmed < wait:
+            raise UnknownError(
+                f'{what}: it was enqueued, and {confirmed} of {wait} replicas have confirmed it within {within} ms'
+            )
+        return reply
+
+
+class AsyncLink(Link):
+    """Link for a client of redis.asyncio."""
+
+    name = 'redis.asyncio.Redis'
+    kind: Any = (redis.asyncio.Redis, redis.asyncio.client.Pipeline, redis.asyncio.RedisCluster)
+    _loop: asyncio.AbstractEventLoop | None = None
+
+    async def do(self, done: Any) -> Any:
+        return await done
+
+    def places(self) -> Any:
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            self._loop, self._semaphore = loop, asyncio.Semaphore(self.most)
+        return self._semaphore
+
+    def cut(self, connection: Any) -> Any:
+        return connection.disconnect(nowait=True)

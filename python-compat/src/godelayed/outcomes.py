@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 
-from .task import Seconds, milliseconds
+from .calls import Seconds, milliseconds
 
 
 class Outcome(Exception):  # noqa: N818

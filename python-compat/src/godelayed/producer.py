@@ -1,20 +1,28 @@
-"""What synchronous and asynchronous queues share: turning calls into runs of scripts, and replies into ids."""
+"""What queues for blocking clients and for asyncio share: turning calls into runs of scripts, and replies into ids."""
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import time
-from collections.abc import Generator, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from .asks import Ask
-from .errors import ArgumentsError, DelayedError, DuplicateError
+from .calls import Call, Packed, Stamp
+from .errors import ArgumentsError, BatchError, DelayedError, DuplicateError
 from .keys import Keys
+from .link import Link
 from .options import LOCK_LIFE, Options
 from .scripts import ENLIST, ENQUEUE, GATHER, MODE, REFORM, SCHEDULE, Script
-from .task import Call, Packed, Stamp
 from .text import is_text
 from .values import MAX_BYTES, MAX_ELEMENTS
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from .options import OptionValues
+
+Q = TypeVar('Q', bound='Producer')
 
 MAX_BATCH = 1000
 MAX_BATCH_BYTES = 8 << 20
@@ -43,7 +51,8 @@ class Command:
         Raises DuplicateError if Redis refused a task.
         """
         if self.script is SCHEDULE and reply[0] == 0:
-            raise self._duplicate(reply[1], self.ids[reply[1]])
+            position: int = reply[1]
+            raise self._duplicate(position, self.ids[position])
         if self.script is not ENLIST:
             return self.ids
         if reply[0] == 0:
@@ -99,13 +108,13 @@ class Settings:
         """Whether Redis has confirmed within the last second that the queue has our form of Python tasks."""
         return self._settled > 0 and time.monotonic() - self._settled < _SETTLE_LIFE
 
-    def settle(self) -> Generator[Ask, Any, None]:
+    async def settle(self, link: Link) -> None:
         """Makes sure that Python tasks of the queue have the form for which this handle was opened."""
         k, now = self.keys, time.monotonic()
-        form = _text((yield Ask(MODE, [k.mode], [self.form])))
-        if form != self.form and (yield from self._holds_none()):
+        form = _text(await link.run(MODE, [k.mode], [self.form]))
+        if form != self.form and await self._holds_none(link):
             keys = [k.mode, k.list, k.scheduled, k.retry, k.parked, k.archived, k.legacy, k.periodic, k.suspects]
-            form = _text((yield Ask(REFORM, keys, [form, self.form])))
+            form = _text(await link.run(REFORM, keys, [form, self.form]))
         if form != self.form:
             raise DelayedError(
                 f'queue {self.name!r} may hold {form} Python tasks, but was opened for {self.form} ones: '
@@ -114,17 +123,17 @@ class Settings:
             )
         self._settled = now
 
-    def _holds_none(self) -> Generator[Ask, Any, bool]:
+    async def _holds_none(self, link: Link) -> bool:
         """Returns whether no task is pending and none is active.
 
         It looks at pending tasks first, then at active ones. A task that becomes active in between was still pending at
         the first look.
         """
         k = self.keys
-        if (yield Ask(None, ['LLEN', k.list])) or (yield Ask(None, ['LLEN', k.suspects])):
+        if await link.send('LLEN', k.list) or await link.send('LLEN', k.suspects):
             return False
-        for worker in (yield Ask(None, ['SMEMBERS', k.workers])):
-            if (yield Ask(None, ['HLEN', k.processing + _text(worker)])):
+        for worker in await link.send('SMEMBERS', k.workers):
+            if await link.send('HLEN', k.processing + _text(worker)):
                 return False
         return True
 
@@ -142,7 +151,7 @@ class Settings:
         stamp = Stamp(options, now, legacy=self.legacy)
         if len(calls) == 1:
             return [stamp.packed(calls[0])], now
-        messages = []
+        messages: list[Any] = []
         for i, c in enumerate(calls):
             try:
                 messages.append(stamp.packed(c))
@@ -221,3 +230,101 @@ class Settings:
         ]
         args += [m.message for m in batch]
         return GATHER, [k.group + group, k.groups, k.gathered, k.wake], args
+
+
+class Sent(NamedTuple):
+    """What a reference needs to know about a task that was enqueued."""
+
+    id: str
+    options: Options
+    made: int  # ms since 1970
+    loose: bool  # the message carries no id
+
+
+class Producer:
+    """A queue, whatever its client. wait is how many replicas must have a task."""
+
+    _coalescer: Any
+
+    def __init__(self, name: str, link: Link, legacy: bool, prefix: str, wait: int) -> None:
+        self._settings = Settings(name, prefix, legacy)
+        self._wait = checked_wait(wait)
+        self._link = link
+        self._options = Options()
+
+    @property
+    def name(self) -> str:
+        """The name, without the prefix."""
+        return self._settings.name
+
+    def __repr__(self) -> str:
+        return f'Queue({self.name!r})'
+
+    def options(self: Q, **options: Unpack[OptionValues]) -> Q:
+        """Returns a queue whose calls have these options, in addition to its own. README.md lists them in a table.
+
+        An invalid value raises ArgumentsError at once. None removes an option.
+        """
+        q = copy.copy(self)
+        q._options = self._options.merged(**options)
+        return q
+
+    async def _delay(self, c: Call) -> Sent:
+        s, options, link = self._settings, self._options, self._link
+        messages, now = s.messages((c,), options)
+        if not s.settled and c.python:
+            await s.settle(link)
+        id = messages[0].id
+        if s.plain(options):
+            await link.do(self._coalescer.enqueue(messages[0].message))
+        else:
+            for command in s.commands(messages, options):
+                id = command.ids_of(await link.run(command.script, command.keys, command.args, self._wait))[0]
+        await self._announce()
+        return Sent(id, options, now, s.loose(c))
+
+    async def _delay_many(self, calls: Iterable[Call]) -> list[Sent]:
+        calls = list(calls)
+        if not calls:
+            return []
+        s, options, link = self._settings, self._options, self._link
+        messages, now = s.messages(calls, options)
+        if not s.settled and any(c.python for c in calls):
+            await s.settle(link)
+        sent: list[Sent] = []
+        for command in s.commands(messages, options):
+            try:
+                ids = command.ids_of(await link.run(command.script, command.keys, command.args, self._wait))
+            except DelayedError as e:
+                if len(command.ids) == len(calls):
+                    raise
+                raise BatchError(f'{len(sent)} of {len(calls)} tasks were enqueued: {e}', len(sent)) from e
+            sent += [Sent(id, options, now, s.loose(c)) for id, c in zip(ids, calls[command.first :])]
+        await self._announce()
+        return sent
+
+    async def _length(self) -> int:
+        k = self._settings.keys
+        return int(await self._link.send('LLEN', k.list)) + int(await self._link.send('LLEN', k.suspects))
+
+    async def _announce(self) -> None:
+        """Makes the queue known to inspectors. Nothing depends on it, so it fails in silence."""
+        s, announced = self._settings, self._link.announced
+        ask = announced.ask(s.prefix, s.name, s.legacy)
+        if ask is None:
+            return
+        try:
+            await self._link.run(*ask)
+            announced.done(s.prefix, s.name, s.legacy)
+        except DelayedError as e:
+            announced.done(s.prefix, s.name, s.legacy, e)
+
+    async def _enqueue(self, messages: list[bytes]) -> None:
+        await self._link.run(*self._settings.enqueue(messages), self._wait)
+
+
+def checked_id(id: str) -> str:
+    """Returns an id after checking that it is text."""
+    if not is_text(id):
+        raise ArgumentsError(f'id {id!r}: expected a str in Unicode')
+    return id

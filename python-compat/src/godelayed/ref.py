@@ -2,92 +2,33 @@
 
 from __future__ import annotations
 
-import contextlib
+import asyncio
 import random
 import time
-from collections.abc import Generator
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Generic
 
 import redis.exceptions
 
 from . import asks
 from .errors import CanceledError, NoIdError, NoResultError, UnavailableError, WaitTimeoutError
 from .info import Outcome, Progress, State, TaskInfo
-from .link import Link
+from .link import run
 from .options import Options
+from .restore import restore
+from .signature import R
 from .text import one_line
 from .times import Seconds, milliseconds
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from .queue import Queue
 
-T = TypeVar('T')
-
-REPLACED = (
-    b'replaced',
-    'replaced',
-    b'canceled',
-    'canceled',
-)  # what workers publish when a task has ended and left nothing behind
+# What workers publish when a task has ended and left nothing behind.
+REPLACED = (b'replaced', 'replaced', b'canceled', 'canceled')
 
 LOOK_EVERY = 5.0  # seconds between two looks of a caller that waits and has received no signal
 _PAUSES = (0.05, 1.0)  # seconds, first and longest, between tries to subscribe while Redis is away
-
-
-def answer(link: Link, ask: Generator[asks.Ask, Any, T]) -> T:
-    """Runs the questions that a generator yields, and returns the generator's result."""
-    try:
-        step = next(ask)
-        while True:
-            step = ask.send(
-                link.send(*step.keys) if step.script is None else link.run(step.script, step.keys, step.args)
-            )
-    except StopIteration as e:
-        result: T = e.value
-        return result
-
-
-class Base:
-    """What both kinds of references know without asking Redis.
-
-    options are those of the call that made the task; None if unknown.
-    """
-
-    __slots__ = ('_loose', '_made', '_options', 'id')
-
-    def __init__(self, id: str, options: Options | None, made: int, loose: bool) -> None:
-        self.id = id
-        self._loose = loose  # the message carries no id: the id names the task only while it is scheduled
-        self._options = options
-        self._made = made
-
-    def earliest(self) -> int:
-        """When the task was made, in ms since 1970: an older task with this id is another one. 0 if the id is random,
-        because then there is no other."""
-        return self._made if self._options is not None and self._options.task_id is not None else 0
-
-    def check_kept(self, name: str) -> None:
-        """Raises an error if nothing is kept of the task, because waiting for it would never end."""
-        self.check_id()
-        if self._options is None:
-            return
-        if not self._options.kept:
-            raise NoResultError(
-                f'task {name} was enqueued without keep_result or retention, so nothing tells of its end: give one to '
-                'Queue.options'
-            )
-        if self._options.group is not None:
-            raise NoResultError(
-                f'call {name} is gathered with others, and one task is made of all: wait for that one by its id, that '
-                'of the first'
-            )
-
-    def check_id(self) -> None:
-        """Raises NoIdError if the id is empty."""
-        if not self.id:
-            raise NoIdError(
-                'the task has no id: Python tasks of a legacy queue carry none, or Queue.ref was given an empty one'
-            )
 
 
 def pause(failures: int) -> float:
@@ -95,29 +36,36 @@ def pause(failures: int) -> float:
     return min(_PAUSES[0] * 2.0 ** min(failures, 10), _PAUSES[1])
 
 
-def deadline(timeout: Seconds | None) -> float | None:
-    """Returns when a timeout is over, by the monotonic clock."""
-    return None if timeout is None else time.monotonic() + milliseconds(timeout, 'timeout') / 1000
-
-
 def look_after() -> float:
     """Returns the seconds until the next look, somewhat random, so that callers do not all look at the same time."""
     return LOOK_EVERY * random.uniform(0.8, 1.2)
 
 
-class Ref(Base):
-    """Names an enqueued task. Keep its `id` to find the task from another process, with Queue.ref.
+class Base(Generic[R]):
+    """A reference, whatever the client of its queue.
 
-    A Python task of a legacy queue carries no id: it has one only while it is scheduled.
+    options are those of the call that made the task; None if unknown. made is when that was, in ms since 1970. loose:
+    the message carries no id, so the id names the task only while it is scheduled. returns gives the annotation of what
+    the function returns.
     """
 
-    __slots__ = ('queue',)
+    __slots__ = ('_loose', '_made', '_options', '_returns', 'id', 'queue')
 
     def __init__(
-        self, queue: Queue, id: str, options: Options | None = None, made: int = 0, loose: bool = False
+        self,
+        queue: Any,
+        id: str,
+        options: Options | None = None,
+        made: int = 0,
+        loose: bool = False,
+        returns: Callable[[], Any] | None = None,
     ) -> None:
-        super().__init__(id, options, made, loose)
         self.queue = queue
+        self.id = id
+        self._options = options
+        self._made = made
+        self._loose = loose
+        self._returns = returns
 
     def __repr__(self) -> str:
         return f'Ref({self})'
@@ -125,7 +73,111 @@ class Ref(Base):
     def __str__(self) -> str:
         return one_line(f'{self.queue.name}/{self.id}')
 
-    def result(self, timeout: Seconds | None = None) -> Any:
+    def _place(self) -> tuple[Any, Any, str]:
+        """Returns what questions about the task need. Raises NoIdError if the id is empty."""
+        if not self.id:
+            raise NoIdError(
+                'the task has no id: Python tasks of a legacy queue carry none, or Queue.ref was given an empty one'
+            )
+        return self.queue._link, self.queue._settings.keys, self.id
+
+    def _check_kept(self) -> None:
+        """Raises an error if nothing is kept of the task, because waiting for it would never end."""
+        self._place()
+        if self._options is None:
+            return
+        if not self._options.kept:
+            raise NoResultError(
+                f'task {self} was enqueued without keep_result or retention, so nothing tells of its end: give one to '
+                'Queue.options'
+            )
+        if self._options.group is not None:
+            raise NoResultError(
+                f'call {self} is gathered with others, and one task is made of all: wait for that one by its id, that '
+                'of the first'
+            )
+
+    async def _result(self, timeout: Seconds | None = None) -> R:
+        self._check_kept()
+        until = None if timeout is None else time.monotonic() + milliseconds(timeout, 'timeout') / 1000
+        found: Outcome | None = None
+        failures, trouble, before = 0, '', self._cancellations()
+
+        async def look() -> Outcome | None:
+            nonlocal failures, trouble
+            try:
+                found = await self._outcome()
+            except UnavailableError as e:
+                failures, trouble = failures + 1, f'; Redis could not be asked: {e}'
+                return None
+            failures = 0
+            return found
+
+        found = await look()
+        if found is None:
+            with self.queue._listen(self.queue._settings.keys.ended(self.id)) as told:
+                while found is None:
+                    if self._cancellations() > before:  # redis-py swallowed one while it made or closed a connection
+                        raise asyncio.CancelledError
+                    left = pause(failures - 1) if failures else look_after()
+                    if until is not None:
+                        left = min(left, until - time.monotonic())
+                    if left <= 0:
+                        raise WaitTimeoutError(f'task {self} has not ended within the timeout of {timeout}{trouble}')
+                    await told.wait(left)
+                    found = await look()
+                    if found is None and told.replaced:
+                        text = 'another task has taken its place, or its group leaves it out'
+                        raise CanceledError(self.id, 'canceled', 'canceled', text, 0, 0, None)
+        value: R = found.value()
+        return value if self._returns is None else restore(value, self._returns())
+
+    def _cancellations(self) -> int:
+        """Returns how often this asyncio task was asked to cancel."""
+        return 0
+
+    async def _outcome(self) -> Outcome | None:
+        link, keys, id = self._place()
+        # An older task with this id is another one. If the id is random, there is no other.
+        own = self._options is not None and self._options.task_id is not None
+        return await asks.outcome(link, keys, id, self._made if own else 0)
+
+    async def _state(self) -> State:
+        return await asks.state(*self._place())
+
+    async def _info(self) -> TaskInfo:
+        return await asks.info(*self._place())
+
+    async def _progress(self) -> Progress:
+        return (await self._info()).progress
+
+    async def _cancel(self) -> None:
+        await asks.cancel(*self._place(), self._loose)
+
+    async def _delete(self) -> None:
+        await asks.delete(*self._place())
+
+    async def _run_again(self) -> None:
+        await asks.run_again(*self._place())
+
+
+class Ref(Base[R]):
+    """Names an enqueued task, whose result is an R. Keep its `id` to find the task from another process, with
+    Queue.ref.
+
+    A Python task of a legacy queue carries no id: it has one only while it is scheduled.
+    """
+
+    __slots__ = ()
+
+    queue: Queue
+
+    @property
+    def ref(self) -> Ref[Any]:
+        """The same reference without a type: its result is the value as it came."""
+        return Ref(self.queue, self.id, self._options, self._made, self._loose)
+
+    def result(self, timeout: Seconds | None = None) -> R:
         """Waits until the task has ended and returns what its function returned, None if it returns nothing.
 
         timeout is in seconds, or a timedelta. None waits without a limit: for ever if there never was a task with this
@@ -133,76 +185,26 @@ class Ref(Base):
         connection of the client that is in use meanwhile. While Redis is unreachable, even at the first look, it keeps
         trying until the timeout is over.
 
-        Errors: TaskError if the task has failed for good, CanceledError if it was cancelled, NoResultError,
-        WaitTimeoutError.
-        """
-        self.check_kept(str(self))
-        until = deadline(timeout)
-        link, keys = self.queue._link, self.queue._settings.keys
-        found: Outcome | None = None
-        failures, trouble = 0, ''
-        try:
-            found = self._outcome()
-        except UnavailableError as e:
-            failures, trouble = 1, f'; Redis could not be asked: {e}'
-        if found is not None:
-            return found.value()
-        told: Any = None
-        with contextlib.ExitStack() as stack:
-            while True:
-                left = look_after() if until is None else min(look_after(), until - time.monotonic())
-                if left <= 0:
-                    raise WaitTimeoutError(f'task {self} has not ended within the timeout of {timeout}{trouble}')
-                try:
-                    if failures:
-                        found = self._outcome()
-                    if told is None and found is None:
-                        pubsub: Any = link.client.pubsub  # untyped
-                        told = stack.enter_context(pubsub())
-                        told.subscribe(keys.ended(self.id))
-                    if found is None:
-                        # A message says that the task has ended or that the subscription is active; None means that
-                        # there was no message.
-                        message = told.get_message(timeout=left)
-                        found = self._outcome()
-                        if found is None and message is not None and message['data'] in REPLACED:
-                            raise CanceledError(
-                                self.id,
-                                'canceled',
-                                'canceled',
-                                'another task has taken its place, or its group leaves it out',
-                                0,
-                                0,
-                                None,
-                            )
-                    failures = 0
-                except (redis.exceptions.RedisError, UnavailableError) as e:
-                    stack.close()
-                    told, trouble = None, f'; Redis could not be asked: {e}'
-                    time.sleep(
-                        pause(failures) if until is None else max(0, min(pause(failures), until - time.monotonic()))
-                    )
-                    failures += 1
-                if found is not None:
-                    return found.value()
+        If the reference came from a function with annotations, the result has the annotated type: dataclasses, tuples,
+        enums and datetimes are made from what was sent, and a list, a map or bytes that is nil in Go becomes empty.
 
-    def _outcome(self) -> Outcome | None:
-        return answer(self.queue._link, asks.outcome(self.queue._settings.keys, self.id, self.earliest()))
+        Errors: TaskError if the task has failed for good, CanceledError if it was cancelled, NoResultError,
+        WaitTimeoutError, DelayedError if the result does not fit the annotation.
+        """
+        return run(self._result(timeout))
 
     def state(self) -> State:
         """Asks Redis where the task is. The states are strings as well."""
-        self.check_id()
-        return answer(self.queue._link, asks.state(self.queue._settings.keys, self.id))
+        return run(self._state())
 
     def info(self) -> TaskInfo:
         """Asks Redis what it knows about the task."""
-        self.check_id()
-        return answer(self.queue._link, asks.info(self.queue._settings.keys, self.id))
+        return run(self._info())
 
     def progress(self) -> Progress:
         """Asks Redis for the last progress that the task reported; zeros if it has reported none, or if Redis knows
         nothing about the task any more."""
-        return self.info().progress
+        return run(self._progress())
 
     def cancel(self) -> None:
         """Cancels the task, wherever it is: a scheduled, retrying or parked task is removed, and a pending task never
@@ -215,19 +217,50 @@ class Ref(Base):
         this does nothing. Cancelling again changes nothing. Raises NoIdError if the task has no id, or has lost it.
         Workers of keakon's package and of go-delayed ignore cancellations.
         """
-        self.check_id()
-        answer(self.queue._link, asks.cancel(self.queue._settings.keys, self.id, self._loose))
+        run(self._cancel())
 
     def delete(self) -> None:
         """Deletes an archived or completed task and everything that is kept of it. Raises NotArchivedError if it is
         neither."""
-        self.check_id()
-        answer(self.queue._link, asks.delete(self.queue._settings.keys, self.id))
+        run(self._delete())
 
     def run_again(self) -> None:
         """Makes an archived task pending again, with all its retries, as if it had never failed.
 
         Raises NotArchivedError if the task is not archived.
         """
-        self.check_id()
-        answer(self.queue._link, asks.run_again(self.queue._settings.keys, self.id))
+        run(self._run_again())
+
+
+class Told:
+    """A caller that waits for messages of a channel, over a connection of its own."""
+
+    def __init__(self, client: Any, channel: str) -> None:
+        self.replaced = False  # whether another task has replaced the one that the caller waits for
+        self._client = client
+        self._channel = channel
+        self._pubsub: Any = None
+        self._failures = 0
+
+    def __enter__(self) -> Told:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._pubsub is not None:
+            self._pubsub.close()
+            self._pubsub = None
+
+    async def wait(self, timeout: float) -> None:
+        """Waits until something was published, or may have been missed, or until timeout seconds are over."""
+        try:
+            if self._pubsub is None:
+                self._pubsub = self._client.pubsub()
+                self._pubsub.subscribe(self._channel)
+            # A message says that the task has ended or that the subscription is active; None: there was none.
+            message = self._pubsub.get_message(timeout=timeout)
+            self.replaced = message is not None and message['data'] in REPLACED
+            self._failures = 0
+        except redis.exceptions.RedisError:
+            self.__exit__()
+            time.sleep(min(pause(self._failures), timeout))
+            self._failures += 1

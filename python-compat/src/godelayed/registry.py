@@ -1,4 +1,4 @@
-"""The functions that tasks may call: only those that the program has registered."""
+"""The functions that tasks may call: only those that the program has registered with @task."""
 
 from __future__ import annotations
 
@@ -6,12 +6,10 @@ import dataclasses
 import inspect
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar, Union, overload
+from typing import Any, Union
 
+from .calls import MAX_BACKOFF, Seconds, checked_path, milliseconds
 from .errors import ArgumentsError
-from .task import MAX_BACKOFF, Seconds, milliseconds, path_of
-
-F = TypeVar('F', bound='Callable[..., Any]')
 
 # The waits before the retries, where the last one holds for all further retries; or a function of the number of retries
 # so far.
@@ -34,6 +32,8 @@ class Function:
     timeout: int | None = None
     archive_on_timeout: bool = False
     coroutine: bool = False
+    app: Any = None  # the application, a Delayed, and the queue of its calls; None if @task has not registered it
+    queue: str | None = None
 
 
 class Registry:
@@ -52,6 +52,11 @@ class Registry:
     def paths(self) -> list[str]:
         """Returns the paths that tasks may call, sorted."""
         return sorted(self._functions)
+
+    @property
+    def coroutines(self) -> bool:
+        """Whether there are coroutine functions."""
+        return any(f.coroutine for f in self._functions.values())
 
     def get(self, path: str) -> Function | None:
         """Returns the function of a path, or None."""
@@ -80,12 +85,8 @@ def _home(call: Callable[..., Any]) -> str:
 default = Registry()
 
 
-@overload
-def task(function: F, /) -> F: ...
-
-
-@overload
-def task(
+def described(
+    function: Callable[..., Any],
     *,
     path: str | None = None,
     retry: int | None = None,
@@ -93,72 +94,45 @@ def task(
     max_backoff: Seconds | None = None,
     timeout: Seconds | None = None,
     archive_on_timeout: bool = False,
-    registry: Registry | None = None,
-) -> Callable[[F], F]: ...
-
-
-def task(
-    function: F | None = None,
-    /,
-    *,
-    path: str | None = None,
-    retry: int | None = None,
-    backoff: Backoff | None = None,
-    max_backoff: Seconds | None = None,
-    timeout: Seconds | None = None,
-    archive_on_timeout: bool = False,
-    registry: Registry | None = None,
-) -> Any:
-    """Registers a function, so that tasks may call it: @task, or @task(timeout=60). The function itself stays as it is.
-
-    path is the name that tasks use, module:qualname unless given. The other settings apply to tasks that do not give
-    them. retry is how often a failed task is tried again (negative: for ever; plain messages of keakon's package always
-    say it themselves). backoff gives the waits before the retries: seconds, one after the other, or a function of the
-    number of retries so far, which the worker calls. max_backoff is the longest of these waits. timeout is how long a
-    task may run, in seconds. archive_on_timeout archives a task that took too long, even if it has retries left. A
-    coroutine function runs in an event loop of its own.
-    """
-
-    def register(f: F) -> F:
-        if not callable(f):
-            raise ArgumentsError(f'@task: expected a function, found {f!r}')
-        name = path
-        if name is None:
-            name = _home(f)
-            if '<' in name:
-                raise ArgumentsError(
-                    f'@task: {name}: a function inside a function, or without a name, has no path of its own; give it '
-                    'one'
-                )
-        if ':' not in path_of(name):
+    app: Any = None,
+    queue: str | None = None,
+) -> Function:
+    """Returns a function with its settings, after checking both. Delayed.task says what they mean."""
+    if not callable(function):
+        raise ArgumentsError(f'@task: expected a function, found {function!r}')
+    name = path
+    if name is None:
+        name = _home(function)
+        if '<' in name:
             raise ArgumentsError(
-                f'@task: path {name!r}: expected "module:function"; paths without a colon are those of Go functions'
+                f'@task: {name}: a function inside a function, or without a name, has no path of its own; give it one'
             )
-        delays = waits = None
-        if callable(backoff):
-            waits = backoff
-        elif backoff is not None:
-            delays = tuple(_span(w, 'backoff', 0) for w in backoff)
-            if not 1 <= len(delays) <= MAX_BACKOFF:
-                raise ArgumentsError(f'@task: backoff: expected 1 to {MAX_BACKOFF} durations, found {len(delays)}')
-        if retry is not None and (isinstance(retry, bool) or not isinstance(retry, int)):
-            raise ArgumentsError(f'@task: retry: expected an int, found {retry!r}')
-        made = Function(
-            name,
-            f,
-            retry,
-            delays,
-            waits,
-            None if max_backoff is None else _span(max_backoff, 'max_backoff', 1),
-            None if timeout is None else _span(timeout, 'timeout', 1),
-            archive_on_timeout,
-            inspect.iscoroutinefunction(f),
+    if ':' not in checked_path(name):
+        raise ArgumentsError(
+            f'@task: path {name!r}: expected "module:function"; paths without a colon are those of Go functions'
         )
-        (default if registry is None else registry).add(made)
-        f.delayed_path = name  # type: ignore[attr-defined]
-        return f
-
-    return register if function is None else register(function)
+    delays = waits = None
+    if callable(backoff):
+        waits = backoff
+    elif backoff is not None:
+        delays = tuple(_span(w, 'backoff', 0) for w in backoff)
+        if not 1 <= len(delays) <= MAX_BACKOFF:
+            raise ArgumentsError(f'@task: backoff: expected 1 to {MAX_BACKOFF} durations, found {len(delays)}')
+    if retry is not None and type(retry) is not int:
+        raise ArgumentsError(f'@task: retry: expected an int, found {retry!r}')
+    return Function(
+        name,
+        function,
+        retry,
+        delays,
+        waits,
+        None if max_backoff is None else _span(max_backoff, 'max_backoff', 1),
+        None if timeout is None else _span(timeout, 'timeout', 1),
+        archive_on_timeout,
+        inspect.iscoroutinefunction(function),
+        app,
+        queue,
+    )
 
 
 def _span(value: Seconds, name: str, least: int) -> int:

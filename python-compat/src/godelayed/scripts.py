@@ -8,6 +8,7 @@ from __future__ import annotations
 import functools
 import hashlib
 from importlib import resources
+from typing import Any, cast
 
 __all__ = ['Script', 'script']
 
@@ -24,7 +25,8 @@ class Script:
     @functools.cached_property
     def source(self) -> bytes:
         """The source of the script, as it is sent to Redis."""
-        return resources.files(__package__).joinpath('lua', self.name + '.lua').read_bytes()
+        found: bytes = cast('Any', resources.files('godelayed')).joinpath('lua', self.name + '.lua').read_bytes()
+        return found
 
     @functools.cached_property
     def reads(self) -> bool:

@@ -15,7 +15,9 @@ import keyword
 import re
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
+
+from .kinds import is_dict, is_list
 
 VERSION = 1
 WIDTH = 88
@@ -99,7 +101,7 @@ class Module:
     """The module made from one list of functions."""
 
     def __init__(self, listing: Any) -> None:
-        if not isinstance(listing, dict) or not isinstance(listing.get('functions'), list):
+        if not is_dict(listing) or not is_list(listing.get('functions')):
             raise StubsError('expected what a worker program prints with -functions, found other JSON')
         if listing.get('version') != VERSION:
             raise StubsError(
@@ -123,7 +125,7 @@ class Module:
         """Names the types: each by its own name, with the name of its package before it where two would have the same
         name."""
         short = {path: camel(_last(path)) for path in self.types}
-        names = {}
+        names: dict[Any, Any] = {}
         for path in sorted(self.types):
             name = short[path]
             if name in self.taken or list(short.values()).count(name) > 1:
@@ -223,10 +225,12 @@ class Module:
             attribute = snake(f['name'])
             attribute = unique(attribute + '_' if attribute in _SHADOWS else attribute, taken)
             text = self.annotation(f['type'], name + camel(f['name']))
-            options = []
+            options: list[Any] = []
             if i >= defaults:
                 zero = _zero(f['type'])
-                options.append(f'default_factory={zero}' if zero in ('list', 'dict') else f'default={zero}')
+                # Of a list without types pyright would not know what it holds.
+                empty = {'list': 'lambda: []', 'dict': 'lambda: {}'}.get(zero)
+                options.append(f'default_factory={empty}' if empty else f'default={zero}')
             if attribute != f['name']:
                 options.append(f'metadata={{"msgpack": {_quoted(f["name"])}}}')
             self.structs[name][1].append((attribute, text, options))
@@ -288,7 +292,7 @@ class Module:
         return '\n'.join(lines)
 
     def _declaration(self, f: Function) -> str:
-        raw, parameters, written = f.raw, f.raw['parameters'], []
+        raw, parameters, written = f.raw, f.raw['parameters'], cast('list[str]', [])
         variadic = raw.get('variadic', False)
         fixed = len(parameters) - variadic
         optional = min(fixed, len(parameters) - raw.get('optional', 0))  # the first that may be left out

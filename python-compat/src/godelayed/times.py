@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime
 from typing import Union
 
+import msgpack
+
 from .errors import ArgumentsError
 
 # A duration: a number of seconds, or a timedelta.
@@ -55,5 +57,13 @@ def from_milliseconds(ms: float) -> datetime.datetime | None:
     """Returns the time in UTC that is this many ms after 1970; None if a datetime cannot hold it."""
     try:
         return _EPOCH + datetime.timedelta(milliseconds=ms)
+    except OverflowError:
+        return None
+
+
+def datetime_of(value: msgpack.Timestamp) -> datetime.datetime | None:
+    """Returns the time in UTC, cut to microseconds; None if a datetime cannot hold it."""
+    try:
+        return _EPOCH + datetime.timedelta(seconds=value.seconds, microseconds=value.nanoseconds // 1000)
     except OverflowError:
         return None

@@ -9,22 +9,28 @@ import enum
 import threading
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import msgpack
 
 from .errors import ArgumentsError, RangeError
+from .kinds import is_dict, is_list
 
 MAX_DEPTH = 32
 MAX_ELEMENTS = 65_536
 MAX_BYTES = 1 << 20
 
-_SCALARS = frozenset((str, float, bool, bytes, type(None)))
+
+def _bytes_of(v: bytes) -> bytes:
+    return b''.join((v,))
+
+
+_SCALARS: frozenset[Any] = frozenset((str, float, bool, bytes, type(None)))
 _BASES: tuple[Any, ...] = (  # how to get the plain value of a subclass, whatever its methods do
     (int, int.__index__),
     (str, str.__str__),
     (float, float.__float__),
-    (bytes, lambda v: b''.join((v,))),
+    (bytes, _bytes_of),
     (list, list),
     (tuple, list),
     (dict, dict),
@@ -54,7 +60,7 @@ class Plain:
     def value(self, v: Any, where: str, depth: int) -> Any:
         """Returns the value that is sent for v. depth is the number of containers around it."""
         self.elements += 1
-        kind = type(v)
+        kind = _type_of(v)
         if kind in _SCALARS:
             if kind is str:
                 self._text(v, where)
@@ -69,9 +75,9 @@ class Plain:
 
     def arguments(self, args: Sequence[Any], depth: int) -> list[Any]:
         """Returns positional arguments as plain values. depth is the number of containers around each."""
-        out = []
+        out: list[Any] = []
         for i, a in enumerate(args):
-            kind = type(a)
+            kind = _type_of(a)
             if a.isascii() if kind is str else _INT_MIN <= a <= _INT_MAX if kind is int else kind in _SCALARS:
                 self.elements += 1
                 out.append(a)
@@ -87,7 +93,7 @@ class Plain:
 
     def keywords(self, kwargs: Mapping[str, Any], depth: int) -> dict[str, Any]:
         """Returns keyword arguments as plain values."""
-        out = {}
+        out: dict[Any, Any] = {}
         for k, v in kwargs.items():
             self._text(k, f'the name of argument {k!r}')
             out[k] = self.value(v, f'argument {k}', depth)
@@ -122,9 +128,9 @@ class Plain:
 
     def _dict(self, v: Any, where: str, depth: int) -> dict[Any, Any]:
         self._enter(2 * len(v), where, depth)
-        out = {}
+        out: dict[Any, Any] = {}
         for key, e in v.items():
-            kind = type(key)
+            kind = _type_of(key)
             if kind is str:
                 self._text(key, where)
             elif kind is int:
@@ -167,13 +173,16 @@ class Plain:
                 {f.metadata.get('msgpack', f.name): getattr(v, f.name) for f in dataclasses.fields(v)}, where, depth
             )
         if isinstance(v, (bytearray, memoryview)):
-            return self.value(bytes(v), where, depth)
+            return self.value(bytes(cast('bytearray', v)), where, depth)
         if isinstance(v, msgpack.ExtType):
             raise self.refuse(where, 'Go knows no extensions of MessagePack but timestamps; send the bytes')
         for base, convert in _BASES:
             if isinstance(v, base):  # a subclass is sent as its base type
                 return self.value(convert(v), where, depth)
         raise self.refuse(where, f'a {type(v).__name__} has no form on the wire; {_advice(v)}')
+
+
+_type_of: Callable[[Any], type[Any]] = type
 
 
 def _bits(v: int) -> int:
@@ -196,9 +205,9 @@ def _advice(v: Any) -> str:
 def ordered(v: Any) -> Any:
     """Returns a plain value with the pairs of all maps sorted by their encoded keys, as in Go, so that equal values
     have equal bytes."""
-    if isinstance(v, list):
+    if is_list(v):
         return [ordered(e) for e in v]
-    if isinstance(v, dict):
+    if is_dict(v):
         return {k: ordered(v[k]) for k in sorted(v, key=pack)}
     return v
 
@@ -250,9 +259,9 @@ def unpack(raw: bytes, pairs: Callable[[list[tuple[Any, Any]]], Any] | None = No
 
 
 def _times(v: Any) -> Any:
-    if isinstance(v, list):
+    if is_list(v):
         return [_times(e) for e in v]
-    if isinstance(v, dict):
+    if is_dict(v):
         return {k: _times(e) for k, e in v.items()}
     if isinstance(v, msgpack.Timestamp) and v.nanoseconds % 1000 == 0:
         try:

@@ -9,6 +9,7 @@ import redis.asyncio
 import tasks
 
 import godelayed
+import godelayed.aio
 from godelayed.typed import AsyncRef, Ref
 
 q = godelayed.Queue('mail', redis.Redis())
@@ -32,6 +33,39 @@ trees: dict[str, tasks.Tree] = t.tree.grow.ref('id').result()
 t.any.anything.delay(object(), {1: ['x', 2]}, keep=True)
 t.photos.scale.delay(b'0123456789abcdef', 1, 2, far=None)
 refs = q.delay_many([t.app_mail.welcome.call(1, 'de'), t.sum.int.call(1, 2, 3, lambda_=4)])
+none = q.delay(t.app_mail.welcome, 42, 'en')
+none.cancel()
+state: godelayed.State = none.state()
+info: godelayed.TaskInfo = none.info()
+done: int = none.progress().done
+
+app = godelayed.Delayed('redis://localhost:6379/0', queue='mail')
+
+
+@godelayed.task
+def plain(user_id: int, lang: str = 'en') -> str:
+    return lang * user_id
+
+
+@app.task(queue='bulk', retry=3)
+async def waits(user_id: int, *, lang: str = 'en') -> list[int]:
+    return [user_id]
+
+
+text: str = plain(1)
+text = plain.delay(1, lang='de').result()
+text = plain.options(retry=3).delay(1, 'de').result(timeout=1)
+text = q.delay(plain, 1, lang='de').result()
+numbers: list[int] = waits.delay(1, lang='de').result()
+numbers = app.queue('other').options(retry=1).delay(waits, 1).result()
+refs = q.delay_many([plain.call(1), waits.call(2, lang='de'), godelayed.call(plain, 1), godelayed.call('a.B', 1)])
+untyped: str = q.delay('mail.tasks:welcome', 42, lang='en').result()
+
+
+async def run() -> list[int]:
+    ref: AsyncRef[str] = await plain.aio.options(retry=3).delay(1, 'de')
+    await ref.cancel()
+    return await (await waits.aio.delay(1, lang=await ref)) + await waits(1)
 
 
 async def main() -> int:

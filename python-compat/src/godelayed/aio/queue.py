@@ -1,138 +1,60 @@
-"""The asynchronous producer."""
+"""The queue for asyncio."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any, overload
 
 import redis.asyncio
 
+from ..calls import Call
 from ..coalescer import AsyncCoalescer
-from ..errors import ArgumentsError, BatchError, DelayedError
 from ..link import AsyncLink
-from ..options import Options
-from ..producer import Settings, checked_wait
-from ..task import Call, call
-from ..text import is_text
-from .ref import Ref, answer
+from ..producer import Producer, checked_id
+from ..signature import P, R, Typed, call, returns_of
+from .ref import Ref
 from .signals import Signals
 
-if TYPE_CHECKING:
-    from typing_extensions import Unpack
 
-    from ..options import OptionValues
-
-
-class Queue:
+class Queue(Producer):
     """Enqueues calls of functions as tasks in Redis, like godelayed.Queue. It belongs to one event loop at a time.
 
-    redis is a client of redis.asyncio for one server or for Sentinel. legacy is for queues shared with workers of
-    go-delayed or of keakon's package: Python tasks have the form that those workers read, and a call that they could
-    not read raises ArgumentsError. prefix is the same as that of the Go handle. wait is how many replicas must have a
-    task before a call succeeds; if fewer confirm it, the call raises UnknownError. All programs that use one queue must
-    open it with the same arguments. An invalid name raises ArgumentsError.
+    redis is a client of redis.asyncio for one server or for Sentinel. The other arguments are those of godelayed.Queue.
     """
 
     def __init__(
         self, name: str, redis: redis.asyncio.Redis, *, legacy: bool = False, prefix: str = '', wait: int = 0
     ) -> None:
-        self._settings = Settings(name, prefix, legacy)
-        self._wait = checked_wait(wait)
-        self._link = AsyncLink.of(redis)
+        super().__init__(name, AsyncLink.of(redis), legacy, prefix, wait)
         self._signals = Signals(redis)
         self._coalescer = AsyncCoalescer(self._enqueue)
-        self._options = Options()
-
-    @property
-    def name(self) -> str:
-        """The name, without the prefix."""
-        return self._settings.name
-
-    def __repr__(self) -> str:
-        return f'Queue({self.name!r})'
 
     async def length(self) -> int:
         """The number of pending tasks."""
-        k = self._settings.keys
-        return int(await self._link.send('LLEN', k.list)) + int(await self._link.send('LLEN', k.suspects))
+        return await self._length()
 
-    def options(self, **options: Unpack[OptionValues]) -> Queue:
-        """Returns a queue whose calls have these options, in addition to its own. README.md lists them in a table.
+    @overload
+    async def delay(self, function: str, /, *args: Any, **kwargs: Any) -> Ref[Any]: ...
 
-        An invalid value raises ArgumentsError at once. None removes an option.
-        """
-        q = copy.copy(self)
-        q._options = self._options.merged(**options)
-        return q
+    @overload
+    async def delay(self, function: Typed[P, R], /, *args: P.args, **kwargs: P.kwargs) -> Ref[R]: ...
 
-    async def delay(self, function: str | Callable[..., Any], /, *args: Any, **kwargs: Any) -> Ref:
-        """Makes a worker call function with these arguments. Returns once Redis has the task.
+    async def delay(self, function: Any, /, *args: Any, **kwargs: Any) -> Ref[Any]:
+        """Makes a worker call function with these arguments, as godelayed.Queue.delay does.
 
-        function is the path of a Go function (example.com/app/mail.Welcome) or of a Python function
-        (mail.tasks:welcome), or a Python function that was registered with @task. Calls at the same time share round
-        trips. If the caller is cancelled before the task is sent, nothing is enqueued.
-
-        Errors: ArgumentsError, DuplicateError, FullError, UnavailableError, UnknownError. Nothing was enqueued, except
-        perhaps after UnknownError.
-        """
-        s, options = self._settings, self._options
-        c = call(function, *args, **kwargs)
-        messages, now = s.messages((c,), options)
-        if not s.settled and c.python:
-            await answer(self._link, s.settle())
-        if s.plain(options):
-            await self._coalescer.enqueue(messages[0].message)
-            await self._announce()
-            return Ref(self, messages[0].id, options, now, s.loose(c))
-        for command in s.commands(messages, options):
-            id = command.ids_of(await self._link.run(command.script, command.keys, command.args, self._wait))[0]
-        await self._announce()
-        return Ref(self, id, options, now, s.loose(c))
-
-    async def delay_many(self, calls: Iterable[Call]) -> list[Ref]:
-        """Enqueues calls in order, 1,000 or 8 MiB at a time. Redis accepts each such batch as a whole or not at all.
-
-        If one of the calls is faulty, none is enqueued. With options that hold a lock or an id, a batch is at most 100
-        tasks. When one of several batches fails, the error is a BatchError, which says how many of the first tasks were
+        Calls at the same time share round trips. If the caller is cancelled before the task is sent, nothing is
         enqueued.
         """
-        calls = list(calls)
-        if not calls:
-            return []
-        s, options = self._settings, self._options
-        messages, now = s.messages(calls, options)
-        if not s.settled and any(c.python for c in calls):
-            await answer(self._link, s.settle())
-        refs: list[Ref] = []
-        for command in s.commands(messages, options):
-            try:
-                ids = command.ids_of(await self._link.run(command.script, command.keys, command.args, self._wait))
-            except DelayedError as e:
-                if len(command.ids) == len(calls):
-                    raise
-                raise BatchError(f'{len(refs)} of {len(calls)} tasks were enqueued: {e}', len(refs)) from e
-            refs += [Ref(self, id, options, now, s.loose(c)) for id, c in zip(ids, calls[command.first :])]
-        await self._announce()
-        return refs
+        sent = await self._delay(call(function, *args, **kwargs))
+        return Ref(self, *sent, returns_of(function))
 
-    def ref(self, id: str) -> Ref:
+    async def delay_many(self, calls: Iterable[Call]) -> list[Ref[Any]]:
+        """Enqueues calls in order and in batches, as godelayed.Queue.delay_many does."""
+        return [Ref(self, *sent) for sent in await self._delay_many(calls)]
+
+    def ref(self, id: str) -> Ref[Any]:
         """Returns a reference to the task with this id, without asking Redis."""
-        if not is_text(id):
-            raise ArgumentsError(f'id {id!r}: expected a str in Unicode')
-        return Ref(self, id)
+        return Ref(self, checked_id(id))
 
-    async def _announce(self) -> None:
-        """Makes the queue known to inspectors. Nothing depends on it, so it fails in silence."""
-        s, announced = self._settings, self._link.announced
-        ask = announced.ask(s.prefix, s.name, s.legacy)
-        if ask is None or ask.script is None:
-            return
-        try:
-            await self._link.run(ask.script, ask.keys, ask.args)
-            announced.done(s.prefix, s.name, s.legacy)
-        except DelayedError as e:
-            announced.done(s.prefix, s.name, s.legacy, e)
-
-    async def _enqueue(self, messages: list[bytes]) -> None:
-        await self._link.run(*self._settings.enqueue(messages), self._wait)
+    def _listen(self, channel: str) -> Any:
+        return self._signals.listen(channel)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import Any
 
 import redis.asyncio
@@ -55,7 +55,7 @@ class Signals:
         self._task: asyncio.Task[None] | None = None
 
     @contextlib.contextmanager
-    def listen(self, channel: str) -> Iterator[Told]:
+    def listen(self, channel: str) -> Generator[Told]:
         """Wakes the Told that it yields when something is published, and once the subscription is active."""
         loop = asyncio.get_running_loop()
         if self._loop is not loop:
@@ -84,15 +84,17 @@ class Signals:
     async def _run(self, changed: asyncio.Event) -> None:
         failures = 0
         while True:
-            told: Any = self._client.pubsub()
-            reading: asyncio.Task[Any] | None = None
+            client: Any = self._client
+            told: Any = client.pubsub()
+            message: Any
+            reading: asyncio.Future[Any] | None = None
             try:
                 known: set[str] = set()
                 while True:
                     changed.clear()
                     await self._subscribe(told, known)
                     if reading is None:
-                        reading = asyncio.ensure_future(told.get_message(timeout=_READ))
+                        reading = asyncio.ensure_future(_read(told))
                     more = asyncio.ensure_future(changed.wait())
                     try:
                         await asyncio.wait({reading, more}, return_when=asyncio.FIRST_COMPLETED)
@@ -129,3 +131,7 @@ class Signals:
         channel = message['channel']
         for listener in self._channels.get(channel.decode() if isinstance(channel, bytes) else channel, ()):
             listener.set(message['data'])
+
+
+async def _read(told: Any) -> Any:
+    return await told.get_message(timeout=_READ)

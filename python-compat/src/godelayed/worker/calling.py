@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import inspect
 import traceback
@@ -9,11 +10,14 @@ from typing import Any
 
 from .. import context as contexts
 from ..errors import ArgumentsError
+from ..link import run
 from ..outcomes import Discard, Drop, Outcome, RetryIn, Snooze, TaskInterrupted, said
 from ..registry import Function
 from ..values import MAX_BYTES, Plain, pack
+from .coroutine import Coroutine
 from .judge import DONE, Ended
 
+_OWN = (__name__, Coroutine.__module__)  # the modules whose frames come first in tracebacks
 _SAYS: dict[type[Outcome], str] = {Discard: 'discard', Drop: 'drop', RetryIn: 'retry', Snooze: 'snooze'}
 
 
@@ -22,17 +26,36 @@ def call(
 ) -> Ended:
     """Calls a function for a task. keep: whether the result is needed. Any exception except TaskInterrupted is a
     failure."""
+    if function.coroutine:  # registered after the worker was made, which has no event loop for it
+        return asyncio.run(
+            _call(function, args, kwargs, keep, context, Coroutine(lambda: function.call(*args, **kwargs)))
+        )
+    return run(_call(function, args, kwargs, keep, context, None))
+
+
+async def call_coroutine(
+    function: Function,
+    args: list[Any],
+    kwargs: dict[str, Any],
+    keep: bool,
+    context: contexts.Context,
+    coroutine: Coroutine,
+) -> Ended:
+    """Calls a coroutine function for a task, in this asyncio task, as call does. coroutine is to run it."""
+    return await _call(function, args, kwargs, keep, context, coroutine)
+
+
+async def _call(
+    function: Function,
+    args: list[Any],
+    kwargs: dict[str, Any],
+    keep: bool,
+    context: contexts.Context | None,
+    coroutine: Coroutine | None,
+) -> Ended:
     contexts.enter(context)
     try:
-        if function.coroutine:
-            from .coroutine import Coroutine
-
-            coroutine = Coroutine(lambda: function.call(*args, **kwargs))
-            if context is not None:
-                context.tell = coroutine.interrupt
-            result = coroutine.run()
-        else:
-            result = function.call(*args, **kwargs)
+        result = function.call(*args, **kwargs) if coroutine is None else await coroutine.run()
     except BaseException as e:
         return _failed(function, args, kwargs, e)
     finally:
@@ -65,10 +88,10 @@ def _failed(function: Function, args: list[Any], kwargs: dict[str, Any], e: Base
     elif isinstance(e, TypeError) and not _fits(function, args, kwargs):
         ended.arguments = True
     with contextlib.suppress(Exception):  # the error's own methods may raise
-        # Without this module's own frames, which come first in the traceback.
-        ended.stack = ''.join(
-            traceback.format_exception(type(e), e, e.__traceback__.tb_next if e.__traceback__ else None)
-        )[-4096:]
+        stack = e.__traceback__
+        while stack is not None and stack.tb_frame.f_globals.get('__name__') in _OWN:
+            stack = stack.tb_next
+        ended.stack = ''.join(traceback.format_exception(type(e), e, stack))[-4096:]
     return ended
 
 

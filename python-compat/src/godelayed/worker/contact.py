@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 
 
 class Contact:
@@ -20,7 +20,7 @@ class Contact:
         self._next = 0
 
     @contextlib.contextmanager
-    def call(self) -> Iterator[None]:
+    def call(self) -> Generator[None]:
         """A context for one call to Redis."""
         with self._lock:
             self._next += 1

@@ -5,6 +5,7 @@ Claims that are done wait in their lane until the worker acknowledges them.
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import deque
@@ -69,15 +70,19 @@ class Pace:
 class Executors:
     """Tasks that are ready, and those that run. mu protects all fields."""
 
-    def __init__(self, n: int, prefetch: int | None, life: float) -> None:
+    def __init__(self, n: int, prefetch: int | None, life: float, coroutines: int = 0) -> None:
         self.n = n
+        self.coroutines = coroutines  # how many coroutines run at once, besides n others
         self.life = life
         self.mu = threading.Lock()
         self.work = threading.Condition(self.mu)  # for threads: a task may be ready to start
         self.wake_pool: Callable[[], None] | None = None  # the same for the pool
+        self.wake_loop: Callable[[], None] = lambda: None  # the same for the event loop of a worker without processes
         self.signal: Callable[[], None] = lambda: None  # tells the fetcher to look again
         self.ready: deque[Claim] = deque()
         self.running: dict[Claim, None] = {}
+        self.ready_coroutines = self._running_coroutines = 0  # of the coroutines among them
+        self._share = 1.0  # about how many of the tasks that come are coroutines, from 0 to 1
         self.coming = 0  # upper bound for the number of tasks that are being claimed
         self.lone: Claim | None = None  # this claim runs alone, or waits until it can; nothing else starts meanwhile
         self.crowded = False  # a suspect was put back because of the tasks in hand
@@ -86,6 +91,7 @@ class Executors:
         self.stopped = False
         self.pace = Pace(prefetch)
         self.ahead = 0
+        self._calm = True  # whether to claim for coroutines
         self.idle = 0
         self.hungry = False  # whether the fetcher waits for room
         self.served: Lane | None = None  # the fetcher claims from it and acknowledges its done claims in the same call
@@ -107,13 +113,15 @@ class Executors:
             if self.pace.fixed is None and self.ready:
                 wait = OVERDUE_TIME - (now - self.ready[0].batch.at)
                 if wait <= 0:
-                    if len(self.running) < self.n:
+                    if self._may_start(self.ready[0]):
                         wait = OVERDUE_TIME  # one of them starts now or waits for a heartbeat
                     else:
                         self.pace.stall(now)
                         self.restless = now + RESTLESS_TIME
                         return 0, RESTLESS_TIME, self._take_back()
-            self.ahead = self.pace.ahead(self.n, now) if now >= self.restless else 0
+            calm = now >= self.restless
+            self.ahead = self.pace.ahead(self.n, now) if calm else 0
+            self._calm = calm or not self.ready
             n = self._space()
             if n > 0:
                 return n, wait, []
@@ -123,7 +131,7 @@ class Executors:
     def _space(self) -> int:
         """Returns how many tasks to claim. A few large claims are cheaper than many small ones, so it returns 0 while
         more than half of what may be claimed ahead is there."""
-        free = self.n - len(self.running)
+        free = max(self.n - len(self.running) + self._running_coroutines, 0) + self._room_for_coroutines()
         n = free + self.ahead - len(self.ready) - self.coming
         if n <= 0 or n < min((self.ahead + 1) // 2, CLAIM_LOT):
             return 0
@@ -131,6 +139,17 @@ class Executors:
         if self.budget is not None:
             n = min(n, self.budget - len(self.ready) - self.coming)
         return n
+
+    def _room_for_coroutines(self) -> int:
+        """Returns how many tasks to claim for coroutines that may start. Nobody knows what comes: so it is the share
+        that coroutines had among the latest tasks, and one task at least."""
+        return math.ceil((self.coroutines - self._running_coroutines) * self._share) if self._calm else 0
+
+    def _may_start(self, c: Claim) -> bool:
+        """Returns whether there is room for a task of the kind of c."""
+        if self.coroutines and c.function.coroutine:
+            return self._running_coroutines < self.coroutines
+        return len(self.running) - self._running_coroutines < self.n
 
     def expect(self, n: int) -> None:
         """Notes that up to n tasks are being claimed."""
@@ -177,13 +196,20 @@ class Executors:
         if claims:
             with self.mu:
                 self.ready.extend(claims)
+                if self.coroutines:
+                    n = sum(c.function.coroutine for c in claims)
+                    self.ready_coroutines += n
+                    self._share = (self._share + n / len(claims)) / 2
                 self._rouse()
 
     def _rouse(self) -> None:
         if self.wake_pool is not None:
             if self.ready:
                 self.wake_pool()
-        elif self.ready and self.idle and not self.held:
+            return
+        if self.ready_coroutines:
+            self.wake_loop()
+        if len(self.ready) > self.ready_coroutines and self.idle and not self.held:
             self.work.notify()  # only one: each thread wakes the next once it has a task
 
     def next(self, last: Claim | None, done: bool, took: float) -> Claim | None:
@@ -205,12 +231,12 @@ class Executors:
                 self.work.wait()
                 self.idle -= 1
 
-    def start(self) -> Claim | None:
-        """Takes a task that may start, for the pool; returns None if there is none."""
+    def start(self, coroutine: bool = False) -> Claim | None:
+        """Takes a task that may start, for the pool or the event loop; returns None if there is none."""
         with self.mu:
             if self.stopped:
                 return None
-            c = self._take()
+            c = self._take(coroutine)
             self._beckon()
             return c
 
@@ -220,10 +246,16 @@ class Executors:
             self._leave(c, done, took)
             self._beckon()
 
-    def _take(self) -> Claim | None:
-        if self.held or not self.ready or self.budget is not None and self.budget <= 0:
+    def _take(self, coroutine: bool = False) -> Claim | None:
+        n = self.ready_coroutines if coroutine else len(self.ready) - self.ready_coroutines
+        if self.held or not n or self.budget is not None and self.budget <= 0:
             return None
+        if coroutine and self._running_coroutines >= self.coroutines:
+            return None
+        mixed = self.ready_coroutines > 0
         for i, c in enumerate(self.ready):
+            if mixed and c.function.coroutine is not coroutine:
+                continue
             if not c.lane.fresh(self.life) and not c.lost:
                 # Another worker may have the task by now. The heartbeat finds out, and then wakes the threads that
                 # wait.
@@ -235,6 +267,9 @@ class Executors:
                 del self.ready[i]
             c.started = time.monotonic()
             self.running[c] = None
+            if coroutine:
+                self.ready_coroutines -= 1
+                self._running_coroutines += 1
             if self.budget is not None:
                 self.budget -= 1
             self._beckon()
@@ -245,7 +280,10 @@ class Executors:
 
     def _leave(self, c: Claim, done: bool, took: float) -> None:
         self.running.pop(c, None)
-        self.pace.end(took)
+        if self._running_coroutines and c.function.coroutine:
+            self._running_coroutines -= 1
+        else:
+            self.pace.end(took)
         self.ended += 1
         if c.suspicion >= SET_APART:
             self._release(c)
@@ -273,12 +311,14 @@ class Executors:
                 return self._take_back()
             claims = [c for c in self.ready if c.lane is lane]
             self.ready = deque(c for c in self.ready if c.lane is not lane)
+            self.ready_coroutines -= sum(c.function.coroutine for c in claims) if self.ready_coroutines else 0
             self._released(claims)
             return claims
 
     def _take_back(self) -> list[Claim]:
         claims = list(self.ready)
         self.ready.clear()
+        self.ready_coroutines = 0
         self._released(claims)
         return claims
 
@@ -329,6 +369,7 @@ class Executors:
         """Makes executors look for tasks again, after a heartbeat."""
         with self.mu:
             self.work.notify_all()
+            self.wake_loop()
             if self.wake_pool is not None:
                 self.wake_pool()
 

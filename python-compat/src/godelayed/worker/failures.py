@@ -6,6 +6,7 @@ from typing import Any
 
 import msgpack
 
+from ..kinds import is_list
 from ..text import lines, one_line
 from .info import clip
 
@@ -19,7 +20,7 @@ def add(old: Any, attempt: int, at: int, worker: str, error: str, stack: str) ->
 
     at is in ms since 1970. Of a stack the end is kept, which says where the error was raised.
     """
-    failures = [f for f in old[:_MOST] if _is_failure(f)] if isinstance(old, list) else []
+    failures = [f for f in old[:_MOST] if _is_failure(f)] if is_list(old) else []
     failures.append(
         [
             attempt,
@@ -35,12 +36,7 @@ def add(old: Any, attempt: int, at: int, worker: str, error: str, stack: str) ->
 
 
 def _is_failure(f: Any) -> bool:
-    return (
-        isinstance(f, list)
-        and len(f) >= 5
-        and all(type(v) is int for v in f[:2])
-        and all(isinstance(v, str) for v in f[2:5])
-    )
+    return is_list(f) and len(f) >= 5 and all(type(v) is int for v in f[:2]) and all(isinstance(v, str) for v in f[2:5])
 
 
 def _end(stack: str) -> str:

@@ -8,7 +8,7 @@ import random
 import threading
 import time
 from collections.abc import Sequence
-from typing import Callable
+from typing import Any, Callable
 
 from ..errors import DelayedError
 from .executors import Executors
@@ -246,7 +246,7 @@ class Fetcher:
         if self.weights is None or len(self.lanes) == 1:
             return self.lanes
         left = [(lane, lane.weight or weight) for lane, weight in zip(self.lanes, self.weights)]
-        order = []
+        order: list[Any] = []
         while left:
             pick = random.choices(range(len(left)), [weight for _, weight in left])[0]
             order.append(left.pop(pick)[0])

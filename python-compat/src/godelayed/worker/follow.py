@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Callable
 
 from ..errors import DelayedError
+from ..kinds import is_list
 from .executors import Executors
 from .lane import Claim, Lane
 from .link import Backoff, Link, jitter
@@ -34,7 +35,7 @@ class Listener:
         lanes: Sequence[Lane],
         canceled: Callable[[Lane, str], None],
         parked: Callable[[str], None],
-        watch: Callable[[Lane, int], None] = lambda *_: None,
+        watch: Callable[[Lane, int], None] = lambda _, __: None,
     ) -> None:
         self._lanes = {lane.store.keys.signals.encode(): lane for lane in lanes}
         self._watched = {lane.store.keys.watch.encode(): lane for lane in lanes}
@@ -74,7 +75,7 @@ class Listener:
                 continue
             pinged = False
             reply = self.link.receive()
-            if not isinstance(reply, list) or len(reply) < 3:
+            if not is_list(reply) or len(reply) < 3:
                 continue  # the answer to a PING
             watched = self._watched.get(reply[1])
             if watched is not None and reply[0] == b'message' and reply[2].isdigit() and len(reply[2]) < 10:

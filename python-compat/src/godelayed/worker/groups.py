@@ -10,7 +10,8 @@ from typing import Any
 
 import msgpack
 
-from ..task import new_id
+from ..calls import new_id
+from ..kinds import is_dict, is_list
 from ..values import MAX_BYTES, MAX_ELEMENTS
 from .lines import Lines, counted
 from .link import Link, UnansweredError, UnreachableError
@@ -210,7 +211,8 @@ class Firing:
                 _MAX_SIZE + 1,
                 WORKER.size,
             )
-            size, version, raws = reply[0], reply[1], reply[2:]
+            size, version = reply[0], reply[1]
+            raws: list[Any] = reply[2:]
             large = 0
             if raws and isinstance(raws[0], int):
                 large, raws = raws[0], []  # the first message is too large: the worker that claims it archives it
@@ -255,7 +257,7 @@ class Firing:
         return 0
 
     def _canceled(self, link: Link, raws: Sequence[bytes]) -> set[str]:
-        ids = []
+        ids: list[Any] = []
         for raw in raws:
             try:
                 id = Message(raw).id
@@ -333,9 +335,9 @@ def _values(b: bytes) -> int:
 
 
 def _count(v: Any) -> int:
-    if isinstance(v, list):
+    if is_list(v):
         return 1 + sum(map(_count, v))
-    if isinstance(v, dict):
+    if is_dict(v):
         return 1 + sum(1 + _count(e) for e in v.values())
     return 1
 

@@ -7,7 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
-from typing import Callable
+from typing import Any, Callable
 
 from ..errors import DelayedError
 from .contact import Contact
@@ -83,7 +83,7 @@ class Heartbeat:
     def beat(self) -> None:
         """Renews the heartbeats once."""
         count, look = False, self._beats % _LOOK_AT_LEAST == 0
-        until = []
+        until: list[Any] = []
         for lane in self.lanes:
             known, _, unclear = lane.count()
             count = count or known > 0 or unclear

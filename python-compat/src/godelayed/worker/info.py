@@ -6,6 +6,7 @@ from typing import Any
 
 import msgpack
 
+from ..kinds import is_dict
 from ..text import lines, one_line
 
 _MOST_TEXT = 4096  # bytes
@@ -52,7 +53,7 @@ def function_of(info: bytes | None) -> str:
         fields = msgpack.unpackb(info, raw=False)
     except Exception:  # other programs may have written anything there
         return ''
-    function = fields.get('function') if isinstance(fields, dict) else None
+    function = fields.get('function') if is_dict(fields) else None
     return function if isinstance(function, str) else ''
 
 

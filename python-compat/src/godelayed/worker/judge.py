@@ -10,7 +10,7 @@ import time
 from dataclasses import dataclass
 from typing import Callable
 
-from ..task import Seconds, milliseconds, new_id
+from ..calls import Seconds, milliseconds, new_id
 from . import failures, info
 from .finish import ARCHIVE, CANCEL, COMPLETE, DEATH, EXPIRED, FAILED, PARK, RELEASE, RETRY, SNOOZE, End
 from .lane import Claim
@@ -40,7 +40,7 @@ class Ended:
     ok: bool = True
     result: bytes | None = None  # packed; None: there is none, or it is not kept
     fault: str = ''  # why the result cannot be kept
-    says: str = ''  # what the function raised: discard, drop, retry or snooze; '' if none of these
+    says: str = ''  # what the function raised: discard, drop, retry or snooze; '' if none of these; release: see Pool
     wait: int = 0  # ms
     error: str = ''
     stack: str = ''
@@ -196,7 +196,7 @@ class Judge:
     def failed(self, c: Claim, ended: Ended, stopping: bool) -> End | None:
         """Decides what happens to a task that has raised. None: it must end as if it had succeeded."""
         m = c.message
-        if stopping and (ended.interrupted == 'stopping' or ended.says in ('', 'retry')):
+        if ended.says == 'release' or stopping and (ended.interrupted == 'stopping' or ended.says in ('', 'retry')):
             return End(c, RELEASE)  # it was told to stop: this counts neither as a retry nor as a death
         now = c.lane.now()
         name = f'queue {c.lane.name}: {m.path} ({m.id or "no id"}), attempt {m.retried + 1}'

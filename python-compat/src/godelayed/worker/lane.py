@@ -225,7 +225,7 @@ class Lane:
             return done, ended
         # Read the value before the marks of lost claims: claims that are not marked existed under this value.
         ended.pulse = self.pulse
-        kept = []
+        kept: list[Any] = []
         with self.mu:
             for c in done:
                 if c.lost:
@@ -246,7 +246,7 @@ class Lane:
             return self._finished(claims)
 
     def _finished(self, claims: list[Claim]) -> list[int]:
-        numbers = []
+        numbers: list[Any] = []
         for c in claims:
             b = c.batch
             b.unsent -= 1

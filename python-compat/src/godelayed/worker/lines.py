@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Callable
+from typing import Any, Callable
 
 _INTERVAL = 1.0  # seconds between two lines with the same key
 _MOST_KEYS = 100  # further functions share a line
@@ -47,7 +47,7 @@ class Lines:
     def flush(self, *, all: bool = True) -> None:
         """Logs the events since the last line of each key; with all=False only where that line is old enough."""
         now = time.monotonic()
-        late = []
+        late: list[Any] = []
         with self._mu:
             for key, line in list(self._lines.items()):
                 if not all and now - line.at < _INTERVAL:

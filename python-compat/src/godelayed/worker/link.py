@@ -10,11 +10,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import redis
+import redis.exceptions
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from .. import link as shared
 from ..errors import DelayedError
+from ..kinds import is_list
 from ..scripts import Script
 from ..text import of_redis
 
@@ -42,7 +44,7 @@ class ReplyError(DelayedError):
 
 def size_of(reply: Any) -> str:
     """Describes a reply for an error without its content, which may be messages with arguments."""
-    return str(len(reply)) if isinstance(reply, list) else type(reply).__name__
+    return str(len(reply)) if is_list(reply) else type(reply).__name__
 
 
 def may_have_run(error: BaseException) -> bool:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import msgpack
 
-from ..task import MAX_PATH
+from ..calls import MAX_PATH
+from ..kinds import is_dict, is_list
 from ..values import MAX_BYTES, unpack
 from .skim import OPENERS, WORKER, Limits, MessageError, check_message
 
@@ -86,12 +87,12 @@ class Message:
             v = _unpack(raw)
         except Exception as e:  # msgpack raises errors of many kinds
             raise _unreadable(e) from None
-        parts = v if type(v) is list else [v]
-        path = parts[0] if parts else None
+        parts: list[Any] = v if is_list(v) else [v]
+        path: Any = parts[0] if parts else None
         if type(path) is not str or not path or len(path) > _SHORT and len(path.encode()) > MAX_PATH:
             raise MessageError(f'expected a path of 1 to {MAX_PATH} bytes, found {_kind(path)}')
         self.path = path
-        self.parts = len(parts) if type(v) is list else 0
+        self.parts = len(parts) if parts is v else 0
         self.python = ':' in path
         self.args: list[Any] = []
         self.kwargs: dict[str, Any] = {}
@@ -223,7 +224,8 @@ def _kind(v: Any) -> str:
     """Names a value by its type and size for errors, because its content may be secret."""
     if v is None:
         return 'nothing'
-    return f'{type(v).__name__} of {len(v):,}' if isinstance(v, (str, bytes, list, dict)) else type(v).__name__
+    name = type(v).__name__
+    return f'{name} of {len(cast("str", v)):,}' if isinstance(v, (str, bytes, list, dict)) else name
 
 
 def _check(meta: dict[str, Any]) -> bool:
@@ -251,9 +253,7 @@ def _check(meta: dict[str, Any]) -> bool:
             if not _numbers(v, 4, 4) or v[0] > _INT31 or v[3] > _INT31:
                 raise MessageError(f"expected 'gp' to be an array of 4 integers, found {_kind(v)}")
         elif key == 'h':
-            if not (
-                type(v) is dict and 1 <= len(v) <= 64 and all(type(k) is str and type(e) is str for k, e in v.items())
-            ):
+            if not (is_dict(v) and 1 <= len(v) <= 64 and all(type(k) is str and type(e) is str for k, e in v.items())):
                 raise MessageError(f"expected 'h' to be a map of 1 to 64 strings, found {_kind(v)}")
             if sum(len(k.encode()) + len(e.encode()) for k, e in v.items()) > _HEADERS:
                 raise MessageError(f"expected 'h' to hold at most {_HEADERS:,} bytes, found more")
@@ -263,4 +263,4 @@ def _check(meta: dict[str, Any]) -> bool:
 
 
 def _numbers(v: Any, fewest: int, most: int) -> bool:
-    return type(v) is list and fewest <= len(v) <= most and all(type(e) is int and 0 <= e <= _INT63 for e in v)
+    return is_list(v) and fewest <= len(v) <= most and all(type(e) is int and 0 <= e <= _INT63 for e in v)

@@ -4,7 +4,7 @@ time.
 The worker forks it before it starts threads. Over a socket, the worker sends commands of 16 bytes, and the process
 answers in the same form:
 
-    F number 0 fork a process, which gets the two sockets that are sent along
+    F number kind fork a process, for coroutines if kind is 1, which gets the two sockets that are sent along
     K number signal send a signal to it
     B number pid (answer) it has started
     D number status (answer) it has died, with the status of waitpid
@@ -52,9 +52,9 @@ class Nursery:
         theirs.close()
         self.socket = ours
 
-    def fork(self, number: int, tasks: socket.socket, orders: socket.socket) -> None:
+    def fork(self, number: int, tasks: socket.socket, orders: socket.socket, coroutines: bool = False) -> None:
         """Asks for a process that serves tasks and obeys orders. An OSError means that the nursery has died."""
-        socket.send_fds(self.socket, [_COMMAND.pack(b'F', number, 0)], [tasks.fileno(), orders.fileno()])
+        socket.send_fds(self.socket, [_COMMAND.pack(b'F', number, coroutines)], [tasks.fileno(), orders.fileno()])
 
     def kill(self, number: int, sig: int) -> None:
         """Sends a signal to a process if it lives. An OSError means that the nursery has died."""
@@ -133,22 +133,22 @@ class _Process:
             return False
         kind, number, value = _COMMAND.unpack(b)
         if kind == b'F':
-            self._fork(number, fds)
+            self._fork(number, fds, value == 1)
         elif number in self._children:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(self._children[number], value)
         return True
 
-    def _fork(self, number: int, fds: list[int]) -> None:
+    def _fork(self, number: int, fds: list[int], coroutines: bool) -> None:
         pid = os.fork()
         if pid == 0:
-            self._be_born(fds)
+            self._be_born(fds, coroutines)
         for fd in fds:
             os.close(fd)
         self._children[number] = pid
         self._answer(b'B', number, pid)
 
-    def _be_born(self, fds: list[int]) -> NoReturn:
+    def _be_born(self, fds: list[int], coroutines: bool) -> NoReturn:
         code = 1
         try:
             signal.set_wakeup_fd(-1)
@@ -157,7 +157,8 @@ class _Process:
             self._socket.close()
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             die_with_parent()
-            code = serve(socket.socket(fileno=fds[0]), socket.socket(fileno=fds[1]), SIGNAL, self._start)
+            tasks, orders = (socket.socket(fileno=fd) for fd in fds)
+            code = serve(tasks, orders, SIGNAL, self._start, coroutines)
         finally:
             with contextlib.suppress(Exception):
                 sys.stdout.flush()

@@ -49,6 +49,23 @@ class _Process:
         self.again = 0.0  # when it is told again
         self.buffer = bytearray()
         self.out = b''
+        # What runs a task at a time: the process itself, or the seats of a process for coroutines.
+        self.seats = [self]
+        self.host = self  # the process of a seat
+        self.killed = False  # the worker has killed it
+        self.coroutines = False
+        self.taken: dict[int, _Process] = {}  # the seats that run a coroutine, by the numbers of their tasks
+
+    def running(self) -> list[_Process]:
+        """Returns what runs a task: its seats, or itself."""
+        return list(self.taken.values()) if self.coroutines else [self] if self.claim is not None else []
+
+    def sit(self, n: int) -> None:
+        """Makes it a process for n coroutines at once."""
+        self.coroutines = True
+        self.seats = [_Process(self.number, self.tasks, self.orders) for _ in range(n)]
+        for seat in self.seats:
+            seat.host = self
 
 
 class Pool:
@@ -66,10 +83,12 @@ class Pool:
         died: Callable[[Claim, bool], None],
         progress: Callable[[Claim, int, int, str], None],
         broken: Callable[[], None],
+        coroutines: int = 0,
     ) -> None:
         self.executors = executors
         self.nursery = nursery
         self.n = n
+        self.coroutines = coroutines  # how many coroutines run at once, in one process
         self.kill_after = kill_after  # seconds
         self.max_tasks = max_tasks  # tasks that one process runs; 0: without a limit
         self._begin = begin
@@ -81,6 +100,9 @@ class Pool:
         self._processes: dict[int, _Process] = {}
         self._next = self._serial = 0
         self._idle: deque[_Process] = deque()
+        self._host: _Process | None = None  # the process for coroutines
+        self._hosts = 0  # such processes, with those that are about to end
+        self._seats: deque[_Process] = deque()  # idle ones of processes for coroutines
         self._woken, self._wakes = socket.socketpair()
         self._woken.setblocking(False)
         self._wakes.setblocking(False)
@@ -152,14 +174,19 @@ class Pool:
     def _fill(self) -> None:
         """Asks for as many processes as are missing."""
         now = time.monotonic()
-        while not self._over and len(self._processes) < self.n and now >= self._not_before:
+        while not self._over and self._missing() and now >= self._not_before:
+            coroutines = self._missing() > 1
             tasks, theirs = socket.socketpair()
             orders, obeyed = socket.socketpair()
             self._next += 1
             p = _Process(self._next, tasks, orders)
             tasks.setblocking(False)
+            if coroutines:
+                p.sit(self.coroutines)
+                self._host = p
+                self._hosts += 1
             try:
-                self.nursery.fork(p.number, theirs, obeyed)
+                self.nursery.fork(p.number, theirs, obeyed, *([True] if coroutines else []))
             except OSError as e:
                 self._lost_nursery(e)
             finally:
@@ -168,26 +195,41 @@ class Pool:
             self._processes[p.number] = p
             self._selector.register(tasks, selectors.EVENT_READ, p)
 
+    def _missing(self) -> int:
+        """Returns 2 if a process for coroutines is missing, 1 if another one is, else 0."""
+        if self.coroutines and (self._host is None or self._host.retired):
+            return 2
+        return int(len(self._processes) - self._hosts < self.n)
+
+    def _running(self) -> list[_Process]:
+        """Returns what runs a task."""
+        return [seat for p in self._processes.values() for seat in p.running()]
+
     def _lost_nursery(self, error: Exception) -> None:
         """Handles the end of the nursery: all processes have died with it, and with them the running tasks."""
         if self._over:
             return
         self._over = True
         logger.error('the process that forks worker processes is gone (%s); the worker stops', error)
-        alone = sum(p.claim is not None for p in self._processes.values()) == 1
+        alone = len(self._running()) == 1
         for p in list(self._processes.values()):
             self._bury(p, 'its process was killed', alone)
         self._broken()
 
     def _assign(self) -> None:
-        while self._idle:
-            c = self.executors.start()
+        while self._idle or (self._seats and self.executors.ready_coroutines):
+            c = self.executors.start() if self._idle else None
+            idle = self._idle
+            if c is None and self._seats and self.executors.ready_coroutines:
+                c, idle = self.executors.start(True), self._seats
             if c is None:
                 return
-            p = self._idle.popleft()
+            p = idle.popleft()
             self._serial += 1
             p.claim, p.serial, p.ends, p.dies, p.why = c, self._serial, 0.0, 0.0, ''
             serial = self._serial
+            if p.host is not p:
+                p.host.taken[serial] = p
 
             def interrupt(why: str, c: Claim = c) -> None:
                 self.interrupt(c, why)
@@ -206,14 +248,13 @@ class Pool:
             self._go(*args)
         elif what == 'interrupt':
             c, why = args
-            for p in self._processes.values():
+            for p in self._running():
                 if p.claim is c:
                     self._tell(p, why)
         elif what == 'kill':
-            for p in self._processes.values():
-                if p.claim is not None:
-                    p.why = p.why or 'stopping'
-                    self._kill(p)
+            for p in self._running():
+                p.why = p.why or 'stopping'
+                self._kill(p)
         else:
             self._over = True
 
@@ -226,9 +267,9 @@ class Pool:
         c.started = time.monotonic()
         if c.limit:
             p.ends = c.started + c.limit / 1000
-        p.ran += 1
+        p.host.ran += 1
         frame = msgpack.packb([serial, c.lane.name, c.raw], use_bin_type=True)
-        self._write(p, HEAD.pack(len(frame)) + frame)
+        self._write(p.host, HEAD.pack(len(frame)) + frame)
 
     def _write(self, p: _Process, b: bytes) -> None:
         p.out += b
@@ -280,8 +321,9 @@ class Pool:
         if kind == 2:
             p.ready = True
             self._wait.reset()
-            self._idle.append(p)
+            (self._seats if p.coroutines else self._idle).extend(p.seats)
             return
+        p = p.taken.get(number, p)
         c = p.claim
         if c is None or number != p.serial:
             return
@@ -294,13 +336,18 @@ class Pool:
         """Notes that a task is over and gives the process another one."""
         p.claim, p.ends, p.dies, p.why = None, 0.0, 0.0, ''
         self.executors.leave(c, done, time.monotonic() - c.started)
-        if self.max_tasks and p.ran >= self.max_tasks:
-            p.retired = True
-            with contextlib.suppress(KeyError, ValueError):
-                self._selector.unregister(p.tasks)
-            p.tasks.close()  # the process ends by itself, and another one replaces it
-        elif not p.retired:
-            self._idle.append(p)
+        host = p.host
+        host.taken.pop(p.serial, None)
+        if self.max_tasks and host.ran >= self.max_tasks:
+            if not host.retired:
+                host.retired = True
+                self._seats = deque(seat for seat in self._seats if seat.host is not host)
+            if not host.taken:
+                with contextlib.suppress(KeyError, ValueError):
+                    self._selector.unregister(p.tasks)
+                p.tasks.close()  # the process ends by itself, and another one replaces it
+        elif not host.retired:
+            (self._seats if host.coroutines else self._idle).append(p)
 
     def _tell(self, p: _Process, why: str) -> None:
         """Tells the task of a process to end, only once."""
@@ -318,7 +365,9 @@ class Pool:
 
     def _kill(self, p: _Process) -> None:
         p.ends = p.dies = 0.0
-        p.retired = True
+        host = p.host
+        host.retired = host.killed = True
+        self._seats = deque(seat for seat in self._seats if seat.host is not host)
         try:
             self.nursery.kill(p.number, signal.SIGKILL)
         except OSError as e:
@@ -326,14 +375,14 @@ class Pool:
 
     def _patience(self) -> float | None:
         """Returns for how many seconds there is nothing to do unless an event comes; None: without a limit."""
-        times = [t for p in self._processes.values() for t in (p.ends, p.dies, p.again if p.dies else 0.0) if t]
-        if len(self._processes) < self.n:
+        times = [t for p in self._running() for t in (p.ends, p.dies, p.again if p.dies else 0.0) if t]
+        if self._missing():
             times.append(self._not_before)
         return min(max(0.0, min(times) - time.monotonic()), _PATIENCE) if times else None
 
     def _look_at_clocks(self) -> None:
         now = time.monotonic()
-        for p in list(self._processes.values()):
+        for p in self._running():
             if p.ends and now >= p.ends:
                 self._tell(p, 'timeout')
             if p.again and now >= p.again and p.dies:
@@ -374,6 +423,10 @@ class Pool:
         del self._processes[p.number]
         if p in self._idle:
             self._idle.remove(p)
+        if p.coroutines:
+            self._hosts -= 1
+            self._host = None if self._host is p else self._host
+            self._seats = deque(seat for seat in self._seats if seat.host is not p)
         with contextlib.suppress(KeyError, ValueError):
             self._selector.unregister(p.tasks)
         p.tasks.close()
@@ -381,20 +434,34 @@ class Pool:
         if not p.ready:
             self._not_before = time.monotonic() + self._wait.next()
             logger.error('a worker process died before it was ready: %s', cause)
+        running = p.running()
+        if not running and not p.retired and p.ready:
+            logger.error('worker process %d died: %s', p.pid, cause)
+        for seat in running:
+            self._mourn(p, seat, cause, alone and len(running) == 1)
+
+    def _mourn(self, host: _Process, p: _Process, cause: str, alone: bool) -> None:
+        """Ends the claim of a task whose process has died."""
         c = p.claim
         if c is None:
-            if not p.retired and p.ready:
-                logger.error('worker process %d died: %s', p.pid, cause)
             return
         p.claim = None
         done = False
-        if p.why:
+        if p.host.killed and not p.why and host.coroutines:
+            # Another coroutine did not end when told to, and the worker killed the process because of it.
+            done = self._conclude(c, Ended(ok=False, says='release', error='its process was killed'))
+        elif p.why:
             # The worker killed it because it did not end when told to.
             ended = Ended(ok=False, error=f'its process was killed: {p.why}', interrupted=p.why)
             done = self._conclude(c, ended)
         else:
             logger.error(
-                'queue %s: %s (%s): worker process %d died: %s', c.lane.name, c.message.path, c.message.id, p.pid, cause
+                'queue %s: %s (%s): worker process %d died: %s',
+                c.lane.name,
+                c.message.path,
+                c.message.id,
+                host.pid,
+                cause,
             )
             self._died(c, alone)
         self.executors.leave(c, done, time.monotonic() - c.started)

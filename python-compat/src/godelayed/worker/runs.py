@@ -26,7 +26,7 @@ class Runs:
         source: Source,
         judge: Judge,
         reporter: Reporter,
-        count: Callable[[Claim, bool, bool], None] = lambda *_: None,
+        count: Callable[[Claim, bool, bool], None] = lambda _, __, ___: None,
         tell: Callable[..., None] = lambda *_, **__: None,
     ) -> None:
         self._source = source

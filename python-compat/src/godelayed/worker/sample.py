@@ -92,7 +92,8 @@ class Sample:
 def _numbers(raw: bytes) -> list[int] | None:
     if not raw or raw[0] != _FORMAT:
         return None
-    numbers, n, shift = [], 0, 0
+    numbers: list[int] = []
+    n = shift = 0
     for byte in raw[1:]:
         n |= (byte & 0x7F) << shift
         shift += 7

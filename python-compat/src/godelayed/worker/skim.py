@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ..values import MAX_BYTES, MAX_DEPTH, MAX_ELEMENTS
 
@@ -87,7 +87,7 @@ def _check_meta(raw: bytes, i: int, left: int, limits: Limits, known: Container[
     left -= 2 * n
     if left < 0:
         raise _too_many(i)
-    seen = set()
+    seen: set[Any] = set()
     for _ in range(n):
         start, at = _text(raw, i, 'a string as key of meta')
         key = raw[start:at]
@@ -103,7 +103,7 @@ def _check_meta(raw: bytes, i: int, left: int, limits: Limits, known: Container[
 
 def _check_headers(raw: bytes, i: int) -> None:
     n, i = _map(raw, i)
-    seen = set()
+    seen: set[Any] = set()
     for _ in range(n):
         start, at = _text(raw, i, "strings in 'h'")
         key = raw[start:at]

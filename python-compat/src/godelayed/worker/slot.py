@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from typing import Any
 
+from ..kinds import is_list
 from ..scripts import DEPTH
 from .link import Link, ReplyError, size_of
 from .store import SCRIPTS, STATS_LIFE, Store, text_of
@@ -22,11 +24,11 @@ class Pulse:
 
 def beat(link: Link, stores: Sequence[Store], life: int, count: bool, look: bool) -> tuple[list[Pulse], float]:
     """Renews the heartbeats on queues of one slot for life ms, and returns the pulses and Redis's time in seconds."""
-    keys = []
+    keys: list[Any] = []
     for s in stores:
         keys += [s.keys.heartbeat + s.worker, s.keys.processing + s.worker, s.keys.control]
     v = link.run(SCRIPTS['beat'], keys, life, int(count), int(look))
-    if not isinstance(v, list) or len(v) != 2 + 3 * len(stores):
+    if not is_list(v) or len(v) != 2 + 3 * len(stores):
         raise ReplyError(f'beat: expected {2 + 3 * len(stores)} values, found {size_of(v)}')
     return [Pulse(v[i] == 1, v[i + 1], v[i + 2]) for i in range(2, len(v), 3)], v[0] + v[1] / 1e6
 
@@ -44,12 +46,12 @@ class Todo:
 
 def check(link: Link, stores: Sequence[Store]) -> list[Todo]:
     """Looks at queues of one slot."""
-    keys = []
+    keys: list[Any] = []
     for s in stores:
         k = s.keys
         keys += [k.list, k.scheduled, k.retry, k.parked, k.groups, k.suspects]
     v = link.run(SCRIPTS['check'], keys)
-    if not isinstance(v, list) or len(v) != 5 * len(stores):
+    if not is_list(v) or len(v) != 5 * len(stores):
         raise ReplyError(f'check: expected {5 * len(stores)} values, found {size_of(v)}')
     return [Todo(*v[i : i + 5]) for i in range(0, len(v), 5)]
 
@@ -67,12 +69,12 @@ class Sight:
 
 def survey(link: Link, stores: Sequence[Store], sweeper: str, lock: int) -> list[Sight]:
     """Looks at queues of one slot, and takes or renews their advisory locks for lock ms where it can."""
-    keys = []
+    keys: list[Any] = []
     for s in stores:
         k = s.keys
         keys += [k.sweeper, k.workers, k.list, k.noti, k.legacy]
     rows = link.run(SCRIPTS['survey'], keys, sweeper, lock)
-    if not isinstance(rows, list) or len(rows) != len(stores):
+    if not is_list(rows) or len(rows) != len(stores):
         raise ReplyError(f'survey: expected {len(stores)} rows, found {size_of(rows)}')
     return [Sight(r[0] == 1, [text_of(w) for w in r[1]], r[2], r[3], r[4]) for r in rows]
 
@@ -82,11 +84,11 @@ def note_depths(link: Link, stores: Sequence[Store], now: float) -> list[int]:
 
     Returns what it has noted, -1 where somebody else has.
     """
-    keys = []
+    keys: list[Any] = []
     for s in stores:
         k = s.keys
         keys += [k.depths, k.list, k.suspects, k.control]
     v = link.run(DEPTH, keys, int(now), STATS_LIFE)
-    if not isinstance(v, list) or len(v) != len(stores):
+    if not is_list(v) or len(v) != len(stores):
         raise ReplyError(f'depth: expected {len(stores)} values, found {size_of(v)}')
     return v

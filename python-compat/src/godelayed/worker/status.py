@@ -67,10 +67,11 @@ class Status:
     def _announce(self, link: Link, lane: Lane) -> None:
         queue = (lane.store.prefix, lane.name, self._legacy)
         ask = self._announced.ask(*queue, pause=0)
-        if ask is None or ask.script is None:
+        if ask is None:
             return
+        script, keys, args = ask
         try:
-            link.run(ask.script, ask.keys, *ask.args)
+            link.run(script, keys, *args)
         except RefusedError as e:
             if 'OOM' not in str(e):
                 self._announced.done(*queue)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..keys import Keys
+from ..kinds import is_list
 from ..scripts import script
 from .link import Link, ReplyError, Source, size_of
 from .skim import WORKER
@@ -52,8 +53,8 @@ class Acked:
     pulse is the value of the heartbeat under which all of them existed last.
     """
 
-    tokens: list[str] = dataclasses.field(default_factory=list)
-    batches: list[int] = dataclasses.field(default_factory=list)
+    tokens: list[str] = dataclasses.field(default_factory=list[str])
+    batches: list[int] = dataclasses.field(default_factory=list[int])
     pulse: str = ''
 
     def answers(self, reply: Any) -> list[int] | None:
@@ -71,7 +72,7 @@ class Haul:
     left: int = 0  # pending tasks; for parked tasks, how many ids the script has looked at
     stood: list[int] | None = None
     version: int = 0
-    messages: list[bytes | int] = dataclasses.field(default_factory=list)  # a size stands for a too large message
+    messages: Sequence[bytes | int] = ()  # a size stands for a too large message
 
 
 @dataclasses.dataclass
@@ -111,7 +112,7 @@ class Control:
 
 
 def _answers(reply: Any, n: int) -> list[int]:
-    if not isinstance(reply, list) or len(reply) != n:
+    if not is_list(reply) or len(reply) != n:
         raise ReplyError(f'expected {n} answers, found {size_of(reply)}')
     return reply
 
@@ -189,7 +190,7 @@ class Store:
             *ended.batches,
             *ended.tokens,
         )
-        if not isinstance(reply, list) or len(reply) < 3:
+        if not is_list(reply) or len(reply) < 3:
             raise ReplyError(f'claim: expected three values or more, found {size_of(reply)}')
         status, left, stood = reply[0], reply[1], ended.answers(reply[2])
         if status == 1:
@@ -350,7 +351,7 @@ class Store:
         k = self.keys
         keys = [k.parked, k.tasks, k.info, k.heartbeat + self.worker, *self._mine, k.control]
         reply = link.run(SCRIPTS['unpark'], keys, batch, min(most, MAX_UNPARKED), WORKER.size, *ids)
-        if not isinstance(reply, list) or len(reply) < 3:
+        if not is_list(reply) or len(reply) < 3:
             raise ReplyError(f'unpark: expected three values or more, found {size_of(reply)}')
         return Haul(reply[0], reply[1], None, reply[2], reply[3:])
 
@@ -377,7 +378,7 @@ class Store:
         Of values of more than most bytes it returns the size.
         """
         reply = link.run(SCRIPTS['fields'], [hash], most, MAX_CLAIM_BYTES, *fields)
-        if not isinstance(reply, list) or not 1 <= len(reply) <= len(fields):
+        if not is_list(reply) or not 1 <= len(reply) <= len(fields):
             raise ReplyError(f'fields: expected 1 to {len(fields)} values, found {size_of(reply)}')
         return reply
 

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Sequence
+from typing import Any, Callable
 
 from ..errors import DelayedError
 from . import info
@@ -159,7 +160,7 @@ class Sweeping:
         since = self.contact.unbroken()
         before = self._missed.get((store, kind), {})
         after: dict[str, float] = {}
-        dead = []
+        dead: list[Any] = []
         for w in missing:
             first = before.get(w)
             if first is None or since is None or first < since:
@@ -257,12 +258,13 @@ class Sweeping:
             ]
             if store.condemn(self.link, 'parked', self.archive_for, tasks) == 0 or len(page) < _TRIM_PAGE:
                 break
-        for delete, n in (
+        steps: tuple[tuple[Callable[[Link, int], int], int], ...] = (
             (store.pardon, _PARDON_PAGE),
             (store.lapse, _LAPSE_PAGE),
             (lambda link, n: store.trim(link, self.archive_max, n), _TRIM_PAGE),
             (store.expire, _TRIM_PAGE),
-        ):
+        )
+        for delete, n in steps:
             while not self._stop.is_set() and delete(self.link, n) >= n:
                 pass
 

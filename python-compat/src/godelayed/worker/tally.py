@@ -80,7 +80,8 @@ def _ask(link: Link, *command: Any) -> Any:
 
 def _fields(link: Link, key: str, room: int, places: list[tuple[int, str]]) -> dict[str, list[tuple[int, str]]]:
     """Returns the fields of samples. Functions for which the hash has no room share one."""
-    used, known = int(_ask(link, 'HLEN', key)), set()
+    used = int(_ask(link, 'HLEN', key))
+    known: set[str] = set()
     if used + len(places) > room:
         known = {field.decode(errors='replace') for field in _ask(link, 'HKEYS', key)}
     fields: dict[str, list[tuple[int, str]]] = {}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import threading
 import time
 from typing import Callable
 
 from ..context import Context
 from . import calling
+from .coroutine import Coroutine
 from .executors import Executors
 from .judge import Ended
 from .lane import Claim
@@ -71,3 +74,90 @@ class Threads:
         if not ended.ok:
             ended.interrupted = interrupted() or ''
         return self._conclude(c, ended)
+
+
+class Coroutines:
+    """Runs coroutines on one event loop, in a thread of its own. A coroutine that waits can be told to end."""
+
+    def __init__(
+        self,
+        executors: Executors,
+        prepare: Callable[[Claim, Callable[[str], None]], bool],
+        conclude: Callable[[Claim, Ended], bool],
+        progress: Callable[[Claim, int, int, str], None],
+    ) -> None:
+        self._executors = executors
+        self._prepare = prepare
+        self._conclude = conclude
+        self._progress = progress
+        self._loop = asyncio.new_event_loop()
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._thread = threading.Thread(target=self._run, name='godelayed-loop', daemon=True)
+        executors.wake_loop = self._wake
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def join(self, timeout: float) -> bool:
+        """Waits at most timeout seconds for the thread to end, and returns whether it has."""
+        self._thread.join(timeout)
+        return not self._thread.is_alive()
+
+    def _wake(self) -> None:
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._assign)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        self._loop.call_soon(self._assign)
+        try:
+            self._loop.run_forever()
+        finally:
+            self._loop.close()
+
+    def _assign(self) -> None:
+        while True:
+            c = self._executors.start(True)
+            if c is None:
+                break
+            task = self._loop.create_task(self._task(c))
+            self._tasks.add(task)
+            task.add_done_callback(self._ended)
+        if self._executors.stopped and not self._tasks:
+            self._loop.stop()
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        self._assign()
+
+    async def _task(self, c: Claim) -> None:
+        loop, m, call = self._loop, c.message, c.function.call
+        run = Coroutine(lambda: call(*m.args, **m.kwargs))
+
+        def interrupt(why: str) -> None:
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(run.interrupt, why)
+
+        done, timer = False, None
+        # It asks Redis first if the task has a lock that ends when it starts.
+        if (
+            await loop.run_in_executor(None, self._prepare, c, interrupt)
+            if m.meta.get('us')
+            else self._prepare(c, interrupt)
+        ):
+            c.started = time.monotonic()
+            if c.limit:
+                timer = loop.call_later(c.limit / 1000, run.interrupt, 'timeout')
+
+            def report(done: int, total: int, note: str) -> None:
+                self._progress(c, done, total, note)
+
+            context = Context(c.lane.name, m.path, m.meta, report, lambda: run.why)
+            keep = bool(m.meta) and m.keep > 0
+            ended = await calling.call_coroutine(c.function, m.args, m.kwargs, keep, context, run)
+            if timer is not None:
+                timer.cancel()
+            if not ended.ok and run.why is not None:
+                ended.interrupted = run.why
+            done = self._conclude(c, ended)
+        self._executors.leave(c, done, time.monotonic() - c.started)

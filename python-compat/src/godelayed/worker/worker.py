@@ -41,7 +41,7 @@ from .status import Status
 from .store import MAX_TOKENS, Store, Verdict
 from .sweep import Sweeping
 from .tally import Tally
-from .threads import Threads
+from .threads import Coroutines, Threads
 
 logger = logging.getLogger('godelayed.worker')
 
@@ -76,7 +76,8 @@ class Worker:
         self._source = Source(redis)
         weights = cfg.weights()
         n = cfg.slots()
-        self._executors = Executors(n, cfg.prefetch, self._life)
+        coroutines = cfg.coroutines if self.registry.coroutines else 0
+        self._executors = Executors(n, cfg.prefetch, self._life, coroutines)
         self._executors.budget = cfg.max_tasks
         timeout = 0 if cfg.timeout is None else int(cfg.seconds('timeout') * 1000)
         self._judge = Judge(self.id, Rules(cfg.max_retry, cfg.backoff, timeout))
@@ -104,7 +105,7 @@ class Worker:
             self._source,
             self._judge,
             self._reporter,
-            lambda c, *how: self._tallies[c.lane].add(c, *how),
+            lambda c, failed, archived: self._tallies[c.lane].add(c, failed, archived),
             tell,
         )
         contact = Contact(self._life)
@@ -126,12 +127,7 @@ class Worker:
         )
         self._status = Status(self._executors, self.registry, cfg.legacy, cfg.plan(), self._state)
         self._heartbeat = Heartbeat(
-            self._lanes,
-            self._life,
-            f'{socket.gethostname()}:{os.getpid()}',
-            contact,
-            self._beaten,
-            self._tell,
+            self._lanes, self._life, f'{socket.gethostname()}:{os.getpid()}', contact, self._beaten, self._tell
         )
         for lane in self._lanes:
             lane.beat = self._heartbeat.now
@@ -147,6 +143,7 @@ class Worker:
         self._listener = Listener(self._lanes, self._follower.note, self._parked, self._broadcast.watch)
         self._pool: Pool | None = None
         self._threads: Threads | None = None
+        self._coroutines: Coroutines | None = None
         self._control = threading.RLock()
         self._paused = self._quiet = False
         self._stop_event = threading.Event()
@@ -241,13 +238,15 @@ class Worker:
                 self._runs.died,
                 self._reporter.report,
                 lambda: self._stop_for('processes'),
+                self._executors.coroutines,
             )
         else:
             if cfg.start is not None:
                 cfg.start()
-            self._threads = Threads(
-                self._executors, self._executors.n, self._runs.prepare, self._runs.conclude, self._reporter.report
-            )
+            how = self._runs.prepare, self._runs.conclude, self._reporter.report
+            self._threads = Threads(self._executors, self._executors.n, *how)
+            if self._executors.coroutines:
+                self._coroutines = Coroutines(self._executors, *how)
         self.on_forked()
         names = ', '.join(lane.name for lane in self._lanes)
         logger.info('worker %s started: queues %s, %d tasks at once', self.id, names, self._executors.n)
@@ -259,12 +258,14 @@ class Worker:
         pool = self._start(self._pool.run) if self._pool else []
         if self._threads:
             self._threads.start()
+        if self._coroutines:
+            self._coroutines.start()
         while not self._stop_event.wait(None if cfg.max_tasks is None and not cfg.stop_when_empty else 0.05):
             self._look_at_limits()
         self._wind_up(beats, finishers, loops, pool)
 
     def _start(self, *targets: Callable[[], None]) -> list[threading.Thread]:
-        threads = []
+        threads: list[Any] = []
         for target in targets:
             owner = getattr(target, '__self__', None)
             name = f'godelayed-{type(owner).__name__.lower()}'
@@ -373,7 +374,8 @@ class Worker:
     def _idle_by(self, end: float) -> bool:
         """Waits until no task runs, and returns whether that was before end."""
         if self._threads is not None:
-            return self._threads.join(max(0.0, end - time.monotonic()))
+            joined = self._threads.join(max(0.0, end - time.monotonic()))
+            return joined and (self._coroutines is None or self._coroutines.join(max(0.0, end - time.monotonic())))
         while self._executors.under_way():
             left = end - time.monotonic()
             if left <= 0 or self._pool is not None and self._pool.gone.wait(min(left, 0.01)):
@@ -382,7 +384,7 @@ class Worker:
 
     def _unregister(self) -> None:
         """Removes the worker from Redis. If that fails, its heartbeat expires and a sweeper removes it."""
-        errors = []
+        errors: list[Any] = []
         for lane in self._lanes:
             n = lane.finisher.waiting()
             if n:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from .errors import ArgumentsError
@@ -28,11 +28,10 @@ __all__ = [
     'Packed',
     'Seconds',
     'Stamp',
-    'call',
+    'checked_path',
     'milliseconds',
     'moment',
     'new_id',
-    'path_of',
 ]
 
 MAX_PATH = 512
@@ -47,7 +46,7 @@ def new_id() -> str:
 
 @dataclasses.dataclass(frozen=True)
 class Call:
-    """A call of a function: its path and its arguments. call() makes one."""
+    """A call of a function: its path and its arguments. godelayed.call makes one."""
 
     path: str
     args: tuple[Any, ...]
@@ -59,19 +58,12 @@ class Call:
         return ':' in self.path
 
 
-def call(function: str | Callable[..., Any], /, *args: Any, **kwargs: Any) -> Call:
-    """Describes a call for Queue.delay_many.
-
-    function is a path, or a Python function that was registered with @task.
-    """
-    return Call(path_of(function), args, kwargs)
-
-
-def path_of(function: str | Callable[..., Any]) -> str:
+def checked_path(path: str) -> str:
     """Returns the path of a function after checking it."""
-    path = function if isinstance(function, str) else getattr(function, 'delayed_path', None)
-    if path is None:
-        raise ArgumentsError(f'{function!r} is not registered: decorate it with @godelayed.task, or give its path')
+    if not isinstance(path, str):  # pyright: ignore[reportUnnecessaryIsInstance] - callers may have no types
+        raise ArgumentsError(
+            f'{path!r} is not registered: expected a function with @godelayed.task, or the path of a function'
+        )
     return _checked(path)
 
 
