@@ -10,9 +10,10 @@ FUZZTIME ?= 30s
 # How often make soak repeats its tests.
 SOAK ?= 20
 # The tests of make chaos: those with published counts, and others of which make test repeats less.
-published := PoisonAmongInnocents|Quarantine|HostileHandlers|ChildrenEnd.*|OneKill|KillsInARow|RollingDeploys|Recovery|Fresh.*|Outages|Python(Outages|Poison.*)
+published := PoisonAmongInnocents|OneKill|KillsInARow|RollingDeploys|Recovery|Fresh.*|Outages|Python(Outages|Poison.*)
+isolated := Quarantine|HostileHandlers|ChildrenEndWithTheirWorker
 smaller := Kill|KillLifecycle|LostReplies|Model|Pause|SweepersSideBySide|Filters
-CHAOS ?= ^Test($(published)|$(smaller))$$
+CHAOS ?= ^Test($(published)|$(isolated)|$(smaller))$$
 # Go test flags for race and itest, for instance TESTFLAGS='-run TestKill -v'.
 TESTFLAGS ?=
 # The server that the tests start; if empty, redis-server on the PATH.

@@ -14,15 +14,15 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// Isolation says which tasks a worker runs in child processes, and what these may use. Functions with Isolated run there
-// in any case. The zero value isolates no others and has the defaults below. It needs ChildMain.
+// Isolation says which tasks a worker runs in child processes, and what these may use. Functions with Isolated run
+// there in any case. The zero value isolates no others and has the defaults below. It needs ChildMain.
 //
-// A child is the worker's own binary, started again. It runs one task at a time, and many one after the other; there are
-// as many children as isolated tasks run at a time. A handler there gets its context, headers and middleware, and
+// A child is the worker's own binary, started again. It runs one task at a time, and many one after the other; there
+// are as many children as isolated tasks run at a time. A handler there gets its context, headers and middleware, and
 // reports progress and returns results as in the worker. When its context ends and it has not returned after Grace, the
-// child is told to end by SIGTERM, and soon after killed, with everything that it has started. That, a crash and os.Exit
-// cost one attempt of one task: its error wraps ErrChildDied, and what is kept of the failure has the stacks of the
-// child's goroutines, if it could still tell them, and what it wrote to its standard error.
+// child is told to end by SIGTERM, and soon after killed, with everything that it has started. That, a crash and
+// os.Exit cost one attempt of one task: its error wraps ErrChildDied, and what is kept of the failure has the stacks of
+// the child's goroutines, if it could still tell them, and what it wrote to its standard error.
 //
 // A program with ChildMain also runs every task there that was claimed by a worker which died, until the task has ended
 // or 72 hours have passed: it may have been the cause, and in a child it harms nobody else. If it ends its child, that
@@ -47,8 +47,8 @@ type Isolation struct {
 	MaxTasks int
 	// Idle is how long a child waits for a task before it ends. Defaults to 1 min.
 	Idle time.Duration
-	// Ahead is how many children are started before there are tasks for them, if anything is isolated, and kept. A start
-	// takes some 20 ms and what ChildMain's function takes. Defaults to 1; negative: none.
+	// Ahead is how many children are started before there are tasks for them, if anything is isolated, and kept. A
+	// start takes some 20 ms and what ChildMain's function takes. Defaults to 1; negative: none.
 	Ahead int
 }
 
@@ -88,12 +88,12 @@ func (i Isolation) check() error {
 		errs = append(errs, redisstore.CheckQueueName(name))
 	}
 	if i.Memory != 0 && i.Memory < leastIsolated {
-		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.Isolation.Memory is %d: expected a number of bytes of at "+
-			"least %d, which is 64 MiB, or 0 for any", i.Memory, leastIsolated))
+		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.Isolation.Memory is %d: expected a number of bytes of "+
+			"at least %d, which is 64 MiB, or 0 for any", i.Memory, leastIsolated))
 	}
 	if i.CPU < 0 || i.Idle < 0 {
-		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.Isolation has CPU %v and Idle %v: expected durations, or 0",
-			i.CPU, i.Idle))
+		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.Isolation has CPU %v and Idle %v: expected durations, "+
+			"or 0", i.CPU, i.Idle))
 	}
 	errs = append(errs, checkDuration("WorkerConfig.Isolation.Grace", i.Grace),
 		checkDuration("WorkerConfig.Isolation.CPU", i.CPU), checkDuration("WorkerConfig.Isolation.Idle", i.Idle))
@@ -154,7 +154,8 @@ func ChildMain(newWorker func() (*Worker, error)) {
 		case err != nil:
 			return nil, err
 		case w == nil || w.engine == nil:
-			return nil, errors.New("delayed: the function given to ChildMain returned no worker: expected one, or an error")
+			return nil, errors.New("delayed: the function given to ChildMain returned no worker: expected one, or " +
+				"an error")
 		}
 		return w.engine, nil
 	})
@@ -168,8 +169,8 @@ func (w *Worker) checkIsolated(fns []*function.Function, running bool) error {
 		case !isolate.Supported:
 			return fmt.Errorf("%w: %s: %w", ErrFunction, f.Path(), errNotHere("Isolated"))
 		case running && !isolationReady.Load():
-			return fmt.Errorf("%w: %s is Isolated, but this program has no child processes: call delayed.ChildMain first "+
-				"in main", ErrFunction, f.Path())
+			return fmt.Errorf("%w: %s is Isolated, but this program has no child processes: call delayed.ChildMain "+
+				"first in main", ErrFunction, f.Path())
 		}
 	}
 	return nil

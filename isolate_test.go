@@ -215,7 +215,8 @@ func TestIsolatedTaskDies(t *testing.T) {
 	b.Must(w.Listen(h.listen))
 	b.start(w)
 	for how, want := range map[string]string{
-		"exit": "exit status 3", "segv": "SIGSEGV", "spin": "handler took longer than 100ms: delayed: child process died",
+		"exit": "exit status 3", "segv": "SIGSEGV",
+		"spin": "handler took longer than 100ms: delayed: child process died",
 	} {
 		ref := b.delayWith(b.q.With(delayed.Timeout(100*time.Millisecond)), isolatedDies, how)
 		b.delay(plain)

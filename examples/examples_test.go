@@ -187,7 +187,9 @@ func TestIsolated(t *testing.T) {
 		t.Skip("isolated tasks need Linux")
 	}
 	out := start(t, "", "isolated").ends(0)
-	for _, want := range []string{"terminated; it was told to end", "exit status 1", "The worker goes on: hello world"} {
+	for _, want := range []string{
+		"terminated; it was told to end", "exit status 1", "The worker goes on: hello world",
+	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("expected %q in:\n%s", want, out)
 		}

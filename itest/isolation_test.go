@@ -181,7 +181,8 @@ func TestHostileHandlers(t *testing.T) {
 	kinds := slices.Sorted(maps.Keys(hostilities))
 	var tasks []*delayed.Task
 	for i := range rounds {
-		tasks = append(tasks, delayed.Call(hostileTask, kinds[i%len(kinds)]), delayed.Call(plainTask), delayed.Call(politeTask))
+		tasks = append(tasks, delayed.Call(hostileTask, kinds[i%len(kinds)]), delayed.Call(plainTask),
+			delayed.Call(politeTask))
 	}
 	start := time.Now()
 	delayAll(tasks...)
@@ -267,7 +268,8 @@ func TestQuarantine(t *testing.T) {
 			poisons, slow, quick := inChaos(3, 15), inChaos(2, 6), inChaos(40, 400)
 			server := redistest.Start(t)
 			f := newFleet(t, server, workerSetup{
-				Queue: redistest.Name(t), Concurrency: 10, Life: inChaos(time.Second, 2*time.Second), Sweep: time.Second,
+				Queue: redistest.Name(t), Concurrency: 10, Life: inChaos(time.Second, 2*time.Second),
+				Sweep: time.Second,
 			})
 			f.role = mainRole
 			w := &ward{fleet: f}
@@ -312,8 +314,8 @@ func TestQuarantine(t *testing.T) {
 			for _, task := range innocent {
 				most = max(most, len(starts[task]))
 			}
-			t.Logf("%d poisons, %d of seconds, %d quick ones, %d workers: all over after %v; %d workers died, an innocent "+
-				"task started at most %d times", poisons, slow, quick, workers, took, w.deaths, most)
+			t.Logf("%d poisons, %d of seconds, %d quick ones, %d workers: all over after %v; %d workers died, an "+
+				"innocent task started at most %d times", poisons, slow, quick, workers, took, w.deaths, most)
 			if w.deaths > poisons {
 				t.Errorf("%d workers died of %d poisons", w.deaths, poisons)
 			}

@@ -44,6 +44,13 @@ func ServeChild(made func() (*Worker, error)) {
 	})
 }
 
+// Quarantine makes the worker run suspects in child processes. Call it before Run, in programs that can have children.
+func (w *Worker) Quarantine() {
+	if i := w.runner.isolation; i != nil {
+		i.quarantine = true
+	}
+}
+
 // run runs a task.
 func (c *child) run(j isolate.Job) {
 	c.goroutine.Store(goroutineID())

@@ -72,13 +72,6 @@ func (i *isolation) chosen(c *Claim) bool {
 // quarantines reports whether suspects run in child processes, where they can harm nobody. i may be nil.
 func (i *isolation) quarantines() bool { return i != nil && i.quarantine }
 
-// Quarantine makes the worker run suspects in child processes. Call it before Run, in programs that can have children.
-func (w *Worker) Quarantine() {
-	if i := w.runner.isolation; i != nil {
-		i.quarantine = true
-	}
-}
-
 // start starts children ahead if a function or a queue is isolated. i may be nil.
 func (i *isolation) start(registry *function.Registry) {
 	if i == nil {

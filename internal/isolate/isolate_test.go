@@ -331,7 +331,8 @@ func TestMemoryIsBounded(t *testing.T) {
 	p := newPool(t, func(c *Config) { c.Limits.Memory = 256 << 20 })
 	d := dies(t, p, "allocate")
 	// The second is what the race detector says.
-	if !strings.Contains(d.Error(), "out of memory") && !strings.Contains(d.Output, "ThreadSanitizer failed to allocate") {
+	if !strings.Contains(d.Error(), "out of memory") &&
+		!strings.Contains(d.Output, "ThreadSanitizer failed to allocate") {
 		t.Errorf("found %v; the output was\n%s", d, d.Output)
 	}
 	run(t, p, "echo next")

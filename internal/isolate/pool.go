@@ -178,10 +178,10 @@ func (p *Pool) relief() {
 	p.cfg.Log.Relief(&p.trouble, "child processes start again")
 }
 
-// Run runs a job in a child, and returns its verdict. report gets the job's reports, one after the other. When ctx ends,
-// the child has the time that grace returns to end the job; then it is told to end by SIGTERM, and killed soon after.
-// While no child starts, Run tries again until ctx ends. The error is a *DeathError, or it is ErrClosed or the cause of ctx,
-// if the job was not begun.
+// Run runs a job in a child, and returns its verdict. report gets the job's reports, one after the other. When ctx
+// ends, the child has the time that grace returns to end the job; then it is told to end by SIGTERM, and killed soon
+// after. While no child starts, Run tries again until ctx ends. The error is a *DeathError, or it is ErrClosed or the
+// cause of ctx, if the job was not begun.
 func (p *Pool) Run(
 	ctx context.Context, job []byte, report func([]byte), grace func() time.Duration,
 ) (verdict []byte, err error) {

@@ -155,7 +155,8 @@ func (c *child) send(kind byte, parts ...[]byte) error {
 	return err
 }
 
-// obey follows the parent's orders. When the pipe ends, so has the parent, and this process and what it has started end.
+// obey follows the parent's orders. When the pipe ends, so has the parent, and this process and what it has started
+// end.
 func (c *child) obey(orders *bufio.Reader) {
 	var frame []byte
 	for {
