@@ -235,7 +235,7 @@ func testPartlyMoved(t *testing.T, cluster *redistest.Cluster) {
 	}
 	m.keys(t)
 	m.end(t)
-	if err := <-result; err != nil {
+	if err := receive(t, "the end of the script", result); err != nil {
 		t.Errorf("the script after the move: %v", err)
 	}
 	if got, err := redis.Strings(c.Do("MGET", "{partly}old", "{partly}new")); err != nil || got[0] != "3" ||
@@ -314,7 +314,7 @@ func testBlocked(t *testing.T, cluster *redistest.Cluster) {
 		})
 		m.all(t)
 		m.to.Do(t, "RPUSH", "{blocked}b", "x")
-		if err := <-result; err != nil {
+		if err := receive(t, "the end of "+name, result); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

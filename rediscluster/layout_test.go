@@ -172,7 +172,7 @@ func TestClose(t *testing.T) {
 	if took := time.Since(start); took > askTimeout/2 {
 		t.Errorf("Close took %v: expected that it ends a question that is not answered", took)
 	}
-	if err := <-waiting; !errors.Is(err, delayed.ErrClosed) {
+	if err := receive(t, "the end of Conn", waiting); !errors.Is(err, delayed.ErrClosed) {
 		t.Errorf("Conn during Close: %v", err)
 	}
 	if _, err := src.Conn(t.Context(), "k"); !errors.Is(err, delayed.ErrClosed) {

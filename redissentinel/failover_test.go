@@ -194,7 +194,7 @@ func testFailover(t *testing.T, w *watched) {
 	if took := time.Since(start); took > 8*time.Second {
 		t.Errorf("the new master was found after %v: expected that the Sentinel's announcement is heard", took)
 	}
-	if err := <-blocked; err == nil {
+	if err := receive(t, "the end of BLPOP on the old master", blocked); err == nil {
 		t.Error("BLPOP on the old master returned without an error")
 	}
 	eventually(t, "a connection that is held reports that it is of no use", func() bool {
@@ -245,7 +245,7 @@ func startWorker(t *testing.T, rdb *delayed.Redis) (carriesOn func()) {
 	go func() { ended <- w.Run(ctx) }()
 	t.Cleanup(func() {
 		stop()
-		if err := <-ended; err != nil {
+		if err := receive(t, "the end of the worker", ended); err != nil {
 			t.Errorf("Run: %v", err)
 		}
 	})
@@ -257,15 +257,8 @@ func startWorker(t *testing.T, rdb *delayed.Redis) (carriesOn func()) {
 			_, err := q.Delay(note, n)
 			return err == nil
 		})
-		for limit := time.After(60 * time.Second); ; {
-			select {
-			case got := <-started:
-				if got == n {
-					return
-				}
-			case <-limit:
-				t.Fatalf("task %d does not run within 20 s", n)
-			}
+		for got := 0; got != n; {
+			got = receive(t, fmt.Sprintf("task %d", n), started)
 		}
 	}
 }

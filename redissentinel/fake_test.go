@@ -90,12 +90,26 @@ func connTo(t *testing.T, src *source) redis.Conn {
 	return c
 }
 
+// patience bounds each wait of a test. Nothing is measured with it: it only ends tests that hang.
+const patience = 60 * time.Second
+
+// receive receives from a channel, or fails the test.
+func receive[T any](t *testing.T, what string, c <-chan T) (v T) {
+	t.Helper()
+	select {
+	case v = <-c:
+	case <-time.After(patience):
+		t.Fatalf("waited %v in vain for %s", patience, what)
+	}
+	return v
+}
+
 // eventually waits until ok holds.
 func eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(60 * time.Second); !ok(); <-time.After(5 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !ok(); <-time.After(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within 20 s: %s", what)
+			t.Fatalf("not within %v: %s", patience, what)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package redissentinel
 import (
 	"errors"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
@@ -15,7 +16,7 @@ import (
 // says so when it is listened to, or sends a message later.
 func TestAnnouncedMaster(t *testing.T) {
 	for _, byMessage := range []bool{true, false} {
-		block := make(chan struct{})
+		block, speak := make(chan struct{}), make(chan struct{})
 		a := startFake(t, func(args []string) string {
 			switch args[0] {
 			case "ROLE":
@@ -26,7 +27,6 @@ func TestAnnouncedMaster(t *testing.T) {
 			return "+old\r\n"
 		})
 		b := startMaster(t, "+new\r\n")
-		speak := make(chan struct{})
 		var asked atomic.Int32
 		s := startFake(t, func(args []string) string {
 			switch {
@@ -45,6 +45,10 @@ func TestAnnouncedMaster(t *testing.T) {
 			}
 			return fakeredis.Array(fakeredis.Bulk("127.0.0.1"), fakeredis.Bulk(a.Port())) // behind the times
 		})
+		// Before the servers are closed, which wait for their answers.
+		letGo, say := sync.OnceFunc(func() { close(block) }), sync.OnceFunc(func() { close(speak) })
+		t.Cleanup(letGo)
+		t.Cleanup(say)
 		src := open(t, "redis://"+s.Addr()+"?master=m")
 		held, waiting := connTo(t, src), connTo(t, src)
 		if reply, err := held.Do("INCR", "k"); err != nil || reply != "old" {
@@ -56,8 +60,8 @@ func TestAnnouncedMaster(t *testing.T) {
 			blocked <- err
 		}()
 		eventually(t, "BLPOP arrives", func() bool { return strings.Contains(a.Names(), "BLPOP") })
-		close(speak)
-		if err := <-blocked; err == nil {
+		say()
+		if err := receive(t, "the end of BLPOP on the old master", blocked); err == nil {
 			t.Error("BLPOP on the old master returned without an error")
 		}
 		if _, err := held.Do("INCR", "k"); err == nil || held.Err() == nil {
@@ -70,7 +74,7 @@ func TestAnnouncedMaster(t *testing.T) {
 				t.Errorf("INCR on a new connection: %v, %v", reply, err)
 			}
 		}
-		close(block)
+		letGo()
 	}
 }
 

@@ -338,6 +338,33 @@ func TestTasksAll(t *testing.T) {
 	b.count(state.Scheduled, 20)
 }
 
+// The queue beside the button for all counts, and not the one that the form has for the tasks that are selected.
+func TestTasksMoveAll(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	for i := range 5 {
+		b.python(fmt.Sprint("t", i), []any{i % 2}, nil, delayed.In(time.Hour))
+	}
+	at := "tasks?queue=mail&state=scheduled&arg=0%3D1"
+	a := b.post(web.Operator, at, "all-move", "list", "queue=mail&state=scheduled&arg=0%3D1", "to-all", "other",
+		"to", "")
+	job := a.Header.Get("Location")
+	if !strings.HasPrefix(job, "job?id=") {
+		t.Fatalf("sent to %q, expected a job: %s", job, a.Body)
+	}
+	b.has(b.ended(job, "done"), "<dt>Done</dt><dd>2</dd>")
+	b.count(state.Scheduled, 3)
+	for _, id := range []string{"t1", "t3"} {
+		found, err := b.ins.Find(bg, id)
+		b.Must(err)
+		if len(found) != 1 || found[0].Queue != "other" {
+			t.Errorf("task %s was found as %+v, expected it in queue other", id, found)
+		}
+	}
+	b.has(b.do(web.Operator, at, "all-move", "list", "queue=mail&state=scheduled", "to-all", "mail", "to", "other"),
+		`<p class="notice bad"`, "already")
+}
+
 // Who does not see arguments can neither filter by them nor read them out of the page.
 func TestTasksHidden(t *testing.T) {
 	t.Parallel()

@@ -72,6 +72,13 @@ var programs = map[string]func(){
 			return nil
 		}}))
 	},
+	"late setup": func() {
+		os.Exit(Run(Config{Setup: func(ctx context.Context, _ *delayed.Worker) error {
+			fmt.Println("setting up")
+			<-ctx.Done()
+			return errors.New("the database was left half migrated")
+		}}))
+	},
 	"bad setup": func() {
 		os.Exit(Run(Config{Setup: func(context.Context, *delayed.Worker) error { return errors.New("no database") }}))
 	},

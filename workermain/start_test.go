@@ -68,6 +68,16 @@ func TestStopDuringSetup(t *testing.T) {
 	}
 }
 
+// A Setup that fails for a reason of its own has failed, although the program stops anyway.
+func TestSetupFailsDuringAStop(t *testing.T) {
+	_, flags := newQueue(t)
+	c := launch(t, command("late setup", flags...))
+	c.sees("setting up")
+	c.sends(syscall.SIGTERM)
+	c.ends(exitFailed)
+	c.sees("setting up: the database was left half migrated")
+}
+
 func TestStartFails(t *testing.T) {
 	_, flags := newQueue(t)
 	for program, want := range map[string]string{

@@ -112,6 +112,7 @@ func (f *fetcher) handleLone(ctx context.Context) {
 func (f *fetcher) putBackLone(how lifecycle.Outcome) {
 	c := f.suspects.lone
 	f.exec.forgetLone(c)
+	c.lane.hasSuspects = true // also when the wait that begins now leaves out the suspects
 	c.lane.ends.add(ending{claim: c, outcome: how})
 }
 

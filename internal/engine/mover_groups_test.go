@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -82,6 +84,28 @@ func TestGroupFiresAtItsMaxDelay(t *testing.T) {
 	// A little earlier is possible because times are whole milliseconds.
 	if took := time.Since(start); took < 198*time.Millisecond {
 		t.Errorf("called after %v, expected 200 ms", took)
+	}
+}
+
+// MaxDelay of the calls that a full group leaves behind begins when the first of them was made.
+func TestCallsBehindAFullGroupHaveTheirOwnMaxDelay(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	how := wire.Gather{Grace: time.Hour.Milliseconds(), MaxDelay: time.Minute.Milliseconds(), MaxSize: 2}
+	index := b.fn("index", func(string, ...int) {})
+	b.Must(b.q.gather(t.Context(), how, Call(index, "a", 1), Call(index, "a", 2), Call(index, "a", 3)))
+	// As if the first of them had been made an hour ago.
+	for name, state := range b.Hash("_gathered") {
+		since, rest, _ := strings.Cut(state, " ")
+		at, err := strconv.ParseInt(since, 10, 64)
+		b.Must(err)
+		b.Do("HSET", b.Name+"_gathered", name, fmt.Sprint(at-time.Hour.Milliseconds(), " ", rest))
+	}
+	next, err := b.mover(b.rdb.loops).fire(t.Context(), 0)
+	b.Must(err)
+	if n := b.Size("_groups"); b.Size("") != 1 || n != 1 || next <= 0 || next > time.Minute {
+		t.Errorf("%d calls were made, %d groups wait, the next for %v: expected one call of the full group, and that "+
+			"the third call waits for up to a minute", b.Size(""), n, next)
 	}
 }
 

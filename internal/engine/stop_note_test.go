@@ -41,3 +41,37 @@ func TestStopIsNotedOnceRedisAnswers(t *testing.T) {
 		return b.Size("_claims:"+w.ID()) == 0 && b.Size("_workers") == 0
 	})
 }
+
+// Redis learns that a worker stops in good order whatever makes it stop; only stuck handlers are an exception.
+func TestStopIsNotedWhateverTheReason(t *testing.T) {
+	t.Parallel()
+	for _, reason := range []string{
+		stopContext, stopTasks, stopTime, stopMemory, stopEmpty, stopRestart, stopOrder, stopSettings,
+	} {
+		t.Run(reason, func(t *testing.T) {
+			t.Parallel()
+			b := newBench(t)
+			entered, leave := make(chan string, 10), make(chan struct{})
+			f := b.fn("f", func(s string) { entered <- s; <-leave })
+			cfg := b.config()
+			cfg.Grace, cfg.CancelGrace = time.Millisecond, time.Millisecond
+			w, err := NewWorker(b.rdb, cfg)
+			b.Must(err)
+			b.Must(w.Register([]*Function{f}, nil))
+			b.delay(f, "stubborn")
+			ended := make(chan error, 1)
+			go func() { ended <- w.Run(t.Context()) }()
+			await(b, "the task", entered)
+			w.stopFor(reason)
+			var still *RunningError
+			if err := await(b, "the end of the worker", ended); !errors.As(err, &still) {
+				t.Errorf("expected that a handler still runs, found %v", err)
+			}
+			b.Until("Redis is told", func() bool {
+				return b.Hash("_claims:" + w.ID())[redisstore.MarkStopped] == "1"
+			})
+			close(leave)
+			b.Until("nothing of the worker is left", func() bool { return b.Size("_workers") == 0 })
+		})
+	}
+}

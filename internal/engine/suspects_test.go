@@ -28,17 +28,13 @@ func (b *bench) delayDied(deaths int, f *Function, args ...any) {
 	}
 }
 
-// workPatiently starts a worker that waits for the given time for its other tasks to end. It looks often for suspects
-// that were put back.
+// workPatiently starts a worker that waits for the given time for its other tasks to end.
 func (b *bench) workPatiently(patience time.Duration, f *Function) *started {
 	b.T.Helper()
 	w, err := NewWorker(b.rdb, b.config())
 	b.Must(err)
 	b.Must(w.Register([]*Function{f}, nil))
 	w.fetcher.patience = patience
-	for _, wt := range w.fetcher.waiters {
-		wt.limit = redisstore.ShortestWait
-	}
 	return b.start(w)
 }
 
@@ -328,6 +324,39 @@ func TestLoneTaskDoesNotStopAWorker(t *testing.T) {
 		t.Fatalf("%s came again", s)
 	}
 	b.Idle()
+}
+
+// A suspect that its worker has put back is tried again as soon as the worker may: no end of a wait and no look of the
+// mover is needed.
+func TestLoneTaskThatWasPutBackIsNotForgotten(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	entered, leave := make(chan string, 10), make(chan struct{})
+	f := b.fn("f", func(s string) { entered <- s; <-leave })
+	cfg := b.config()
+	cfg.HeartbeatLife = quietLife
+	w, err := NewWorker(b.rdb, cfg)
+	b.Must(err)
+	b.Must(w.Register([]*Function{f}, nil))
+	w.fetcher.patience = 200 * time.Millisecond
+	w.slotGroups[0].mover.every = time.Hour
+	w.fetcher.waiters[0].limit = time.Hour
+	s := b.start(w)
+	b.delay(f, "busy")
+	await(b, "the busy one", entered)
+	b.delayDied(9, f, "lone")
+	b.Until("the lone task is in hand", func() bool { return w.exec.loneTask() != nil })
+	b.Until("it is put back", func() bool { return w.exec.loneTask() == nil && b.Size("_suspects") == 1 })
+	leave <- struct{}{}
+	if s := await(b, "the lone task", entered); s != "lone" {
+		t.Errorf("%s came", s)
+	}
+	close(leave)
+	b.Idle()
+	s.mustStop()
+	if w.fetcher.waiters[0].limit != time.Hour {
+		t.Error("it came only after a wait had ended, with the time-out of its connection")
+	}
 }
 
 // Suspects that a worker may not take do not delay other tasks while they wait, and cost Redis little.

@@ -147,6 +147,21 @@ def test_whether_a_queue_is_claimed_from_again(claiming, left, messages, room, h
     assert (lane.probed > 0) == (not hot)
 
 
+def test_suspects_are_looked_for_again_after_a_claim_that_has_failed(claiming):
+    """The notification of the one that there may be is used up."""
+    f, lane, _, _ = claiming
+
+    def fail(*_):
+        raise UnansweredError('away')
+
+    lane.claim = fail
+    f.suspects.claim(lane, 1, 1)
+    assert lane.suspects
+    lane.claim = lambda *_: (Haul(1, 0), [])
+    f.suspects.claim(lane, 1, 0)
+    assert not lane.suspects
+
+
 def test_parked_tasks_are_claimed_by_a_call_that_acknowledges_nothing(claiming):
     """Done claims wait for a call that acknowledges them, or their tasks would run again."""
     f, lane, _, _ = claiming

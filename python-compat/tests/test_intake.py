@@ -1,10 +1,12 @@
 """Receiving claimed tasks: which are made ready, and which are given back."""
 
+import time
+
 import msgpack
 import pytest
 
 from godelayed.registry import Function
-from godelayed.worker.finish import ARCHIVE, CANCEL, FORWARD, GATHER, PARK, RELEASE
+from godelayed.worker.finish import ARCHIVE, CANCEL, DEFER, FORWARD, GATHER, PARK, RELEASE
 from godelayed.worker.link import UnansweredError
 from godelayed.worker.store import Haul
 
@@ -106,6 +108,13 @@ def test_what_it_does_not_run_itself(intake, settings, raw, kind):
     w = intake(**settings)
     assert w.receive(raw) == 0
     assert w.ends == [(raw, kind)]
+
+
+def test_a_suspect_that_is_claimed_among_others_is_set_apart_and_looked_for(intake):
+    w, suspect = intake(), message(d=2, da=int(time.time() * 1000))
+    assert w.receive(message(), suspect) == 1
+    assert w.ends == [(suspect, DEFER)]
+    assert w._lanes[0].suspects
 
 
 @pytest.mark.parametrize('note', [None, b'', b'\xc1', b'\x91\x01', b'\x81\xa8function\x07'])

@@ -95,9 +95,11 @@ def test_nothing_is_noted_where_nothing_is_in_hand_or_any_more(leaving):
     assert asked == []
 
 
-def test_a_worker_that_has_nothing_in_hand_does_not_wait_until_its_stop_is_noted(worker, monkeypatch):
-    """Redis may be away for long."""
+@pytest.mark.parametrize('reason', ['stop', 'max tasks', 'empty', 'restart', 'order', 'processes'])
+def test_a_worker_that_has_nothing_in_hand_does_not_wait_until_its_stop_is_noted(worker, monkeypatch, reason):
+    """Redis may be away for long. It is noted whatever makes the worker stop."""
     w, noted = worker('q'), []
+    w._stop_for(reason)
     monkeypatch.setattr(w, '_note_stop', lambda: noted.append(w._left.wait(60)))
     monkeypatch.setattr(w, '_unregister', lambda: noted.append('left'))
     w._wind_up([], [], [], [])

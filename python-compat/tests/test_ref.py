@@ -58,11 +58,22 @@ def waiters(redis, id):
     return redis.pubsub_numsub(f'mail_ended:{id}')[0][1]
 
 
+LIMIT = 60  # timeout for anything, in seconds
+
+
 def wait_for(condition):
-    until = time.monotonic() + 60
+    until = time.monotonic() + LIMIT
     while not condition():
         assert time.monotonic() < until
-        time.sleep(0.005)
+        time.sleep(0.005)  # between two looks
+
+
+async def subscribed(redis, ref, n=1):
+    """Waits until that many clients are subscribed to the end of a task."""
+    until = time.monotonic() + LIMIT
+    while (found := waiters(redis, ref.id)) != n:
+        assert time.monotonic() < until, f'waited for {n} clients that are subscribed to the end, found {found}'
+        await asyncio.sleep(0.005)  # between two looks
 
 
 def test_result_that_is_there(queue, redis):
@@ -162,8 +173,7 @@ def test_result_of_a_task_that_is_replaced(queue, redis, server):
     async def run():
         async with redis_asyncio.Redis(port=server.port) as client:
             waiting = asyncio.ensure_future(godelayed.aio.Queue('mail', client).ref(second.id).result(timeout=120))
-            while not waiters(redis, second.id):
-                await asyncio.sleep(0.01)
+            await subscribed(redis, second)
             q.delay(GO, 1)
             with pytest.raises(godelayed.CanceledError, match='taken its place'):
                 await waiting
@@ -272,24 +282,22 @@ def test_waiting_in_asyncio(server, redis, monkeypatch):
             q = godelayed.aio.Queue('mail', client).options(keep_result=60)
             refs = await q.delay_many([godelayed.call(GO, i) for i in range(1000)])
             waiting = [asyncio.ensure_future(r.result(timeout=120)) for r in refs]
-            last = asyncio.ensure_future(refs[-1].result())
-            while await client.pubsub_numsub(*(f'mail_ended:{r.id}' for r in refs)) != [
-                (f'mail_ended:{r.id}'.encode(), 1) for r in refs
-            ]:
-                await asyncio.sleep(0.01)
+            last = asyncio.ensure_future(refs[-1].result(timeout=120))
+            for r in refs:
+                await subscribed(sync, r)
             with sync.pipeline() as p:
                 for i, r in enumerate(refs):
                     add_end(p, r.id, result=msgpack.packb(i))
                 await asyncio.get_running_loop().run_in_executor(None, p.execute)
             assert await asyncio.gather(*waiting) == list(range(1000))
             assert await last == 999
-            assert await refs[5] == 5
+            assert await asyncio.wait_for(refs[5], LIMIT) == 5
             failed = await q.delay(GO, 1)
             with pytest.raises(WaitTimeoutError):
                 await failed.result(timeout=0.05)
             archive(sync, failed.id, reason='failed', error='oh')
             with pytest.raises(TaskError, match='oh'):
-                await failed.result()
+                await failed.result(timeout=120)
             return (await client.info('clients'))['connected_clients']
 
     assert asyncio.run(run()) < 50
@@ -304,20 +312,17 @@ def test_break_of_the_connection_in_asyncio(server, monkeypatch, redis):
             q = godelayed.aio.Queue('mail', client).options(keep_result=60)
             ref = await q.delay(GO, 1)
             waiting = asyncio.ensure_future(ref.result(timeout=120))
-            while not waiters(sync, ref.id):
-                await asyncio.sleep(0.01)
+            await subscribed(sync, ref)
             sync.client_kill_filter(_type='pubsub')
             end(sync, ref.id, publish=False, result=msgpack.packb(42))
             assert await waiting == 42
             again = await q.delay(GO, 1)
-            waiting = asyncio.ensure_future(again.result())
-            while not waiters(sync, again.id):
-                await asyncio.sleep(0.01)
+            waiting = asyncio.ensure_future(again.result(timeout=120))
+            await subscribed(sync, again)
             waiting.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await waiting
-            while waiters(sync, again.id):
-                await asyncio.sleep(0.01)
+            await subscribed(sync, again, 0)
 
     asyncio.run(run())
 

@@ -249,7 +249,9 @@ def test_lone_task_starts_once(redis, tasks, work, monkeypatch):
 
 def test_lone_task_does_not_stop_a_worker(q, redis, tasks, work, monkeypatch):
     """A worker whose tasks do not end stops waiting for them, gives the lone task back, and takes others again."""
-    monkeypatch.setattr(suspects, 'PATIENCE', 0.02)
+    monkeypatch.setattr(suspects, 'PATIENCE', 0.5)
+    monkeypatch.setattr(fetch, 'WAIT_TIME', 3600)  # it is taken once more without the end of a wait
+    monkeypatch.setattr(mover, '_INTERVAL', 3600.0)  # and without a look of the mover
     w = work()
     q.delay('t:hold', 'busy')
     tasks.sees('+busy')
@@ -260,9 +262,9 @@ def test_lone_task_does_not_stop_a_worker(q, redis, tasks, work, monkeypatch):
     tasks.go('busy').set()
     tasks.go('fresh').set()
     wait_for(lambda: '+lone' in tasks.ran, 'the lone task')
-    assert w._fetcher.suspects.patience > 0.02
+    assert w._fetcher.suspects.patience > 0.5
     tasks.go('lone').set()
-    wait_for(lambda: w._fetcher.suspects.patience == 0.02, 'the patience that the next one has')
+    wait_for(lambda: w._fetcher.suspects.patience == 0.5, 'the patience that the next one has')
 
 
 def test_suspects_do_not_hold_up_others(q, redis, tasks, work):
