@@ -96,13 +96,14 @@ func (e *childError) ErrorType() string {
 	return e.Class
 }
 
-// remoteOf returns what a child process has said of an error, nil if the error is of this process.
+// remoteOf returns what a child process has said of an error, nil if the error is of this process. It calls no method of
+// the error, which may be a user's.
 func remoteOf(err error) *childError {
-	var e *childError
-	if errors.As(err, &e) {
-		return e
+	if late, ok := err.(*timeoutError); ok { //nolint:errorlint // conclude wraps it around all others
+		err = late.err
 	}
-	return nil
+	e, _ := err.(*childError) //nolint:errorlint // nothing else wraps it
+	return e
 }
 
 // panicked reports whether an error is that of a handler that panicked.
