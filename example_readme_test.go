@@ -138,6 +138,35 @@ func Example_semaphore() {
 	// <nil>
 }
 
+func Add(_ context.Context, a, b int) (int, error) { return a + b, nil }
+
+func Example_typed() {
+	rdb, _ := delayed.Dial(redisURL())
+	defer rdb.Close()
+	cfg := readmeConfig("example-readme-typed")
+	cfg.StopWhenEmpty = true
+	w, err := delayed.NewWorker(rdb, cfg)
+	if err != nil {
+		panic(err)
+	}
+	q, ctx := delayed.NewQueue("example-readme-typed", rdb), context.Background()
+
+	sum := delayed.ResultFunc2(Add, delayed.KeepResult(time.Hour)) // Add(ctx context.Context, a, b int) (int, error)
+	if err := w.Register(sum); err != nil {
+		panic(err)
+	}
+	ref, err := sum.Delay(q, 1, 2) // sum.Delay(q, 1, "2") does not compile
+	fmt.Println(err)
+	if err := w.Run(ctx); err != nil {
+		panic(err)
+	}
+	n, err := sum.Await(ctx, ref) // n is an int
+	fmt.Println(n, err)
+	// Output:
+	// <nil>
+	// 3 <nil>
+}
+
 func Example_isolation() {
 	newWorker := func() (*delayed.Worker, error) { return nil, nil } // makes the worker; only children call it
 	var cfg delayed.WorkerConfig

@@ -114,7 +114,7 @@ func (d *funcDefaults) build(fn any) (*function.Function, error) {
 	if p := &d.spec.Policy; p.Backoff != nil && p.Delays != nil {
 		return nil, function.Refusal("Func", "Backoff or BackoffFunc", "both", "choose one")
 	}
-	if _, ok := fn.(*Function); ok {
+	if _, ok := fn.(functioner); ok {
 		return nil, function.Refusal("Func", "a function", "a *Function", "give all options in one call of Func")
 	}
 	own := d.defaults
@@ -134,16 +134,16 @@ func (d *funcDefaults) build(fn any) (*function.Function, error) {
 
 // newFunction makes a function of a func value or takes it out of a *Function. Errors wrap ErrFunction.
 func newFunction(f any) (*function.Function, error) {
-	if v, ok := f.(*Function); ok {
-		return v.unwrap()
+	if v, ok := f.(functioner); ok {
+		return v.function().unwrap()
 	}
 	return function.New(f, function.Spec{})
 }
 
 // functionOf is newFunction for producers. It looks up functions that it has seen before.
 func functionOf(f any) (*function.Function, error) {
-	if v, ok := f.(*Function); ok {
-		return v.unwrap()
+	if v, ok := f.(functioner); ok {
+		return v.function().unwrap()
 	}
 	return function.Of(f)
 }
