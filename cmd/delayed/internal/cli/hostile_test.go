@@ -134,7 +134,7 @@ func TestTextsOfStrangers(t *testing.T) {
 		b.Do("RPUSH", queueName, message)
 	}
 	var commands [][]string
-	for _, line := range strings.Split("queues|queue mail|history mail|tasks|workers|worker show worker|functions|"+
+	for line := range strings.SplitSeq("queues|queue mail|history mail|tasks|workers|worker show worker|functions|"+
 		"functions mail|groups|groups mail|cron|audit|stats|stats mail|stats --per minute|monitor|doctor|scale mail|"+
 		"export mail -s archived|task m0-1", "|") {
 		commands = append(commands, strings.Fields(line))
