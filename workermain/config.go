@@ -17,7 +17,7 @@ type Config struct {
 	// registers functions and methods that depend on it, and adds middleware (Worker.Use) and listeners
 	// (Worker.Listen). An error ends the program with code 1. With -functions it is called as well, Redis or not. The
 	// context ends when a signal asks the program to stop, while handlers may still run for a while: do not tie to it
-	// what they use, and close that after Run has returned.
+	// what they use, and close that after Run has returned. Each child process calls it, too, at its own start.
 	Setup func(ctx context.Context, w *delayed.Worker) error
 
 	// Worker is the worker's configuration where no flag or variable says otherwise: use it for settings without a

@@ -42,6 +42,13 @@
 // stops as after a signal, and its log says why. Under a service manager that starts it again, this limits leaks; -once
 // and -stop-when-empty suit cron.
 //
+// # Child processes
+//
+// On Linux, such a program runs some tasks in child processes of its own: those of functions with delayed.Isolated, all
+// with -isolate, and tasks whose worker has died, because they may have been the cause; see delayed.Isolation. A child
+// is the same program with the same arguments. It reads the same settings and calls Setup, but it does not wait for
+// Redis, claims nothing, and does not listen.
+//
 // # Functions
 //
 // With -functions, the program prints the functions that it has registered, with their signatures, as JSON, and ends
