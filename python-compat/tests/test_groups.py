@@ -13,6 +13,7 @@ from godelayed.worker.groups import Firing, Member, _sooner, compose
 from godelayed.worker.lines import Lines
 from godelayed.worker.link import RefusedError, UnansweredError, UnreachableError
 from godelayed.worker.message import MessageError
+from godelayed.worker.store import Store
 
 F = 'example.com/app.F'
 
@@ -231,3 +232,14 @@ def test_cancelled_calls_of_a_group_are_found_on_each_page():
     (args,) = redis.fired
     assert arguments(args[-1]) == [i for i in range(2_001) if i not in (0, 999, 1_000, 2_000)]
     assert set(forgiven) == gone
+
+
+def test_who_waits_for_a_cancelled_call_of_a_group_is_told():
+    sent = []
+    link = types.SimpleNamespace(do=lambda *command: sent.append(command))
+    Store.forgive(types.SimpleNamespace(keys=Keys('q')), link, ['a', 'b'])
+    assert sent == [
+        ('ZREM', Keys('q').revoked, 'a', 'b'),
+        ('PUBLISH', 'q_ended:a', 'canceled'),
+        ('PUBLISH', 'q_ended:b', 'canceled'),
+    ]

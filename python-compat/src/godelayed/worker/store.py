@@ -397,8 +397,10 @@ class Store:
         return [v is not None for v in link.do('ZMSCORE', self.keys.revoked, *ids)]
 
     def forgive(self, link: Link, ids: Sequence[str]) -> None:
-        """Deletes the cancellations of tasks that have ended."""
+        """Deletes the cancellations of calls that have left their group, and tells those who wait for them."""
         link.do('ZREM', self.keys.revoked, *ids)
+        for id in ids:
+            link.do('PUBLISH', self.keys.ended(id), 'canceled')
 
     def mode(self, link: Link) -> str:
         """Returns the form of Python tasks on this queue, '' if none is set yet."""
