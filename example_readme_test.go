@@ -171,7 +171,7 @@ func Example_isolation() {
 	newWorker := func() (*delayed.Worker, error) { return nil, nil } // makes the worker; only children call it
 	var cfg delayed.WorkerConfig
 
-	delayed.ChildMain(newWorker) // first in main: in a child, it runs the tasks that the parent sends, and never returns
+	delayed.ChildMain(newWorker) // first in main: in a child, it runs the parent's tasks and never returns
 	convert := delayed.Func(Render, delayed.Name("render"), delayed.Isolated(), delayed.Timeout(time.Minute))
 	cfg.Isolation = delayed.Isolation{Memory: 512 << 20, CPU: 30 * time.Second} // for each child, and each task
 	fmt.Println(convert != nil, cfg.Isolation.CPU)

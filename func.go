@@ -17,6 +17,12 @@ type Function struct {
 	err error
 }
 
+// function returns the function of a Typed0 to Typed4, which embed it.
+func (v *Function) function() *Function { return v }
+
+// functioner is a *Function, or a type that embeds one.
+type functioner interface{ function() *Function }
+
 // noDefaults are the defaults of a function without Func.
 var noDefaults defaults
 

@@ -170,9 +170,3 @@ func await[T any](ctx context.Context, ref *Ref) (value T, err error) {
 	}
 	return Await[T](ctx, ref)
 }
-
-// function returns the function of a Typed0 to Typed4, which embed it.
-func (v *Function) function() *Function { return v }
-
-// functioner is a *Function, or a type that embeds one.
-type functioner interface{ function() *Function }

@@ -37,7 +37,8 @@ func result4(_ context.Context, a, b, c, d int) (map[string]int, error) {
 func TestTypedFunctions(t *testing.T) {
 	b := newBench(t)
 	name := func(what string) delayed.FuncOption { return delayed.Name(b.Name + "." + what) }
-	f0, f1, f2 := delayed.Func0(typed0, name("f0")), delayed.Func1(typed1, name("f1")), delayed.Func2(typed2, name("f2"))
+	f0, f1 := delayed.Func0(typed0, name("f0")), delayed.Func1(typed1, name("f1"))
+	f2 := delayed.Func2(typed2, name("f2"))
 	f3, f4 := delayed.Func3(typed3, name("f3")), delayed.Func4(typed4, name("f4"))
 	r0, r1 := delayed.ResultFunc0(result0, name("r0")), delayed.ResultFunc1(result1, name("r1"))
 	r2, r3 := delayed.ResultFunc2(result2, name("r2")), delayed.ResultFunc3(result3, name("r3"))
@@ -51,7 +52,8 @@ func TestTypedFunctions(t *testing.T) {
 	}
 	for i, err := range []error{
 		second(f0.Await(ctx, ref(f0.Delay(q)))), second(f1.Await(ctx, ref(f1.Delay(q, 1)))),
-		second(f2.Await(ctx, ref(f2.Delay(q, 1, "a")))), second(f3.Await(ctx, ref(f3.DelayContext(ctx, q, 1, "a", true)))),
+		second(f2.Await(ctx, ref(f2.Delay(q, 1, "a")))),
+		second(f3.Await(ctx, ref(f3.DelayContext(ctx, q, 1, "a", true)))),
 		second(f4.Await(ctx, ref(f4.DelayContext(ctx, q, 1, "a", true, nil)))),
 	} {
 		if err != nil {

@@ -96,8 +96,8 @@ func (e *childError) ErrorType() string {
 	return e.Class
 }
 
-// remoteOf returns what a child process has said of an error, nil if the error is of this process. It calls no method of
-// the error, which may be a user's.
+// remoteOf returns what a child process has said of an error, nil if the error is of this process. It calls no method
+// of the error, which may be a user's.
 func remoteOf(err error) *childError {
 	if late, ok := err.(*timeoutError); ok { //nolint:errorlint // conclude wraps it around all others
 		err = late.err

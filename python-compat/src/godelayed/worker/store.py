@@ -26,8 +26,7 @@ REVOKED_MOST = 1000  # ids of cancelled tasks that a worker keeps in memory
 
 _names = (
     'claim ack shelve complete annul release join progress unlock beat register unregister check move unpark survey '
-    'sweep forget repair '
-    'mark lives rewait condemn lapse expire trim pardon ripe peek fire fields publish'
+    'sweep forget repair mark lives rewait condemn lapse expire trim pardon ripe peek fire fields publish'
 )
 SCRIPTS = {name: script(name) for name in _names.split()}
 
