@@ -19,7 +19,8 @@ fi
 failed=0
 listed=$(modules | sed 's,^\./,,' | sort)
 # Modules in testdata are no modules of this tree: tests of delayedvet read them.
-present=$(git ls-files --cached --others --exclude-standard -- go.mod '*/go.mod' ':!*/testdata/*' | sed 's,/*go\.mod$,,; s,^$,.,' | sort)
+present=$(git ls-files --cached --others --exclude-standard -- go.mod '*/go.mod' ':!*/testdata/*' |
+	sed 's,/*go\.mod$,,; s,^$,.,' | sort)
 if [ "$listed" != "$present" ]; then
 	printf 'verify: go.work and the modules of the tree differ:\n'
 	diff <(echo "$listed") <(echo "$present") || true
