@@ -42,12 +42,12 @@ setup: ## Install what the tests need: Redis, Prometheus, Chromium, Python packa
 	@scripts/setup.sh
 
 .PHONY: test
-test: ## Install what is missing, lint and run all tests, stage by stage (12 to 18 min on two processors)
+test: ## Install what is missing, lint and run all tests, stage by stage (about 20 min on two processors)
 	@FUZZTIME=$${FUZZTIME:-30000x} scripts/stages.sh setup tidy vet lint house verify cover race-nested+python \
 		examples fuzz bench-smoke
 
 .PHONY: ci
-ci: ## What CI runs for a commit: the stages of test (12 to 18 min on two processors)
+ci: ## What CI runs for a commit: the stages of test (about 20 min on two processors)
 	@.ci/run
 
 .PHONY: fresh
