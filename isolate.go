@@ -48,7 +48,7 @@ type Isolation struct {
 	// Idle is how long a child waits for a task before it ends. Defaults to 1 min.
 	Idle time.Duration
 	// Ahead is how many children are started before there are tasks for them, if anything is isolated, and kept. A
-	// start takes some 20 ms and what ChildMain's function takes. Defaults to 1; negative: none.
+	// start takes some 10 ms and what ChildMain's function takes. Defaults to 1; negative: none.
 	Ahead int
 }
 
