@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/godelayed/delayed/inspect"
@@ -91,10 +92,28 @@ func (s *inspected) addresses(ctx context.Context) ([]string, error) {
 	for _, of := range inspect.States {
 		pages = append(pages, "tasks?queue="+name+"&state="+of.String())
 	}
-	return append(pages, "task?queue="+name+"&id="+url.QueryEscape(scheduled.Tasks[0].ID),
+	pages = append(pages, "task?queue="+name+"&id="+url.QueryEscape(scheduled.Tasks[0].ID),
 		"functions", "function?queue="+name+"&path="+path, "workers", "worker?id="+url.QueryEscape(workers[0].ID),
-		"periodic", "groups", "parked", "deaths", "enqueue?queue="+name+"&function="+path, "audit",
-		"api/v1/queues", "api/v1/tasks?queue="+name+"&state=pending"), nil
+		"periodic", "groups", "parked", "deaths", "enqueue?queue="+name+"&function="+path, "audit", "jobs",
+		"tasks?queue="+name+"&state=pending&text=none+has+this", "search?q="+url.QueryEscape(functions[0].Path))
+	return append(pages, apiReads(url.PathEscape(s.name), url.PathEscape(scheduled.Tasks[0].ID),
+		url.PathEscape(workers[0].ID))...), nil
+}
+
+// apiReads returns the addresses of all reads of the API, but for streams and what needs a job or an entry.
+func apiReads(queue, task, worker string) (reads []string) {
+	for _, read := range []string{
+		"me", "openapi.json", "queues", "queues/" + queue, "queues/" + queue + "/depths?last=1h",
+		"queues/" + queue + "/history?days=90", "stats", "metrics?queue=" + queue + "&last=1h",
+		"backlog?queue=" + queue, "functions", "workers", "workers/" + worker, "groups", "entries", "jobs", "audit",
+		"tasks/" + task + "?queue=" + queue, "tasks?queue=" + queue + "&state=pending&text=none+has+this",
+	} {
+		reads = append(reads, "api/v1/"+read)
+	}
+	for _, of := range inspect.States {
+		reads = append(reads, "api/v1/tasks?queue="+queue+"&state="+of.String())
+	}
+	return reads
 }
 
 // dashboard is a process that serves one.
@@ -183,13 +202,15 @@ func (d *dashboard) measureOpen(ctx context.Context, b *bed, pages []string, ope
 	pages = slices.DeleteFunc(slices.Clone(pages), func(p string) bool {
 		return strings.HasPrefix(p, "api/") || strings.HasPrefix(p, "enqueue")
 	})
-	fmt.Printf("\n| open pages | CPU of the dashboard [%%] | Redis commands/s | events/s |\n|---:|---:|---:|---:|\n")
+	fmt.Printf("\n| open pages | CPU of the dashboard [%%] | Redis commands/s | events/s | KiB a minute and page |\n" +
+		"|---:|---:|---:|---:|---:|\n")
 	for _, n := range []int{0, len(pages), 100, 200} {
 		if err := d.openPages(ctx, b, pages, n, open); err != nil {
 			return err
 		}
 	}
-	return nil
+	fmt.Println("\nThe overview alone:")
+	return d.openPages(ctx, b, pages[:1], 1, open)
 }
 
 func (d *dashboard) openPages(ctx context.Context, b *bed, pages []string, n int, open time.Duration) error {
@@ -198,9 +219,10 @@ func (d *dashboard) openPages(ctx context.Context, b *bed, pages []string, n int
 	var group sync.WaitGroup
 	defer group.Wait()
 	defer cancel()
-	failed, events := make(chan error, n), make(chan struct{}, 1<<16)
+	failed := make(chan error, n)
+	var events, bytes atomic.Int64
 	for i := range n {
-		group.Go(func() { failed <- d.follow(ctx, pages[i%len(pages)], events) })
+		group.Go(func() { failed <- d.follow(ctx, pages[i%len(pages)], &events, &bytes) })
 	}
 	settled := time.NewTimer(5 * time.Second) // the pages are open, and were made once
 	select {
@@ -212,7 +234,9 @@ func (d *dashboard) openPages(ctx context.Context, b *bed, pages []string, n int
 	if err != nil {
 		return err
 	}
-	cpu, drained, start := treeCPU(d.cmd.Process.Pid), len(events), time.Now()
+	cpu, start := treeCPU(d.cmd.Process.Pid), time.Now()
+	events.Store(0)
+	bytes.Store(0)
 	select {
 	case <-time.After(open - 5*time.Second):
 	case err := <-failed:
@@ -223,13 +247,14 @@ func (d *dashboard) openPages(ctx context.Context, b *bed, pages []string, n int
 		return err
 	}
 	seconds := time.Since(start).Seconds()
-	fmt.Printf("| %d | %s | %s | %s |\n", n, number(100*(treeCPU(d.cmd.Process.Pid)-cpu)/seconds),
-		number(after.since(before).commands()/seconds), number(float64(len(events)-drained)/seconds))
+	fmt.Printf("| %d | %s | %s | %s | %s |\n", n, number(100*(treeCPU(d.cmd.Process.Pid)-cpu)/seconds),
+		number(after.since(before).commands()/seconds), number(float64(events.Load())/seconds),
+		number(float64(bytes.Load())/1024/seconds*60/float64(max(n, 1))))
 	return nil
 }
 
 // follow has a page open until ctx ends.
-func (d *dashboard) follow(ctx context.Context, page string, events chan<- struct{}) error {
+func (d *dashboard) follow(ctx context.Context, page string, events, bytes *atomic.Int64) error {
 	if page == "" || page[0] == '?' {
 		page = "./" + page
 	}
@@ -248,13 +273,14 @@ func (d *dashboard) follow(ctx context.Context, page string, events chan<- struc
 	lines := bufio.NewReaderSize(answer.Body, 1<<20)
 	for {
 		line, err := lines.ReadString('\n')
+		bytes.Add(int64(len(line)))
 		switch {
 		case ctx.Err() != nil:
 			return nil
 		case err != nil:
 			return err
 		case strings.HasPrefix(line, "event: main"):
-			events <- struct{}{}
+			events.Add(1)
 		}
 	}
 }

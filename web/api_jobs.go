@@ -134,9 +134,7 @@ func apiJob(s *site, c *apiCall) (oneJobAnswer, error) {
 func (c *apiCall) job(s *site) (*job, error) {
 	j := s.jobs.get(c.in("job"))
 	if j == nil {
-		return nil, missing("this dashboard knows no such job: it remembers the last hundred, and forgets them when " +
-			"it " +
-			"starts again; the audit log has what was done")
+		return nil, missing(unknownJob)
 	}
 	return j, nil
 }

@@ -140,10 +140,10 @@ func (c *chart) unknown(b *strings.Builder) {
 	}
 }
 
-// lines draws each series as a line that ends at gaps. The first has its area filled.
+// lines draws each series as a line that ends at gaps, and points between gaps as dots. The first has its area filled.
 func (c *chart) lines(b *strings.Builder, top float64) {
 	for n, s := range c.Series {
-		var line, area strings.Builder
+		var line, dots, area strings.Builder
 		for i := 0; i < len(s.Values); i++ {
 			first := i
 			for ; i < len(s.Values) && !math.IsNaN(s.Values[i]); i++ {
@@ -159,6 +159,7 @@ func (c *chart) lines(b *strings.Builder, top float64) {
 			switch {
 			case i == first+1: // a point
 				line.WriteString("h.01")
+				fmt.Fprintf(&dots, "M%s %sh.01", coord(float64(first)+.5), coord(100-100*s.Values[first]/top))
 				area.WriteString("V100Z")
 			case i > first:
 				area.WriteString("V100Z")
@@ -171,6 +172,9 @@ func (c *chart) lines(b *strings.Builder, top float64) {
 			fmt.Fprintf(b, `<path class="area %s" d="%s"/>`, s.Class, area.String())
 		}
 		fmt.Fprintf(b, `<path class="line %s" d="%s"/>`, s.Class, line.String())
+		if dots.Len() > 0 {
+			fmt.Fprintf(b, `<path class="line dot %s" d="%s"/>`, s.Class, dots.String())
+		}
 	}
 }
 

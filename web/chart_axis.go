@@ -111,7 +111,7 @@ func spreadLimits() (limits []time.Duration) {
 }
 
 // spread is a chart of how durations are distributed.
-func spread(id, title, class string, h *inspect.Histogram) *chart {
+func spread(id, title string, h *inspect.Histogram) *chart {
 	c := &chart{
 		ID: id, Title: title, Value: writeCount, Column: "Duration", Empty: "Nothing has run in this time.",
 		All: tellSpread(h),
@@ -156,7 +156,7 @@ func spread(id, title, class string, h *inspect.Histogram) *chart {
 			c.Ticks = append(c.Ticks, tick{float64(at), duration(limits[i-1])})
 		}
 	}
-	c.Series = []series{{Name: "tasks", Class: class, Values: values}}
+	c.Series = []series{{Name: "tasks", Class: "s1", Values: values}}
 	return c
 }
 
@@ -165,6 +165,6 @@ func tellSpread(h *inspect.Histogram) string {
 	if h.Count() == 0 {
 		return "none"
 	}
-	return "half up to " + duration(h.Quantile(.5)) + ", 95 % up to " + duration(h.Quantile(.95)) + ", 99 % up to " +
+	return "p50 " + duration(h.Quantile(.5)) + ", p95 " + duration(h.Quantile(.95)) + ", p99 " +
 		duration(h.Quantile(.99))
 }

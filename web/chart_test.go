@@ -36,6 +36,9 @@ func TestLinesEndAtGaps(t *testing.T) {
 	if got, want := pathOf(t, svg, "line s1"), "M0.5 75L1.5 50M4.5 0h.01M6.5 100L7.5 25"; got != want {
 		t.Errorf("found %s, expected %s", got, want)
 	}
+	if got, want := pathOf(t, svg, "line dot s1"), "M4.5 0h.01"; got != want {
+		t.Errorf("found the points %s, expected %s", got, want)
+	}
 	area := "M0.5 100L0.5 75L1.5 50V100ZM4.5 100L4.5 0V100ZM6.5 100L6.5 100L7.5 25V100Z"
 	if got := pathOf(t, svg, "area s1"); got != area {
 		t.Errorf("found %s, expected %s", got, area)
@@ -235,7 +238,7 @@ func TestTimeAxis(t *testing.T) {
 
 func TestSpreadOfNothing(t *testing.T) {
 	t.Parallel()
-	if c := spread("x", "Took", "s1", &inspect.Histogram{}); !c.Blank() || c.All != "none" {
+	if c := spread("x", "Took", &inspect.Histogram{}); !c.Blank() || c.All != "none" {
 		t.Errorf("%+v", c)
 	}
 }

@@ -57,7 +57,7 @@ func depthsOf(
 // depthChart returns a picture of depths in the buckets of a flow.
 func (f *flow) depthChart(depths []float64) *chart {
 	c := f.chart("depth", "Pending", true, "Nobody has noted how many tasks were pending in this time: workers do.")
-	c.Note, c.Value, c.Steps, c.Known = "most "+f.span.Note+", where workers live", writeCount, nil, nil
+	c.Note, c.Value, c.Steps, c.Known = "highest "+f.span.Note, writeCount, nil, nil
 	c.Series = []series{{"tasks", "s1", depths}}
 	most := c.most()
 	c.All = "at most " + number(int64(most)) + " tasks"

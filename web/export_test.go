@@ -78,3 +78,11 @@ func (h *Handler) Followed() (sets, clients int) {
 	defer h.site.watch.mu.Unlock()
 	return len(h.site.watch.all), h.site.watch.size
 }
+
+// Timeline returns what has happened to a task, in words.
+func Timeline(t *inspect.Task, now time.Time) (words []string) {
+	for _, h := range timeline(t, now) {
+		words = append(words, h.What)
+	}
+	return words
+}

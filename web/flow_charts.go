@@ -57,5 +57,5 @@ func (f *flow) quantiles(of func(*inspect.Sample) *inspect.Histogram) []series {
 			return max(h.Quantile(q), time.Microsecond).Seconds()
 		})
 	}
-	return []series{{"95 % up to", "s4", quantile(.95)}, {"half up to", "s1", quantile(.5)}}
+	return []series{{"p95", "s4", quantile(.95)}, {"p50", "s1", quantile(.5)}}
 }

@@ -35,7 +35,7 @@ func showFunction(s *site, q *request) (*page, error) {
 	}
 	p := functionPage{rights: s.rights(q), functionRow: rows[at], States: inspect.States}
 	p.Charts = []*chart{
-		spread("wait", "How long tasks waited", "s1", &p.Wait), spread("run", "How long they ran", "s3", &p.Run),
+		spread("wait", "How long tasks waited", &p.Wait), spread("run", "How long handlers took", &p.Run),
 	}
 	functions, err := s.functions(q)
 	if err != nil {

@@ -21,6 +21,11 @@ type jobs struct {
 	list   []*job // oldest first
 }
 
+// unknownJob says why there may be no job with an id.
+const unknownJob = "This process of the dashboard knows no such job. A process remembers its own last hundred, until " +
+	"it starts again. If several processes serve the dashboard, another one may know it: load the page again, or let " +
+	"your balancer keep each user with one process. The audit log has what was done, by jobs of all of them."
+
 const (
 	maxRunning = 4   // jobs at once
 	maxJobs    = 100 // that are remembered, with those that run

@@ -80,8 +80,7 @@ type jobPage struct {
 func showJob(s *site, q *request) (*page, error) {
 	j := s.jobs.get(q.args.Get("id"))
 	if j == nil {
-		return nil, missing("This dashboard knows no such job. It remembers the last hundred, and forgets them when " +
-			"it starts again. The audit log has what was done.")
+		return nil, missing(unknownJob)
 	}
 	v := j.view(s.hidden(q.user))
 	return &page{
@@ -118,7 +117,7 @@ func cancelJob(s *site, q *request) (outcome, error) {
 	j := s.jobs.get(q.args.Get("id"))
 	switch {
 	case j == nil:
-		return outcome{}, missing("this dashboard knows no such job")
+		return outcome{}, missing(unknownJob)
 	case !j.cancel(q.user.Name):
 		return outcome{Text: "The job had ended already.", Bad: true}, nil
 	}

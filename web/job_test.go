@@ -64,8 +64,9 @@ func TestJob(t *testing.T) {
 	}
 	b.has(b.get(web.Viewer, "jobs"), at, "Do: some scheduled tasks of mail")
 	b.has(b.do(web.Operator, at, "cancel", "id", strings.TrimPrefix(at, "job?id=")), "had ended already")
-	if a := b.ask(web.Viewer, http.MethodGet, "job?id=x", nil); a.Status != http.StatusNotFound {
-		t.Errorf("a job that does not exist answers %d", a.Status)
+	if a := b.ask(web.Viewer, http.MethodGet, "job?id=x", nil); a.Status != http.StatusNotFound ||
+		!strings.Contains(a.Body, "another one may know it") {
+		t.Errorf("a job that another process may know answers %d: %s", a.Status, a.Body)
 	}
 	records, err := b.ins.Audit(bg, 0, 1)
 	b.Must(err)

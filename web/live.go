@@ -116,8 +116,12 @@ func (s *site) event(q *request, r route) []byte {
 		problem, _ := problemOf(err)
 		kind, body = "problem", []byte(problem.text)
 	}
-	encoded, _ := json.Marshal(string(body)) // a string
-	return fmt.Appendf(nil, "event: %s\ndata: %s\n\n", kind, encoded)
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "event: %s\ndata: ", kind)
+	text := json.NewEncoder(&b)
+	text.SetEscapeHTML(false)     // the event is no HTML, and a page has so many < that they are a quarter more
+	_ = text.Encode(string(body)) // a string and a line end
+	return append(b.Bytes(), '\n')
 }
 
 // live serves the events of a page: field u is its address.

@@ -215,27 +215,30 @@ func ranFigures(queues []inspect.Queue, workers []inspect.Worker, f *flow, queue
 		Note: number(sum.Failed) + " of " + number(sum.Runs) + " runs",
 		Help: "The share of runs that failed in the last " + f.span.Label, Href: link("functions", "queue", queue),
 	}
-	if sum.Failed > 0 {
+	switch {
+	case often(sum.Failed, sum.Runs):
+		failed.Class = "of archived"
+	case sum.Failed > 0:
 		failed.Class = "of retry"
 	}
 	wait := figure{
-		Name: "Wait, 95 %", Value: "–", Help: "95 % of the tasks of the last " + f.span.Label +
+		Name: "Wait p95", Value: "–", Help: "95 % of the tasks of the last " + f.span.Label +
 			" waited at most so long for a worker, from when they could start",
 	}
 	if sum.Wait.Count() > 0 {
 		wait.Value = duration(sum.Wait.Quantile(.95))
-		wait.Note = "half up to " + duration(sum.Wait.Quantile(.5))
+		wait.Note = "p50 " + duration(sum.Wait.Quantile(.5))
 	}
 	figures := []figure{failed, wait, busy(queues, workers, queue)}
 	if queue == "" {
 		return figures
 	}
 	took := figure{
-		Name: "Run time, 95 %", Value: "–",
+		Name: "Run p95", Value: "–",
 		Help: "95 % of the handlers of the last " + f.span.Label + " took at most so long",
 	}
 	if sum.Run.Count() > 0 {
-		took.Value, took.Note = duration(sum.Run.Quantile(.95)), "half up to "+duration(sum.Run.Quantile(.5))
+		took.Value, took.Note = duration(sum.Run.Quantile(.95)), "p50 "+duration(sum.Run.Quantile(.5))
 	}
 	oldest := figure{Name: "Oldest waits", Value: "–", Help: "For how long the oldest pending task has waited"}
 	if l := queues[0].Latency; l > 0 {

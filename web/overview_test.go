@@ -109,7 +109,7 @@ func TestOverview(t *testing.T) {
 	b.hasNot(row(page, "other"), `class="spark"`)
 	b.has(picture(page, "runs"), `aria-label="Runs: 12 runs, of which 5 failed"`, `class="column s3"`,
 		`class="column s2"`, "<title>", "<caption", "succeeded<th")
-	b.has(picture(page, "wait"), `class="line s1"`, "half up to ")
+	b.has(picture(page, "wait"), `class="line s1"`, "p50 ")
 	b.has(picture(page, "took"), `class="line s4"`)
 
 	one := b.get(web.Viewer, "?queue=other")

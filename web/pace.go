@@ -58,5 +58,8 @@ func (p *pace) RunP50() time.Duration { return p.Run.Quantile(0.5) }
 
 func (p *pace) RunP95() time.Duration { return p.Run.Quantile(0.95) }
 
-// Often reports whether so many runs fail that somebody should look: a tenth.
-func (p *pace) Often() bool { return p.Failed > 0 && p.Failed*10 >= p.Runs }
+// Often reports whether so many runs fail that somebody should look.
+func (p *pace) Often() bool { return often(p.Failed, p.Runs) }
+
+// often reports whether a tenth of all runs has failed, or more.
+func often(failed, runs uint64) bool { return failed > 0 && failed*10 >= runs }

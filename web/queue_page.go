@@ -150,8 +150,8 @@ func (s *site) flowOfQueue(q *request, p *queuePage, workers []inspect.Worker) e
 	if p.Charts, err = s.chartsOf(q, name, r.flow, one); err != nil {
 		return err
 	}
-	p.Charts = append(p.Charts, spread("waits", "How long tasks waited", "s1", &sum.Wait),
-		spread("spread", "How long handlers took", "s1", &sum.Run))
+	p.Charts = append(p.Charts, spread("waits", "How long tasks waited", &sum.Wait),
+		spread("spread", "How long handlers took", &sum.Run))
 	p.Functions = functionsOf(r.sums, p.Waiting.by)
 	return nil
 }

@@ -69,7 +69,7 @@ func TestQueuePage(t *testing.T) {
 	}
 	b.has(picture(page, "depth"), "Pending")
 	b.has(row(page, b.today()), `<td class="n">4</td><td class="n">1</td><td class="n">1</td><td class="n zero">0</td>`)
-	b.has(picture(page, "spread"), `class="column s1"`, "half up to")
+	b.has(picture(page, "spread"), `class="column s1"`, "p50 ")
 	b.hasNot(page, "of 5 tasks", "style=")
 	close(release)
 }

@@ -22,8 +22,9 @@ type queueTable struct {
 	From, To   int    // of those that are found, from 1
 	Found      int
 	Prev, Next template.URL
-	Search     bool // there are so many that one may look for some
-	Keep       [][2]string
+	Search     bool        // there are so many that one may look for some
+	Keep       [][2]string // fields of the address that a search keeps
+	KeepSort   [][2]string // and another order
 }
 
 // queueRow is a queue in the table.
@@ -43,10 +44,10 @@ type queueSize struct {
 
 // sortLink is a heading that sorts the table.
 type sortLink struct {
-	Name, Help string
-	Href       template.URL
-	Here       bool
-	Number     bool
+	Key, Name, Help string
+	Href            template.URL
+	Here            bool
+	Number          bool
 }
 
 const (
@@ -110,7 +111,7 @@ func tableOf(queues []inspect.Queue, runs map[string][]float64, args url.Values)
 	by := args.Get("sort")
 	for _, s := range sortings {
 		here := s.key == by
-		t.Heads = append(t.Heads, sortLink{s.name, s.help, t.address(args, "sort", s.key), here, s.number})
+		t.Heads = append(t.Heads, sortLink{s.key, s.name, s.help, t.address(args, "sort", s.key), here, s.number})
 		if here && s.of != nil {
 			slices.SortStableFunc(rows, func(a, b queueRow) int { return cmp.Compare(s.of(&b), s.of(&a)) })
 		}
@@ -127,11 +128,7 @@ func tableOf(queues []inspect.Queue, runs map[string][]float64, args url.Values)
 	if t.To < t.Found {
 		t.Next = t.address(args, "page", strconv.Itoa(n+1))
 	}
-	for _, k := range []string{"span", "sort"} {
-		if v := args.Get(k); v != "" {
-			t.Keep = append(t.Keep, [2]string{k, v})
-		}
-	}
+	t.Keep, t.KeepSort = pairsOf(args, "span", "sort"), pairsOf(args, "span", "find")
 	for i := range t.Rows {
 		row := &t.Rows[i]
 		row.Spark = sparkline(runs[row.Name])
@@ -140,6 +137,16 @@ func tableOf(queues []inspect.Queue, runs map[string][]float64, args url.Values)
 		}
 	}
 	return t
+}
+
+// pairsOf returns the fields of an address that have a value.
+func pairsOf(args url.Values, names ...string) (pairs [][2]string) {
+	for _, name := range names {
+		if v := args.Get(name); v != "" {
+			pairs = append(pairs, [2]string{name, v})
+		}
+	}
+	return pairs
 }
 
 // address returns the address of the same page with one field changed.

@@ -217,7 +217,7 @@ func settings(o *inspect.Options) (facts []fact) {
 		add("Waits before retries", strings.Join(delays, ", "))
 	}
 	span("Longest wait before a retry", o.RetryCap)
-	span("Kept once it has ended, for", o.Retention)
+	span("Kept after its end", o.Retention)
 	span("Result kept for", o.KeepResult)
 	switch kind, _, _ := strings.Cut(o.Lock, ":"); kind {
 	case "u":

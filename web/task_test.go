@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -76,6 +77,20 @@ func TestTaskUnfolded(t *testing.T) {
 	b.hasNot(page, `href="edit`)
 	b.has(b.get(web.Admin, taskAt("m")), `href="edit?id=m&amp;queue=mail"`)
 	b.hasNot(b.get(web.Viewer, taskAt("m")), `<form method="post" action="task"`)
+}
+
+// TestTimelineOfDifferentClocks has a task that was enqueued later than claimed, by the clocks of the two machines.
+func TestTimelineOfDifferentClocks(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	task := &inspect.Task{
+		State: state.Active, EnqueuedAt: now, Claimed: now.Add(-2 * time.Second), Started: now.Add(-time.Second),
+		Attempt: 1,
+	}
+	want := []string{"Enqueued", "Claimed", "Attempt 1 started"}
+	if got := web.Timeline(task, now); !slices.Equal(got, want) {
+		t.Errorf("found %q, expected %q", got, want)
+	}
 }
 
 // TestTaskStates looks at a task in each state.

@@ -17,6 +17,10 @@ const (
 	tasksPerPage = 50
 	// livelyScan is how many tasks a page may look at and still be made anew all the time.
 	livelyScan = 1000
+	// A filtered page looks at tasks in steps, until it is full, has looked for long enough, or at enough of them.
+	scanStep = 1000
+	scanMost = 10_000
+	scanTime = 40 * time.Millisecond
 )
 
 // tasksPage is a list of tasks.
@@ -130,7 +134,7 @@ func showTasks(s *site, q *request) (*page, error) {
 	query := inspect.Query{
 		State: p.State, Filter: p.Filter, NewestFirst: p.Newest, Cursor: q.args.Get("cursor"), Limit: tasksPerPage,
 	}
-	list, err := q.ins.Tasks(q.ctx, p.Queue, query)
+	list, err := findTasks(q, p.Queue, query)
 	if errors.Is(err, inspect.ErrCursor) {
 		return nil, bad("the address names no page of this list: begin with its first page")
 	}
@@ -148,6 +152,27 @@ func showTasks(s *site, q *request) (*page, error) {
 	p.filters()
 	title := "Tasks of " + inspect.Printable(p.Queue)
 	return &page{Title: title, Template: "tasks", Data: p, Still: p.Scanned > livelyScan}, nil
+}
+
+// findTasks returns a page of a list. A filtered one may end before it is full, with a cursor to go on from.
+func findTasks(q *request, queue string, query inspect.Query) (found inspect.Page, err error) {
+	if query.Filter.IsZero() {
+		return q.ins.Tasks(q.ctx, queue, query)
+	}
+	for began := time.Now(); ; {
+		query.Limit, query.ScanLimit = tasksPerPage-len(found.Tasks), scanStep
+		part, err := q.ins.Tasks(q.ctx, queue, query)
+		if err != nil {
+			return found, err
+		}
+		found.Tasks = append(found.Tasks, part.Tasks...)
+		found.Cursor, found.Total, found.Scanned = part.Cursor, part.Total, found.Scanned+part.Scanned
+		if part.Cursor == "" || len(found.Tasks) == tasksPerPage || found.Scanned >= scanMost ||
+			time.Since(began) >= scanTime {
+			return found, nil
+		}
+		query.Cursor = part.Cursor
+	}
 }
 
 // choose finds out which list is meant. Without a queue it is the first one that has tasks in the state, without a

@@ -44,12 +44,17 @@ func reasonOf(reason string) string {
 	return reason
 }
 
-// timeline returns what is known to have happened to a task and what will, in the order of time.
+// timeline returns what is known to have happened to a task and what will, in the order of time. Clocks differ, but a
+// task is enqueued before anything else happens to it.
 func timeline(t *inspect.Task, now time.Time) []happening {
 	all := beginning(t)
 	all = append(all, stage(t)...)
 	all = slices.DeleteFunc(all, func(h happening) bool { return h.At.IsZero() })
-	slices.SortStableFunc(all, func(a, b happening) int { return a.At.Compare(b.At) })
+	first := 0
+	if !t.EnqueuedAt.IsZero() {
+		first = 1
+	}
+	slices.SortStableFunc(all[first:], func(a, b happening) int { return a.At.Compare(b.At) })
 	for i := range all {
 		all[i].Future = all[i].At.After(now)
 	}

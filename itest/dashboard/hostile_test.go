@@ -67,10 +67,10 @@ func TestHostileTexts(t *testing.T) {
 // that they name, and finds no breach of the policy.
 func TestHostileTextsInBrowser(t *testing.T) {
 	t.Parallel()
-	s := newSite(t, asAdmin)
+	s := newSite(t, calm(asAdmin))
 	s.poison(hostilePayloads[:60])
 	p := browser.Open(t)
-	for _, a := range s.pages() {
+	for _, a := range s.crawl(kindOfDocument) {
 		p.Go(s.url + a.address)
 		p.Until("the page is live", live)
 		var found int

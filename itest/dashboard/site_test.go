@@ -22,6 +22,8 @@ type site struct {
 	rdb *delayed.Redis
 	url string // of the overview
 	log *redistest.Log
+
+	acts int // what was done in a browser so far
 }
 
 const queueName = "mail"
@@ -30,6 +32,12 @@ const queueName = "mail"
 var asAdmin = web.Config{
 	Title: "test", Refresh: 200 * time.Millisecond,
 	Authorize: func(*http.Request) (web.User, error) { return web.User{Name: "ann", Role: web.Admin}, nil },
+}
+
+// calm lets live pages change seldom, for tests that only look at them.
+func calm(cfg web.Config) web.Config {
+	cfg.Refresh = 10 * time.Second
+	return cfg
 }
 
 // newSite starts a dashboard. It is mounted below a path, as those within other programs are.
@@ -132,7 +140,7 @@ func (s *site) fill() {
 		_, err := q.Delay(fn, args...)
 		s.Must(err)
 	}
-	unknown := delayed.NewGoTask("mail.Forgotten", "ann@example.com")
+	unknown := delayed.NewGoTask("github.com/example/shop/internal/newsletters/mail.Forgotten", "ann@example.com")
 	for i := range 3 {
 		add(q, welcome, 40+i, "en")
 		add(q.With(delayed.In(time.Hour)), welcome, 50+i, "de")

@@ -61,9 +61,13 @@ func goTest(ctx context.Context, root, scratch string, t test) (result, error) {
 	}
 	cmd := exec.CommandContext(ctx, "go", append(full, args...)...)
 	cmd.Dir = scratch
-	if python := filepath.Join(root, ".venv", "bin", "python"); os.Getenv("DELAYED_PYTHON") == "" {
-		if _, err := os.Stat(python); err == nil {
-			cmd.Env = append(os.Environ(), "DELAYED_PYTHON="+python)
+	cmd.Env = os.Environ()
+	for name, path := range map[string]string{ // what make setup has installed, which no scratch copy has
+		"DELAYED_PYTHON": ".venv/bin/python", "DELAYED_AXE": ".cache/npm/node_modules/axe-core/axe.min.js",
+	} {
+		path = filepath.Join(root, path)
+		if _, err := os.Stat(path); err == nil && os.Getenv(name) == "" {
+			cmd.Env = append(cmd.Env, name+"="+path)
 		}
 	}
 	cmd.WaitDelay = 10 * time.Second

@@ -188,12 +188,17 @@
     }
   });
 
-  // Light and dark, by choice.
-  $(".theme")?.addEventListener("click", () => {
+  // Colours, by choice: from the system's to the other ones, then to those that the system has now, and back.
+  $(".theme")?.addEventListener("click", (e) => {
     const root = document.documentElement;
-    const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-    root.dataset.theme = dark ? "light" : "dark";
-    document.cookie = "delayed_theme=" + root.dataset.theme + "; max-age=31536000; samesite=strict";
+    const [own, other] = matchMedia("(prefers-color-scheme: dark)").matches ? ["dark", "light"] : ["light", "dark"];
+    const next = { [other]: own, [own]: "" }[root.dataset.theme] ?? other;
+    if (next) root.dataset.theme = next;
+    else delete root.dataset.theme;
+    document.cookie = "delayed_theme=" + next + "; max-age=" + (next ? 31536000 : 0) + "; samesite=strict";
+    const button = e.currentTarget;
+    button.title = "Colours: " + (next || "as the system");
+    button.setAttribute("aria-label", button.title);
   });
 
   // The menu of narrow screens.

@@ -67,7 +67,16 @@ var flags = []chromedp.ExecAllocatorOption{
 	chromedp.Flag("disable-default-apps", true),
 	chromedp.Flag("disable-extensions", true),
 	chromedp.Flag("disable-dev-shm-usage", true), // containers have little of it
-	chromedp.Flag("disable-features", "Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider"),
+	// Neither one process for each site, nor one in advance, nor pages kept for the way back.
+	chromedp.Flag("disable-features", "Translate,OptimizationHints,MediaRouter,DialMediaRouteProvider,"+
+		"site-per-process,IsolateOrigins,SpareRendererForSitePerProcess,BackForwardCache,PaintHolding"),
+	chromedp.Flag("disable-site-isolation-trials", true),
+	chromedp.Flag("disable-back-forward-cache", true),
+	chromedp.Flag("disable-breakpad", true),
+	chromedp.Flag("disable-field-trial-config", true),
+	chromedp.Flag("disable-domain-reliability", true),
+	chromedp.Flag("disable-client-side-phishing-detection", true),
+	chromedp.Flag("metrics-recording-only", true),
 	chromedp.Flag("no-proxy-server", true), // the pages are on this machine
 	chromedp.Flag("password-store", "basic"),
 	chromedp.Flag("use-mock-keychain", true),

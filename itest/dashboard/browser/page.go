@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/css"
+	"github.com/chromedp/cdproto/dom"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/page"
@@ -57,6 +59,8 @@ func Open(t testing.TB) *Page {
 	})
 	chromedp.ListenTarget(ctx, p.hear)
 	p.Run(
+		// chromedp follows changes of documents for its selectors, which Page does not use: live pages change often.
+		css.Disable(), dom.Disable(),
 		log.Enable(), runtime.Enable(), runtime.AddBinding(reported),
 		chromedp.ActionFunc(func(ctx context.Context) error {
 			_, err := page.AddScriptToEvaluateOnNewDocument(watchPolicy).Do(ctx)
@@ -171,6 +175,7 @@ func (p *Page) Eval(expression string, result any) {
 // Until waits until an expression of JavaScript is true.
 func (p *Page) Until(what, expression string) {
 	p.t.Helper()
+	pause := 20 * time.Millisecond // between two looks, which cost the browser time that others need
 	for deadline := time.Now().Add(patience); ; {
 		var is bool
 		p.Eval("!!("+expression+")", &is)
@@ -181,7 +186,8 @@ func (p *Page) Until(what, expression string) {
 			p.t.Fatalf("browser: waited in vain until %s: %s\ncomplaints: %q\n%s", what, expression, p.Complaints(),
 				p.Text("body"))
 		}
-		<-time.After(20 * time.Millisecond) // between two looks
+		<-time.After(pause)
+		pause = min(2*pause, 160*time.Millisecond)
 	}
 }
 
@@ -192,16 +198,45 @@ func (p *Page) Text(selector string) (text string) {
 	return text
 }
 
-// Click clicks the first element that a selector finds, with the mouse, as soon as it can be seen.
+// Click clicks the first element that a selector finds, with the mouse, as soon as the mouse reaches it.
 func (p *Page) Click(selector string) {
 	p.t.Helper()
-	p.Run(chromedp.Click(selector, chromedp.ByQuery, chromedp.NodeVisible))
+	x, y := p.reach(selector)
+	p.Run(chromedp.MouseClickXY(x, y))
 }
 
-// Type types a text into the first field that a selector finds.
+// Type types a text into the first field that a selector finds, as soon as the mouse reaches it.
 func (p *Page) Type(selector, text string) {
 	p.t.Helper()
-	p.Run(chromedp.SendKeys(selector, text, chromedp.ByQuery, chromedp.NodeVisible))
+	p.reach(selector)
+	p.Eval(fmt.Sprintf("document.querySelector(%q).focus()", selector), nil)
+	p.Run(chromedp.KeyEvent(text))
+}
+
+// Reach waits until the mouse reaches the first element that a selector finds, when the page is scrolled to it.
+func (p *Page) Reach(selector string) {
+	p.t.Helper()
+	p.reach(selector)
+}
+
+// reach is Reach, and returns a point of the element.
+func (p *Page) reach(selector string) (x, y float64) {
+	p.t.Helper()
+	point := fmt.Sprintf(`(() => {
+		const e = document.querySelector(%q);
+		e?.scrollIntoView({block: "center", behavior: "instant"});
+		const box = [...(e?.getClientRects() ?? [])].find((r) => r.width && r.height);
+		if (!box) return null;
+		const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
+		return e.contains(document.elementFromPoint(x, y)) ? [x, y] : null;
+	})()`, selector)
+	p.Until(selector+" can be seen", point)
+	var at []float64
+	p.Eval(point, &at)
+	if len(at) != 2 {
+		return p.reach(selector) // it has moved meanwhile
+	}
+	return at[0], at[1]
 }
 
 // Keys presses keys, wherever the focus is.
@@ -235,7 +270,7 @@ func (p *Page) Accept(yes bool, do func()) (question string) {
 	select {
 	case question = <-asked:
 	case <-time.After(patience):
-		p.t.Fatalf("browser: no dialog opened\ncomplaints: %q", p.Complaints())
+		p.t.Fatalf("browser: no dialog opened\ncomplaints: %q\n%s", p.Complaints(), p.Text("body"))
 	}
 	return question
 }
