@@ -15,7 +15,7 @@ import (
 
 const (
 	tasksPerPage = 50
-	// livelyScan is how many tasks a page may look at and still be made anew all the time.
+	// A page that has looked at so many tasks is not made anew all the time.
 	livelyScan = 1000
 	// A filtered page looks at tasks in steps, until it is full, has looked for long enough, or at enough of them.
 	scanStep = 1000
@@ -151,7 +151,7 @@ func showTasks(s *site, q *request) (*page, error) {
 	p.address(q.args, list.Cursor)
 	p.filters()
 	title := "Tasks of " + inspect.Printable(p.Queue)
-	return &page{Title: title, Template: "tasks", Data: p, Still: p.Scanned > livelyScan}, nil
+	return &page{Title: title, Template: "tasks", Data: p, Still: p.Scanned >= livelyScan}, nil
 }
 
 // findTasks returns a page of a list. A filtered one may end before it is full, with a cursor to go on from.
