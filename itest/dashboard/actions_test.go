@@ -85,6 +85,9 @@ func (s *site) do(p *browser.Page, a act) {
 	reach := func() {
 		s.T.Helper()
 		fits(s.T, p)
+		if s.T.Failed() {
+			s.T.FailNow() // where the page is wider, phones show it smaller, and clicks miss
+		}
 		for _, selector := range []string{a.open, a.fill[0], a.button} {
 			if selector != "" {
 				p.Reach(selector)

@@ -16,7 +16,7 @@ func TestPagesInBrowser(t *testing.T) {
 	s := newSite(t, calm(asAdmin))
 	s.fill()
 	p := browser.Open(t)
-	for _, a := range s.crawl(kindOfDocument) {
+	for _, a := range append(s.crawl(kindOfDocument), s.get(forgotten)) {
 		t.Run(a.address, func(t *testing.T) {
 			p.Size(wide, 900)
 			p.Dark(false)

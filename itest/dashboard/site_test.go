@@ -5,6 +5,7 @@ package dashboard_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"testing"
@@ -129,6 +130,9 @@ func (s *site) work(cfg delayed.WorkerConfig, fns ...any) *delayed.Worker {
 	return w
 }
 
+// forgotten is the page of a task whose function has a long path, which no worker knows.
+const forgotten = "task?queue=" + queueName + "&id=forgotten+0"
+
 // fill brings the queue to where it has tasks in every state, a worker, a periodic entry and a group.
 func (s *site) fill() {
 	s.T.Helper()
@@ -146,7 +150,7 @@ func (s *site) fill() {
 		add(q.With(delayed.In(time.Hour)), welcome, 50+i, "de")
 		add(q, bounces, 60+i)
 		add(q.With(delayed.MaxRetry(0)), bounces, 70+i)
-		_, err := q.Enqueue(s.T.Context(), unknown)
+		_, err := q.With(delayed.TaskID(fmt.Sprint("forgotten ", i))).Enqueue(s.T.Context(), unknown)
 		s.Must(err)
 		add(q.With(delayed.Group("daily")), digest, "ann", i)
 	}
