@@ -93,6 +93,24 @@ func (w *ward) archived() []string {
 	return ids
 }
 
+// poisonAndInnocents returns tasks that end their process, then slow and quick harmless ones, and the names of the
+// harmless ones.
+func poisonAndInnocents(poisons, slow, quick int) (tasks []*delayed.Task, innocent []string) {
+	for i := range poisons + slow + quick {
+		switch {
+		case i < poisons:
+			tasks = append(tasks, delayed.Call(poisonTask, key(i)))
+			continue
+		case i < poisons+slow:
+			tasks = append(tasks, delayed.Call(workTask, key(i), inChaos(1000, 3000)))
+		default:
+			tasks = append(tasks, delayed.Call(workTask, key(i), 10))
+		}
+		innocent = append(innocent, key(i))
+	}
+	return tasks, innocent
+}
+
 // TestPoisonAmongInnocents: every harmless task runs and none of them is archived; all tasks that end their process are
 // archived.
 func TestPoisonAmongInnocents(t *testing.T) {
@@ -102,20 +120,7 @@ func TestPoisonAmongInnocents(t *testing.T) {
 			together(t)
 			poisons, slow, quick := inChaos(3, 15), inChaos(2, 6), inChaos(40, 400)
 			w, q := newWard(t, workers, 10)
-			var tasks []*delayed.Task
-			var innocent []string
-			for i := range poisons + slow + quick {
-				switch {
-				case i < poisons:
-					tasks = append(tasks, delayed.Call(poisonTask, key(i)))
-					continue
-				case i < poisons+slow:
-					tasks = append(tasks, delayed.Call(workTask, key(i), inChaos(1000, 3000)))
-				default:
-					tasks = append(tasks, delayed.Call(workTask, key(i), 10))
-				}
-				innocent = append(innocent, key(i))
-			}
+			tasks, innocent := poisonAndInnocents(poisons, slow, quick)
 			start := time.Now()
 			refs, err := q.DelayMany(t.Context(), tasks...)
 			if err != nil {

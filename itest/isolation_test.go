@@ -277,20 +277,7 @@ func TestQuarantine(t *testing.T) {
 				w.members = append(w.members, f.start())
 			}
 			q := delayed.NewQueue(f.setup.Queue, handle(t, server))
-			var tasks []*delayed.Task
-			var innocent []string
-			for i := range poisons + slow + quick {
-				switch {
-				case i < poisons:
-					tasks = append(tasks, delayed.Call(poisonTask, key(i)))
-					continue
-				case i < poisons+slow:
-					tasks = append(tasks, delayed.Call(workTask, key(i), inChaos(1000, 3000)))
-				default:
-					tasks = append(tasks, delayed.Call(workTask, key(i), 10))
-				}
-				innocent = append(innocent, key(i))
-			}
+			tasks, innocent := poisonAndInnocents(poisons, slow, quick)
 			start := time.Now()
 			refs, err := q.DelayMany(t.Context(), tasks...)
 			if err != nil {

@@ -126,6 +126,8 @@ func runJob(j Job) {
 			open = append(open, target)
 		}
 		answer(strings.Join(open, " "))
+	case "limit":
+		answer(strconv.FormatInt(debug.SetMemoryLimit(-1), 10))
 	case "environment":
 		answer(os.Getenv(envChild))
 	}
@@ -329,6 +331,10 @@ func TestEveryEnd(t *testing.T) {
 
 func TestMemoryIsBounded(t *testing.T) {
 	p := newPool(t, func(c *Config) { c.Limits.Memory = 256 << 20 })
+	if limit, err := strconv.Atoi(run(t, p, "limit")); err != nil || limit <= 256<<20 {
+		t.Errorf("the limit of the collector is %d bytes, %v: expected more than the limit of the child, because that "+
+			"counts from its start", limit, err)
+	}
 	d := dies(t, p, "allocate")
 	// The second is what the race detector says.
 	if !strings.Contains(d.Error(), "out of memory") &&

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/godelayed/delayed/internal/loop"
 )
 
 const (
@@ -226,7 +228,7 @@ func (p *process) keepStacks(job uint64, stacks []byte) {
 // cancel ends a job whose context has ended. First the job is told, then the child gets SIGTERM, and then SIGKILL.
 func (p *process) cancel(job uint64, cause byte, grace time.Duration, dumped, done <-chan struct{}) {
 	p.order(job, frameCancel, cause)
-	if await(done, grace) {
+	if loop.Await(done, grace) {
 		return
 	}
 	p.order(job, frameDump)
@@ -237,7 +239,7 @@ func (p *process) cancel(job uint64, cause byte, grace time.Duration, dumped, do
 	case <-time.After(dumpLimit):
 	}
 	p.signal(job, syscall.SIGTERM, fmt.Sprintf("it was told to end %v after the end of the task's context", grace))
-	if await(done, min(grace, exitLimit)) {
+	if loop.Await(done, min(grace, exitLimit)) {
 		return
 	}
 	p.signal(job, syscall.SIGKILL, fmt.Sprintf("it was killed, because it ignored for %v that the task's context had "+
@@ -281,7 +283,7 @@ func (p *process) kill(sig syscall.Signal) {
 
 // end makes sure that the child has ended, and returns how.
 func (p *process) end() *DeathError {
-	if !await(p.dead, dumpLimit) { // it closed its pipes, or sent rubbish
+	if !loop.Await(p.dead, dumpLimit) { // it closed its pipes, or sent rubbish
 		p.kill(syscall.SIGKILL)
 		<-p.dead
 	}
@@ -298,7 +300,7 @@ func (p *process) end() *DeathError {
 // retire lets a child without a job end.
 func (p *process) retire() {
 	p.jobs.Close()
-	if !await(p.dead, exitLimit) {
+	if !loop.Await(p.dead, exitLimit) {
 		p.kill(syscall.SIGKILL)
 		<-p.dead
 	}
@@ -310,16 +312,4 @@ func (p *process) close() {
 	p.jobs.Close()
 	p.orders.Close()
 	p.file.Close()
-}
-
-// await waits for done, at most for d, and reports whether it has come.
-func await(done <-chan struct{}, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-done:
-		return true
-	case <-timer.C:
-		return false
-	}
 }

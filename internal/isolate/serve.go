@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"sync"
 	"syscall"
@@ -116,7 +117,9 @@ func (c *child) setUp(text string) error {
 	}
 	if most := c.limits.Memory; most > 0 {
 		if os.Getenv("GOMEMLIMIT") == "" {
-			debug.SetMemoryLimit(most)
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			debug.SetMemoryLimit(int64(m.Sys) + most) //nolint:gosec // the collector works harder before it is too late
 		}
 		return limitMemory(most)
 	}
