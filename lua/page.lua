@@ -8,7 +8,7 @@
 -- O(n). Reads only.
 local from, most, limit, back = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4] == '1'
 local text = ARGV[5] or ''
-local reply, n, bytes, room, step = {}, 0, 0, 4 * limit, 8
+local reply, n, bytes, room, step = {}, 0, 0, 4 * limit, 1
 if back then
   local length = redis.call('LLEN', KEYS[1])
   if from < 0 then from = from + length end
@@ -17,7 +17,7 @@ if back then
     reply[i], n = '-', i
   end
 end
--- Read in steps sized by the messages seen so far, so that little is read in vain.
+-- Read one message, and then in steps sized by those seen so far, so that little is read in vain.
 for _ = 1, most do
   step = math.min(step, most - n)
   local first, last = from + n, from + n + step - 1
@@ -34,6 +34,6 @@ for _ = 1, most do
     if text ~= '' and not string.find(size > limit and '' or message, text, 1, true) then reply[n] = '-' end
   end
   if bytes > room or #some < step then break end
-  step = math.min(256, math.floor((room - bytes) * n / math.max(bytes, 1)) + 1)
+  step = math.min(256, 8 * step, math.floor((room - bytes) * n / math.max(bytes, 1)) + 1)
 end
 return reply
