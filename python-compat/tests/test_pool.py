@@ -100,6 +100,20 @@ def test_a_process_for_coroutines_is_replaced_by_one(workers, clock):
         workers._bury(host, 'exit code 0')
 
 
+@pytest.mark.parametrize('how', ['killed', 'dead'])
+def test_no_coroutine_starts_in_a_process_that_is_gone(workers, clock, how):
+    workers.coroutines = 2
+    workers._fill()
+    host = workers._host
+    workers._frame(host, [0, 2])  # it is ready
+    assert len(workers._seats) == 2
+    if how == 'killed':
+        workers._kill(host)
+    else:
+        workers._bury(host, 'exit code 1')
+    assert not workers._seats
+
+
 def test_a_task_is_told_to_end_until_it_does_or_is_killed(workers, running, clock):
     """A signal just before a blocking system call does not interrupt that call, but the next signal does."""
     p, _ = running
