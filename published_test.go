@@ -26,8 +26,8 @@ func (b *bench) published(w *started) (found catalog.List) {
 	return found
 }
 
-// A living worker publishes the signatures of its functions in Redis, also of those that it registers later, and again
-// after its heartbeat was lost.
+// A living worker publishes the signatures of its functions in Redis, also of those that it registers later. After its
+// heartbeat was lost, it publishes them again, with its status.
 func TestFunctionsArePublished(t *testing.T) {
 	t.Parallel()
 	type item struct {
@@ -61,6 +61,7 @@ func TestFunctionsArePublished(t *testing.T) {
 	b.Until("the new one is published", func() bool { return len(b.published(w).Functions) == 2 })
 	b.Do("DEL", b.Name+"_worker:"+w.ID(), b.Name+"_functions") // as if Redis had lost it
 	b.Until("they are published again", func() bool { return len(b.published(w).Functions) == 2 })
+	b.Until("so is the status", func() bool { return b.Do("HGET", b.Name+"_functions", w.ID()+" status") != nil })
 	w.mustStop()
 	if b.Size("_functions") != 0 || b.Int("EXISTS", second+"_functions") != 0 {
 		t.Error("left when the worker has stopped")

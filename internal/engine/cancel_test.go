@@ -127,3 +127,18 @@ func TestCancelOfManyTasks(t *testing.T) {
 	b.Must(ref.Cancel(t.Context()))
 	b.Until("it has ended", func() bool { return b.counters()["canceled"] == 3 })
 }
+
+// When Redis takes back the cancellation of one task, those of others stand.
+func TestForgetOneOfTwoCancellations(t *testing.T) {
+	t.Parallel()
+	l := &lane{}
+	l.noteRevoked([]string{"a", "b"}, true)
+	l.forgetRevoked("a")
+	if l.isRevoked("a") || !l.isRevoked("b") {
+		t.Errorf("a is revoked: %t, b: %t, expected b alone", l.isRevoked("a"), l.isRevoked("b"))
+	}
+	l.forgetRevoked("b")
+	if l.isRevoked("b") || l.anyRevoked.Load() {
+		t.Error("a task is revoked, expected none")
+	}
+}

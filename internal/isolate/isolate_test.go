@@ -3,6 +3,7 @@
 package isolate
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -408,6 +409,33 @@ func TestSetUpFails(t *testing.T) {
 	_, err := p.Run(ctx, []byte("echo"), func([]byte) {}, grace)
 	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no database") {
 		t.Errorf("found %v", err)
+	}
+}
+
+// The limit of the set-up does not bound the jobs that follow.
+func TestSetUpLimitEnds(t *testing.T) {
+	t.Parallel()
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	p := &process{file: r, answers: bufio.NewReader(r)}
+	write := func(kind byte) {
+		if _, err := w.Write(appendFrame(nil, kind)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const limit = time.Second
+	write(frameReady)
+	if err := p.awaitReady(limit); err != nil {
+		t.Fatal(err)
+	}
+	<-time.After(limit)
+	write(frameVerdict)
+	if kind, _, err := readFrame(p.answers, &p.frame); err != nil || kind != frameVerdict {
+		t.Errorf("after the limit: frame %q, %v, expected the verdict of a job", kind, err)
 	}
 }
 

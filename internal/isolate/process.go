@@ -101,7 +101,7 @@ func start(spawn func(func()), args, env []string, limits Limits, out io.Writer)
 	}
 	go p.copyOutput(stderrR)
 	go p.reap(stderrR)
-	return p, p.awaitReady()
+	return p, p.awaitReady(startLimit)
 }
 
 // copyOutput passes on what the child writes to its standard error.
@@ -133,9 +133,9 @@ func (p *process) reap(stderr *os.File) {
 	close(p.dead)
 }
 
-// awaitReady waits until the child has done its set-up.
-func (p *process) awaitReady() error {
-	_ = p.file.SetReadDeadline(time.Now().Add(startLimit))
+// awaitReady waits until the child has done its set-up, at most for limit.
+func (p *process) awaitReady(limit time.Duration) error {
+	_ = p.file.SetReadDeadline(time.Now().Add(limit))
 	kind, body, err := readFrame(p.answers, &p.frame)
 	_ = p.file.SetReadDeadline(time.Time{})
 	switch {
@@ -144,7 +144,7 @@ func (p *process) awaitReady() error {
 	case err == nil && kind == frameFailed:
 		err = fmt.Errorf("delayed: the set-up of a child process failed: %s", body)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		err = fmt.Errorf("delayed: the set-up of a child process took longer than %v", startLimit)
+		err = fmt.Errorf("delayed: the set-up of a child process took longer than %v", limit)
 	default:
 		err = errors.New("delayed: a child process ended before it was set up; does main call delayed.ChildMain first?")
 	}

@@ -86,11 +86,18 @@ def test_a_stop_tells_them_to_end(q, both, redis):
     assert len(q) == 1
 
 
-def test_the_process_of_coroutines_is_replaced(q, start):
+def test_the_process_of_coroutines_is_replaced(q, start, redis):
+    """It ends when its last coroutine has ended, and others run in its successor meanwhile."""
     start('--max-tasks-per-process', '3')
     kept = q.options(keep_result=60)
+    long = kept.delay('worker_tasks:patient')
+    runs(redis, 'patient 1 0')
     pids = [kept.delay('worker_tasks:meet', 1).result(timeout=60) for _ in range(7)]
     assert len(set(pids)) == 3
+    with notes(redis) as c:
+        c.set('go', 1)
+    assert long.result(timeout=60) == 'went'
+    runs(redis, 'patient 1 0', 'went')
 
 
 @pytest.fixture
@@ -140,6 +147,18 @@ def test_room_for_coroutines_follows_what_comes(executors):
     assert len(e.take_back()) == 0
     e.leave(started[1], False, 0.1)
     assert signals  # there is room again
+
+
+@pytest.mark.parametrize('of_one_queue', [False, True])
+def test_other_tasks_start_when_coroutines_were_taken_back(executors, of_one_queue):
+    """A worker takes them back when it or their queue is paused."""
+    e, claim = executors
+    coroutine, other = claim(True), claim(False)
+    e.add([coroutine])
+    assert e.take_back(coroutine.lane if of_one_queue else None) == [coroutine]
+    e.add([other])
+    assert e.start(True) is None
+    assert e.start() is other
 
 
 def test_coroutine_functions_that_come_late_run_nevertheless():

@@ -35,7 +35,7 @@ class Mother:
     def kill(self, number, sig):
         self.signals.append(sig)
 
-    def fork(self, number, tasks, orders):
+    def fork(self, number, tasks, orders, coroutines=False):
         self.forked.append(number)
 
 
@@ -88,6 +88,30 @@ def test_what_a_process_has_told_before_it_died_counts(workers, running, ends):
     workers.nursery.read = lambda: (b'D', 1, 9)
     workers._hear()
     assert (ends, workers._processes, list(workers._idle)) == ([True], {}, [])
+
+
+def test_a_process_for_coroutines_is_replaced_by_one(workers, clock):
+    workers.coroutines = 2
+    for _ in range(3):
+        workers._fill()
+        assert len(workers._processes) == 2  # one of them for coroutines
+        host = workers._host
+        host.ready = host.retired = True
+        workers._bury(host, 'exit code 0')
+
+
+@pytest.mark.parametrize('how', ['killed', 'dead'])
+def test_no_coroutine_starts_in_a_process_that_is_gone(workers, clock, how):
+    workers.coroutines = 2
+    workers._fill()
+    host = workers._host
+    workers._frame(host, [0, 2])  # it is ready
+    assert len(workers._seats) == 2
+    if how == 'killed':
+        workers._kill(host)
+    else:
+        workers._bury(host, 'exit code 1')
+    assert not workers._seats
 
 
 def test_a_task_is_told_to_end_until_it_does_or_is_killed(workers, running, clock):

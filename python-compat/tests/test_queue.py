@@ -209,6 +209,14 @@ def test_task_id(queue, redis):
     assert len(pending(redis)) == 1
 
 
+@pytest.mark.parametrize(('lock', 'id'), [(30, 30), (1, 7)])
+def test_an_id_stays_taken_for_a_week_or_as_long_as_the_lock(queue, redis, lock, id):
+    queue().options(task_id='x', unique=datetime.timedelta(days=lock)).delay(GO, 1)
+    now, day = redis.time()[0], 24 * 3600
+    assert redis.zscore('mail_locked', '@x') / 1000 - now == pytest.approx(lock * day, abs=60)
+    assert redis.zscore('mail_locked', '#x') / 1000 - now == pytest.approx(id * day, abs=60)
+
+
 def test_unique(queue, redis):
     q = queue().options(unique=60)
     first = q.delay(GO, 42, 'en')

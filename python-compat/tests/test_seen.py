@@ -2,6 +2,7 @@
 
 import datetime
 import json
+import types
 from collections.abc import Sequence
 from typing import Any, Optional
 
@@ -12,7 +13,9 @@ import godelayed
 from godelayed import task
 from godelayed.catalog import listing
 from godelayed.registry import Registry
+from godelayed.worker.executors import Executors
 from godelayed.worker.memory import ToldMemory, resident
+from godelayed.worker.status import Status
 
 GO = 'example.com/app/mail.Welcome'
 
@@ -72,6 +75,31 @@ def test_workers_tell_what_they_are_and_do(q, redis, both):
     wait_for(lambda: status() is None, 'the end of the task')
     w.stop()
     assert not redis.exists('q_functions')
+
+
+class Lane:
+    """A lane of a registered worker, which lists what it was given to publish."""
+
+    def __init__(self):
+        self.published = []
+        self.name, self.confirmed, self.pulse = 'q', (0.0, 0.0), 'host:1:1'
+        self.store = types.SimpleNamespace(prefix='', name='q', publish=self.publish)
+
+    def publish(self, link, what, text):
+        self.published.append(what)
+        return True
+
+
+def test_a_worker_that_registers_again_tells_everything_again():
+    """Who has forgotten the worker has forgotten that too."""
+    lane, link = Lane(), types.SimpleNamespace(run=lambda *_: None)
+    status = Status(Executors(1, None, 15.0), Registry(), False, 'q (strict)', lambda: 'running')
+    status.tell(link, [lane])
+    status.tell(link, [lane])
+    assert lane.published == ['', ' status']
+    lane.pulse = 'host:1:2'
+    status.tell(link, [lane])
+    assert lane.published == ['', ' status'] * 2
 
 
 def test_memory():

@@ -248,6 +248,8 @@ def canceled(message: bytes, now: int) -> tuple[int, bytes]:
         if value:
             note[key] = value
     note['function'] = path
+    if _number(meta, 'rn'):
+        note['message'] = message
     return keep, msgpack.packb(note)
 
 
