@@ -19,7 +19,7 @@ from typing import Any, cast
 import redis
 import redis.exceptions
 
-from . import registry
+from . import logs, registry
 from .address import client_of
 from .app import LOCAL
 from .errors import ArgumentsError, DelayedError
@@ -108,6 +108,7 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument('--prefix', default=None, help='of all keys; that of the application')
     p.add_argument('--wait', type=float, default=5.0, metavar='S', help='time to wait for Redis at the start; 5')
     p.add_argument('--log-level', default='info', choices=('debug', 'info', 'warning', 'error'))
+    p.add_argument('--log-format', default='text', choices=('text', 'json'), help='how to log; text')
     return p
 
 
@@ -262,9 +263,7 @@ def main(args: Sequence[str] | None = None) -> int:
     """Runs the command and returns the code to exit with."""
     parser = _parser()
     given = parser.parse_args(args)
-    logging.basicConfig(
-        level=given.log_level.upper(), format='%(asctime)s %(levelname)s %(name)s: %(message)s', stream=sys.stderr
-    )
+    logging.basicConfig(level=given.log_level.upper(), handlers=[logs.handler(given.log_format)])
     sys.path.insert(0, '')
     try:
         queues = _queues(given.queue)

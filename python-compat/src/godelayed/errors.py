@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 
-from .text import one_line
+from .text import lines, one_line
 
 
 class DelayedError(Exception):
@@ -76,20 +76,39 @@ class NotArchivedError(DelayedError):
     """The task is not archived. Where completed tasks would do as well, it is not completed either."""
 
 
+class RemoteTraceback(Exception):  # noqa: N818
+    """The cause of a TaskError: it shows where the task has failed, above the traceback of who asked for its result."""
+
+    def __str__(self) -> str:
+        return f'\n"""\n{lines(str(self.args[0]))}"""'
+
+
 class TaskError(DelayedError):
     """A task has failed for good.
 
     `id` names the task. `state` is archived, dropped or canceled; `reason` is why: failed, arguments, expired, deaths,
     …; `text` is the text of its last error, '' if there is none. `attempts` counts the runs that failed, `deaths` the
-    runs that ended because the worker died. `at` is when the task ended, None if unknown.
+    runs that ended because the worker died. `at` is when the task ended, None if unknown. `stack` is the traceback of
+    its last run, or the stack of a panic in Go, up to 4 KiB; '' if there is none. It is also the `__cause__`, so that
+    tracebacks of this error show it.
     """
 
     def __init__(
-        self, id: str, state: str, reason: str, text: str, attempts: int, deaths: int, at: datetime.datetime | None
+        self,
+        id: str,
+        state: str,
+        reason: str,
+        text: str,
+        attempts: int,
+        deaths: int,
+        at: datetime.datetime | None,
+        stack: str = '',
     ) -> None:
         super().__init__(f'task {id} is {state} ({reason}){": " if text else ""}{text}')
         self.id, self.state, self.reason, self.text = id, state, reason, text
-        self.attempts, self.deaths, self.at = attempts, deaths, at
+        self.attempts, self.deaths, self.at, self.stack = attempts, deaths, at, stack
+        if stack:
+            self.__cause__ = RemoteTraceback(stack)
 
 
 class CanceledError(TaskError):
