@@ -21,6 +21,7 @@ OPTIONS = [
     ('--heartbeat-life 46', 'heartbeat_life', 46.0, 15.0),
     ('--sweep-interval 47', 'sweep_interval', 47.0, 8.0),
     ('--no-sweeper', 'sweep', False, True),
+    ('--no-periodic', 'periodic', False, True),
     ('--grace 48', 'grace', 48.0, 25.0),
     ('--cancel-grace 49', 'cancel_grace', 49.0, 3.0),
     ('--legacy', 'legacy', True, False),

@@ -241,7 +241,8 @@ def test_the_log_says_what_becomes_of_each_failure(caplog, ended, most, line):
     failed(claim({'rd': [1500]}), dataclasses.replace(ended, stack='there\n'), max_retry=most)
     (record,) = caplog.records
     assert record.getMessage() == f'queue q: a:b (x), attempt 1: {line}'
-    assert (record.exc_text, hasattr(record, 'attempt')) == ((None, False) if ended.says == 'drop' else ('there', True))
+    dropped = ended.says == 'drop'
+    assert (record.exc_text, hasattr(record, 'attempt')) == ((None, False) if dropped else ('  there', True))
 
 
 # What tasks raise, and what they are told.

@@ -89,6 +89,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     p.add_argument('--no-sweeper', dest='sweep', action='store_false', help='leave sweeping to other workers')
     p.add_argument(
+        '--no-periodic',
+        dest='periodic',
+        action='store_false',
+        help='leave periodic entries to other workers',
+    )
+    p.add_argument(
         '--grace', type=float, default=25.0, metavar='S', help='time that tasks have when the worker stops; 25'
     )
     p.add_argument(

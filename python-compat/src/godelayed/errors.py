@@ -76,6 +76,10 @@ class NotArchivedError(DelayedError):
     """The task is not archived. Where completed tasks would do as well, it is not completed either."""
 
 
+class NoEntryError(DelayedError):
+    """The queue has no periodic entry of that name."""
+
+
 class RemoteTraceback(Exception):  # noqa: N818
     """The cause of a TaskError: it shows where the task has failed, above the traceback of who asked for its result."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import json
 import logging
+from textwrap import dedent
 
 from .context import running
 
@@ -33,7 +34,7 @@ class JsonFormatter(logging.Formatter):
         if record.exc_info and not record.exc_text:
             record.exc_text = self.formatException(record.exc_info)
         if record.exc_text:
-            fields['traceback'] = record.exc_text
+            fields['traceback'] = dedent(record.exc_text)
         return json.dumps(fields, default=str, skipkeys=True)
 
 

@@ -36,14 +36,14 @@ class WorkerConfig:
     None means as many as take about 5 ms. heartbeat_life: how long the worker counts as alive after its last
     heartbeat. Workers and sweepers of one queue should agree on it. sweep_interval, sweep: the longest time between
     two passes of the embedded sweeper; it also looks when heartbeats of other workers are about to end. False
-    leaves sweeping to other workers. grace, cancel_grace: how long to wait for tasks when the worker stops, and
-    then for those that were told to end. legacy: the queues are shared with workers of keakon's package or
-    go-delayed; the worker takes only tasks that have a notification. go_queue: the name of a queue to which the
-    worker hands on Go tasks; None means that it parks them. max_tasks: stop after this many tasks.
-    max_tasks_per_process: replace a process after this many tasks. stop_when_empty: stop when there is nothing to
-    do. archive_max, archive_for: how many archived tasks a queue keeps, and for how long. prefix: the prefix of the
-    keys, the same as that of the Go handle. start: called in each worker process before its first task, or once
-    with processes=False.
+    leaves sweeping to other workers. periodic: False leaves the ticks of periodic entries to other workers. grace,
+    cancel_grace: how long to wait for tasks when the worker stops, and then for those that were told to end. legacy:
+    the queues are shared with workers of keakon's package or go-delayed; the worker takes only tasks that have a
+    notification. go_queue: the name of a queue to which the worker hands on Go tasks; None means that it parks them.
+    max_tasks: stop after this many tasks. max_tasks_per_process: replace a process after this many tasks.
+    stop_when_empty: stop when there is nothing to do. archive_max, archive_for: how many archived tasks a queue keeps,
+    and for how long. prefix: the prefix of the keys, the same as that of the Go handle. start: called in each worker
+    process before its first task, or once with processes=False.
     """
 
     queues: Queues
@@ -58,6 +58,7 @@ class WorkerConfig:
     heartbeat_life: Seconds = 15.0
     sweep_interval: Seconds = 8.0
     sweep: bool = True
+    periodic: bool = True
     grace: Seconds = 25.0
     cancel_grace: Seconds = 3.0
     legacy: bool = False

@@ -24,9 +24,9 @@ from .contact import Contact
 from .depth import Depths
 from .executors import Executors
 from .fetch import Fetcher
-from .finish import End, Finisher
+from .finish import Finisher
 from .follow import Follower, Listener
-from .groups import Member, join
+from .groups import joiner_of
 from .heartbeat import Heartbeat
 from .intake import Intake
 from .judge import DEATHS_LIFE, MAX_DEATHS, Judge, Rules
@@ -37,9 +37,10 @@ from .nursery import Nursery
 from .pool import Pool
 from .report import Reporter
 from .runs import Runs
+from .scheduler import schedulers
 from .status import Status
-from .store import MAX_TOKENS, Store, Verdict
-from .sweep import Sweeping
+from .store import MAX_TOKENS, Store
+from .sweep import Sweeping, sweeper_of
 from .tally import Tally
 from .threads import Coroutines, Threads
 
@@ -89,8 +90,8 @@ class Worker:
             f = lane.finisher = Finisher(lane, self._executors, go, cfg.archive_max, archive_for)
             f.canceled = self._judge.canceled
             f.close_report = self._reporter.close
-            f.sweep = self._sweeper_of(lane, (DEATHS_LIFE, MAX_DEATHS, archive_for, cfg.archive_max))
-            f.join = self._joiner_of(lane)
+            f.sweep = sweeper_of(lane.store, (DEATHS_LIFE, MAX_DEATHS, archive_for, cfg.archive_max))
+            f.join = joiner_of(lane.store)
         self._follower = Follower(
             self._lanes, self._executors, self._pause_lane, self._obey, lambda: self._stop_for('restart')
         )
@@ -125,6 +126,7 @@ class Worker:
         self._mover = Mover(
             self._lanes, self._fetcher.nudge, self._intake.can_run, self._fetcher.signal, archive_for, self._judge.lines
         )
+        self._mover.schedulers = schedulers(self._mover.link, cfg, self.registry)
         self._status = Status(self._executors, self.registry, cfg.legacy, cfg.plan(), self._state)
         self._heartbeat = Heartbeat(
             self._lanes, self._life, f'{socket.gethostname()}:{os.getpid()}', contact, self._beaten, self._tell
@@ -472,22 +474,6 @@ class Worker:
             self._stop_for('order')
         elif order == '' and last == 'pause':
             self.resume()
-
-    def _sweeper_of(self, lane: Lane, limits: Sequence[int]) -> Callable[[Link, list[Verdict]], None]:
-        k = lane.store.keys
-
-        def sweep(link: Link, verdicts: list[Verdict]) -> None:
-            # The liveness key never exists. The script must see that the claim still exists with these bytes.
-            lane.store.sweep(link, k.heartbeat + 'process', k.processing + self.id, limits, verdicts)
-
-        return sweep
-
-    def _joiner_of(self, lane: Lane) -> Callable[[Link, list[int], list[End]], list[int]]:
-        def joins(link: Link, batches: list[int], ends: list[End]) -> list[int]:
-            members = [Member(e.claim.raw) for e in ends]
-            return join(lane.store, link, batches, [e.claim.token for e in ends], members)
-
-        return joins
 
 
 def _join(threads: list[threading.Thread], timeout: float) -> None:
