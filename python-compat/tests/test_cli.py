@@ -1,6 +1,8 @@
 """How the command reads its arguments."""
 
+import gc
 import itertools
+import os
 import sys
 import types
 
@@ -31,6 +33,8 @@ OPTIONS = [
     ('--max-tasks-per-process 51', 'max_tasks_per_process', 51, None),
     ('--stop-when-empty', 'stop_when_empty', True, False),
     ('--prefix p:', 'prefix', 'p:', ''),
+    ('--pool-start gc:collect', 'pool_start', gc.collect, None),
+    ('--process-start os:getpid', 'start', os.getpid, None),
 ]
 
 
@@ -57,6 +61,12 @@ def test_each_option_sets_what_it_says(settings):
     assert settings('--queue', 'q')[1] == {name: default for _, name, _, default in OPTIONS}
     for text, name, value, _ in OPTIONS:
         assert settings('--queue', 'q', *text.split())[1] == {**{n: d for _, n, _, d in OPTIONS}, name: value}
+
+
+@pytest.mark.parametrize('name', ['nowhere:f', 'os:nothing', 'os:sep', 'no name', ''])
+def test_hooks_that_are_no_functions(settings, capsys, name):
+    assert cli.main(['json', '--queue', 'q', '--pool-start', name]) == cli.USAGE
+    assert f'{name!r}: expected' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import contextlib
 import importlib
 import logging
 import os
+import pkgutil
 import signal
 import sys
 import threading
@@ -110,6 +111,12 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument(
         '--max-tasks-per-process', type=int, default=None, metavar='N', help='replace a process after so many tasks'
     )
+    p.add_argument(
+        '--pool-start', metavar='MODULE:FUNCTION', help="call it once, in the worker's process, before the first claim"
+    )
+    p.add_argument(
+        '--process-start', dest='start', metavar='MODULE:FUNCTION', help='call it in each process before its first task'
+    )
     p.add_argument('--stop-when-empty', action='store_true', help='end when no task is pending or due')
     p.add_argument('--prefix', default=None, help='of all keys; that of the application')
     p.add_argument('--wait', type=float, default=5.0, metavar='S', help='time to wait for Redis at the start; 5')
@@ -139,6 +146,17 @@ def _queues(given: Sequence[str]) -> Any:
             raise ArgumentsError(f'queue {name!r} is named twice')
         weights[name] = 1
     return weights
+
+
+def _function(name: str | None) -> Any:
+    """Returns the function that MODULE:FUNCTION names, None for None."""
+    try:
+        found = None if name is None else pkgutil.resolve_name(name)
+    except (ImportError, AttributeError, ValueError) as e:
+        raise ArgumentsError(f'{name!r}: expected MODULE:FUNCTION: {e}') from None
+    if name is not None and not callable(found):
+        raise ArgumentsError(f'{name!r}: expected a function, found a {type(found).__name__}')
+    return found
 
 
 def _functions() -> list[registry.Function]:
@@ -287,6 +305,8 @@ def main(args: Sequence[str] | None = None) -> int:
         client = _client(given.redis_url)
         settings = {f.name: getattr(given, f.name) for f in fields(WorkerConfig) if hasattr(given, f.name)}
         settings['prefix'] = given.prefix if given.prefix is not None else _of_apps('prefix') or ''
+        for name in ('pool_start', 'start'):
+            settings[name] = _function(settings[name])
         settings['legacy'] = given.legacy or bool(_of_apps('legacy'))
         worker = Worker(client, queues or _queues_of_tasks(), **settings)
     except (ArgumentsError, ValueError) as e:

@@ -10,6 +10,7 @@ import traceback
 from typing import Any
 
 from .. import context as contexts
+from .. import middleware
 from ..errors import ArgumentsError
 from ..link import run
 from ..outcomes import Discard, Drop, Outcome, RetryIn, Snooze, TaskInterrupted, said
@@ -56,8 +57,10 @@ async def _call(
     coroutine: Coroutine | None,
 ) -> Ended:
     contexts.enter(context)
+    result: Any = None  # unless middleware swallows an error
     try:
-        result = function.call(*args, **kwargs) if coroutine is None else await coroutine.run()
+        with middleware.surround(middleware.tasks, context):
+            result = function.call(*args, **kwargs) if coroutine is None else await coroutine.run()
     except BaseException as e:
         return _failed(function, args, kwargs, e)
     finally:

@@ -42,8 +42,9 @@ class WorkerConfig:
     notification. go_queue: the name of a queue to which the worker hands on Go tasks; None means that it parks them.
     max_tasks: stop after this many tasks. max_tasks_per_process: replace a process after this many tasks.
     stop_when_empty: stop when there is nothing to do. archive_max, archive_for: how many archived tasks a queue keeps,
-    and for how long. prefix: the prefix of the keys, the same as that of the Go handle. start: called in each worker
-    process before its first task, or once with processes=False.
+    and for how long. prefix: the prefix of the keys, the same as that of the Go handle. pool_start: called once, in the
+    worker's own process, before it claims tasks. start: called in each worker process before its first task, or once
+    with processes=False.
     """
 
     queues: Queues
@@ -69,7 +70,8 @@ class WorkerConfig:
     archive_max: int = 10_000
     archive_for: Seconds = 90 * 24 * 3600.0
     prefix: str = ''
-    start: Callable[[], None] | None = None
+    pool_start: Callable[[], object] | None = None
+    start: Callable[[], object] | None = None
 
     def names(self) -> list[str]:
         """Returns the names of the queues after checking them."""

@@ -14,6 +14,7 @@ from typing import Any, Callable
 
 import redis
 
+from .. import middleware
 from .. import registry as registries
 from ..errors import DelayedError
 from ..registry import Registry
@@ -228,7 +229,7 @@ class Worker:
         cfg = self.config
         if cfg.processes:
             child.registry = self.registry
-            nursery = self._nursery = Nursery(cfg.start or _nothing)
+            nursery = self._nursery = Nursery(self._begin)
             self._pool = Pool(
                 self._executors,
                 nursery,
@@ -243,12 +244,16 @@ class Worker:
                 self._executors.coroutines,
             )
         else:
-            if cfg.start is not None:
-                cfg.start()
+            self._begin()
             how = self._runs.prepare, self._runs.conclude, self._reporter.report
             self._threads = Threads(self._executors, self._executors.n, *how)
             if self._executors.coroutines:
                 self._coroutines = Coroutines(self._executors, *how)
+        try:
+            middleware.call_all(cfg.pool_start, *middleware.pool_starts)
+        except BaseException:
+            self.kill()
+            raise
         self.on_forked()
         names = ', '.join(lane.name for lane in self._lanes)
         logger.info('worker %s started: queues %s, %d tasks at once', self.id, names, self._executors.n)
@@ -265,6 +270,9 @@ class Worker:
         while not self._stop_event.wait(None if cfg.max_tasks is None and not cfg.stop_when_empty else 0.05):
             self._look_at_limits()
         self._wind_up(beats, finishers, loops, pool)
+
+    def _begin(self) -> None:
+        middleware.call_all(self.config.start, *middleware.process_starts)
 
     def _start(self, *targets: Callable[[], None]) -> list[threading.Thread]:
         threads: list[Any] = []
@@ -357,6 +365,8 @@ class Worker:
                 self._tell_metrics(link)
             link.hang_up()
         self._judge.lines.flush()
+        if self._pool is None:
+            middleware.call_all(*middleware.process_ends)
         logger.info('worker stopped')
 
     def _note_stop(self) -> None:
