@@ -8,6 +8,7 @@ import importlib
 import logging
 import os
 import pkgutil
+import re
 import signal
 import sys
 import threading
@@ -20,13 +21,16 @@ from typing import Any, cast
 import redis
 import redis.exceptions
 
-from . import logs, registry
+from . import health, logs, registry
 from .address import client_of
 from .app import LOCAL
 from .errors import ArgumentsError, DelayedError
 from .worker import StillRunningError, Worker, WorkerConfig
+from .worker.status import LIBRARY
 
 CLEAN, FAILED, USAGE, RUNNING, STUCK, FORCED = 0, 1, 2, 3, 4, 130
+AGAIN = -1  # start another worker: the process that forks others was killed
+_PAUSE_BEFORE = 1.0  # seconds, before another worker starts
 
 _STOP, _QUIET, _PAUSE, _RESUME = 'stop', 'quiet', 'pause', 'resume'
 _ORDERS = {'SIGINT': _STOP, 'SIGTERM': _STOP, 'SIGHUP': _STOP, 'SIGTSTP': _QUIET, 'SIGUSR2': _PAUSE, 'SIGCONT': _RESUME}
@@ -108,8 +112,19 @@ def _parser() -> argparse.ArgumentParser:
         '--go-queue', default=None, metavar='NAME', help='queue that Go tasks are handed on to; they are parked without'
     )
     p.add_argument('--max-tasks', type=int, default=None, metavar='N', help='end after so many tasks')
+    p.add_argument('--max-time', type=float, default=None, metavar='S', help='end after that time')
+    p.add_argument(
+        '--max-memory', type=_size, default=None, metavar='SIZE', help='end when all processes take more, such as 2GiB'
+    )
     p.add_argument(
         '--max-tasks-per-process', type=int, default=None, metavar='N', help='replace a process after so many tasks'
+    )
+    p.add_argument(
+        '--max-memory-per-process',
+        type=_size,
+        default=None,
+        metavar='SIZE',
+        help='replace a process after a task with which it takes more',
     )
     p.add_argument(
         '--pool-start', metavar='MODULE:FUNCTION', help="call it once, in the worker's process, before the first claim"
@@ -120,9 +135,24 @@ def _parser() -> argparse.ArgumentParser:
     p.add_argument('--stop-when-empty', action='store_true', help='end when no task is pending or due')
     p.add_argument('--prefix', default=None, help='of all keys; that of the application')
     p.add_argument('--wait', type=float, default=5.0, metavar='S', help='time to wait for Redis at the start; 5')
+    p.add_argument(
+        '--listen',
+        '--health',
+        metavar='HOST:PORT',
+        help='answer /healthz and /readyz over HTTP, without authentication; with :PORT on all addresses',
+    )
+    p.add_argument('--version', action='version', version=f'%(prog)s: {LIBRARY}')
     p.add_argument('--log-level', default='info', choices=('debug', 'info', 'warning', 'error'))
     p.add_argument('--log-format', default='text', choices=('text', 'json'), help='how to log; text')
     return p
+
+
+def _size(text: str) -> int:
+    """Parses 512MiB, 512M or a number of bytes."""
+    found = re.fullmatch(r'([0-9]+)([KMG]?)(?:iB)?', text)
+    if found is None:
+        raise argparse.ArgumentTypeError('expected a number of bytes, or one with KiB, MiB or GiB, such as 512MiB')
+    return int(found[1]) << {'': 0, 'K': 10, 'M': 20, 'G': 30}[found[2]]
 
 
 def _queues(given: Sequence[str]) -> Any:
@@ -214,8 +244,9 @@ def _await_redis(client: redis.Redis, wait: float) -> None:
 class _Program:
     """A worker and the signals that control it."""
 
-    def __init__(self, worker: Worker) -> None:
+    def __init__(self, worker: Worker, listen: tuple[str, int] | None = None) -> None:
         self._worker = worker
+        self._address = listen
         self._stopped = self._forced = False
 
     def run(self) -> int:
@@ -223,7 +254,7 @@ class _Program:
         return FORCED if self._forced else code
 
     def _run(self) -> int:
-        self._worker.on_forked = self._listen
+        self._worker.on_forked = self._forked
         try:
             self._worker.run()
         except StillRunningError:
@@ -231,7 +262,19 @@ class _Program:
         except DelayedError as e:
             logger.error('%s', e)
             return FAILED
+        if self._worker.stop_reason == 'processes' and not self._stopped:
+            return AGAIN
         return FAILED if self._worker.stop_reason in ('fault', 'processes') else CLEAN
+
+    def _forked(self) -> None:
+        self._listen()
+        if self._address is not None:
+            try:
+                server = health.listen(self._worker, self._address)
+            except OSError as e:
+                self._worker.kill()
+                raise DelayedError(f'--listen: {e}') from e
+            logger.info('answering health checks at %s:%d', *server.server_address[:2])
 
     def _listen(self) -> None:
         """Starts a thread that reads the signals. A signal handler would have to wait for the main thread, which a
@@ -291,6 +334,7 @@ def main(args: Sequence[str] | None = None) -> int:
     sys.path.insert(0, '')
     try:
         queues = _queues(given.queue)
+        listen = None if given.listen is None else health.address(given.listen)
         for module in given.modules:
             importlib.import_module(module)
     except ArgumentsError as e:
@@ -318,7 +362,7 @@ def main(args: Sequence[str] | None = None) -> int:
         return FAILED
     finally:
         client.close()
-    return _Program(worker).run()
+    return _Program(worker, listen).run()
 
 
 def _refuse(parser: argparse.ArgumentParser, error: Exception) -> int:
@@ -329,8 +373,14 @@ def _refuse(parser: argparse.ArgumentParser, error: Exception) -> int:
 def command() -> None:
     """The entry point of the console script."""
     code = main()
+    if code == AGAIN:
+        logger.warning('starting another worker')
+        time.sleep(_PAUSE_BEFORE)  # the kernel may kill the next one for lack of memory too
     sys.stdout.flush()
     sys.stderr.flush()
+    if code == AGAIN:
+        own = getattr(sys, 'orig_argv', ['', '-m', 'godelayed.cli', *sys.argv[1:]])
+        os.execv(sys.executable, [sys.executable, *own[1:]])
     os._exit(code)  # threads of tasks that do not end must not keep the process alive
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
 
 from .text import lines, one_line
 
@@ -117,3 +118,14 @@ class TaskError(DelayedError):
 
 class CanceledError(TaskError):
     """A task was cancelled before it had ended."""
+
+
+class StillRunningError(DelayedError):
+    """The worker was stopped while tasks still ran that do not end.
+
+    Their claims remain until the process exits. `functions` names the functions of these tasks.
+    """
+
+    def __init__(self, functions: Sequence[str]) -> None:
+        super().__init__(f'tasks still run: {", ".join(functions)}')
+        self.functions = list(functions)

@@ -9,14 +9,13 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Sequence
 from typing import Any, Callable
 
 import redis
 
 from .. import middleware
 from .. import registry as registries
-from ..errors import DelayedError
+from ..errors import DelayedError, StillRunningError
 from ..registry import Registry
 from . import child
 from .broadcast import Broadcast
@@ -32,6 +31,7 @@ from .heartbeat import Heartbeat
 from .intake import Intake
 from .judge import DEATHS_LIFE, MAX_DEATHS, Judge, Rules
 from .lane import Lane
+from .limits import Limits
 from .link import CALL_TIMEOUT, Backoff, Link, Source
 from .mover import Mover
 from .nursery import Nursery
@@ -46,17 +46,6 @@ from .tally import Tally
 from .threads import Coroutines, Threads
 
 logger = logging.getLogger('godelayed.worker')
-
-
-class StillRunningError(DelayedError):
-    """The worker was stopped while tasks still ran that do not end.
-
-    Their claims remain until the process exits. `functions` names the functions of these tasks.
-    """
-
-    def __init__(self, functions: Sequence[str]) -> None:
-        super().__init__(f'tasks still run: {", ".join(functions)}')
-        self.functions = list(functions)
 
 
 class Worker:
@@ -128,7 +117,7 @@ class Worker:
             self._lanes, self._fetcher.nudge, self._intake.can_run, self._fetcher.signal, archive_for, self._judge.lines
         )
         self._mover.schedulers = schedulers(self._mover.link, cfg, self.registry)
-        self._status = Status(self._executors, self.registry, cfg.legacy, cfg.plan(), self._state)
+        self._status = Status(self._executors, self.registry, cfg.legacy, cfg.plan(), lambda: self.state)
         self._heartbeat = Heartbeat(
             self._lanes, self._life, f'{socket.gethostname()}:{os.getpid()}', contact, self._beaten, self._tell
         )
@@ -158,9 +147,16 @@ class Worker:
 
     @property
     def stop_reason(self) -> str:
-        """Why the worker stops or has stopped: 'stop', 'max tasks', 'empty', 'restart', 'order' or 'processes'; ''
-        while it does not stop."""
+        """Why the worker stops or has stopped: 'stop', 'max tasks', 'max time', 'max memory', 'empty',
+        'restart', 'order' or 'processes'; '' while it does not stop."""
         return self._reason
+
+    @property
+    def state(self) -> str:
+        """What the worker does, in the words of Go's workers: 'running', 'paused', 'quiet' or 'stopping'."""
+        if self._reason:
+            return 'stopping'
+        return 'quiet' if self._quiet else 'paused' if self._paused else 'running'
 
     @property
     def busy(self) -> int:
@@ -236,6 +232,7 @@ class Worker:
                 self._executors.n,
                 cfg.seconds('kill_after'),
                 cfg.max_tasks_per_process or 0,
+                cfg.max_memory_per_process or 0,
                 self._runs.begin,
                 self._runs.conclude,
                 self._runs.died,
@@ -267,7 +264,11 @@ class Worker:
             self._threads.start()
         if self._coroutines:
             self._coroutines.start()
-        while not self._stop_event.wait(None if cfg.max_tasks is None and not cfg.stop_when_empty else 0.05):
+        limits = Limits(cfg, self._pool)
+        while not self._stop_event.wait(limits.patience()):
+            reason = limits.over()
+            if reason:
+                self._stop_for(reason)
             self._look_at_limits()
         self._wind_up(beats, finishers, loops, pool)
 
@@ -442,12 +443,6 @@ class Worker:
         n, wait, back = self._executors.room()
         self._intake.give_back(back)
         return max(n, 0), wait
-
-    def _state(self) -> str:
-        """Says what the worker does, in the words of Go's workers."""
-        if self._reason:
-            return 'stopping'
-        return 'quiet' if self._quiet else 'paused' if self._paused else 'running'
 
     def _tell(self, link: Link) -> None:
         """Tells Redis with a heartbeat what others may see of the worker."""
