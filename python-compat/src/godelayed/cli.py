@@ -25,11 +25,12 @@ from . import health, logs, registry
 from .address import client_of
 from .app import LOCAL
 from .errors import ArgumentsError, DelayedError
+from .reload import Watch
 from .worker import StillRunningError, Worker, WorkerConfig
 from .worker.status import LIBRARY
 
 CLEAN, FAILED, USAGE, RUNNING, STUCK, FORCED = 0, 1, 2, 3, 4, 130
-AGAIN = -1  # start another worker: the process that forks others was killed
+AGAIN = -1  # start the command again: the process that forks others was killed, or source files have changed
 _PAUSE_BEFORE = 1.0  # seconds, before another worker starts
 
 _STOP, _QUIET, _PAUSE, _RESUME = 'stop', 'quiet', 'pause', 'resume'
@@ -141,6 +142,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar='HOST:PORT',
         help='answer /healthz and /readyz over HTTP, without authentication; with :PORT on all addresses',
     )
+    p.add_argument('--reload', action='store_true', help='for development: start again when source files change')
     p.add_argument('--version', action='version', version=f'%(prog)s: {LIBRARY}')
     p.add_argument('--log-level', default='info', choices=('debug', 'info', 'warning', 'error'))
     p.add_argument('--log-format', default='text', choices=('text', 'json'), help='how to log; text')
@@ -244,10 +246,11 @@ def _await_redis(client: redis.Redis, wait: float) -> None:
 class _Program:
     """A worker and the signals that control it."""
 
-    def __init__(self, worker: Worker, listen: tuple[str, int] | None = None) -> None:
+    def __init__(self, worker: Worker, listen: tuple[str, int] | None = None, watch: Watch | None = None) -> None:
         self._worker = worker
         self._address = listen
-        self._stopped = self._forced = False
+        self._watch = watch
+        self._stopped = self._forced = self._changed = False
 
     def run(self) -> int:
         code = self._run()
@@ -262,9 +265,13 @@ class _Program:
         except DelayedError as e:
             logger.error('%s', e)
             return FAILED
-        if self._worker.stop_reason == 'processes' and not self._stopped:
+        reason = self._worker.stop_reason
+        if reason == 'processes' and not self._stopped:
+            logger.warning('starting another worker')
+            time.sleep(_PAUSE_BEFORE)  # the kernel may kill the next one for lack of memory too
+        if (reason == 'processes' or self._changed) and not self._stopped:
             return AGAIN
-        return FAILED if self._worker.stop_reason in ('fault', 'processes') else CLEAN
+        return FAILED if reason in ('fault', 'processes') else CLEAN
 
     def _forked(self) -> None:
         self._listen()
@@ -275,6 +282,13 @@ class _Program:
                 self._worker.kill()
                 raise DelayedError(f'--listen: {e}') from e
             logger.info('answering health checks at %s:%d', *server.server_address[:2])
+        if self._watch is not None:
+            threading.Thread(target=self._watch.wait, args=(self._reload,), daemon=True).start()
+
+    def _reload(self, file: str) -> None:
+        logger.info('%s has changed: starting again', file)
+        self._changed = True
+        self._worker.stop()
 
     def _listen(self) -> None:
         """Starts a thread that reads the signals. A signal handler would have to wait for the main thread, which a
@@ -332,11 +346,14 @@ def main(args: Sequence[str] | None = None) -> int:
     given = parser.parse_args(args)
     logging.basicConfig(level=given.log_level.upper(), handlers=[logs.handler(given.log_format)])
     sys.path.insert(0, '')
+    watch = Watch() if given.reload else None
     try:
         queues = _queues(given.queue)
         listen = None if given.listen is None else health.address(given.listen)
         for module in given.modules:
-            importlib.import_module(module)
+            _import(module, watch)
+    except _Changed:
+        return AGAIN
     except ArgumentsError as e:
         return _refuse(parser, e)
     except ImportError as e:
@@ -362,7 +379,23 @@ def main(args: Sequence[str] | None = None) -> int:
         return FAILED
     finally:
         client.close()
-    return _Program(worker, listen).run()
+    return _Program(worker, listen, Watch() if given.reload else None).run()
+
+
+class _Changed(Exception):  # noqa: N818
+    """A module that could not be imported may be another one now."""
+
+
+def _import(module: str, watch: Watch | None) -> None:
+    """Imports a module. With a watch it waits for a change after an error."""
+    try:
+        importlib.import_module(module)
+    except Exception as e:
+        if watch is None:
+            raise
+        logger.exception('cannot import %s; waiting for a change', module)
+        watch.wait(lambda file: logger.info('%s has changed: starting again', file))
+        raise _Changed from e
 
 
 def _refuse(parser: argparse.ArgumentParser, error: Exception) -> int:
@@ -373,9 +406,6 @@ def _refuse(parser: argparse.ArgumentParser, error: Exception) -> int:
 def command() -> None:
     """The entry point of the console script."""
     code = main()
-    if code == AGAIN:
-        logger.warning('starting another worker')
-        time.sleep(_PAUSE_BEFORE)  # the kernel may kill the next one for lack of memory too
     sys.stdout.flush()
     sys.stderr.flush()
     if code == AGAIN:
