@@ -5,6 +5,7 @@ from __future__ import annotations
 import http.server
 import json
 import socket
+import socketserver
 import threading
 import time
 from typing import TYPE_CHECKING, Any
@@ -37,6 +38,8 @@ def listen(worker: Worker, where: tuple[str, int]) -> http.server.ThreadingHTTPS
         return '' if worker.connected else 'not connected to Redis'
 
     class Handler(http.server.BaseHTTPRequestHandler):
+        timeout = 10  # seconds for a request
+
         def do_GET(self) -> None:  # noqa: N802
             check = {'/healthz': alive, '/readyz': ready}.get(self.path.partition('?')[0])
             if check is None:
@@ -65,6 +68,9 @@ def listen(worker: Worker, where: tuple[str, int]) -> http.server.ThreadingHTTPS
     class Server(http.server.ThreadingHTTPServer):
         daemon_threads = True
         address_family = socket.AF_INET6 if ':' in where[0] else socket.AF_INET
+
+        def server_bind(self) -> None:
+            socketserver.TCPServer.server_bind(self)  # HTTPServer would ask for the machine's name, which may take long
 
     server = Server(where, Handler)
     threading.Thread(target=server.serve_forever, name='godelayed-health', daemon=True).start()

@@ -26,17 +26,16 @@ _MOST_JITTER = 3600 * 1000  # ms
 _MOST_NAME = 128  # bytes
 _MOST_MS = 253_402_300_800_000  # the end of the year 9999
 _TIMES = {'xp': 1, 'dl': 2, 'ru': 4}  # times of a message that may count from the tick, with their bits of relative
+_SPEC = 'the spec says when a task runs; leave it out, or use jitter'
+_OVERLAP = 'what keeps runs of an entry apart is its overlap; leave it out'
+_MOMENT = 'one moment cannot hold for all ticks; use ttl, timeout or retry'
 _REFUSED = {
-    'countdown': 'the spec says when a task runs; leave it out, or use jitter',
-    'eta': 'the spec says when a task runs; leave it out, or use jitter',
-    'debounce': 'the spec says when a task runs; leave it out, or use jitter',
+    **dict.fromkeys(('countdown', 'eta', 'debounce'), _SPEC),
+    **dict.fromkeys(('unique', 'unique_key'), _OVERLAP),
+    **dict.fromkeys(('deadline', 'retry_until'), _MOMENT),
     'task_id': 'each tick has an id of its own, name@tick; leave it out',
-    'unique': 'what keeps runs of an entry apart is its overlap; leave it out',
-    'unique_key': 'what keeps runs of an entry apart is its overlap; leave it out',
     'front': 'ticks join the end of the queue; leave it out',
     'group': 'ticks are not gathered; leave it out',
-    'deadline': 'one moment cannot hold for all ticks; use ttl, timeout or retry',
-    'retry_until': 'one moment cannot hold for all ticks; use ttl, timeout or retry',
 }
 
 
