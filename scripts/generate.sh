@@ -38,8 +38,9 @@ share() { # folder, files...
 
 check=0
 [ "${1-}" != --check ] || check=1
+[ "$check" = 1 ] || go test -count=1 ./internal/schedule -run '^TestVectors$' -update
 share $package/lua lua/*.lua
-share python-compat/tests/vectors testdata/wire/*.json
+share python-compat/tests/vectors testdata/wire/*.json testdata/schedule/*.json
 [ "$check" = 1 ] || go test -count=1 ./cmd/delayed/internal/cli ./cmd/delayed/internal/top \
 	-run '^Test(Schemas|Page|Golden)$' -update
 [ "$check" = 1 ] || go test -count=1 ./web -run '^TestOpenAPI$' -update

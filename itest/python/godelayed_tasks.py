@@ -33,3 +33,9 @@ def poison():
     """Kills its process after a while."""
     time.sleep(0.05)
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+@godelayed.task(path='interop:tick')
+def tick():
+    """Records the id of the task."""
+    interop_tasks.note_call('tick', godelayed.current().id)

@@ -36,6 +36,10 @@ class Blocking:
     def ref(self, id):
         return BlockingRef(self, self.queue.ref(id))
 
+    @property
+    def periodic(self):
+        return BlockingRef(self, self.queue.periodic)
+
     def __len__(self):
         return self._run(self.queue.length())
 
@@ -46,7 +50,7 @@ class Blocking:
 
 class BlockingRef:
     def __init__(self, blocking, ref):
-        self._blocking, self._ref, self.id = blocking, ref, ref.id
+        self._blocking, self._ref, self.id = blocking, ref, getattr(ref, 'id', None)
 
     def __getattr__(self, name):
         return lambda *args, **kwargs: self._blocking._run(getattr(self._ref, name)(*args, **kwargs))

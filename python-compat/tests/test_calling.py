@@ -1,5 +1,6 @@
 """How a call of a function ends, without a queue."""
 
+import asyncio
 import datetime
 import time
 import types
@@ -11,6 +12,7 @@ from godelayed.outcomes import INTERRUPTS
 from godelayed.registry import Function
 from godelayed.values import MAX_BYTES
 from godelayed.worker import calling
+from godelayed.worker.coroutine import Coroutine
 from godelayed.worker.finish import DEATH, RELEASE, End
 from godelayed.worker.judge import Ended
 from godelayed.worker.runs import Runs
@@ -42,6 +44,34 @@ def test_no_task_goes_on_by_mistake_when_it_is_told_to_end(kind):
 
     ended = calling.call(Function('m:f', f), [], {}, True, None)
     assert (ended.ok, ended.error) == (False, f'{kind.__name__}: why')
+    assert 'raise kind' in ended.stack
+
+
+def test_a_traceback_has_the_frames_of_the_task_alone_and_no_value():
+    def f(value):
+        check(value)
+
+    def check(value):
+        raise ValueError('why')
+
+    ended = calling.call(Function('m:f', f), ['secret'], {}, True, None)
+    assert ended.stack.count('File ') == 2
+    assert ended.stack.index('check(value)') < ended.stack.index("raise ValueError('why')")
+    assert 'secret' not in ended.stack
+
+
+def test_the_traceback_of_a_coroutine_that_took_too_long_says_where_it_waited():
+    async def f():
+        await wait()
+
+    async def wait():
+        asyncio.get_running_loop().call_soon(run.interrupt, 'timeout')
+        await asyncio.sleep(60)
+
+    run = Coroutine(f)
+    ended = asyncio.run(calling.call_coroutine(Function('m:f', f), [], {}, True, None, run))
+    assert ended.error == 'TaskTimeout: timeout'
+    assert 'await asyncio.sleep(60)' in ended.stack
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,8 @@
 """How the command reads its arguments."""
 
+import gc
 import itertools
+import os
 import sys
 import types
 
@@ -21,15 +23,21 @@ OPTIONS = [
     ('--heartbeat-life 46', 'heartbeat_life', 46.0, 15.0),
     ('--sweep-interval 47', 'sweep_interval', 47.0, 8.0),
     ('--no-sweeper', 'sweep', False, True),
+    ('--no-periodic', 'periodic', False, True),
     ('--grace 48', 'grace', 48.0, 25.0),
     ('--cancel-grace 49', 'cancel_grace', 49.0, 3.0),
     ('--legacy', 'legacy', True, False),
     ('--go-queue go', 'go_queue', 'go', None),
     ('--coroutines 49', 'coroutines', 49, 100),
     ('--max-tasks 50', 'max_tasks', 50, None),
+    ('--max-time 52', 'max_time', 52.0, None),
+    ('--max-memory 53MiB', 'max_memory', 53 << 20, None),
+    ('--max-memory-per-process 5400000', 'max_memory_per_process', 5_400_000, None),
     ('--max-tasks-per-process 51', 'max_tasks_per_process', 51, None),
     ('--stop-when-empty', 'stop_when_empty', True, False),
     ('--prefix p:', 'prefix', 'p:', ''),
+    ('--pool-start gc:collect', 'pool_start', gc.collect, None),
+    ('--process-start os:getpid', 'start', os.getpid, None),
 ]
 
 
@@ -43,7 +51,7 @@ def settings(monkeypatch):
     monkeypatch.setattr(cli, 'logging', types.SimpleNamespace(basicConfig=lambda **_: None))
     monkeypatch.setattr(cli, 'Worker', lambda client, queues, **settings: made.append((queues, settings)))
     monkeypatch.setattr(cli, '_await_redis', lambda *_: None)
-    monkeypatch.setattr(cli, '_Program', lambda _: types.SimpleNamespace(run=lambda: 7))
+    monkeypatch.setattr(cli, '_Program', lambda *_: types.SimpleNamespace(run=lambda: 7))
 
     def settings(*args):
         assert cli.main(['json', *args]) == 7
@@ -56,6 +64,32 @@ def test_each_option_sets_what_it_says(settings):
     assert settings('--queue', 'q')[1] == {name: default for _, name, _, default in OPTIONS}
     for text, name, value, _ in OPTIONS:
         assert settings('--queue', 'q', *text.split())[1] == {**{n: d for _, n, _, d in OPTIONS}, name: value}
+
+
+@pytest.mark.parametrize(('text', 'size'), [('7', 7), ('1K', 1024), ('2MiB', 2 << 20), ('3G', 3 << 30)])
+def test_sizes(text, size):
+    assert cli._size(text) == size
+
+
+@pytest.mark.parametrize('text', ['', '-1', '1 M', '1T', '1.5G', 'MiB'])
+def test_what_is_no_size(text, settings, capsys):
+    with pytest.raises(SystemExit) as e:
+        settings('--queue', 'q', '--max-memory', text)
+    assert e.value.code == cli.USAGE
+    assert 'such as 512MiB' in capsys.readouterr().err
+
+
+def test_the_version(capsys):
+    with pytest.raises(SystemExit) as e:
+        cli.main(['--version'])
+    assert e.value.code == 0
+    assert capsys.readouterr().out.startswith('delayed-worker: godelayed')
+
+
+@pytest.mark.parametrize('name', ['nowhere:f', 'os:nothing', 'os:sep', 'no name', ''])
+def test_hooks_that_are_no_functions(settings, capsys, name):
+    assert cli.main(['json', '--queue', 'q', '--pool-start', name]) == cli.USAGE
+    assert f'{name!r}: expected' in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The policy of the worker, without a Redis: what happens to a task after each way in which a run can end, and when it
 is too late to start."""
 
+import dataclasses
 import datetime
 import time
 import types
@@ -237,8 +238,11 @@ def test_default_backoff(retried, mean):
 )
 def test_the_log_says_what_becomes_of_each_failure(caplog, ended, most, line):
     caplog.set_level('INFO')
-    failed(claim({'rd': [1500]}), ended, max_retry=most)
-    assert [r.getMessage() for r in caplog.records] == [f'queue q: a:b (x), attempt 1: {line}']
+    failed(claim({'rd': [1500]}), dataclasses.replace(ended, stack='there\n'), max_retry=most)
+    (record,) = caplog.records
+    assert record.getMessage() == f'queue q: a:b (x), attempt 1: {line}'
+    dropped = ended.says == 'drop'
+    assert (record.exc_text, hasattr(record, 'attempt')) == ((None, False) if dropped else ('  there', True))
 
 
 # What tasks raise, and what they are told.

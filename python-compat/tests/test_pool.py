@@ -57,7 +57,7 @@ def workers(ends):
     """A pool of one process whose thread does not run. It records 'died' for a task that died."""
     executors = types.SimpleNamespace(leave=lambda c, done, took: ends.append(done), start=lambda: None)
     p = pool.Pool(
-        executors, Mother(), 1, 3.0, 0, None, lambda c, ended: ended.ok, lambda *_: ends.append('died'), None, None
+        executors, Mother(), 1, 3.0, 0, 0, None, lambda c, ended: ended.ok, lambda *_: ends.append('died'), None, None
     )
     yield p
     for process in p._processes.values():

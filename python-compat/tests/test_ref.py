@@ -4,6 +4,7 @@ import asyncio
 import datetime
 import threading
 import time
+import traceback
 
 import msgpack
 import pytest
@@ -195,6 +196,8 @@ def test_failures_are_exceptions(queue, redis):
     with pytest.raises(TaskError, match=f'task {ref.id} is archived .failed.: no such user') as e:
         ref.result()
     assert (e.value.state, e.value.attempts, e.value.text, e.value.at.year) == ('archived', 3, 'no such user', 2023)
+    assert e.value.stack == 'main.go:7'
+    assert '\nmain.go:7"' in ''.join(traceback.format_exception(type(e.value), e.value, None))
     info = ref.info()
     assert (info.state, info.error, info.stack, info.attempts, info.function) == (
         'archived',

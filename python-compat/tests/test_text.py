@@ -36,13 +36,14 @@ def test_each_control_character_is_escaped():
 def logged():
     """Returns how a record looks in the worker's log."""
 
-    def logged(msg, *args, error=None):
+    def logged(msg, *args, error=None, extra=None):
         if error is not None:
             try:
                 raise error
             except type(error) as e:
                 error = (type(e), e, e.__traceback__)
-        record = logging.LogRecord('godelayed.worker', logging.ERROR, '', 0, msg, args, error)
+        logger = logging.getLogger('godelayed.worker')
+        record = logger.makeRecord(logger.name, logging.ERROR, '', 0, msg, args, error, extra=extra)
         assert OneLine().filter(record)
         return logging.Formatter('%(message)s').format(record)
 
@@ -57,8 +58,14 @@ def test_a_record_is_one_line(logged):
 
 def test_a_stack_in_the_log_has_no_control_character_but_its_line_ends(logged):
     text = logged('failed', error=ValueError('a\x1b[2J\u2028b\r\x85'))
-    assert text.splitlines()[-1] == r'ValueError: a\x1b[2J\u2028b\r\x85'
+    assert text.splitlines()[-1] == r'  ValueError: a\x1b[2J\u2028b\r\x85'
     assert not has_control(text.replace('\n', ''))
+
+
+def test_a_traceback_that_comes_as_text_is_escaped_and_cut(logged):
+    text = logged('failed', extra={'traceback': 'Traceback:\n  line\x1b[2J\r\nValueError: a\u2028\n'})
+    assert text == 'failed\n  Traceback:\n    line\\x1b[2J\\r\n  ValueError: a\\u2028'
+    assert len(logged('failed', extra={'traceback': 'x' * 2**20})) < 17_000
 
 
 @pytest.mark.parametrize(('n', 'cut'), [(1024, False), (1025, True)])

@@ -10,7 +10,7 @@ import time
 
 import msgpack
 import pytest
-from working import Command, counters, info_of, left, notes, ran, runs, wait_for
+from working import Command, control, counters, info_of, left, notes, ran, runs, wait_for
 
 import godelayed
 from godelayed.worker.contact import Contact
@@ -80,13 +80,17 @@ def test_nursery_is_killed(q, redis, start, n):
         q.delay('worker_tasks:sleep_on')
     w = start('--concurrency', str(n))
     wait_for(lambda: len(ran(redis)) == n, 'the tasks to start')
+    control(redis, 'paused', '1')  # the next worker leaves the tasks alone
+    w.sees('paused; no more')
     with open(f'/proc/{w.process.pid}/task/{w.process.pid}/children') as f:
         children = f.read().split()
     os.kill(int(children[0]), signal.SIGKILL)
     pids = [int(said.split()[1]) for said in ran(redis)]
     wait_for(lambda: all(map(is_gone, pids)), 'the processes to die')
-    w.ends(1)
+    wait_for(lambda: w.output().count(' started: queues') == 2, w.output)
     assert 'forks worker processes' in w.output()
+    assert 'starting another worker' in w.output()
+    w.stop()
     metas = [msgpack.unpackb(m)[4] for m in redis.lrange('q', 0, -1)]
     assert [(m['d'], m.get('al')) for m in metas] == [(1, 1 if n == 1 else None)] * n
     redis.rpush('q_noti', 1)  # the wait that was cut off may have taken one; the next worker needs one

@@ -30,7 +30,7 @@ def hear():
 class Command:
     """A running delayed-worker."""
 
-    def __init__(self, server, log, *args, module='worker_tasks'):
+    def __init__(self, server, log, *args, module='worker_tasks', cwd=HERE):
         self.log = log
         env = {
             **os.environ,
@@ -46,7 +46,7 @@ class Command:
                 env=env,
                 stdout=out,
                 stderr=out,
-                cwd=HERE,
+                cwd=cwd,
                 preexec_fn=hear if signal.SIG_IGN in map(signal.getsignal, SIGNALS) else None,
             )
 

@@ -15,6 +15,7 @@ from .errors import (
     DuplicateError,
     EndedError,
     FullError,
+    NoEntryError,
     NoIdError,
     NoResultError,
     NotArchivedError,
@@ -25,6 +26,7 @@ from .errors import (
     WaitTimeoutError,
 )
 from .info import Progress, State, TaskInfo
+from .middleware import Enqueuing, around_enqueue, around_task, on_pool_start, on_process_end, on_process_start
 from .outcomes import (
     Discard,
     Drop,
@@ -54,7 +56,9 @@ __all__ = [
     'Drop',
     'DuplicateError',
     'EndedError',
+    'Enqueuing',
     'FullError',
+    'NoEntryError',
     'NoIdError',
     'NoResultError',
     'NotArchivedError',
@@ -81,7 +85,12 @@ __all__ = [
     'Worker',
     'WorkerConfig',
     'WorkerStopping',
+    'around_enqueue',
+    'around_task',
     'call',
     'current',
+    'on_pool_start',
+    'on_process_end',
+    'on_process_start',
     'task',
 ]

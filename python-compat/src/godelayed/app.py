@@ -7,8 +7,8 @@ import functools
 import os
 import threading
 import weakref
-from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, cast, overload
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar, cast, overload
 
 import redis
 import redis.asyncio
@@ -18,12 +18,16 @@ from . import registry as registries
 from .address import client_of
 from .errors import ArgumentsError
 from .keys import check_name
+from .options import Options
+from .periodic import When, defined
 from .queue import Queue
 from .ref import Ref
 from .registry import Backoff, Registry, described
 from .signature import P, R, Signature, Typed
+from .text import is_text
 from .times import Seconds
 from .typed import AsyncFunction, Function
+from .worker.entries import Definition
 
 if TYPE_CHECKING:
     from typing_extensions import Protocol, Unpack
@@ -42,15 +46,20 @@ if TYPE_CHECKING:
         def __call__(self, function: Callable[P, R], /) -> FunctionTask[P, R]: ...
 
 
+AnyTask = TypeVar('AnyTask', bound='Task[..., Any]')
+
 LOCAL = 'redis://localhost:6379/0'
+_MOST_OWNER = 128
 
 
 class Delayed:
     """An application: the Redis server of its tasks, and the queue of those that name none.
 
     redis is a URL, a client of redis-py for one server or for Sentinel, or None for the URL in REDIS_URL, or
-    redis://localhost:6379/0. Nothing connects before the first call. queue is the name of the default queue; the other
-    arguments are those of Queue and hold for all queues. Threads may share it.
+    redis://localhost:6379/0. Nothing connects before the first call. queue is the name of the default queue; legacy,
+    prefix and wait are those of Queue and hold for all queues. owner names the service to which the entries of periodic
+    belong, up to 128 bytes; version keeps an old program, started while a new one is rolled out, from undoing what that
+    has declared: nothing is declared once Redis knows a higher version of the owner. Threads may share it.
     """
 
     def __init__(
@@ -61,8 +70,16 @@ class Delayed:
         legacy: bool = False,
         prefix: str = '',
         wait: int = 0,
+        owner: str = '',
+        version: int = 0,
     ) -> None:
         check_name(queue)
+        if not is_text(owner) or len(owner.encode()) > _MOST_OWNER:
+            raise ArgumentsError(f'owner {owner!r}: expected a str in Unicode of at most {_MOST_OWNER} bytes')
+        if type(version) is not int or version < 0 or (version and not owner):
+            raise ArgumentsError(f'version is {version!r}: expected 0, or a positive int with an owner')
+        self.owner, self.version = owner, version
+        self.entries: dict[str, dict[str, Definition]] = {}  # what periodic has declared, by queue and name
         self.default_queue = queue
         self.legacy = legacy
         self.prefix = prefix
@@ -162,6 +179,41 @@ class Delayed:
             return kind(self, made)
 
         return register if function is None else register(function)
+
+    def periodic(
+        self,
+        spec: str,
+        *,
+        name: str | None = None,
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+        options: OptionValues | None = None,
+        **when: Unpack[When],
+    ) -> Callable[[AnyTask], AnyTask]:
+        """Declares a periodic entry, which calls a task again and again: @app.periodic('@every 1m') above @app.task.
+
+        Workers write the entries of the application's owner that their modules declare for their queues to Redis when
+        they start, and remove those that the owner's code no longer declares: all workers of a queue and an owner must
+        import the same. Whatever worker comes first enqueues a tick. spec and when are those of Queue.periodic.set.
+        name stays when all else changes; the task's path unless given. args, kwargs and options are those of the calls.
+        """
+
+        def declare(task: AnyTask) -> AnyTask:
+            if not isinstance(task, Task) or task.app is not self:
+                raise ArgumentsError('@periodic: expected a task of the same application: put it above @app.task')
+            entry = task.path if name is None else name
+            if not self.owner:
+                raise ArgumentsError(
+                    f'periodic entry {entry!r}: the application has no owner: give Delayed the name of the service, so '
+                    'that others do not remove its entries'
+                )
+            call = cast('Any', task).call(*args, **(kwargs or {}))
+            made = defined(entry, spec, call, Options().merged(**(options or {})), self.legacy, when)
+            if self.entries.setdefault(task.queue_name, {}).setdefault(entry, made) != made:
+                raise ArgumentsError(f'periodic entry {entry!r} is declared twice: give each a name of its own')
+            return task
+
+        return declare
 
 
 class Task(Typed[P, R]):

@@ -7,6 +7,8 @@ import contextlib
 import importlib
 import logging
 import os
+import pkgutil
+import re
 import signal
 import sys
 import threading
@@ -19,13 +21,17 @@ from typing import Any, cast
 import redis
 import redis.exceptions
 
-from . import registry
+from . import health, logs, registry
 from .address import client_of
 from .app import LOCAL
 from .errors import ArgumentsError, DelayedError
+from .reload import Watch
 from .worker import StillRunningError, Worker, WorkerConfig
+from .worker.status import LIBRARY
 
 CLEAN, FAILED, USAGE, RUNNING, STUCK, FORCED = 0, 1, 2, 3, 4, 130
+AGAIN = -1  # start the command again: the process that forks others was killed, or source files have changed
+_PAUSE_BEFORE = 1.0  # seconds, before another worker starts
 
 _STOP, _QUIET, _PAUSE, _RESUME = 'stop', 'quiet', 'pause', 'resume'
 _ORDERS = {'SIGINT': _STOP, 'SIGTERM': _STOP, 'SIGHUP': _STOP, 'SIGTSTP': _QUIET, 'SIGUSR2': _PAUSE, 'SIGCONT': _RESUME}
@@ -89,6 +95,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     p.add_argument('--no-sweeper', dest='sweep', action='store_false', help='leave sweeping to other workers')
     p.add_argument(
+        '--no-periodic',
+        dest='periodic',
+        action='store_false',
+        help='leave periodic entries to other workers',
+    )
+    p.add_argument(
         '--grace', type=float, default=25.0, metavar='S', help='time that tasks have when the worker stops; 25'
     )
     p.add_argument(
@@ -101,14 +113,48 @@ def _parser() -> argparse.ArgumentParser:
         '--go-queue', default=None, metavar='NAME', help='queue that Go tasks are handed on to; they are parked without'
     )
     p.add_argument('--max-tasks', type=int, default=None, metavar='N', help='end after so many tasks')
+    p.add_argument('--max-time', type=float, default=None, metavar='S', help='end after that time')
+    p.add_argument(
+        '--max-memory', type=_size, default=None, metavar='SIZE', help='end when all processes take more, such as 2GiB'
+    )
     p.add_argument(
         '--max-tasks-per-process', type=int, default=None, metavar='N', help='replace a process after so many tasks'
+    )
+    p.add_argument(
+        '--max-memory-per-process',
+        type=_size,
+        default=None,
+        metavar='SIZE',
+        help='replace a process after a task with which it takes more',
+    )
+    p.add_argument(
+        '--pool-start', metavar='MODULE:FUNCTION', help="call it once, in the worker's process, before the first claim"
+    )
+    p.add_argument(
+        '--process-start', dest='start', metavar='MODULE:FUNCTION', help='call it in each process before its first task'
     )
     p.add_argument('--stop-when-empty', action='store_true', help='end when no task is pending or due')
     p.add_argument('--prefix', default=None, help='of all keys; that of the application')
     p.add_argument('--wait', type=float, default=5.0, metavar='S', help='time to wait for Redis at the start; 5')
+    p.add_argument(
+        '--listen',
+        '--health',
+        metavar='HOST:PORT',
+        help='answer /healthz and /readyz over HTTP, without authentication; with :PORT on all addresses',
+    )
+    p.add_argument('--reload', action='store_true', help='for development: start again when source files change')
+    p.add_argument('--version', action='version', version=f'%(prog)s: {LIBRARY}')
     p.add_argument('--log-level', default='info', choices=('debug', 'info', 'warning', 'error'))
+    p.add_argument('--log-format', default='text', choices=('text', 'json'), help='how to log; text')
     return p
+
+
+def _size(text: str) -> int:
+    """Parses 512MiB, 512M or a number of bytes."""
+    found = re.fullmatch(r'([0-9]+)([KMG]?)(?:iB)?', text)
+    if found is None:
+        raise argparse.ArgumentTypeError('expected a number of bytes, or one with KiB, MiB or GiB, such as 512MiB')
+    return int(found[1]) << {'': 0, 'K': 10, 'M': 20, 'G': 30}[found[2]]
 
 
 def _queues(given: Sequence[str]) -> Any:
@@ -132,6 +178,17 @@ def _queues(given: Sequence[str]) -> Any:
             raise ArgumentsError(f'queue {name!r} is named twice')
         weights[name] = 1
     return weights
+
+
+def _function(name: str | None) -> Any:
+    """Returns the function that MODULE:FUNCTION names, None for None."""
+    try:
+        found = None if name is None else pkgutil.resolve_name(name)
+    except (ImportError, AttributeError, ValueError) as e:
+        raise ArgumentsError(f'{name!r}: expected MODULE:FUNCTION: {e}') from None
+    if name is not None and not callable(found):
+        raise ArgumentsError(f'{name!r}: expected a function, found a {type(found).__name__}')
+    return found
 
 
 def _functions() -> list[registry.Function]:
@@ -189,16 +246,18 @@ def _await_redis(client: redis.Redis, wait: float) -> None:
 class _Program:
     """A worker and the signals that control it."""
 
-    def __init__(self, worker: Worker) -> None:
+    def __init__(self, worker: Worker, listen: tuple[str, int] | None = None, watch: Watch | None = None) -> None:
         self._worker = worker
-        self._stopped = self._forced = False
+        self._address = listen
+        self._watch = watch
+        self._stopped = self._forced = self._changed = False
 
     def run(self) -> int:
         code = self._run()
         return FORCED if self._forced else code
 
     def _run(self) -> int:
-        self._worker.on_forked = self._listen
+        self._worker.on_forked = self._forked
         try:
             self._worker.run()
         except StillRunningError:
@@ -206,7 +265,30 @@ class _Program:
         except DelayedError as e:
             logger.error('%s', e)
             return FAILED
-        return FAILED if self._worker.stop_reason in ('fault', 'processes') else CLEAN
+        reason = self._worker.stop_reason
+        if reason == 'processes' and not self._stopped:
+            logger.warning('starting another worker')
+            time.sleep(_PAUSE_BEFORE)  # the kernel may kill the next one for lack of memory too
+        if (reason == 'processes' or self._changed) and not self._stopped:
+            return AGAIN
+        return FAILED if reason in ('fault', 'processes') else CLEAN
+
+    def _forked(self) -> None:
+        self._listen()
+        if self._address is not None:
+            try:
+                server = health.listen(self._worker, self._address)
+            except OSError as e:
+                self._worker.kill()
+                raise DelayedError(f'--listen: {e}') from e
+            logger.info('answering health checks at %s:%d', *server.server_address[:2])
+        if self._watch is not None:
+            threading.Thread(target=self._watch.wait, args=(self._reload,), daemon=True).start()
+
+    def _reload(self, file: str) -> None:
+        logger.info('%s has changed: starting again', file)
+        self._changed = True
+        self._worker.stop()
 
     def _listen(self) -> None:
         """Starts a thread that reads the signals. A signal handler would have to wait for the main thread, which a
@@ -262,14 +344,16 @@ def main(args: Sequence[str] | None = None) -> int:
     """Runs the command and returns the code to exit with."""
     parser = _parser()
     given = parser.parse_args(args)
-    logging.basicConfig(
-        level=given.log_level.upper(), format='%(asctime)s %(levelname)s %(name)s: %(message)s', stream=sys.stderr
-    )
+    logging.basicConfig(level=given.log_level.upper(), handlers=[logs.handler(given.log_format)])
     sys.path.insert(0, '')
+    watch = Watch() if given.reload else None
     try:
         queues = _queues(given.queue)
+        listen = None if given.listen is None else health.address(given.listen)
         for module in given.modules:
-            importlib.import_module(module)
+            _import(module, watch)
+    except _Changed:
+        return AGAIN
     except ArgumentsError as e:
         return _refuse(parser, e)
     except ImportError as e:
@@ -282,6 +366,8 @@ def main(args: Sequence[str] | None = None) -> int:
         client = _client(given.redis_url)
         settings = {f.name: getattr(given, f.name) for f in fields(WorkerConfig) if hasattr(given, f.name)}
         settings['prefix'] = given.prefix if given.prefix is not None else _of_apps('prefix') or ''
+        for name in ('pool_start', 'start'):
+            settings[name] = _function(settings[name])
         settings['legacy'] = given.legacy or bool(_of_apps('legacy'))
         worker = Worker(client, queues or _queues_of_tasks(), **settings)
     except (ArgumentsError, ValueError) as e:
@@ -293,7 +379,23 @@ def main(args: Sequence[str] | None = None) -> int:
         return FAILED
     finally:
         client.close()
-    return _Program(worker).run()
+    return _Program(worker, listen, Watch() if given.reload else None).run()
+
+
+class _Changed(Exception):  # noqa: N818
+    """A module that could not be imported may be another one now."""
+
+
+def _import(module: str, watch: Watch | None) -> None:
+    """Imports a module. With a watch it waits for a change after an error."""
+    try:
+        importlib.import_module(module)
+    except Exception as e:
+        if watch is None:
+            raise
+        logger.exception('cannot import %s; waiting for a change', module)
+        watch.wait(lambda file: logger.info('%s has changed: starting again', file))
+        raise _Changed from e
 
 
 def _refuse(parser: argparse.ArgumentParser, error: Exception) -> int:
@@ -306,6 +408,9 @@ def command() -> None:
     code = main()
     sys.stdout.flush()
     sys.stderr.flush()
+    if code == AGAIN:
+        own = getattr(sys, 'orig_argv', ['', '-m', 'godelayed.cli', *sys.argv[1:]])
+        os.execv(sys.executable, [sys.executable, *own[1:]])
     os._exit(code)  # threads of tasks that do not end must not keep the process alive
 
 

@@ -77,10 +77,15 @@ class Context:
 
 def current() -> Context:
     """Returns the running task; raises RuntimeError outside of tasks."""
-    context = _current.get()
+    context = running()
     if context is None:
         raise RuntimeError('godelayed.current() outside of a task')
     return context
+
+
+def running() -> Context | None:
+    """Returns the running task, None outside of tasks."""
+    return _current.get()
 
 
 def enter(context: Context | None) -> None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import datetime
+from collections.abc import Sequence
 
-from .text import one_line
+from .text import lines, one_line
 
 
 class DelayedError(Exception):
@@ -76,21 +77,55 @@ class NotArchivedError(DelayedError):
     """The task is not archived. Where completed tasks would do as well, it is not completed either."""
 
 
+class NoEntryError(DelayedError):
+    """The queue has no periodic entry of that name."""
+
+
+class RemoteTraceback(Exception):  # noqa: N818
+    """The cause of a TaskError: it shows where the task has failed, above the traceback of who asked for its result."""
+
+    def __str__(self) -> str:
+        return f'\n"""\n{lines(str(self.args[0]))}"""'
+
+
 class TaskError(DelayedError):
     """A task has failed for good.
 
     `id` names the task. `state` is archived, dropped or canceled; `reason` is why: failed, arguments, expired, deaths,
     …; `text` is the text of its last error, '' if there is none. `attempts` counts the runs that failed, `deaths` the
-    runs that ended because the worker died. `at` is when the task ended, None if unknown.
+    runs that ended because the worker died. `at` is when the task ended, None if unknown. `stack` is the traceback of
+    its last run, or the stack of a panic in Go, up to 4 KiB; '' if there is none. It is also the `__cause__`, so that
+    tracebacks of this error show it.
     """
 
     def __init__(
-        self, id: str, state: str, reason: str, text: str, attempts: int, deaths: int, at: datetime.datetime | None
+        self,
+        id: str,
+        state: str,
+        reason: str,
+        text: str,
+        attempts: int,
+        deaths: int,
+        at: datetime.datetime | None,
+        stack: str = '',
     ) -> None:
         super().__init__(f'task {id} is {state} ({reason}){": " if text else ""}{text}')
         self.id, self.state, self.reason, self.text = id, state, reason, text
-        self.attempts, self.deaths, self.at = attempts, deaths, at
+        self.attempts, self.deaths, self.at, self.stack = attempts, deaths, at, stack
+        if stack:
+            self.__cause__ = RemoteTraceback(stack)
 
 
 class CanceledError(TaskError):
     """A task was cancelled before it had ended."""
+
+
+class StillRunningError(DelayedError):
+    """The worker was stopped while tasks still ran that do not end.
+
+    Their claims remain until the process exits. `functions` names the functions of these tasks.
+    """
+
+    def __init__(self, functions: Sequence[str]) -> None:
+        super().__init__(f'tasks still run: {", ".join(functions)}')
+        self.functions = list(functions)

@@ -204,6 +204,7 @@ class Outcome:
                 note.number('attempts'),
                 note.number('deaths'),
                 note.time('at'),
+                note.text('stack'),
             )
         raw = note.binary('result')
         if raw is not None:

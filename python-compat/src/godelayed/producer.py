@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from .calls import Call, Packed, Stamp
 from .errors import ArgumentsError, BatchError, DelayedError, DuplicateError
 from .keys import Keys
 from .link import Link
+from .middleware import Enqueuing, enqueues, surround
 from .options import LOCK_LIFE, Options
 from .scripts import ENLIST, ENQUEUE, GATHER, MODE, REFORM, SCHEDULE, Script
 from .text import is_text
@@ -270,6 +272,35 @@ class Producer:
         return q
 
     async def _delay(self, c: Call) -> Sent:
+        if not enqueues:
+            return await self._delay_one(c)
+        with self._surrounded((c,)) as (queue, e):
+            sent = await queue._delay_one(c)
+            e.ids.append('' if sent.loose else sent.id)
+            return sent
+        raise _swallowed()
+
+    async def _delay_many(self, calls: Iterable[Call]) -> list[Sent]:
+        calls = list(calls)
+        if not calls:
+            return []
+        with self._surrounded(calls) as (queue, e):
+            sent = await queue._delay_all(calls)
+            e.ids += ['' if one.loose else one.id for one in sent]
+            return sent
+        raise _swallowed()
+
+    @contextlib.contextmanager
+    def _surrounded(self: Q, calls: Sequence[Call]) -> Generator[tuple[Q, Enqueuing]]:
+        """Calls middleware, and yields the queue with the headers that it has added."""
+        e = Enqueuing(self.name, calls)
+        with surround(enqueues, e):
+            queue = self
+            if e.headers and not any(map(self._settings.loose, calls)):
+                queue = self.options(headers={**e.headers, **(self._options.headers or {})})
+            yield queue, e
+
+    async def _delay_one(self, c: Call) -> Sent:
         s, options, link = self._settings, self._options, self._link
         messages, now = s.messages((c,), options)
         if not s.settled and c.python:
@@ -283,10 +314,7 @@ class Producer:
         await self._announce()
         return Sent(id, options, now, s.loose(c))
 
-    async def _delay_many(self, calls: Iterable[Call]) -> list[Sent]:
-        calls = list(calls)
-        if not calls:
-            return []
+    async def _delay_all(self, calls: Sequence[Call]) -> list[Sent]:
         s, options, link = self._settings, self._options, self._link
         messages, now = s.messages(calls, options)
         if not s.settled and any(c.python for c in calls):
@@ -321,6 +349,10 @@ class Producer:
 
     async def _enqueue(self, messages: list[bytes]) -> None:
         await self._link.run(*self._settings.enqueue(messages), self._wait)
+
+
+def _swallowed() -> DelayedError:
+    return DelayedError('middleware of around_enqueue has swallowed an error: expected that it is raised again')
 
 
 def checked_id(id: str) -> str:

@@ -10,6 +10,7 @@ import redis
 from .calls import Call
 from .coalescer import Coalescer
 from .link import Link, run
+from .periodic import Periodic
 from .producer import Producer, checked_id
 from .ref import Ref, Told
 from .signature import P, R, Typed, call, returns_of
@@ -67,6 +68,11 @@ class Queue(Producer):
     def ref(self, id: str) -> Ref[Any]:
         """Returns a reference to the task with this id, without asking Redis."""
         return Ref(self, checked_id(id))
+
+    @property
+    def periodic(self) -> Periodic:
+        """The periodic entries of the queue. The queue's options hold for the tasks of those that it sets."""
+        return Periodic(self)
 
     def _listen(self, channel: str) -> Any:
         return Told(self._link.client, channel)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
+from textwrap import indent
 
 # C0, DEL, C1, and the line and paragraph separators of Unicode.
 _CONTROL = re.compile('[\x00-\x1f\x7f-\x9f\u2028\u2029]')
@@ -60,17 +61,20 @@ def _cut(text: str, most: int) -> str:
 
 
 class OneLine(logging.Filter):
-    """Escapes the control characters in records of a logger, so that texts from a task cannot look like lines of the
-    log.
+    """Escapes the control characters in records of a logger, and indents tracebacks, so that texts from a task cannot
+    look like lines of the log.
 
-    It shortens ids and names that are too long, because anybody who can write to Redis can choose them.
+    It shortens ids and names that are too long, because anybody who can write to Redis can choose them. A traceback
+    that comes as text, as that of a task does, is treated like one of an exception.
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
         if isinstance(record.args, tuple):
             record.args = tuple(_short(a) for a in record.args)
         record.msg, record.args = one_line(_cut(record.getMessage(), _MOST_OF_A_LINE)), ()
+        traceback: str = vars(record).pop('traceback', '')
         if record.exc_info and not record.exc_text:
             traceback = logging.Formatter().formatException(record.exc_info)
-            record.exc_text = lines(_cut(traceback, _MOST_OF_A_LINE))
+        if traceback:
+            record.exc_text = indent(lines(_cut(traceback.rstrip('\n'), _MOST_OF_A_LINE)), '  ')
         return True

@@ -10,6 +10,7 @@ import redis.asyncio
 from ..calls import Call
 from ..coalescer import AsyncCoalescer
 from ..link import AsyncLink
+from ..periodic import AsyncPeriodic
 from ..producer import Producer, checked_id
 from ..signature import P, R, Typed, call, returns_of
 from .ref import Ref
@@ -55,6 +56,11 @@ class Queue(Producer):
     def ref(self, id: str) -> Ref[Any]:
         """Returns a reference to the task with this id, without asking Redis."""
         return Ref(self, checked_id(id))
+
+    @property
+    def periodic(self) -> AsyncPeriodic:
+        """The periodic entries of the queue. The queue's options hold for the tasks of those that it sets."""
+        return AsyncPeriodic(self)
 
     def _listen(self, channel: str) -> Any:
         return self._signals.listen(channel)

@@ -2,9 +2,10 @@
 
 import logging
 
+from ..errors import StillRunningError
 from ..text import OneLine
 from .config import WorkerConfig
-from .worker import StillRunningError, Worker
+from .worker import Worker
 
 __all__ = ['StillRunningError', 'Worker', 'WorkerConfig']
 

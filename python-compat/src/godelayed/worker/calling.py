@@ -5,19 +5,22 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import os
 import traceback
 from typing import Any
 
 from .. import context as contexts
+from .. import middleware
 from ..errors import ArgumentsError
 from ..link import run
 from ..outcomes import Discard, Drop, Outcome, RetryIn, Snooze, TaskInterrupted, said
 from ..registry import Function
 from ..values import MAX_BYTES, Plain, pack
 from .coroutine import Coroutine
+from .info import tail
 from .judge import DONE, Ended
 
-_OWN = (__name__, Coroutine.__module__)  # the modules whose frames come first in tracebacks
+_OWN = os.path.dirname(__file__) + os.sep  # files whose frames are left out of tracebacks
 _SAYS: dict[type[Outcome], str] = {Discard: 'discard', Drop: 'drop', RetryIn: 'retry', Snooze: 'snooze'}
 
 
@@ -54,8 +57,10 @@ async def _call(
     coroutine: Coroutine | None,
 ) -> Ended:
     contexts.enter(context)
+    result: Any = None  # unless middleware swallows an error
     try:
-        result = function.call(*args, **kwargs) if coroutine is None else await coroutine.run()
+        with middleware.surround(middleware.tasks, context):
+            result = function.call(*args, **kwargs) if coroutine is None else await coroutine.run()
     except BaseException as e:
         return _failed(function, args, kwargs, e)
     finally:
@@ -79,6 +84,8 @@ def _packed(function: Function, result: Any) -> bytes:
 
 def _failed(function: Function, args: list[Any], kwargs: dict[str, Any], e: BaseException) -> Ended:
     ended = Ended(ok=False, error=_text(e))
+    with contextlib.suppress(Exception):  # the error's own methods may raise
+        ended.stack = _stack(e)
     if isinstance(e, TaskInterrupted):
         return ended
     outcome = said(e)
@@ -87,12 +94,14 @@ def _failed(function: Function, args: list[Any], kwargs: dict[str, Any], e: Base
         ended.wait = getattr(outcome, 'milliseconds', 0)
     elif isinstance(e, TypeError) and not _fits(function, args, kwargs):
         ended.arguments = True
-    with contextlib.suppress(Exception):  # the error's own methods may raise
-        stack = e.__traceback__
-        while stack is not None and stack.tb_frame.f_globals.get('__name__') in _OWN:
-            stack = stack.tb_next
-        ended.stack = ''.join(traceback.format_exception(type(e), e, stack))[-4096:]
     return ended
+
+
+def _stack(e: BaseException) -> str:
+    """Returns the end of the traceback, which names no argument's value: only the texts of errors may do so."""
+    told = traceback.TracebackException(type(e), e, e.__traceback__)
+    told.stack = traceback.StackSummary.from_list([f for f in told.stack if not f.filename.startswith(_OWN)])
+    return tail(''.join(told.format()))
 
 
 def _text(e: BaseException) -> str:

@@ -23,6 +23,7 @@ from typing import Any, Callable
 
 import msgpack
 
+from .. import middleware
 from ..context import Context
 from ..outcomes import INTERRUPTS, TaskInterrupted
 from ..registry import Registry
@@ -200,4 +201,6 @@ def serve(
     signal.signal(sig, child.interrupt)
     start()
     child._send([0, 2])
-    return child.run()
+    code = child.run()
+    middleware.call_all(*middleware.process_ends)
+    return code

@@ -36,9 +36,9 @@ class Coroutine:
                 raise INTERRUPTS[self.why](self.why)
             self._coroutine = self._call()
             return await self._coroutine
-        except asyncio.CancelledError:
-            if self.why:
-                raise INTERRUPTS[self.why](self.why) from None
+        except asyncio.CancelledError as e:
+            if self.why:  # with the traceback, which says where the coroutine was
+                raise INTERRUPTS[self.why](self.why).with_traceback(e.__traceback__) from None
             raise
         finally:
             self._task = None

@@ -8,7 +8,7 @@ import msgpack
 
 from ..kinds import is_list
 from ..text import lines, one_line
-from .info import clip
+from .info import clip, tail
 
 _MOST = 6
 _MOST_BYTES = 2560  # of all of them, as they are written
@@ -27,7 +27,7 @@ def add(old: Any, attempt: int, at: int, worker: str, error: str, stack: str) ->
             at,
             clip(one_line(worker), _MOST_WORKER),
             clip(one_line(error), _MOST_ERROR),
-            _end(clip(lines(stack))),
+            tail(lines(stack), _MOST_STACK),
         ]
     )
     while len(failures) > _MOST or len(msgpack.packb(failures)) > _MOST_BYTES:
@@ -37,13 +37,3 @@ def add(old: Any, attempt: int, at: int, worker: str, error: str, stack: str) ->
 
 def _is_failure(f: Any) -> bool:
     return is_list(f) and len(f) >= 5 and all(type(v) is int for v in f[:2]) and all(isinstance(v, str) for v in f[2:5])
-
-
-def _end(stack: str) -> str:
-    """Returns the last lines of a stack that fit, or the end of the last line."""
-    b = stack.encode()
-    if len(b) <= _MOST_STACK:
-        return stack
-    b = b[-_MOST_STACK:]
-    _, _, whole = b.partition(b'\n')
-    return (whole or b).decode('utf-8', 'ignore')

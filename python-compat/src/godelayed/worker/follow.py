@@ -88,6 +88,8 @@ class Listener:
                 self._canceled(lane, id)
             elif word == 'parked':
                 self._parked(id)
+            elif word == 'periodic':
+                self._parked('')  # entries have changed: look at once
             elif word in ('', 'control'):
                 lane.look()  # just subscribed: earlier messages may have been lost
                 if not word:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgpack
 
 from ..calls import new_id
 from ..kinds import is_dict, is_list
+from ..locks import group_name
 from ..values import MAX_BYTES, MAX_ELEMENTS
+from .finish import End
 from .lines import Lines, counted
 from .link import Link, UnansweredError, UnreachableError
 from .message import Message, MessageError
@@ -48,7 +49,7 @@ class Member:
         self.fixed = self.list = b''
         self.count = self.values = self.before = self.bytes = 0
         self._split()
-        self.group = self._name()
+        self.group = group_name(self.message.path, self.message.meta['g'], self.fixed_n, self.fixed)
 
     def _split(self) -> None:
         b, has_n, fixed = self.message.payload or b'', 'n' in self.message.meta, self.fixed_n
@@ -74,14 +75,6 @@ class Member:
                     raise MessageError('expected a list as the last argument')
         self.list, self.count, self.bytes = tail, n, len(tail)
         self.values = _values(tail)
-
-    def _name(self) -> str:
-        """Returns a digest of what all members of a group have in common."""
-        head = b''
-        for text in (self.message.path, self.message.meta['g']):
-            b = text.encode()
-            head += _uvarint(len(b)) + b
-        return hashlib.sha256(head + _uvarint(self.fixed_n) + self.fixed).hexdigest()[:32]
 
 
 class _Bunch:
@@ -294,6 +287,16 @@ def join(
     return [int(a) for a in answers]
 
 
+def joiner_of(store: Store) -> Callable[[Link, list[int], list[End]], list[int]]:
+    """Returns what ends claims of a queue by join."""
+
+    def joins(link: Link, batches: list[int], ends: list[End]) -> list[int]:
+        members = [Member(e.claim.raw) for e in ends]
+        return join(store, link, batches, [e.claim.token for e in ends], members)
+
+    return joins
+
+
 def _sooner(a: int, b: int) -> int:
     return b if a < 0 or 0 <= b < a else a
 
@@ -340,12 +343,3 @@ def _count(v: Any) -> int:
     if is_dict(v):
         return 1 + sum(1 + _count(e) for e in v.values())
     return 1
-
-
-def _uvarint(n: int) -> bytes:
-    out = bytearray()
-    while n >= 0x80:
-        out.append(n & 0x7F | 0x80)
-        n >>= 7
-    out.append(n)
-    return bytes(out)

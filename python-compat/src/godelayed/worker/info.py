@@ -37,7 +37,7 @@ def encode(**fields: Any) -> bytes:
     for name in _ORDER:
         v = fields.get(name)
         if v:
-            out[name] = clip(lines(v) if name == 'stack' else one_line(v)) if isinstance(v, str) else v
+            out[name] = v if not isinstance(v, str) else tail(lines(v)) if name == 'stack' else clip(one_line(v))
     for name in ('result', 'message'):
         if fields.get(name) is not None:
             out[name] = fields[name]
@@ -61,3 +61,12 @@ def clip(text: str, most: int = _MOST_TEXT) -> str:
     """Shortens a text to what Redis keeps of it, in bytes, and replaces characters that cannot be encoded."""
     b = text.encode('utf-8', 'replace')
     return b[:most].decode('utf-8', 'ignore') if len(b) > most else b.decode()
+
+
+def tail(stack: str, most: int = _MOST_TEXT) -> str:
+    """Returns the last lines of a stack that fit, or the end of the last line: they say where the error was raised."""
+    b = stack.encode('utf-8', 'replace')
+    if len(b) <= most:
+        return b.decode()
+    _, _, whole = b[-most:].partition(b'\n')
+    return (whole or b[-most:]).decode('utf-8', 'ignore')

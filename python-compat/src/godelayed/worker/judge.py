@@ -199,7 +199,9 @@ class Judge:
         if ended.says == 'release' or stopping and (ended.interrupted == 'stopping' or ended.says in ('', 'retry')):
             return End(c, RELEASE)  # it was told to stop: this counts neither as a retry nor as a death
         now = c.lane.now()
-        name = f'queue {c.lane.name}: {m.path} ({m.id or "no id"}), attempt {m.retried + 1}'
+        attempt = m.retried + 1
+        name = f'queue {c.lane.name}: {m.path} ({m.id or "no id"}), attempt {attempt}'
+        told = {'queue': c.lane.name, 'function': m.path, 'id': m.id, 'attempt': attempt, 'traceback': ended.stack}
         fields: dict[str, object] = {
             'reason': 'failed',
             'at': now,
@@ -207,18 +209,14 @@ class Judge:
             'error': ended.error,
             'stack': ended.stack,
             'worker': self.worker,
-            'attempts': m.retried + 1,
+            'attempts': attempt,
             'deaths': m.deaths,
             **_report(c),
         }
         id = m.id or new_id()
         if ended.says == 'drop':
             logger.info('%s: dropped, as it said: %s', name, ended.error)
-            return (
-                self._leave(c, COMPLETE, reason='dropped', error=ended.error, attempts=m.retried + 1)
-                if c.leaves
-                else None
-            )
+            return self._leave(c, COMPLETE, reason='dropped', error=ended.error, attempts=attempt) if c.leaves else None
         if ended.says == 'snooze':
             fields |= {'reason': 'snoozed', 'error': '', 'stack': ''}  # it has not failed
             raw = m.with_meta(du=now + ended.wait) if m.extended else c.raw
@@ -226,16 +224,17 @@ class Judge:
         if ended.arguments:
             # The same bytes never fit, however often the task is tried.
             fields['reason'] = 'arguments'
-            logger.error('%s: archived: its arguments do not fit the function: %s', name, ended.error)
+            text = '%s: archived: its arguments do not fit the function: %s'
+            logger.error(text, name, ended.error, extra=told)
             return End(c, ARCHIVE, FAILED, 0, id, c.raw, info.encode(**fields))
         first = m.meta.get('ff') or now
         fields['first'] = first
         changes = {'ff': first} if m.meta.get('id') else {'id': id, 'ff': first}
         if m.extended:
-            changes['er'] = failures.add(m.meta.get('er'), m.retried + 1, now, self.worker, ended.error, ended.stack)
+            changes['er'] = failures.add(m.meta.get('er'), attempt, now, self.worker, ended.error, ended.stack)
 
         def archive(why: str) -> End:
-            logger.error('%s: archived: %s: %s', name, why, ended.error)
+            logger.error('%s: archived: %s: %s', name, why, ended.error, extra=told)
             raw = m.with_meta(**changes) if m.extended else c.raw
             return End(c, ARCHIVE, FAILED, 0, id, raw, info.encode(**fields))
 
@@ -250,13 +249,13 @@ class Judge:
         if any(m.meta.get(key) and start >= m.meta[key] for key in ('ru', 'dl', 'xp')):
             return archive('it failed and there is no time left for another try')
         raw = (
-            m.with_meta(**changes, rt=m.retried + 1, du=start)
+            m.with_meta(**changes, rt=attempt, du=start)
             if m.extended
             else c.raw
             if m.retry < 0
             else m.with_retry(m.retry - 1)
         )
-        logger.warning('%s: failed and is tried again in %.1f s: %s', name, wait / 1000, ended.error)
+        logger.warning('%s: failed and is tried again in %.1f s: %s', name, wait / 1000, ended.error, extra=told)
         return End(c, RETRY, FAILED, wait, id, raw, info.encode(**fields))
 
     def _may_retry(self, c: Claim) -> bool:

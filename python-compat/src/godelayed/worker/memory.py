@@ -13,16 +13,27 @@ _PART = 8
 def resident(path: str = '/proc/self/statm') -> int:
     """Returns how many bytes of this process are in main memory; where only the most is known, that, and 0 for
     unknown."""
-    try:
-        with open(path, 'rb') as statm:
-            return int(statm.read().split()[1]) * os.sysconf('SC_PAGE_SIZE')
-    except (OSError, ValueError, IndexError):
-        pass
+    found = _resident(path)
+    if found:
+        return found
     try:
         import resource
     except ImportError:
         return 0
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == 'darwin' else 1024)
+
+
+def resident_of(pid: object) -> int:
+    """Returns how many bytes of another process are in main memory, 0 for unknown."""
+    return _resident(f'/proc/{pid}/statm')
+
+
+def _resident(path: str) -> int:
+    try:
+        with open(path, 'rb') as statm:
+            return int(statm.read().split()[1]) * os.sysconf('SC_PAGE_SIZE')
+    except (OSError, ValueError, IndexError):
+        return 0
 
 
 class ToldMemory:

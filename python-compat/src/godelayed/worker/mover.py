@@ -1,4 +1,4 @@
-"""Makes due tasks pending, fires due groups, and finds parked tasks that this worker can run."""
+"""Makes due tasks pending, enqueues ticks, fires due groups, and finds parked tasks that this worker can run."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from .judge import too_large
 from .lane import Lane
 from .lines import Lines, counted
 from .link import Backoff, Complaints, jitter
+from .scheduler import Scheduler
 from .slot import check
 from .store import Store
 
@@ -42,6 +43,7 @@ class Mover:
         self._lines = lines
         self.can_run = can_run
         self.found = found  # called when there are parked tasks that this worker can run
+        self.schedulers: list[Scheduler] = []
         self.link = lanes[0].store.link()
         self.complaints = Complaints()
         self._stores = [lane.store for lane in lanes]
@@ -84,6 +86,8 @@ class Mover:
         """Moves due tasks and returns in how many seconds to look again."""
         pause = jitter(_INTERVAL * 7 / 8, 0.14)
         idle = True
+        for scheduler in self.schedulers:  # first: a tick is pending after it
+            pause = min(pause, scheduler.look())
         for i, todo in enumerate(check(self.link, self._stores)):
             lane = self.lanes[i]
             due = todo.due

@@ -6,6 +6,7 @@ answers in the same form:
 
     F number kind fork a process, for coroutines if kind is 1, which gets the two sockets that are sent along
     K number signal send a signal to it
+    Q 0 ms          wait for the others to end by themselves, no longer than that, and end
     B number pid (answer) it has started
     D number status (answer) it has died, with the status of waitpid
 """
@@ -21,11 +22,13 @@ import signal
 import socket
 import struct
 import sys
+import time
 from typing import Callable, NoReturn
 
 from .child import serve
 
 _COMMAND = struct.Struct('!c3xIq')
+_LINGER = 2000  # ms that processes have to end when the worker has no more tasks
 SIGNAL = signal.SIGUSR1  # the signal that interrupts tasks
 
 # The worker decides what these signals mean. They have handlers instead of being ignored, so that programs started by
@@ -79,6 +82,8 @@ class Nursery:
 
     def close(self) -> None:
         """Is end for the thread that reads the answers."""
+        with contextlib.suppress(OSError):
+            self.socket.sendall(_COMMAND.pack(b'Q', 0, _LINGER))
         self.socket.close()
         self._bury()
 
@@ -132,6 +137,12 @@ class _Process:
         if not b:
             return False
         kind, number, value = _COMMAND.unpack(b)
+        if kind == b'Q':
+            end = time.monotonic() + value / 1000
+            while self._children and time.monotonic() < end:
+                select.select([self._woken], [], [], 0.05)
+                self._reap()
+            return False
         if kind == b'F':
             self._fork(number, fds, value == 1)
         elif number in self._children:

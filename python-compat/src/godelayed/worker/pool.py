@@ -21,6 +21,7 @@ from .executors import Executors
 from .judge import Ended
 from .lane import Claim
 from .link import Backoff
+from .memory import resident_of
 from .nursery import SIGNAL, Nursery
 
 logger = logging.getLogger('godelayed.worker')
@@ -78,6 +79,7 @@ class Pool:
         n: int,
         kill_after: float,
         max_tasks: int,
+        max_memory: int,
         begin: Callable[[Claim, Callable[[str], None], Callable[[bool], None]], None],
         conclude: Callable[[Claim, Ended], bool],
         died: Callable[[Claim, bool], None],
@@ -91,6 +93,7 @@ class Pool:
         self.coroutines = coroutines  # how many coroutines run at once, in one process
         self.kill_after = kill_after  # seconds
         self.max_tasks = max_tasks  # tasks that one process runs; 0: without a limit
+        self.max_memory = max_memory  # bytes that one process takes after a task; 0: without a limit
         self._begin = begin
         self._conclude = conclude
         self._died = died
@@ -113,6 +116,10 @@ class Pool:
         self._over = False
         self.gone = threading.Event()
         executors.wake_pool = self.wake
+
+    def pids(self) -> list[int]:
+        """Returns the ids of the processes. Any thread may call it."""
+        return [p.pid for p in list(self._processes.values()) if p.pid]
 
     def wake(self) -> None:
         """Makes the thread look for work."""
@@ -338,7 +345,8 @@ class Pool:
         self.executors.leave(c, done, time.monotonic() - c.started)
         host = p.host
         host.taken.pop(p.serial, None)
-        if self.max_tasks and host.ran >= self.max_tasks:
+        large = self.max_memory and resident_of(host.pid) > self.max_memory
+        if host.retired and not host.killed or large or self.max_tasks and host.ran >= self.max_tasks:
             if not host.retired:
                 host.retired = True
                 self._seats = deque(seat for seat in self._seats if seat.host is not host)

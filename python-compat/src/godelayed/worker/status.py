@@ -102,7 +102,7 @@ class Status:
         status: dict[str, Any] = {
             'version': 1,
             'started': self._started,
-            'library': _LIBRARY,
+            'library': LIBRARY,
             'program': '',
             'concurrency': self._executors.n,
             'queues': self._plan,
@@ -117,4 +117,4 @@ class Status:
         return json.dumps(status, ensure_ascii=True).encode()
 
 
-_LIBRARY = _library()
+LIBRARY = _library()

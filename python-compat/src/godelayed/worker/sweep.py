@@ -269,6 +269,17 @@ class Sweeping:
                 pass
 
 
+def sweeper_of(store: Store, limits: Sequence[int]) -> Callable[[Link, list[Verdict]], None]:
+    """Returns what ends claims of a worker's own whose processes have died. limits are those of Store.sweep."""
+    k = store.keys
+
+    def sweep(link: Link, verdicts: list[Verdict]) -> None:
+        # The liveness key never exists. The script must see that the claim still exists with these bytes.
+        store.sweep(link, k.heartbeat + 'process', k.processing + store.worker, limits, verdicts)
+
+    return sweep
+
+
 def _server_id(answer: object) -> bytes:
     """Returns the id of the server's process from the answer to INFO."""
     text = answer if isinstance(answer, bytes) else str(answer).encode()

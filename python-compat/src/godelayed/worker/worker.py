@@ -9,13 +9,13 @@ import secrets
 import socket
 import threading
 import time
-from collections.abc import Sequence
 from typing import Any, Callable
 
 import redis
 
+from .. import middleware
 from .. import registry as registries
-from ..errors import DelayedError
+from ..errors import DelayedError, StillRunningError
 from ..registry import Registry
 from . import child
 from .broadcast import Broadcast
@@ -24,37 +24,28 @@ from .contact import Contact
 from .depth import Depths
 from .executors import Executors
 from .fetch import Fetcher
-from .finish import End, Finisher
+from .finish import Finisher
 from .follow import Follower, Listener
-from .groups import Member, join
+from .groups import joiner_of
 from .heartbeat import Heartbeat
 from .intake import Intake
 from .judge import DEATHS_LIFE, MAX_DEATHS, Judge, Rules
 from .lane import Lane
+from .limits import Limits
 from .link import CALL_TIMEOUT, Backoff, Link, Source
 from .mover import Mover
 from .nursery import Nursery
 from .pool import Pool
 from .report import Reporter
 from .runs import Runs
+from .scheduler import schedulers
 from .status import Status
-from .store import MAX_TOKENS, Store, Verdict
-from .sweep import Sweeping
+from .store import MAX_TOKENS, Store
+from .sweep import Sweeping, sweeper_of
 from .tally import Tally
 from .threads import Coroutines, Threads
 
 logger = logging.getLogger('godelayed.worker')
-
-
-class StillRunningError(DelayedError):
-    """The worker was stopped while tasks still ran that do not end.
-
-    Their claims remain until the process exits. `functions` names the functions of these tasks.
-    """
-
-    def __init__(self, functions: Sequence[str]) -> None:
-        super().__init__(f'tasks still run: {", ".join(functions)}')
-        self.functions = list(functions)
 
 
 class Worker:
@@ -89,8 +80,8 @@ class Worker:
             f = lane.finisher = Finisher(lane, self._executors, go, cfg.archive_max, archive_for)
             f.canceled = self._judge.canceled
             f.close_report = self._reporter.close
-            f.sweep = self._sweeper_of(lane, (DEATHS_LIFE, MAX_DEATHS, archive_for, cfg.archive_max))
-            f.join = self._joiner_of(lane)
+            f.sweep = sweeper_of(lane.store, (DEATHS_LIFE, MAX_DEATHS, archive_for, cfg.archive_max))
+            f.join = joiner_of(lane.store)
         self._follower = Follower(
             self._lanes, self._executors, self._pause_lane, self._obey, lambda: self._stop_for('restart')
         )
@@ -125,7 +116,8 @@ class Worker:
         self._mover = Mover(
             self._lanes, self._fetcher.nudge, self._intake.can_run, self._fetcher.signal, archive_for, self._judge.lines
         )
-        self._status = Status(self._executors, self.registry, cfg.legacy, cfg.plan(), self._state)
+        self._mover.schedulers = schedulers(self._mover.link, cfg, self.registry)
+        self._status = Status(self._executors, self.registry, cfg.legacy, cfg.plan(), lambda: self.state)
         self._heartbeat = Heartbeat(
             self._lanes, self._life, f'{socket.gethostname()}:{os.getpid()}', contact, self._beaten, self._tell
         )
@@ -155,9 +147,16 @@ class Worker:
 
     @property
     def stop_reason(self) -> str:
-        """Why the worker stops or has stopped: 'stop', 'max tasks', 'empty', 'restart', 'order' or 'processes'; ''
-        while it does not stop."""
+        """Why the worker stops or has stopped: 'stop', 'max tasks', 'max time', 'max memory', 'empty',
+        'restart', 'order' or 'processes'; '' while it does not stop."""
         return self._reason
+
+    @property
+    def state(self) -> str:
+        """What the worker does, in the words of Go's workers: 'running', 'paused', 'quiet' or 'stopping'."""
+        if self._reason:
+            return 'stopping'
+        return 'quiet' if self._quiet else 'paused' if self._paused else 'running'
 
     @property
     def busy(self) -> int:
@@ -226,13 +225,14 @@ class Worker:
         cfg = self.config
         if cfg.processes:
             child.registry = self.registry
-            nursery = self._nursery = Nursery(cfg.start or _nothing)
+            nursery = self._nursery = Nursery(self._begin)
             self._pool = Pool(
                 self._executors,
                 nursery,
                 self._executors.n,
                 cfg.seconds('kill_after'),
                 cfg.max_tasks_per_process or 0,
+                cfg.max_memory_per_process or 0,
                 self._runs.begin,
                 self._runs.conclude,
                 self._runs.died,
@@ -241,12 +241,16 @@ class Worker:
                 self._executors.coroutines,
             )
         else:
-            if cfg.start is not None:
-                cfg.start()
+            self._begin()
             how = self._runs.prepare, self._runs.conclude, self._reporter.report
             self._threads = Threads(self._executors, self._executors.n, *how)
             if self._executors.coroutines:
                 self._coroutines = Coroutines(self._executors, *how)
+        try:
+            middleware.call_all(cfg.pool_start, *middleware.pool_starts)
+        except BaseException:
+            self.kill()
+            raise
         self.on_forked()
         names = ', '.join(lane.name for lane in self._lanes)
         logger.info('worker %s started: queues %s, %d tasks at once', self.id, names, self._executors.n)
@@ -260,9 +264,16 @@ class Worker:
             self._threads.start()
         if self._coroutines:
             self._coroutines.start()
-        while not self._stop_event.wait(None if cfg.max_tasks is None and not cfg.stop_when_empty else 0.05):
+        limits = Limits(cfg, self._pool)
+        while not self._stop_event.wait(limits.patience()):
+            reason = limits.over()
+            if reason:
+                self._stop_for(reason)
             self._look_at_limits()
         self._wind_up(beats, finishers, loops, pool)
+
+    def _begin(self) -> None:
+        middleware.call_all(self.config.start, *middleware.process_starts)
 
     def _start(self, *targets: Callable[[], None]) -> list[threading.Thread]:
         threads: list[Any] = []
@@ -355,6 +366,8 @@ class Worker:
                 self._tell_metrics(link)
             link.hang_up()
         self._judge.lines.flush()
+        if self._pool is None:
+            middleware.call_all(*middleware.process_ends)
         logger.info('worker stopped')
 
     def _note_stop(self) -> None:
@@ -431,12 +444,6 @@ class Worker:
         self._intake.give_back(back)
         return max(n, 0), wait
 
-    def _state(self) -> str:
-        """Says what the worker does, in the words of Go's workers."""
-        if self._reason:
-            return 'stopping'
-        return 'quiet' if self._quiet else 'paused' if self._paused else 'running'
-
     def _tell(self, link: Link) -> None:
         """Tells Redis with a heartbeat what others may see of the worker."""
         self._status.tell(link, self._lanes)
@@ -472,22 +479,6 @@ class Worker:
             self._stop_for('order')
         elif order == '' and last == 'pause':
             self.resume()
-
-    def _sweeper_of(self, lane: Lane, limits: Sequence[int]) -> Callable[[Link, list[Verdict]], None]:
-        k = lane.store.keys
-
-        def sweep(link: Link, verdicts: list[Verdict]) -> None:
-            # The liveness key never exists. The script must see that the claim still exists with these bytes.
-            lane.store.sweep(link, k.heartbeat + 'process', k.processing + self.id, limits, verdicts)
-
-        return sweep
-
-    def _joiner_of(self, lane: Lane) -> Callable[[Link, list[int], list[End]], list[int]]:
-        def joins(link: Link, batches: list[int], ends: list[End]) -> list[int]:
-            members = [Member(e.claim.raw) for e in ends]
-            return join(lane.store, link, batches, [e.claim.token for e in ends], members)
-
-        return joins
 
 
 def _join(threads: list[threading.Thread], timeout: float) -> None:
