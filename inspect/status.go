@@ -30,7 +30,7 @@ var workerStates = func() map[string]state.Worker {
 // statusOf reads what a worker has published of what it does; nil: nothing that can be read.
 func statusOf(ctx context.Context, s *redisstore.Store, worker string) (*catalog.Status, error) {
 	text, err := s.StatusOf(ctx, worker)
-	if err != nil || len(text) > maxListing {
+	if err != nil || len(text) > catalog.MostBytes {
 		return nil, err
 	}
 	var status catalog.Status

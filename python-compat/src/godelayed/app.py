@@ -61,12 +61,13 @@ class Delayed:
         legacy: bool = False,
         prefix: str = '',
         wait: int = 0,
+        check: bool = False,
     ) -> None:
         check_name(queue)
         self.default_queue = queue
         self.legacy = legacy
         self.prefix = prefix
-        self._how: dict[str, Any] = {'legacy': legacy, 'prefix': prefix, 'wait': wait}
+        self._how: dict[str, Any] = {'legacy': legacy, 'prefix': prefix, 'wait': wait, 'check': check}
         self.url = redis if isinstance(redis, str) else None
         self._client = client_of(redis, 'redis') if isinstance(redis, str) else redis
         self._lock = threading.Lock()
