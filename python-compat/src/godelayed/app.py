@@ -137,6 +137,7 @@ class Delayed:
         max_backoff: Seconds | None = None,
         timeout: Seconds | None = None,
         archive_on_timeout: bool = False,
+        isolated: bool = False,
         registry: Registry | None = None,
     ) -> Decorator: ...
 
@@ -151,7 +152,9 @@ class Delayed:
         task is tried again (negative: for ever; plain messages of keakon's package always say it themselves). backoff
         gives the waits before the retries: seconds, one after the other, or a function of the number of retries so far,
         which the worker calls. max_backoff is the longest of these waits. timeout is how long a task may run, in
-        seconds. archive_on_timeout archives a task that took too long, even if it has retries left.
+        seconds. archive_on_timeout archives a task that took too long, even if it has retries left. isolated says that
+        each call needs a process in which nothing else runs, which the worker can kill: then a coroutine does not run
+        beside others, and a worker without processes refuses to start.
         """
 
         def register(f: Any) -> Any:
