@@ -106,7 +106,7 @@ func (f *Function) Fit(types map[string]*wire.Shape, args []any, kwargs map[stri
 		switch {
 		case !named:
 		case i < len(args):
-			return misfit(i, p.Name, "it once", "it by position and by name")
+			return misfit(i, p.Name, "it once", "it given twice, by position and by name")
 		default:
 			if bad := r.misfit(p.Type, v, 0); bad != nil {
 				return misfit(i, p.Name, bad.wanted(p.Go), bad.got)

@@ -85,7 +85,7 @@ func TestMisfits(t *testing.T) {
 		{post, nil, object{"to": "ann", "times": true}, ""},
 		{post, list("ann"), nil, "found 1"},
 		{post, list("ann"), object{"times": "2"}, "times of post.tasks:send(to str, times int, more Any) does not"},
-		{post, list("ann"), object{"to": "bob", "times": int64(2)}, "expected it once, found it by"},
+		{post, list("ann"), object{"to": "bob", "times": int64(2)}, "expected it once, found it given twice"},
 	} {
 		err := all.Check(c.path, c.args, c.kwargs, true)
 		switch {

@@ -95,7 +95,7 @@ class Function:
             if name not in kwargs:
                 continue
             if i < len(args):
-                raise MisfitError(f'argument {name} of {self}: expected it once, found it by position and by name')
+                raise MisfitError(f'argument {name} of {self}: expected it once, found it given twice')
             self._one(f'argument {name}', parameters[i].get('type'), self._type(i), kwargs[name])
 
     def _one(self, where: str, shape: Any, text: str, v: Any) -> None:
