@@ -118,6 +118,7 @@ func TestReadsAreNeverUnknown(t *testing.T) {
 	for _, s := range redisstore.Scripts {
 		if slices.Contains([]string{
 			"agenda", "check", "fields", "lengths", "lives", "look", "overview", "page", "peek", "roster", "shelf",
+			"workers",
 		}, s.Name) != s.Reads {
 			t.Errorf("%s only reads: %v", s.Name, s.Reads)
 		}

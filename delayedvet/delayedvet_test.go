@@ -1,3 +1,5 @@
+//go:build !race
+
 package delayedvet_test
 
 import (

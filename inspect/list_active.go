@@ -86,9 +86,12 @@ func (r *activeReader) list(ctx context.Context, worker string) (err error) {
 		return err
 	}
 	r.started = map[string]time.Time{}
-	if status, err := statusOf(ctx, r.store, worker); err != nil {
+	stores, ids := []*redisstore.Store{r.store}, [][]string{{worker}}
+	rosters, err := redisstore.Rosters(ctx, stores, ids, true)
+	if err != nil {
 		return err
-	} else if status != nil {
+	}
+	if status := readStatus(rosters[0][0].Status); status != nil {
 		for _, t := range status.Running {
 			r.started[t.Token] = time.UnixMilli(t.Started)
 		}

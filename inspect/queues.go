@@ -184,7 +184,15 @@ func describe(ctx context.Context, queues []Queue, stores []*redisstore.Store) e
 	if err != nil {
 		return err
 	}
-	for i, s := range stores {
+	workers := make([][]string, len(all))
+	for i := range all {
+		workers[i] = all[i].Workers
+	}
+	rosters, err := redisstore.Rosters(ctx, stores, workers, false)
+	if err != nil {
+		return err
+	}
+	for i := range queues {
 		o, q := &all[i], &queues[i]
 		q.At = o.Now
 		q.Pending, q.Suspects = o.Pending+o.Suspects, o.Suspects
@@ -193,11 +201,7 @@ func describe(ctx context.Context, queues []Queue, stores []*redisstore.Store) e
 		q.Groups, q.Aggregating, q.Active = o.Groups, o.Aggregating, o.LegacyClaims
 		q.Paused, q.Weight, q.Today = o.Paused, o.Weight, countsOf(o.Today)
 		q.Latency = max(age(o.Oldest, o.Now), age(o.OldestSuspect, o.Now))
-		workers, err := s.Roster(ctx, o.Workers)
-		if err != nil {
-			return err
-		}
-		for _, w := range workers {
+		for _, w := range rosters[i] {
 			q.Active += w.Claims
 			if w.Heartbeat != "" {
 				q.Workers++

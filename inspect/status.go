@@ -1,12 +1,10 @@
 package inspect
 
 import (
-	"context"
 	"encoding/json"
 	"time"
 
 	"github.com/godelayed/delayed/internal/catalog"
-	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/state"
 )
 
@@ -27,17 +25,13 @@ var workerStates = func() map[string]state.Worker {
 	return m
 }()
 
-// statusOf reads what a worker has published of what it does; nil: nothing that can be read.
-func statusOf(ctx context.Context, s *redisstore.Store, worker string) (*catalog.Status, error) {
-	text, err := s.StatusOf(ctx, worker)
-	if err != nil || len(text) > catalog.MostBytes {
-		return nil, err
-	}
+// readStatus reads what a worker has published of what it does; nil: nothing that can be read.
+func readStatus(text []byte) *catalog.Status {
 	var status catalog.Status
-	if json.Unmarshal(text, &status) != nil || status.Version != catalog.Version {
-		return nil, nil //nolint:nilnil,nilerr // a later version wrote it, or another program
+	if len(text) == 0 || json.Unmarshal(text, &status) != nil || status.Version != catalog.Version {
+		return nil // a later version wrote it, or another program
 	}
-	return &status, nil
+	return &status
 }
 
 // note adds what a worker says of itself on a queue.

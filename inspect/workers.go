@@ -90,14 +90,20 @@ func (ins *Inspector) Workers(ctx context.Context, queues ...string) ([]Worker, 
 		return nil, err
 	}
 	byID := map[string]*Worker{}
-	for _, s := range stores {
-		err := gatherWorkers(ctx, s, byID)
-		if len(queues) == 0 && redisstore.IsWrongType(err) {
-			continue
+	err = gatherWorkers(ctx, stores, byID)
+	if len(queues) == 0 && redisstore.IsWrongType(err) {
+		clear(byID)
+		for i := range stores { // to find those with such a key
+			if err = gatherWorkers(ctx, stores[i:i+1], byID); redisstore.IsWrongType(err) {
+				err = nil
+			}
+			if err != nil {
+				break
+			}
 		}
-		if err != nil {
-			return nil, err
-		}
+	}
+	if err != nil {
+		return nil, err
 	}
 	workers := make([]Worker, 0, len(byID))
 	for _, w := range byID {
@@ -116,33 +122,33 @@ func (ins *Inspector) Workers(ctx context.Context, queues ...string) ([]Worker, 
 	return workers, nil
 }
 
-// gatherWorkers adds the workers of one queue.
-func gatherWorkers(ctx context.Context, s *redisstore.Store, byID map[string]*Worker) error {
-	ids, err := s.Workers(ctx)
+// gatherWorkers adds the workers of queues.
+func gatherWorkers(ctx context.Context, stores []*redisstore.Store, byID map[string]*Worker) error {
+	ids, err := redisstore.WorkersOf(ctx, stores)
 	if err != nil {
 		return err
 	}
-	roster, err := s.Roster(ctx, ids)
+	rosters, err := redisstore.Rosters(ctx, stores, ids, true)
 	if err != nil {
 		return err
 	}
-	for _, e := range roster {
-		if e.Heartbeat == "" && e.Claims == 0 {
-			continue // it has just stopped
-		}
-		w := byID[e.ID]
-		if w == nil {
-			w = &Worker{ID: e.ID}
-			byID[e.ID] = w
-		}
-		if e.Heartbeat != "" {
-			w.Host, w.PID = hostOf(e.Heartbeat)
-		}
-		w.Queues = append(w.Queues, WorkerQueue{Name: s.Name, Alive: e.Life, Claims: e.Claims})
-		if status, err := statusOf(ctx, s, e.ID); err != nil {
-			return err
-		} else if status != nil {
-			w.note(s.Name, status)
+	for i, s := range stores {
+		for _, e := range rosters[i] {
+			if e.Heartbeat == "" && e.Claims == 0 {
+				continue // it has just stopped
+			}
+			w := byID[e.ID]
+			if w == nil {
+				w = &Worker{ID: e.ID}
+				byID[e.ID] = w
+			}
+			if e.Heartbeat != "" {
+				w.Host, w.PID = hostOf(e.Heartbeat)
+			}
+			w.Queues = append(w.Queues, WorkerQueue{Name: s.Name, Alive: e.Life, Claims: e.Claims})
+			if status := readStatus(e.Status); status != nil {
+				w.note(s.Name, status)
+			}
 		}
 	}
 	return nil

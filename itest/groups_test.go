@@ -48,11 +48,10 @@ var firingRole = procs.Define("firing", func(ctx context.Context, s firingSetup)
 func TestKillOfWorkersThatFire(t *testing.T) {
 	const (
 		groups    = 50
-		least     = 200 // calls of each group
 		processes = 3
-		kills     = 30
 		size      = 7
 	)
+	least, kills := inChaos(100, 400), inChaos(12, 60) // calls of each group; kills in all
 	server := redistest.Start(t)
 	queue := redistest.Name(t)
 	start := func() *childproc.Process { return firingRole.Start(t, firingSetup{server.URL(), queue}) }

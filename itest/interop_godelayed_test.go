@@ -174,11 +174,9 @@ func TestWorkersOfBothLanguagesShareAQueue(t *testing.T) {
 // share queues of plain tasks while workers are killed. No task may be lost, and none may run twice unless its worker
 // was killed.
 func TestPythonWorkersSideBySide(t *testing.T) {
-	const (
-		kills    = 5 // of each breed
-		tasks    = 2000
-		interval = 50 * time.Millisecond
-	)
+	const interval = 50 * time.Millisecond
+	kills := inChaos(3, 10) // of each breed
+	tasks := inChaos(700, 4000)
 	server := redistest.Start(t)
 	queue, pyQueue := redistest.Name(t), redistest.Name(t)
 	f := newMixedFleet(t, server, queue, pyQueue)

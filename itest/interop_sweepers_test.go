@@ -27,9 +27,9 @@ import (
 // killed.
 func TestSweepersSideBySide(t *testing.T) {
 	const interval = 20 * time.Millisecond
-	passes := inChaos(250, 500) // of each sweeper
-	kills := inChaos(6, 12)     // of each breed
-	tasks := inChaos(3000, 6000)
+	passes := inChaos(100, 500) // of each sweeper
+	kills := inChaos(3, 12)     // of each breed
+	tasks := inChaos(1000, 6000)
 	server := redistest.Start(t)
 	queue, pyQueue := redistest.Name(t), redistest.Name(t)
 	f := newMixedFleet(t, server, queue, pyQueue)

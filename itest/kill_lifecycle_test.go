@@ -111,8 +111,8 @@ func (p *lifeProcess) gather(ctx context.Context, names ...string) error {
 // and no lock may remain.
 func TestKillLifecycle(t *testing.T) {
 	const processes = 5
-	kills := inChaos(6, 12)
-	takes := inChaos(11*time.Second, 22*time.Second) // how long producers enqueue
+	kills := inChaos(4, 12)
+	takes := inChaos(7*time.Second, 22*time.Second) // how long producers enqueue
 	server := redistest.Start(t)
 	f := newFleet(t, server, workerSetup{
 		Queue: redistest.Name(t), Concurrency: 8, Prefetch: 8, Life: time.Second, Sweep: 200 * time.Millisecond,

@@ -95,7 +95,7 @@ func testOutages(o *outage, leave, comeBack func(*outage)) {
 		work        = 1500 * time.Millisecond
 		between     = 3 * time.Second
 	)
-	times := inChaos(4, 20)
+	times := inChaos(2, 20)
 	queue := redistest.Name(t)
 	rdb, err := delayed.Dial(o.line.URL())
 	if err != nil {

@@ -39,7 +39,7 @@ func testUsers(t *testing.T, s *site) {
 	s.tried = map[string]bool{}
 	queue := s.queue
 	producer := s.dialAs(t, "producer")
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	if err := producer.Ping(ctx); err != nil {
 		t.Fatal(err)

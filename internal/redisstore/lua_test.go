@@ -439,6 +439,7 @@ func TestScriptLimits(t *testing.T) {
 		{"cancel", PardonPage},
 		{"annul", MaxShelved},
 		{"pardon", PardonPage},
+		{"roster", rosterMost},
 	} {
 		s, problems := parseLua(limit.script+".lua", Scripts[limit.script].Source)
 		if len(problems) > 0 {

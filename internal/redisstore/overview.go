@@ -33,19 +33,9 @@ type Overview struct {
 // Overviews reads how much stores of one handle hold, in their order. They may be of several slots.
 func Overviews(ctx context.Context, stores []*Store) ([]Overview, error) {
 	all := make([]Overview, len(stores))
-	bySlot := map[int][]int{}
-	for i, s := range stores {
-		slot := s.Slot()
-		bySlot[slot] = append(bySlot[slot], i)
-	}
-	for _, places := range bySlot {
-		for len(places) > 0 {
-			n := min(len(places), overviewQueues)
-			if err := overviews(ctx, stores, places[:n], all); err != nil {
-				return nil, err
-			}
-			places = places[n:]
-		}
+	err := bySlot(stores, overviewQueues, func(places []int) error { return overviews(ctx, stores, places, all) })
+	if err != nil {
+		return nil, err
 	}
 	return all, nil
 }
@@ -155,48 +145,6 @@ func (s *Store) groupedCalls(ctx context.Context) (sum int, err error) {
 		}
 		at = placeBehind(page)
 	}
-}
-
-// RosterEntry is what Redis knows of a worker of a queue beside its functions.
-type RosterEntry struct {
-	ID        string
-	Heartbeat string        // its value; "" without heartbeat
-	Life      time.Duration // how long the heartbeat lasts if it is not renewed
-	Claims    int
-}
-
-// Roster reads the heartbeats of workers.
-func (s *Store) Roster(ctx context.Context, workers []string) ([]RosterEntry, error) {
-	all := make([]RosterEntry, 0, len(workers))
-	for len(workers) > 0 {
-		n := min(len(workers), livesMost)
-		keys := make([]string, 0, 2*n)
-		for _, w := range workers[:n] {
-			keys = append(keys, s.keys.heartbeat+w, s.keys.processing+w)
-		}
-		reply, err := redis.Values(s.eval(ctx, scriptRoster, keys))
-		if err != nil {
-			return nil, err
-		}
-		if len(reply) != n {
-			return nil, fmt.Errorf("%w: %d values from roster", ErrReply, len(reply))
-		}
-		for i, row := range reply {
-			values, err := redis.Values(row, nil)
-			if err != nil {
-				return nil, fmt.Errorf("%w: roster: %w", ErrReply, err)
-			}
-			e := RosterEntry{ID: workers[i]}
-			var ms int64
-			if _, err := redis.Scan(values, &e.Heartbeat, &ms, &e.Claims); err != nil {
-				return nil, fmt.Errorf("%w: roster: %w", ErrReply, err)
-			}
-			e.Life = time.Duration(max(ms, 0)) * time.Millisecond
-			all = append(all, e)
-		}
-		workers = workers[n:]
-	}
-	return all, nil
 }
 
 // CountersOf reads the counters of one UTC day.

@@ -77,11 +77,6 @@ func (s *Store) PublishStatus(ctx context.Context, worker string, status []byte)
 		worker+statusMark, status))
 }
 
-// StatusOf returns what a worker has published of what it does, nil for nothing.
-func (s *Store) StatusOf(ctx context.Context, worker string) ([]byte, error) {
-	return s.FunctionsOf(ctx, worker+statusMark)
-}
-
 // FunctionsOf returns the listing that a worker has published, nil for none.
 func (s *Store) FunctionsOf(ctx context.Context, worker string) ([]byte, error) {
 	b, err := redis.Bytes(s.do(ctx, "HGET", s.keys.functions, worker))

@@ -1,0 +1,124 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+const (
+	// workersQueues bounds the queues whose workers one call reads.
+	workersQueues = 500
+	// rosterMost bounds the workers that one call looks at, and statusBytes each status that it reads.
+	rosterMost  = 100
+	statusBytes = 256 << 10
+)
+
+// RosterEntry is what Redis knows of a worker of a queue beside its functions.
+type RosterEntry struct {
+	ID        string
+	Heartbeat string        // its value; "" without heartbeat
+	Life      time.Duration // how long the heartbeat lasts if it is not renewed
+	Claims    int
+	Status    []byte // what it has published of what it does; nil: nothing, too much, or not asked for
+}
+
+// bySlot calls do with the places of stores of one slot, at most so many at once, until all had their turn.
+func bySlot(stores []*Store, most int, do func(places []int) error) error {
+	slots := map[int][]int{}
+	for i, s := range stores {
+		slots[s.Slot()] = append(slots[s.Slot()], i)
+	}
+	for _, places := range slots {
+		for page := range slices.Chunk(places, most) {
+			if err := do(page); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// WorkersOf returns the ids in the worker set of each of the stores, which are of one handle.
+func WorkersOf(ctx context.Context, stores []*Store) ([][]string, error) {
+	all := make([][]string, len(stores))
+	err := bySlot(stores, workersQueues, func(places []int) error {
+		keys := make([]string, len(places))
+		for i, p := range places {
+			keys[i] = stores[p].keys.workers
+		}
+		reply, err := redis.Values(evalOn(ctx, stores[places[0]].Src, scriptWorkers, keys, nil))
+		if err != nil {
+			return err
+		}
+		if len(reply) != len(places) {
+			return fmt.Errorf("%w: %d values from workers", ErrReply, len(reply))
+		}
+		for i, p := range places {
+			if all[p], err = redis.Strings(reply[i], nil); err != nil {
+				return fmt.Errorf("%w: workers: %w", ErrReply, err)
+			}
+		}
+		return nil
+	})
+	return all, err
+}
+
+// Rosters reads what is known of the workers of each of the stores, which are of one handle: with their status, or
+// without.
+func Rosters(ctx context.Context, stores []*Store, workers [][]string, status bool) ([][]RosterEntry, error) {
+	// One for each worker of each store.
+	var of []*Store
+	var entries []*RosterEntry
+	all := make([][]RosterEntry, len(stores))
+	for i, ids := range workers {
+		all[i] = make([]RosterEntry, len(ids))
+		for j, id := range ids {
+			all[i][j].ID = id
+			of, entries = append(of, stores[i]), append(entries, &all[i][j])
+		}
+	}
+	limit := 0
+	if status {
+		limit = statusBytes
+	}
+	err := bySlot(of, rosterMost, func(places []int) error {
+		keys, args := make([]string, 0, 3*len(places)), append(make([]any, 0, 1+len(places)), limit)
+		for _, p := range places {
+			k, id := &of[p].keys, entries[p].ID
+			keys = append(keys, k.heartbeat+id, k.processing+id, k.functions)
+			args = append(args, id+statusMark)
+		}
+		reply, err := redis.Values(evalOn(ctx, of[places[0]].Src, scriptRoster, keys, args))
+		if err != nil {
+			return err
+		}
+		if len(reply) != len(places) {
+			return fmt.Errorf("%w: %d values from roster", ErrReply, len(reply))
+		}
+		for i, p := range places {
+			if err := entries[p].scan(reply[i]); err != nil {
+				return fmt.Errorf("%w: roster: %w", ErrReply, err)
+			}
+		}
+		return nil
+	})
+	return all, err
+}
+
+// scan reads what the script says of one worker.
+func (e *RosterEntry) scan(row any) error {
+	values, err := redis.Values(row, nil)
+	if err != nil {
+		return err
+	}
+	var ms int64
+	if _, err := redis.Scan(values, &e.Heartbeat, &ms, &e.Claims, &e.Status); err != nil {
+		return err
+	}
+	e.Life = time.Duration(max(ms, 0)) * time.Millisecond
+	return nil
+}
