@@ -30,11 +30,18 @@ func (r *Ref) RunAgain(ctx context.Context) error {
 }
 
 // RunAgainWith is RunAgain with the arguments of t, which must be of the same function. Call makes such a task and
-// checks the arguments against the function; NewGoTask and NewPyTask make one by the function's path, unchecked.
+// checks the arguments against the function; NewGoTask and NewPyTask make one by the function's path, unchecked unless
+// the queue has QueueConfig.Check.
 //
 //	err := q.Ref(id).RunAgainWith(ctx, delayed.Call(mail.Welcome, 42, "en"))
 func (r *Ref) RunAgainWith(ctx context.Context, t *Task) error {
 	if err := t.check(); err != nil {
+		return err
+	}
+	if err := r.check(ctx); err != nil {
+		return err
+	}
+	if err := r.queue.compare(ctx, t); err != nil {
 		return err
 	}
 	return r.runAgain(ctx, t)

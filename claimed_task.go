@@ -1,7 +1,9 @@
 package delayed
 
 import (
+	"fmt"
 	"maps"
+	"reflect"
 	"time"
 
 	"github.com/godelayed/delayed/internal/engine"
@@ -119,4 +121,84 @@ func (t *Task) Headers() map[string]string {
 		return nil
 	}
 	return maps.Clone(x.Headers)
+}
+
+// Arg decodes argument i of the task, counted from 0, into the variable that p points to, as strictly as for a
+// parameter of its type; a variable of type any gets what Args would return. Neither the function nor its types need to
+// be linked into this program. If the function is registered with this worker, or the task was made by Call, the values
+// of a variadic parameter count one by one. If not, they count as the message has them: Delay sends them as one list.
+// Errors wrap ErrArguments.
+//
+//	var user int64
+//	err := t.Arg(0, &user)
+func (t *Task) Arg(i int, p any) error {
+	dst := reflect.ValueOf(p)
+	if dst.Kind() != reflect.Pointer || dst.IsNil() {
+		return fmt.Errorf("%w: Arg(%d, %T): expected a pointer to a variable", ErrArguments, i, p)
+	}
+	list, err := t.split()
+	if err != nil {
+		return err
+	}
+	if i < 0 || i >= len(list) {
+		return fmt.Errorf("%w: Arg(%d): %v has %d arguments by position, which count from 0", ErrArguments, i, t,
+			len(list))
+	}
+	codec, err := wire.CodecFor(dst.Type().Elem())
+	if err == nil {
+		_, err = codec.Decode(list[i], dst.Elem())
+	}
+	if err != nil {
+		return fmt.Errorf("%w: argument %d of %v: %w", ErrArguments, i+1, t, err)
+	}
+	return nil
+}
+
+// Args decodes all arguments of the task: those by position, and those that a Python task has by name. Their types are
+// nil, bool, int64, uint64 (only above the largest int64), float64, string, []byte, time.Time, []any, map[string]any,
+// or map[any]any if a key is not a string; a struct is a map of its fields' names. For variadic functions see Arg.
+// Errors wrap ErrArguments.
+func (t *Task) Args() (args []any, kwargs map[string]any, err error) {
+	list, err := t.split()
+	if err != nil {
+		return nil, nil, err
+	}
+	for i, raw := range list {
+		v, _, err := wire.DecodeAny(raw)
+		if err != nil {
+			return nil, nil, fmt.Errorf("%w: argument %d of %v: %w", ErrArguments, i+1, t, err)
+		}
+		args = append(args, v)
+	}
+	if raw := t.msg.Kwargs(); raw != nil {
+		if err = wire.Check(raw, wire.WorkerLimits); err == nil {
+			var v any
+			v, _, err = wire.DecodeAny(raw)
+			kwargs, _ = v.(map[string]any)
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("%w: arguments by name of %v: %w", ErrArguments, t, err)
+		}
+	}
+	return args, kwargs, nil
+}
+
+// split returns the encoded arguments by position.
+func (t *Task) split() ([][]byte, error) {
+	if err := t.mustExist().check(); err != nil {
+		return nil, err
+	}
+	list, err := function.Split(t.function(), &t.msg)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %v: %w", ErrArguments, t, err)
+	}
+	return list, nil
+}
+
+// function returns the function of the task, nil if it is unknown here.
+func (t *Task) function() *function.Function {
+	if t.claimed != nil {
+		return t.claimed.fn()
+	}
+	return t.fn
 }

@@ -43,7 +43,7 @@ type Isolation struct {
 	Memory int64
 	// CPU is how much processor time a task may use, rounded up to seconds. Defaults to 0: any.
 	CPU time.Duration
-	// MaxTasks is how many tasks a child runs before another takes its place. Defaults to 1,000; negative: any number.
+	// MaxTasks is how many tasks a child runs before another takes its place. Defaults to 10,000; negative: any number.
 	MaxTasks int
 	// Idle is how long a child waits for a task before it ends. Defaults to 1 min.
 	Idle time.Duration
@@ -70,7 +70,7 @@ func (i Isolation) withDefaults() Isolation {
 		*n = max(*n, 0)
 	}
 	fill(&i.Grace, 2*time.Second)
-	number(&i.MaxTasks, 1000)
+	number(&i.MaxTasks, 10_000)
 	number(&i.Ahead, 1)
 	if i.Idle == 0 {
 		i.Idle = time.Minute

@@ -32,6 +32,8 @@ type Queue struct {
 	registry *redisstore.Registry
 	// announced is when the queue was last made known to inspectors, in s; shared with the copies that With makes
 	announced *atomic.Int64
+	// signatures are what calls are compared with; nil: calls are not compared
+	signatures *signatures
 }
 
 // NewQueue returns the queue with the given name. It panics if the name is malformed; OpenQueue returns an error
@@ -64,12 +66,16 @@ func OpenQueue(rdb *Redis, cfg QueueConfig) (*Queue, error) {
 	if listenerOf(s.Src) == nil { // the server of delayedtest has no replicas
 		s.Wait = cfg.WaitReplicas
 	}
-	return &Queue{
+	q := &Queue{
 		store: s, coalescer: rdb.coalescers.Of(s), signals: rdb.signals, name: cfg.Name, legacy: cfg.Legacy,
 		inject: cfg.Inject, around: cfg.Around,
 		settled: new(atomic.Int64), listener: listenerOf(s.Src),
 		registry: rdb.registry, announced: new(atomic.Int64),
-	}, nil
+	}
+	if cfg.Check {
+		q.signatures = rdb.signatures.Get(rdb.prefix+cfg.Name, func() *signatures { return newSignatures(s) })
+	}
+	return q, nil
 }
 
 // Name returns the queue's name.
@@ -216,6 +222,9 @@ func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {
 		return nil, &BatchError{Err: fmt.Errorf("%w: TaskID with %d tasks: an id names one task", ErrArguments,
 			len(tasks))}
 	}
+	if err := q.compareAll(ctx, tasks); err != nil {
+		return nil, &BatchError{Err: err}
+	}
 	if q.around != nil {
 		return q.manyWithin(ctx, tasks)
 	}
@@ -319,6 +328,9 @@ func (q *Queue) Enqueue(ctx context.Context, t *Task) (*Ref, error) {
 
 // enqueue enqueues one task; d provides the memory for its message.
 func (q *Queue) enqueue(ctx context.Context, t *Task, d *draft) (*Ref, error) {
+	if err := q.compare(ctx, t); err != nil {
+		return nil, err
+	}
 	if q.around != nil {
 		return q.oneWithin(ctx, t, d)
 	}

@@ -4,8 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/godelayed/delayed/internal/catalog"
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 // QueueConfig says how a queue is opened. All programs that enqueue tasks on one queue should open it in the same way;
@@ -42,6 +46,61 @@ type QueueConfig struct {
 	// While replicas are missing, calls on one queue also wait for those before them: a context bounds that. Replicas
 	// confirm what they have in memory. Defaults to 0: the master's word is enough.
 	WaitReplicas int
+	// Check compares each call with the functions that workers of the queue have published, before it is enqueued: the
+	// path, and the number, types and ranges of the arguments. A call that no worker takes fails at once, and nothing
+	// is enqueued. The error wraps ErrFunction and names the function that was probably meant, or is an *ArgumentError.
+	// While versions of a function run beside each other, as during a deploy, a call must fit one of them.
+	//
+	// It is for programs that do not link the functions (NewGoTask, NewPyTask), and also finds that no worker has
+	// registered a function of Delay, or only another version of it. So new workers must start before the programs that
+	// call what is new. What nobody has published cannot be compared and is enqueued: calls while no worker of the
+	// function's language runs, or while one runs that publishes nothing or, because its list would be longer than
+	// 64 KiB, not all; and arguments of Python functions without annotations. Tasks of periodic entries, of RunAgain
+	// and of package inspect are not compared.
+	//
+	// What workers have published is read once in ten seconds for all queues of the handle that have the same name,
+	// and again before a call is refused; other calls cost no round trip. It may be ten seconds old, and a function
+	// that a running worker has registered later is found within a second. If it cannot be read, calls fail. Defaults
+	// to false.
+	Check bool
+}
+
+// compare returns an error if no worker of the queue would take the call, as QueueConfig.Check says.
+func (q *Queue) compare(ctx context.Context, t *Task) error {
+	if q.signatures == nil {
+		return nil
+	}
+	c := *t // which goes to the heap; t need not
+	args, kwargs, err := c.Args()
+	if err != nil {
+		return err
+	}
+	_, _, list := wire.ArrayHeader(c.msg.Payload)
+	// Without the number of arguments, only the function tells whether a list is one argument or all of them.
+	counted := c.msg.Python() || c.msg.Meta.HasN || c.function() != nil || !list
+	return q.signatures.check(ctx, func(p catalog.Published) error {
+		if err := p.Check(c.msg.Path, args, kwargs, counted); err != nil {
+			return misfit(c.msg.Path, err)
+		}
+		return nil
+	})
+}
+
+// compareAll is compare for several tasks.
+func (q *Queue) compareAll(ctx context.Context, tasks []*Task) error {
+	if q.signatures == nil {
+		return nil
+	}
+	for i, t := range tasks {
+		err := t.check()
+		if err == nil {
+			err = q.compare(ctx, t)
+		}
+		if err != nil {
+			return fmt.Errorf("task %d: %w", i+1, err)
+		}
+	}
+	return nil
 }
 
 // injected returns q with the headers that its Inject finds in ctx. Those of Header take precedence.

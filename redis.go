@@ -39,7 +39,8 @@ type Redis struct {
 
 	coalescers *redisstore.Coalescers // shared with the handles that WithPrefix returns, as is signals
 	signals    *redisstore.Signals
-	registry   *redisstore.Registry // of the queues with this prefix
+	registry   *redisstore.Registry                   // of the queues with this prefix
+	signatures *redisstore.Shared[string, signatures] // of queues with QueueConfig.Check, by prefix and name
 }
 
 // Dial returns a handle for a URL such as redis://user:password@host:6379/0, rediss://host:6380 (TLS) or
@@ -103,6 +104,7 @@ func newRedis(calls, loops Source) *Redis {
 	return &Redis{
 		calls: calls, loops: loops, coalescers: new(redisstore.Coalescers),
 		signals: redisstore.NewSignals(loops), registry: redisstore.NewRegistry(calls, ""),
+		signatures: new(redisstore.Shared[string, signatures]),
 	}
 }
 

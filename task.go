@@ -77,7 +77,7 @@ func Call(fn any, args ...any) *Task {
 
 // NewGoTask returns the task of calling the Go function with the given path, such as "example.com/app/mail.Welcome",
 // which need not be linked into this program. Arguments are encoded by their own types and checked by the worker; a
-// mistake in path or arguments shows only there.
+// mistake in path or arguments shows only there, or when the task is enqueued on a queue with QueueConfig.Check.
 func NewGoTask(path string, args ...any) *Task {
 	if err := checkPath(path, false); err != nil {
 		return &Task{err: err}

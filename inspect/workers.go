@@ -10,6 +10,7 @@ import (
 
 	"github.com/godelayed/delayed/internal/catalog"
 	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/wire"
 	"github.com/godelayed/delayed/state"
 )
 
@@ -203,6 +204,9 @@ type Function struct {
 	Optional   int         // how many of the last Parameters a task may lack
 	Result     string      // type of the result as it is written in the worker's language; "" for none
 	Workers    []string    // ids of those that run it
+
+	listed *catalog.Function // as it was published, with the types there
+	types  map[string]*wire.Shape
 }
 
 // Parameter is one parameter of a function.
@@ -214,31 +218,21 @@ type Parameter struct {
 }
 
 // Signature returns the function as it is declared: "mail.Welcome(int, string) error" without the error.
-func (f *Function) Signature() string {
-	params := make([]string, len(f.Parameters))
-	for i, p := range f.Parameters {
-		params[i] = f.TypeOf(i)
-		if p.Name != "" {
-			params[i] = p.Name + " " + params[i]
-		}
-	}
-	text := ShortName(f.Path) + "(" + strings.Join(params, ", ") + ")"
-	if f.Result != "" {
-		text += " " + f.Result
-	}
-	return Printable(text)
-}
+func (f *Function) Signature() string { return Printable(f.declared().Signature()) }
 
 // TypeOf returns the type of a parameter as it is declared: "...string" of a variadic one.
-func (f *Function) TypeOf(i int) string {
-	text := f.Parameters[i].Type
-	if !f.Variadic || i < len(f.Parameters)-1 {
-		return text
+func (f *Function) TypeOf(i int) string { return f.declared().TypeOf(i) }
+
+// declared returns what tells the declaration.
+func (f *Function) declared() *catalog.Function {
+	d := &catalog.Function{Path: f.Path, Variadic: f.Variadic}
+	for _, p := range f.Parameters {
+		d.Params = append(d.Params, catalog.Parameter{Name: p.Name, Value: catalog.Value{Go: p.Type}})
 	}
-	if elem, ok := strings.CutPrefix(text, "list["); ok { // Python's
-		return "..." + strings.TrimSuffix(elem, "]")
+	if f.Result != "" {
+		d.Result = &catalog.Value{Go: f.Result}
 	}
-	return "..." + strings.TrimPrefix(text, "[]")
+	return d
 }
 
 // Functions describes the functions that workers of the given queues have published, of all queues if none is given.
@@ -276,8 +270,8 @@ func functionsOf(ctx context.Context, s *redisstore.Store) ([]Function, error) {
 		if err != nil {
 			return nil, err
 		}
-		var list catalog.List
-		if len(listing) > maxListing || json.Unmarshal(listing, &list) != nil {
+		list := catalog.ParseListing(listing)
+		if list == nil {
 			continue
 		}
 		types := shapes{list.Types, map[string]*Shape{}}
@@ -296,13 +290,11 @@ func functionsOf(ctx context.Context, s *redisstore.Store) ([]Function, error) {
 	return all, nil
 }
 
-// maxListing bounds the listing that is read of a worker. None that this package's workers write is as large.
-const maxListing = 1 << 20
-
 // functionOf describes a published function, and returns a text that tells it from other versions of it.
 func functionOf(queue string, f *catalog.Function, types *shapes) (fn Function, key string) {
 	fn = Function{
 		Queue: queue, Path: f.Path, Aliases: f.Aliases, Variadic: f.Variadic, Optional: f.Optional,
+		listed: f, types: types.types,
 	}
 	var b strings.Builder
 	published, _ := json.Marshal(f) //nolint:errchkjson // it was JSON

@@ -20,6 +20,7 @@ import (
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/itest/crash"
 	"github.com/godelayed/delayed/itest/ledger"
 	"github.com/godelayed/delayed/itest/procs"
 )
@@ -37,6 +38,7 @@ var hostilities = map[string]func(){
 	"overflows":         func() { debug.SetMaxStack(1 << 20); spun = overflow(0) },
 	"allocates":         allocate,
 	"segfaults":         func() { _ = syscall.Kill(os.Getpid(), syscall.SIGSEGV); select {} },
+	"segfaults in C":    crash.InC,
 	"stops itself":      func() { _ = syscall.Kill(os.Getpid(), syscall.SIGSTOP); select {} },
 	"kills itself":      func() { _ = syscall.Kill(os.Getpid(), syscall.SIGKILL); select {} },
 	"panics beside":     func() { go func() { panic("beside") }(); select {} },

@@ -149,6 +149,12 @@ func testUsers(t *testing.T, s *site) {
 			t.Fatalf("refused: %v", s.refusals(t))
 		}
 	}
+	checked, err := delayed.OpenQueue(producer, delayed.QueueConfig{Name: queue, Check: true})
+	enqueue("OpenQueue with Check", checked, err)
+	_, err = checked.Enqueue(ctx, delayed.NewGoTask("acl.works", "no number"))
+	if !errors.Is(err, delayed.ErrArguments) {
+		t.Errorf("Check: error %v, expected ErrArguments", err)
+	}
 	// Registering a function late takes its task out of the parked ones.
 	if err := w.Register(delayed.Func(func() { done.Add(1) }, delayed.Name("acl.unknown"))); err != nil {
 		t.Fatal(err)
@@ -332,8 +338,8 @@ func aclRules(t *testing.T) map[string][][]string {
 			inside = false
 		}
 	}
-	if n != 26 {
-		t.Fatalf("%d ACL commands in SECURITY.md, expected 12 for all servers, 6 for a cluster and 8 for Sentinel", n)
+	if n != 27 {
+		t.Fatalf("%d ACL commands in SECURITY.md, expected 13 for all servers, 6 for a cluster and 8 for Sentinel", n)
 	}
 	return rules
 }

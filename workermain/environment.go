@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/godelayed/delayed/internal/nearest"
 )
 
 // variables is the prefix of the names of environment variables.
@@ -30,32 +32,11 @@ func (s *settings) checkEnvironment(environ []string) error {
 			ofServices.MatchString(name) {
 			continue
 		}
-		nearest := slices.MinFunc(known,
-			func(a, b string) int { return cmp.Compare(distance(name, a), distance(name, b)) })
+		near := slices.MinFunc(known,
+			func(a, b string) int { return cmp.Compare(nearest.Distance(name, a), nearest.Distance(name, b)) })
 		errs = append(errs, fmt.Errorf("unknown environment variable %s: did you mean %s? The prefix %s is for "+
 			"settings "+
-			"of workers", name, nearest, variables))
+			"of workers", name, near, variables))
 	}
 	return errors.Join(errs...)
-}
-
-// distance returns how many bytes to insert, delete or replace to turn a into b.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

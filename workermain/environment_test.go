@@ -39,14 +39,6 @@ func TestEnvironment(t *testing.T) {
 			t.Errorf("%s: found %v, expected %q", test.variable, err, test.want)
 		}
 	}
-	for _, test := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"", "abc", 3}, {"abc", "", 3}, {"kitten", "sitting", 3}, {"abc", "abc", 0}, {"abc", "acb", 2}} {
-		if got := distance(test.a, test.b); got != test.want {
-			t.Errorf("%q and %q: expected %d, found %d", test.a, test.b, test.want, got)
-		}
-	}
 }
 
 func TestUnknownVariablesOfAProgram(t *testing.T) {

@@ -53,10 +53,16 @@ func (w *Worker) Quarantine() {
 
 // run runs a task.
 func (c *child) run(j isolate.Job) {
-	c.goroutine.Store(goroutineID())
+	if c.goroutine.Load() == 0 { // all tasks run on one goroutine, until one ends it
+		c.goroutine.Store(goroutineID())
+	}
 	var v verdict
+	over := false
 	// Deferred, because a handler may end this goroutine by runtime.Goexit.
 	defer func() {
+		if !over {
+			c.goroutine.Store(0)
+		}
 		b, err := verdictCodec.encode(v)
 		if err != nil {
 			b, _ = verdictCodec.encode(verdict{Text: err.Error(), Delay: -1}) // a text can be encoded
@@ -70,6 +76,7 @@ func (c *child) run(j isolate.Job) {
 	if err != nil {
 		v = verdict{Text: err.Error(), Delay: -1}
 	}
+	over = true
 }
 
 // call calls the function of a task, and writes the verdict. An error says why it was not called.

@@ -212,7 +212,6 @@ func (p *Pool) Run(
 func (p *Pool) take(ctx context.Context) (*process, error) {
 	for {
 		if c := p.takeIdle(); c != nil {
-			p.look()
 			return c, nil
 		}
 		c, err := p.newChild()
@@ -227,7 +226,8 @@ func (p *Pool) take(ctx context.Context) (*process, error) {
 	}
 }
 
-// takeIdle returns the child that has worked last, nil if there is none.
+// takeIdle returns the child that has worked last, nil if there is none. It tells the keeper if too few are left; to
+// wake it for each job would cost more than the job.
 func (p *Pool) takeIdle() *process {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -238,6 +238,9 @@ func (p *Pool) takeIdle() *process {
 		case <-c.dead: // it ended while it had no job
 			p.all.Go(func() { _ = c.end() })
 		default:
+			if len(p.idle) < p.cfg.Ahead {
+				p.look()
+			}
 			return c
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-	"weak"
 )
 
 const (
@@ -308,8 +307,7 @@ func endOf(ctx context.Context) error {
 
 // Coalescers holds the coalescers of one handle, by pending list and number of replicas, while a Queue uses them.
 type Coalescers struct {
-	Mu    sync.Mutex
-	ByKey map[coalescerKey]weak.Pointer[Coalescer]
+	Shared[coalescerKey, Coalescer]
 }
 
 type coalescerKey struct {
@@ -319,26 +317,5 @@ type coalescerKey struct {
 
 // Of returns the coalescer of a store's queue.
 func (cs *Coalescers) Of(s *Store) *Coalescer {
-	cs.Mu.Lock()
-	defer cs.Mu.Unlock()
-	key := coalescerKey{s.keys.list, s.Wait}
-	if c := cs.ByKey[key].Value(); c != nil {
-		return c
-	}
-	if cs.ByKey == nil {
-		cs.ByKey = map[coalescerKey]weak.Pointer[Coalescer]{}
-	}
-	c := NewCoalescer(s)
-	cs.ByKey[key] = weak.Make(c)
-	runtime.AddCleanup(c, cs.forget, key)
-	return c
-}
-
-// forget drops a coalescer that no Queue uses any more, unless another has taken its place.
-func (cs *Coalescers) forget(key coalescerKey) {
-	cs.Mu.Lock()
-	defer cs.Mu.Unlock()
-	if cs.ByKey[key].Value() == nil {
-		delete(cs.ByKey, key)
-	}
+	return cs.Get(coalescerKey{s.keys.list, s.Wait}, func() *Coalescer { return NewCoalescer(s) })
 }

@@ -86,6 +86,12 @@ func (s *Store) FunctionsOf(ctx context.Context, worker string) ([]byte, error) 
 	return b, err
 }
 
+// Listings returns the listings that workers have published, in order: nil for none, and for those of more than most
+// bytes.
+func (s *Store) Listings(ctx context.Context, workers []string, most int) ([][]byte, error) {
+	return s.fields(ctx, s.keys.functions, workers, most)
+}
+
 // Notes that Mark writes, with the meaning of their values.
 const (
 	MarkAlone   = "alone"   // the token of the claim that runs with nothing else in hand

@@ -19,6 +19,7 @@ var ours = rules{
 	floors: [][]string{
 		{
 			"event", "state", "internal/wire", "internal/funcpath", "internal/catalog", "internal/redisurl",
+			"internal/nearest",
 			"internal/idleconn", "internal/loop", "internal/seam", "internal/metrics", "internal/buildinfo",
 			// For tests only:
 			"internal/childproc", "internal/fakeredis", "internal/faultnet", "internal/jsonschema",

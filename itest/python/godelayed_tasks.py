@@ -12,7 +12,7 @@ for name in ('touch', 'record', 'add', 'fail_times'):
 
 
 @godelayed.task(path='interop:total', backoff=[0])
-def total(numbers, failures=0):
+def total(numbers: list[int], failures: int = 0):
     """Adds, after the given number of failures."""
     task = godelayed.current()
     interop_tasks.note_call('total', numbers, failures)

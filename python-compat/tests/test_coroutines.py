@@ -4,7 +4,7 @@ import pytest
 from working import counters, notes, ran, runs, wait_for
 
 import godelayed
-from godelayed import CanceledError, TaskError
+from godelayed import ArgumentsError, CanceledError, TaskError
 from godelayed.registry import Function
 from godelayed.worker.executors import Executors
 from godelayed.worker.lane import Claim
@@ -68,6 +68,36 @@ def test_one_that_does_not_end_takes_no_other_with_it(q, start, redis, how):
     assert other.result(timeout=60) == 'went'
     found = counters(redis)
     assert (found.get('failed', 0), found.get('retried', 0), found.get('requeued', 0)) == (1, 0, 0)
+
+
+def test_isolated_ones_run_alone(q, start, redis):
+    """One that blocks is killed, and those on the common event loop do not notice."""
+    start('--concurrency', '1', '--kill-after', '0.3', module='worker_tasks isolated_tasks')
+    kept = q.options(keep_result=60)
+    other = kept.delay('worker_tasks:patient')
+    runs(redis, 'patient 1 0')
+    with pytest.raises(TaskError, match='its process was killed: timeout'):
+        kept.options(timeout=0.1).delay('isolated_tasks:lone', True).result(timeout=60)
+    assert kept.delay('isolated_tasks:lone', False).result(timeout=60) != kept.delay('worker_tasks:meet', 1).result(60)
+    with notes(redis) as c:
+        c.set('go', 1)
+    assert other.result(timeout=60) == 'went'
+    runs(redis, 'patient 1 0', 'lone', 'lone', 'went')
+
+
+def test_isolated_functions_need_processes(redis):
+    registry = godelayed.Registry()
+
+    @godelayed.task(path='m:f', isolated=True, registry=registry)
+    def f(a):
+        return a + 1
+
+    assert f(1) == 2
+    with pytest.raises(ArgumentsError, match='m:f: expected a worker with processes'):
+        godelayed.Worker(redis, ['q'], registry=registry, processes=False)
+    godelayed.Worker(redis, ['q'], registry=registry)
+    assert Function('m:f', print, coroutine=True).together
+    assert not Function('m:f', print, coroutine=True, isolated=True).together
 
 
 def test_threads_of_a_coroutine_report_its_progress(q, both):

@@ -70,6 +70,7 @@ class Delayed:
         legacy: bool = False,
         prefix: str = '',
         wait: int = 0,
+        check: bool = False,
         owner: str = '',
         version: int = 0,
     ) -> None:
@@ -83,7 +84,7 @@ class Delayed:
         self.default_queue = queue
         self.legacy = legacy
         self.prefix = prefix
-        self._how: dict[str, Any] = {'legacy': legacy, 'prefix': prefix, 'wait': wait}
+        self._how: dict[str, Any] = {'legacy': legacy, 'prefix': prefix, 'wait': wait, 'check': check}
         self.url = redis if isinstance(redis, str) else None
         self._client = client_of(redis, 'redis') if isinstance(redis, str) else redis
         self._lock = threading.Lock()
@@ -153,6 +154,7 @@ class Delayed:
         max_backoff: Seconds | None = None,
         timeout: Seconds | None = None,
         archive_on_timeout: bool = False,
+        isolated: bool = False,
         registry: Registry | None = None,
     ) -> Decorator: ...
 
@@ -167,7 +169,9 @@ class Delayed:
         task is tried again (negative: for ever; plain messages of keakon's package always say it themselves). backoff
         gives the waits before the retries: seconds, one after the other, or a function of the number of retries so far,
         which the worker calls. max_backoff is the longest of these waits. timeout is how long a task may run, in
-        seconds. archive_on_timeout archives a task that took too long, even if it has retries left.
+        seconds. archive_on_timeout archives a task that took too long, even if it has retries left. isolated says that
+        each call needs a process in which nothing else runs, which the worker can kill: then a coroutine does not run
+        beside others, and a worker without processes refuses to start.
         """
 
         def register(f: Any) -> Any:

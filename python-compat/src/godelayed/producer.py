@@ -15,6 +15,7 @@ from .keys import Keys
 from .link import Link
 from .middleware import Enqueuing, enqueues, surround
 from .options import LOCK_LIFE, Options
+from .published import Published
 from .scripts import ENLIST, ENQUEUE, GATHER, MODE, REFORM, SCHEDULE, Script
 from .text import is_text
 from .values import MAX_BYTES, MAX_ELEMENTS
@@ -244,13 +245,15 @@ class Sent(NamedTuple):
 
 
 class Producer:
-    """A queue, whatever its client. wait is how many replicas must have a task."""
+    """A queue, whatever its client. wait is how many replicas must have a task, check whether calls are compared with
+    what workers publish."""
 
     _coalescer: Any
 
-    def __init__(self, name: str, link: Link, legacy: bool, prefix: str, wait: int) -> None:
+    def __init__(self, name: str, link: Link, legacy: bool, prefix: str, wait: int, check: bool) -> None:
         self._settings = Settings(name, prefix, legacy)
         self._wait = checked_wait(wait)
+        self._published = Published(self._settings.keys) if check else None
         self._link = link
         self._options = Options()
 
@@ -303,6 +306,8 @@ class Producer:
     async def _delay_one(self, c: Call) -> Sent:
         s, options, link = self._settings, self._options, self._link
         messages, now = s.messages((c,), options)
+        if self._published:
+            await self._published.check(link, (c,))
         if not s.settled and c.python:
             await s.settle(link)
         id = messages[0].id
@@ -317,6 +322,8 @@ class Producer:
     async def _delay_all(self, calls: Sequence[Call]) -> list[Sent]:
         s, options, link = self._settings, self._options, self._link
         messages, now = s.messages(calls, options)
+        if self._published:
+            await self._published.check(link, calls)
         if not s.settled and any(c.python for c in calls):
             await s.settle(link)
         sent: list[Sent] = []

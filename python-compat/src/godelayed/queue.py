@@ -22,12 +22,22 @@ class Queue(Producer):
     redis is a client of redis-py for one server or for Sentinel. legacy is for queues shared with workers of go-delayed
     or of keakon's package: Python tasks have the form that those workers read, and a call that they could not read
     raises ArgumentsError. prefix is the same as that of the Go handle. wait is how many replicas must have a task
-    before a call succeeds; if fewer confirm it, the call raises UnknownError. All programs that use one queue must open
-    it with the same arguments. An invalid name raises ArgumentsError.
+    before a call succeeds; if fewer confirm it, the call raises UnknownError. check compares each call with the
+    functions that workers publish: one that no worker takes raises ArgumentsError. All programs that use one queue must
+    open it with the same arguments, but for wait and check. An invalid name raises ArgumentsError.
     """
 
-    def __init__(self, name: str, redis: redis.Redis, *, legacy: bool = False, prefix: str = '', wait: int = 0) -> None:
-        super().__init__(name, Link.of(redis), legacy, prefix, wait)
+    def __init__(
+        self,
+        name: str,
+        redis: redis.Redis,
+        *,
+        legacy: bool = False,
+        prefix: str = '',
+        wait: int = 0,
+        check: bool = False,
+    ) -> None:
+        super().__init__(name, Link.of(redis), legacy, prefix, wait, check)
         self._coalescer = Coalescer(lambda messages: run(self._enqueue(messages)))
 
     def __len__(self) -> int:

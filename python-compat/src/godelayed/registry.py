@@ -34,6 +34,12 @@ class Function:
     coroutine: bool = False
     app: Any = None  # the application, a Delayed, and the queue of its calls; None if @task has not registered it
     queue: str | None = None
+    isolated: bool = False
+
+    @property
+    def together(self) -> bool:
+        """Whether its calls run beside others, on one event loop."""
+        return self.coroutine and not self.isolated
 
 
 class Registry:
@@ -55,8 +61,13 @@ class Registry:
 
     @property
     def coroutines(self) -> bool:
-        """Whether there are coroutine functions."""
-        return any(f.coroutine for f in self._functions.values())
+        """Whether there are coroutine functions that run on one event loop."""
+        return any(f.together for f in self._functions.values())
+
+    @property
+    def isolated(self) -> list[str]:
+        """The paths of the functions that must run in a process of their own, sorted."""
+        return sorted(f.path for f in self._functions.values() if f.isolated)
 
     def get(self, path: str) -> Function | None:
         """Returns the function of a path, or None."""
@@ -94,6 +105,7 @@ def described(
     max_backoff: Seconds | None = None,
     timeout: Seconds | None = None,
     archive_on_timeout: bool = False,
+    isolated: bool = False,
     app: Any = None,
     queue: str | None = None,
 ) -> Function:
@@ -132,6 +144,7 @@ def described(
         inspect.iscoroutinefunction(function),
         app,
         queue,
+        isolated,
     )
 
 

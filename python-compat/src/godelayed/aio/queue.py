@@ -24,9 +24,16 @@ class Queue(Producer):
     """
 
     def __init__(
-        self, name: str, redis: redis.asyncio.Redis, *, legacy: bool = False, prefix: str = '', wait: int = 0
+        self,
+        name: str,
+        redis: redis.asyncio.Redis,
+        *,
+        legacy: bool = False,
+        prefix: str = '',
+        wait: int = 0,
+        check: bool = False,
     ) -> None:
-        super().__init__(name, AsyncLink.of(redis), legacy, prefix, wait)
+        super().__init__(name, AsyncLink.of(redis), legacy, prefix, wait, check)
         self._signals = Signals(redis)
         self._coalescer = AsyncCoalescer(self._enqueue)
 

@@ -29,7 +29,7 @@ def call(
 ) -> Ended:
     """Calls a function for a task. keep: whether the result is needed. Any exception except TaskInterrupted is a
     failure."""
-    if function.coroutine:  # registered after the worker was made, which has no event loop for it
+    if function.coroutine:  # isolated, or registered after the worker was made, which has no event loop for it
         return asyncio.run(
             _call(function, args, kwargs, keep, context, Coroutine(lambda: function.call(*args, **kwargs)))
         )

@@ -119,8 +119,13 @@ class WorkerConfig:
             raise ArgumentsError(f'{name} is {value!r}: expected at least {least} s')
         return s
 
-    def check(self) -> None:
-        """Raises ArgumentsError if a setting is invalid."""
+    def check(self, isolated: Sequence[str] = ()) -> None:
+        """Raises ArgumentsError if a setting is invalid. isolated are the paths of functions that need processes."""
+        if isolated and not self.processes:
+            raise ArgumentsError(
+                f'{", ".join(isolated)}: expected a worker with processes, which isolated functions need, found '
+                'processes=False'
+            )
         self.names()
         self.weights()
         self.slots()

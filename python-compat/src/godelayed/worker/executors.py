@@ -147,7 +147,7 @@ class Executors:
 
     def _may_start(self, c: Claim) -> bool:
         """Returns whether there is room for a task of the kind of c."""
-        if self.coroutines and c.function.coroutine:
+        if self.coroutines and c.function.together:
             return self._running_coroutines < self.coroutines
         return len(self.running) - self._running_coroutines < self.n
 
@@ -197,7 +197,7 @@ class Executors:
             with self.mu:
                 self.ready.extend(claims)
                 if self.coroutines:
-                    n = sum(c.function.coroutine for c in claims)
+                    n = sum(c.function.together for c in claims)
                     self.ready_coroutines += n
                     self._share = (self._share + n / len(claims)) / 2
                 self._rouse()
@@ -254,7 +254,7 @@ class Executors:
             return None
         mixed = self.ready_coroutines > 0
         for i, c in enumerate(self.ready):
-            if mixed and c.function.coroutine is not coroutine:
+            if mixed and c.function.together is not coroutine:
                 continue
             if not c.lane.fresh(self.life) and not c.lost:
                 # Another worker may have the task by now. The heartbeat finds out, and then wakes the threads that
@@ -280,7 +280,7 @@ class Executors:
 
     def _leave(self, c: Claim, done: bool, took: float) -> None:
         self.running.pop(c, None)
-        if self._running_coroutines and c.function.coroutine:
+        if self._running_coroutines and c.function.together:
             self._running_coroutines -= 1
         else:
             self.pace.end(took)
@@ -311,7 +311,7 @@ class Executors:
                 return self._take_back()
             claims = [c for c in self.ready if c.lane is lane]
             self.ready = deque(c for c in self.ready if c.lane is not lane)
-            self.ready_coroutines -= sum(c.function.coroutine for c in claims) if self.ready_coroutines else 0
+            self.ready_coroutines -= sum(c.function.together for c in claims) if self.ready_coroutines else 0
             self._released(claims)
             return claims
 

@@ -60,9 +60,9 @@ class Worker:
         self, redis: redis.Redis, queues: Queues, *, registry: Registry | None = None, **settings: Any
     ) -> None:
         cfg = self.config = WorkerConfig(queues, **settings)
-        cfg.check()
-        self.id = secrets.token_hex(16)
         self.registry = registry if registry is not None else registries.default
+        cfg.check(self.registry.isolated)
+        self.id = secrets.token_hex(16)
         self._life = cfg.seconds('heartbeat_life')
         self._source = Source(redis)
         weights = cfg.weights()
