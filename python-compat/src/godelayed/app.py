@@ -57,9 +57,9 @@ class Delayed:
 
     redis is a URL, a client of redis-py for one server or for Sentinel, or None for the URL in REDIS_URL, or
     redis://localhost:6379/0. Nothing connects before the first call. queue is the name of the default queue; legacy,
-    prefix and wait are those of Queue and hold for all queues. owner names the service to which the entries of periodic
-    belong, up to 128 bytes; version keeps an old program, started while a new one is rolled out, from undoing what that
-    has declared: nothing is declared once Redis knows a higher version of the owner. Threads may share it.
+    prefix, wait and check are those of Queue and hold for all queues. owner names the service to which the entries of
+    periodic belong, up to 128 bytes; version keeps an old program, started while a new one is rolled out, from undoing
+    what that has declared: nothing is declared once Redis knows a higher version of the owner. Threads may share it.
     """
 
     def __init__(
