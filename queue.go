@@ -33,7 +33,7 @@ type Queue struct {
 	// announced is when the queue was last made known to inspectors, in s; shared with the copies that With makes
 	announced *atomic.Int64
 	// signatures are what calls are compared with; nil: calls are not compared
-	signatures *signatures
+	signatures *redisstore.Signatures
 }
 
 // NewQueue returns the queue with the given name. It panics if the name is malformed; OpenQueue returns an error
@@ -73,7 +73,7 @@ func OpenQueue(rdb *Redis, cfg QueueConfig) (*Queue, error) {
 		registry: rdb.registry, announced: new(atomic.Int64),
 	}
 	if cfg.Check {
-		q.signatures = rdb.signatures.Get(rdb.prefix+cfg.Name, func() *signatures { return newSignatures(s) })
+		q.signatures = rdb.signatures.Get(rdb.prefix+cfg.Name, func() *redisstore.Signatures { return redisstore.NewSignatures(s) })
 	}
 	return q, nil
 }

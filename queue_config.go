@@ -78,12 +78,25 @@ func (q *Queue) compare(ctx context.Context, t *Task) error {
 	_, _, list := wire.ArrayHeader(c.msg.Payload)
 	// Without the number of arguments, only the function tells whether a list is one argument or all of them.
 	counted := c.msg.Python() || c.msg.Meta.HasN || c.function() != nil || !list
-	return q.signatures.check(ctx, func(p catalog.Published) error {
+	return q.signatures.Check(ctx, func(p catalog.Published) error {
 		if err := p.Check(c.msg.Path, args, kwargs, counted); err != nil {
 			return misfit(c.msg.Path, err)
 		}
 		return nil
 	})
+}
+
+// misfit turns the error about a call that no worker takes into an exported one.
+func misfit(path string, err error) error {
+	var wrong *catalog.MisfitError
+	if errors.As(err, &wrong) {
+		want := wrong.Want
+		if wrong.Index >= 0 {
+			want += ", as in " + wrong.Function
+		}
+		return &ArgumentError{Func: path, Index: wrong.Index, Want: wire.OneLine(want), Got: wire.OneLine(wrong.Got)}
+	}
+	return fmt.Errorf("%w: %s: %s", ErrFunction, path, wire.OneLine(err.Error()))
 }
 
 // compareAll is compare for several tasks.

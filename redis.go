@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,7 +41,7 @@ type Redis struct {
 	coalescers *redisstore.Coalescers // shared with the handles that WithPrefix returns, as is signals
 	signals    *redisstore.Signals
 	registry   *redisstore.Registry                   // of the queues with this prefix
-	signatures *redisstore.Shared[string, signatures] // of queues with QueueConfig.Check, by prefix and name
+	signatures *redisstore.Shared[string, redisstore.Signatures] // of queues with QueueConfig.Check, by prefix and name
 }
 
 // Dial returns a handle for a URL such as redis://user:password@host:6379/0, rediss://host:6380 (TLS) or
@@ -104,7 +105,7 @@ func newRedis(calls, loops Source) *Redis {
 	return &Redis{
 		calls: calls, loops: loops, coalescers: new(redisstore.Coalescers),
 		signals: redisstore.NewSignals(loops), registry: redisstore.NewRegistry(calls, ""),
-		signatures: new(redisstore.Shared[string, signatures]),
+		signatures: new(redisstore.Shared[string, redisstore.Signatures]),
 	}
 }
 
@@ -219,3 +220,71 @@ func (q *Queue) announce(ctx context.Context, now time.Time) {
 
 // announceTime bounds how long a call waits until inspectors know its queue.
 const announceTime = time.Second
+
+// SettingError says why a Redis server must not, or cannot, hold tasks.
+type SettingError struct {
+	// Name is eviction (maxmemory-policy is not noeviction), replica (the server is a replica), scripts (it runs no
+	// Lua scripts for this user) or version (it is older than Redis 6.2). WorkerConfig.Allow and Redis.Check permit
+	// the setting by this name.
+	Name string
+	// Text says which server, what was found, what was expected and what to do.
+	Text string
+}
+
+// Error implements error.
+func (e *SettingError) Error() string {
+	return fmt.Sprintf("delayed: %s; to go on all the same, allow %q by name", e.Text, e.Name)
+}
+
+// Check asks Redis, in a cluster each of its masters, whether its settings are fit for tasks. The error joins a
+// *SettingError for each setting that is not and whose name is not among the allowed ones, or says that Redis could not
+// be asked. Warnings are sentences for the log: settings that were allowed, that Redis writes no append-only file, or
+// what could not be found out because the user may not ask INFO or a service leaves it out.
+//
+// Worker.Run does the same for the servers of its queues.
+func (r *Redis) Check(ctx context.Context, allow ...string) (warnings []string, err error) {
+	if err := r.check(); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(checkContext(ctx), checkAllowed("Redis.Check", allow)); err != nil {
+		return nil, err
+	}
+	servers, err := redisstore.Servers(ctx, r.loops, r.prefix, r.where)
+	if err != nil {
+		return nil, err
+	}
+	return checkServers(ctx, r.loops, servers, allow)
+}
+
+// checkAllowed returns an error for a name that is not among those of SettingError.
+func checkAllowed(where string, allow []string) error {
+	for _, name := range allow {
+		if !slices.Contains(redisstore.SettingNames, name) {
+			return fmt.Errorf("delayed: %s: unknown name %q of a setting: expected %s", where, name,
+				strings.Join(redisstore.SettingNames, ", "))
+		}
+	}
+	return nil
+}
+
+// checkServers is Redis.Check for the given servers.
+func checkServers(
+	ctx context.Context, src Source, servers []redisstore.Server, allow []string,
+) (warnings []string, err error) {
+	var errs []error
+	for _, server := range servers {
+		found, err := redisstore.Inspect(ctx, src, server)
+		if err != nil {
+			return nil, err
+		}
+		for _, unfit := range found.Unfit {
+			if slices.Contains(allow, unfit.Name) {
+				warnings = append(warnings, unfit.Text+" (allowed)")
+			} else {
+				errs = append(errs, &SettingError{Name: unfit.Name, Text: unfit.Text})
+			}
+		}
+		warnings = append(warnings, found.Warnings...)
+	}
+	return warnings, errors.Join(errs...)
+}

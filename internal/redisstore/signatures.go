@@ -1,16 +1,13 @@
-package delayed
+package redisstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/godelayed/delayed/internal/catalog"
-	"github.com/godelayed/delayed/internal/redisstore"
-	"github.com/godelayed/delayed/internal/wire"
 )
 
 const (
@@ -22,10 +19,10 @@ const (
 	rereadEvery = time.Second
 )
 
-// signatures are what the workers of a queue publish of their functions. All queues of a handle that have the same name
-// share them.
-type signatures struct {
-	store *redisstore.Store
+// Signatures are what the workers of a queue publish of their functions, as they were read lately. All queues of a
+// handle that have the same name share them.
+type Signatures struct {
+	store *Store
 	known atomic.Pointer[knownSignatures]
 	// reading is taken by who reads, and guards the fields below.
 	reading chan struct{}
@@ -33,7 +30,7 @@ type signatures struct {
 	whole   time.Time                   // when the functions of all workers were last read
 }
 
-// knownSignatures are signatures at a time.
+// knownSignatures are the signatures of a moment.
 type knownSignatures struct {
 	published catalog.Published
 	at        time.Time
@@ -51,13 +48,14 @@ func (k *knownSignatures) old() bool {
 	return time.Since(k.at) >= life
 }
 
-func newSignatures(s *redisstore.Store) *signatures {
-	return &signatures{store: s, reading: make(chan struct{}, 1)}
+// NewSignatures returns the signatures of a queue. It reads nothing yet.
+func NewSignatures(s *Store) *Signatures {
+	return &Signatures{store: s, reading: make(chan struct{}, 1)}
 }
 
-// check returns the error of fits about what workers have published. It reads nothing if that was read in the last ten
+// Check returns the error of fits about what workers have published. It reads nothing if that was read in the last ten
 // seconds and fits returns nil; before it returns an error of fits, it looks for workers that have started since.
-func (s *signatures) check(ctx context.Context, fits func(catalog.Published) error) error {
+func (s *Signatures) Check(ctx context.Context, fits func(catalog.Published) error) error {
 	p, err := s.fresh(ctx)
 	if err != nil || fits(p) == nil {
 		return err
@@ -76,7 +74,7 @@ func (s *signatures) check(ctx context.Context, fits func(catalog.Published) err
 }
 
 // fresh returns what workers published at most ten seconds ago. While somebody else reads it anew, it may be older.
-func (s *signatures) fresh(ctx context.Context) (catalog.Published, error) {
+func (s *Signatures) fresh(ctx context.Context) (catalog.Published, error) {
 	k := s.known.Load()
 	if !k.old() {
 		return k.published, nil
@@ -100,7 +98,7 @@ func (s *signatures) fresh(ctx context.Context) (catalog.Published, error) {
 }
 
 // take waits until nobody reads.
-func (s *signatures) take(ctx context.Context) error {
+func (s *Signatures) take(ctx context.Context) error {
 	select {
 	case s.reading <- struct{}{}:
 		return nil
@@ -109,10 +107,10 @@ func (s *signatures) take(ctx context.Context) error {
 	}
 }
 
-func (s *signatures) release() { <-s.reading }
+func (s *Signatures) release() { <-s.reading }
 
 // read reads the functions of workers: of those that are new, or of all.
-func (s *signatures) read(ctx context.Context, whole bool) error {
+func (s *Signatures) read(ctx context.Context, whole bool) error {
 	at := time.Now()
 	ids, err := s.store.Workers(ctx)
 	if err != nil {
@@ -156,17 +154,4 @@ func (s *signatures) read(ctx context.Context, whole bool) error {
 // unread returns the error of a call that was not compared with what workers publish.
 func unread(err error) error {
 	return fmt.Errorf("delayed: QueueConfig.Check: reading the functions of workers; nothing was enqueued: %w", err)
-}
-
-// misfit turns the error about a call that no worker takes into an exported one.
-func misfit(path string, err error) error {
-	var wrong *catalog.MisfitError
-	if errors.As(err, &wrong) {
-		want := wrong.Want
-		if wrong.Index >= 0 {
-			want += ", as in " + wrong.Function
-		}
-		return &ArgumentError{Func: path, Index: wrong.Index, Want: wire.OneLine(want), Got: wire.OneLine(wrong.Got)}
-	}
-	return fmt.Errorf("%w: %s: %s", ErrFunction, path, wire.OneLine(err.Error()))
 }
