@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Runs a command in every module of go.work and fails if one of the runs failed.
 #
-#   scripts/each.sh [-n] [-w | -o | -b | -a] command...
+#   scripts/each.sh [-n] [-x module]... [-w | -o | -b | -a] command...
 #
 # -n only in the nested modules, not in the root.
+# -x not in this module.
 # -w with the workspace (the default): nested modules see this tree's other modules.
 # -o with GOWORK=off: each module alone, as its users get it.
 # -b both ways.
@@ -19,6 +20,11 @@ if [ "${1-}" = -n ]; then
 	list=$(grep -vx . <<<"$list")
 	shift
 fi
+while [ "${1-}" = -x ]; do
+	grep -qxF "./$2" <<<"$list" || die "-x $2: go.work has no such module"
+	list=$(grep -vxF "./$2" <<<"$list")
+	shift 2
+done
 ways=workspace
 case ${1-} in
 -w) shift ;;
@@ -26,7 +32,7 @@ case ${1-} in
 -b) ways='workspace alone' && shift ;;
 -a) ways= && shift ;;
 esac
-[ $# -gt 0 ] || die "no command: expected each.sh [-n] [-w|-o|-b|-a] command..."
+[ $# -gt 0 ] || die "no command: expected each.sh [-n] [-x module]... [-w|-o|-b|-a] command..."
 
 if [ -z "$ways" ]; then
 	cd "$root"
