@@ -109,7 +109,7 @@ func (c *checker) visitCall(call *ast.CallExpr, stack []ast.Node) {
 	c.noteCall(call, name)
 	c.checkIgnored(call, name, stack)
 	switch name {
-	case inRoot("Func"):
+	case inRoot("Func"), inRoot("TypedFunc"):
 		c.checkFunc(call)
 	case inRoot("NewGoTask"):
 		c.checkPath(call, false)
@@ -130,11 +130,14 @@ func (c *checker) visitCall(call *ast.CallExpr, stack []ast.Node) {
 			c.checkRegistered(call, call.Args[2:], false)
 		}
 	default:
-		if as, ok := calls[name]; ok {
+		switch as, ok := calls[name]; {
+		case as.typed:
+			c.checkTyped(call, as, stack)
+		case ok:
 			c.checkCall(call, as, stack)
-			return
+		default:
+			c.checkDurations(call, name)
 		}
-		c.checkDurations(call, name)
 	}
 }
 
@@ -164,7 +167,8 @@ func (c *checker) checkConfigured(lit *ast.CompositeLit, field string, worker bo
 	c.checkFunctions(lit, elems, worker)
 }
 
-// callee returns the full name of the function or method that is called; "" if it is unknown.
+// callee returns the full name of the function or method that is called; "" if it is unknown. Typed functions of all
+// arities have one name.
 func (c *checker) callee(call *ast.CallExpr) string {
 	if sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok {
 		if s := c.pass.TypesInfo.Selections[sel]; s != nil && s.Kind() == types.MethodExpr {
@@ -175,5 +179,5 @@ func (c *checker) callee(call *ast.CallExpr) string {
 	if fn == nil {
 		return ""
 	}
-	return fn.Origin().FullName()
+	return withoutArity(fn.Origin())
 }

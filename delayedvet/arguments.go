@@ -33,7 +33,7 @@ func (c *checker) checkCall(call *ast.CallExpr, as form, stack []ast.Node) {
 		return
 	}
 	if !as.test {
-		c.checkDelayed(call, e, f, as, stack)
+		c.checkDelayed(call, e, queueIn(call, as), f, stack)
 	}
 	if call.Ellipsis.IsValid() {
 		if lit, ok := ast.Unparen(call.Args[len(call.Args)-1]).(*ast.CompositeLit); !ok || len(lit.Elts) == 0 {

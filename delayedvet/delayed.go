@@ -12,7 +12,8 @@ import (
 const cannotKeep = "%s: expected a result that can travel, because KeepResult is given, found: %s"
 
 // checkDelayed checks what concerns a function that is delayed, beside its arguments.
-func (c *checker) checkDelayed(call *ast.CallExpr, e ast.Expr, f *function, as form, stack []ast.Node) {
+// queue is the expression of the queue, nil if it is not part of the call.
+func (c *checker) checkDelayed(call *ast.CallExpr, e, queue ast.Expr, f *function, stack []ast.Node) {
 	if f.Lost != "" {
 		c.reportf(call, e, "%s", f.Lost)
 	}
@@ -21,15 +22,15 @@ func (c *checker) checkDelayed(call *ast.CallExpr, e ast.Expr, f *function, as f
 			"whose path is the same in every program; move it to a package, or wrap it with Func and Name on both "+
 			"sides", f.Path)
 	}
-	if sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok && as.name != "Call" {
-		opts := c.optionsOf(sel.X)
+	if queue != nil {
+		opts := c.optionsOf(queue)
 		c.checkGrowing(call, e, f, opts)
 		if keep := opts.last("KeepResult"); keep != nil && f.NoResult != "" && c.isPositive(keep) {
 			c.reportf(call, e, cannotKeep, f.Path, f.NoResult)
 		}
 	}
 	if !c.inTest(call) && !f.Unsure {
-		c.delays = append(c.delays, delay{call: call, expr: e, path: f.Path, queue: c.queueOf(call, as, stack)})
+		c.delays = append(c.delays, delay{call: call, expr: e, path: f.Path, queue: c.queueOf(queue, stack)})
 	}
 }
 
@@ -45,11 +46,11 @@ func (c *checker) checkGrowing(call *ast.CallExpr, e ast.Expr, f *function, opts
 	}
 }
 
-// wrapped describes what an expression of type *Function is.
+// wrapped describes what an expression is whose type is *Function or embeds it.
 func (c *checker) wrapped(e ast.Expr) (*function, *fault) {
 	switch e := e.(type) {
 	case *ast.CallExpr:
-		if c.callee(e) == inRoot("Func") {
+		if name := c.callee(e); name == inRoot("Func") || name == inRoot("TypedFunc") {
 			f, why := c.declaredByFunc(e)
 			if why != nil {
 				return &function{Faulty: true}, nil // reported there
@@ -66,7 +67,14 @@ func (c *checker) wrapped(e ast.Expr) (*function, *fault) {
 		if lit, ok := ast.Unparen(e.X).(*ast.CompositeLit); ok && len(lit.Elts) == 0 {
 			return nil, zeroFunction()
 		}
+	case *ast.CompositeLit: // of a typed function
+		if len(e.Elts) == 0 {
+			return nil, zeroFunction()
+		}
 	case *ast.SelectorExpr:
+		if e.Sel.Name == "Function" && c.isFunction(c.pass.TypesInfo.TypeOf(e.X)) {
+			return c.functionOf(e.X) // what a typed function embeds
+		}
 		return c.importedFunction(c.pass.TypesInfo.Uses[e.Sel]), nil
 	case *ast.Ident:
 		return c.importedFunction(c.pass.TypesInfo.Uses[e]), nil
@@ -109,7 +117,7 @@ func (c *checker) readFunc(call *ast.CallExpr) (*function, *fault) {
 	opts := c.optionsIn(call, 1)
 	inner := c.source(call.Args[0])
 	t := c.pass.TypesInfo.TypeOf(inner)
-	if t != nil && c.isPointerTo(t, inRoot("Function")) {
+	if t != nil && c.isFunction(t) {
 		return nil, refusal("Func", "a function", "a *Function", "give all options in one call of Func")
 	}
 	name := opts.last("Name")

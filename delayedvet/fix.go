@@ -45,7 +45,7 @@ func (c *checker) contextFirst(call *ast.CallExpr, as form) *fix {
 		return nil
 	}
 	if _, isFunc := underlying(c.pass.TypesInfo.TypeOf(call.Args[as.fn+1])).(*types.Signature); !isFunc &&
-		!c.isPointerTo(c.pass.TypesInfo.TypeOf(call.Args[as.fn+1]), inRoot("Function")) {
+		!c.isFunction(c.pass.TypesInfo.TypeOf(call.Args[as.fn+1])) {
 		return nil
 	}
 	switch as.name {
@@ -78,7 +78,7 @@ func (c *checker) misplacedArgument(call *ast.CallExpr, f *function, as form, ar
 // moved returns the fix for an argument that belongs elsewhere; nil if none is certain.
 func (c *checker) moved(call *ast.CallExpr, as form, args []ast.Expr, i int) *fix {
 	sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr)
-	if !ok || as.test || call.Ellipsis.IsValid() {
+	if !ok || as.test || as.typed || call.Ellipsis.IsValid() {
 		return nil
 	}
 	t := c.pass.TypesInfo.TypeOf(args[i])

@@ -62,7 +62,7 @@ func (c *checker) functionOf(e ast.Expr) (*function, *fault) {
 		return nil, nil
 	case c.isContext(tv.Type):
 		return nil, refusal("context", "a function", "a context.Context", "call DelayContext(ctx, fn, ...)")
-	case c.isPointerTo(tv.Type, inRoot("Function")):
+	case c.isFunction(tv.Type):
 		return c.wrapped(value)
 	}
 	switch t := tv.Type.Underlying().(type) {

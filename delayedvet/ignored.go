@@ -6,6 +6,8 @@ import "go/ast"
 var mayFail = map[string]string{
 	ofQueue("Delay"):            "the task was not enqueued",
 	ofQueue("DelayContext"):     "the task was not enqueued",
+	ofTyped("Delay"):            "the task was not enqueued",
+	ofTyped("DelayContext"):     "the task was not enqueued",
 	ofQueue("DelayMany"):        "the tasks were not enqueued",
 	ofQueue("Enqueue"):          "the task was not enqueued",
 	ofRef("RunAgainWith"):       "the task does not run again",

@@ -18,6 +18,8 @@ type form struct {
 	args int    // index of its first argument
 	name string // Delay for one, which has a form with a context
 	test bool   // an expectation, in which arguments may be wildcards and the function a *Task
+
+	typed bool // a method of a typed function; fn is where its queue stands
 }
 
 // calls are the functions and methods that take a function with its arguments.
@@ -25,6 +27,9 @@ var calls = map[string]form{
 	ofQueue("Delay"):          {fn: 0, args: 1, name: "Delay"},
 	ofQueue("DelayContext"):   {fn: 1, args: 2, name: "DelayContext"},
 	inRoot("Call"):            {fn: 0, args: 1, name: "Call"},
+	ofTyped("Delay"):          {fn: 0, args: 1, name: "Delay", typed: true},
+	ofTyped("DelayContext"):   {fn: 1, args: 2, name: "DelayContext", typed: true},
+	ofTyped("Call"):           {fn: 0, args: 0, name: "Call", typed: true},
 	inTest("RequireEnqueued"): {fn: 2, args: 3, name: "RequireEnqueued", test: true},
 	inTest("RefuteEnqueued"):  {fn: 2, args: 3, name: "RefuteEnqueued", test: true},
 	inTest("RequireCount"):    {fn: 3, args: 4, name: "RequireCount", test: true},

@@ -192,10 +192,20 @@ func (c *checker) checkEntry(lit *ast.CompositeLit) {
 		return
 	}
 	call, ok := c.source(task).(*ast.CallExpr)
-	if !ok || c.callee(call) != inRoot("Call") || len(call.Args) == 0 {
+	if !ok {
 		return
 	}
-	if f, why := c.functionOf(call.Args[0]); why == nil && f != nil && f.Unique {
+	var fn ast.Expr
+	switch name := c.callee(call); {
+	case name == inRoot("Call") && len(call.Args) > 0:
+		fn = call.Args[0]
+	case name == ofTyped("Call"):
+		fn = receiver(call)
+	}
+	if fn == nil {
+		return
+	}
+	if f, why := c.functionOf(fn); why == nil && f != nil && f.Unique {
 		c.reportf(lit, task, "periodic entry: expected a task without a lock, found one of %s, which Func makes "+
 			"unique; what keeps runs of an entry apart is its Overlap: leave Unique out", f.Path)
 	}

@@ -120,16 +120,17 @@ func (c *checker) noteQueues(lit *ast.CompositeLit) {
 	}
 }
 
-// queueOf returns the name of the queue that a call delays to; "" if it is unknown.
-func (c *checker) queueOf(call *ast.CallExpr, as form, stack []ast.Node) string {
-	if as.name != "Call" {
-		return c.queueName(call.Fun)
+// queueOf returns the name of the queue that a call delays to; "" if it is unknown. The queue is nil if it is not part
+// of the call.
+func (c *checker) queueOf(queue ast.Expr, stack []ast.Node) string {
+	if queue != nil {
+		return c.queueName(queue)
 	}
 	for _, n := range slices.Backward(stack) { // what the call is part of
 		switch n := n.(type) {
 		case *ast.CallExpr:
 			if name := c.callee(n); name == ofQueue("DelayMany") || name == ofQueue("Enqueue") {
-				return c.queueName(n.Fun)
+				return c.queueName(receiver(n))
 			}
 		case *ast.CompositeLit:
 			if c.typeName(c.pass.TypesInfo.TypeOf(n)) == inRoot("SchedulerConfig") {
@@ -143,19 +144,37 @@ func (c *checker) queueOf(call *ast.CallExpr, as form, stack []ast.Node) string 
 	return ""
 }
 
-// queueName returns the name of the queue whose method fun is; "" if it is unknown.
-func (c *checker) queueName(fun ast.Expr) string {
-	sel, ok := ast.Unparen(fun).(*ast.SelectorExpr)
-	if !ok {
+// receiver returns the expression of which a method is called; nil if there is none.
+func receiver(call *ast.CallExpr) ast.Expr {
+	if sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok {
+		return sel.X
+	}
+	return nil
+}
+
+// queueIn returns the expression of the queue of a call; nil if it is not part of the call.
+func queueIn(call *ast.CallExpr, as form) ast.Expr {
+	switch {
+	case as.name == "Call":
+		return nil
+	case as.typed:
+		return call.Args[as.fn]
+	}
+	return receiver(call)
+}
+
+// queueName returns the name of a queue; "" if it is unknown.
+func (c *checker) queueName(queue ast.Expr) string {
+	if queue == nil {
 		return ""
 	}
-	made, ok := c.source(sel.X).(*ast.CallExpr)
+	made, ok := c.source(queue).(*ast.CallExpr)
 	if !ok {
 		return ""
 	}
 	switch c.callee(made) {
 	case ofQueue("With"):
-		return c.queueName(made.Fun)
+		return c.queueName(receiver(made))
 	case inRoot("NewQueue"):
 		name, _ := c.constantText(made.Args[0])
 		return name
@@ -168,7 +187,7 @@ func (c *checker) exportFunctions() {
 	scope := c.pass.Pkg.Scope()
 	for _, name := range scope.Names() {
 		v, ok := scope.Lookup(name).(*types.Var)
-		if !ok || !v.Exported() || !c.isPointerTo(v.Type(), inRoot("Function")) {
+		if !ok || !v.Exported() || !c.isFunction(v.Type()) {
 			continue
 		}
 		value, ok := c.vars[v]

@@ -57,7 +57,7 @@ func (c *checker) checkFunctions(at ast.Node, exprs []ast.Expr, worker bool) {
 				"register it once, or give one of them a Name"))
 		}
 		known[f.Path] = true
-		if worker && !c.isPointerTo(c.pass.TypesInfo.TypeOf(e), inRoot("Function")) { // else reported at Func
+		if worker && !c.isFunction(c.pass.TypesInfo.TypeOf(e)) { // else reported at Func
 			c.checkDanger(at, e, f)
 		}
 	}
@@ -66,7 +66,7 @@ func (c *checker) checkFunctions(at ast.Node, exprs []ast.Expr, worker bool) {
 // isReceiver reports whether delayedtest takes e for a receiver, whose methods are called.
 func (c *checker) isReceiver(e ast.Expr) bool {
 	t := c.pass.TypesInfo.TypeOf(c.source(e))
-	if t == nil || c.pass.TypesInfo.Types[c.source(e)].IsNil() || c.isPointerTo(t, inRoot("Function")) {
+	if t == nil || c.pass.TypesInfo.Types[c.source(e)].IsNil() || c.isFunction(t) {
 		return false
 	}
 	_, isFunc := t.Underlying().(*types.Signature)

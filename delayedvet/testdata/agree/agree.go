@@ -122,6 +122,8 @@ var (
 	lit    = delayed.Func(func(int) {}, delayed.Name("lit"))
 	method = delayed.Func((&mailer{}).Send, delayed.Name("send"))
 	gen    = delayed.Func(generic[int8], delayed.Name("gen"))
+	typed  = delayed.Func2(func(context.Context, int64, any) error { return nil }, delayed.Name("typed"))
+	own    = struct{ *delayed.Function }{lit}
 )
 
 func of(_ any, err error) error { return err }
@@ -318,6 +320,26 @@ var Calls = []Call{
 	func(q Q, w W) error { return of(q.Delay(delayed.Func((*mailer).hidden, delayed.Name("h")), 1)) },
 	func(q Q, w W) error { return of(q.Delay(delayed.Func(sender.Send, delayed.Name("s")), 1)) },
 	func(q Q, w W) error { return of(q.Delay(delayed.Func(func(chan int) {}, delayed.Name("c")), nil)) },
+	func(q Q, w W) error { return of(q.Delay(typed, 1, "a")) },
+	func(q Q, w W) error { return of(q.Delay(typed, 1)) },
+	func(q Q, w W) error { return of(q.Delay(typed.Function, "a", "a")) },
+	func(q Q, w W) error { return of(q.Delay(own, 1)) },
+	func(q Q, w W) error { return of(q.Delay(delayed.Func(typed), 1, "a")) },
+	func(q Q, w W) error { return of(q.Delay(delayed.Typed1[int, struct{}]{}, 1)) },
+	func(q Q, w W) error { return of(q.Delay(delayed.Func1[int](nil), 1)) },
+	func(q Q, w W) error { return of(typed.Delay(q, 1, "a")) },
+	func(q Q, w W) error { return of(typed.Delay(q, 1, make(chan int))) },
+	func(q Q, w W) error { return of(typed.DelayContext(ctx, q, 1, ctx)) },
+	func(q Q, w W) error { return of(typed.DelayContext(ctx, q, 1, delayed.Front())) },
+	func(q Q, w W) error { return of(typed.Delay(q.With(delayed.Group("g")), 1, nil)) },
+	func(q Q, w W) error { return of(q.Enqueue(ctx, typed.Call(1, "\xff"))) },
+	func(q Q, w W) error { return of(q.Enqueue(ctx, typed.Call(1, "a"))) },
+	func(q Q, w W) error { return of(delayed.Func0(func(context.Context) error { return nil }).Delay(q)) },
+	func(q Q, w W) error {
+		return of(delayed.Func1(func(context.Context, chan int) error { return nil }).Delay(q, nil))
+	},
+	func(q Q, w W) error { return w.Register(typed, lit) },
+	func(q Q, w W) error { return w.Register(typed, delayed.Func(text, delayed.Name("typed"))) },
 	func(q Q, w W) error { return of(q.With(delayed.In(60)).Delay(none)) },
 	func(q Q, w W) error { return of(q.With(delayed.In(0)).Delay(none)) },
 	func(q Q, w W) error { return of(q.With(delayed.In(-5)).Delay(none)) },
