@@ -176,8 +176,7 @@ class _Coroutines(_Child):
         if function is None:
             self._end(number, Ended(ok=False, error=f'{message.path}: the function is gone from the registry'))
             return
-        call = function.call
-        run = self._runs[number] = Coroutine(lambda: call(*message.args, **message.kwargs))
+        run = self._runs[number] = Coroutine(function.call)
 
         def report(done: int, total: int, note: str) -> None:
             self._send([number, 1, done, total, note])
