@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests of the Python package with each version of Python that its classifiers name. Each has an environment of
 # its own with the newest libraries that it can have, into which the package is installed: python-compat, or the file
-# that is given. Interpreters are those on the PATH, such as python3.9, and those of pyenv. Checks of types and style,
+# that is given. Interpreters are those on the PATH, such as python3.11, and those of pyenv. Checks of types and style,
 # for which the version does not matter, are left out.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
@@ -16,7 +16,7 @@ if [ -d "$package" ]; then # a copy: building leaves nothing behind in the tree
 fi
 
 # interpreter prints the file of a version of Python.
-interpreter() { # 3.9
+interpreter() { # 3.11
 	local python
 	for python in "python$1" "$(pyenv prefix "$1" 2>/dev/null)/bin/python"; do
 		"$python" -c 'import sys; print(sys.executable)' 2>/dev/null && return

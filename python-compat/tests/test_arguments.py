@@ -65,6 +65,7 @@ def called(hint, value, default=...):
         (Row, None, {}),
         (Row, {'a': 1}, {'a': 1}),
         (Optional[list[int]], None, None),
+        (list[int] | None, None, None),
         (Optional[list[int]], [1], [1]),
         (list[list[str]], [None, ['a']], [[], ['a']]),
         (Order, {'id': 1, 'lines': [['a', '1.10']], 'notes': None}, Order(1, [Line('a', decimal.Decimal('1.10'))], {})),

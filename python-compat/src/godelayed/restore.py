@@ -13,12 +13,12 @@ import types
 import typing
 import uuid
 from collections.abc import Callable
-from typing import Any, Optional, Union, cast
+from typing import Any, Union, cast
 
 from .errors import DelayedError
 from .kinds import is_dict, is_list
 
-_UNIONS = (Union, getattr(types, 'UnionType', Union))
+_UNIONS = (Union, types.UnionType)
 _LISTS = (list, collections.abc.Sequence, collections.abc.Iterable, collections.abc.Collection)
 _MAPS = (dict, collections.abc.Mapping, collections.abc.MutableMapping)
 
@@ -164,7 +164,7 @@ class Parameters:
         self._plain = not any(map(_makes, hints.values()))
         for p in signature.parameters.values():
             hint: Any = hints.get(p.name, Any)
-            hint = Any if not _makes(hint) else Optional[hint] if p.default is None else hint
+            hint = Any if not _makes(hint) else hint | None if p.default is None else hint
             if p.kind is p.VAR_POSITIONAL:
                 self._more = hint
             elif p.kind is p.VAR_KEYWORD:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import datetime
-from typing import Union
 
 import msgpack
 
 from .errors import ArgumentsError
 
 # A duration: a number of seconds, or a timedelta.
-Seconds = Union[float, datetime.timedelta]
+Seconds = float | datetime.timedelta
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 _MILLISECOND = datetime.timedelta(milliseconds=1)

@@ -18,8 +18,9 @@ import socket
 import struct
 import sys
 import threading
+from collections.abc import Callable
 from types import FrameType
-from typing import Any, Callable
+from typing import Any
 
 import msgpack
 

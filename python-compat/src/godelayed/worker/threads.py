@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import threading
 import time
-from typing import Callable
+from collections.abc import Callable
 
 from ..context import Context
 from . import calling
