@@ -170,6 +170,10 @@ planted: ## Break the code in each way kept in itest/planted and expect a test t
 python: ## Check style, types and packaging of python-compat, and run its tests (1 min)
 	@scripts/python.sh
 
+.PHONY: pythons
+pythons: ## Run the tests of python-compat with each version of Python that it names (10 min)
+	@scripts/pythons.sh
+
 ##@ Releases
 
 # The version of a release, such as v0.1.0; see CONTRIBUTING.md.
@@ -180,7 +184,7 @@ version: ## Write VERSION into every go.mod and into the Python package (1 s)
 	@scripts/version.sh $(VERSION)
 
 .PHONY: release-check
-release-check: ## Get and use the modules and the Python package of HEAD as others will once VERSION is out (1 min)
+release-check: ## Get and use the modules and the Python package of HEAD as others will once VERSION is out (10 min)
 	@scripts/release-check.sh $(VERSION)
 
 ##@ Habits

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Copies into the Python package what it shares with Go: the Lua scripts, which it runs, and the golden vectors, which
-# its tests read. Writes docs/CLI.md, schemas and golden outputs of the command delayed, which its tests compare. With
-# --check it only prints what differs among the copies.
+# Copies into the Python package what it shares with Go: the Lua scripts, which it runs, the golden vectors, which its
+# tests read, and the licence. Writes docs/CLI.md, schemas and golden outputs of the command delayed, which its tests
+# compare. With --check it only prints what differs among the copies.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$root"
@@ -36,10 +36,21 @@ share() { # folder, files...
 	[ -z "$stale" ] || rm $stale
 }
 
+# copy is share for one file, in a folder that has others.
+copy() { # folder, file
+	if [ "$check" = 0 ]; then
+		cp "$2" "$1"
+	elif ! cmp -s "$2" "$1/${2##*/}"; then
+		echo "generate: $1/${2##*/} is not $2: run make generate"
+		failed=1
+	fi
+}
+
 check=0
 [ "${1-}" != --check ] || check=1
 [ "$check" = 1 ] || go test -count=1 ./internal/schedule -run '^TestVectors$' -update
 share $package/lua lua/*.lua
+copy python-compat LICENSE
 share python-compat/tests/vectors testdata/wire/*.json testdata/schedule/*.json
 [ "$check" = 1 ] || go test -count=1 ./cmd/delayed/internal/cli ./cmd/delayed/internal/top \
 	-run '^Test(Schemas|Page|Golden)$' -update

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs the commands of the section "60 seconds" of the Python package's README: in an empty folder, in the virtual
-# environment that they make, with a Redis of its own. With a file, they install that instead of python-compat.
+# environment that they make, with a Redis of its own. They install python-compat, or the file that is given.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$root"
@@ -38,13 +38,16 @@ redis=$!
 
 if [ $# = 1 ]; then
 	[ -f "$1" ] || die "expected the file of a package, found no $1"
-	sed "s,\./python-compat,$1," "$folder/commands.sh" >"$folder/commands.new"
-	mv "$folder/commands.new" "$folder/commands.sh"
+	package=$1
 else
+	package=./python-compat
 	# A copy: building a wheel leaves nothing behind in the tree.
 	mkdir "$folder/python-compat"
 	git ls-files -z --cached --others --exclude-standard python-compat | xargs -0 cp --parents -t "$folder"
 fi
+grep -q '^pip install godelayed ' "$folder/commands.sh" || die "expected a line pip install godelayed in the section"
+sed "s,^pip install godelayed .*,pip install $package," "$folder/commands.sh" >"$folder/commands.new"
+mv "$folder/commands.new" "$folder/commands.sh"
 log=$folder/output
 if ! (
 	cd "$folder"

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Checks that a release can be cut from HEAD: sets its tags in a clone and lets go fetch the modules from there as it
 # would from GitHub. Each of them must build alone; the examples, as a program of somebody else, must pass their tests
-# with all of them, and go install must build the commands. Then it builds the source distribution of the Python package
-# and runs the first steps of its README with that. It publishes nothing and leaves nothing behind.
+# with all of them, and go install must build the commands. Then it builds the source distribution of the Python
+# package, runs the first steps of its README with that, and its tests with each version of Python that it names. It
+# publishes nothing and leaves nothing behind.
 #
 #   scripts/release-check.sh [v0.1.0]    without a version: the one that HEAD has
 set -euo pipefail
@@ -24,7 +25,7 @@ tree=$place/delayed
 git clone -q --no-tags "$root" "$tree"
 root=$tree # where the functions of lib.sh look from here on
 cd "$tree"
-version=${1:-v$(sed -n 's/^version = "\(.*\)"/\1/p' python-compat/pyproject.toml)}
+version=${1:-v$(sed -n "s/^__version__ = '\(.*\)'/\1/p" python-compat/src/godelayed/__init__.py)}
 say "$version from $(git log -1 --format='%h %s')"
 
 # The files of HEAD that must have its version.
@@ -96,6 +97,7 @@ log=$place/log
 		die "the sdist does not build"
 	}
 scripts/quickstart-python.sh "$place/dist/godelayed-${version#v}.tar.gz"
+scripts/pythons.sh "$place/dist/godelayed-${version#v}.tar.gz"
 
 grep -qE "^## \[${version#v}] - [0-9-]+$" CHANGELOG.md || say "CHANGELOG.md: ${version#v} has no date yet"
 say "$version can be cut from HEAD, with the tags$tags"

@@ -19,6 +19,6 @@ for dir in $list; do
 	done
 done
 
-project=python-compat/pyproject.toml
-sed "s/^version = .*/version = \"${version#v}\"/" "$project" >"$project.new"
-mv "$project.new" "$project"
+package=python-compat/src/godelayed/__init__.py
+sed "s/^__version__ = .*/__version__ = '${version#v}'/" "$package" >"$package.new"
+mv "$package.new" "$package"

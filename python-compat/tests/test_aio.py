@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import sys
 import types
 
 import pytest
@@ -105,7 +104,6 @@ def test_who_waits_in_asyncio_goes_on_while_redis_cannot_be_asked(waiting):
         asyncio.run(waiting(0, away))
 
 
-@pytest.mark.skipif(sys.version_info < (3, 11), reason='before Python 3.11 nobody counts cancellations')
 def test_a_cancellation_that_a_connection_has_swallowed_ends_the_wait(waiting):
     """redis-py may swallow it while it connects or closes a connection."""
 

@@ -4,7 +4,6 @@ import asyncio
 import dataclasses
 import datetime
 import pickle
-from typing import Optional
 
 import msgpack
 import pytest
@@ -65,7 +64,7 @@ def test_with_and_without_arguments(app):
 @pytest.fixture
 def place(app):
     @app.task(path='shop:place', queue='orders', registry=Registry())
-    def place(user_id: int, *, note: str = '') -> Optional[Order]:
+    def place(user_id: int, *, note: str = '') -> Order | None:
         raise AssertionError('not here')
 
     return place

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import signal
-import sys
 import threading
 import time
 import types
@@ -245,7 +244,6 @@ def test_a_call_that_is_cancelled_before_it_is_sent(server, redis):
     assert [msgpack.unpackb(m[1])[0] for m in pending(redis)] == [0, 1, 2, 4, 5, 6, 7, 8, 9]
 
 
-@pytest.mark.skipif(sys.version_info < (3, 10), reason='before Python 3.10 the locks of redis-py belong to one loop')
 def test_one_queue_in_two_loops(server, redis):
     client = redis_asyncio(server)
     q = godelayed.aio.Queue('mail', client)

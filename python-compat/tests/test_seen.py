@@ -146,7 +146,7 @@ def test_types_in_listings(hint, shape):
 
 
 def test_parameters_in_listings():
-    def f(a: int, *rest: str, key: int, **more) -> Optional[str]:
+    def f(a: int, *rest: str, key: int, **more) -> str | None:
         pass
 
     registry = Registry()

@@ -17,6 +17,7 @@ import godelayed
 from godelayed import stubs, typed
 from godelayed.errors import ArgumentsError, DelayedError, WaitTimeoutError
 from godelayed.restore import restore
+from godelayed.values import unpack
 
 FOLDER = Path(__file__).parent / 'stubs'
 FUNCTIONS = FOLDER / 'functions.json'
@@ -267,7 +268,9 @@ def test_results(module):
     now = datetime.datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
     order = returns(tasks.app_mail.spread)
     billing = ['s', 'z', 5]
-    raw = [9, billing, None, None, msgpack.Timestamp(int(now.timestamp()), 678901234), None, None, 'n']
+    raw = unpack(
+        msgpack.packb([9, billing, None, None, msgpack.Timestamp(int(now.timestamp()), 678901234), None, None, 'n'])
+    )
     address = module.Address('s', 'z', 5)
     assert restore(raw, order) == module.Order(9, address, None, [], now, b'', {}, 'n')
     assert restore(None, order) is None

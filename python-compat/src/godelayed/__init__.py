@@ -4,6 +4,8 @@ q = godelayed.Queue('mail', redis.Redis())
 q.delay('example.com/app/mail.Welcome', 42, 'en')
 """
 
+__version__ = '0.1.0'
+
 from .app import Delayed, Task, task
 from .calls import Call, Options
 from .context import Context, current
@@ -85,6 +87,7 @@ __all__ = [
     'Worker',
     'WorkerConfig',
     'WorkerStopping',
+    '__version__',
     'around_enqueue',
     'around_task',
     'call',

@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 AnyTask = TypeVar('AnyTask', bound='Task[..., Any]')
 
 LOCAL = 'redis://localhost:6379/0'
+_apps: weakref.WeakSet[Delayed] = weakref.WeakSet()
+_memory: Any = None  # what all applications use instead of their servers while a test runs: see godelayed.testing
 _MOST_OWNER = 128
 
 
@@ -88,6 +90,11 @@ class Delayed:
         self.url = redis if isinstance(redis, str) else None
         self._client = client_of(redis, 'redis') if isinstance(redis, str) else redis
         self._lock = threading.Lock()
+        self._forget()
+        _apps.add(self)
+
+    def _forget(self) -> None:
+        """Forgets the queues, which belong to a client."""
         self._queues: dict[str, Queue] = {}
         self._loops: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, tuple[Any, dict[str, aio.Queue]]] = (
             weakref.WeakKeyDictionary()
@@ -99,6 +106,8 @@ class Delayed:
     @property
     def client(self) -> redis.Redis:
         """The client for Redis."""
+        if _memory is not None:
+            return cast('redis.Redis', _memory.redis)
         if self._client is None:
             self._client = client_of(os.environ.get('REDIS_URL') or LOCAL, 'REDIS_URL')
         return self._client
@@ -115,7 +124,7 @@ class Delayed:
     def aio_queue(self, name: str | None = None) -> aio.Queue:
         """Returns a queue for the running event loop, which has a client of its own.
 
-        If the application was given a client instead of a URL, the new one has the same address and options.
+        An application that was given a client instead of a URL has none: it raises ArgumentsError.
         """
         name = self.default_queue if name is None else name
         loop = asyncio.get_running_loop()
@@ -128,6 +137,8 @@ class Delayed:
             return queues[name]
 
     def _aio_client(self) -> redis.asyncio.Redis:
+        if _memory is not None:
+            return cast('redis.asyncio.Redis', _memory.async_redis())
         if self._client is not None and self.url is None:
             raise ArgumentsError('Delayed was given a client: expected a URL, from which it makes clients for asyncio')
         url = self.url or os.environ.get('REDIS_URL') or LOCAL
@@ -277,6 +288,16 @@ class CoroutineTask(Task[P, R]):
         """Calls the coroutine function itself, without a queue."""
         coroutine: Coroutine[Any, Any, R] = self.function.call(*args, **kwargs)
         return coroutine
+
+
+def use(memory: Any) -> Any:
+    """Makes all applications use memory.redis and memory.async_redis() from here on; None: their own servers. Returns
+    what they have used."""
+    global _memory
+    before, _memory = _memory, memory
+    for application in list(_apps):
+        application._forget()
+    return before
 
 
 _default = Delayed()

@@ -17,7 +17,7 @@ _VERSION = 1
 _MOST = 64 << 10  # bytes of a listing
 _KINDS = {bool: 'bool', int: 'int64', float: 'float64', str: 'string', bytes: 'bytes', datetime.datetime: 'time'}
 _LISTS = (list, tuple, set, frozenset, collections.abc.Sequence, collections.abc.Iterable)
-_UNIONS = (typing.Union, getattr(types, 'UnionType', typing.Union))
+_UNIONS = (typing.Union, types.UnionType)
 
 
 def listing(registry: Registry) -> bytes:

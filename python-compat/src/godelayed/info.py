@@ -15,7 +15,7 @@ from .times import from_milliseconds
 from .values import MAX_BYTES, unpack
 
 
-class State(str, enum.Enum):
+class State(enum.StrEnum):
     """Where a task is.
 
     Redis has no index of pending and active tasks by id, because that would make every task slower: they are unknown.
@@ -31,9 +31,6 @@ class State(str, enum.Enum):
     DROPPED = 'dropped'
     AGGREGATING = 'aggregating'
     CANCELED = 'canceled'
-
-    def __str__(self) -> str:
-        return self.value
 
 
 class Progress(NamedTuple):

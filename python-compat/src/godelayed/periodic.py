@@ -18,9 +18,9 @@ from .worker.agenda import Agenda
 from .worker.entries import OVERLAPS, Definition, Record, template
 
 if TYPE_CHECKING:
-    from typing import Literal
+    from typing import Concatenate, Literal
 
-    from typing_extensions import Concatenate, Unpack
+    from typing_extensions import Unpack
 
     from .aio.ref import Ref as AsyncRef
     from .ref import Ref

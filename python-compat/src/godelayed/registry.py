@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import inspect
 import threading
 from collections.abc import Callable, Sequence
@@ -10,6 +11,7 @@ from typing import Any, Union
 
 from .calls import MAX_BACKOFF, Seconds, checked_path, milliseconds
 from .errors import ArgumentsError
+from .restore import Parameters
 
 # The waits before the retries, where the last one holds for all further retries; or a function of the number of retries
 # so far.
@@ -40,6 +42,11 @@ class Function:
     def together(self) -> bool:
         """Whether its calls run beside others, on one event loop."""
         return self.coroutine and not self.isolated
+
+    @functools.cached_property
+    def parameters(self) -> Parameters:
+        """Its parameters; read late, because annotations may name what comes after it in its module."""
+        return Parameters(self.call)
 
 
 class Registry:

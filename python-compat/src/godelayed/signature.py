@@ -7,15 +7,10 @@ import inspect
 import sys
 import typing
 from collections.abc import Callable
-from typing import Any, Generic, TypeVar, cast, overload
+from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
 
 from .calls import Call, checked_path
 from .errors import ArgumentsError
-
-if sys.version_info >= (3, 10):
-    from typing import ParamSpec
-else:
-    from typing_extensions import ParamSpec
 
 P = ParamSpec('P')
 R = TypeVar('R')

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import datetime
-from typing import Union
 
 import msgpack
 
 from .errors import ArgumentsError
 
 # A duration: a number of seconds, or a timedelta.
-Seconds = Union[float, datetime.timedelta]
+Seconds = float | datetime.timedelta
 
-_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 _MILLISECOND = datetime.timedelta(milliseconds=1)
 _MOST = 9_000_000_000  # seconds; about the most that Go's durations can hold
 
@@ -42,7 +41,7 @@ def moment(value: datetime.datetime, name: str) -> int:
     """Converts an aware datetime to ms since 1970, rounded down; times before 1970 become 0."""
     if not isinstance(value, datetime.datetime) or value.tzinfo is None or value.utcoffset() is None:
         raise ArgumentsError(f'option {name}: expected a datetime with a time zone, found {value!r}')
-    return max(0, (value - _EPOCH) // _MILLISECOND)
+    return max(0, (value - EPOCH) // _MILLISECOND)
 
 
 def later(value: datetime.datetime, name: str) -> int:
@@ -56,7 +55,7 @@ def later(value: datetime.datetime, name: str) -> int:
 def from_milliseconds(ms: float) -> datetime.datetime | None:
     """Returns the time in UTC that is this many ms after 1970; None if a datetime cannot hold it."""
     try:
-        return _EPOCH + datetime.timedelta(milliseconds=ms)
+        return EPOCH + datetime.timedelta(milliseconds=ms)
     except OverflowError:
         return None
 
@@ -64,6 +63,6 @@ def from_milliseconds(ms: float) -> datetime.datetime | None:
 def datetime_of(value: msgpack.Timestamp) -> datetime.datetime | None:
     """Returns the time in UTC, cut to microseconds; None if a datetime cannot hold it."""
     try:
-        return _EPOCH + datetime.timedelta(seconds=value.seconds, microseconds=value.nanoseconds // 1000)
+        return EPOCH + datetime.timedelta(seconds=value.seconds, microseconds=value.nanoseconds // 1000)
     except OverflowError:
         return None

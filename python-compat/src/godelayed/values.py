@@ -1,4 +1,5 @@
-"""Converts Python values to values that MessagePack and Go have a form for. It changes no value silently."""
+"""Converts Python values to values that MessagePack and Go have a form for, and back. What it sends it never changes
+silently."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ import msgpack
 
 from .errors import ArgumentsError, RangeError
 from .kinds import is_dict, is_list
+from .times import EPOCH, datetime_of
 
 MAX_DEPTH = 32
 MAX_ELEMENTS = 65_536
@@ -35,7 +37,6 @@ _BASES: tuple[Any, ...] = (  # how to get the plain value of a subclass, whateve
     (tuple, list),
     (dict, dict),
 )
-_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 _INT_MIN, _INT_MAX = -(1 << 63), (1 << 64) - 1
 
 
@@ -160,10 +161,10 @@ class Plain:
             if v.tzinfo is None or v.utcoffset() is None:
                 raise self.refuse(where, 'expected a datetime with a time zone, found a naive one; give it a tzinfo')
             self.elements += 1
-            since = v - _EPOCH  # exact, even where UTC has no such year
+            since = v - EPOCH  # exact, even where UTC has no such year
             nanoseconds = since.microseconds * 1000 + getattr(v, 'nanosecond', 0)  # only pandas has them
             return msgpack.Timestamp(since.days * 86_400 + since.seconds, nanoseconds)
-        if isinstance(v, (decimal.Decimal, uuid.UUID)):
+        if isinstance(v, uuid.UUID):
             return self.value(str(v), where, depth)
         if isinstance(v, msgpack.Timestamp):
             self.elements += 1
@@ -185,12 +186,28 @@ class Plain:
 _type_of: Callable[[Any], type[Any]] = type
 
 
+# By attribute, what to send in place of values of well-known libraries: pydantic, attrs, pandas, numpy and its likes.
+_INSTEAD = {
+    'model_dump': 'value.model_dump()',
+    '__attrs_attrs__': 'attrs.asdict(value)',
+    'to_dict': 'value.to_dict()',
+    'tolist': 'value.tolist(), which makes plain numbers and lists of them',
+}
+
+
 def _bits(v: int) -> int:
     """Returns how many bits an integer takes, with its sign if it is negative."""
     return v.bit_length() if v >= 0 else (~v).bit_length() + 1
 
 
 def _advice(v: Any) -> str:
+    for name, advice in _INSTEAD.items():
+        if hasattr(_type_of(v), name):
+            return f'send {advice}'
+    if isinstance(v, decimal.Decimal):
+        return 'send str(value), or an int of the smallest unit'
+    if isinstance(v, Mapping):
+        return 'send dict(value)'
     if isinstance(v, Iterable) and not isinstance(v, type):
         return 'send a list'
     if isinstance(v, (datetime.date, datetime.time)):
@@ -240,7 +257,7 @@ def pack(v: Any) -> bytes:
 def unpack(raw: bytes, pairs: Callable[[list[tuple[Any, Any]]], Any] | None = None) -> Any:
     """Unpacks one value from Go or Python. pairs makes a map from its pairs; None makes a dict.
 
-    Times become aware datetimes in UTC, or msgpack.Timestamp where a datetime would lose nanoseconds.
+    Times become aware datetimes in UTC, cut to microseconds, or msgpack.Timestamp in a year that datetimes do not have.
     """
     v = msgpack.unpackb(
         raw,
@@ -263,9 +280,4 @@ def _times(v: Any) -> Any:
         return [_times(e) for e in v]
     if is_dict(v):
         return {k: _times(e) for k, e in v.items()}
-    if isinstance(v, msgpack.Timestamp) and v.nanoseconds % 1000 == 0:
-        try:
-            return v.to_datetime()
-        except (OverflowError, ValueError):  # a year that a datetime cannot hold
-            return v
-    return v
+    return (datetime_of(v) or v) if isinstance(v, msgpack.Timestamp) else v

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 from ..info import Progress, State, TaskInfo
@@ -34,8 +34,8 @@ class Ref(Base[R]):
         return Ref(self.queue, self.id, self._options, self._made, self._loose)
 
     def _cancellations(self) -> int:
-        cancelling: Callable[[], int] | None = getattr(asyncio.current_task(), 'cancelling', None)
-        return cancelling() if cancelling is not None else 0  # before Python 3.11 nobody counts
+        task = asyncio.current_task()
+        return task.cancelling() if task is not None else 0
 
     async def result(self, timeout: Seconds | None = None) -> R:
         """Waits until the task has ended and returns what its function returned."""

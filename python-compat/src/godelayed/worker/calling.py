@@ -30,9 +30,7 @@ def call(
     """Calls a function for a task. keep: whether the result is needed. Any exception except TaskInterrupted is a
     failure."""
     if function.coroutine:  # isolated, or registered after the worker was made, which has no event loop for it
-        return asyncio.run(
-            _call(function, args, kwargs, keep, context, Coroutine(lambda: function.call(*args, **kwargs)))
-        )
+        return asyncio.run(_call(function, args, kwargs, keep, context, Coroutine(function.call)))
     return run(_call(function, args, kwargs, keep, context, None))
 
 
@@ -58,11 +56,14 @@ async def _call(
 ) -> Ended:
     contexts.enter(context)
     result: Any = None  # unless middleware swallows an error
+    read = False
     try:
+        args, kwargs = function.parameters.restored(args, kwargs)
+        read = True
         with middleware.surround(middleware.tasks, context):
-            result = function.call(*args, **kwargs) if coroutine is None else await coroutine.run()
+            result = function.call(*args, **kwargs) if coroutine is None else await coroutine.run(*args, **kwargs)
     except BaseException as e:
-        return _failed(function, args, kwargs, e)
+        return _failed(function, args, kwargs, e, read)
     finally:
         contexts.enter(None)
     if not keep:
@@ -82,7 +83,7 @@ def _packed(function: Function, result: Any) -> bytes:
     return packed
 
 
-def _failed(function: Function, args: list[Any], kwargs: dict[str, Any], e: BaseException) -> Ended:
+def _failed(function: Function, args: list[Any], kwargs: dict[str, Any], e: BaseException, read: bool) -> Ended:
     ended = Ended(ok=False, error=_text(e))
     with contextlib.suppress(Exception):  # the error's own methods may raise
         ended.stack = _stack(e)
@@ -92,7 +93,7 @@ def _failed(function: Function, args: list[Any], kwargs: dict[str, Any], e: Base
     if outcome is not None:
         ended.says = next((word for kind, word in _SAYS.items() if isinstance(outcome, kind)), '')
         ended.wait = getattr(outcome, 'milliseconds', 0)
-    elif isinstance(e, TypeError) and not _fits(function, args, kwargs):
+    elif not read or isinstance(e, TypeError) and not _fits(function, args, kwargs):
         ended.arguments = True
     return ended
 

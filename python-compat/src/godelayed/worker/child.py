@@ -18,8 +18,9 @@ import socket
 import struct
 import sys
 import threading
+from collections.abc import Callable
 from types import FrameType
-from typing import Any, Callable
+from typing import Any
 
 import msgpack
 
@@ -176,8 +177,7 @@ class _Coroutines(_Child):
         if function is None:
             self._end(number, Ended(ok=False, error=f'{message.path}: the function is gone from the registry'))
             return
-        call = function.call
-        run = self._runs[number] = Coroutine(lambda: call(*message.args, **message.kwargs))
+        run = self._runs[number] = Coroutine(function.call)
 
         def report(done: int, total: int, note: str) -> None:
             self._send([number, 1, done, total, note])

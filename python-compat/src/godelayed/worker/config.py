@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Union
 
 from ..calls import Seconds, milliseconds
 from ..errors import ArgumentsError
 from ..keys import check_name
 
-Queues = Union[str, Sequence[str], Mapping[str, int]]
+Queues = str | Sequence[str] | Mapping[str, int]
 
 _SHORTEST_LIFE = 0.5
 _MOST = 10_000

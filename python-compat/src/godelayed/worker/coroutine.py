@@ -18,15 +18,15 @@ class Coroutine:
     coroutine would never see it. So interrupt raises only in the coroutine's code, and cancels the coroutine otherwise.
     """
 
-    def __init__(self, call: Callable[[], Any]) -> None:
+    def __init__(self, call: Callable[..., Any]) -> None:
         self._call = call
         self.why: str | None = None  # why it was told to end; None if it was not
         self._coroutine: Any = None  # once it has started
         self._task: asyncio.Task[Any] | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
 
-    async def run(self) -> Any:
-        """Runs the coroutine in this asyncio task and returns its result.
+    async def run(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the coroutine with these arguments in this asyncio task and returns its result.
 
         If it was cancelled because of interrupt, the error is the TaskInterrupted.
         """
@@ -34,7 +34,7 @@ class Coroutine:
         try:
             if self.why:
                 raise INTERRUPTS[self.why](self.why)
-            self._coroutine = self._call()
+            self._coroutine = self._call(*args, **kwargs)
             return await self._coroutine
         except asyncio.CancelledError as e:
             if self.why:  # with the traceback, which says where the coroutine was

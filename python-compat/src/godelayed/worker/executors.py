@@ -9,7 +9,7 @@ import math
 import threading
 import time
 from collections import deque
-from typing import Callable
+from collections.abc import Callable
 
 from .lane import Claim, Lane
 

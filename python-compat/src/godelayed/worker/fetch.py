@@ -7,8 +7,8 @@ import queue
 import random
 import threading
 import time
-from collections.abc import Sequence
-from typing import Any, Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from ..errors import DelayedError
 from .executors import Executors

@@ -6,8 +6,8 @@ import contextlib
 import logging
 import threading
 import time
-from collections.abc import Sequence
-from typing import Any, Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from ..errors import DelayedError
 from .contact import Contact

@@ -7,8 +7,8 @@ import hashlib
 import logging
 import random
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Callable
 
 from ..calls import Seconds, milliseconds, new_id
 from . import failures, info

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 _INTERVAL = 1.0  # seconds between two lines with the same key
 _MOST_KEYS = 100  # further functions share a line

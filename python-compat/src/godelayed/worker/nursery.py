@@ -23,7 +23,8 @@ import socket
 import struct
 import sys
 import time
-from typing import Callable, NoReturn
+from collections.abc import Callable
+from typing import NoReturn
 
 from .child import serve
 

@@ -12,7 +12,8 @@ import struct
 import threading
 import time
 from collections import deque
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
 import msgpack
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from typing import Callable
+from collections.abc import Callable
 
 from ..errors import DelayedError
 from .finish import ARCHIVE, RELEASE, SNOOZE, End

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import json
 import time
-from collections.abc import Sequence
-from typing import Any, Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
+from .. import __version__
 from ..announce import Announced
 from ..catalog import listing
 from ..registry import Registry
@@ -16,15 +16,10 @@ from .lane import Lane
 from .link import Link, RefusedError
 from .memory import ToldMemory, resident
 
+LIBRARY = f'godelayed {__version__}'
+
 _TOLD_RUN = 1.0  # seconds after which a running task is told of
 _MAX_TOLD = 100  # running tasks that are told of, for each queue
-
-
-def _library() -> str:
-    try:
-        return 'godelayed ' + importlib.metadata.version('godelayed')
-    except importlib.metadata.PackageNotFoundError:
-        return 'godelayed'
 
 
 class Status:
@@ -115,6 +110,3 @@ class Status:
         if len(running) > _MAX_TOLD:
             status['more'] = len(running) - _MAX_TOLD
         return json.dumps(status, ensure_ascii=True).encode()
-
-
-LIBRARY = _library()

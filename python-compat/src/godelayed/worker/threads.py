@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import threading
 import time
-from typing import Callable
+from collections.abc import Callable
 
 from ..context import Context
 from . import calling
@@ -131,8 +131,8 @@ class Coroutines:
         self._assign()
 
     async def _task(self, c: Claim) -> None:
-        loop, m, call = self._loop, c.message, c.function.call
-        run = Coroutine(lambda: call(*m.args, **m.kwargs))
+        loop, m = self._loop, c.message
+        run = Coroutine(c.function.call)
 
         def interrupt(why: str) -> None:
             with contextlib.suppress(RuntimeError):
