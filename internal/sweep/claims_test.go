@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
+
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
@@ -109,6 +111,27 @@ func TestSweeperArchivesAfterThreeDeathsAlone(t *testing.T) {
 		t.Errorf("deaths are still counted: %v", b.Hash("_deaths"))
 	}
 	b.Check(redistest.Invariants{})
+}
+
+// A worker's last claim is alone only if the worker had no other: what earlier pages took was in its hands, too.
+func TestLastClaimOfManyHasNotDiedAlone(t *testing.T) {
+	b := newBench(t)
+	claims := make([]string, redisstore.SweepPage+1)
+	for i := range claims {
+		claims[i] = "\x93\xa3m:f\x91" + string(rune(i)) + "\x80" // a Python message, which cannot hold its deaths
+	}
+	b.deadWorker(claims...)
+	b.sweptDry(b.group(time.Millisecond, time.Hour))
+	deaths, err := redis.Strings(b.Do("HKEYS", b.Name+"_deaths"), nil)
+	b.Must(err)
+	if len(deaths) != len(claims) || b.Size("") != len(claims) {
+		t.Errorf("%d notes of deaths and %d pending tasks, expected %d", len(deaths), b.Size(""), len(claims))
+	}
+	for _, name := range deaths {
+		if strings.HasSuffix(name, " alone") {
+			t.Errorf("%s: one of %d messages has died alone", name, len(claims))
+		}
+	}
 }
 
 // Tasks that a worker leaves behind while it stops in good order have not died with it.

@@ -64,6 +64,9 @@ def test_lost_answer_to_a_registration(beating, error):
     assert lane.fresh(15.0)
     beats.beat()
     assert len(store.registered) == 2
+    lane.finisher = types.SimpleNamespace(acknowledged=lambda *_: None)
+    store.claim = lambda *_: Haul(1, 0, None, 0, [b'a'])
+    assert len(lane.claim(None, 1, 0, False, [])[1]) == 1  # no registration is under way any more
 
 
 def test_lost_answer_to_a_later_registration(beating):

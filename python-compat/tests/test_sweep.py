@@ -99,6 +99,28 @@ def test_the_dead_are_left_to_whoever_has_the_lock(sweeping, monkeypatch, mine):
     assert sweeping._next == (1.0 if mine else 0.75)
 
 
+def test_the_last_claim_of_many_has_not_died_alone(sweeping):
+    """A claim is alone only if the worker had no other: what earlier pages took was in its hands, too."""
+    (q,) = sweeping.stores
+    held, verdicts = [f'1-{i}' for i in range(1, 4)], []
+    q.death_of = lambda *_: Death()
+    q.claim_tokens = lambda *_: (held[-2:], len(held))
+    q.claims = lambda link, hash, tokens: ([(t, msgpack.packb(['a:b'])) for t in tokens], len(tokens))
+
+    def take(link, liveness, hash, limits, page):
+        for v in page:
+            held.remove(v.token)
+            verdicts.append((v.token, v.action))
+        return len(page), 0
+
+    q.sweep = take
+    assert sweeping._sweep_hash(q, 'w') == 3
+    assert verdicts == [('1-3', 'count'), ('1-2', 'count'), ('1-1', 'count')]
+    held, verdicts = ['1-1'], []
+    assert sweeping._sweep_hash(q, 'w') == 1
+    assert verdicts == [('1-1', 'alone')]
+
+
 def test_a_worker_that_lives_after_all_keeps_its_claims(sweeping):
     (q,) = sweeping.stores
     q.death_of = lambda *_: Death()
