@@ -73,7 +73,9 @@ func OpenQueue(rdb *Redis, cfg QueueConfig) (*Queue, error) {
 		registry: rdb.registry, announced: new(atomic.Int64),
 	}
 	if cfg.Check {
-		q.signatures = rdb.signatures.Get(rdb.prefix+cfg.Name, func() *redisstore.Signatures { return redisstore.NewSignatures(s) })
+		q.signatures = rdb.signatures.Get(rdb.prefix+cfg.Name, func() *redisstore.Signatures {
+			return redisstore.NewSignatures(s)
+		})
 	}
 	return q, nil
 }
