@@ -40,7 +40,7 @@ type Redis struct {
 
 	coalescers *redisstore.Coalescers // shared with the handles that WithPrefix returns, as is signals
 	signals    *redisstore.Signals
-	registry   *redisstore.Registry                   // of the queues with this prefix
+	registry   *redisstore.Registry                              // of the queues with this prefix
 	signatures *redisstore.Shared[string, redisstore.Signatures] // of queues with QueueConfig.Check, by prefix and name
 }
 
