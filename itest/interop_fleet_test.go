@@ -174,10 +174,11 @@ func (f *mixedFleet) kill(b breed) bool {
 			continue
 		}
 		c.Kill()
+		// The process is dead: it keeps its claims until a sweeper takes them, after its heartbeat has expired. A busy
+		// machine may not have started another process by then.
+		claims := f.claims(c)
 		f.alive = append(f.alive[:i], f.alive[i+1:]...)
 		f.start(b)
-		// The process is dead: it keeps its claims until a sweeper takes them, after its heartbeat has expired.
-		claims := f.claims(c)
 		f.held[c.name] = claims
 		for task := range claims {
 			f.deaths[task]++
