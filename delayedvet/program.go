@@ -202,15 +202,15 @@ func (c *checker) exportFunctions() {
 	}
 }
 
-// exportProgram tells programs that import this package what it registers.
+// exportProgram tells programs that import this package what it registers. Without a fact, command delayedvet would
+// take the package for one that does not use package delayed: see skip there.
 func (c *checker) exportProgram() {
+	p := c.program
 	switch c.pass.Pkg.Path() {
 	case root + "/workermain", root + "/delayedtest": // register what their callers give them
-		return
+		p = programFact{}
 	}
-	if p := c.program; p.Worker || p.Unknown || len(p.Registers) > 0 {
-		c.pass.ExportPackageFact(&p)
-	}
+	c.pass.ExportPackageFact(&p)
 }
 
 // checkProgram reports functions that a program delays and its own worker does not know.

@@ -11,9 +11,15 @@
 package main
 
 import (
+	"os"
+
 	"golang.org/x/tools/go/analysis/singlechecker"
 
 	"github.com/godelayed/delayed/delayedvet"
 )
 
-func main() { singlechecker.Main(delayedvet.Analyzer) }
+func main() {
+	if !skip(os.Args[1:]) {
+		singlechecker.Main(delayedvet.Analyzer)
+	}
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,6 +28,49 @@ func TestVettool(t *testing.T) {
 	}
 	if out, err := vet(t.Context(), tool, "./correct/..."); err != nil {
 		t.Errorf("go vet of correct calls: %v\n%s", err, out)
+	}
+}
+
+// TestSkip leaves out what cannot use package delayed, and nothing else.
+func TestSkip(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	none, some := file("none", ""), file("some", "facts")
+	for name, test := range map[string]struct {
+		unit unit
+		want bool
+	}{
+		"imports nothing":       {unit{ImportPath: "errors", VetxOnly: true}, true},
+		"imports without facts": {unit{ImportMap: map[string]string{"fmt": "fmt"}, VetxOnly: true}, true},
+		"unsafe":                {unit{ImportMap: map[string]string{"unsafe": "unsafe"}, VetxOnly: true}, true},
+		"imports facts":         {unit{ImportMap: map[string]string{"mail": "example.com/mail"}, VetxOnly: true}, false},
+		"imports what failed":   {unit{ImportMap: map[string]string{"lost": "example.com/lost"}, VetxOnly: true}, false},
+		"package delayed":       {unit{ImportPath: root, VetxOnly: true}, false},
+		"to be checked":         {unit{ImportPath: "errors"}, false},
+	} {
+		test.unit.PackageVetx = map[string]string{"fmt": none, "example.com/mail": some}
+		test.unit.VetxOutput = filepath.Join(t.TempDir(), "vet.out")
+		data, err := json.Marshal(test.unit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := skip([]string{"-x", file("vet.cfg", string(data))})
+		if facts, err := os.Stat(test.unit.VetxOutput); got != test.want || (err == nil) != got ||
+			got && facts.Size() > 0 {
+			t.Errorf("%s: found %t, expected %t; facts: %v", name, got, test.want, err)
+		}
+	}
+	for _, args := range [][]string{nil, {"./..."}, {"-V=full"}, {filepath.Join(dir, "lost.cfg")}, {file("x.cfg", "{")}} {
+		if skip(args) {
+			t.Errorf("%q: expected the analyzer to run", args)
+		}
 	}
 }
 
