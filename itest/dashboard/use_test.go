@@ -9,7 +9,7 @@ import (
 	"github.com/godelayed/delayed/itest/dashboard/browser"
 )
 
-// TestKeys uses the keyboard: rows, sections, search, the list of keys.
+// TestKeys uses the keyboard: rows, sections, search, the list of keys; and the mouse for exact times.
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, asAdmin)
@@ -18,6 +18,11 @@ func TestKeys(t *testing.T) {
 	p.Go(s.url + "tasks?queue=mail&state=scheduled")
 	p.Until("the page is live", live)
 	at := `[...document.querySelectorAll("tbody tr")].findIndex((r) => r.classList.contains("at"))`
+	p.Eval(`document.querySelector("tbody time").dispatchEvent(new Event("mouseover", {bubbles: true}))`, nil)
+	p.Until("the mouse over a relative time shows the exact one", `(() => {
+		const time = document.querySelector("tbody time");
+		return time.title.includes(new Date(time.dateTime).getFullYear()) && time.textContent.startsWith("in ");
+	})()`)
 	p.Keys("j")
 	p.Until("the first row is marked", at+" === 0")
 	p.Keys("j")

@@ -6,7 +6,11 @@
   const content = $("#content");
 
   // Times: the server writes them in UTC; here they become relative, with the exact one in the viewer's zone on hover.
-  const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
+  let format; // made at its first use: that takes a while, which a page needs to show something
+  const exact = (time) => {
+    format ??= new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "long" });
+    return format.format(new Date(time.dateTime));
+  };
   const span = (s) => {
     const units = [[86400, "d"], [3600, "h"], [60, "min"], [1, "s"]];
     for (const [size, name] of units) {
@@ -21,11 +25,14 @@
       const ago = (now - at) / 1000;
       let text = ago >= 0 ? span(ago) + " ago" : "in " + span(-ago);
       if (Math.abs(ago) < 1) text = "now";
-      if (t.hasAttribute("data-exact")) text = exact.format(at);
+      if (t.hasAttribute("data-exact")) text = exact(t);
       if (t.textContent !== text) t.textContent = text;
-      if (!t.title) t.title = exact.format(at);
     }
   }
+  document.addEventListener("mouseover", (e) => {
+    const time = e.target.closest("time[datetime]");
+    if (time) time.title = exact(time);
+  });
 
   // morph makes one element like another, and keeps what the user has done: open details, marked boxes, typed texts,
   // the focus. Elements are matched by id or data-key, others by their place. An element with data-keep is left alone.
