@@ -66,7 +66,8 @@ func (c *heldConn) Close() error {
 
 func (c *heldConn) DoWithTimeout(timeout time.Duration, cmd string, args ...any) (any, error) {
 	held := &HeldCall{Answer: make(chan error)}
-	for _, a := range args[4:] {
+	keys, _ := args[1].(int)
+	for _, a := range args[2+keys:] {
 		held.Messages = append(held.Messages, fmt.Sprintf("%s", a))
 	}
 	c.src.Calls <- held

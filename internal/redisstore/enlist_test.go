@@ -267,8 +267,34 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 			toEnlist("c", lockOf("k:r", conflictReplace)), toEnlist("d", lockOf("k:r", conflictReplace)),
 			toEnlist("e", lockOf("k:r", conflictReplace))),
 		result: `["" "a" "" "" ""]`,
-		want: both(locked(hour, redistest.Hash{"k:s": "a", "k:r": "e"}),
-			redistest.State{"": redistest.List{"m a", "m e"}, "_noti": ones(2)}),
+		want: both(locked(hour, redistest.Hash{"k:s": "a", "k:r": "e"}), redistest.State{
+			"": redistest.List{"m a", "m c", "m d", "m e"}, "_noti": ones(4),
+			"_revoked": redistest.Zset{"c": idLife, "d": idLife}, "_control": redistest.Hash{"version": nowMark},
+			"_locks": redistest.Hash{"@c": "k:r", "@d": "k:r"}, "_locked": redistest.Zset{"@c": hour, "@d": hour},
+		}),
+	},
+	{
+		name: "within one call: replaced before they are due, so left out",
+		do: enlistWith(inMin, toEnlist("a", lockOf("k:a", conflictReplace)),
+			toEnlist("b", lockOf("k:a", conflictReplace))),
+		result: `["" ""]`,
+		want: both(locked(fromNow(time.Hour+time.Minute), redistest.Hash{"k:a": "b"}), redistest.State{
+			"_scheduled": redistest.Zset{"b": fromNow(time.Minute)}, "_tasks": redistest.Hash{"b": "m b"},
+			"_wake": ones(1),
+		}),
+	},
+	{
+		name: "within one call: an id that an ended task had, revoked anew",
+		seed: redistest.State{"_revoked": redistest.Zset{"a": later}},
+		do: enlistWith(atBack,
+			toEnlist("a", &Hold{Reserve: true, Name: "k:a", Life: time.Hour.Milliseconds()}),
+			toEnlist("b", lockOf("k:a", conflictReplace))),
+		result: `["" ""]`,
+		want: both(locked(hour, redistest.Hash{"k:a": "b"}), redistest.State{
+			"": redistest.List{"m a", "m b"}, "_noti": ones(2), "_revoked": redistest.Zset{"a": idLife},
+			"_control": redistest.Hash{"version": nowMark},
+			"_locks":   redistest.Hash{"@a": "k:a", "#a": "a"}, "_locked": redistest.Zset{"@a": hour, "#a": idLife},
+		}),
 	},
 	{
 		name: "within one call: refused",
