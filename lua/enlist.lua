@@ -6,7 +6,7 @@
 --       2 ms that a replaced task stays revoked   3 most expired locks to drop, at most 500
 --       then for each task, at most 200: id, message, ms to keep the id taken after the due time or 0, lock or '',
 --       ms to keep the lock after the due time, 'fail', 'skip' or 'replace',
---       'back' or 'front' or ms since 1970 when it is due or '+' and ms from now
+--       ms since 1970 when it is due or '+' and ms from now or 'back' or 'front'
 -- Returns {1, for each task '' or the id of the existing task that stands instead}, or {0, position from 0 of the first
 --       refused task, id of the task that holds its id or lock} with nothing written.
 -- O(n log m). A full Redis refuses it as a whole. '+' is measured by the server's clock.

@@ -80,4 +80,6 @@ func (c *heldConn) DoWithTimeout(timeout time.Duration, cmd string, args ...any)
 	return redis.DoWithTimeout(c.Conn, timeout, cmd, args...)
 }
 
-func (c *heldConn) ReceiveWithTimeout(time.Duration) (any, error) { panic("not used") }
+func (c *heldConn) ReceiveWithTimeout(timeout time.Duration) (any, error) {
+	return redis.ReceiveWithTimeout(c.Conn, timeout)
+}

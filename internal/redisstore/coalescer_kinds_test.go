@@ -274,7 +274,7 @@ func TestCoalescerLoneCallerSendsItself(t *testing.T) {
 	for name, call := range map[string]func() error{
 		"schedule": func() error { return h.c.Schedule(bg, Envelope{"a", []byte("m")}, 1000, true, h.now) },
 		"enlist": func() error {
-			_, err := h.c.Enlist(bg, atBack, toEnlist("a", ownID), h.now)
+			_, err := h.c.Enlist(bg, atBack, toEnlist("b", ownID), h.now)
 			return err
 		},
 		"gather": func() error { return h.c.Gather(bg, memberOf("g", "a"), h.now) },
