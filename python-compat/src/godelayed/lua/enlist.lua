@@ -22,25 +22,34 @@ local function ahead(score) return score and number(score) > now end
 
 -- Read everything before the first write, which also finds keys of another type.
 redis.call('HLEN', KEYS[9])
-local names, held = {}, {}
+local names, held, asked = {}, {}, 0
 for i = 4, #ARGV, 7 do
-  if ARGV[i + 2] ~= '0' then names[#names + 1] = '#' .. ARGV[i] end
-  if ARGV[i + 3] ~= '' then names[#names + 1] = ARGV[i + 3] end
+  if ARGV[i + 2] ~= '0' then
+    asked = asked + 1
+    names[asked] = '#' .. ARGV[i]
+  end
+  if ARGV[i + 3] ~= '' then
+    asked = asked + 1
+    names[asked] = ARGV[i + 3]
+  end
 end
-if #names > 0 then
+if asked > 0 then
   local scores = redis.call('ZMSCORE', KEYS[10], unpack(names))
-  for i = 1, #names do held[names[i]] = ahead(scores[i]) end
+  for i = 1, asked do held[names[i]] = ahead(scores[i]) end
 end
+-- Times as text, because Redis writes each number with 17 digits, which takes longer than all the rest.
+local at, times = {}, {}
 local reply, owners, places, stands, dues, replaced, pardoned = {1}, {}, {}, {}, {}, {}, {}
 for i = 4, #ARGV, 7 do
-  local n, id, lock, rule, due = (i + 3) / 7, ARGV[i], ARGV[i + 3], ARGV[i + 5], ARGV[i + 6]
-  if due == 'back' or due == 'front' then
-    due = false
-  elseif string.sub(due, 1, 1) == '+' then
-    due = now + tonumber(string.sub(due, 2))
-  else
-    due = tonumber(due)
+  local n, id, lock, rule, place = (i + 3) / 7, ARGV[i], ARGV[i + 3], ARGV[i + 5], ARGV[i + 6]
+  if not times[place] and place ~= 'back' and place ~= 'front' then
+    at[place], times[place] = tonumber(place), place
+    if string.sub(place, 1, 1) == '+' then
+      at[place] = now + tonumber(string.sub(place, 2))
+      times[place] = string.format('%.0f', at[place])
+    end
   end
+  local due = at[place]
   local other = false
   if places[id] or ARGV[i + 2] ~= '0' and (held['#' .. id] or redis.call('HEXISTS', KEYS[6], id) == 1
       or ahead(redis.call('ZSCORE', KEYS[8], id))) then
@@ -81,60 +90,69 @@ end
 local version = tonumber(#replaced > 0 and redis.call('HGET', KEYS[13], 'version') or 0) or 0
 local expired = redis.call('ZRANGEBYSCORE', KEYS[10], '-inf', now, 'LIMIT', 0, ARGV[3])
 
-local back, front, ones, tasks, times, earliest = {}, {}, {}, {}, {}, false
+local back, front, ones, tasks, scores = {}, {}, {}, {}, {}
+local pending, filed, earliest = 0, 0, false
 for i = 4, #ARGV, 7 do
   local n = (i + 3) / 7
   local due = dues[n]
   if stands[n] and due then
-    tasks[#tasks + 1], tasks[#tasks + 2] = ARGV[i], ARGV[i + 1]
-    times[#times + 1], times[#times + 2] = due, ARGV[i]
+    filed = filed + 2
+    tasks[filed - 1], tasks[filed] = ARGV[i], ARGV[i + 1]
+    scores[filed - 1], scores[filed] = times[ARGV[i + 6]], ARGV[i]
     earliest = math.min(earliest or due, due)
   elseif stands[n] then
-    ones[#ones + 1] = '1'
+    pending = pending + 1
+    ones[pending] = '1'
     if ARGV[i + 6] == 'front' then front[#front + 1] = ARGV[i + 1] else back[#back + 1] = ARGV[i + 1] end
   end
 end
-if #ones + #tasks == 0 then return reply end
-if #ones > 0 then redis.call('LLEN', KEYS[1]) end
+if pending + filed == 0 then return reply end
+if pending > 0 then redis.call('LLEN', KEYS[1]) end
 local wake = false
-if #tasks > 0 then
+if filed > 0 then
   local first = redis.call('ZRANGE', KEYS[3], 0, 0, 'WITHSCORES')
   wake = redis.call('LLEN', KEYS[12]) == 0 and (not first[2] or earliest < number(first[2]))
 end
-if #tasks + #gone > 0 then redis.call('HLEN', KEYS[6]) end
+if filed + #gone > 0 then redis.call('HLEN', KEYS[6]) end
 if #gone > 0 then redis.call('HLEN', KEYS[7]) end
 if #revoked > 0 then redis.call('ZSCORE', KEYS[11], '') end
-if #ones > 0 then
+if pending > 0 then
   redis.call('RPUSH', KEYS[2], unpack(ones))
   for i = #front, 1, -1 do redis.call('LPUSH', KEYS[1], front[i]) end
   if #back > 0 then redis.call('RPUSH', KEYS[1], unpack(back)) end
 end
-if #tasks > 0 then
+if filed > 0 then
   redis.call('HSET', KEYS[6], unpack(tasks))
-  redis.call('ZADD', KEYS[3], unpack(times))
+  redis.call('ZADD', KEYS[3], unpack(scores))
   if wake then redis.call('RPUSH', KEYS[12], '1') end
 end
 
-local renewed, fields, lapses = {}, {}, {}
-local function take(name, value, lapse)
-  local n = #fields
-  fields[n + 1], fields[n + 2] = name, value
-  lapses[n + 1], lapses[n + 2] = lapse, name
-  renewed[name] = true
+-- When what lasts so long after the due time expires.
+local ends = {}
+local function lapse(due, life)
+  if due and due > now then return string.format('%.0f', due + tonumber(life)) end
+  if not ends[life] then ends[life] = string.format('%.0f', now + tonumber(life)) end
+  return ends[life]
+end
+local fields, lapses, taken = {}, {}, 0
+local function take(name, value, score)
+  taken = taken + 2
+  fields[taken - 1], fields[taken] = name, value
+  lapses[taken - 1], lapses[taken] = score, name
 end
 for i = 4, #ARGV, 7 do
   local n = (i + 3) / 7
   if stands[n] then
-    local id, lock, from = ARGV[i], ARGV[i + 3], math.max(now, dues[n] or now)
-    local reserve, life = tonumber(ARGV[i + 2]), from + tonumber(ARGV[i + 4])
-    if reserve > 0 then take('#' .. id, id, from + reserve) end
+    local id, lock = ARGV[i], ARGV[i + 3]
+    if ARGV[i + 2] ~= '0' then take('#' .. id, id, lapse(dues[n], ARGV[i + 2])) end
     if lock ~= '' then
-      take(lock, id, life)
-      take('@' .. id, lock, life)
+      local score = lapse(dues[n], ARGV[i + 4])
+      take(lock, id, score)
+      take('@' .. id, lock, score)
     end
   end
 end
-if #fields > 0 then
+if taken > 0 then
   redis.call('HSET', KEYS[9], unpack(fields))
   redis.call('ZADD', KEYS[10], unpack(lapses))
 end
@@ -158,7 +176,10 @@ for i = 1, #pardoned do
   if not revokes[pardoned[i]] then forgotten[#forgotten + 1] = pardoned[i] end
 end
 if #forgotten > 0 then redis.call('ZREM', KEYS[11], unpack(forgotten)) end
-local freed = {}
+local renewed, freed = {}, {}
+if #expired > 0 then
+  for i = 1, taken, 2 do renewed[fields[i]] = true end
+end
 for i = 1, #gone do freed[2 * i - 1], freed[2 * i] = '@' .. gone[i], '#' .. gone[i] end
 for i = 1, #expired do
   if not renewed[expired[i]] then freed[#freed + 1] = expired[i] end

@@ -14,12 +14,8 @@ local function number(score)
 end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local names, messages = {}, {}
-for i = 3, #ARGV, 8 do
-  local g = tonumber(ARGV[i])
-  names[g], messages[g] = ARGV[i + 1], messages[g] or {}
-  messages[g][#messages[g] + 1] = ARGV[i + 7]
-end
+local names = {}
+for i = 3, #ARGV, 8 do names[tonumber(ARGV[i])] = ARGV[i + 1] end
 
 -- Of each group: its calls, when the first one came, bytes, values, most calls if known, and when it is due.
 local counts, firsts, bytes, values, sizes, dues = {}, {}, {}, {}, {}, {}
@@ -44,22 +40,25 @@ for i = 1, #KEYS, 4 do
     end
   end
 end
-local states, calls = {}, 0
+local messages, quiets, delays = {}, {}, {}
 local most, mostValues = tonumber(ARGV[1]), tonumber(ARGV[2])
 for i = 3, #ARGV, 8 do
   local g = tonumber(ARGV[i])
-  local quiet, delay, size = now + tonumber(ARGV[i + 2]), tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4])
+  local delay, size, list = tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4]), messages[g]
+  if not list then
+    list = {}
+    messages[g] = list
+  end
+  list[#list + 1] = ARGV[i + 7]
   local full = sizes[g] and (counts[g] >= sizes[g] or bytes[g] >= most or values[g] >= mostValues)
-  counts[g], sizes[g] = counts[g] + 1, size
+  counts[g], sizes[g], delays[g], quiets[g] = counts[g] + 1, size, delay, now + tonumber(ARGV[i + 2])
   bytes[g], values[g] = bytes[g] + tonumber(ARGV[i + 5]), values[g] + tonumber(ARGV[i + 6])
   -- A full group was due already, and a worker may be combining its calls.
   if not (full and dues[g]) then
-    dues[g] = quiet
-    if delay > 0 then dues[g] = math.min(quiet, firsts[g] + delay) end
+    dues[g] = quiets[g]
+    if delay > 0 then dues[g] = math.min(quiets[g], firsts[g] + delay) end
     if counts[g] >= size or bytes[g] >= most or values[g] >= mostValues then dues[g] = now end
   end
-  states[g] = string.format('%.0f %.0f ', firsts[g], quiet) .. ARGV[i + 3] .. ' ' .. ARGV[i + 4]
-  calls = calls + 1
 end
 
 local wakes = false
@@ -67,7 +66,8 @@ for i = 1, #KEYS, 4 do
   local g = (i + 3) / 4
   if names[g] then
     redis.call('RPUSH', KEYS[i], unpack(messages[g]))
-    redis.call('HSET', KEYS[i + 2], names[g], states[g] .. string.format(' %.0f %.0f', bytes[g], values[g]))
+    redis.call('HSET', KEYS[i + 2], names[g], string.format('%.0f %.0f %.0f %.0f %.0f %.0f', firsts[g], quiets[g],
+      delays[g], sizes[g], bytes[g], values[g]))
     redis.call('ZADD', KEYS[i + 1], dues[g], names[g])
     wakes = wakes or not earliest[2] or dues[g] < number(earliest[2])
   end
@@ -76,4 +76,4 @@ for i = 1, #KEYS, 4 do
     woken = 1
   end
 end
-return calls
+return (#ARGV - 2) / 8

@@ -11,17 +11,27 @@ local function number(score)
 end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local ids, tasks, dues, earliest = {}, {}, {}, false
+-- As text, because Redis writes each number with 17 digits, which takes as long as all the rest.
+local times, earliest = {}, false
+local ids, tasks, dues, n = {}, {}, {}, 0
 for i = 1, #ARGV, 3 do
-  local n, due = (i + 2) / 3, ARGV[i]
-  if string.sub(due, 1, 1) == '+' then due = now + tonumber(string.sub(due, 2)) end
-  ids[n] = ARGV[i + 1]
-  tasks[2 * n - 1], tasks[2 * n] = ARGV[i + 1], ARGV[i + 2]
-  dues[2 * n - 1], dues[2 * n] = due, ARGV[i + 1]
-  earliest = math.min(earliest or tonumber(due), tonumber(due))
+  local due, id = ARGV[i], ARGV[i + 1]
+  if not times[due] then
+    local at = tonumber(due)
+    times[due] = due
+    if string.sub(due, 1, 1) == '+' then
+      at = now + tonumber(string.sub(due, 2))
+      times[due] = string.format('%.0f', at)
+    end
+    earliest = math.min(earliest or at, at)
+  end
+  n = n + 1
+  ids[n] = id
+  tasks[2 * n - 1], tasks[2 * n] = id, ARGV[i + 2]
+  dues[2 * n - 1], dues[2 * n] = times[due], id
 end
 local taken, seen = redis.call('HMGET', KEYS[2], unpack(ids)), {}
-for i = 1, #ids do
+for i = 1, n do
   if taken[i] or seen[ids[i]] then return {0, i - 1} end
   seen[ids[i]] = true
 end
@@ -32,4 +42,4 @@ redis.call('ZADD', KEYS[1], unpack(dues))
 if (not first[2] or earliest < number(first[2])) and woken == 0 then
   redis.call('RPUSH', KEYS[3], '1')
 end
-return {1, #ids}
+return {1, n}
