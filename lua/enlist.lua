@@ -22,20 +22,36 @@ local function ahead(score) return score and number(score) > now end
 
 -- Read everything before the first write, which also finds keys of another type.
 redis.call('HLEN', KEYS[9])
-local names, held, asked = {}, {}, 0
+local names, asked, ids = {}, 0, {}
 for i = 4, #ARGV, 7 do
   if ARGV[i + 2] ~= '0' then
     asked = asked + 1
     names[asked] = '#' .. ARGV[i]
+    ids[#ids + 1] = ARGV[i]
   end
   if ARGV[i + 3] ~= '' then
     asked = asked + 1
     names[asked] = ARGV[i + 3]
   end
 end
+-- What is held, and by whom; which ids completed tasks have, and which are revoked.
+local held, holders, taken, revocations = {}, {}, {}, {}
 if asked > 0 then
-  local scores = redis.call('ZMSCORE', KEYS[10], unpack(names))
-  for i = 1, asked do held[names[i]] = ahead(scores[i]) end
+  local scores, found = redis.call('ZMSCORE', KEYS[10], unpack(names)), {}
+  for i = 1, asked do
+    if ahead(scores[i]) then
+      found[#found + 1] = names[i]
+      held[names[i]] = true
+    end
+  end
+  if #found > 0 then
+    local by = redis.call('HMGET', KEYS[9], unpack(found))
+    for i = 1, #found do holders[found[i]] = by[i] end
+  end
+end
+if #ids > 0 then
+  local completed, revoked = redis.call('ZMSCORE', KEYS[8], unpack(ids)), redis.call('ZMSCORE', KEYS[11], unpack(ids))
+  for i = 1, #ids do taken[ids[i]], revocations[ids[i]] = ahead(completed[i]), revoked[i] end
 end
 -- Times as text, because Redis writes each number with 17 digits, which takes longer than all the rest.
 local at, times = {}, {}
@@ -51,12 +67,11 @@ for i = 4, #ARGV, 7 do
   end
   local due = at[place]
   local other = false
-  if places[id] or ARGV[i + 2] ~= '0' and (held['#' .. id] or redis.call('HEXISTS', KEYS[6], id) == 1
-      or ahead(redis.call('ZSCORE', KEYS[8], id))) then
+  if places[id] or ARGV[i + 2] ~= '0' and (held['#' .. id] or taken[id]
+      or redis.call('HEXISTS', KEYS[6], id) == 1) then
     other = id
   elseif lock ~= '' then
-    if not owners[lock] and held[lock] then owners[lock] = redis.call('HGET', KEYS[9], lock) end
-    other = owners[lock]
+    other = owners[lock] or holders[lock]
     if other and rule == 'replace' then
       -- One of this call that would be filed is left out. One that would be pending is revoked, and not left out: who
       -- waits for it learns of its end from the worker.
@@ -73,14 +88,19 @@ for i = 4, #ARGV, 7 do
   if not other then
     owners[lock], places[id], stands[n], dues[n] = id, n, true, due
     -- The revocation was meant for an older task of this id, which has ended.
-    if ARGV[i + 2] ~= '0' and redis.call('ZSCORE', KEYS[11], id) then pardoned[#pardoned + 1] = id end
+    if revocations[id] then pardoned[#pardoned + 1] = id end
   end
 end
 local gone, revoked, revokes = {}, {}, {}
+local scheduled, retrying, parked = {}, {}, {}
+if #replaced > 0 then
+  scheduled = redis.call('ZMSCORE', KEYS[3], unpack(replaced))
+  retrying = redis.call('ZMSCORE', KEYS[4], unpack(replaced))
+  parked = redis.call('ZMSCORE', KEYS[5], unpack(replaced))
+end
 for i = 1, #replaced do
   local id = replaced[i]
-  local scheduled, retrying = redis.call('ZSCORE', KEYS[3], id), redis.call('ZSCORE', KEYS[4], id)
-  if redis.call('ZSCORE', KEYS[5], id) or retrying or scheduled then
+  if scheduled[i] or retrying[i] or parked[i] then
     gone[#gone + 1] = id
   else
     revoked[#revoked + 1], revoked[#revoked + 2] = now + tonumber(ARGV[2]), id
@@ -134,11 +154,11 @@ local function lapse(due, life)
   if not ends[life] then ends[life] = string.format('%.0f', now + tonumber(life)) end
   return ends[life]
 end
-local fields, lapses, taken = {}, {}, 0
+local fields, lapses, last = {}, {}, 0
 local function take(name, value, score)
-  taken = taken + 2
-  fields[taken - 1], fields[taken] = name, value
-  lapses[taken - 1], lapses[taken] = score, name
+  last = last + 2
+  fields[last - 1], fields[last] = name, value
+  lapses[last - 1], lapses[last] = score, name
 end
 for i = 4, #ARGV, 7 do
   local n = (i + 3) / 7
@@ -152,7 +172,7 @@ for i = 4, #ARGV, 7 do
     end
   end
 end
-if taken > 0 then
+if last > 0 then
   redis.call('HSET', KEYS[9], unpack(fields))
   redis.call('ZADD', KEYS[10], unpack(lapses))
 end
@@ -178,7 +198,7 @@ end
 if #forgotten > 0 then redis.call('ZREM', KEYS[11], unpack(forgotten)) end
 local renewed, freed = {}, {}
 if #expired > 0 then
-  for i = 1, taken, 2 do renewed[fields[i]] = true end
+  for i = 1, last, 2 do renewed[fields[i]] = true end
 end
 for i = 1, #gone do freed[2 * i - 1], freed[2 * i] = '@' .. gone[i], '#' .. gone[i] end
 for i = 1, #expired do
