@@ -65,8 +65,10 @@ func TestProducersOfEveryKindOnABadNetwork(t *testing.T) {
 	for p := range producers {
 		group.Go(func() {
 			for i := range each {
-				options := []delayed.Option{nil, delayed.In(time.Hour + time.Duration(i)*time.Minute), delayed.Group("g"),
-					delayed.UniqueKey(fmt.Sprint(i), time.Hour)}[p%kinds]
+				options := []delayed.Option{
+					nil, delayed.In(time.Hour + time.Duration(i)*time.Minute), delayed.Group("g"),
+					delayed.UniqueKey(fmt.Sprint(i), time.Hour),
+				}[p%kinds]
 				q := q
 				if options != nil {
 					q = q.With(options)

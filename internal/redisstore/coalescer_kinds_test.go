@@ -195,7 +195,9 @@ func TestCoalescerOwnRefusal(t *testing.T) {
 				return []chan outcome{
 					h.schedule(bg, "a", later, false), h.schedule(bg, "b", 1000, true), h.schedule(bg, "c", later, false),
 				}
-			}, 3, redistest.List{"busy1"}, func(err error) bool {
+			}, 3,
+			redistest.List{"busy1"},
+			func(err error) bool {
 				var taken *TakenError
 				return errors.As(err, &taken) && taken.ID == "b"
 			},
@@ -208,13 +210,17 @@ func TestCoalescerOwnRefusal(t *testing.T) {
 					h.enlist(bg, inMin, toEnlist("b", lockOf("k:b", conflictFail))),
 					h.enlist(bg, atFront, toEnlist("c", nil)),
 				}
-			}, 10, redistest.List{"m a", "busy1"}, func(err error) bool { return IsWrongType(err) && strings.Contains(err.Error(), "_tasks") },
+			}, 10,
+			redistest.List{"m a", "busy1"},
+			func(err error) bool { return IsWrongType(err) && strings.Contains(err.Error(), "_tasks") },
 		},
 		"group list": {
 			func(h *held) { h.Do("SET", h.Name+"_group:b", "another type") },
 			func(h *held) []chan outcome {
 				return []chan outcome{h.gather(bg, "a", "a"), h.gather(bg, "b", "b"), h.gather(bg, "c", "c")}
-			}, 10, redistest.List{"busy1"}, func(err error) bool { return IsWrongType(err) && strings.Contains(err.Error(), "_group:b") },
+			}, 10,
+			redistest.List{"busy1"},
+			func(err error) bool { return IsWrongType(err) && strings.Contains(err.Error(), "_group:b") },
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
