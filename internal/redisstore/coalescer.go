@@ -24,8 +24,8 @@ const (
 
 // Coalescer sends tasks that are enqueued at the same time on one queue in shared calls of scripts. A task that comes
 // while no call is under way is sent at once and alone. Tasks that come during a call collect, in their order, for the
-// next call of their script. There is no timer, and no goroutine while nobody enqueues. All queues of a handle that have
-// the same name, and wait for as many replicas, share a coalescer.
+// next call of their script. There is no timer, and no goroutine while nobody enqueues. All queues of a handle that
+// have the same name, and wait for as many replicas, share a coalescer.
 type Coalescer struct {
 	store *Store
 	heads [numKinds][]any // first arguments of the scripts

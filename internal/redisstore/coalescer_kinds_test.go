@@ -193,7 +193,8 @@ func TestCoalescerOwnRefusal(t *testing.T) {
 			func(h *held) { h.Do("HSET", h.Name+"_tasks", "b", "m") },
 			func(h *held) []chan outcome {
 				return []chan outcome{
-					h.schedule(bg, "a", later, false), h.schedule(bg, "b", 1000, true), h.schedule(bg, "c", later, false),
+					h.schedule(bg, "a", later, false), h.schedule(bg, "b", 1000, true),
+					h.schedule(bg, "c", later, false),
 				}
 			}, 3,
 			redistest.List{"busy1"},
