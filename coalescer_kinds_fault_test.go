@@ -122,3 +122,56 @@ func TestProducersOfEveryKindOnABadNetwork(t *testing.T) {
 	}
 	b.Check(redistest.Invariants{})
 }
+
+// TestCloseWhileProducersEnqueue: the handle is closed while tasks of every kind wait for a connection. Each caller is
+// told of it, or its task is there.
+func TestCloseWhileProducersEnqueue(t *testing.T) {
+	b := newBench(t)
+	fn := b.fn("f", func(...int) {})
+	rdb, err := delayed.Dial(b.Server.URL())
+	b.Must(err)
+	q := delayed.NewQueue(b.Name, rdb)
+	queues := []*delayed.Queue{
+		q, q.With(delayed.In(time.Hour)), q.With(delayed.Group("g")), q.With(delayed.Front()),
+	}
+	const producers = 32
+	told := make([]error, producers)
+	accepted := make([]map[int]bool, producers)
+	var some, group sync.WaitGroup
+	some.Add(producers)
+	for p := range producers {
+		accepted[p] = map[int]bool{}
+		group.Go(func() {
+			for i := p; told[p] == nil; i += producers {
+				if _, told[p] = queues[p%len(queues)].Delay(fn, i); told[p] == nil {
+					accepted[p][i] = true
+				}
+				if i == p {
+					some.Done()
+				}
+			}
+		})
+	}
+	some.Wait()
+	b.Must(rdb.Close())
+	group.Wait()
+	found := b.enqueued()
+	for p, err := range told {
+		unknown := errors.Is(err, delayed.ErrUnknown)
+		if !errors.Is(err, delayed.ErrClosed) && !unknown {
+			t.Errorf("producer %d: %v, expected ErrClosed", p, err)
+		}
+		for i := range accepted[p] {
+			if found[i] != 1 {
+				t.Errorf("task %d is there %d times, its caller was told that it is", i, found[i])
+			}
+			delete(found, i)
+		}
+		if last := p + producers*len(accepted[p]); found[last] == 1 && unknown {
+			delete(found, last)
+		}
+	}
+	if len(found) > 0 {
+		t.Errorf("tasks are there, but their callers were told that nothing was sent: %v", found)
+	}
+}

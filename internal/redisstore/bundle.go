@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -139,8 +140,8 @@ func (b *bundle) resultOf(place int) (any, error) {
 // refusedForOne reports whether Redis has refused a call as a whole, with nothing written, for a reason that need not
 // concern each of its tasks.
 func refusedForOne(k kind, err error) bool {
-	_, taken := err.(*TakenError) //nolint:errorlint // bare, from scheduleAnswers
-	return taken || k != byEnqueue && IsWrongType(err)
+	var taken *TakenError
+	return errors.As(err, &taken) || k != byEnqueue && IsWrongType(err)
 }
 
 // scheduleAnswers has no answers for tasks: the script files all of them or none.

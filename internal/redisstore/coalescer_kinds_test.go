@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gomodule/redigo/redis"
+
 	"github.com/godelayed/delayed/internal/faultnet"
 	"github.com/godelayed/delayed/internal/group"
 	"github.com/godelayed/delayed/internal/redistest"
@@ -203,6 +205,23 @@ func TestCoalescerOwnRefusal(t *testing.T) {
 				return errors.As(err, &taken) && taken.ID == "b"
 			},
 		},
+		"id of one that would replace": {
+			func(h *held) { h.Do("HSET", h.Name+"_tasks", "b", "m") },
+			func(h *held) []chan outcome {
+				return []chan outcome{
+					h.enlist(bg, atBack, toEnlist("a", lockOf("k:a", conflictReplace))),
+					h.enlist(bg, atBack, toEnlist("b", &Hold{
+						Reserve: true, Name: "k:b", Life: 1000, Conflict: conflictReplace,
+					})),
+					h.enlist(bg, atBack, toEnlist("c", nil)),
+				}
+			}, 10,
+			redistest.List{"m a", "busy1"},
+			func(err error) bool {
+				var taken *TakenError
+				return errors.As(err, &taken) && taken.ID == "b"
+			},
+		},
 		"tasks hash": {
 			func(h *held) { h.Do("SET", h.Name+"_tasks", "another type") },
 			func(h *held) []chan outcome {
@@ -251,6 +270,34 @@ func TestCoalescerOwnRefusal(t *testing.T) {
 			h.end(calls[1:], busy)
 			if got := h.List(""); !slices.Equal(got, append(redistest.List{"busy0"}, c.pending...)) {
 				t.Errorf("pending %q", got)
+			}
+		})
+	}
+}
+
+// TestCoalescerRefusalOfAKind: what Redis refuses for all tasks of a call is sent once, and each caller learns why.
+func TestCoalescerRefusalOfAKind(t *testing.T) {
+	for name, add := range map[string]func(h *held, id string) chan outcome{
+		"schedule": func(h *held, id string) chan outcome { return h.schedule(bg, id, later, false) },
+		"enlist":   func(h *held, id string) chan outcome { return h.enlist(bg, atBack, toEnlist(id, ownID)) },
+		"gather":   func(h *held, id string) chan outcome { return h.gather(bg, "g", id) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHeldKinds(t)
+			calls, busy := h.busy()
+			refused := []chan outcome{add(h, "a"), add(h, "b")}
+			calls[0].OK()
+			call := h.call()
+			later := add(h, "c")
+			call.Answer <- redis.Error("OOM command not allowed when used memory > 'maxmemory'.")
+			for _, r := range refused {
+				h.told("a refused task", r, outcome{err: ErrFull})
+			}
+			h.call().OK()
+			h.told("the next one", later, fine)
+			h.end(calls[1:], busy)
+			if n := h.Size("_tasks") + h.Size("_locks") + h.Size("_group:g"); n != 1 {
+				t.Errorf("%d tasks are there, expected one", n)
 			}
 		})
 	}

@@ -469,20 +469,35 @@ var lapseCases = storeTable{script: "lapse", cases: []storeCase{
 	},
 }}
 
-// TestEnlistOnKeysOfAnotherType: no task is enqueued without its notification, and no lock is taken without its task.
+// TestEnlistOnKeysOfAnotherType: whichever key is of another type, nothing is written. A coalescer relies on that when it
+// sends the tasks of a refused call again, one by one.
 func TestEnlistOnKeysOfAnotherType(t *testing.T) {
 	server := redistest.Shared(t)
-	src := dialled(t, server.URL())
-	for _, suffix := range []string{"", "_noti", "_locks", "_locked", "_revoked", "_completed"} {
+	src, conn := dialled(t, server.URL()), server.Dial(t)
+	seed := both(filedAs("_scheduled", redistest.Zset{"f": later}), filedAs("_retry", redistest.Zset{"r": later}),
+		filedAs("_parked", redistest.Zset{"k": later}),
+		locked(later, redistest.Hash{"k:f": "f", "k:r": "r", "k:k": "k", "k:p": "p"}))
+	for _, suffix := range []string{
+		"", "_noti", "_scheduled", "_retry", "_parked", "_tasks", "_info", "_completed", "_locks", "_locked",
+		"_revoked", "_wake", "_control",
+	} {
 		s := NewStore(src, "", redistest.Name(t))
-		server.Do(t, "SET", s.Name+suffix, "another type")
-		if _, err := s.Enlist(bg, atBack,
-			[]Listing{toEnlist("x", &Hold{Reserve: true, Name: "k:a", Life: 1000})}); err == nil ||
-			errors.Is(err, ErrUnknown) {
+		state := with(seed, redistest.State{suffix: "another type"})
+		redistest.Seed(t, conn, s.Name, state)
+		args := newArgs(s.enlistHead())
+		for i, at := range []Place{atBack, atFront, inMin, {How: "at", Due: later}} {
+			// The first ones replace tasks that are filed, the last one a pending one.
+			task := listingArgs(&Listing{
+				Envelope{fmt.Sprint("x", i), []byte("m")},
+				&Hold{Reserve: true, Name: "k:" + "frkp"[i:i+1], Life: 1000, Conflict: conflictReplace},
+			}, at)
+			args.list = append(args.list, task[:]...)
+		}
+		if _, err := s.accept(bg, byEnlist, args, 4); !IsWrongType(err) || errors.Is(err, ErrUnknown) {
 			t.Errorf("N%s is of another type: %v", suffix, err)
 		}
-		if state := redistest.Dump(t, server.Dial(t), s.Name); suffix != "" && len(state) != 1 {
-			t.Errorf("N%s is of another type, and this is left: %v", suffix, state)
+		if diff := redistest.Diff(redistest.Dump(t, conn, s.Name), state); diff != "" {
+			t.Errorf("N%s is of another type, and this has changed:\n%s", suffix, diff)
 		}
 	}
 }
