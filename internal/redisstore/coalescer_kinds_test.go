@@ -111,12 +111,13 @@ func TestCoalescerMixesKinds(t *testing.T) {
 	h := newHeldKinds(t)
 	calls, busy := h.busy()
 	var results []chan outcome
+	var plain []chan error
 	for i := range 3 {
 		results = append(results,
 			h.schedule(bg, fmt.Sprint("s", i), later+int64(i), false),
 			h.enlist(bg, atBack, toEnlist(fmt.Sprint("e", i), lockOf(fmt.Sprint("k:", i), conflictFail))),
 			h.gather(bg, fmt.Sprint("g", i%2), fmt.Sprint("c", i)))
-		busy = append(busy, h.enqueue(bg, fmt.Sprint("p", i)))
+		plain = append(plain, h.enqueue(bg, fmt.Sprint("p", i)))
 	}
 	calls[0].OK()
 	for i, n := range []int{9, 3 + 3*7, 2 + 3*8, 3} {
@@ -128,6 +129,9 @@ func TestCoalescerMixesKinds(t *testing.T) {
 	}
 	for i, r := range results {
 		h.told(fmt.Sprint("task ", i), r, fine)
+	}
+	for i, r := range plain {
+		h.expect(fmt.Sprint("plain task ", i), r, nil)
 	}
 	h.end(calls[1:], busy)
 	if got, want := h.List(""), (redistest.List{"busy0", "m e0", "m e1", "m e2", "p0", "p1", "p2", "busy1"}); !slices.

@@ -111,6 +111,16 @@ var manyListed, manyListedState = func() (list []Listing, state redistest.State)
 	return list, both(locked(idLife, locks), redistest.State{"": messages, "_noti": ones(MaxEnlisted)})
 }()
 
+// manyLapsed has as many expired locks as a call drops.
+var manyLapsed = func() redistest.State {
+	ids := redistest.Hash{}
+	for i := range LapsePage {
+		id := fmt.Sprint("lapsed", i)
+		ids["#"+id] = id
+	}
+	return locked(past, ids)
+}()
+
 var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase{
 	{
 		name:   "at the back, under a lock",
@@ -199,6 +209,30 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 	{
 		name:   "lapsed: taken over",
 		seed:   locked(past, redistest.Hash{"k:a": "o"}),
+		do:     enlistWith(atBack, toEnlist("x", lockOf("k:a", conflictFail))),
+		result: `[""]`,
+		want: both(locked(hour, redistest.Hash{"k:a": "x"}),
+			redistest.State{"": redistest.List{"m x"}, "_noti": ones(1)}),
+	},
+	{
+		name:   "lapsed, behind as many others as a call drops: taken over",
+		seed:   both(manyLapsed, locked(past+1, redistest.Hash{"k:a": "o"})),
+		do:     enlistWith(atBack, toEnlist("x", lockOf("k:a", conflictFail))),
+		result: `[""]`,
+		want: both(locked(hour, redistest.Hash{"k:a": "x"}), redistest.State{
+			"": redistest.List{"m x"}, "_noti": ones(1),
+			"_locks": redistest.Hash{"@o": "k:a"}, "_locked": redistest.Zset{"@o": past + 1},
+		}),
+	},
+	{
+		name: "held, while as many others as a call drops have lapsed: refused",
+		seed: both(manyLapsed, locked(later, redistest.Hash{"k:a": "o"})),
+		do:   enlistWith(atBack, toEnlist("x", lockOf("k:a", conflictFail))),
+		err:  refusedError{0, "o"},
+	},
+	{
+		name:   "without a time at which it expires: taken over",
+		seed:   redistest.State{"_locks": redistest.Hash{"k:a": "o"}},
 		do:     enlistWith(atBack, toEnlist("x", lockOf("k:a", conflictFail))),
 		result: `[""]`,
 		want: both(locked(hour, redistest.Hash{"k:a": "x"}),
@@ -379,98 +413,8 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 	},
 }}
 
-func unlockOne(id string) func(s *Store) (any, error) {
-	return func(s *Store) (any, error) {
-		left, replaced, err := s.Unlock(bg, id)
-		return fmt.Sprintf("left %v, replaced %v", left, replaced), err
-	}
-}
-
-var unlockCases = storeTable{script: "unlock", cases: []storeCase{
-	{
-		name:   "its lock, the last",
-		seed:   locked(later, redistest.Hash{"k:a": "x"}),
-		do:     unlockOne("x"),
-		result: "left false, replaced false",
-		want:   redistest.State{},
-	},
-	{
-		name:   "its lock, not its id",
-		seed:   locked(later, redistest.Hash{"k:a": "x", "#x": "x", "k:b": "y"}),
-		do:     unlockOne("x"),
-		result: "left true, replaced false",
-		want:   locked(later, redistest.Hash{"#x": "x", "k:b": "y"}),
-	},
-	{
-		name:   "nothing: it was freed before",
-		seed:   locked(later, redistest.Hash{"k:a": "y"}),
-		do:     unlockOne("x"),
-		result: "left false, replaced false",
-	},
-	{
-		name: "a lock that has passed to another task",
-		seed: both(locked(later, redistest.Hash{"k:a": "y"}), redistest.State{
-			"_locks": redistest.Hash{"@x": "k:a"}, "_locked": redistest.Zset{"@x": past},
-		}),
-		do:     unlockOne("x"),
-		result: "left false, replaced false",
-		want:   locked(later, redistest.Hash{"k:a": "y"}),
-	},
-	{
-		name: "replaced",
-		seed: both(locked(later, redistest.Hash{"k:a": "y"}),
-			redistest.State{"_revoked": redistest.Zset{"x": later}}),
-		do:     unlockOne("x"),
-		result: "left false, replaced true",
-	},
-	{
-		name: "left the queue",
-		seed: both(locked(later, redistest.Hash{"k:a": "x", "#x": "x", "k:b": "y"}),
-			redistest.State{"_revoked": redistest.Zset{"x": later}}),
-		do:   disownOne("x"),
-		want: both(locked(later, redistest.Hash{"k:b": "y"}), redistest.State{"_revoked": redistest.Zset{"x": later}}),
-	},
-	{
-		name: "left the queue: its lock has passed to another task",
-		seed: both(locked(later, redistest.Hash{"k:b": "y", "#s": "s"}), strayHolder),
-		do:   disownOne("s"),
-		want: locked(later, redistest.Hash{"k:b": "y"}),
-	},
-}}
-
-func disownOne(id string) func(s *Store) (any, error) {
-	return func(s *Store) (any, error) { return nil, s.FreeForwarded(bg, id) }
-}
-
-func lapseWith(n int) func(s *Store) (any, error) {
-	return func(s *Store) (any, error) { return s.Lapse(bg, n) }
-}
-
-var lapseCases = storeTable{script: "lapse", cases: []storeCase{
-	{
-		name:   "nothing",
-		do:     lapseWith(10),
-		result: 0,
-	},
-	{
-		name: "what has expired",
-		seed: both(locked(past, redistest.Hash{"k:a": "x", "#y": "y"}),
-			locked(later, redistest.Hash{"k:b": "y", "#x": "x"})),
-		do:     lapseWith(10),
-		result: 3,
-		want:   locked(later, redistest.Hash{"k:b": "y", "#x": "x"}),
-	},
-	{
-		name:   "no more than a page",
-		seed:   both(locked(past, redistest.Hash{"#x": "x"}), locked(past+1, redistest.Hash{"#y": "y"})),
-		do:     lapseWith(1),
-		result: 1,
-		want:   locked(past+1, redistest.Hash{"#y": "y"}),
-	},
-}}
-
-// TestEnlistOnKeysOfAnotherType: whichever key is of another type, nothing is written. A coalescer relies on that when it
-// sends the tasks of a refused call again, one by one.
+// TestEnlistOnKeysOfAnotherType: whichever key is of another type, nothing is written. A coalescer relies on that when
+// it sends the tasks of a refused call again, one by one.
 func TestEnlistOnKeysOfAnotherType(t *testing.T) {
 	server := redistest.Shared(t)
 	src, conn := dialled(t, server.URL()), server.Dial(t)

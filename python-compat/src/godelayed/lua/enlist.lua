@@ -21,7 +21,11 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local function ahead(score) return score and number(score) > now end
 
 -- Read everything before the first write, which also finds keys of another type.
-redis.call('HLEN', KEYS[9])
+local expired = redis.call('ZRANGEBYSCORE', KEYS[10], '-inf', now, 'LIMIT', 0, ARGV[3])
+local over = {}
+for i = 1, #expired do over[expired[i]] = true end
+-- If these are all that has expired, the others need not be asked: Redis takes long to write times.
+local known = redis.call('HLEN', KEYS[9]) == redis.call('ZCARD', KEYS[10]) and #expired < tonumber(ARGV[3])
 local names, asked, ids = {}, 0, {}
 for i = 4, #ARGV, 7 do
   if ARGV[i + 2] ~= '0' then
@@ -34,19 +38,14 @@ for i = 4, #ARGV, 7 do
     names[asked] = ARGV[i + 3]
   end
 end
--- What is held, and by whom; which ids completed tasks have, and which are revoked.
-local held, holders, taken, revocations = {}, {}, {}, {}
+-- Who holds what; which ids completed tasks have, and which are revoked.
+local holders, taken, revocations = {}, {}, {}
 if asked > 0 then
-  local scores, found = redis.call('ZMSCORE', KEYS[10], unpack(names)), {}
+  local by = redis.call('HMGET', KEYS[9], unpack(names))
   for i = 1, asked do
-    if ahead(scores[i]) then
-      found[#found + 1] = names[i]
-      held[names[i]] = true
+    if by[i] and not over[names[i]] and (known or ahead(redis.call('ZSCORE', KEYS[10], names[i]))) then
+      holders[names[i]] = by[i]
     end
-  end
-  if #found > 0 then
-    local by = redis.call('HMGET', KEYS[9], unpack(found))
-    for i = 1, #found do holders[found[i]] = by[i] end
   end
 end
 if #ids > 0 then
@@ -67,7 +66,7 @@ for i = 4, #ARGV, 7 do
   end
   local due = at[place]
   local other = false
-  if places[id] or ARGV[i + 2] ~= '0' and (held['#' .. id] or taken[id]
+  if places[id] or ARGV[i + 2] ~= '0' and (holders['#' .. id] or taken[id]
       or redis.call('HEXISTS', KEYS[6], id) == 1) then
     other = id
   elseif lock ~= '' then
@@ -92,23 +91,32 @@ for i = 4, #ARGV, 7 do
   end
 end
 local gone, revoked, revokes = {}, {}, {}
-local scheduled, retrying, parked = {}, {}, {}
+local scheduled, retrying, parked, others = {}, {}, {}, {}
 if #replaced > 0 then
-  scheduled = redis.call('ZMSCORE', KEYS[3], unpack(replaced))
-  retrying = redis.call('ZMSCORE', KEYS[4], unpack(replaced))
-  parked = redis.call('ZMSCORE', KEYS[5], unpack(replaced))
+  local scores = redis.call('ZMSCORE', KEYS[3], unpack(replaced))
+  for i = 1, #replaced do
+    if scores[i] then
+      scheduled[#scheduled + 1], gone[#gone + 1] = replaced[i], replaced[i]
+    else
+      others[#others + 1] = replaced[i]
+    end
+  end
 end
-for i = 1, #replaced do
-  local id = replaced[i]
-  if scheduled[i] or retrying[i] or parked[i] then
-    gone[#gone + 1] = id
-  else
-    revoked[#revoked + 1], revoked[#revoked + 2] = now + tonumber(ARGV[2]), id
-    revokes[id] = true
+if #others > 0 then
+  local retries, parks = redis.call('ZMSCORE', KEYS[4], unpack(others)), redis.call('ZMSCORE', KEYS[5], unpack(others))
+  for i = 1, #others do
+    local id = others[i]
+    if retries[i] then retrying[#retrying + 1] = id end
+    if parks[i] then parked[#parked + 1] = id end
+    if retries[i] or parks[i] then
+      gone[#gone + 1] = id
+    else
+      revoked[#revoked + 1], revoked[#revoked + 2] = now + tonumber(ARGV[2]), id
+      revokes[id] = true
+    end
   end
 end
 local version = tonumber(#replaced > 0 and redis.call('HGET', KEYS[13], 'version') or 0) or 0
-local expired = redis.call('ZRANGEBYSCORE', KEYS[10], '-inf', now, 'LIMIT', 0, ARGV[3])
 
 local back, front, ones, tasks, scores = {}, {}, {}, {}, {}
 local pending, filed, earliest = 0, 0, false
@@ -134,7 +142,7 @@ if filed > 0 then
   wake = redis.call('LLEN', KEYS[12]) == 0 and (not first[2] or earliest < number(first[2]))
 end
 if filed + #gone > 0 then redis.call('HLEN', KEYS[6]) end
-if #gone > 0 then redis.call('HLEN', KEYS[7]) end
+local informed = #gone > 0 and redis.call('HLEN', KEYS[7]) > 0
 if #revoked > 0 then redis.call('ZSCORE', KEYS[11], '') end
 if pending > 0 then
   redis.call('RPUSH', KEYS[2], unpack(ones))
@@ -147,12 +155,16 @@ if filed > 0 then
   if wake then redis.call('RPUSH', KEYS[12], '1') end
 end
 
--- When what lasts so long after the due time expires.
+-- When what lasts so long after the due time of a place expires.
 local ends = {}
-local function lapse(due, life)
-  if due and due > now then return string.format('%.0f', due + tonumber(life)) end
-  if not ends[life] then ends[life] = string.format('%.0f', now + tonumber(life)) end
-  return ends[life]
+local function lapse(place, life)
+  local own = ends[place]
+  if not own then
+    own = {}
+    ends[place] = own
+  end
+  if not own[life] then own[life] = string.format('%.0f', math.max(now, at[place] or now) + tonumber(life)) end
+  return own[life]
 end
 local fields, lapses, last = {}, {}, 0
 local function take(name, value, score)
@@ -163,10 +175,10 @@ end
 for i = 4, #ARGV, 7 do
   local n = (i + 3) / 7
   if stands[n] then
-    local id, lock = ARGV[i], ARGV[i + 3]
-    if ARGV[i + 2] ~= '0' then take('#' .. id, id, lapse(dues[n], ARGV[i + 2])) end
+    local id, lock, place = ARGV[i], ARGV[i + 3], ARGV[i + 6]
+    if ARGV[i + 2] ~= '0' then take('#' .. id, id, lapse(place, ARGV[i + 2])) end
     if lock ~= '' then
-      local score = lapse(dues[n], ARGV[i + 4])
+      local score = lapse(place, ARGV[i + 4])
       take(lock, id, score)
       take('@' .. id, lock, score)
     end
@@ -178,11 +190,11 @@ if last > 0 then
 end
 -- Touch each key that may become empty only once: while a slot moves, a second command on it fails.
 if #gone > 0 then
-  redis.call('ZREM', KEYS[3], unpack(gone))
-  redis.call('ZREM', KEYS[4], unpack(gone))
-  redis.call('ZREM', KEYS[5], unpack(gone))
+  if #scheduled > 0 then redis.call('ZREM', KEYS[3], unpack(scheduled)) end
+  if #retrying > 0 then redis.call('ZREM', KEYS[4], unpack(retrying)) end
+  if #parked > 0 then redis.call('ZREM', KEYS[5], unpack(parked)) end
   redis.call('HDEL', KEYS[6], unpack(gone))
-  redis.call('HDEL', KEYS[7], unpack(gone))
+  if informed then redis.call('HDEL', KEYS[7], unpack(gone)) end
   local ended = (string.match(ARGV[1], '^(.*)signals$') or '') .. 'ended:'
   for i = 1, #gone do redis.call('PUBLISH', ended .. gone[i], 'replaced') end
 end
