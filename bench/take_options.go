@@ -54,7 +54,7 @@ func optionScenarios() (s []scenario) {
 		for _, producers := range []int{64, 256} {
 			s = append(s, scenario{
 				name: "options " + form + " " + count(producers), peers: twoPeers,
-				take: takeForm(form, producers, 150_000),
+				take: takeForm(form, producers, 60_000),
 			})
 		}
 	}
