@@ -227,7 +227,7 @@ func (q *Queue) gather(ctx context.Context, messages []redisstore.Envelope) (sen
 			}
 			n++
 		}
-		if _, _, err := q.store.Gather(ctx, members[sent:sent+n]); err != nil {
+		if err := q.store.Gather(ctx, members[sent:sent+n]); err != nil {
 			return sent, err
 		}
 		sent += n

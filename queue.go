@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/godelayed/delayed/internal/group"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/seam"
 	"github.com/godelayed/delayed/internal/wire"
@@ -362,20 +363,26 @@ func (q *Queue) enqueueOne(ctx context.Context, t *Task, d *draft) (*Ref, error)
 	}
 	switch o := &q.options; {
 	case o.group != nil && !o.later:
-		_, err = q.gather(ctx, []redisstore.Envelope{{ID: ref.id, Message: d.message}})
+		var m group.Member
+		if m, err = group.NewMember(d.message); err == nil {
+			err = q.coalescer.Gather(ctx, &m, now)
+		}
 	case h != nil || o.front:
-		err = q.enlistOne(ctx, redisstore.Listing{
+		var other string
+		other, err = q.coalescer.Enlist(ctx, o.place(), redisstore.Listing{
 			Envelope: redisstore.Envelope{ID: ref.id, Message: d.message},
 			Hold:     h,
-		}, ref)
+		}, now)
+		if other != "" {
+			ref.referTo(other)
+		}
 	case o.later:
-		err = duplicate(q.store.Schedule(ctx, []redisstore.Envelope{{ID: ref.id, Message: d.message}}, o.due,
-			o.relative))
+		err = q.coalescer.Schedule(ctx, redisstore.Envelope{ID: ref.id, Message: d.message}, o.due, o.relative, now)
 	default:
 		err = q.coalescer.Enqueue(ctx, d.message, now)
 	}
 	if err != nil {
-		return nil, err // d may be in use
+		return nil, duplicate(err) // d may be in use
 	}
 	d.free()
 	q.accepted(ctx, now)

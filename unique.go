@@ -259,19 +259,6 @@ func (q *Queue) enlist(
 	return err
 }
 
-// enlistOne enqueues one task.
-func (q *Queue) enlistOne(ctx context.Context, t redisstore.Listing, ref *Ref) error {
-	others, err := q.store.Enlist(ctx, q.options.place(), []redisstore.Listing{t})
-	var refused *redisstore.EnlistError
-	if errors.As(err, &refused) {
-		return &DuplicateError{ID: refused.ID}
-	}
-	if err == nil && others[0] != "" {
-		ref.referTo(others[0])
-	}
-	return err
-}
-
 // place returns where a task with these options goes.
 func (o *callOptions) place() redisstore.Place {
 	switch {

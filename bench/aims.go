@@ -15,7 +15,7 @@ type aim struct {
 
 const whole = "worker and server CPU [s per 100,000]"
 
-var aims = []aim{
+var aims = append([]aim{
 	{
 		text: "drain, AOF off: at least 30 times asynq", table: "aof", row: "drain, AOF off", figure: perSecond,
 		peer: "asynq", least: 30,
@@ -97,7 +97,7 @@ var aims = []aim{
 		text: "allocations per task in the worker: at most 5", table: "cost", row: "draining",
 		figure: "allocations per task in the worker", most: 5,
 	},
-}
+}, optionAims()...)
 
 // verdict says whether delayed reached an aim.
 type verdict struct {

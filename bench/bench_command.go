@@ -35,7 +35,7 @@ var (
 // benchScenarios returns the scenarios of `bench`: one axis at a time from the base point, which is AOF everysec,
 // concurrency 50, 20 bytes, a handler that only counts, no network.
 func benchScenarios() []scenario {
-	s := enqueueScenarios()
+	s := append(enqueueScenarios(), optionScenarios()...)
 	s = append(s, drainScenarios()...)
 	s = append(s, networkScenarios()...)
 	s = append(s, latencyScenarios()...)

@@ -51,6 +51,11 @@ type request struct {
 	// number is the time in ns since 1970, in whole ms, at which it is due. Go only.
 	Lead float64 `json:"lead,omitempty"`
 
+	// Form is that of the tasks, one of forms; "": plain. Go only.
+	Form string `json:"form,omitempty"`
+	// First is the number of the first task that has a form. Go only.
+	First int `json:"first,omitempty"`
+
 	// Of "work": starts a worker in this process. A line {"ready":true} is sent once the worker has been started, and
 	// the answer when its handler was called for the N-th time: seconds, from starting the worker to that call. The
 	// worker goes on.

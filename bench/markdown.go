@@ -63,7 +63,8 @@ func tablesOf(r *results) []string {
 }
 
 var titles = map[string]string{
-	"enqueue": "Enqueueing", "drain": "Draining", "aof": "Durability", "network": "Network", latencyTable: "Latency",
+	"enqueue": "Enqueueing", optionsTable: "Enqueueing with options",
+	"drain": "Draining", "aof": "Durability", "network": "Network", latencyTable: "Latency",
 	"cost":   "Cost",
 	"memory": "Memory", growthTable: "Growth", "start": "Starting", "fairness": "Fairness", peersTable: "All peers",
 	peersTable + " cost": "All peers: cost", peersTable + " latency": "All peers: latency",

@@ -3,8 +3,10 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"log"
+	"strconv"
 	"time"
 
 	"github.com/hibiken/asynq"
@@ -41,6 +43,33 @@ func (a *asynqQueue) enqueue(number int64, text string) error { return a.add(num
 
 func (a *asynqQueue) schedule(due time.Time, number int64, text string) error {
 	return a.add(number, text, asynq.ProcessAt(due))
+}
+
+// enqueueAs enqueues plain tasks for Python, which asynq does not know, and unique tasks in place of debounced ones: of
+// those that come while one waits, all but the first are refused, where Debounce keeps the last.
+func (a *asynqQueue) enqueueAs(form string, i int64, text string) error {
+	var options []asynq.Option
+	switch form {
+	case "Python":
+	case "scheduled":
+		options = append(options, asynq.ProcessAt(tomorrow.Add(time.Duration(i)*time.Millisecond)))
+	case "unique":
+		options = append(options, asynq.Unique(time.Hour))
+	case "keyed":
+		options = append(options, asynq.TaskID("key "+strconv.FormatInt(i, 10)))
+	case "debounced":
+		options = append(options, asynq.ProcessIn(time.Hour), asynq.Unique(2*time.Hour))
+		i %= debounceKeys
+	case "grouped":
+		options = append(options, asynq.Group("group "+strconv.FormatInt(i%groupKeys, 10)))
+	default:
+		return errNone
+	}
+	err := a.add(i, text, options...)
+	if form == "debounced" && errors.Is(err, asynq.ErrDuplicateTask) {
+		return nil
+	}
+	return err
 }
 
 func (a *asynqQueue) add(number int64, text string, options ...asynq.Option) error {

@@ -24,6 +24,12 @@ func init() {
 var delayedTask = delayed.Func(func(number int64, text string) { delayedHandle(number, text) },
 	delayed.Name("bench.task"))
 
+// delayedGrowing is the function of grouped tasks.
+var delayedGrowing = delayed.Func(func(...int64) {}, delayed.Name("bench.growing"))
+
+// tomorrow is when scheduled tasks are due.
+var tomorrow = time.Now().Add(24 * time.Hour)
+
 var delayedHandle func(number int64, text string)
 
 type delayedQueue struct {
@@ -68,6 +74,34 @@ func (d *delayedQueue) enqueue(number int64, text string) error {
 
 func (d *delayedQueue) schedule(due time.Time, number int64, text string) error {
 	_, err := d.queue().With(delayed.At(due)).Delay(delayedTask, number, text)
+	return err
+}
+
+func (d *delayedQueue) enqueueAs(form string, i int64, text string) error {
+	q, ctx := d.queue(), context.Background()
+	if form == "Python" {
+		_, err := q.Enqueue(ctx, delayed.NewPyTask("bench:task", []any{i, text}, nil))
+		return err
+	}
+	var option delayed.Option
+	switch form {
+	case "scheduled":
+		option = delayed.At(tomorrow.Add(time.Duration(i) * time.Millisecond))
+	case "unique":
+		option = delayed.Unique(time.Hour)
+	case "keyed":
+		option = delayed.UniqueKey("key "+strconv.FormatInt(i, 10), time.Hour)
+	case "debounced":
+		q = q.With(delayed.Debounce(time.Hour))
+		option = delayed.UniqueKey("key "+strconv.FormatInt(i%debounceKeys, 10), 2*time.Hour)
+	case "grouped":
+		option = delayed.Group("group " + strconv.FormatInt(i%groupKeys, 10))
+		_, err := q.With(option).Delay(delayedGrowing, i)
+		return err
+	default:
+		return errNone
+	}
+	_, err := q.With(option).Delay(delayedTask, i, text)
 	return err
 }
 

@@ -20,6 +20,10 @@ func produce(q queue, r *request) (*response, error) {
 		tomorrow := time.Now().Add(24 * time.Hour)
 		call = func(number int64, text string) error { return s.schedule(tomorrow, number, text) }
 	}
+	f, forms := q.(former)
+	if r.Form != "" && !forms {
+		return nil, errNone
+	}
 	if t, ok := q.(tuner); ok {
 		if err := t.tune(callers(r)); err != nil {
 			return nil, err
@@ -49,6 +53,10 @@ func produce(q queue, r *request) (*response, error) {
 		err = fanOut(max(1, r.Producers), r.N, func(i int) error {
 			due := first.Add(time.Duration(float64(i) / r.Rate * float64(time.Second))).Truncate(time.Millisecond)
 			return s.schedule(due, due.UnixNano(), textOf(i))
+		})
+	case r.Form != "":
+		err = fanOut(max(1, r.Producers), r.N, func(i int) error {
+			return f.enqueueAs(r.Form, int64(r.First+i), textOf(i))
 		})
 	case r.Rate > 0 && r.Producers == 1:
 		i := 0

@@ -140,6 +140,7 @@ func TestCluster(t *testing.T) {
 		defer rdb.Close()
 		controltest.Run(t, rdb, "{control}")
 	})
+	t.Run("Producers", func(t *testing.T) { testProducers(t, cluster) })
 	t.Run("Worker", func(t *testing.T) { testWorker(t, cluster) })
 	t.Run("RestartOfANode", func(t *testing.T) { testRestart(t, cluster) })
 }

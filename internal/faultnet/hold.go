@@ -66,7 +66,8 @@ func (c *heldConn) Close() error {
 
 func (c *heldConn) DoWithTimeout(timeout time.Duration, cmd string, args ...any) (any, error) {
 	held := &HeldCall{Answer: make(chan error)}
-	for _, a := range args[4:] {
+	keys, _ := args[1].(int)
+	for _, a := range args[2+keys:] {
 		held.Messages = append(held.Messages, fmt.Sprintf("%s", a))
 	}
 	c.src.Calls <- held
@@ -79,4 +80,6 @@ func (c *heldConn) DoWithTimeout(timeout time.Duration, cmd string, args ...any)
 	return redis.DoWithTimeout(c.Conn, timeout, cmd, args...)
 }
 
-func (c *heldConn) ReceiveWithTimeout(time.Duration) (any, error) { panic("not used") }
+func (c *heldConn) ReceiveWithTimeout(timeout time.Duration) (any, error) {
+	return redis.ReceiveWithTimeout(c.Conn, timeout)
+}

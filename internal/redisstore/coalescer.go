@@ -5,9 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"slices"
 	"sync"
 	"time"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/group"
 )
 
 const (
@@ -19,21 +22,22 @@ const (
 	stallTime = 100 * time.Millisecond
 )
 
-// Coalescer sends tasks that are enqueued at the same time on one queue in shared calls of one script. A task that
-// comes while no call is under way is sent at once and alone. Tasks that come during a call collect, in their order,
-// for the next call. There is no timer, and no goroutine while nobody enqueues. All queues of a handle that have the
-// same name, and wait for as many replicas, share a coalescer.
+// Coalescer sends tasks that are enqueued at the same time on one queue in shared calls of scripts. A task that comes
+// while no call is under way is sent at once and alone. Tasks that come during a call collect, in their order, for the
+// next call of their script. There is no timer, and no goroutine while nobody enqueues. All queues of a handle that
+// have the same name, and wait for as many replicas, share a coalescer.
 type Coalescer struct {
 	store *Store
-	head  []any // first arguments of the script
+	heads [numKinds][]any // first arguments of the scripts
 
 	Mu          sync.Mutex
-	epoch       int       // rises when the calls under way are given up
-	calls       int       // calls of this epoch that are under way or about to be; not 0 while tasks wait
-	opening     int       // those of them that wait for a connection, before they take a bundle
-	givenUp     int       // calls of earlier epochs that have not ended
-	first, Last *bundle   // waiting tasks; only the last bundle grows
-	moved       time.Time // when the first waiting task came, a call ended, or calls were given up
+	epoch       int               // rises when the calls under way are given up
+	calls       int               // calls of this epoch that are under way or about to be; not 0 while tasks wait
+	opening     int               // those of them that wait for a connection, before they take a bundle
+	givenUp     int               // calls of earlier epochs that have not ended
+	first, Last *bundle           // waiting tasks
+	open        [numKinds]*bundle // of them the last of each kind, which grows
+	moved       time.Time         // when the first waiting task came, a call ended, or calls were given up
 
 	// opened is the context in which runners wait for a connection. It ends when no task waits any more. nil until
 	// needed.
@@ -41,40 +45,77 @@ type Coalescer struct {
 	cancel context.CancelFunc
 }
 
-// bundle holds the tasks of one call.
-type bundle struct {
-	args    *scriptArgs   // with nil in place of a message whose caller has left
-	size    int           // bytes of the messages
-	Waiting int           // messages whose callers have not left
-	Within  time.Duration // how long to wait for replicas: the longest time that one of the callers has
-	sealed  bool          // a call has taken it
-	next    *bundle
-
-	done chan struct{} // closed when err is set
-	err  error
-}
-
 // NewCoalescer returns one for the pending list of a store.
 func NewCoalescer(s *Store) *Coalescer {
-	return &Coalescer{store: s, head: s.enqueueHead()}
+	c := &Coalescer{store: s}
+	for k := range kinds {
+		c.heads[k] = kinds[k].head(s)
+	}
+	return c
 }
 
 // Enqueue makes a task pending, and returns when Redis has confirmed it. When ctx ends before a call has taken the
 // task, nothing is sent; when ctx ends later, the error wraps ErrUnknown. After an error, message may still be in use.
-// now is the present time; it need not be exact.
+// now is the present time; it need not be exact. All of this applies to Schedule, Enlist and Gather too.
 func (c *Coalescer) Enqueue(ctx context.Context, message []byte, now time.Time) error {
-	if ctx.Err() != nil {
-		return notSent(ctx)
+	_, err := c.call(ctx, byEnqueue, now, len(message), "", message)
+	return err
+}
+
+// Schedule files a task until it is due, in ms from now if relative, else since 1970. If another filed task has its id,
+// the error is a *TakenError.
+func (c *Coalescer) Schedule(ctx context.Context, e Envelope, due int64, relative bool, now time.Time) error {
+	_, err := c.call(ctx, bySchedule, now, len(e.Message), "", dueArg(due, relative), e.ID, e.Message)
+	if _, taken := err.(*TakenError); taken { //nolint:errorlint // bare
+		return &TakenError{ID: e.ID}
 	}
-	var arg any = message // allocates, so not under the lock
+	return err
+}
+
+// Enlist makes a task pending or files it until it is due. It returns "", or the id of the existing task that was kept
+// instead. If the task is refused, the error is a *TakenError.
+func (c *Coalescer) Enlist(ctx context.Context, at Place, t Listing, now time.Time) (other string, err error) {
+	task := listingArgs(&t, at)
+	fails := t.Hold == nil || t.Hold.Conflict == conflictFail
+	if fails {
+		task[ruleArg] = ruleWords[conflictSkip] // a refusal must not be that of the other tasks
+	}
+	answer, err := c.call(ctx, byEnlist, now, len(t.Message), "", task[:]...)
+	if err != nil {
+		return "", err
+	}
+	if other, err = redis.String(answer, nil); err != nil {
+		return "", fmt.Errorf("%w: enlist: %w", ErrReply, err)
+	}
+	if fails && other != "" {
+		return "", &TakenError{ID: other}
+	}
+	return other, nil
+}
+
+// Gather adds a call to its group.
+func (c *Coalescer) Gather(ctx context.Context, m *group.Member, now time.Time) error {
+	task := memberArgs(m)
+	_, err := c.call(ctx, byGather, now, len(m.Message), m.Group, task[:]...)
+	return err
+}
+
+// call sends the arguments of one task, alone or with others, and returns the script's answer to it, if it has one.
+func (c *Coalescer) call(
+	ctx context.Context, k kind, now time.Time, size int, grouped string, task ...any,
+) (answer any, err error) {
+	if ctx.Err() != nil {
+		return nil, notSent(ctx, k)
+	}
 	c.Mu.Lock()
 	if c.calls == 0 && ctx.Done() == nil {
 		c.calls++
 		epoch := c.epoch
 		c.Mu.Unlock()
-		return c.sendAlone(epoch, arg) //nolint:contextcheck // ctx cannot end
+		return c.sendAlone(epoch, k, grouped, task) //nolint:contextcheck // ctx cannot end
 	}
-	b, i := c.join(arg, len(message), now)
+	b := c.bundleFor(k, size, now)
+	place := b.add(size, grouped, task)
 	if c.store.Wait > 0 {
 		b.Within = max(b.Within, waitOf(ctx))
 	}
@@ -89,18 +130,18 @@ func (c *Coalescer) Enqueue(ctx context.Context, message []byte, now time.Time) 
 	c.Mu.Unlock()
 	if ctx.Done() == nil {
 		<-b.done
-		return b.err
+		return b.resultOf(place)
 	}
 	select {
 	case <-b.done:
-		return b.err
+		return b.resultOf(place)
 	case <-ctx.Done():
-		return c.withdraw(ctx, b, i)
+		return c.withdraw(ctx, b, place)
 	}
 }
 
 // sendAlone sends one task, in the goroutine of its caller.
-func (c *Coalescer) sendAlone(epoch int, message any) error {
+func (c *Coalescer) sendAlone(epoch int, k kind, grouped string, task []any) (answer any, err error) {
 	defer func() {
 		c.Mu.Lock()
 		defer c.Mu.Unlock()
@@ -108,57 +149,65 @@ func (c *Coalescer) sendAlone(epoch int, message any) error {
 			c.start(true)
 		}
 	}()
-	conn, err := c.store.open(context.Background())
-	if err != nil {
-		return err
+	args := newArgs(c.heads[k])
+	if grouped != "" {
+		args.list = withGroups(args.list, c.store, []string{grouped})
 	}
-	args := newArgs(c.head)
-	args.list = append(args.list, message)
-	err = conn.enqueue(context.Background(), args.list, LongestWait)
-	args.free(err)
-	return err
+	args.list = append(args.list, task...)
+	return c.sendOne(k, args, LongestWait)
 }
 
-// join adds a message to the last bundle, and returns that and the message's place in it.
-func (c *Coalescer) join(message any, size int, now time.Time) (b *bundle, i int) {
-	if b = c.Last; b == nil || len(b.args.list) == len(c.head)+MaxBatchTasks || b.size+size > MaxBatchBytes {
-		b = &bundle{args: newArgs(c.head), done: make(chan struct{})}
-		if c.Last == nil {
-			c.first, c.moved = b, now
-		} else {
-			c.Last.next = b
-		}
-		c.Last = b
+// sendOne sends one task on a connection of its own.
+func (c *Coalescer) sendOne(k kind, args *scriptArgs, within time.Duration) (answer any, err error) {
+	conn, err := c.store.open(context.Background())
+	if err != nil {
+		return nil, err
 	}
-	i = len(b.args.list)
-	b.args.list = append(b.args.list, message)
-	b.size += size
-	b.Waiting++
-	return b, i
+	answers, err := conn.send(context.Background(), k, args.list, 1, within)
+	args.free(err)
+	if len(answers) == 1 {
+		answer = answers[0]
+	}
+	return answer, err
+}
+
+// bundleFor returns the bundle that a task of a kind joins.
+func (c *Coalescer) bundleFor(k kind, size int, now time.Time) *bundle {
+	if b := c.open[k]; b != nil && !b.full(size) {
+		return b
+	}
+	b := &bundle{kind: k, args: newArgs(c.heads[k]), head: len(c.heads[k]), done: make(chan struct{})}
+	if c.Last == nil {
+		c.first, c.moved = b, now
+	} else {
+		c.Last.next = b
+	}
+	c.Last, c.open[k] = b, b
+	return b
 }
 
 // withdraw removes a task whose caller's context has ended, unless a call has taken it.
-func (c *Coalescer) withdraw(ctx context.Context, b *bundle, i int) error {
+func (c *Coalescer) withdraw(ctx context.Context, b *bundle, place int) (any, error) {
 	c.Mu.Lock()
 	defer c.Mu.Unlock()
 	if b.sealed {
 		select {
 		case <-b.done: // both have ended: the result is known
-			return b.err
+			return b.resultOf(place)
 		default:
-			return fmt.Errorf("%w: %s: %w", ErrUnknown, ScriptEnqueue.Name, endOf(ctx))
+			return nil, fmt.Errorf("%w: %s: %w", ErrUnknown, kinds[b.kind].script.Name, endOf(ctx))
 		}
 	}
-	b.args.list[i] = nil
-	if b.Waiting--; b.Waiting == 0 && c.deserted() {
-		c.first, c.Last = nil, nil
+	b.remove(place)
+	if b.Waiting == 0 && c.deserted() {
+		c.first, c.Last, c.open = nil, nil, [numKinds]*bundle{}
 		if c.opening > 0 { // for nobody
 			c.cancel()
 			c.opened, c.cancel = nil, nil
 			c.giveUp()
 		}
 	}
-	return notSent(ctx)
+	return nil, notSent(ctx, b.kind)
 }
 
 // deserted reports whether the callers of all waiting tasks have left.
@@ -224,7 +273,7 @@ func (c *Coalescer) sendBundle(opened context.Context, epoch int) (more bool) {
 	defer func() {
 		// A panic or Goexit in a user's Source must neither leave callers waiting nor end the process.
 		if !returned {
-			err = fmt.Errorf("delayed: %s: panic: %v", ScriptEnqueue.Name, recover())
+			err = fmt.Errorf("delayed: enqueueing: panic: %v", recover())
 			if b == nil {
 				b = c.takeBundle(epoch, false)
 			} else {
@@ -252,13 +301,30 @@ func (c *Coalescer) sendBundle(opened context.Context, epoch int) (more bool) {
 	b = c.takeBundle(epoch, err == nil)
 	switch {
 	case err == nil && b != nil:
-		// Not with opened, which ends when no further task waits.
-		err = conn.enqueue(context.Background(), b.args.list, b.Within) //nolint:contextcheck // see above
+		err = c.sendTasks(conn, b) //nolint:contextcheck // opened ends when no further task waits
 	case err == nil:
 		conn.close()
 	}
 	returned = true
 	return false
+}
+
+// sendTasks makes the call of a bundle. If Redis refuses that for what may be the fault of one task, it sends each of
+// them alone.
+func (c *Coalescer) sendTasks(conn enqueuer, b *bundle) error {
+	n := b.Waiting
+	answers, err := conn.send(context.Background(), b.kind, b.args.list, n, b.Within)
+	if n > 1 && refusedForOne(b.kind, err) {
+		for i := range n {
+			answer, err := c.sendOne(b.kind, b.alone(i), b.Within)
+			b.results = append(b.results, result{answer, err})
+		}
+		return nil
+	}
+	for _, a := range answers {
+		b.results = append(b.results, result{a, nil})
+	}
+	return err
 }
 
 // takeBundle removes the first bundle, or all bundles when the runner got no connection, and returns the first one; nil
@@ -273,6 +339,7 @@ func (c *Coalescer) takeBundle(epoch int, connected bool) *bundle {
 	}
 	b := c.first
 	for connected && b != nil && b.Waiting == 0 {
+		c.closeBundle(b)
 		b = b.next
 	}
 	c.first = nil
@@ -283,17 +350,25 @@ func (c *Coalescer) takeBundle(epoch int, connected bool) *bundle {
 		c.Last = nil
 	}
 	for s := b; s != nil; s = s.next {
+		c.closeBundle(s)
 		s.sealed = true
 	}
-	if connected && b != nil && b.Waiting < len(b.args.list)-len(c.head) {
-		b.args.list = slices.DeleteFunc(b.args.list, func(a any) bool { return a == nil })
+	if connected && b != nil {
+		b.seal(c.store)
 	}
 	return b
 }
 
+// closeBundle lets no further task join a bundle.
+func (c *Coalescer) closeBundle(b *bundle) {
+	if c.open[b.kind] == b {
+		c.open[b.kind] = nil
+	}
+}
+
 // notSent returns the error for a caller whose context ended before a call took its task.
-func notSent(ctx context.Context) error {
-	return fmt.Errorf("delayed: %s: nothing was sent: %w", ScriptEnqueue.Name, endOf(ctx))
+func notSent(ctx context.Context, k kind) error {
+	return fmt.Errorf("delayed: %s: nothing was sent: %w", kinds[k].script.Name, endOf(ctx))
 }
 
 // endOf returns why a context has ended: its error, and its cause if that differs.

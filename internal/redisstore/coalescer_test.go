@@ -158,10 +158,13 @@ func TestCoalescerWithoutConnection(t *testing.T) {
 			calls[0].OK()
 			redistest.Await(h.Bench, "the dialling", reached)
 			b := h.enqueue(bg, "b")
+			c := h.schedule(bg, "c", later, false)
 			fail <- errors.New("nobody listens")
-			for _, r := range []chan error{a, b} {
-				if err := redistest.Await(h.Bench, "an answer", r); err == nil || errors.Is(err, ErrUnknown) ||
-					!strings.Contains(err.Error(), "nobody listens") {
+			for _, err := range []error{
+				redistest.Await(h.Bench, "an answer", a), redistest.Await(h.Bench, "an answer", b),
+				redistest.Await(h.Bench, "an answer to another script", c).err,
+			} {
+				if err == nil || errors.Is(err, ErrUnknown) || !strings.Contains(err.Error(), "nobody listens") {
 					t.Errorf("%v", err)
 				}
 			}

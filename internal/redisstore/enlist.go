@@ -27,44 +27,53 @@ type Listing struct {
 	Hold *Hold // nil: it holds neither id nor lock
 }
 
+// arg returns the place as the script takes it.
+func (p Place) arg() string {
+	switch p.How {
+	case "in", "at":
+		return dueArg(p.Due, p.How == "in")
+	}
+	return p.How
+}
+
+// enlistHead returns the arguments of the script enlist that come before the tasks.
+func (s *Store) enlistHead() []any {
+	return scriptEnlist.evalshaArgs([]string{
+		s.keys.list, s.keys.noti, s.keys.scheduled, s.keys.retry, s.keys.parked, s.keys.tasks, s.keys.info,
+		s.keys.completed,
+		s.keys.locks, s.keys.locked, s.keys.revoked, s.keys.wake, s.keys.control,
+	}, []any{s.keys.signals(), LockLife.Milliseconds(), LapsePage})
+}
+
+// ruleArg is the number of the rule among the arguments of a task.
+const ruleArg = 5
+
+// listingArgs returns the arguments of a task.
+func listingArgs(t *Listing, at Place) [7]any {
+	reserve, name, life, rule := int64(0), "", int64(0), conflictFail
+	if h := t.Hold; h != nil {
+		name, life, rule = h.Name, h.Life, h.Conflict
+		if h.Reserve {
+			reserve = max(LockLife.Milliseconds(), life)
+		}
+	}
+	return [7]any{t.ID, t.Message, reserve, name, life, ruleWords[rule], at.arg()}
+}
+
 // Enlist makes tasks pending or files them until they are due, all or none, at most MaxEnlisted and MaxBatchBytes. For
 // each task it returns "", or the id of the existing task that was kept instead. If a task is refused, the error is an
 // *EnlistError.
 func (s *Store) Enlist(ctx context.Context, at Place, tasks []Listing) ([]string, error) {
-	args := make([]any, 0, 5+6*len(tasks))
-	args = append(args, at.How, at.Due, s.keys.signals(), LockLife.Milliseconds(), LapsePage)
+	args := newArgs(s.enlistHead())
 	for i := range tasks {
-		t := &tasks[i]
-		reserve, name, life, rule := int64(0), "", int64(0), conflictFail
-		if h := t.Hold; h != nil {
-			name, life, rule = h.Name, h.Life, h.Conflict
-			if h.Reserve {
-				reserve = max(LockLife.Milliseconds(), life)
-			}
-		}
-		args = append(args, t.ID, t.Message, reserve, name, life, ruleWords[rule])
+		task := listingArgs(&tasks[i], at)
+		args.list = append(args.list, task[:]...)
 	}
-	keys := []string{
-		s.keys.list, s.keys.noti, s.keys.scheduled, s.keys.retry, s.keys.parked, s.keys.tasks, s.keys.info,
-		s.keys.completed,
-		s.keys.locks, s.keys.locked, s.keys.revoked, s.keys.wake, s.keys.control,
-	}
-	reply, err := redis.Values(s.accept(ctx, scriptEnlist, keys, args...))
+	answers, err := s.accept(ctx, byEnlist, args, len(tasks))
 	if err != nil {
 		return nil, err
 	}
-	if len(reply) == 3 && reply[0] == int64(0) {
-		index, err := redis.Int(reply[1], nil)
-		id, err2 := redis.String(reply[2], nil)
-		if err != nil || err2 != nil || index < 0 || index >= len(tasks) {
-			return nil, fmt.Errorf("%w: enlist refused %v", ErrReply, reply)
-		}
-		return nil, &EnlistError{index, TakenError{id}}
-	}
-	if len(reply) != len(tasks)+1 {
-		return nil, fmt.Errorf("%w: %d values from enlist, expected %d", ErrReply, len(reply), len(tasks)+1)
-	}
-	return redis.Strings(reply[1:], nil)
+	return redis.Strings(answers, nil)
 }
 
 // Conflict says what happens to a new task if an existing one holds its id or lock.
@@ -91,7 +100,10 @@ func (e *EnlistError) Error() string {
 func (e *EnlistError) Unwrap() error { return &e.TakenError }
 
 // TakenError names the task that holds the wanted id or lock.
-type TakenError struct{ ID string }
+type TakenError struct {
+	ID    string
+	place int // of the task that was refused, from 0
+}
 
 func (e *TakenError) Error() string { return fmt.Sprintf("delayed: task %q is there already", e.ID) }
 func (e *TakenError) Unwrap() error { return ErrDuplicate }

@@ -111,6 +111,16 @@ var manyListed, manyListedState = func() (list []Listing, state redistest.State)
 	return list, both(locked(idLife, locks), redistest.State{"": messages, "_noti": ones(MaxEnlisted)})
 }()
 
+// manyLapsed has as many expired locks as a call drops.
+var manyLapsed = func() redistest.State {
+	ids := redistest.Hash{}
+	for i := range LapsePage {
+		id := fmt.Sprint("lapsed", i)
+		ids["#"+id] = id
+	}
+	return locked(past, ids)
+}()
+
 var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase{
 	{
 		name:   "at the back, under a lock",
@@ -205,6 +215,30 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 			redistest.State{"": redistest.List{"m x"}, "_noti": ones(1)}),
 	},
 	{
+		name:   "lapsed, behind as many others as a call drops: taken over",
+		seed:   both(manyLapsed, locked(past+1, redistest.Hash{"k:a": "o"})),
+		do:     enlistWith(atBack, toEnlist("x", lockOf("k:a", conflictFail))),
+		result: `[""]`,
+		want: both(locked(hour, redistest.Hash{"k:a": "x"}), redistest.State{
+			"": redistest.List{"m x"}, "_noti": ones(1),
+			"_locks": redistest.Hash{"@o": "k:a"}, "_locked": redistest.Zset{"@o": past + 1},
+		}),
+	},
+	{
+		name: "held, while as many others as a call drops have lapsed: refused",
+		seed: both(manyLapsed, locked(later, redistest.Hash{"k:a": "o"})),
+		do:   enlistWith(atBack, toEnlist("x", lockOf("k:a", conflictFail))),
+		err:  refusedError{0, "o"},
+	},
+	{
+		name:   "without a time at which it expires: taken over",
+		seed:   redistest.State{"_locks": redistest.Hash{"k:a": "o"}},
+		do:     enlistWith(atBack, toEnlist("x", lockOf("k:a", conflictFail))),
+		result: `[""]`,
+		want: both(locked(hour, redistest.Hash{"k:a": "x"}),
+			redistest.State{"": redistest.List{"m x"}, "_noti": ones(1)}),
+	},
+	{
 		name: "others that have lapsed are dropped",
 		seed: both(locked(past, redistest.Hash{"k:b": "o", "#o": "o"}),
 			locked(later, redistest.Hash{"k:c": "p", "#p": "p"})),
@@ -267,8 +301,34 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 			toEnlist("c", lockOf("k:r", conflictReplace)), toEnlist("d", lockOf("k:r", conflictReplace)),
 			toEnlist("e", lockOf("k:r", conflictReplace))),
 		result: `["" "a" "" "" ""]`,
-		want: both(locked(hour, redistest.Hash{"k:s": "a", "k:r": "e"}),
-			redistest.State{"": redistest.List{"m a", "m e"}, "_noti": ones(2)}),
+		want: both(locked(hour, redistest.Hash{"k:s": "a", "k:r": "e"}), redistest.State{
+			"": redistest.List{"m a", "m c", "m d", "m e"}, "_noti": ones(4),
+			"_revoked": redistest.Zset{"c": idLife, "d": idLife}, "_control": redistest.Hash{"version": nowMark},
+			"_locks": redistest.Hash{"@c": "k:r", "@d": "k:r"}, "_locked": redistest.Zset{"@c": hour, "@d": hour},
+		}),
+	},
+	{
+		name: "within one call: replaced before they are due, so left out",
+		do: enlistWith(inMin, toEnlist("a", lockOf("k:a", conflictReplace)),
+			toEnlist("b", lockOf("k:a", conflictReplace))),
+		result: `["" ""]`,
+		want: both(locked(fromNow(time.Hour+time.Minute), redistest.Hash{"k:a": "b"}), redistest.State{
+			"_scheduled": redistest.Zset{"b": fromNow(time.Minute)}, "_tasks": redistest.Hash{"b": "m b"},
+			"_wake": ones(1),
+		}),
+	},
+	{
+		name: "within one call: an id that an ended task had, revoked anew",
+		seed: redistest.State{"_revoked": redistest.Zset{"a": later}},
+		do: enlistWith(atBack,
+			toEnlist("a", &Hold{Reserve: true, Name: "k:a", Life: time.Hour.Milliseconds()}),
+			toEnlist("b", lockOf("k:a", conflictReplace))),
+		result: `["" ""]`,
+		want: both(locked(hour, redistest.Hash{"k:a": "b"}), redistest.State{
+			"": redistest.List{"m a", "m b"}, "_noti": ones(2), "_revoked": redistest.Zset{"a": idLife},
+			"_control": redistest.Hash{"version": nowMark},
+			"_locks":   redistest.Hash{"@a": "k:a", "#a": "a"}, "_locked": redistest.Zset{"@a": hour, "#a": idLife},
+		}),
 	},
 	{
 		name: "within one call: refused",
@@ -353,110 +413,35 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 	},
 }}
 
-func unlockOne(id string) func(s *Store) (any, error) {
-	return func(s *Store) (any, error) {
-		left, replaced, err := s.Unlock(bg, id)
-		return fmt.Sprintf("left %v, replaced %v", left, replaced), err
-	}
-}
-
-var unlockCases = storeTable{script: "unlock", cases: []storeCase{
-	{
-		name:   "its lock, the last",
-		seed:   locked(later, redistest.Hash{"k:a": "x"}),
-		do:     unlockOne("x"),
-		result: "left false, replaced false",
-		want:   redistest.State{},
-	},
-	{
-		name:   "its lock, not its id",
-		seed:   locked(later, redistest.Hash{"k:a": "x", "#x": "x", "k:b": "y"}),
-		do:     unlockOne("x"),
-		result: "left true, replaced false",
-		want:   locked(later, redistest.Hash{"#x": "x", "k:b": "y"}),
-	},
-	{
-		name:   "nothing: it was freed before",
-		seed:   locked(later, redistest.Hash{"k:a": "y"}),
-		do:     unlockOne("x"),
-		result: "left false, replaced false",
-	},
-	{
-		name: "a lock that has passed to another task",
-		seed: both(locked(later, redistest.Hash{"k:a": "y"}), redistest.State{
-			"_locks": redistest.Hash{"@x": "k:a"}, "_locked": redistest.Zset{"@x": past},
-		}),
-		do:     unlockOne("x"),
-		result: "left false, replaced false",
-		want:   locked(later, redistest.Hash{"k:a": "y"}),
-	},
-	{
-		name: "replaced",
-		seed: both(locked(later, redistest.Hash{"k:a": "y"}),
-			redistest.State{"_revoked": redistest.Zset{"x": later}}),
-		do:     unlockOne("x"),
-		result: "left false, replaced true",
-	},
-	{
-		name: "left the queue",
-		seed: both(locked(later, redistest.Hash{"k:a": "x", "#x": "x", "k:b": "y"}),
-			redistest.State{"_revoked": redistest.Zset{"x": later}}),
-		do:   disownOne("x"),
-		want: both(locked(later, redistest.Hash{"k:b": "y"}), redistest.State{"_revoked": redistest.Zset{"x": later}}),
-	},
-	{
-		name: "left the queue: its lock has passed to another task",
-		seed: both(locked(later, redistest.Hash{"k:b": "y", "#s": "s"}), strayHolder),
-		do:   disownOne("s"),
-		want: locked(later, redistest.Hash{"k:b": "y"}),
-	},
-}}
-
-func disownOne(id string) func(s *Store) (any, error) {
-	return func(s *Store) (any, error) { return nil, s.FreeForwarded(bg, id) }
-}
-
-func lapseWith(n int) func(s *Store) (any, error) {
-	return func(s *Store) (any, error) { return s.Lapse(bg, n) }
-}
-
-var lapseCases = storeTable{script: "lapse", cases: []storeCase{
-	{
-		name:   "nothing",
-		do:     lapseWith(10),
-		result: 0,
-	},
-	{
-		name: "what has expired",
-		seed: both(locked(past, redistest.Hash{"k:a": "x", "#y": "y"}),
-			locked(later, redistest.Hash{"k:b": "y", "#x": "x"})),
-		do:     lapseWith(10),
-		result: 3,
-		want:   locked(later, redistest.Hash{"k:b": "y", "#x": "x"}),
-	},
-	{
-		name:   "no more than a page",
-		seed:   both(locked(past, redistest.Hash{"#x": "x"}), locked(past+1, redistest.Hash{"#y": "y"})),
-		do:     lapseWith(1),
-		result: 1,
-		want:   locked(past+1, redistest.Hash{"#y": "y"}),
-	},
-}}
-
-// TestEnlistOnKeysOfAnotherType: no task is enqueued without its notification, and no lock is taken without its task.
+// TestEnlistOnKeysOfAnotherType: whichever key is of another type, nothing is written. A coalescer relies on that when
+// it sends the tasks of a refused call again, one by one.
 func TestEnlistOnKeysOfAnotherType(t *testing.T) {
 	server := redistest.Shared(t)
-	src := dialled(t, server.URL())
-	for _, suffix := range []string{"", "_noti", "_locks", "_locked", "_revoked", "_completed"} {
+	src, conn := dialled(t, server.URL()), server.Dial(t)
+	seed := both(filedAs("_scheduled", redistest.Zset{"f": later}), filedAs("_retry", redistest.Zset{"r": later}),
+		filedAs("_parked", redistest.Zset{"k": later}),
+		locked(later, redistest.Hash{"k:f": "f", "k:r": "r", "k:k": "k", "k:p": "p"}))
+	for _, suffix := range []string{
+		"", "_noti", "_scheduled", "_retry", "_parked", "_tasks", "_info", "_completed", "_locks", "_locked",
+		"_revoked", "_wake", "_control",
+	} {
 		s := NewStore(src, "", redistest.Name(t))
-		server.Do(t, "SET", s.Name+suffix, "another type")
-		if _, err := s.Enlist(bg, atBack,
-			[]Listing{toEnlist("x", &Hold{Reserve: true, Name: "k:a", Life: 1000})}); err == nil ||
-			errors.Is(err, ErrUnknown) {
+		state := with(seed, redistest.State{suffix: "another type"})
+		redistest.Seed(t, conn, s.Name, state)
+		args := newArgs(s.enlistHead())
+		for i, at := range []Place{atBack, atFront, inMin, {How: "at", Due: later}} {
+			// The first ones replace tasks that are filed, the last one a pending one.
+			task := listingArgs(&Listing{
+				Envelope{fmt.Sprint("x", i), []byte("m")},
+				&Hold{Reserve: true, Name: "k:" + "frkp"[i:i+1], Life: 1000, Conflict: conflictReplace},
+			}, at)
+			args.list = append(args.list, task[:]...)
+		}
+		if _, err := s.accept(bg, byEnlist, args, 4); !IsWrongType(err) || errors.Is(err, ErrUnknown) {
 			t.Errorf("N%s is of another type: %v", suffix, err)
 		}
-		if state := redistest.Dump(t, server.Dial(t), s.Name); suffix != "" && len(state) != 1 {
-			t.Errorf("N%s is of another type, and this is left: %v", suffix, state)
+		if diff := redistest.Diff(redistest.Dump(t, conn, s.Name), state); diff != "" {
+			t.Errorf("N%s is of another type, and this has changed:\n%s", suffix, diff)
 		}
 	}
 }

@@ -2,7 +2,7 @@ package redisstore
 
 import (
 	"context"
-	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
@@ -50,23 +50,15 @@ func (s *Store) enqueueHead() []any {
 
 // Enqueue makes up to MaxBatchTasks messages pending, all or none.
 func (s *Store) Enqueue(ctx context.Context, batch []Envelope) error {
-	if ctx.Err() != nil {
-		return notSent(ctx)
-	}
-	conn, err := s.open(ctx)
-	if err != nil {
-		return err
-	}
 	args := newArgs(s.enqueueHead())
 	for i := range batch {
 		args.list = append(args.list, batch[i].Message)
 	}
-	err = conn.enqueue(ctx, args.list, waitOf(ctx))
-	args.free(err)
+	_, err := s.accept(ctx, byEnqueue, args, len(batch))
 	return err
 }
 
-// enqueuer is a connection for one call of the script enqueue.
+// enqueuer is a connection for one call of a script that enqueues.
 type enqueuer struct {
 	conn    redis.Conn
 	bounded *BoundedSource // its place is to be released; nil: none
@@ -89,15 +81,22 @@ func (s *Store) open(ctx context.Context) (e enqueuer, err error) {
 	return e, nil
 }
 
-// enqueue sends the script with its arguments and gives the connection back. within is how long to wait for replicas.
-func (e enqueuer) enqueue(ctx context.Context, args []any, within time.Duration) error {
+// send makes a call for n tasks and gives the connection back. It returns the answers to the tasks, if the script has
+// some. within is how long to wait for replicas.
+func (e enqueuer) send(
+	ctx context.Context, k kind, args []any, n int, within time.Duration,
+) (answers []any, err error) {
 	defer e.close()
+	var reply any
 	if e.wait > 0 {
-		_, err := ScriptEnqueue.sendWaiting(ctx, e.conn, within, e.wait, args)
-		return err
+		reply, err = kinds[k].script.sendWaiting(ctx, e.conn, within, e.wait, args)
+	} else {
+		reply, err = kinds[k].script.send(ctx, e.conn, CallTimeout, args)
 	}
-	_, err := ScriptEnqueue.send(ctx, e.conn, CallTimeout, args)
-	return err
+	if err != nil || kinds[k].answers == nil {
+		return nil, err
+	}
+	return kinds[k].answers(reply, n)
 }
 
 func (e enqueuer) close() {
@@ -111,28 +110,44 @@ func (e enqueuer) releasePlace() {
 	}
 }
 
+// scheduleHead returns the arguments of the script schedule that come before the tasks.
+func (s *Store) scheduleHead() []any {
+	return scriptSchedule.evalshaArgs([]string{s.keys.scheduled, s.keys.tasks, s.keys.wake}, nil)
+}
+
+// dueArg returns when a task is due, in ms, as scripts take it.
+func dueArg(due int64, relative bool) string {
+	if relative {
+		return "+" + strconv.FormatInt(due, 10)
+	}
+	return strconv.FormatInt(due, 10)
+}
+
 // Schedule files up to MaxBatchTasks messages until they are due, all or none. due is in ms, from now if relative, else
 // since 1970.
 func (s *Store) Schedule(ctx context.Context, batch []Envelope, due int64, relative bool) error {
-	args := make([]any, 0, 2+2*len(batch))
-	how := "at"
-	if relative {
-		how = "in"
-	}
-	args = append(args, how, due)
+	args := newArgs(s.scheduleHead())
+	at := any(dueArg(due, relative))
 	for i := range batch {
-		args = append(args, batch[i].ID, batch[i].Message)
+		args.list = append(args.list, at, batch[i].ID, batch[i].Message)
 	}
-	reply, err := s.accept(ctx, scriptSchedule, []string{s.keys.scheduled, s.keys.tasks, s.keys.wake}, args...)
-	answer, err := ints(reply, err, 2)
+	_, err := s.accept(ctx, bySchedule, args, len(batch))
+	if taken, ok := err.(*TakenError); ok { //nolint:errorlint // bare, from scheduleAnswers
+		return &TakenError{ID: batch[taken.place].ID}
+	}
+	return err
+}
+
+// accept makes a call for n tasks, and returns the answers to them, if the script has some.
+func (s *Store) accept(ctx context.Context, k kind, args *scriptArgs, n int) ([]any, error) {
+	if ctx.Err() != nil {
+		return nil, notSent(ctx, k)
+	}
+	conn, err := s.open(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if answer[0] == 0 {
-		if i := answer[1]; i >= 0 && i < int64(len(batch)) {
-			return &TakenError{batch[i].ID}
-		}
-		return fmt.Errorf("%w: position %d of %d", ErrReply, answer[1], len(batch))
-	}
-	return nil
+	answers, err := conn.send(ctx, k, args.list, n, waitOf(ctx))
+	args.free(err)
+	return answers, err
 }

@@ -26,24 +26,33 @@ var (
 	groupValues = wire.Default.Elems - 512
 )
 
-// Gather adds up to MaxBatchTasks members of one group to it, all or none, and returns its size and the time until it
-// is due.
-func (s *Store) Gather(ctx context.Context, members []group.Member) (size int, due time.Duration, err error) {
-	args := make([]any, 0, 8+len(members))
-	bytes, values := weigh(members)
-	last := &members[len(members)-1]
-	args = append(args, last.Group, last.How.Grace, last.How.MaxDelay, last.How.MaxSize, bytes, values, groupBytes,
-		groupValues)
+// groupKeys returns the first arguments of the script gather, for the given groups.
+func (s *Store) groupKeys(groups []string) []any {
+	head := make([]any, 0, 2+4*len(groups)+2+8)
+	head = append(head, scriptGather.Sha, 4*len(groups))
+	for _, g := range groups {
+		head = append(head, s.keys.group+g, s.keys.groups, s.keys.gathered, s.keys.wake)
+	}
+	return head
+}
+
+// gatherHead returns the arguments of the script gather that come before the calls, without KEYS.
+func (s *Store) gatherHead() []any { return append(s.groupKeys(nil), groupBytes, groupValues) }
+
+// memberArgs returns the arguments of a call whose group is the first of KEYS.
+func memberArgs(m *group.Member) [8]any {
+	return [8]any{1, m.Group, m.How.Grace, m.How.MaxDelay, m.How.MaxSize, m.Bytes, m.Values, m.Message}
+}
+
+// Gather adds up to MaxBatchTasks members of one group to it, all or none.
+func (s *Store) Gather(ctx context.Context, members []group.Member) error {
+	args := newArgs(withGroups(s.gatherHead(), s, []string{members[0].Group}))
 	for i := range members {
-		args = append(args, members[i].Message)
+		task := memberArgs(&members[i])
+		args.list = append(args.list, task[:]...)
 	}
-	reply, err := s.accept(ctx, scriptGather,
-		[]string{s.keys.group + last.Group, s.keys.groups, s.keys.gathered, s.keys.wake}, args...)
-	answer, err := ints(reply, err, 2)
-	if err != nil {
-		return 0, 0, err
-	}
-	return int(answer[0]), time.Duration(answer[1]) * time.Millisecond, nil
+	_, err := s.accept(ctx, byGather, args, len(members))
+	return err
 }
 
 // weigh returns the bytes and the number of values of the arguments of members.

@@ -146,6 +146,8 @@ func (h *luaHeader) parseArgv() (problems []string) {
 	}
 	_, rest, then := strings.Cut(h.argvText, "   then ")
 	switch {
+	case strings.HasPrefix(h.argvText, "for each "):
+		h.open, rest = 1, h.argvText
 	case strings.Contains(h.argvText, "   ... further pairs"):
 		// The last two that have numbers are the first pair.
 		if len(h.fixed) < 2 || h.open > 0 {

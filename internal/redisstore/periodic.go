@@ -105,7 +105,7 @@ func (s *Store) Tick(ctx context.Context, p *schedule.Plan) (holder string, err 
 	case status < 0:
 		return "", ErrNotDue
 	case status == 2 && string(p.Held) == string(p.Was.Raw):
-		return "", &TakenError{holder}
+		return "", &TakenError{ID: holder}
 	}
 	return holder, nil
 }

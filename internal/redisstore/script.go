@@ -67,7 +67,7 @@ var (
 	ScriptAgenda     = newScript("agenda", 2)
 	ScriptEntry      = newScript("entry", 3)
 	ScriptTick       = newScript("tick", 7)
-	scriptGather     = newScript("gather", 4)
+	scriptGather     = newScriptEach("gather", 4)
 	scriptRipe       = newScript("ripe", 1)
 	scriptPeek       = newScript("peek", 3)
 	scriptFire       = newScript("fire", 6)

@@ -59,16 +59,7 @@ func (s *Store) eval(ctx context.Context, sc *Script, keys []string, args ...any
 	return evalOn(ctx, s.Src, sc, keys, args)
 }
 
-// accept runs a script that enqueues, and waits for the replicas that must have it.
-func (s *Store) accept(ctx context.Context, sc *Script, keys []string, args ...any) (any, error) {
-	return evalWaiting(ctx, s.Src, s.Wait, sc, keys, args)
-}
-
 func evalOn(ctx context.Context, src Source, sc *Script, keys []string, args []any) (any, error) {
-	return evalWaiting(ctx, src, 0, sc, keys, args)
-}
-
-func evalWaiting(ctx context.Context, src Source, replicas int, sc *Script, keys []string, args []any) (any, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, fmt.Errorf("delayed: %s: %w", sc.Name, context.Cause(ctx))
 	}
@@ -83,10 +74,7 @@ func evalWaiting(ctx context.Context, src Source, replicas int, sc *Script, keys
 		return nil, ConnError(err)
 	}
 	defer conn.Close()
-	if replicas == 0 {
-		return sc.eval(ctx, conn, CallTimeout, keys, args)
-	}
-	return sc.sendWaiting(ctx, conn, waitOf(ctx), replicas, sc.evalshaArgs(keys, args))
+	return sc.eval(ctx, conn, CallTimeout, keys, args)
 }
 
 // ConnError explains why there is no connection. Nothing was sent.

@@ -202,9 +202,9 @@ class Settings:
         how, due = options.place
         if how == 'back':
             return self.enqueue([m.message for m in batch])
-        args: list[Any] = [how, due]
+        args: list[Any] = []
         for m in batch:
-            args += [m.id, m.message]
+            args += [_due(how, due), m.id, m.message]
         return SCHEDULE, [k.scheduled, k.tasks, k.wake], args
 
     def _enlist(self, batch: Sequence[Packed], options: Options) -> tuple[Script, list[str], list[Any]]:
@@ -215,24 +215,23 @@ class Settings:
         ]  # fmt: skip
         life = options.life if options.locked else 0
         reserve = max(LOCK_LIFE, life) if options.task_id is not None else 0
-        args: list[Any] = [*options.place, k.signals, LOCK_LIFE, _LAPSE_PAGE]
+        args: list[Any] = [k.signals, LOCK_LIFE, _LAPSE_PAGE]
         for m in batch:
-            args += [m.id, m.message, reserve, m.lock, life, options.conflict]
+            args += [m.id, m.message, reserve, m.lock, life, options.conflict, _due(*options.place)]
         return ENLIST, keys, args
 
     def _gather(self, batch: Sequence[Packed], options: Options) -> tuple[Script, list[str], list[Any]]:
         k = self.keys
         group = batch[0].group
-        args: list[Any] = [
-            group,
-            *options.gather,
-            sum(m.size for m in batch),
-            sum(m.values for m in batch),
-            _GROUP_BYTES,
-            _GROUP_VALUES,
-        ]
-        args += [m.message for m in batch]
+        args: list[Any] = [_GROUP_BYTES, _GROUP_VALUES]
+        for m in batch:
+            args += [1, group, *options.gather, m.size, m.values, m.message]
         return GATHER, [k.group + group, k.groups, k.gathered, k.wake], args
+
+
+def _due(how: str, due: int) -> str:
+    """Returns where a task goes, as scripts take it."""
+    return f'+{due}' if how == 'in' else str(due) if how == 'at' else how
 
 
 class Sent(NamedTuple):

@@ -1,15 +1,15 @@
 -- enlist: make tasks pending, or file them until they are due, unless another task holds their id or lock.
 -- KEYS  1 pending list   2 notify list   3 scheduled set   4 retry set   5 parked set   6 tasks hash   7 info hash
 --       8 completed set   9 locks hash   10 locked set   11 revoked set   12 wake list   13 control hash
--- ARGV  1 'back', 'front', 'in' or 'at'   2 ms from now or since 1970, for 'in' and 'at'
---       3 channel of the queue's workers, which ends in 'signals'. With 'ended:' and a task's id in place of 'signals'
+-- ARGV  1 channel of the queue's workers, which ends in 'signals'. With 'ended:' and a task's id in place of 'signals'
 --       it is the channel on which the end of a replaced task is published, if that was not pending yet
---       4 ms that a replaced task stays revoked   5 most expired locks to drop, at most 500
+--       2 ms that a replaced task stays revoked   3 most expired locks to drop, at most 500
 --       then for each task, at most 200: id, message, ms to keep the id taken after the due time or 0, lock or '',
---       ms to keep the lock after the due time, 'fail', 'skip' or 'replace'
+--       ms to keep the lock after the due time, 'fail', 'skip' or 'replace',
+--       ms since 1970 when it is due or '+' and ms from now or 'back' or 'front'
 -- Returns {1, for each task '' or the id of the existing task that stands instead}, or {0, position from 0 of the first
 --       refused task, id of the task that holds its id or lock} with nothing written.
--- O(n log m). A full Redis refuses it as a whole. 'in' is measured by the server's clock.
+-- O(n log m). A full Redis refuses it as a whole. '+' is measured by the server's clock.
 local function number(score)
   -- A server may write a round number as 4e+12, which not every Lua can read.
   local digits, zeros = string.match(score, '^([%d.]+)e%+?(%d+)$')
@@ -18,27 +18,63 @@ local function number(score)
 end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local pending = ARGV[1] == 'back' or ARGV[1] == 'front'
-local due = pending and now or tonumber(ARGV[2])
-if ARGV[1] == 'in' then due = due + now end
-local from = math.max(now, due)
 local function ahead(score) return score and number(score) > now end
-local function held(name) return ahead(redis.call('ZSCORE', KEYS[10], name)) end
 
 -- Read everything before the first write, which also finds keys of another type.
-redis.call('HLEN', KEYS[9])
-local reply, owners, places, stands, replaced, pardoned = {1}, {}, {}, {}, {}, {}
-for i = 6, #ARGV, 6 do
-  local n, id, lock, rule = i / 6, ARGV[i], ARGV[i + 3], ARGV[i + 5]
+local expired = redis.call('ZRANGEBYSCORE', KEYS[10], '-inf', now, 'LIMIT', 0, ARGV[3])
+local over = {}
+for i = 1, #expired do over[expired[i]] = true end
+-- If these are all that has expired, the others need not be asked: Redis takes long to write times.
+local known = redis.call('HLEN', KEYS[9]) == redis.call('ZCARD', KEYS[10]) and #expired < tonumber(ARGV[3])
+local names, asked, ids = {}, 0, {}
+for i = 4, #ARGV, 7 do
+  if ARGV[i + 2] ~= '0' then
+    asked = asked + 1
+    names[asked] = '#' .. ARGV[i]
+    ids[#ids + 1] = ARGV[i]
+  end
+  if ARGV[i + 3] ~= '' then
+    asked = asked + 1
+    names[asked] = ARGV[i + 3]
+  end
+end
+-- Who holds what; which ids completed tasks have, and which are revoked.
+local holders, taken, revocations = {}, {}, {}
+if asked > 0 then
+  local by = redis.call('HMGET', KEYS[9], unpack(names))
+  for i = 1, asked do
+    if by[i] and not over[names[i]] and (known or ahead(redis.call('ZSCORE', KEYS[10], names[i]))) then
+      holders[names[i]] = by[i]
+    end
+  end
+end
+if #ids > 0 then
+  local completed, revoked = redis.call('ZMSCORE', KEYS[8], unpack(ids)), redis.call('ZMSCORE', KEYS[11], unpack(ids))
+  for i = 1, #ids do taken[ids[i]], revocations[ids[i]] = ahead(completed[i]), revoked[i] end
+end
+-- Times as text, because Redis writes each number with 17 digits, which takes longer than all the rest.
+local at, times = {}, {}
+local reply, owners, places, stands, dues, replaced, pardoned = {1}, {}, {}, {}, {}, {}, {}
+for i = 4, #ARGV, 7 do
+  local n, id, lock, rule, place = (i + 3) / 7, ARGV[i], ARGV[i + 3], ARGV[i + 5], ARGV[i + 6]
+  if not times[place] and place ~= 'back' and place ~= 'front' then
+    at[place], times[place] = tonumber(place), place
+    if string.sub(place, 1, 1) == '+' then
+      at[place] = now + tonumber(string.sub(place, 2))
+      times[place] = string.format('%.0f', at[place])
+    end
+  end
+  local due = at[place]
   local other = false
-  if places[id] or ARGV[i + 2] ~= '0' and (held('#' .. id) or redis.call('HEXISTS', KEYS[6], id) == 1
-      or ahead(redis.call('ZSCORE', KEYS[8], id))) then
+  if places[id] or ARGV[i + 2] ~= '0' and (holders['#' .. id] or taken[id]
+      or redis.call('HEXISTS', KEYS[6], id) == 1) then
     other = id
   elseif lock ~= '' then
-    if not owners[lock] and held(lock) then owners[lock] = redis.call('HGET', KEYS[9], lock) end
-    other = owners[lock]
+    other = owners[lock] or holders[lock]
     if other and rule == 'replace' then
-      if places[other] then
+      -- One of this call that would be filed is left out. One that would be pending is revoked, and not left out: who
+      -- waits for it learns of its end from the worker.
+      if places[other] and dues[places[other]] then
         stands[places[other]] = false
       else
         replaced[#replaced + 1] = other
@@ -49,98 +85,133 @@ for i = 6, #ARGV, 6 do
   if other and rule ~= 'skip' then return {0, n - 1, other} end
   reply[n + 1] = other or ''
   if not other then
-    owners[lock], places[id], stands[n] = id, n, true
+    owners[lock], places[id], stands[n], dues[n] = id, n, true, due
     -- The revocation was meant for an older task of this id, which has ended.
-    if ARGV[i + 2] ~= '0' and redis.call('ZSCORE', KEYS[11], id) then pardoned[#pardoned + 1] = id end
+    if revocations[id] then pardoned[#pardoned + 1] = id end
   end
 end
-local gone, revoked = {}, {}
-for i = 1, #replaced do
-  local id = replaced[i]
-  local scheduled, retrying = redis.call('ZSCORE', KEYS[3], id), redis.call('ZSCORE', KEYS[4], id)
-  if redis.call('ZSCORE', KEYS[5], id) or retrying or scheduled then
-    gone[#gone + 1] = id
-  else
-    revoked[#revoked + 1], revoked[#revoked + 2] = now + tonumber(ARGV[4]), id
-  end
-end
-local version = tonumber(#replaced > 0 and redis.call('HGET', KEYS[13], 'version') or 0) or 0
-local expired = redis.call('ZRANGEBYSCORE', KEYS[10], '-inf', now, 'LIMIT', 0, ARGV[5])
-local first = not pending and redis.call('ZRANGE', KEYS[3], 0, 0, 'WITHSCORES') or {}
-
-local messages, ones, tasks, dues = {}, {}, {}, {}
-for i = 6, #ARGV, 6 do
-  if stands[i / 6] then
-    local n = #messages + 1
-    messages[n], ones[n] = ARGV[i + 1], '1'
-    tasks[2 * n - 1], tasks[2 * n] = ARGV[i], ARGV[i + 1]
-    dues[2 * n - 1], dues[2 * n] = due, ARGV[i]
-  end
-end
-if #messages == 0 then return reply end
-if pending then
-  redis.call('LLEN', KEYS[1])
-else
-  redis.call('HLEN', KEYS[6])
-end
-local woken = pending or redis.call('LLEN', KEYS[12]) > 0
-if #gone > 0 then
-  redis.call('HLEN', KEYS[6])
-  redis.call('HLEN', KEYS[7])
-end
-if #revoked > 0 then redis.call('ZSCORE', KEYS[11], '') end
-if pending then
-  redis.call('RPUSH', KEYS[2], unpack(ones))
-  if ARGV[1] == 'front' then
-    for i = #messages, 1, -1 do redis.call('LPUSH', KEYS[1], messages[i]) end
-  else
-    redis.call('RPUSH', KEYS[1], unpack(messages))
-  end
-else
-  redis.call('HSET', KEYS[6], unpack(tasks))
-  redis.call('ZADD', KEYS[3], unpack(dues))
-  if not woken and (not first[2] or due < number(first[2])) then redis.call('RPUSH', KEYS[12], '1') end
-end
-
-local renewed, fields, lapses = {}, {}, {}
-local function take(name, value, life)
-  local n = #fields
-  fields[n + 1], fields[n + 2] = name, value
-  lapses[n + 1], lapses[n + 2] = from + life, name
-  renewed[name] = true
-end
-for i = 6, #ARGV, 6 do
-  if stands[i / 6] then
-    local id, lock = ARGV[i], ARGV[i + 3]
-    local reserve, life = tonumber(ARGV[i + 2]), tonumber(ARGV[i + 4])
-    if reserve > 0 then take('#' .. id, id, reserve) end
-    if lock ~= '' then
-      take(lock, id, life)
-      take('@' .. id, lock, life)
+local gone, revoked, revokes = {}, {}, {}
+local scheduled, retrying, parked, others = {}, {}, {}, {}
+if #replaced > 0 then
+  local scores = redis.call('ZMSCORE', KEYS[3], unpack(replaced))
+  for i = 1, #replaced do
+    if scores[i] then
+      scheduled[#scheduled + 1], gone[#gone + 1] = replaced[i], replaced[i]
+    else
+      others[#others + 1] = replaced[i]
     end
   end
 end
-if #fields > 0 then
+if #others > 0 then
+  local retries, parks = redis.call('ZMSCORE', KEYS[4], unpack(others)), redis.call('ZMSCORE', KEYS[5], unpack(others))
+  for i = 1, #others do
+    local id = others[i]
+    if retries[i] then retrying[#retrying + 1] = id end
+    if parks[i] then parked[#parked + 1] = id end
+    if retries[i] or parks[i] then
+      gone[#gone + 1] = id
+    else
+      revoked[#revoked + 1], revoked[#revoked + 2] = now + tonumber(ARGV[2]), id
+      revokes[id] = true
+    end
+  end
+end
+local version = tonumber(#replaced > 0 and redis.call('HGET', KEYS[13], 'version') or 0) or 0
+
+local back, front, ones, tasks, scores = {}, {}, {}, {}, {}
+local pending, filed, earliest = 0, 0, false
+for i = 4, #ARGV, 7 do
+  local n = (i + 3) / 7
+  local due = dues[n]
+  if stands[n] and due then
+    filed = filed + 2
+    tasks[filed - 1], tasks[filed] = ARGV[i], ARGV[i + 1]
+    scores[filed - 1], scores[filed] = times[ARGV[i + 6]], ARGV[i]
+    earliest = math.min(earliest or due, due)
+  elseif stands[n] then
+    pending = pending + 1
+    ones[pending] = '1'
+    if ARGV[i + 6] == 'front' then front[#front + 1] = ARGV[i + 1] else back[#back + 1] = ARGV[i + 1] end
+  end
+end
+if pending + filed == 0 then return reply end
+if pending > 0 then redis.call('LLEN', KEYS[1]) end
+local wake = false
+if filed > 0 then
+  local first = redis.call('ZRANGE', KEYS[3], 0, 0, 'WITHSCORES')
+  wake = redis.call('LLEN', KEYS[12]) == 0 and (not first[2] or earliest < number(first[2]))
+end
+if filed + #gone > 0 then redis.call('HLEN', KEYS[6]) end
+local informed = #gone > 0 and redis.call('HLEN', KEYS[7]) > 0
+if #revoked > 0 then redis.call('ZSCORE', KEYS[11], '') end
+if pending > 0 then
+  redis.call('RPUSH', KEYS[2], unpack(ones))
+  for i = #front, 1, -1 do redis.call('LPUSH', KEYS[1], front[i]) end
+  if #back > 0 then redis.call('RPUSH', KEYS[1], unpack(back)) end
+end
+if filed > 0 then
+  redis.call('HSET', KEYS[6], unpack(tasks))
+  redis.call('ZADD', KEYS[3], unpack(scores))
+  if wake then redis.call('RPUSH', KEYS[12], '1') end
+end
+
+-- When what lasts so long after the due time of a place expires.
+local ends = {}
+local function lapse(place, life)
+  local own = ends[place]
+  if not own then
+    own = {}
+    ends[place] = own
+  end
+  if not own[life] then own[life] = string.format('%.0f', math.max(now, at[place] or now) + tonumber(life)) end
+  return own[life]
+end
+local fields, lapses, last = {}, {}, 0
+local function take(name, value, score)
+  last = last + 2
+  fields[last - 1], fields[last] = name, value
+  lapses[last - 1], lapses[last] = score, name
+end
+for i = 4, #ARGV, 7 do
+  local n = (i + 3) / 7
+  if stands[n] then
+    local id, lock, place = ARGV[i], ARGV[i + 3], ARGV[i + 6]
+    if ARGV[i + 2] ~= '0' then take('#' .. id, id, lapse(place, ARGV[i + 2])) end
+    if lock ~= '' then
+      local score = lapse(place, ARGV[i + 4])
+      take(lock, id, score)
+      take('@' .. id, lock, score)
+    end
+  end
+end
+if last > 0 then
   redis.call('HSET', KEYS[9], unpack(fields))
   redis.call('ZADD', KEYS[10], unpack(lapses))
 end
 -- Touch each key that may become empty only once: while a slot moves, a second command on it fails.
 if #gone > 0 then
-  redis.call('ZREM', KEYS[3], unpack(gone))
-  redis.call('ZREM', KEYS[4], unpack(gone))
-  redis.call('ZREM', KEYS[5], unpack(gone))
+  if #scheduled > 0 then redis.call('ZREM', KEYS[3], unpack(scheduled)) end
+  if #retrying > 0 then redis.call('ZREM', KEYS[4], unpack(retrying)) end
+  if #parked > 0 then redis.call('ZREM', KEYS[5], unpack(parked)) end
   redis.call('HDEL', KEYS[6], unpack(gone))
-  redis.call('HDEL', KEYS[7], unpack(gone))
-  local ended = (string.match(ARGV[3], '^(.*)signals$') or '') .. 'ended:'
+  if informed then redis.call('HDEL', KEYS[7], unpack(gone)) end
+  local ended = (string.match(ARGV[1], '^(.*)signals$') or '') .. 'ended:'
   for i = 1, #gone do redis.call('PUBLISH', ended .. gone[i], 'replaced') end
 end
 if #revoked > 0 then
   redis.call('ZADD', KEYS[11], unpack(revoked))
   redis.call('HSET', KEYS[13], 'version', string.format('%.0f', math.max(now, version + 1)))
-  for i = 2, #revoked, 2 do redis.call('PUBLISH', ARGV[3], 'cancel ' .. revoked[i]) end
+  for i = 2, #revoked, 2 do redis.call('PUBLISH', ARGV[1], 'cancel ' .. revoked[i]) end
 end
-if #pardoned > 0 then redis.call('ZREM', KEYS[11], unpack(pardoned)) end
-local freed = {}
+local forgotten = {}
+for i = 1, #pardoned do
+  if not revokes[pardoned[i]] then forgotten[#forgotten + 1] = pardoned[i] end
+end
+if #forgotten > 0 then redis.call('ZREM', KEYS[11], unpack(forgotten)) end
+local renewed, freed = {}, {}
+if #expired > 0 then
+  for i = 1, last, 2 do renewed[fields[i]] = true end
+end
 for i = 1, #gone do freed[2 * i - 1], freed[2 * i] = '@' .. gone[i], '#' .. gone[i] end
 for i = 1, #expired do
   if not renewed[expired[i]] then freed[#freed + 1] = expired[i] end

@@ -1,11 +1,11 @@
--- gather: add calls to a group, which becomes one combined call when it is due.
--- KEYS  1 group list   2 groups set   3 gathered hash   4 wake list
--- ARGV  1 group   2 ms that it waits for another call   3 most ms that its first call waits, 0 for any time
---       4 most calls   5 bytes of arguments in these messages   6 values in these   7 most bytes in a group
---       8 most values in a group   9... messages, in order, at most 1,000
--- Returns {calls in the group, ms until it is due}.
--- O(n + log m). A full Redis refuses it as a whole. The latest call sets how long the group waits; a full group is due
---       at once.
+-- gather: add calls to groups, each of which becomes one combined call when it is due.
+-- KEYS  for each group: group list, groups set, gathered hash, wake list
+-- ARGV  1 most bytes in a group   2 most values in a group
+--       then for each call, at most 1,000: number of its group among KEYS, group, ms that this waits for another call,
+--       most ms that its first call waits or 0 for any time, most calls, bytes of arguments, values in these, message
+-- Returns the number of calls.
+-- O(n + groups * log m). A full Redis refuses it as a whole. The latest call sets how long its group waits; a full
+--       group is due at once.
 local function number(score)
   -- A server may write a round number as 4e+12, which not every Lua can read.
   local digits, zeros = string.match(score, '^([%d.]+)e%+?(%d+)$')
@@ -14,34 +14,66 @@ local function number(score)
 end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local count, state = redis.call('LLEN', KEYS[1]), redis.call('HGET', KEYS[3], ARGV[1])
-local score = redis.call('ZSCORE', KEYS[2], ARGV[1])
-local earliest = redis.call('ZRANGE', KEYS[2], 0, 0, 'WITHSCORES')
-local woken = redis.call('LLEN', KEYS[4])
+local names = {}
+for i = 3, #ARGV, 8 do names[tonumber(ARGV[i])] = ARGV[i + 1] end
 
-local first, bytes, values, full = now, 0, 0, false
-if state and count > 0 then
-  local since, size, b, v = string.match(state, '^(%d+) %d+ %d+ (%d+) (%d+) (%d+)$')
-  if since then
-    first, bytes, values = math.min(now, tonumber(since)), tonumber(b), tonumber(v)
-    full = count >= tonumber(size) or bytes >= tonumber(ARGV[7]) or values >= tonumber(ARGV[8])
+-- Of each group: its calls, when the first one came, bytes, values, most calls if known, and when it is due.
+local counts, firsts, bytes, values, sizes, dues = {}, {}, {}, {}, {}, {}
+local earliest, woken = {}, 0
+for i = 1, #KEYS, 4 do
+  local g = (i + 3) / 4
+  if i == 1 then
+    earliest = redis.call('ZRANGE', KEYS[i + 1], 0, 0, 'WITHSCORES')
+    woken = redis.call('LLEN', KEYS[i + 3])
+  end
+  if names[g] then
+    local count, state = redis.call('LLEN', KEYS[i]), redis.call('HGET', KEYS[i + 2], names[g])
+    local score = redis.call('ZSCORE', KEYS[i + 1], names[g])
+    counts[g], firsts[g], bytes[g], values[g], sizes[g] = count, now, 0, 0, false
+    dues[g] = score and number(score)
+    if state and count > 0 then
+      local since, size, b, v = string.match(state, '^(%d+) %d+ %d+ (%d+) (%d+) (%d+)$')
+      if since then
+        firsts[g], sizes[g] = math.min(now, tonumber(since)), tonumber(size)
+        bytes[g], values[g] = tonumber(b), tonumber(v)
+      end
+    end
   end
 end
-local messages = {}
-for i = 9, #ARGV do messages[i - 8] = ARGV[i] end
-count, bytes, values = count + #messages, bytes + tonumber(ARGV[5]), values + tonumber(ARGV[6])
-local quiet = now + tonumber(ARGV[2])
-local due = quiet
-if tonumber(ARGV[3]) > 0 then due = math.min(due, first + tonumber(ARGV[3])) end
-if full and score then
-  due = number(score) -- it was due already, and a worker may be combining its calls
-elseif count >= tonumber(ARGV[4]) or bytes >= tonumber(ARGV[7]) or values >= tonumber(ARGV[8]) then
-  due = now
+local messages, quiets, delays = {}, {}, {}
+local most, mostValues = tonumber(ARGV[1]), tonumber(ARGV[2])
+for i = 3, #ARGV, 8 do
+  local g = tonumber(ARGV[i])
+  local delay, size, list = tonumber(ARGV[i + 3]), tonumber(ARGV[i + 4]), messages[g]
+  if not list then
+    list = {}
+    messages[g] = list
+  end
+  list[#list + 1] = ARGV[i + 7]
+  local full = sizes[g] and (counts[g] >= sizes[g] or bytes[g] >= most or values[g] >= mostValues)
+  counts[g], sizes[g], delays[g], quiets[g] = counts[g] + 1, size, delay, now + tonumber(ARGV[i + 2])
+  bytes[g], values[g] = bytes[g] + tonumber(ARGV[i + 5]), values[g] + tonumber(ARGV[i + 6])
+  -- A full group was due already, and a worker may be combining its calls.
+  if not (full and dues[g]) then
+    dues[g] = quiets[g]
+    if delay > 0 then dues[g] = math.min(quiets[g], firsts[g] + delay) end
+    if counts[g] >= size or bytes[g] >= most or values[g] >= mostValues then dues[g] = now end
+  end
 end
 
-redis.call('RPUSH', KEYS[1], unpack(messages))
-local state = string.format('%.0f %.0f ', first, quiet) .. ARGV[3] .. ' ' .. ARGV[4]
-redis.call('HSET', KEYS[3], ARGV[1], state .. string.format(' %.0f %.0f', bytes, values))
-redis.call('ZADD', KEYS[2], due, ARGV[1])
-if (not earliest[2] or due < number(earliest[2])) and woken == 0 then redis.call('RPUSH', KEYS[4], '1') end
-return {count, math.max(0, due - now)}
+local wakes = false
+for i = 1, #KEYS, 4 do
+  local g = (i + 3) / 4
+  if names[g] then
+    redis.call('RPUSH', KEYS[i], unpack(messages[g]))
+    redis.call('HSET', KEYS[i + 2], names[g], string.format('%.0f %.0f %.0f %.0f %.0f %.0f', firsts[g], quiets[g],
+      delays[g], sizes[g], bytes[g], values[g]))
+    redis.call('ZADD', KEYS[i + 1], dues[g], names[g])
+    wakes = wakes or not earliest[2] or dues[g] < number(earliest[2])
+  end
+  if wakes and woken == 0 then
+    redis.call('RPUSH', KEYS[i + 3], '1')
+    woken = 1
+  end
+end
+return (#ARGV - 2) / 8
