@@ -50,12 +50,14 @@ func pythonCommand(t *testing.T, env []string, program string, args ...string) *
 	}
 	cmd := exec.Command(interpreter, append([]string{program}, args...)...)
 	cmd.Dir = "python"
-	// Use this repository's package, whatever is installed. Without byte code, the source tree stays unchanged.
-	ours, err := filepath.Abs(filepath.Join("..", "python-compat", "src"))
+	// Use this repository's package, whatever is installed. Its byte code is kept outside of the source tree.
+	root, err := filepath.Abs("..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd.Env = append(append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1", "PYTHONPATH="+ours), env...)
+	cmd.Env = append(append(os.Environ(),
+		"PYTHONDONTWRITEBYTECODE=", "PYTHONPYCACHEPREFIX="+filepath.Join(root, ".cache", "bytecode"),
+		"PYTHONPATH="+filepath.Join(root, "python-compat", "src")), env...)
 	return cmd
 }
 
