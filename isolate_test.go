@@ -38,7 +38,7 @@ var (
 		}
 	}))
 	isolatedProgress = isolatedFunc("progress", func(ctx context.Context) error {
-		if err := delayed.Progress(ctx, 1, 2, "half"); err != nil {
+		if err := delayed.Progress(ctx, 1, 2, "half \xe9"+strings.Repeat(" ", 2<<20)); err != nil {
 			return err
 		}
 		<-ctx.Done()
@@ -60,6 +60,10 @@ var (
 			return delayed.RetryIn(time.Hour, errors.New("later"))
 		case "transient":
 			return errTransient
+		case "bytes":
+			return delayed.Discard(errors.New("Latin-1: \xe9"))
+		case "long":
+			return delayed.Discard(errors.New(strings.Repeat("long ", 1<<20)))
 		case "panic":
 			panic("at the disco")
 		case "goexit":
@@ -78,6 +82,9 @@ var (
 			os.Exit(3)
 		case "spin":
 			spin()
+		case "stop":
+			_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+			select {}
 		case "segv":
 			_ = syscall.Kill(os.Getpid(), syscall.SIGSEGV)
 			select {}
@@ -174,6 +181,8 @@ func TestIsolatedTaskSays(t *testing.T) {
 		{"drop", state.Dropped, "dropped", 0, "whatever"},
 		{"snooze", state.Scheduled, "", time.Hour, ""},
 		{"retry", state.Retry, "failed", time.Hour, "later"},
+		{"bytes", state.Archived, "failed", 0, "Latin-1: \uFFFD"},
+		{"long", state.Archived, "failed", 0, "long long"},
 		{"transient", state.Retry, "not failed", 2 * time.Hour, "transient"},
 		{"panic", state.Retry, "failed", 3 * time.Hour, "isolate_test.go"},
 		{"goexit", state.Retry, "failed", 3 * time.Hour, "runtime.Goexit"},
@@ -247,22 +256,23 @@ func TestIsolatedTaskDies(t *testing.T) {
 func TestIsolatedTaskIsCanceled(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	w := b.workIsolated(nil)
+	w := b.workIsolated(func(cfg *delayed.WorkerConfig) { cfg.Isolation.Grace = time.Minute })
 	ref := b.delay(isolatedProgress)
 	b.Until("it has reported", func() bool {
 		done, total, note, err := ref.Progress(t.Context())
-		return err == nil && done == 1 && total == 2 && note == "half"
+		return err == nil && done == 1 && total == 2 && strings.HasPrefix(note, "half \uFFFD")
 	})
 	b.Must(ref.Cancel(t.Context()))
 	if err := ref.Wait(t.Context()); !errors.Is(err, delayed.ErrCanceled) {
 		t.Errorf("found %v", err)
 	}
-	// A worker that stops gives back a task whose handler heeds its context, and one that does not.
+	// A worker that stops gives back a task whose handler heeds its context, and those that do not, even SIGTERM.
 	b.delay(isolatedWait)
 	b.delay(isolatedDies, "spin")
-	b.Until("both run", func() bool { return w.Status().Busy == 2 })
+	b.delay(isolatedDies, "stop")
+	b.Until("all run", func() bool { return w.Status().Busy == 3 })
 	w.mustStop()
-	if n, err := b.q.Len(t.Context()); err != nil || n != 2 {
+	if n, err := b.q.Len(t.Context()); err != nil || n != 3 {
 		t.Errorf("%d tasks are pending, %v", n, err)
 	}
 }

@@ -98,11 +98,11 @@ func (i *isolation) call(ctx context.Context, c *Claim, limit time.Duration) (re
 	if err != nil {
 		return nil, err
 	}
-	answer, err := i.pool.Run(ctx, body, func(b []byte) { reportFor(ctx, c, b) }, func() time.Duration {
-		if errors.Is(context.Cause(ctx), ErrShutdown) {
-			return min(i.Grace, i.cancelGrace/2) // so that the worker can still give the task back
+	answer, err := i.pool.Run(ctx, body, func(b []byte) { reportFor(ctx, c, b) }, func() isolate.Patience {
+		if errors.Is(context.Cause(ctx), ErrShutdown) { // time is left in which the worker gives the task back
+			return isolate.Patience{Grace: min(i.Grace, i.cancelGrace/2), Rest: i.cancelGrace / 4}
 		}
-		return i.Grace
+		return isolate.Patience{Grace: i.Grace}
 	})
 	if err != nil {
 		return nil, err
