@@ -27,7 +27,7 @@ import (
 //
 // A program with ChildMain also runs every task there that was claimed by a worker which died, until the task has ended
 // or 72 hours have passed: it may have been the cause, and in a child it harms nobody else. If it ends its child, that
-// counts as a death of a worker that had nothing else in hand; see Task.Deaths.
+// counts as a death of a worker that had nothing else in hand; see Task.Deaths. Memory and CPU do not bound such tasks.
 //
 // Differences: errors of handlers reach listeners as texts of at most 64 KiB, though IsFailure and BackoffFunc get them
 // as they are; Progress returns no errors of Redis; and what a handler keeps in memory is its child's.

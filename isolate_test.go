@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"strconv"
@@ -76,6 +77,13 @@ var (
 		}
 		return 3 * time.Hour
 	}))
+	// limited is not isolated. It says where it runs, and how much memory it may map.
+	limited = delayed.Func(func() ([]int, error) {
+		const rlimitData = 2
+		var limit syscall.Rlimit
+		err := syscall.Getrlimit(rlimitData, &limit)
+		return []int{os.Getpid(), int(min(limit.Cur, math.MaxInt))}, err
+	}, delayed.Name("isolated.limited"), delayed.KeepResult(time.Minute))
 	isolatedDies = isolatedFunc("dies", func(how string) {
 		switch how {
 		case "exit":
@@ -117,7 +125,8 @@ func isolatedWorker(rdb *delayed.Redis, cfg delayed.WorkerConfig) (*delayed.Work
 		return nil, err
 	}
 	return w, errors.Join(
-		w.Register(isolatedNoop, isolatedPid, isolatedEcho, isolatedProgress, isolatedWait, isolatedSays, isolatedDies),
+		w.Register(isolatedNoop, isolatedPid, isolatedEcho, isolatedProgress, isolatedWait, isolatedSays, isolatedDies,
+			limited),
 		w.Use(func(next delayed.HandlerFunc) delayed.HandlerFunc {
 			return func(ctx context.Context, t *delayed.Task) error {
 				return next(context.WithValue(ctx, middlewareKey{}, "middleware"), t)
@@ -274,6 +283,23 @@ func TestIsolatedTaskIsCanceled(t *testing.T) {
 	w.mustStop()
 	if n, err := b.q.Len(t.Context()); err != nil || n != 3 {
 		t.Errorf("%d tasks are pending, %v", n, err)
+	}
+}
+
+// A task whose worker has died runs in a child process, without the limits of isolated functions.
+func TestSuspectsHaveNoLimits(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	message, ref, _, err := delayed.Message(b.q, delayed.Call(limited), 1)
+	b.Must(err)
+	msg, err := parseForTest(string(message))
+	b.Must(err)
+	msg.Meta.Deaths, msg.Meta.DiedAt = 1, time.Now().UnixMilli()
+	b.Do("RPUSH", b.Name, msg.Append(nil))
+	b.workIsolated(func(cfg *delayed.WorkerConfig) { cfg.Isolation.Memory = 256 << 20 })
+	found, err := delayed.Await[[]int](t.Context(), ref)
+	if err != nil || len(found) != 2 || found[0] == os.Getpid() || found[1] != math.MaxInt {
+		t.Errorf("process and limit: %d, %v; expected another than %d without a limit", found, err, os.Getpid())
 	}
 }
 
