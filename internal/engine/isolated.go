@@ -37,6 +37,9 @@ type isolation struct {
 	cancelGrace time.Duration
 }
 
+// startPatience is how long a task whose time is over still waits for a child process that is being set up.
+const startPatience = 10 * time.Second
+
 // causes are the causes of a handler's context. Between parent and child their positions stand for them.
 var causes = [...]error{context.Canceled, ErrTimeout, ErrCanceled, ErrLost, ErrShutdown}
 
@@ -112,8 +115,11 @@ func (i *isolation) call(ctx context.Context, c *Claim, limit time.Duration) (re
 		pool = i.pool
 	}
 	answer, err := pool.Run(ctx, body, func(b []byte) { reportFor(ctx, c, b) }, func() isolate.Patience {
-		if errors.Is(context.Cause(ctx), ErrShutdown) { // time is left in which the worker gives the task back
+		switch cause := context.Cause(ctx); {
+		case errors.Is(cause, ErrShutdown): // time is left in which the worker gives the task back
 			return isolate.Patience{Grace: min(i.Grace, i.cancelGrace/2), Rest: i.cancelGrace / 4}
+		case errors.Is(cause, ErrTimeout): // a task with a short one fails not because starts are slow on a busy machine
+			return isolate.Patience{Start: startPatience, Grace: i.Grace}
 		}
 		return isolate.Patience{Grace: i.Grace}
 	})

@@ -89,6 +89,17 @@ func TestChildThatWasToldToEnd(t *testing.T) {
 	}
 }
 
+// TestContextEndsWhileAChildStarts: a job may wait for the child all the same, and runs there.
+func TestContextEndsWhileAChildStarts(t *testing.T) {
+	p := newPool(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	patient := func() Patience { return Patience{Start: time.Minute, Grace: time.Minute} }
+	if got, err := p.Run(ctx, []byte("echo late"), func([]byte) {}, patient); err != nil || string(got) != "late" {
+		t.Errorf("%q, %v", got, err)
+	}
+}
+
 // TestSetUpThatHangs delays neither the end of a job's context nor that of the pool.
 func TestSetUpThatHangs(t *testing.T) {
 	t.Setenv("ISOLATE_TEST_FAILS", "hangs")

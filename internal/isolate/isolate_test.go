@@ -29,6 +29,7 @@ func TestMain(m *testing.M) {
 	if IsChild() {
 		Serve(Server{
 			Setup: func() error {
+				fmt.Fprintln(os.Stderr, "setting up")
 				switch text := os.Getenv("ISOLATE_TEST_FAILS"); text {
 				case "":
 				case "hangs":
@@ -319,14 +320,30 @@ func TestNoDescriptorIsInherited(t *testing.T) {
 	}
 }
 
+// What a set-up writes to standard error is passed on when it is over. If it fails, it is in the error alone, which is
+// logged once: children that do not start would flood the log.
 func TestSetUpFails(t *testing.T) {
+	var log strings.Builder
+	pool := func() *Pool { return newPool(t, func(c *Config) { c.Output = &log }) }
+	p := pool()
+	run(t, p, "echo")
+	p.Close()
+	if log.String() != "setting up\n" {
+		t.Errorf("standard error has %q", log.String())
+	}
+	log.Reset()
 	t.Setenv("ISOLATE_TEST_FAILS", "no database")
-	p := newPool(t, nil)
+	p = pool()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	_, err := p.Run(ctx, []byte("echo"), func([]byte) {}, grace)
-	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no database") {
+	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no database") ||
+		!strings.Contains(err.Error(), "setting up") {
 		t.Errorf("found %v", err)
+	}
+	p.Close()
+	if log.String() != "" {
+		t.Errorf("standard error has %q", log.String())
 	}
 }
 
@@ -339,7 +356,7 @@ func TestSetUpLimitEnds(t *testing.T) {
 	}
 	defer r.Close()
 	defer w.Close()
-	p := &process{file: r, answers: bufio.NewReader(r)}
+	p := &process{out: &output{to: io.Discard}, file: r, answers: bufio.NewReader(r)}
 	write := func(kind byte) {
 		if _, err := w.Write(appendFrame(nil, kind)); err != nil {
 			t.Fatal(err)

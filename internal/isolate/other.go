@@ -41,7 +41,7 @@ type (
 		Cause  func(byte) error
 		Stacks func() string
 	}
-	Patience struct{ Grace, Rest time.Duration }
+	Patience struct{ Start, Grace, Rest time.Duration }
 	Pool     struct{}
 )
 

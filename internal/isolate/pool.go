@@ -53,6 +53,9 @@ type Pool struct {
 // mostTries is how many children a job is given to, if they die before they have read it.
 const mostTries = 3
 
+// errGivenUp says that a job does not wait for a child any longer.
+var errGivenUp = errors.New("given up")
+
 // NewPool returns a pool without children.
 func NewPool(cfg Config) *Pool {
 	if cfg.Args == nil {
@@ -205,7 +208,7 @@ func (p *Pool) Run(
 	p.mu.Unlock()
 	defer p.all.Done()
 	for tries := 1; ; tries++ {
-		c, err := p.take(ctx)
+		c, err := p.take(ctx, patience)
 		if err != nil {
 			return nil, err
 		}
@@ -223,20 +226,20 @@ func (p *Pool) Run(
 }
 
 // take returns a child without a job. It starts one if there is none.
-func (p *Pool) take(ctx context.Context) (*process, error) {
+func (p *Pool) take(ctx context.Context, patience func() Patience) (*process, error) {
 	var trouble error
 	for {
 		if c := p.takeIdle(); c != nil {
 			return c, nil
 		}
-		c, err := p.startFor(ctx)
+		c, err := p.startFor(ctx, patience)
 		switch {
 		case err == nil:
 			p.relief()
 			return c, nil
 		case errors.Is(err, ErrClosed):
 			return nil, err
-		case ctx.Err() == nil:
+		case !errors.Is(err, errGivenUp):
 			trouble = err
 			p.cfg.Log.Trouble(&p.trouble, "child processes do not start", err)
 			if p.pause(ctx) {
@@ -254,18 +257,19 @@ func (p *Pool) take(ctx context.Context) (*process, error) {
 	}
 }
 
-// startFor starts a child for a job whose context is ctx. If that ends before, another job may use the child.
-func (p *Pool) startFor(ctx context.Context) (*process, error) {
+// startFor starts a child for a job whose context is ctx. If the job does not wait for it, another may use the child.
+func (p *Pool) startFor(ctx context.Context, patience func() Patience) (*process, error) {
 	type outcome struct {
 		c   *process
 		err error
 	}
-	started := make(chan outcome)
+	started, gone := make(chan outcome), make(chan struct{})
+	defer close(gone)
 	p.all.Go(func() {
 		c, err := p.newChild()
 		select {
 		case started <- outcome{c, err}:
-		case <-ctx.Done():
+		case <-gone:
 			if err == nil {
 				p.put(c)
 			}
@@ -275,7 +279,14 @@ func (p *Pool) startFor(ctx context.Context) (*process, error) {
 	case o := <-started:
 		return o.c, o.err
 	case <-ctx.Done():
-		return nil, ctx.Err()
+	}
+	late := time.NewTimer(patience().Start)
+	defer late.Stop()
+	select {
+	case o := <-started:
+		return o.c, o.err
+	case <-late.C:
+		return nil, errGivenUp
 	}
 }
 

@@ -171,6 +171,7 @@ func (p *process) awaitReady(ctx context.Context, limit time.Duration) error {
 	switch {
 	case errors.Is(err, ErrClosed):
 	case err == nil && kind == frameReady:
+		p.out.pass()
 		return nil
 	case err == nil && kind == frameFailed:
 		err = fmt.Errorf("delayed: the set-up of a child process failed: %s", body)
@@ -187,6 +188,7 @@ func (p *process) awaitReady(ctx context.Context, limit time.Duration) error {
 
 // Patience says how long a job may go on after the end of its context.
 type Patience struct {
+	Start time.Duration // before it is given up if it still waits for the set-up of a child
 	Grace time.Duration // before its child is told to end itself; then it has as long again, at most a second
 	Rest  time.Duration // from then on, before it is killed, if that is shorter; 0: no limit
 }
