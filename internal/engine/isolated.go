@@ -118,7 +118,7 @@ func (i *isolation) call(ctx context.Context, c *Claim, limit time.Duration) (re
 		switch cause := context.Cause(ctx); {
 		case errors.Is(cause, ErrShutdown): // time is left in which the worker gives the task back
 			return isolate.Patience{Grace: min(i.Grace, i.cancelGrace/2), Rest: i.cancelGrace / 4}
-		case errors.Is(cause, ErrTimeout): // a task with a short one fails not because starts are slow on a busy machine
+		case errors.Is(cause, ErrTimeout): // a slow start, as on a busy machine, is no fault of the task
 			return isolate.Patience{Start: startPatience, Grace: i.Grace}
 		}
 		return isolate.Patience{Grace: i.Grace}
