@@ -20,16 +20,17 @@ import (
 // A child is the worker's own binary, started again. It runs one task at a time, and many one after the other; there
 // are as many children as isolated tasks run at a time. A handler there gets its context, headers and middleware, and
 // reports progress and returns results as in the worker. When its context ends and it has not returned after Grace, the
-// child is told to end by SIGTERM, and soon after killed, with everything that it has started. That, a crash and
-// os.Exit cost one attempt of one task: its error wraps ErrChildDied, and what is kept of the failure has the stacks of
-// the child's goroutines, if it could still tell them, and what it wrote to its standard error.
+// child is told to end by SIGTERM, and soon after killed, with its process group: what it has started, except what made
+// a group or a session of its own. That, a crash and os.Exit cost one attempt of one task: its error wraps
+// ErrChildDied, and what is kept of the failure has the stacks of the child's goroutines, if it could still tell them,
+// and what it wrote to its standard error.
 //
 // A program with ChildMain also runs every task there that was claimed by a worker which died, until the task has ended
 // or 72 hours have passed: it may have been the cause, and in a child it harms nobody else. If it ends its child, that
-// counts as a death of a worker that had nothing else in hand; see Task.Deaths.
+// counts as a death of a worker that had nothing else in hand; see Task.Deaths. Memory and CPU do not bound such tasks.
 //
-// Differences: errors of handlers reach listeners as texts, though IsFailure and BackoffFunc get them as they are;
-// Progress returns no errors of Redis; and what a handler keeps in memory is its child's.
+// Differences: errors of handlers reach listeners as texts of at most 64 KiB, though IsFailure and BackoffFunc get them
+// as they are; Progress returns no errors of Redis; and what a handler keeps in memory is its child's.
 type Isolation struct {
 	// All isolates all functions. Defaults to false.
 	All bool
@@ -137,7 +138,10 @@ var isolationReady atomic.Bool
 // In the program itself it returns at once. In a child, which is the same binary with the same arguments, it calls
 // newWorker, runs the tasks that the parent sends, and never returns. newWorker makes the worker as the program itself
 // does, with the same functions, middleware and configuration; the worker of a child is not run, and needs no
-// connection to Redis. Programs of package workermain need not call it. It panics if newWorker is nil.
+// connection to Redis. What main does after ChildMain does not happen in a child, so newWorker also opens what handlers
+// use, such as a database. A program that runs several workers registers the functions of all in newWorker. Programs of
+// package workermain need not call ChildMain. Tests with isolated functions call it in TestMain. It panics if newWorker
+// is nil.
 func ChildMain(newWorker func() (*Worker, error)) {
 	if newWorker == nil {
 		panic(errors.New("delayed: ChildMain: expected a function that makes the worker, found nil"))

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"runtime"
 	"strconv"
@@ -38,7 +39,7 @@ var (
 		}
 	}))
 	isolatedProgress = isolatedFunc("progress", func(ctx context.Context) error {
-		if err := delayed.Progress(ctx, 1, 2, "half"); err != nil {
+		if err := delayed.Progress(ctx, 1, 2, "half \xe9"+strings.Repeat(" ", 2<<20)); err != nil {
 			return err
 		}
 		<-ctx.Done()
@@ -60,6 +61,10 @@ var (
 			return delayed.RetryIn(time.Hour, errors.New("later"))
 		case "transient":
 			return errTransient
+		case "bytes":
+			return delayed.Discard(errors.New("Latin-1: \xe9"))
+		case "long":
+			return delayed.Discard(errors.New(strings.Repeat("long ", 1<<20)))
 		case "panic":
 			panic("at the disco")
 		case "goexit":
@@ -72,12 +77,22 @@ var (
 		}
 		return 3 * time.Hour
 	}))
+	// limited is not isolated. It says where it runs, and how much memory it may map.
+	limited = delayed.Func(func() ([]int, error) {
+		const rlimitData = 2
+		var limit syscall.Rlimit
+		err := syscall.Getrlimit(rlimitData, &limit)
+		return []int{os.Getpid(), int(min(limit.Cur, math.MaxInt))}, err
+	}, delayed.Name("isolated.limited"), delayed.KeepResult(time.Minute))
 	isolatedDies = isolatedFunc("dies", func(how string) {
 		switch how {
 		case "exit":
 			os.Exit(3)
 		case "spin":
 			spin()
+		case "stop":
+			_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+			select {}
 		case "segv":
 			_ = syscall.Kill(os.Getpid(), syscall.SIGSEGV)
 			select {}
@@ -110,7 +125,8 @@ func isolatedWorker(rdb *delayed.Redis, cfg delayed.WorkerConfig) (*delayed.Work
 		return nil, err
 	}
 	return w, errors.Join(
-		w.Register(isolatedNoop, isolatedPid, isolatedEcho, isolatedProgress, isolatedWait, isolatedSays, isolatedDies),
+		w.Register(isolatedNoop, isolatedPid, isolatedEcho, isolatedProgress, isolatedWait, isolatedSays, isolatedDies,
+			limited),
 		w.Use(func(next delayed.HandlerFunc) delayed.HandlerFunc {
 			return func(ctx context.Context, t *delayed.Task) error {
 				return next(context.WithValue(ctx, middlewareKey{}, "middleware"), t)
@@ -174,6 +190,8 @@ func TestIsolatedTaskSays(t *testing.T) {
 		{"drop", state.Dropped, "dropped", 0, "whatever"},
 		{"snooze", state.Scheduled, "", time.Hour, ""},
 		{"retry", state.Retry, "failed", time.Hour, "later"},
+		{"bytes", state.Archived, "failed", 0, "Latin-1: \uFFFD"},
+		{"long", state.Archived, "failed", 0, "long long"},
 		{"transient", state.Retry, "not failed", 2 * time.Hour, "transient"},
 		{"panic", state.Retry, "failed", 3 * time.Hour, "isolate_test.go"},
 		{"goexit", state.Retry, "failed", 3 * time.Hour, "runtime.Goexit"},
@@ -247,23 +265,41 @@ func TestIsolatedTaskDies(t *testing.T) {
 func TestIsolatedTaskIsCanceled(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	w := b.workIsolated(nil)
+	w := b.workIsolated(func(cfg *delayed.WorkerConfig) { cfg.Isolation.Grace = time.Minute })
 	ref := b.delay(isolatedProgress)
 	b.Until("it has reported", func() bool {
 		done, total, note, err := ref.Progress(t.Context())
-		return err == nil && done == 1 && total == 2 && note == "half"
+		return err == nil && done == 1 && total == 2 && strings.HasPrefix(note, "half \uFFFD")
 	})
 	b.Must(ref.Cancel(t.Context()))
 	if err := ref.Wait(t.Context()); !errors.Is(err, delayed.ErrCanceled) {
 		t.Errorf("found %v", err)
 	}
-	// A worker that stops gives back a task whose handler heeds its context, and one that does not.
+	// A worker that stops gives back a task whose handler heeds its context, and those that do not, even SIGTERM.
 	b.delay(isolatedWait)
 	b.delay(isolatedDies, "spin")
-	b.Until("both run", func() bool { return w.Status().Busy == 2 })
+	b.delay(isolatedDies, "stop")
+	b.Until("all run", func() bool { return w.Status().Busy == 3 })
 	w.mustStop()
-	if n, err := b.q.Len(t.Context()); err != nil || n != 2 {
+	if n, err := b.q.Len(t.Context()); err != nil || n != 3 {
 		t.Errorf("%d tasks are pending, %v", n, err)
+	}
+}
+
+// A task whose worker has died runs in a child process, without the limits of isolated functions.
+func TestSuspectsHaveNoLimits(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	message, ref, _, err := delayed.Message(b.q, delayed.Call(limited), 1)
+	b.Must(err)
+	msg, err := parseForTest(string(message))
+	b.Must(err)
+	msg.Meta.Deaths, msg.Meta.DiedAt = 1, time.Now().UnixMilli()
+	b.Do("RPUSH", b.Name, msg.Append(nil))
+	b.workIsolated(func(cfg *delayed.WorkerConfig) { cfg.Isolation.Memory = 256 << 20 })
+	found, err := delayed.Await[[]int](t.Context(), ref)
+	if err != nil || len(found) != 2 || found[0] == os.Getpid() || found[1] != math.MaxInt {
+		t.Errorf("process and limit: %d, %v; expected another than %d without a limit", found, err, os.Getpid())
 	}
 }
 

@@ -80,6 +80,9 @@ func TestUnitLetsTheWorkerFinish(t *testing.T) {
 		t.Errorf("the worker ends at %s, which is too near to MemoryMax %s", env["DELAYED_MAX_MEMORY"],
 			service["MemoryMax"])
 	}
+	if service["OOMPolicy"] != "continue" {
+		t.Errorf("OOMPolicy %s: the worker stops when one of its child processes is killed", service["OOMPolicy"])
+	}
 	if service["RestartPreventExitStatus"] != "2" || service["Restart"] != "always" {
 		t.Errorf("Restart %s except after %s", service["Restart"], service["RestartPreventExitStatus"])
 	}

@@ -3,6 +3,7 @@ package catalog
 import (
 	"fmt"
 	"math"
+	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -75,7 +76,7 @@ func (f *Function) Fit(types map[string]*wire.Shape, args []any, kwargs map[stri
 	if f.Variadic {
 		fixed--
 		least = min(least, fixed)
-		if len(args) == len(f.Params) && r.misfit(f.Params[fixed].Type, args[fixed], 0) == nil {
+		if len(args) == len(f.Params) && args[fixed] != nil && r.misfit(f.Params[fixed].Type, args[fixed], 0) == nil {
 			args = args[:fixed] // on the wire, the variadic arguments of Go are one list
 		}
 	}
@@ -180,9 +181,12 @@ func (r reader) misfit(s *wire.Shape, v any, steps int) *place {
 		fits = isA[time.Time](v)
 	case "bytes":
 		b, is := v.([]byte)
-		fits = v == nil && s.Length == nil || isA[string](v) || is && (s.Length == nil || len(b) == *s.Length)
-	case "float32", "float64":
-		fits = isA[float64](v) || isA[float32](v) || isA[int64](v) || isA[uint64](v)
+		fits = v == nil && s.Length == nil || r.python && isA[string](v) ||
+			is && (s.Length == nil || len(b) == *s.Length)
+	case "float32":
+		fits = r.floatFits(v, 24)
+	case "float64":
+		fits = r.floatFits(v, 53)
 	case "list":
 		return r.list(s, v, steps)
 	case "map":
@@ -323,6 +327,26 @@ func integerFits(v any, least int64, most uint64) bool {
 		return v >= least && (v < 0 || uint64(v) <= most)
 	case uint64:
 		return v <= most
+	}
+	return false
+}
+
+// floatFits reports whether a floating-point number with so many bits of mantissa holds a value exactly. Workers in Go
+// demand that.
+func (r reader) floatFits(v any, mantissa int) bool {
+	whole := func(n uint64) bool { return bits.Len64(n)-bits.TrailingZeros64(n) <= mantissa }
+	switch v := v.(type) {
+	case float32:
+		return true
+	case float64:
+		return r.python || mantissa == 53 || float64(float32(v)) == v || v != v
+	case int64:
+		if v < 0 {
+			v = -v // which the least one stays, and that is a power of two
+		}
+		return r.python || whole(uint64(v)) //nolint:gosec // as meant
+	case uint64:
+		return r.python || whole(v)
 	}
 	return false
 }

@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +31,10 @@ const (
 		{"name": "Street", "type": {"kind": "string"}},
 		{"name": "Numbers", "type": {"kind": "list", "elem": {"kind": "int8"}}},
 		{"name": "Next", "type": {"kind": "optional", "elem": {"kind": "ref", "name": "app/shop.Address"}}}]}}`
+	kinds = `{"path": "app/kinds.All", "variadic": true, "parameters": [
+		{"go": "[]byte", "type": {"kind": "bytes"}}, {"go": "float32", "type": {"kind": "float32"}},
+		{"go": "float64", "type": {"kind": "float64"}}, {"go": "[]int8", "type": {"kind": "list", "elem":
+		{"kind": "int8"}}}]}`
 	send = `{"path": "post.tasks:send", "optional": 1, "parameters": [
 		{"name": "to", "go": "str", "type": {"kind": "string"}},
 		{"name": "times", "go": "int", "type": {"kind": "int64"}},
@@ -41,8 +46,8 @@ func TestMisfits(t *testing.T) {
 	t.Parallel()
 	type object = map[string]any
 	list := func(values ...any) []any { return values }
-	all := Published{listed(t, welcome+","+visit+","+send, address)}
-	const mail, shop, post = "app/mail.Welcome", "app/shop.Visit", "post.tasks:send"
+	all := Published{listed(t, welcome+","+visit+","+send+","+kinds, address)}
+	const mail, shop, post, all4 = "app/mail.Welcome", "app/shop.Visit", "post.tasks:send", "app/kinds.All"
 	for _, c := range []struct {
 		path   string
 		args   []any
@@ -58,6 +63,16 @@ func TestMisfits(t *testing.T) {
 		{mail, list(int64(1)<<31, "en"), nil, "expected int32, found the number 2147483648"},
 		{mail, list(1.0, "en"), nil, "expected int32, found the number 1"},
 		{mail, list(int64(7), nil), nil, "2 of mail.Welcome(int32, string) does not fit: expected string, fou"},
+
+		{all4, list([]byte("b"), 1.5, 0.1, list(int64(1))), nil, ""},
+		{all4, list(nil, float32(0.1), int64(math.MinInt64)), nil, ""},
+		{all4, list(nil, math.NaN(), uint64(1)<<63), nil, ""},
+		{all4, list("text", 1.5, 0.1), nil, "expected []byte, found a str"},
+		{all4, list(nil, 0.1, 0.1), nil, "expected float32, found the number 0.1"},
+		{all4, list(nil, int64(1)<<24+1, 0.1), nil, "expected float32, found the number 16777217"},
+		{all4, list(nil, 1.5, -(int64(1)<<53 + 1)), nil, "expected float64, found the number -9007199254740993"},
+		{all4, list(nil, 1.5, uint64(math.MaxUint64)), nil, "expected float64, found the number 18446744073709551615"},
+		{all4, list(nil, 1.5, 0.1, nil), nil, "expected int8, found nil"},
 
 		{shop, list(object{"Street": "Elm", "Numbers": list(int64(7)), "Next": nil}, list()), nil, ""},
 		{shop, list(object{"Next": object{"Next": object{}}}, nil, true, false), nil, ""},

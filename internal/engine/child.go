@@ -63,6 +63,9 @@ func (c *child) run(j isolate.Job) {
 		if !over {
 			c.goroutine.Store(0)
 		}
+		for _, text := range []*string{&v.Text, &v.Class, &v.Stack, &v.ResultErr} {
+			*text = carried(*text)
+		}
 		b, err := verdictCodec.encode(v)
 		if err != nil {
 			b, _ = verdictCodec.encode(verdict{Text: err.Error(), Delay: -1}) // a text can be encoded
@@ -134,6 +137,7 @@ func (c *child) report(claim *Claim, p wire.Progress) error {
 	if now == nil || now.claim != claim {
 		return errors.New("delayed: Progress after the handler has returned")
 	}
+	p.Note = carried(p.Note)
 	b, err := progressCodec.encode(p)
 	if err != nil {
 		return err

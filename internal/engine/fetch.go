@@ -32,12 +32,10 @@ type fetcher struct {
 	// startLone starts the lone task; mayClaim reports whether the worker claims at all.
 	startLone func(context.Context, *Claim)
 	mayClaim  func() bool
-	// quarantines reports whether suspects run in child processes.
-	quarantines func() bool
-	life        time.Duration // of a heartbeat
-	patience    time.Duration // the first suspectState.patience: shortestPatience, but in tests
-	onDue       func()
-	log         loop.Journal
+	life      time.Duration // of a heartbeat
+	patience  time.Duration // the first suspectState.patience: shortestPatience, but in tests
+	onDue     func()
+	log       loop.Journal
 
 	order     []int       // of queues in the present round
 	hasTasks  []bool      // the queue seems to have tasks

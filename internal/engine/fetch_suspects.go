@@ -54,9 +54,6 @@ func (f *fetcher) takesSuspects(now time.Time) bool {
 	if f.suspects.lone != nil || f.exec.isCrowded() {
 		return false
 	}
-	if f.quarantines() {
-		return true // they harm nobody
-	}
 	if !now.Before(f.suspects.noneBefore) {
 		return true
 	}

@@ -32,9 +32,13 @@ type isolation struct {
 	// quarantine: suspects run in child processes, too. Set before the first task.
 	quarantine bool
 
-	pool        *isolate.Pool
+	pool        *isolate.Pool // for chosen tasks
+	suspects    *isolate.Pool // for all others, without the limits, which are not meant for them
 	cancelGrace time.Duration
 }
+
+// startPatience is how long a task whose time is over still waits for a child process that is being set up.
+const startPatience = 10 * time.Second
 
 // causes are the causes of a handler's context. Between parent and child their positions stand for them.
 var causes = [...]error{context.Canceled, ErrTimeout, ErrCanceled, ErrLost, ErrShutdown}
@@ -53,10 +57,13 @@ func newIsolation(cfg Isolation, cancelGrace time.Duration, log loop.Journal) *i
 	if cfg.Output == nil {
 		cfg.Output = os.Stderr
 	}
-	return &isolation{cfg, false, isolate.NewPool(isolate.Config{
-		Limits: cfg.Limits, MaxJobs: cfg.MaxTasks, Idle: cfg.Idle, Ahead: cfg.Ahead, Cause: causeOf, Output: cfg.Output,
-		Log: log,
-	}), cancelGrace}
+	pool := func(limits isolate.Limits) *isolate.Pool {
+		return isolate.NewPool(isolate.Config{
+			Limits: limits, MaxJobs: cfg.MaxTasks, Idle: cfg.Idle, Ahead: cfg.Ahead, Cause: causeOf,
+			Output: cfg.Output, Log: log,
+		})
+	}
+	return &isolation{cfg, false, pool(cfg.Limits), pool(isolate.Limits{}), cancelGrace}
 }
 
 // applies reports whether a task runs in a child process. i may be nil.
@@ -69,8 +76,12 @@ func (i *isolation) chosen(c *Claim) bool {
 	return i.All || c.fn.Policy.Isolated || slices.Contains(i.Queues, c.Queue())
 }
 
-// quarantines reports whether suspects run in child processes, where they can harm nobody. i may be nil.
-func (i *isolation) quarantines() bool { return i != nil && i.quarantine }
+// holds reports whether a suspect runs in a child process, where it can harm nobody. One whose workers go on to die
+// may be able to: where the system kills all processes of a container for the memory of one, for instance. i may be
+// nil.
+func (i *isolation) holds(c *Claim) bool {
+	return i != nil && i.quarantine && workerDeaths(c) <= maxQuarantined
+}
 
 // start starts children ahead if a function or a queue is isolated. i may be nil.
 func (i *isolation) start(registry *function.Registry) {
@@ -85,6 +96,7 @@ func (i *isolation) start(registry *function.Registry) {
 func (i *isolation) close() {
 	if i != nil {
 		i.pool.Close()
+		i.suspects.Close()
 	}
 }
 
@@ -98,11 +110,18 @@ func (i *isolation) call(ctx context.Context, c *Claim, limit time.Duration) (re
 	if err != nil {
 		return nil, err
 	}
-	answer, err := i.pool.Run(ctx, body, func(b []byte) { reportFor(ctx, c, b) }, func() time.Duration {
-		if errors.Is(context.Cause(ctx), ErrShutdown) {
-			return min(i.Grace, i.cancelGrace/2) // so that the worker can still give the task back
+	pool := i.suspects
+	if i.chosen(c) {
+		pool = i.pool
+	}
+	answer, err := pool.Run(ctx, body, func(b []byte) { reportFor(ctx, c, b) }, func() isolate.Patience {
+		switch cause := context.Cause(ctx); {
+		case errors.Is(cause, ErrShutdown): // time is left in which the worker gives the task back
+			return isolate.Patience{Grace: min(i.Grace, i.cancelGrace/2), Rest: i.cancelGrace / 4}
+		case errors.Is(cause, ErrTimeout): // a slow start, as on a busy machine, is no fault of the task
+			return isolate.Patience{Start: startPatience, Grace: i.Grace}
 		}
-		return i.Grace
+		return isolate.Patience{Grace: i.Grace}
 	})
 	if err != nil {
 		return nil, err

@@ -23,10 +23,9 @@ func newLoner(c *crew, lanes ...*lane) *loner {
 	l.fetcher = &fetcher{
 		lanes: lanes, exec: c.executors, life: time.Minute, patience: 2 * time.Second, wakes: make(chan wakeUp, 1),
 		returned: make(chan flight, 1), hasTasks: make([]bool, n), wasPaused: make([]bool, n), mend: make([]bool, n),
-		emptyAt:     make([]time.Time, n),
-		mayClaim:    func() bool { return true },
-		quarantines: func() bool { return false },
-		startLone:   func(_ context.Context, c *Claim) { l.starts = append(l.starts, c) },
+		emptyAt:   make([]time.Time, n),
+		mayClaim:  func() bool { return true },
+		startLone: func(_ context.Context, c *Claim) { l.starts = append(l.starts, c) },
 	}
 	for range lanes {
 		l.waiterOf = append(l.waiterOf, &waiter{})

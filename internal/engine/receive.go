@@ -100,7 +100,7 @@ func (r *receiver) canRun(ctx context.Context, c *Claim, now time.Time) bool {
 		return false
 	}
 	c.suspicion = suspicionOf(c, now)
-	if c.suspicion >= minSuspectDeaths && !r.runner.isolation.quarantines() &&
+	if c.suspicion >= minSuspectDeaths && !r.runner.isolation.holds(c) &&
 		(!c.batch.suspects || !r.exec.admitSuspect(c)) {
 		ends.add(ending{claim: c, outcome: lifecycle.OutcomeDefer})
 		c.lane.hasSuspects = true

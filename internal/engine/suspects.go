@@ -17,6 +17,8 @@ import (
 const (
 	// minSuspectDeaths is the number of deaths from which a task waits in the list of suspects.
 	minSuspectDeaths = 2
+	// maxQuarantined is the number of deaths of workers up to which a child process counts as safe for a suspect.
+	maxQuarantined = 2
 	// shortestPatience and longestPatience bound how long a worker claims nothing and waits for its other tasks to end,
 	// so that a suspect can run alone. After each such wait in vain the next one is twice as long.
 	shortestPatience = 2 * time.Second
@@ -32,6 +34,15 @@ func suspectsHeld(executors, deaths int) int {
 		executors /= 4
 	}
 	return max(executors, 1)
+}
+
+// workerDeaths returns how many of a task's deaths were those of workers with other tasks.
+func workerDeaths(c *Claim) int64 {
+	m := &c.msg.Meta
+	if m.Extra == nil {
+		return int64(m.Deaths)
+	}
+	return int64(m.Deaths) - m.Extra.AloneDeaths
 }
 
 // suspicionOf returns how many deaths count against a task now, at most 255.

@@ -148,6 +148,18 @@ func TestSuspectSetApartIsLookedFor(t *testing.T) {
 	}
 }
 
+// A suspect that runs in a child process waits for nobody, unless its workers have died all the same.
+func TestSuspectInQuarantine(t *testing.T) {
+	r := newReceivingWorker(t, func(cfg *WorkerConfig) { cfg.Isolation = &Isolation{} })
+	r.Quarantine()
+	r.b.delay(r.f, "fresh")
+	r.b.delayDied(2, r.f, "suspect")
+	r.took("a suspect of two deaths", 2, 2, 2)
+	r.b.delayDied(3, r.f, "suspect")
+	r.took("a suspect of three deaths", 1, 0, 2)
+	r.ends("it", lifecycle.OutcomeDefer)
+}
+
 // Tasks that were claimed before the worker knew of a pause do not start.
 func TestPauseWhileTasksAreReceived(t *testing.T) {
 	r := newReceivingWorker(t, nil)

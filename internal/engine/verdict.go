@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/godelayed/delayed/internal/function"
@@ -35,6 +36,15 @@ type verdict struct {
 	NotFailure bool          // by IsFailure
 	Delay      time.Duration // by BackoffFunc; negative: it was not asked
 	Misfit     bool          // the arguments do not fit
+}
+
+// maxCarried is the size of a text that travels between parent and child, in bytes. What is kept of one is shorter.
+const maxCarried = 64 << 10
+
+// carried returns a text as it travels between parent and child: shortened, and in UTF-8, because the codec refuses
+// others. An error of the user may have any text.
+func carried(text string) string {
+	return strings.ToValidUTF8(text[:min(len(text), maxCarried)], "\uFFFD")
 }
 
 // The codecs of what travels between parent and child.

@@ -89,8 +89,7 @@ func New(cfg Config) *Worker {
 		worker: w.id, patience: shortestPatience, lines: &w.lines, lanes: w.lanes, plan: w.plan,
 		wakes: make(chan wakeUp, len(w.lanes)+16), claimBudget: w.claimBudget, exec: w.exec,
 		receive: w.receiver.receive, startLone: w.receiver.startLone, mayClaim: w.mayClaim, onDue: w.pokeMovers,
-		quarantines: w.runner.isolation.quarantines,
-		life:        cfg.HeartbeatLife, log: w.log,
+		life: cfg.HeartbeatLife, log: w.log,
 	}
 	w.groupLanes()
 	return w

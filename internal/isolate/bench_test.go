@@ -24,7 +24,7 @@ func BenchmarkRun(b *testing.B) {
 	})
 	p.Start(true)
 	run := func() {
-		_, err := p.Run(b.Context(), []byte("echo x"), func([]byte) {}, func() time.Duration { return 0 })
+		_, err := p.Run(b.Context(), []byte("echo x"), func([]byte) {}, func() Patience { return Patience{} })
 		if err != nil {
 			b.Fatal(err)
 		}

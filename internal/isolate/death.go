@@ -16,6 +16,8 @@ type DeathError struct {
 	Why    string // what this package did to the child before; "" if it did nothing
 	Output string // the beginning and the end of what it wrote to its standard error during the job
 	Stacks string // of its goroutines, if it could tell, the one of the job first
+
+	unread bool // it died of itself before it had read the job
 }
 
 // Error implements error. It is one line: the last line of the output that says why a Go program ends, if there is one.

@@ -35,10 +35,12 @@ func (i invitation) String() string {
 	return string(b)
 }
 
-func parseInvitation(text string) (i invitation, err error) {
-	if err := json.Unmarshal([]byte(text), &i); err != nil || i.Version != invitationVersion {
-		return i, fmt.Errorf("delayed: the environment variable %s is %q: expected that only package delayed sets it, "+
-			"for its child processes", envChild, text)
+// parseInvitation reads the environment variable of this process. pipes: it has got the pipes of a child.
+func parseInvitation(text string, pipes bool) (i invitation, err error) {
+	err = json.Unmarshal([]byte(text), &i)
+	if err != nil || i.Version != invitationVersion || !pipes {
+		return i, fmt.Errorf("delayed: the environment variable %s is %q, and this process was not started by a "+
+			"worker: expected that only package delayed sets it, for its child processes; unset it", envChild, text)
 	}
 	return i, nil
 }

@@ -41,7 +41,8 @@ type (
 		Cause  func(byte) error
 		Stacks func() string
 	}
-	Pool struct{}
+	Patience struct{ Start, Grace, Rest time.Duration }
+	Pool     struct{}
 )
 
 func NewPool(Config) *Pool { return &Pool{} }
@@ -50,6 +51,6 @@ func (*Pool) Close()       {}
 func IsChild() bool        { return false }
 func Serve(Server)         { panic("delayed: no child processes on this system") }
 
-func (*Pool) Run(context.Context, []byte, func([]byte), func() time.Duration) ([]byte, error) {
+func (*Pool) Run(context.Context, []byte, func([]byte), func() Patience) ([]byte, error) {
 	return nil, ErrClosed
 }

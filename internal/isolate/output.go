@@ -12,11 +12,13 @@ const (
 )
 
 // output passes on what a child writes to its standard error, and keeps the beginning and the end of what it wrote
-// since the last reset: a crash of Go begins with its reason, and other programs end with theirs.
+// since the last reset: a crash of Go begins with its reason, and other programs end with theirs. It passes on nothing
+// before pass was called: where children crash at their start, one after the other, each crash would write kilobytes.
 type output struct {
 	to io.Writer
 
 	mu      sync.Mutex
+	passes  bool // pass was called
 	head    []byte
 	tail    []byte // a ring once it is full
 	next    int    // where the ring goes on
@@ -25,7 +27,24 @@ type output struct {
 
 // Write implements io.Writer. It never fails: a child must not end because nobody reads the log of its parent.
 func (o *output) Write(b []byte) (int, error) {
-	_, _ = o.to.Write(b)
+	if o.keep(b) {
+		_, _ = o.to.Write(b)
+	}
+	return len(b), nil
+}
+
+// pass passes on what is kept, and all that comes from now on.
+func (o *output) pass() {
+	o.mu.Lock()
+	o.passes = true
+	o.mu.Unlock()
+	if text := o.String(); text != "" {
+		_, _ = io.WriteString(o.to, text+"\n")
+	}
+}
+
+// keep keeps the beginning and the end. It reports whether the bytes are passed on.
+func (o *output) keep(b []byte) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	rest := b
@@ -44,7 +63,7 @@ func (o *output) Write(b []byte) (int, error) {
 		o.next = (o.next + 1) % keptTail
 	}
 	o.skipped = o.skipped || len(rest) > keptTail
-	return len(b), nil
+	return o.passes
 }
 
 // reset forgets what was written.

@@ -5,6 +5,7 @@ package isolate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"runtime"
@@ -42,14 +43,18 @@ type Pool struct {
 	started bool
 	closed  bool
 	all     sync.WaitGroup // jobs, and goroutines of the pool
-	stop    chan struct{}  // closed by Close
-	wake    chan struct{}  // tells the keeper that children are missing; holds one element
-	backoff loop.Backoff   // between children that do not start
+	closing context.Context
+	close   context.CancelFunc // ends closing
+	wake    chan struct{}      // tells the keeper that children are missing; holds one element
+	backoff loop.Backoff       // between children that do not start
 	trouble loop.Complaints
 }
 
-// ErrClosed says that the pool was closed.
-var ErrClosed = errors.New("delayed: the child processes of this worker were ended")
+// mostTries is how many children a job is given to, if they die before they have read it.
+const mostTries = 3
+
+// errGivenUp says that a job does not wait for a child any longer.
+var errGivenUp = errors.New("given up")
 
 // NewPool returns a pool without children.
 func NewPool(cfg Config) *Pool {
@@ -59,8 +64,9 @@ func NewPool(cfg Config) *Pool {
 	if cfg.Env == nil {
 		cfg.Env = os.Environ()
 	}
+	closing, cancel := context.WithCancel(context.Background())
 	return &Pool{
-		cfg: cfg, spawns: make(chan func()), ended: make(chan struct{}), stop: make(chan struct{}),
+		cfg: cfg, spawns: make(chan func()), ended: make(chan struct{}), closing: closing, close: cancel,
 		wake: make(chan struct{}, 1),
 	}
 }
@@ -102,7 +108,7 @@ func (p *Pool) spawn(do func()) {
 }
 
 func (p *Pool) newChild() (*process, error) {
-	return start(p.spawn, p.cfg.Args, p.cfg.Env, p.cfg.Limits, p.cfg.Output)
+	return start(p.closing, p.spawn, p.cfg.Args, p.cfg.Env, p.cfg.Limits, p.cfg.Output)
 }
 
 // keep starts children ahead, and ends those that have been idle for too long.
@@ -112,6 +118,9 @@ func (p *Pool) keep() {
 	for {
 		for p.missing() {
 			c, err := p.newChild()
+			if errors.Is(err, ErrClosed) {
+				return
+			}
 			if err != nil {
 				p.cfg.Log.Trouble(&p.trouble, "child processes do not start", err)
 				if !p.pause(context.Background()) {
@@ -123,7 +132,7 @@ func (p *Pool) keep() {
 			p.put(c)
 		}
 		select {
-		case <-p.stop:
+		case <-p.closing.Done():
 			return
 		case <-p.wake:
 		case now := <-tick.C:
@@ -139,15 +148,19 @@ func (p *Pool) missing() bool {
 	return !p.closed && len(p.idle) < p.cfg.Ahead
 }
 
-// retireIdle ends children that have been idle for too long.
+// retireIdle ends children that have been idle for too long, and forgets those that have died.
 func (p *Pool) retireIdle(now time.Time) {
+	var old []*process
 	p.mu.Lock()
-	n := 0
-	for len(p.idle)-n > p.cfg.Ahead && now.Sub(p.idle[n].idle) >= p.cfg.Idle {
-		n++
-	}
-	old := slices.Clone(p.idle[:n])
-	p.idle = slices.Delete(p.idle, 0, n)
+	spare := len(p.idle) - p.cfg.Ahead
+	p.idle = slices.DeleteFunc(p.idle, func(c *process) bool {
+		if !c.hasDied() && (spare <= 0 || now.Sub(c.idle) < p.cfg.Idle) {
+			return false
+		}
+		spare--
+		old = append(old, c)
+		return true
+	})
 	p.mu.Unlock()
 	for _, c := range old {
 		c.retire()
@@ -165,7 +178,7 @@ func (p *Pool) pause(ctx context.Context) bool {
 	case <-timer.C:
 		return true
 	case <-ctx.Done():
-	case <-p.stop:
+	case <-p.closing.Done():
 	}
 	return false
 }
@@ -179,11 +192,11 @@ func (p *Pool) relief() {
 }
 
 // Run runs a job in a child, and returns its verdict. report gets the job's reports, one after the other. When ctx
-// ends, the child has the time that grace returns to end the job; then it is told to end by SIGTERM, and killed soon
-// after. While no child starts, Run tries again until ctx ends. The error is a *DeathError, or it is ErrClosed or the
-// cause of ctx, if the job was not begun.
+// ends, the child has the time that patience returns to end the job; then it is told to end by SIGTERM, and killed soon
+// after. While no child starts, Run tries again until ctx ends, and it takes another child if one has died before it
+// has read the job. The error is a *DeathError, or it is ErrClosed or wraps the cause of ctx, if the job was not begun.
 func (p *Pool) Run(
-	ctx context.Context, job []byte, report func([]byte), grace func() time.Duration,
+	ctx context.Context, job []byte, report func([]byte), patience func() Patience,
 ) (verdict []byte, err error) {
 	p.Start(false)
 	p.mu.Lock()
@@ -194,35 +207,86 @@ func (p *Pool) Run(
 	p.all.Add(1)
 	p.mu.Unlock()
 	defer p.all.Done()
-	c, err := p.take(ctx)
-	if err != nil {
-		return nil, err
-	}
-	answer, err := c.run(ctx, job, report, p.cfg.Cause, grace)
-	if err != nil {
+	for tries := 1; ; tries++ {
+		c, err := p.take(ctx, patience)
+		if err != nil {
+			return nil, err
+		}
+		verdict, death := c.run(ctx, job, report, p.cfg.Cause, patience)
+		if death == nil {
+			verdict = slices.Clone(verdict)
+			p.giveBack(c)
+			return verdict, nil
+		}
 		p.look()
-		return nil, err
+		if !death.unread || tries == mostTries {
+			return nil, death
+		}
 	}
-	verdict = slices.Clone(answer)
-	p.giveBack(c)
-	return verdict, nil
 }
 
 // take returns a child without a job. It starts one if there is none.
-func (p *Pool) take(ctx context.Context) (*process, error) {
+func (p *Pool) take(ctx context.Context, patience func() Patience) (*process, error) {
+	var trouble error
 	for {
 		if c := p.takeIdle(); c != nil {
 			return c, nil
 		}
-		c, err := p.newChild()
-		if err == nil {
+		c, err := p.startFor(ctx, patience)
+		switch {
+		case err == nil:
 			p.relief()
 			return c, nil
+		case errors.Is(err, ErrClosed):
+			return nil, err
+		case !errors.Is(err, errGivenUp):
+			trouble = err
+			p.cfg.Log.Trouble(&p.trouble, "child processes do not start", err)
+			if p.pause(ctx) {
+				continue
+			}
 		}
-		p.cfg.Log.Trouble(&p.trouble, "child processes do not start", err)
-		if !p.pause(ctx) {
-			return nil, errors.Join(context.Cause(ctx), err)
+		cause := context.Cause(ctx)
+		switch {
+		case cause == nil:
+			return nil, ErrClosed
+		case trouble == nil:
+			return nil, fmt.Errorf("%w: no child process was ready", cause)
 		}
+		return nil, fmt.Errorf("%w: no child process was ready: %w", cause, trouble)
+	}
+}
+
+// startFor starts a child for a job whose context is ctx. If the job does not wait for it, another may use the child.
+func (p *Pool) startFor(ctx context.Context, patience func() Patience) (*process, error) {
+	type outcome struct {
+		c   *process
+		err error
+	}
+	started, gone := make(chan outcome), make(chan struct{})
+	defer close(gone)
+	p.all.Go(func() {
+		c, err := p.newChild()
+		select {
+		case started <- outcome{c, err}:
+		case <-gone:
+			if err == nil {
+				p.put(c)
+			}
+		}
+	})
+	select {
+	case o := <-started:
+		return o.c, o.err
+	case <-ctx.Done():
+	}
+	late := time.NewTimer(patience().Start)
+	defer late.Stop()
+	select {
+	case o := <-started:
+		return o.c, o.err
+	case <-late.C:
+		return nil, errGivenUp
 	}
 }
 
@@ -234,22 +298,21 @@ func (p *Pool) takeIdle() *process {
 	for len(p.idle) > 0 {
 		c := p.idle[len(p.idle)-1]
 		p.idle = p.idle[:len(p.idle)-1]
-		select {
-		case <-c.dead: // it ended while it had no job
-			p.all.Go(func() { _ = c.end() })
-		default:
-			if len(p.idle) < p.cfg.Ahead {
-				p.look()
-			}
-			return c
+		if c.hasDied() { // while it had no job
+			p.all.Go(c.retire)
+			continue
 		}
+		if len(p.idle) < p.cfg.Ahead {
+			p.look()
+		}
+		return c
 	}
 	return nil
 }
 
-// giveBack takes a child whose job is over. It ends children that have run enough jobs.
+// giveBack takes a child whose job is over. It ends children that have run enough jobs, or were told to end.
 func (p *Pool) giveBack(c *process) {
-	if p.cfg.MaxJobs > 0 && c.ran >= p.cfg.MaxJobs {
+	if p.cfg.MaxJobs > 0 && c.ran >= p.cfg.MaxJobs || c.told() {
 		p.all.Go(c.retire)
 		p.look()
 		return
@@ -281,7 +344,7 @@ func (p *Pool) Close() {
 		return
 	}
 	p.closed = true
-	close(p.stop)
+	p.close()
 	p.mu.Unlock()
 	p.all.Wait()
 	var ending sync.WaitGroup

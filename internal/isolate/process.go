@@ -28,6 +28,9 @@ const (
 	exitLimit = time.Second
 )
 
+// ErrClosed says that the pool was closed.
+var ErrClosed = errors.New("delayed: the child processes of this worker were ended")
+
 // process is a child as its parent sees it.
 type process struct {
 	cmd    *exec.Cmd
@@ -43,8 +46,9 @@ type process struct {
 	dead   chan struct{} // closed when the child was reaped
 	copied chan struct{} // closed when its output has ended
 
-	ran  int       // jobs so far
-	idle time.Time // since when it has no job
+	ran    int       // jobs so far
+	unsent bool      // the last job was not sent, at least not all of it
+	idle   time.Time // since when it has no job
 
 	mu     sync.Mutex
 	job    uint64 // number of the present job, 0: none
@@ -54,8 +58,11 @@ type process struct {
 	dumped chan struct{}
 }
 
-// start starts a child. spawn calls a function on the thread on which children are started.
-func start(spawn func(func()), args, env []string, limits Limits, out io.Writer) (*process, error) {
+// start starts a child, and waits until its set-up is over or ctx ends. spawn calls a function on the thread on which
+// children are started.
+func start(
+	ctx context.Context, spawn func(func()), args, env []string, limits Limits, out io.Writer,
+) (*process, error) {
 	path, err := executable()
 	if err != nil {
 		return nil, err
@@ -101,7 +108,7 @@ func start(spawn func(func()), args, env []string, limits Limits, out io.Writer)
 	}
 	go p.copyOutput(stderrR)
 	go p.reap(stderrR)
-	return p, p.awaitReady(startLimit)
+	return p, p.awaitReady(ctx, startLimit)
 }
 
 // copyOutput passes on what the child writes to its standard error.
@@ -131,15 +138,40 @@ func (p *process) reap(stderr *os.File) {
 	_ = p.file.SetReadDeadline(late)
 	_ = stderr.SetReadDeadline(late)
 	close(p.dead)
+	reapAdopted(pid)
 }
 
-// awaitReady waits until the child has done its set-up, at most for limit.
-func (p *process) awaitReady(limit time.Duration) error {
+// reapAdopted reaps what is left of a process group that was killed, as far as it has become the child of this process.
+// It has if this process is the first one of a container: others are zombies until it ends.
+func reapAdopted(group int) {
+	for end := time.Now().Add(exitLimit); ; <-time.After(10 * time.Millisecond) {
+		var err error
+		for err == nil || errors.Is(err, syscall.EINTR) {
+			var pid int
+			if pid, err = syscall.Wait4(-group, nil, syscall.WNOHANG, nil); pid == 0 {
+				break // those that are left have not ended
+			}
+		}
+		if syscall.Kill(-group, 0) != nil || time.Now().After(end) {
+			return
+		}
+	}
+}
+
+// awaitReady waits until the child has done its set-up, at most for limit and until ctx ends.
+func (p *process) awaitReady(ctx context.Context, limit time.Duration) error {
 	_ = p.file.SetReadDeadline(time.Now().Add(limit))
+	stop := context.AfterFunc(ctx, func() { _ = p.file.SetReadDeadline(time.Now()) })
 	kind, body, err := readFrame(p.answers, &p.frame)
-	_ = p.file.SetReadDeadline(time.Time{})
+	if stop() {
+		_ = p.file.SetReadDeadline(time.Time{})
+	} else {
+		err = ErrClosed // and what was read does not matter
+	}
 	switch {
+	case errors.Is(err, ErrClosed):
 	case err == nil && kind == frameReady:
+		p.out.pass()
 		return nil
 	case err == nil && kind == frameFailed:
 		err = fmt.Errorf("delayed: the set-up of a child process failed: %s", body)
@@ -154,19 +186,25 @@ func (p *process) awaitReady(limit time.Duration) error {
 	return err
 }
 
-// run runs one job. report gets its reports. When ctx ends, the child has grace to end the job, and as long again once
-// it was told to end itself. The verdict is valid until the next run. The error is a *DeathError.
+// Patience says how long a job may go on after the end of its context.
+type Patience struct {
+	Start time.Duration // before it is given up if it still waits for the set-up of a child
+	Grace time.Duration // before its child is told to end itself; then it has as long again, at most a second
+	Rest  time.Duration // from then on, before it is killed, if that is shorter; 0: no limit
+}
+
+// run runs one job. report gets its reports. The verdict is valid until the next run.
 func (p *process) run(
-	ctx context.Context, job []byte, report func([]byte), cause func(context.Context) byte, grace func() time.Duration,
-) (verdict []byte, err error) {
+	ctx context.Context, job []byte, report func([]byte), cause func(context.Context) byte, patience func() Patience,
+) (verdict []byte, death *DeathError) {
 	number, dumped := p.begin()
 	done := make(chan struct{})
-	stop := context.AfterFunc(ctx, func() { p.cancel(number, cause(ctx), grace(), dumped, done) })
+	stop := context.AfterFunc(ctx, func() { p.cancel(number, cause(ctx), patience(), dumped, done) })
 	defer func() {
 		close(done)
 		stop()
 	}()
-	verdict, err = p.converse(job, report)
+	verdict, err := p.converse(job, report)
 	p.mu.Lock()
 	p.job = 0
 	p.mu.Unlock()
@@ -174,6 +212,23 @@ func (p *process) run(
 		return nil, p.end()
 	}
 	return verdict, nil
+}
+
+// hasDied reports whether the child has ended.
+func (p *process) hasDied() bool {
+	select {
+	case <-p.dead:
+		return true
+	default:
+		return false
+	}
+}
+
+// told reports whether a signal was sent to the child.
+func (p *process) told() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.why != ""
 }
 
 // begin begins the next job. dumped is closed when the child has sent its stacks.
@@ -191,6 +246,7 @@ func (p *process) begin() (number uint64, dumped <-chan struct{}) {
 func (p *process) converse(job []byte, report func([]byte)) (verdict []byte, err error) {
 	p.message = appendFrame(p.message[:0], frameJob, numbered(p.last), job)
 	if _, err := p.jobs.Write(p.message); err != nil {
+		p.unsent = true
 		return nil, err
 	}
 	for {
@@ -226,7 +282,12 @@ func (p *process) keepStacks(job uint64, stacks []byte) {
 }
 
 // cancel ends a job whose context has ended. First the job is told, then the child gets SIGTERM, and then SIGKILL.
-func (p *process) cancel(job uint64, cause byte, grace time.Duration, dumped, done <-chan struct{}) {
+func (p *process) cancel(job uint64, cause byte, patience Patience, dumped, done <-chan struct{}) {
+	grace := patience.Grace
+	dump, obey := dumpLimit, min(grace, exitLimit)
+	if rest := patience.Rest; rest > 0 {
+		dump, obey = min(dump, rest/2), min(obey, rest/2)
+	}
 	p.order(job, frameCancel, cause)
 	if loop.Await(done, grace) {
 		return
@@ -236,14 +297,13 @@ func (p *process) cancel(job uint64, cause byte, grace time.Duration, dumped, do
 	case <-done:
 		return
 	case <-dumped:
-	case <-time.After(dumpLimit):
+	case <-time.After(dump):
 	}
 	p.signal(job, syscall.SIGTERM, fmt.Sprintf("it was told to end %v after the end of the task's context", grace))
-	if loop.Await(done, min(grace, exitLimit)) {
+	if loop.Await(done, obey) {
 		return
 	}
-	p.signal(job, syscall.SIGKILL, fmt.Sprintf("it was killed, because it ignored for %v that the task's context had "+
-		"ended, and then SIGTERM", grace))
+	p.signal(job, syscall.SIGKILL, fmt.Sprintf(", and killed %v later", obey))
 }
 
 // order sends an order about a job, if that is the present one.
@@ -262,19 +322,17 @@ func (p *process) signal(job uint64, sig syscall.Signal, why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.job == job {
-		p.why = why
+		p.why += why
 		p.kill(sig)
 	}
 }
 
 // kill sends a signal to the child; SIGKILL also goes to what it has started.
 func (p *process) kill(sig syscall.Signal) {
-	pid := p.cmd.Process.Pid
-	select {
-	case <-p.dead:
+	if p.hasDied() {
 		return
-	default:
 	}
+	pid := p.cmd.Process.Pid
 	if sig == syscall.SIGKILL {
 		pid = -pid
 	}
@@ -288,12 +346,13 @@ func (p *process) end() *DeathError {
 		<-p.dead
 	}
 	<-p.copied
+	rest := unread(p.jobs)
 	p.close()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return &DeathError{
 		Pid: p.cmd.Process.Pid, Status: p.cmd.ProcessState.String(), Why: p.why, Output: p.out.String(),
-		Stacks: strings.TrimSpace(p.stacks),
+		Stacks: strings.TrimSpace(p.stacks), unread: p.why == "" && (p.unsent || rest),
 	}
 }
 

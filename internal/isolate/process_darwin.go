@@ -11,6 +11,9 @@ func attributes() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: tr
 // awaitEnd does nothing: the group is killed a moment after its leader was reaped.
 func awaitEnd(int) {}
 
+// unread is not known.
+func unread(*os.File) bool { return false }
+
 // Supported says that this system has isolation.
 const Supported = true
 

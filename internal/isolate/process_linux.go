@@ -1,6 +1,7 @@
 package isolate
 
 import (
+	"os"
 	"syscall"
 	"unsafe"
 )
@@ -22,6 +23,18 @@ func awaitEnd(pid int) {
 			return
 		}
 	}
+}
+
+// unread reports whether there are bytes in a pipe, of which this is the end for writing.
+func unread(w *os.File) bool {
+	var n int32
+	raw, err := w.SyscallConn()
+	if err == nil {
+		err = raw.Control(func(fd uintptr) {
+			_, _, _ = syscall.Syscall(syscall.SYS_IOCTL, fd, syscall.TIOCINQ, uintptr(unsafe.Pointer(&n)))
+		})
+	}
+	return err == nil && n > 0
 }
 
 // Supported says that this system has isolation.

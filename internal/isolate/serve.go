@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/signal"
 	"runtime"
@@ -44,6 +45,10 @@ type Server struct {
 	Stacks func() string
 }
 
+// toAll are the signals that a child takes for itself. A service manager may send all but the first to each process of
+// a service, and not only to the parent.
+var toAll = []os.Signal{syscall.SIGXCPU, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGTSTP}
+
 // IsChild reports whether this process was started as a child of a pool.
 func IsChild() bool { return os.Getenv(envChild) != "" }
 
@@ -59,24 +64,30 @@ type child struct {
 	mu     sync.Mutex
 	job    uint64 // the number of the present job, 0: none
 	cancel context.CancelCauseFunc
+	ended  uint64 // the number of the job whose context the parent has ended last, which may not have begun
+	cause  byte   // with which it did
 }
 
 // Serve runs jobs until the parent ends this process. It does not return.
 func Serve(s Server) {
 	text := os.Getenv(envChild)
 	os.Unsetenv(envChild) // what this process starts is no child of the pool
+	invited, err := parseInvitation(text, hasPipes())
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err) // there may be no parent
+		os.Exit(1)
+	}
 	for fd := fdJobs; fd <= fdAnswers; fd++ {
 		syscall.CloseOnExec(fd)
 	}
-	c := &child{Server: s, answers: os.NewFile(fdAnswers, "answers")}
-	err := c.setUp(text)
-	if err != nil {
+	c := &child{Server: s, limits: invited.Limits, answers: os.NewFile(fdAnswers, "answers")}
+	if err := c.setUp(); err != nil {
 		_ = c.send(frameFailed, []byte(err.Error())) // the parent also sees the end
 		os.Exit(1)
 	}
 	go c.obey(bufio.NewReader(os.NewFile(fdOrders, "orders")))
-	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, syscall.SIGTERM, syscall.SIGXCPU) // before the first job, which may decide otherwise
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, toAll...) // before the first job, which may decide otherwise
 	go c.listen(signals)
 	_ = c.send(frameReady) // if the parent is gone, the loop below ends
 	jobs := bufio.NewReaderSize(os.NewFile(fdJobs, "jobs"), 8<<10)
@@ -105,13 +116,19 @@ func Serve(s Server) {
 	}
 }
 
-// setUp prepares this process.
-func (c *child) setUp(text string) error {
-	invited, err := parseInvitation(text)
-	if err != nil {
-		return err
+// hasPipes reports whether this process has got the pipes of a child.
+func hasPipes() bool {
+	for fd := fdJobs; fd <= fdAnswers; fd++ {
+		var st syscall.Stat_t
+		if syscall.Fstat(fd, &st) != nil || st.Mode&syscall.S_IFMT != syscall.S_IFIFO {
+			return false
+		}
 	}
-	c.limits = invited.Limits
+	return true
+}
+
+// setUp prepares this process.
+func (c *child) setUp() error {
 	if err := c.Setup(); err != nil {
 		return err
 	}
@@ -134,6 +151,9 @@ func (c *child) run(number uint64, body []byte) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	c.mu.Lock()
 	c.job, c.cancel = number, cancel
+	if c.ended == number {
+		cancel(c.Cause(c.cause))
+	}
 	c.mu.Unlock()
 	defer cancel(nil)
 	prefix := numbered(number)
@@ -168,14 +188,11 @@ func (c *child) obey(orders *bufio.Reader) {
 			break
 		}
 		number, rest, ok := cutNumber(body)
-		c.mu.Lock()
-		present, cancel := ok && number == c.job, c.cancel
-		c.mu.Unlock()
 		switch {
-		case !present:
+		case !ok:
 		case kind == frameCancel && len(rest) == 1:
-			cancel(c.Cause(rest[0]))
-		case kind == frameDump:
+			c.endContext(number, rest[0])
+		case kind == frameDump && number == c.present():
 			c.dump(number)
 		}
 	}
@@ -185,25 +202,51 @@ func (c *child) obey(orders *bufio.Reader) {
 	os.Exit(1)
 }
 
+// endContext ends the context of a job. The order may come before the job, in the other pipe.
+func (c *child) endContext(job uint64, cause byte) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ended, c.cause = job, cause
+	if c.job == job {
+		c.cancel(c.Cause(cause))
+	}
+}
+
+// present returns the number of the present job, 0 if there is none.
+func (c *child) present() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.job
+}
+
+// condemned reports whether the parent has ended the context of the present job.
+func (c *child) condemned() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.job != 0 && c.ended == c.job
+}
+
 // dump sends the stacks of all goroutines.
 func (c *child) dump(number uint64) {
 	stacks := c.Stacks()
 	_ = c.send(frameStacks, numbered(number), []byte(stacks[:min(len(stacks), maxStacks)]))
 }
 
-// listen ends this process on signals.
+// listen ends this process on signals. SIGTERM counts only when the parent has ended the context of the job before:
+// from others it has come to the parent as well, which may let the job end in peace.
 func (c *child) listen(signals <-chan os.Signal) {
-	if <-signals == syscall.SIGXCPU {
-		c.mu.Lock()
-		number := c.job
-		c.mu.Unlock()
-		os.Stderr.WriteString("fatal error: the task has used more processor time than Isolation.CPU allows\n")
-		c.dump(number)
-		os.Exit(cpuExit)
+	for sig := range signals {
+		switch {
+		case sig == syscall.SIGXCPU:
+			os.Stderr.WriteString("fatal error: the task has used more processor time than Isolation.CPU allows\n")
+			c.dump(c.present())
+			os.Exit(cpuExit)
+		case sig == syscall.SIGTERM && c.condemned():
+			// The status of a process that the signal has ended.
+			signal.Reset(syscall.SIGTERM)
+			_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
+		}
 	}
-	// The status of a process that the signal has ended.
-	signal.Reset(syscall.SIGTERM)
-	_ = syscall.Kill(os.Getpid(), syscall.SIGTERM)
 }
 
 // limitCPU bounds the processor time of this process to what it has used so far and more.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import struct
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -35,6 +36,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     'float32': (float, int),
     'float64': (float, int),
 }
+_MANTISSAS = {'float32': 24, 'float64': 53}  # bits; workers in Go refuse numbers that these do not hold exactly
 _INTEGERS = {f'{sign}int{n}': n if not sign else -n for sign in ('', 'u') for n in (8, 16, 32, 64)}
 
 
@@ -79,7 +81,8 @@ class Function:
         if self.variadic:
             fixed -= 1
             least = min(least, fixed)
-            if len(args) == len(parameters) and self._fits(parameters[fixed].get('type'), args[fixed]):
+            last = args[-1] if len(args) == len(parameters) else None
+            if last is not None and self._fits(parameters[fixed].get('type'), args[fixed]):
                 args = args[:fixed]  # on the wire, the variadic arguments of Go are one list
         names = [str(p.get('name', '')) for p in parameters]
         given = len(args) + len(kwargs)
@@ -172,14 +175,28 @@ class Function:
         if kind == 'bytes':
             if v is None:
                 return length is None
-            return isinstance(v, str) or (isinstance(v, bytes) and length in (None, len(v)))
+            return (self.python and isinstance(v, str)) or (isinstance(v, bytes) and length in (None, len(v)))
         if kind in _INTEGERS:
             if not isinstance(v, int) or (isinstance(v, bool) and not self.python):
                 return False
             bits = _INTEGERS[kind]
             return self.python or (-(1 << bits - 1) <= v < 1 << bits - 1 if bits > 0 else 0 <= v < 1 << -bits)
+        if kind in _MANTISSAS and not self.python and not _exact(v, _MANTISSAS[kind]):
+            return False
         types = _KINDS.get(kind)
         return types is None or (isinstance(v, types) and (kind == 'bool' or not isinstance(v, bool)))
+
+
+def _exact(v: Any, mantissa: int) -> bool:
+    """Returns whether a floating-point number with so many bits of mantissa holds a number exactly."""
+    if isinstance(v, int):
+        return v == 0 or abs(v).bit_length() - (abs(v) & -abs(v)).bit_length() < mantissa
+    if not isinstance(v, float) or mantissa == 53 or v != v:
+        return True
+    try:
+        return bool(struct.unpack('f', struct.pack('f', v))[0] == v)
+    except OverflowError:
+        return False
 
 
 def _kind_of(v: Any) -> str:
