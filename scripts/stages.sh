@@ -2,8 +2,8 @@
 # Runs make targets one after the other and prints what each took. It goes on after a failure, so that one run shows all
 # of them, except when setup fails. Ends with status 1 if one failed.
 #
-# Targets joined by commas are a lane: they run one after the other. Lanes joined by plus signs run side by side, because
-# tests wait as well as compute. What their targets print comes when all lanes have ended.
+# Targets joined by commas are a lane: they run one after the other. Lanes joined by plus signs run side by side,
+# because tests wait as well as compute. What their targets print comes when all lanes have ended.
 set -uo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$root" || exit 1
