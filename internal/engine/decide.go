@@ -141,8 +141,9 @@ func (d *decision) prepare() {
 		Deaths: m.Deaths, At: d.now, Worker: d.r.worker, Progress: d.c.lastReport(),
 	}
 	d.info.Stack = stackOf(d.err)
-	d.log = d.r.log.With("queue", d.c.lane.store.Name).With("function", d.msg.Path).With("id", m.ID).With("attempt",
-		d.info.Attempts)
+	d.log = d.r.log.WithAll(loop.Fields{
+		"queue": d.c.lane.store.Name, "function": d.msg.Path, "id": m.ID, "attempt": d.info.Attempts,
+	})
 }
 
 // retryOrArchive retries the task, or archives it if no retries or no time are left. If given, it waits for wait, else

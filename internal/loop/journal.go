@@ -31,12 +31,21 @@ const MaxLogField = 1024
 // maxLogError bounds the text of an error in a log line, in bytes. Handlers may return errors of any length.
 const maxLogError = 8 << 10
 
+// Fields are fields of a line by name.
+type Fields = logrus.Fields
+
 // With adds a field. A text is escaped, whatever the formatter of the log does, and cut if it is too long.
-func (j Journal) With(key string, value any) Journal {
-	if text, ok := value.(string); ok {
-		value = logText(text, MaxLogField)
+func (j Journal) With(key string, value any) Journal { return j.WithAll(Fields{key: value}) }
+
+// WithAll adds fields as With does. It keeps the map, and takes less time than With for each, which copies all fields
+// that the log has.
+func (j Journal) WithAll(fields Fields) Journal {
+	for key, value := range fields {
+		if text, ok := value.(string); ok {
+			fields[key] = logText(text, MaxLogField)
+		}
 	}
-	return Journal{j.WithField(key, value)}
+	return Journal{j.WithFields(fields)}
 }
 
 // WithError adds an error, whose text is escaped and cut like those of With. Hooks of the log can still unwrap it.

@@ -425,23 +425,26 @@ func TestEnlistOnKeysOfAnotherType(t *testing.T) {
 		"", "_noti", "_scheduled", "_retry", "_parked", "_tasks", "_info", "_completed", "_locks", "_locked",
 		"_revoked", "_wake", "_control",
 	} {
-		s := NewStore(src, "", redistest.Name(t))
-		state := with(seed, redistest.State{suffix: "another type"})
-		redistest.Seed(t, conn, s.Name, state)
-		args := newArgs(s.enlistHead())
-		for i, at := range []Place{atBack, atFront, inMin, {How: "at", Due: later}} {
-			// The first ones replace tasks that are filed, the last one a pending one.
-			task := listingArgs(&Listing{
-				Envelope{fmt.Sprint("x", i), []byte("m")},
-				&Hold{Reserve: true, Name: "k:" + "frkp"[i:i+1], Life: 1000, Conflict: conflictReplace},
-			}, at)
-			args.list = append(args.list, task[:]...)
-		}
-		if _, err := s.accept(bg, byEnlist, args, 4); !IsWrongType(err) || errors.Is(err, ErrUnknown) {
-			t.Errorf("N%s is of another type: %v", suffix, err)
-		}
-		if diff := redistest.Diff(redistest.Dump(t, conn, s.Name), state); diff != "" {
-			t.Errorf("N%s is of another type, and this has changed:\n%s", suffix, diff)
+		for _, reserve := range []bool{true, false} {
+			if suffix == "_completed" && !reserve {
+				continue // it is not looked at
+			}
+			s := NewStore(src, "", fmt.Sprint(redistest.Name(t), reserve))
+			state := with(seed, redistest.State{suffix: "another type"})
+			redistest.Seed(t, conn, s.Name, state)
+			args := newArgs(s.enlistHead())
+			for i, at := range []Place{atBack, atFront, inMin, {How: "at", Due: later}} {
+				// The first ones replace tasks that are filed, the last one a pending one.
+				hold := &Hold{Reserve: reserve, Name: "k:" + "frkp"[i:i+1], Life: 1000, Conflict: conflictReplace}
+				task := listingArgs(&Listing{Envelope{fmt.Sprint("x", i), []byte("m")}, hold}, at)
+				args.list = append(args.list, task[:]...)
+			}
+			if _, err := s.accept(bg, byEnlist, args, 4); !IsWrongType(err) || errors.Is(err, ErrUnknown) {
+				t.Errorf("N%s is of another type, ids reserved: %v: %v", suffix, reserve, err)
+			}
+			if diff := redistest.Diff(redistest.Dump(t, conn, s.Name), state); diff != "" {
+				t.Errorf("N%s is of another type, ids reserved: %v, and this has changed:\n%s", suffix, reserve, diff)
+			}
 		}
 	}
 }

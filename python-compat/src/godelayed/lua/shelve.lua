@@ -37,37 +37,47 @@ if redis.call('EXISTS', KEYS[10]) == 1 then
   end
 end
 -- Read everything before the first removal: while a slot moves, a command on an emptied key fails.
-local messages = {}
+local messages, wanted, taken = {}, {}, {}
 for i = 8 + counters + batches, #ARGV, 6 do
   messages[ARGV[i]] = ARGV[i + 3] == '' and redis.call('HGET', KEYS[1], ARGV[i])
+  wanted[#wanted + 1] = ARGV[i + 1]
+end
+local others = #wanted > 0 and redis.call('HMGET', KEYS[3], unpack(wanted)) or {}
+for i = 1, #wanted do taken[wanted[i]] = others[i] end
+-- The first of id, id#2 ... that is not taken.
+local function name(id, token)
+  if not taken[id] then return id end
+  for copy = 2, 10 do
+    local other = id .. '#' .. copy
+    if not taken[other] and redis.call('HEXISTS', KEYS[3], other) == 0 then return other end
+  end
+  -- Ten copies: the token and the time make the name unique.
+  return id .. '#' .. token .. '-' .. string.format('%.0f', now)
 end
 local earliest
 local answers, done, ids, waits, told, heard = {}, 0, {}, {}, {}, {}
+local tasks, dues, infos = {}, {}, {}
 for i = 8 + counters + batches, #ARGV, 6 do
   local stood = canceled[ARGV[i]] and 2 or redis.call('HDEL', KEYS[1], ARGV[i])
   answers[#answers + 1] = stood
   if stood == 1 then
     done = done + 1
-    local id, message = ARGV[i + 1], messages[ARGV[i]] or ARGV[i + 3]
-    ids[done], waits[done] = id, ARGV[i + 2]
-    local filed = redis.call('HSETNX', KEYS[3], id, message)
-    for copy = 2, 10 do
-      if filed == 1 then break end
-      id = ARGV[i + 1] .. '#' .. copy
-      filed = redis.call('HSETNX', KEYS[3], id, message)
-    end
-    if filed == 0 then
-      -- Ten copies: the token and the time make the name unique.
-      id = ARGV[i + 1] .. '#' .. ARGV[i] .. '-' .. string.format('%.0f', now)
-      redis.call('HSET', KEYS[3], id, message)
-    end
-    local due = now + tonumber(ARGV[i + 2])
+    local id, due = name(ARGV[i + 1], ARGV[i]), now + tonumber(ARGV[i + 2])
+    ids[done], waits[done], taken[id] = ARGV[i + 1], ARGV[i + 2], true
     if not earliest or due < earliest then earliest = due end
-    redis.call('ZADD', KEYS[4], due, id)
-    redis.call('HSET', KEYS[5], id, ARGV[i + 4])
+    local n = 2 * done
+    tasks[n - 1], tasks[n] = id, messages[ARGV[i]] or ARGV[i + 3]
+    -- The time as text, because Redis writes a number with 17 digits, which takes longer.
+    dues[n - 1], dues[n] = string.format('%.0f', due), id
+    infos[n - 1], infos[n] = id, ARGV[i + 4]
     local what = ARGV[i + 5]
     if what ~= '' and not heard[what] then told[#told + 1], heard[what] = what, true end
   end
+end
+if done > 0 then
+  redis.call('HSET', KEYS[3], unpack(tasks))
+  redis.call('ZADD', KEYS[4], unpack(dues))
+  redis.call('HSET', KEYS[5], unpack(infos))
 end
 for i = 8 + counters, 7 + counters + batches do redis.call('HDEL', KEYS[2], ARGV[i]) end
 if done == 0 then return answers end
