@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import datetime
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from .. import app, middleware, registry
 from ..calls import milliseconds
@@ -90,7 +90,7 @@ class InMemory:
         self._steppers: dict[tuple[str, bool], tuple[set[str], Stepper]] = {}
         self._depth = 0
         self._problems: list[tuple[str, str]] = []
-        self.redis: redis.Redis = self._server.client()
+        self.redis: redis.Redis = self._server.client(fails=True)
         self.eager = False
         """Whether delay runs the function at once, before it returns, and what that delays within it.
 
@@ -115,6 +115,17 @@ class InMemory:
     def async_redis(self) -> redis.asyncio.Redis:
         """Returns a new client of the same server for asyncio."""
         return self._server.async_client()
+
+    @contextlib.contextmanager
+    def broken(self, how: Literal['down', 'full', 'lost']) -> Generator[None]:
+        """Lets Redis fail those who enqueue or ask, in a with statement: `down`, nobody can connect, which raises
+        UnavailableError; `full`, its memory is, which raises FullError; `lost`, the connection breaks before the answer
+        to who enqueues, which raises UnknownError, although the task is enqueued. What this class does goes on."""
+        before, self._server.fault = self._server.fault, how
+        try:
+            yield
+        finally:
+            self._server.fault = before
 
     @property
     def now(self) -> datetime.datetime:
