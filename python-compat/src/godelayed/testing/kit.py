@@ -229,8 +229,8 @@ class InMemory:
                     break
                 continue
             due = [t.due for t in self.tasks() if t.due and t.state in ('scheduled', 'retry')]
-            wait = max((min(due) - self.now) // _MILLISECOND, 1) if due else None
-            if wait is None or left is not None and wait > left:
+            wait = (min(due) - self.now) // _MILLISECOND if due else 0
+            if wait <= 0 or left is not None and wait > left:
                 self.advance((left or 0) / 1000)
                 break
             self.advance(wait / 1000)
