@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ..errors import DelayedError
 from .executors import Executors
@@ -16,7 +16,7 @@ from .store import MAX_CLAIM_BYTES, MAX_SHELVED, MAX_TOKENS, Ending, Store, Verd
 logger = logging.getLogger('godelayed.worker')
 
 # How a claim ends if it is not simply done. The kind decides which script tells Redis.
-RETRY, ARCHIVE, SNOOZE, PARK, RELEASE, DEFER, FORWARD, COMPLETE, CANCEL, DEATH, GATHER = range(11)
+RETRY, ARCHIVE, SNOOZE, PARK, RELEASE, DEFER, FORWARD, COMPLETE, CANCEL, DEATH = range(10)
 _SHELF = {RETRY: 'retry', ARCHIVE: 'archived', SNOOZE: 'scheduled', PARK: 'parked'}
 _SMALL = (RETRY, ARCHIVE, SNOOZE, PARK, COMPLETE, CANCEL, DEATH)
 
@@ -37,7 +37,6 @@ class End:
     info: bytes = b''
     certain: bool = False  # whether the task counts as cancelled, whatever Redis knows
     verdict: Verdict | None = None  # for a death
-    joins: Sequence[object] | None = field(default=None)  # for a group: see groups.py
 
     @property
     def size(self) -> int:
@@ -57,7 +56,6 @@ class Finisher:
         self.archive_for = archive_for  # ms
         self.canceled: Callable[[Claim], End] = _unset
         self.sweep: Callable[[Link, list[Verdict]], None] = _unset_sweep
-        self.join: Callable[[Link, list[int], list[End]], list[int]] = _unset_join
         self.close_report: Callable[[Claim], None] = lambda _: None
         self.on_lost: Callable[[Claim], None] = lambda _: None
         self.link = lane.store.link()
@@ -287,8 +285,6 @@ class Finisher:
             if batches:
                 self.lane.store.release(link, batches, [])
             return [1] * len(group)
-        if kind == GATHER:
-            return self.join(link, batches, group)
         if kind == FORWARD:
             return store.release(link, batches, tokens, self.forward, front=False)
         return store.release(link, batches, tokens, front=kind == RELEASE, suspects=kind == DEFER)
@@ -330,10 +326,6 @@ def _unset_sweep(_: Link, __: list[Verdict]) -> None:
     raise NotImplementedError
 
 
-def _unset_join(_: Link, __: list[int], ___: list[End]) -> list[int]:
-    raise NotImplementedError
-
-
 def _keeps(c: Claim) -> bool:
     message = getattr(c, 'message', None)
     return message is not None and message.keep > 0
@@ -357,13 +349,8 @@ def _fitting(group: Sequence[End], size: int) -> int:
 
 
 def _alike(group: Sequence[End]) -> int:
-    """Returns how many of the first ends raise the same counters and belong to the same group, so that they can share a
-    call."""
+    """Returns how many of the first ends raise the same counters, so that they can share a call."""
     n = 1
-    while (
-        n < len(group)
-        and group[n].counted == group[0].counted
-        and (group[n].kind != GATHER or group[n].id == group[0].id)
-    ):
+    while n < len(group) and group[n].counted == group[0].counted:
         n += 1
     return n

@@ -25,8 +25,8 @@ _LATENESS_LIFE = 90 * 24 * 3600  # seconds for which counts of late tasks are ke
 REVOKED_MOST = 1000  # ids of cancelled tasks that a worker keeps in memory
 
 _names = (
-    'claim ack shelve complete annul release join progress unlock beat register unregister check move unpark survey '
-    'sweep forget repair mark lives rewait condemn lapse expire trim pardon ripe peek fire fields publish'
+    'claim ack shelve complete annul release progress unlock beat register unregister check move unpark survey '
+    'sweep forget repair mark lives rewait condemn lapse expire trim pardon fields publish'
 )
 SCRIPTS = {name: script(name) for name in _names.split()}
 
@@ -394,12 +394,6 @@ class Store:
     def are_revoked(self, link: Link, ids: Sequence[str]) -> list[bool]:
         """Returns for each id whether its task was cancelled."""
         return [v is not None for v in link.do('ZMSCORE', self.keys.revoked, *ids)]
-
-    def forgive(self, link: Link, ids: Sequence[str]) -> None:
-        """Deletes the cancellations of calls that have left their group, and tells those who wait for them."""
-        link.do('ZREM', self.keys.revoked, *ids)
-        for id in ids:
-            link.do('PUBLISH', self.keys.ended(id), 'canceled')
 
     def mode(self, link: Link) -> str:
         """Returns the form of Python tasks on this queue, '' if none is set yet."""

@@ -27,7 +27,6 @@ from .executors import Executors
 from .fetch import Fetcher
 from .finish import Finisher
 from .follow import Follower, Listener
-from .groups import joiner_of
 from .heartbeat import Heartbeat
 from .intake import Intake
 from .judge import DEATHS_LIFE, MAX_DEATHS, Judge, Rules
@@ -82,7 +81,6 @@ class Worker:
             f.canceled = self._judge.canceled
             f.close_report = self._reporter.close
             f.sweep = sweeper_of(lane.store, (DEATHS_LIFE, MAX_DEATHS, archive_for, cfg.archive_max))
-            f.join = joiner_of(lane.store)
         self._follower = Follower(
             self._lanes, self._executors, self._pause_lane, self._obey, lambda: self._stop_for('restart')
         )
