@@ -9,7 +9,6 @@ from .info import Found, Outcome, State, TaskInfo, canceled, read
 from .keys import Keys
 from .link import Link
 from .options import LOCK_LIFE
-from .scripts import CANCEL, DELETE, LOOK, PAGE, RERUN
 from .values import MAX_BYTES
 
 _STATS_LIFE = 90 * 24 * 3600  # s
@@ -24,7 +23,7 @@ async def look(link: Link, keys: Keys, id: str, *, message: bool = False) -> Fou
     """Reads what Redis knows about a task."""
     k = keys
     reply = await link.run(
-        LOOK,
+        'look',
         [k.scheduled, k.retry, k.parked, k.archived, k.completed, k.tasks, k.info, k.results],
         [id, _LARGEST if message else 0, _LARGEST_NOTE],
     )
@@ -59,7 +58,7 @@ async def aggregating(link: Link, keys: Keys, id: str) -> bytes | None:
     for group in await link.send('ZRANGE', keys.groups, '0', '-1'):
         first = 0
         while True:
-            messages = await link.run(PAGE, [keys.group.encode() + group], [first, _PAGE, _LARGEST])
+            messages = await link.run('page', [keys.group.encode() + group], [first, _PAGE, _LARGEST])
             for m in messages:
                 if isinstance(m, bytes) and read(m)[1].get('id') == id:
                     return bytes(m)
@@ -84,7 +83,7 @@ async def cancel(link: Link, keys: Keys, id: str, loose: bool) -> None:
             )
         keep, note = canceled(found.message, found.now) if found.message is not None else (0, b'')
         became = await link.run(
-            CANCEL,
+            'cancel',
             [
                 k.revoked, k.control, k.scheduled, k.retry, k.parked, k.archived, k.completed, k.tasks, k.info,
                 k.results, k.locks, k.locked, k.stats_of(found.now / 1000),
@@ -103,7 +102,7 @@ async def cancel(link: Link, keys: Keys, id: str, loose: bool) -> None:
 async def delete(link: Link, keys: Keys, id: str) -> None:
     """Deletes an archived or completed task."""
     k = keys
-    if not (await link.run(DELETE, [k.archived, k.tasks, k.info, k.completed, k.results], ['', id])):
+    if not (await link.run('delete', [k.archived, k.tasks, k.info, k.completed, k.results], ['', id])):
         raise NotArchivedError(f'task {id} is neither archived nor completed: ask for its state')
 
 
@@ -121,7 +120,7 @@ async def run_again(link: Link, keys: Keys, id: str) -> None:
             raise NotArchivedError(f'task {id} is not archived: ask for its state')
         own_id, new, own = anew(id, found.message, found.now)
         answers = await link.run(
-            RERUN,
+            'rerun',
             [k.archived, k.tasks, k.info, k.list, k.noti, k.revoked, k.locks, k.locked],
             [LOCK_LIFE, id, own_id, found.message, new, '1' if own else '0'],
         )

@@ -20,7 +20,7 @@ import redis.exceptions
 
 from .announce import Announced
 from .errors import ArgumentsError, DelayedError, FullError, UnavailableError, UnknownError
-from .scripts import Script
+from .scripts import script
 from .text import of_redis
 
 T = TypeVar('T')
@@ -139,18 +139,19 @@ class Link:
         except redis.exceptions.RedisError as e:
             raise explain(str(command[0]), e, reads=True) from e
 
-    async def run(self, script: Script, keys: Sequence[str | bytes], args: Sequence[Any] = (), wait: int = 0) -> Any:
-        """Runs a script, which Redis may not know yet.
+    async def run(self, name: str, keys: Sequence[str | bytes], args: Sequence[Any] = (), wait: int = 0) -> Any:
+        """Runs the script of a name, which Redis may not know yet.
 
-        The script never runs twice. `wait` is the number of replicas that must confirm that they have what it wrote.
+        It never runs twice. `wait` is the number of replicas that must confirm that they have what it wrote.
         """
+        found = script(name)
         try:
             try:
-                return await self._once(script.name, ('EVALSHA', script.sha, len(keys), *keys, *args), wait)
+                return await self._once(name, ('EVALSHA', found.sha, len(keys), *keys, *args), wait)
             except redis.exceptions.NoScriptError:
-                return await self._once(script.name, ('EVAL', script.source, len(keys), *keys, *args), wait)
+                return await self._once(name, ('EVAL', found.source, len(keys), *keys, *args), wait)
         except redis.exceptions.RedisError as e:
-            raise explain(script.name, e, reads=script.reads) from e
+            raise explain(name, e, reads=found.reads) from e
 
     async def _once(self, what: str, command: tuple[Any, ...], wait: int = 0) -> Any:
         places = self.places()

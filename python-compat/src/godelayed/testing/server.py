@@ -11,7 +11,7 @@ import redis
 import redis.asyncio
 from redis.exceptions import ConnectionError, OutOfMemoryError
 
-from ..scripts import ENLIST, ENQUEUE, GATHER, SCHEDULE
+from ..scripts import script
 
 try:
     import fakeredis
@@ -50,7 +50,9 @@ class Server:
         """Raises what a program gets that sends a command. Returns whether its answer is to be lost."""
         if not self.fault or command[0] not in ('EVAL', 'EVALSHA'):
             return False
-        enqueues = any(command[1] in (s.sha, s.source) for s in (ENQUEUE, ENLIST, GATHER, SCHEDULE))
+        enqueues = any(
+            command[1] in (s.sha, s.source) for s in map(script, ('enqueue', 'enlist', 'gather', 'schedule'))
+        )
         if self.fault == 'full' and enqueues:
             raise OutOfMemoryError("OOM command not allowed when used memory > 'maxmemory'.")
         return self.fault == 'lost' and enqueues

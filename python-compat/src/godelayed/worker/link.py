@@ -17,7 +17,7 @@ from redis.retry import Retry
 from .. import link as shared
 from ..errors import DelayedError
 from ..kinds import is_list
-from ..scripts import Script
+from ..scripts import script
 from ..text import of_redis
 
 CALL_TIMEOUT = 5.0  # timeout of a call in seconds
@@ -167,17 +167,18 @@ class Link:
         except redis.exceptions.ResponseError as e:
             raise self._refused(str(command[0]), e) from e
 
-    def run(self, script: Script, keys: Sequence[str], *args: Any) -> Any:
-        """Runs a script. It sends the script a second time only if Redis answers that it does not know the script."""
+    def run(self, name: str, keys: Sequence[str], *args: Any) -> Any:
+        """Runs the script of a name. It sends it a second time only if Redis answers that it does not know it."""
+        found = script(name)
         try:
             try:
-                self.send('EVALSHA', script.sha, len(keys), *keys, *args)
+                self.send('EVALSHA', found.sha, len(keys), *keys, *args)
                 return self.receive()
             except redis.exceptions.NoScriptError:
-                self.send('EVAL', script.source, len(keys), *keys, *args)
+                self.send('EVAL', found.source, len(keys), *keys, *args)
                 return self.receive()
         except redis.exceptions.ResponseError as e:
-            raise self._refused(script.name, e) from e
+            raise self._refused(name, e) from e
 
     def _refused(self, what: str, error: redis.exceptions.ResponseError) -> DelayedError:
         text = of_redis(error)
