@@ -4,6 +4,7 @@ has ended."""
 import asyncio
 import datetime
 import threading
+import types
 
 import msgpack
 import pytest
@@ -19,6 +20,7 @@ from godelayed import (
     FullError,
     Options,
     Queue,
+    Ref,
     State,
     UnavailableError,
     UnknownError,
@@ -28,7 +30,7 @@ from godelayed.coalescer import AsyncCoalescer, Coalescer
 from godelayed.info import Found, Note, canceled
 from godelayed.keys import Keys
 from godelayed.link import Link, explain, run
-from godelayed.producer import MAX_BATCH, MAX_BATCH_BYTES
+from godelayed.producer import MAX_BATCH, MAX_BATCH_BYTES, Settings
 from godelayed.ref import look_after, pause
 from godelayed.worker.link import Link as WorkerLink
 from godelayed.worker.link import RefusedError, Source
@@ -104,10 +106,14 @@ class Scripted:
         return self.left.pop(0)
 
 
+def reference(link):
+    return Ref(types.SimpleNamespace(name='q', _link=link, _settings=Settings('q', '', False)), 'x')
+
+
 def test_cancel_asks_again_if_the_task_has_moved_meanwhile():
     """The script answers 3 if the task is not where it was seen. Then nothing was cancelled yet."""
     link = Scripted(look_reply(), 3, look_reply(), 1)
-    run(asks.cancel(link, Keys('q', ''), 'x', False))
+    reference(link).cancel()
     assert link.ran == ['look', 'cancel', 'look', 'cancel']
 
 
@@ -251,7 +257,7 @@ def test_what_others_change_again_and_again_does_not_run_again():
     found = [1, None, None, None, b'9', None, None, None, msgpack.packb(['f', None, {'id': 'x'}])]
     link = Scripted(found, [0], found, [0], found, [0])
     with pytest.raises(DelayedError, match='others change it at the same time'):
-        run(asks.run_again(link, Keys('q'), 'x'))
+        reference(link).run_again()
     assert link.ran == ['look', 'rerun'] * 3
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import threading
 import weakref
-from collections.abc import Coroutine, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 import redis
 import redis.asyncio
@@ -23,6 +23,8 @@ from .errors import ArgumentsError, DelayedError, FullError, UnavailableError, U
 from .scripts import script
 from .text import of_redis
 
+P = ParamSpec('P')
+S = TypeVar('S')
 T = TypeVar('T')
 
 _CALLS = 32
@@ -42,6 +44,20 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
         return result
     coroutine.close()
     raise RuntimeError('it waits for an event loop: expected a client that blocks')
+
+
+class Blocking(Generic[S, P, T]):
+    """A method of a class that waits where the other, which has the documentation, is a coroutine."""
+
+    def __init__(self, method: Callable[Concatenate[S, P], Coroutine[Any, Any, T]]) -> None:
+        self._method = method
+        self.__doc__ = method.__doc__
+
+    def __get__(self, owner: S, _: object = None) -> Callable[P, T]:
+        def call(*args: P.args, **kwargs: P.kwargs) -> T:
+            return run(self._method(owner, *args, **kwargs))
+
+        return call
 
 
 def explain(what: str, error: BaseException, *, reads: bool = False) -> DelayedError:
