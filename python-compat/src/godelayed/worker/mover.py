@@ -9,9 +9,9 @@ from collections.abc import Callable, Sequence
 
 from ..errors import DelayedError
 from .info import encode
-from .judge import too_large
+from .judge import say_archived, too_large
 from .lane import Lane
-from .lines import Lines, counted
+from .lines import Lines
 from .link import Backoff, Complaints, jitter
 from .scheduler import Scheduler
 from .slot import check
@@ -139,13 +139,7 @@ class Mover:
                 [(id, encode(reason='too large', at=now, error=too_large(n))) for id, n in part],
             )
             for id, n in part:
-                self._log(store.name, id, n)
-
-    def _log(self, queue: str, id: str, size: int) -> None:
-        def write(n: int) -> None:
-            logger.error('queue %s: message archived as %s: %s%s', queue, id, too_large(size), counted(n))
-
-        self._lines.log((queue, 'too large', ''), write)
+                say_archived(self._lines, store.name, id, 'too large', too_large(n))
 
     def _look_at_groups(self, i: int, due: bool) -> None:
         """Says so if a queue has gathered calls that are due, but no Go worker, which would put them together."""
