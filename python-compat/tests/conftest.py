@@ -31,13 +31,13 @@ def free_port():
 class Server:
     """A redis-server of the tests, in a folder of its own."""
 
-    def __init__(self, folder, *options):
+    def __init__(self, folder, *options, port=None):
         binary = os.environ.get('REDIS_SERVER', 'redis-server')
         if shutil.which(binary) is None:
             pytest.fail(f'{binary} is not there: set REDIS_SERVER, or run make setup')
         self.folder, self.options, self.binary = folder, options, binary
         self.process = None
-        self.port = free_port()
+        self.port = port or free_port()
         self.start()
 
     def start(self):

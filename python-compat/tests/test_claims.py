@@ -263,7 +263,7 @@ def test_what_is_told_is_split_by_size_and_number(lane, finisher, monkeypatch):
 def test_a_worker_that_stops_gives_back_claims_that_it_does_not_know(redis, worker, q):
     """Otherwise they would wait until its heartbeat expires."""
     w = worker('q')
-    w._source._client, (lane,) = redis, w._lanes
+    w._source.client, (lane,) = redis, w._lanes
     lane.confirmed = (0.0, 0.0)
     redis.sadd('q_workers', w.id)
     redis.hset(f'q_processing:{w.id}', mapping={f'{i}-1': f'{i}' for i in range(1, 4)})

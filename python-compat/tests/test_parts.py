@@ -139,7 +139,7 @@ def test_the_timeout_of_a_function_counts_before_that_of_the_worker(lane, messag
     (c, _) = lane.open()
     c.message, c.function = Message(msgpack.packb(message)), Function('m:f', None, timeout=function)
     lane.store.now = lambda: 5
-    assert Runs(None, Judge('w', Rules(timeout=worker)), None).prepare(c, None)
+    assert Runs(Judge('w', Rules(timeout=worker)), None).prepare(c, None)
     assert c.limit == limit
 
 
@@ -229,7 +229,7 @@ def test_nothing_is_kept_of_a_task_that_has_reported(lane, died, what, ended):
     lane.finisher.add = lane.finisher.count_lost = lambda _: None
     r = Reporter('w')
     r._late, r._sent = {c: 1.0, other: 1.0}, {c: 1.0, other: 1.0}
-    runs = Runs(None, Judge('w', Rules()), r)
+    runs = Runs(Judge('w', Rules()), r)
     if died:
         runs.died(c, True)
     else:
@@ -262,7 +262,7 @@ def test_a_lock_that_ended_at_the_start_does_not_end_again(lane, left, starts, f
     lane.finisher.add = ended.append
     judge = types.SimpleNamespace(stale=lambda *_: None, limit=lambda *_: 0, cancellation=lambda *_, **__: 'cancelled')
     answer = left
-    assert Runs(None, judge, None).prepare(c, None) == starts
+    assert Runs(judge, None).prepare(c, None) == starts
     assert (c.freed, c.held, c.leaves) == (freed, not freed, leaves)
     assert ended == ([] if starts else ['cancelled'])
 

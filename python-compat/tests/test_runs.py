@@ -29,7 +29,7 @@ def run(lane, monkeypatch):
         lane.finisher.add = lambda *found: ends.extend(e.kind for e in found)
         lane.finisher.count_lost = lost.append
         monkeypatch.setattr(runs, 'Link', lambda _: types.SimpleNamespace(hang_up=lambda: None))
-        return Runs(None, judge or Judge('w', Rules()), None), c, ends, lost
+        return Runs(judge or Judge('w', Rules()), None), c, ends, lost
 
     return make
 

@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import fields
 from types import FrameType
-from typing import Any, cast
+from typing import Any
 
 import redis
 import redis.exceptions
@@ -172,7 +172,7 @@ def _queues_of_tasks() -> list[str]:
     return names
 
 
-def _client(url: str | None) -> redis.Redis:
+def _client(url: str | None) -> Any:
     """Returns the client for a URL that was given, or that of the tasks' application, or that in REDIS_URL."""
     if url is not None:
         return client_of(url, '--redis-url')
@@ -180,12 +180,12 @@ def _client(url: str | None) -> redis.Redis:
     return client_of(own, 'the application') if own else client_of(os.environ.get('REDIS_URL') or LOCAL, 'REDIS_URL')
 
 
-def _await_redis(client: redis.Redis, wait: float) -> None:
+def _await_redis(client: Any, wait: float) -> None:
     """Waits until Redis answers. An error that waiting cannot cure, such as a wrong password, ends the wait at once."""
     end, pause = time.monotonic() + wait, 0.05
     while True:
         try:
-            cast('Any', client).ping()
+            client.ping()
             return
         except redis.exceptions.AuthenticationError:
             raise

@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from .calls import Call, Packed, Stamp
+from .cluster import check_tag
 from .errors import ArgumentsError, BatchError, DelayedError, DuplicateError
 from .keys import Keys
 from .link import Link
@@ -250,6 +251,7 @@ class Producer:
 
     def __init__(self, name: str, link: Link, legacy: bool, prefix: str, wait: int, check: bool) -> None:
         self._settings = Settings(name, prefix, legacy)
+        check_tag(link.client, self._settings.keys)
         self._wait = checked_wait(wait)
         self._published = Published(self._settings.keys) if check else None
         self._link = link

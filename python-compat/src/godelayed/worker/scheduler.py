@@ -41,11 +41,11 @@ def declarations(registry: Registry, queue: str) -> list[Declared]:
     return list(found.values())
 
 
-def schedulers(link: Link, cfg: WorkerConfig, registry: Registry) -> list[Scheduler]:
-    """Returns the schedulers of a worker's queues, which share a link; none if the worker has none."""
+def schedulers(link: Link, cfg: WorkerConfig, registry: Registry, names: Sequence[str]) -> list[Scheduler]:
+    """Returns the schedulers of some of a worker's queues, which share a link; none if the worker has none."""
     return [
         Scheduler(Settings(name, cfg.prefix, cfg.legacy), link, declarations(registry, name))
-        for name in (cfg.names() if cfg.periodic else ())
+        for name in (names if cfg.periodic else ())
     ]
 
 

@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from ..cluster import check_tag
 from ..keys import Keys
 from ..kinds import is_list
 from .link import Link, ReplyError, Source, size_of
@@ -125,11 +126,12 @@ class Store:
     """A queue. Each call uses the link that it is given, which belongs to the calling thread."""
 
     def __init__(self, source: Source, prefix: str, name: str, worker: str) -> None:
-        self.source = source
         self.name = name
         self.prefix = prefix
         self.worker = worker
         self.keys = Keys(name, prefix)
+        check_tag(source.client, self.keys)
+        self.source = source.of(self.keys.list)
         self.skew = 0.0  # Redis's clock minus ours, in seconds
         k = self.keys
         self._mine = [k.processing + worker, k.claims + worker]
