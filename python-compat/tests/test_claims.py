@@ -237,8 +237,8 @@ def test_how_a_task_is_filed(lane, kind, counted, told):
     def shelve(link, batches, shelf, most, counters, tasks):
         (t,) = tasks
         found.append((shelf, most, tuple(counters), t.wait))
-        assert (t.token, t.id, t.message, t.info) == ('1-1', 'x', b'm', b'i')
-        assert (t.awaited, t.path) == (kind == ARCHIVE, 'm:f' if kind == PARK else '')
+        assert (t.claim.token, t.id, t.message, t.info) == ('1-1', 'x', b'm', b'i')
+        assert t.awaited == (kind == ARCHIVE)
         return [1]
 
     lane.store.shelve = shelve

@@ -10,7 +10,6 @@ from .app import Delayed as Delayed
 from .app import Task as Task
 from .app import task as task
 from .calls import Call as Call
-from .calls import Options as Options
 from .context import Context as Context
 from .context import current as current
 from .errors import ArgumentsError as ArgumentsError
@@ -38,6 +37,7 @@ from .middleware import around_task as around_task
 from .middleware import on_pool_start as on_pool_start
 from .middleware import on_process_end as on_process_end
 from .middleware import on_process_start as on_process_start
+from .options import Options as Options
 from .outcomes import Discard as Discard
 from .outcomes import Drop as Drop
 from .outcomes import RetryIn as RetryIn

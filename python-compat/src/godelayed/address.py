@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 import re
 import urllib.parse
-from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import redis
 import redis.asyncio
@@ -97,8 +96,7 @@ def client_of(url: str, name: str, aio: bool = False) -> Any:
 
 def _master(url: str, sentinels: list[tuple[str, int | None]], given: dict[str, str], aio: bool) -> Any:
     """Returns a client of a master. url has the settings for it; those for TLS hold for the Sentinels too."""
-    parse: Any = redis.connection.parse_url
-    settings = parse(url)
+    settings: Any = cast('Any', redis.connection).parse_url(url)
     settings.pop('host')
     tls = {k: v for k, v in settings.items() if k.startswith(('ssl_', 'socket_'))}
     if settings.pop('connection_class', None) is not None:  # that of TLS
@@ -106,7 +104,7 @@ def _master(url: str, sentinels: list[tuple[str, int | None]], given: dict[str, 
     for key, name in (('username', 'sentinel_user'), ('password', 'sentinel_password')):
         if name in given:
             tls[key] = given[name]
-    kind: Callable[..., Any] = redis.asyncio.sentinel.Sentinel if aio else redis.sentinel.Sentinel
+    kind: Any = redis.asyncio.sentinel.Sentinel if aio else redis.sentinel.Sentinel
     watching = kind([(host, port or 26379) for host, port in sentinels], sentinel_kwargs=tls, **settings)
     return watching.master_for(given['master'])
 

@@ -154,7 +154,7 @@ class Link:
         Errors are those of this package.
         """
         try:
-            return await self._once(str(command[0]), command, command[1] if len(command) > 1 else '')
+            return await self._once(str(command[0]), command, next(iter(command[1:]), ''))
         except redis.exceptions.RedisError as e:
             raise explain(str(command[0]), e, reads=True) from e
 

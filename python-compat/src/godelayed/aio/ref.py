@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
+from ..asks import Asks
 from ..ref import Base
 from ..signature import R
 from ..times import Seconds
@@ -40,9 +41,9 @@ class Ref(Base[R]):
         """Waits until the task has ended and returns what its function returned."""
         return await self._result(timeout)
 
-    state = Base._state
-    info = Base._info
-    progress = Base._progress
-    cancel = Base._cancel
-    delete = Base._delete
-    run_again = Base._run_again
+    state = Asks._state
+    info = Asks._info
+    progress = Asks._progress
+    cancel = Asks._cancel
+    delete = Asks._delete
+    run_again = Asks._run_again

@@ -9,10 +9,9 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any, Literal
 
 from .. import app, middleware, registry
-from ..calls import milliseconds
 from ..errors import RemoteTraceback
 from ..registry import Registry
-from ..times import from_milliseconds
+from ..times import from_milliseconds, milliseconds
 from .server import Server
 from .snapshots import Expectation, Snapshot, snapshot, snapshots
 from .stepper import Step, Stepper

@@ -11,7 +11,7 @@ from ..errors import DelayedError
 from .executors import Executors
 from .lane import Claim, Lane
 from .link import Backoff, Complaints, Link, may_have_run
-from .store import MAX_CLAIM_BYTES, MAX_SHELVED, MAX_TOKENS, Ending, Store, Verdict
+from .store import MAX_CLAIM_BYTES, MAX_SHELVED, MAX_TOKENS, Store, Verdict
 
 logger = logging.getLogger('godelayed.worker')
 
@@ -37,6 +37,12 @@ class End:
     info: bytes = b''
     certain: bool = False  # whether the task counts as cancelled, whatever Redis knows
     verdict: Verdict | None = None  # for a death
+
+    @property
+    def awaited(self) -> bool:
+        """Whether a caller may wait for the end of the task."""
+        message = getattr(self.claim, 'message', None)
+        return self.kind in (ARCHIVE, COMPLETE, CANCEL) and message is not None and message.keep > 0
 
     @property
     def size(self) -> int:
@@ -245,39 +251,10 @@ class Finisher:
             for e in group:
                 if kind == ARCHIVE:
                     e.wait = self.archive_for
-            tasks = [
-                Ending(
-                    e.claim.token,
-                    e.id,
-                    e.wait,
-                    e.message,
-                    e.info,
-                    kind == ARCHIVE and _keeps(e.claim),
-                    e.claim.message.path if kind == PARK else '',
-                )
-                for e in group
-            ]
-            return store.shelve(
-                link, batches, shelf, self.archive_max if kind == ARCHIVE else 0, [*group[0].counted, counter], tasks
-            )
+            most = self.archive_max if kind == ARCHIVE else 0
+            return store.shelve(link, batches, shelf, most, [*group[0].counted, counter], group)
         if kind in (COMPLETE, CANCEL):
-            call = store.complete if kind == COMPLETE else store.annul
-            return call(
-                link,
-                batches,
-                [
-                    Ending(
-                        e.claim.token,
-                        e.id,
-                        e.wait,
-                        b'',
-                        e.info,
-                        _keeps(e.claim),
-                        flag=e.certain if kind == CANCEL else e.claim.held,
-                    )
-                    for e in group
-                ],
-            )
+            return (store.complete if kind == COMPLETE else store.annul)(link, batches, group)
         if kind == DEATH:
             # As for the claims of a dead worker, the script compares the claim and its bytes. A claim that still
             # exists after that was not ours.
@@ -324,11 +301,6 @@ def _unset(_: Claim) -> End:
 
 def _unset_sweep(_: Link, __: list[Verdict]) -> None:
     raise NotImplementedError
-
-
-def _keeps(c: Claim) -> bool:
-    message = getattr(c, 'message', None)
-    return message is not None and message.keep > 0
 
 
 def _name(c: Claim) -> str:

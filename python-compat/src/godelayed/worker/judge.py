@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..calls import Seconds, milliseconds, new_id
+from ..calls import new_id
+from ..times import Seconds, milliseconds
 from . import failures, info
 from .finish import ARCHIVE, CANCEL, COMPLETE, DEATH, EXPIRED, FAILED, PARK, RELEASE, RETRY, SNOOZE, End
 from .lane import Claim

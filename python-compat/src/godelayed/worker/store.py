@@ -5,13 +5,16 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..cluster import check_tag
 from ..keys import Keys
 from ..kinds import is_list
 from .link import Link, ReplyError, Source, size_of
 from .skim import WORKER
+
+if TYPE_CHECKING:
+    from .finish import End
 
 STATS_LIFE = 90 * 24 * 60 * 60  # seconds that Redis keeps the counters of a day
 MAX_CLAIM = 1000  # tasks of one claim
@@ -23,20 +26,6 @@ MAX_SHELVED = 100  # tasks that one script stores in a set
 MAX_UNPARKED = 200  # parked tasks that one script looks at
 _LATENESS_LIFE = 90 * 24 * 3600  # seconds for which counts of late tasks are kept
 REVOKED_MOST = 1000  # ids of cancelled tasks that a worker keeps in memory
-
-
-@dataclasses.dataclass
-class Ending:
-    """What a script is told about one claim that ends. id is the id under which the task is stored."""
-
-    token: str
-    id: str
-    wait: int = 0  # ms until it is due or expires, or for which it is kept
-    message: bytes = b''  # empty: the message as it was claimed
-    info: bytes = b''
-    awaited: bool = False  # whether a caller may wait for its end
-    path: str = ''  # path of its function, if it is parked
-    flag: bool = False  # complete: the task may hold a lock; annul: it was certainly cancelled
 
 
 @dataclasses.dataclass
@@ -229,7 +218,7 @@ class Store:
         shelf: str,
         most: int,
         counters: Sequence[str],
-        tasks: Sequence[Ending],
+        ends: Sequence[End],
     ) -> list[int]:
         """Stores tasks in the set scheduled, retry, parked or archived.
 
@@ -247,36 +236,32 @@ class Store:
             *counters,
         ]
         args += [len(batches), *batches]
-        for t in tasks:
-            args += [
-                t.token,
-                t.id,
-                t.wait,
-                t.message,
-                t.info,
-                f'parked {t.path}' if workers else self._ended(t.id, t.awaited),
-            ]
+        for e in ends:
+            told = f'parked {e.claim.message.path}' if workers else self._ended(e.id, e.awaited)
+            args += [e.claim.token, e.id, e.wait, e.message, e.info, told]
         keys = [*self._mine, k.tasks, getattr(k, shelf), k.info, self._stats, k.wake, k.locks, k.locked, k.revoked]
-        return _answers(link.run('shelve', keys, *args), len(tasks))
+        return _answers(link.run('shelve', keys, *args), len(ends))
 
-    def complete(self, link: Link, batches: Sequence[int], tasks: Sequence[Ending]) -> list[int]:
+    def complete(self, link: Link, batches: Sequence[int], ends: Sequence[End]) -> list[int]:
         """Ends the claims of tasks that have succeeded and leave something behind."""
         k = self.keys
-        args: list[Any] = [STATS_LIFE, len(batches), *batches]
-        for t in tasks:
-            args += [t.token, t.id, t.wait, t.info, int(t.flag), self._ended(t.id, t.awaited)]
         keys = [*self._mine, k.completed, k.results, k.locks, k.locked, self._stats, k.revoked]
-        return _answers(link.run('complete', keys, *args), len(tasks))
+        return self._leave(link, 'complete', keys, batches, ends, [e.claim.held for e in ends])
 
-    def annul(self, link: Link, batches: Sequence[int], tasks: Sequence[Ending]) -> list[int]:
+    def annul(self, link: Link, batches: Sequence[int], ends: Sequence[End]) -> list[int]:
         """Ends the claims of tasks that were cancelled. An answer of 2 means that the task is not cancelled any more
         and the claim still exists."""
         k = self.keys
-        args: list[Any] = [STATS_LIFE, len(batches), *batches]
-        for t in tasks:
-            args += [t.token, t.id, t.wait, t.info, int(t.flag), self._ended(t.id, t.awaited)]
         keys = [*self._mine, k.revoked, k.completed, k.results, k.locks, k.locked, self._stats]
-        return _answers(link.run('annul', keys, *args), len(tasks))
+        return self._leave(link, 'annul', keys, batches, ends, [e.certain for e in ends])
+
+    def _leave(
+        self, link: Link, name: str, keys: list[str], batches: Sequence[int], ends: Sequence[End], flags: list[bool]
+    ) -> list[int]:
+        args: list[Any] = [STATS_LIFE, len(batches), *batches]
+        for e, flag in zip(ends, flags):
+            args += [e.claim.token, e.id, e.wait, e.info, int(flag), self._ended(e.id, e.awaited)]
+        return _answers(link.run(name, keys, *args), len(ends))
 
     def progress(self, link: Link, token: str, id: str, report: bytes) -> bool:
         """Stores the progress of an active task; an empty report deletes it. Returns whether the claim still exists."""
