@@ -229,9 +229,9 @@ def worker():
 @pytest.fixture
 def lane():
     """A lane that has claimed two tasks: 1-1 and 1-2."""
-    lane = Lane(
-        types.SimpleNamespace(name='q', link=lambda: None, claim=lambda *_: Haul(1, 0, None, 0, [b'a', b'b'])), False
-    )
+    store = types.SimpleNamespace(name='q', link=lambda: None, claim=lambda *_: Haul(1, 0, None, 0, [b'a', b'b']))
+    store.source = types.SimpleNamespace(slot=0)
+    lane = Lane(store, False)
     lane.finisher = types.SimpleNamespace(acknowledged=lambda *_: None)
     lane.claim(None, 2, 0, False, [])
     return lane

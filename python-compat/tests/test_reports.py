@@ -176,7 +176,7 @@ def test_tasks_that_are_due_and_too_large_are_archived_by_the_clock_of_redis():
         now=lambda: 5,
         condemn=lambda link, shelf, keep, tasks: told.append((shelf, keep, tasks)),
     )
-    m = Mover([Lane(store, False)], None, None, None, 10, types.SimpleNamespace(log=lambda *_: None))
+    m = Mover([Lane(store, False)], None, None, None, 10, types.SimpleNamespace(say=lambda *_: None))
     m._archive(store, 'retry', [(name, 7) for name in names])
     assert {(shelf, keep, msgpack.unpackb(note)['at']) for shelf, keep, tasks in told for _, note in tasks} == {
         ('retry', 10, 5)
