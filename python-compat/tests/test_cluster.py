@@ -31,6 +31,7 @@ class Nodes:
         clients = [s.client() for s in self.servers]
         for i, c in enumerate(clients):
             c.execute_command('CLUSTER ADDSLOTSRANGE', i * 16384 // 3, (i + 1) * 16384 // 3 - 1)
+            c.execute_command('CLUSTER SET-CONFIG-EPOCH', i + 1)  # or nodes may argue about a slot that moves
             c.execute_command('CLUSTER MEET', '127.0.0.1', self.servers[0].port)
         wait_for(lambda: all(self._knows_all(c) for c in clients), 'the cluster to form')
         self.url = 'redis://' + ','.join(f'127.0.0.1:{s.port}' for s in self.servers)

@@ -191,6 +191,13 @@ def test_errors_say_whether_anything_was_written(error, reads, kind):
     assert type(explain('enqueue', error, reads=reads)) is kind
 
 
+def test_a_master_that_has_become_a_replica_has_written_nothing():
+    """A client of Sentinel does not say so by the kind of its error."""
+    error = redis_py.exceptions.ConnectionError('The previous master is now a slave')
+    error.__context__ = redis_py.exceptions.ReadOnlyError('READONLY')
+    assert type(explain('enqueue', error)) is UnavailableError
+
+
 @pytest.mark.parametrize('key', sorted(set(vars(Keys('x'))) - {'list', 'signals', 'events', 'watch'}))
 def test_no_queue_is_named_like_a_key_of_another(key):
     name = getattr(Keys('mail'), key)

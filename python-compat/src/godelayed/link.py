@@ -75,6 +75,8 @@ def explain(what: str, error: BaseException, *, reads: bool = False) -> DelayedE
         if 'OOM' in text or 'MISCONF' in text or isinstance(error, redis.exceptions.OutOfMemoryError):
             return FullError(f'{what}: Redis refuses writes: {text}')
         return DelayedError(f'{what}: {text}')
+    if isinstance(error.__context__, redis.exceptions.ReadOnlyError):  # as clients of Sentinel raise it
+        return UnavailableError(f'{what}: nothing was written, for another server is the master now: {text}')
     if reads:
         return UnavailableError(f'{what}: Redis did not answer: {text}')
     return UnknownError(f'{what}: Redis did not answer, and may or may not have run it: {text}')
