@@ -31,6 +31,15 @@ _TLS = (
     'ssl_password',
     'ssl_check_hostname',
 )
+# Parameters of the command delayed and of Go programs, by which a URL may serve programs of both languages.
+_OF_GO = {
+    'ca': 'ssl_ca_certs',
+    'cert': 'ssl_certfile',
+    'key': 'ssl_keyfile',
+    'dial_timeout': 'socket_connect_timeout',
+    'pool_size': 'max_connections',
+}
+_DURATION = re.compile(r'(\d+(?:\.\d+)?)(ms|s|m)')
 _SENTINEL = ('master', 'sentinel_user', 'sentinel_password')
 _MOST = 1_000_000_000
 
@@ -72,9 +81,10 @@ def client_of(url: str, name: str, aio: bool = False) -> Any:
         raise ArgumentsError(f'{name}: a cluster has database 0 only, found another')
     own = urllib.parse.urlencode({k: v for k, v in given.items() if k not in _SENTINEL})
 
+    kind: Any = redis.asyncio.Redis if aio else redis.Redis
+
     def client(host: str, port: int) -> Any:
         netloc = f'{login}{at}[{host}]:{port}' if ':' in host else f'{login}{at}{host}:{port}'
-        kind: Any = redis.asyncio.Redis if aio else redis.Redis
         return kind.from_url(urllib.parse.urlunsplit(parts._replace(netloc=netloc, query=own)))
 
     try:
@@ -84,7 +94,7 @@ def client_of(url: str, name: str, aio: bool = False) -> Any:
             made = Cluster([(host, port or 6379) for host, port in addresses], client)
             made.node(*made.hosts[0])  # checks the values of the parameters
         elif parts.scheme == 'unix':
-            made = (redis.asyncio.Redis if aio else redis.Redis).from_url(url)  # pyright: ignore[reportUnknownMemberType]
+            made = kind.from_url(f'unix://{parts.netloc}{parts.path}?{own}')
         else:
             made = client(addresses[0][0] or 'localhost', addresses[0][1] or 6379)
         pool: Any = made.connection_pool
@@ -114,24 +124,30 @@ def _given(parts: urllib.parse.SplitResult, name: str) -> dict[str, str]:
     names = {*_NUMBERS, *_SECONDS, *_TEXTS, 'socket_keepalive', *(_TLS if parts.scheme == 'rediss' else ())}
     names |= set(_SENTINEL if parts.scheme != 'unix' else ())
     given: dict[str, str] = {}
-    for key, value in urllib.parse.parse_qsl(parts.query, keep_blank_values=True):
+    for own, value in urllib.parse.parse_qsl(parts.query, keep_blank_values=True):
+        key = _OF_GO.get(own, own)
         if key not in names:
             if key in _TLS:
-                raise ArgumentsError(f'{name}: parameter {key!r} is one of rediss://')
-            raise ArgumentsError(f'{name}: unknown parameter {key!r}: expected one of {", ".join(sorted(names))}')
+                raise ArgumentsError(f'{name}: parameter {own!r} is one of rediss://')
+            raise ArgumentsError(f'{name}: unknown parameter {own!r}: expected one of {", ".join(sorted(names))}')
         if key in given:
-            raise ArgumentsError(f'{name}: parameter {key!r} is given twice')
+            raise ArgumentsError(f'{name}: parameter {own!r} is given twice')
         if not value:
-            raise ArgumentsError(f'{name}: parameter {key!r} has no value')
+            raise ArgumentsError(f'{name}: parameter {own!r} has no value')
+        if own == 'dial_timeout':
+            found = _DURATION.fullmatch(value)
+            if found is None:
+                raise ArgumentsError(f'{name}: parameter {own!r}: expected a time such as 2s, found {value!r}')
+            value = str(float(found[1]) * {'ms': 0.001, 's': 1, 'm': 60}[found[2]])
         given[key] = value
         if key in _NUMBERS and not (value.isdecimal() and _NUMBERS[key] <= int(value) <= _MOST):
             raise ArgumentsError(
-                f'{name}: parameter {key!r}: expected a whole number, at least {_NUMBERS[key]}, found {value!r}'
+                f'{name}: parameter {own!r}: expected a whole number, at least {_NUMBERS[key]}, found {value!r}'
             )
         if key in _SWITCHES and value.lower() not in ('true', 'false'):
-            raise ArgumentsError(f'{name}: parameter {key!r}: expected true or false, found {value!r}')
+            raise ArgumentsError(f'{name}: parameter {own!r}: expected true or false, found {value!r}')
         if key in _SECONDS and not _positive(value):
-            raise ArgumentsError(f'{name}: parameter {key!r}: expected seconds, more than 0, found {value!r}')
+            raise ArgumentsError(f'{name}: parameter {own!r}: expected seconds, more than 0, found {value!r}')
     return given
 
 

@@ -52,6 +52,9 @@ class End:
 class Finisher:
     """The thread that tells Redis how the claims of one lane ended."""
 
+    canceled: Callable[[Claim], End]  # makes the end of a claim whose task was cancelled
+    sweep: Callable[[Link, list[Verdict]], None]  # ends claims whose processes have died
+
     def __init__(
         self, lane: Lane, executors: Executors, forward: Store | None, archive_max: int, archive_for: int
     ) -> None:
@@ -60,8 +63,6 @@ class Finisher:
         self.forward = forward
         self.archive_max = archive_max
         self.archive_for = archive_for  # ms
-        self.canceled: Callable[[Claim], End] = _unset
-        self.sweep: Callable[[Link, list[Verdict]], None] = _unset_sweep
         self.close_report: Callable[[Claim], None] = lambda _: None
         self.on_lost: Callable[[Claim], None] = lambda _: None
         self.link = lane.store.link()
@@ -293,14 +294,6 @@ class Finisher:
             logger.warning(
                 'queue %s: the lock of %s, handed on, lasts until it lapses: %s', self.lane.name, _name(c), e
             )
-
-
-def _unset(_: Claim) -> End:
-    raise NotImplementedError
-
-
-def _unset_sweep(_: Link, __: list[Verdict]) -> None:
-    raise NotImplementedError
 
 
 def _name(c: Claim) -> str:
