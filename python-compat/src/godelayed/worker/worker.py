@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import secrets
-import socket
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import redis
 
@@ -21,39 +19,26 @@ from ..registry import Registry
 from . import child
 from .broadcast import Broadcast
 from .config import Queues, WorkerConfig
-from .contact import Contact
-from .depth import Depths
 from .executors import Executors
 from .fetch import Fetcher
 from .finish import Finisher
 from .follow import Follower, Listener
-from .heartbeat import Heartbeat
 from .intake import Intake
 from .judge import DEATHS_LIFE, MAX_DEATHS, Judge, Rules
 from .lane import Lane
 from .limits import Limits
 from .link import CALL_TIMEOUT, Backoff, Link, Source
-from .mover import Mover
 from .nursery import Nursery
 from .pool import Pool
 from .report import Reporter
 from .runs import Runs
-from .scheduler import schedulers
-from .status import Status
+from .slots import slot_of
 from .store import MAX_TOKENS, Store
-from .sweep import Sweeping, sweeper_of
+from .sweep import sweeper_of
 from .tally import Tally
 from .threads import Coroutines, Threads
 
 logger = logging.getLogger('godelayed.worker')
-
-
-class _Slot(NamedTuple):
-    """The threads that see to the queues of one slot of a cluster, or to all queues of a server."""
-
-    heartbeat: Heartbeat
-    mover: Mover
-    sweeping: Sweeping
 
 
 class Worker:
@@ -122,7 +107,7 @@ class Worker:
             self._judge.lines,
         )
         self._executors.signal = self._fetcher.signal
-        self._slots = [self._slot(lanes, archive_for) for lanes in by_slot.values()]
+        self._slots = [slot_of(self, lanes, archive_for) for lanes in by_slot.values()]
         self._listener = Listener(self._lanes, self._follower.note, self._parked, self._broadcast.watch)
         self._pool: Pool | None = None
         self._threads: Threads | None = None
@@ -135,37 +120,6 @@ class Worker:
         self._started = False
         self._nursery: Nursery | None = None
         self.on_forked: Callable[[], None] = _nothing  # run calls it when there may be threads
-
-    def _slot(self, lanes: list[Lane], archive_for: int) -> _Slot:
-        cfg, contact = self.config, Contact(self._life)
-        mover = Mover(
-            lanes, self._fetcher.nudge, self._intake.can_run, self._fetcher.signal, archive_for, self._judge.lines
-        )
-        mover.schedulers = schedulers(mover.link, cfg, self.registry, [lane.name for lane in lanes])
-        status = Status(self._executors, self.registry, cfg.legacy, cfg.plan(), lambda: self.state)
-        depths = Depths(lanes)
-
-        def tell(link: Link) -> None:
-            """Tells Redis with a heartbeat what others may see of the worker."""
-            status.tell(link, lanes)
-            depths.tell(link)
-            for lane in lanes:
-                self._tallies[lane].tell(link)
-
-        value = f'{socket.gethostname()}:{os.getpid()}'
-        heartbeat = Heartbeat(lanes, self._life, value, contact, self._beaten, tell)
-        for lane in lanes:
-            lane.beat = heartbeat.now
-        sweeping = Sweeping(
-            [lane.store for lane in lanes],
-            self.id,
-            self._life,
-            cfg.seconds('sweep_interval'),
-            contact,
-            cfg.archive_max,
-            archive_for,
-        )
-        return _Slot(heartbeat, mover, sweeping)
 
     @property
     def stop_reason(self) -> str:
