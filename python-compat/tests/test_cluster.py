@@ -21,8 +21,8 @@ SAY = 'worker_tasks:say'
 class Nodes:
     """A cluster of three masters without replicas, each with a third of the slots."""
 
-    def __init__(self, folder):
-        self.servers = []
+    def __init__(self, folder, servers):
+        self.servers = servers
         for i in range(3):
             (folder / str(i)).mkdir()
             port = next(p for p in iter(free_port, 0) if p < 55_000)  # nodes talk to one another on that plus 10,000
@@ -61,10 +61,12 @@ class Nodes:
 
 @pytest.fixture(scope='module')
 def cluster(tmp_path_factory):
-    nodes = Nodes(tmp_path_factory.mktemp('cluster'))
-    yield nodes
-    for s in nodes.servers:
-        s.stop()
+    servers = []
+    try:
+        yield Nodes(tmp_path_factory.mktemp('cluster'), servers)
+    finally:
+        for s in servers:
+            s.stop()
 
 
 @pytest.fixture
