@@ -164,7 +164,7 @@ func TestWorkersOfBothLanguagesShareAQueue(t *testing.T) {
 		t.Errorf("%d tasks ran more than once", len(again))
 	}
 	for _, q := range []string{queue, goQueue, pyQueue} {
-		if parked := filedIn(t, server, q, "parked"); len(parked) > 0 {
+		if parked := filedIn(t, server, q, "_parked"); len(parked) > 0 {
 			t.Errorf("%d tasks of %s are parked", len(parked), q)
 		}
 	}

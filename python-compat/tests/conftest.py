@@ -31,13 +31,13 @@ def free_port():
 class Server:
     """A redis-server of the tests, in a folder of its own."""
 
-    def __init__(self, folder, *options):
+    def __init__(self, folder, *options, port=None):
         binary = os.environ.get('REDIS_SERVER', 'redis-server')
         if shutil.which(binary) is None:
             pytest.fail(f'{binary} is not there: set REDIS_SERVER, or run make setup')
         self.folder, self.options, self.binary = folder, options, binary
         self.process = None
-        self.port = free_port()
+        self.port = port or free_port()
         self.start()
 
     def start(self):
@@ -229,9 +229,9 @@ def worker():
 @pytest.fixture
 def lane():
     """A lane that has claimed two tasks: 1-1 and 1-2."""
-    lane = Lane(
-        types.SimpleNamespace(name='q', link=lambda: None, claim=lambda *_: Haul(1, 0, None, 0, [b'a', b'b'])), False
-    )
+    store = types.SimpleNamespace(name='q', link=lambda: None, claim=lambda *_: Haul(1, 0, None, 0, [b'a', b'b']))
+    store.source = types.SimpleNamespace(slot=0)
+    lane = Lane(store, False)
     lane.finisher = types.SimpleNamespace(acknowledged=lambda *_: None)
     lane.claim(None, 2, 0, False, [])
     return lane

@@ -25,6 +25,10 @@ from godelayed.address import client_of
         ('redis://localhost?health_check_interval=1.5', 'a whole number'),
         ('redis://localhost?protocol=9', 'protocol'),
         ('unix:///tmp/redis.sock?db=-1', 'a whole number'),
+        ('redis://localhost?ca=x', "parameter 'ca' is one of rediss://"),
+        ('redis://localhost?dial_timeout=2', 'a time such as 2s'),
+        ('redis://localhost?pool_size=5&max_connections=5', 'given twice'),
+        ('rediss://localhost?server_name=x', "unknown parameter 'server_name'"),
         ('redis://localhost/mail', 'a number of a database'),
         ('redis://localhost/1?db=1', 'given twice'),
         ('http://localhost', 'found http://'),
@@ -70,3 +74,14 @@ def test_passwords_are_not_shown(url):
 )
 def test_addresses(url):
     client_of(url, 'REDIS_URL').close()
+
+
+def test_parameters_of_go_programs():
+    url = 'rediss://localhost?ca=a.pem&cert=c.pem&key=k.pem&dial_timeout=1.5s&pool_size=7'
+    pool = client_of(url, 'REDIS_URL').connection_pool
+    found = pool.connection_kwargs
+    names = 'ssl_ca_certs', 'ssl_certfile', 'ssl_keyfile', 'socket_connect_timeout'
+    assert [found[n] for n in names] == ['a.pem', 'c.pem', 'k.pem', 1.5]
+    assert pool.max_connections == 7
+    found = client_of('unix:///tmp/redis.sock?dial_timeout=250ms', 'REDIS_URL').connection_pool.connection_kwargs
+    assert found['socket_connect_timeout'] == 0.25

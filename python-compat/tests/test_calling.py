@@ -164,7 +164,7 @@ def test_the_death_of_a_process_while_the_worker_stops_does_not_count(alone):
     ends = []
     lane = types.SimpleNamespace(finisher=types.SimpleNamespace(add=lambda e: ends.append(e.kind)))
     c = types.SimpleNamespace(lane=lane, lost=False, canceled=False, report=None, started=0.0)
-    runs = Runs(None, types.SimpleNamespace(death=lambda c, alone: End(c, DEATH)), None)
+    runs = Runs(types.SimpleNamespace(death=lambda c, alone: End(c, DEATH)), None)
     runs.died(c, alone)
     runs.leave()
     runs.died(c, alone)

@@ -237,8 +237,8 @@ def test_how_a_task_is_filed(lane, kind, counted, told):
     def shelve(link, batches, shelf, most, counters, tasks):
         (t,) = tasks
         found.append((shelf, most, tuple(counters), t.wait))
-        assert (t.token, t.id, t.message, t.info) == ('1-1', 'x', b'm', b'i')
-        assert (t.awaited, t.path) == (kind == ARCHIVE, 'm:f' if kind == PARK else '')
+        assert (t.claim.token, t.id, t.message, t.info) == ('1-1', 'x', b'm', b'i')
+        assert t.awaited == (kind == ARCHIVE)
         return [1]
 
     lane.store.shelve = shelve
@@ -263,7 +263,7 @@ def test_what_is_told_is_split_by_size_and_number(lane, finisher, monkeypatch):
 def test_a_worker_that_stops_gives_back_claims_that_it_does_not_know(redis, worker, q):
     """Otherwise they would wait until its heartbeat expires."""
     w = worker('q')
-    w._source._client, (lane,) = redis, w._lanes
+    w._source.client, (lane,) = redis, w._lanes
     lane.confirmed = (0.0, 0.0)
     redis.sadd('q_workers', w.id)
     redis.hset(f'q_processing:{w.id}', mapping={f'{i}-1': f'{i}' for i in range(1, 4)})

@@ -1,11 +1,15 @@
 """Coroutines that are told to end, without signals: by calls at points where a signal handler may run."""
 
 import asyncio
+import socket
 import sys
 
+import msgpack
 import pytest
 
 from godelayed.outcomes import TaskCanceled, TaskTimeout
+from godelayed.registry import Function, Registry
+from godelayed.worker import child
 from godelayed.worker.coroutine import Coroutine
 
 
@@ -76,3 +80,29 @@ def test_a_coroutine_may_end_in_its_own_way():
 
     c = Coroutine(work)
     assert asyncio.run(c.run()) == 'cleaned up'
+
+
+def test_an_order_for_a_task_that_has_come_but_not_begun_is_kept(monkeypatch):
+    """The process may stand still in between for as long as the task may run."""
+
+    async def wait():
+        await asyncio.sleep(1)
+
+    registry = Registry()
+    registry.add(Function('m:f', wait, coroutine=True))
+    monkeypatch.setattr(child, 'registry', registry)
+    (ours, theirs), (orders, obeyed) = socket.socketpair(), socket.socketpair()
+    c = child._Coroutines(theirs, obeyed)
+    with ours, theirs, orders, obeyed, c._file:
+        frame = msgpack.packb([1, 'q', msgpack.packb(['m:f'])])
+        ours.sendall(child.HEAD.pack(len(frame)) + frame)
+        c._read()
+        c._take(1, 'timeout')
+        c._loop.add_reader(ours.fileno(), c._loop.stop)
+        c._loop.run_forever()
+        number, _, ok, *_, interrupted = msgpack.unpackb(ours.recv(4096)[child.HEAD.size :])
+        c._loop.close()
+        asyncio.set_event_loop(None)
+    assert (number, ok, interrupted) == (1, False, 'timeout')
+    assert not c._waiting
+    assert not c._read_but_not_run

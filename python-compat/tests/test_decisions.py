@@ -4,6 +4,7 @@ has ended."""
 import asyncio
 import datetime
 import threading
+import types
 
 import msgpack
 import pytest
@@ -19,6 +20,7 @@ from godelayed import (
     FullError,
     Options,
     Queue,
+    Ref,
     State,
     UnavailableError,
     UnknownError,
@@ -28,9 +30,8 @@ from godelayed.coalescer import AsyncCoalescer, Coalescer
 from godelayed.info import Found, Note, canceled
 from godelayed.keys import Keys
 from godelayed.link import Link, explain, run
-from godelayed.producer import MAX_BATCH, MAX_BATCH_BYTES
+from godelayed.producer import MAX_BATCH, MAX_BATCH_BYTES, Settings
 from godelayed.ref import look_after, pause
-from godelayed.scripts import CANCEL, LOOK
 from godelayed.worker.link import Link as WorkerLink
 from godelayed.worker.link import RefusedError, Source
 
@@ -105,11 +106,15 @@ class Scripted:
         return self.left.pop(0)
 
 
+def reference(link):
+    return Ref(types.SimpleNamespace(name='q', _link=link, _settings=Settings('q', '', False)), 'x')
+
+
 def test_cancel_asks_again_if_the_task_has_moved_meanwhile():
     """The script answers 3 if the task is not where it was seen. Then nothing was cancelled yet."""
     link = Scripted(look_reply(), 3, look_reply(), 1)
-    run(asks.cancel(link, Keys('q', ''), 'x', False))
-    assert link.ran == [LOOK, CANCEL, LOOK, CANCEL]
+    reference(link).cancel()
+    assert link.ran == ['look', 'cancel', 'look', 'cancel']
 
 
 @pytest.mark.parametrize(('enqueued', 'counts'), [(4999, True), (5000, True), (5001, False)])
@@ -186,7 +191,14 @@ def test_errors_say_whether_anything_was_written(error, reads, kind):
     assert type(explain('enqueue', error, reads=reads)) is kind
 
 
-@pytest.mark.parametrize('key', sorted(set(Keys.__slots__) - {'list', 'signals', 'events', 'watch'}))
+def test_a_master_that_has_become_a_replica_has_written_nothing():
+    """A client of Sentinel does not say so by the kind of its error."""
+    error = redis_py.exceptions.ConnectionError('The previous master is now a slave')
+    error.__context__ = redis_py.exceptions.ReadOnlyError('READONLY')
+    assert type(explain('enqueue', error)) is UnavailableError
+
+
+@pytest.mark.parametrize('key', sorted(set(vars(Keys('x'))) - {'list', 'signals', 'events', 'watch'}))
 def test_no_queue_is_named_like_a_key_of_another(key):
     name = getattr(Keys('mail'), key)
     with pytest.raises(ArgumentsError, match="key of queue 'mail|keys of another queue"):
@@ -252,8 +264,8 @@ def test_what_others_change_again_and_again_does_not_run_again():
     found = [1, None, None, None, b'9', None, None, None, msgpack.packb(['f', None, {'id': 'x'}])]
     link = Scripted(found, [0], found, [0], found, [0])
     with pytest.raises(DelayedError, match='others change it at the same time'):
-        run(asks.run_again(link, Keys('q'), 'x'))
-    assert [s.name for s in link.ran] == ['look', 'rerun'] * 3
+        reference(link).run_again()
+    assert link.ran == ['look', 'rerun'] * 3
 
 
 def test_the_day_on_which_a_task_was_cancelled_is_counted_for_90_days(redis):

@@ -4,6 +4,7 @@ import time
 import types
 
 import pytest
+import redis as redis_py
 
 from godelayed.worker import depth
 from godelayed.worker.depth import Depths, Pace
@@ -26,7 +27,7 @@ def link(server):
 
 
 def store(name='q', source=None):
-    return Store(source, '', name, 'w')
+    return Store(source or Source(redis_py.Redis()), '', name, 'w')
 
 
 def kept(redis, key='q_depths'):

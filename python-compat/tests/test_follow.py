@@ -110,7 +110,7 @@ def test_a_look_that_fails_is_made_up_for(follower, monkeypatch):
         raise UnansweredError('away')
 
     lane.store.control = fail
-    f._link = types.SimpleNamespace(hang_up=lambda: None)
+    f._links = {0: types.SimpleNamespace(hang_up=lambda: None)}
     f.ask(lane)
     f.run()
     assert lane.version == -1

@@ -6,7 +6,7 @@ import msgpack
 import pytest
 
 from godelayed.registry import Function
-from godelayed.worker.finish import ARCHIVE, CANCEL, DEFER, FORWARD, GATHER, PARK, RELEASE
+from godelayed.worker.finish import ARCHIVE, CANCEL, DEFER, FORWARD, PARK, RELEASE
 from godelayed.worker.link import UnansweredError
 from godelayed.worker.store import Haul
 
@@ -97,10 +97,8 @@ def test_cancelled_tasks_do_not_start(intake, monkeypatch):
         ({}, go(), PARK),
         ({'go_queue': 'q'}, go(), PARK),
         ({'go_queue': 'go'}, go(), FORWARD),
-        ({'go_queue': 'go'}, go(g='daily'), GATHER),
-        ({}, go(g='daily'), GATHER),
-        ({}, go(g='daily', gp=[3, 0, 0, 1]), PARK),  # its arguments are not those of a group: it is run alone
-        ({'go_queue': 'go'}, go(g='daily', gp=[3, 0, 0, 1]), FORWARD),
+        ({'go_queue': 'go'}, go(g='daily'), FORWARD),
+        ({}, go(g='daily'), PARK),
         ({'go_queue': 'go'}, message('m:unknown'), PARK),
     ],
 )

@@ -152,12 +152,12 @@ def test_a_worker_is_connected_if_it_is_on_every_queue(worker, connected, monkey
 def limits(worker, monkeypatch):
     """A worker that must stop when its queue is empty, and whose mover looks whenever it is asked to."""
     w = worker('q', stop_when_empty=True)
-    w._mover.looks, w._mover.idle = 1, True
+    w._slots[0].mover.looks, w._slots[0].mover.idle = 1, True
 
     def look():
-        w._mover.looks += 1
+        w._slots[0].mover.looks += 1
 
-    monkeypatch.setattr(w._mover, 'now', look)
+    monkeypatch.setattr(w._slots[0].mover, 'now', look)
     monkeypatch.setattr(w, '_stop_event', threading.Event())
     return w
 
@@ -170,8 +170,8 @@ def test_a_worker_stops_when_nothing_is_left(limits):
 @pytest.mark.parametrize(
     'busy',
     [
-        lambda w: setattr(w._mover, 'idle', False),  # a task is pending or due, or one that is parked can run
-        lambda w: setattr(w._mover, 'looks', 0),  # nobody has looked
+        lambda w: setattr(w._slots[0].mover, 'idle', False),  # a task is pending or due, or one that is parked can run
+        lambda w: setattr(w._slots[0].mover, 'looks', 0),  # nobody has looked
         lambda w: setattr(w._executors, 'coming', 1),
         lambda w: setattr(w._executors, 'lone', 'a suspect'),
         lambda w: w._executors.ready.append('a task'),

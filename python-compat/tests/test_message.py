@@ -7,22 +7,21 @@ from test_wire import raw, says, unpack, untag, vectors
 
 from godelayed.values import _times
 from godelayed.worker.message import Message, MessageError
-from godelayed.worker.skim import PROTOCOL, WORKER, check_message, check_value
+from godelayed.worker.skim import PROTOCOL, WORKER, check_message
 
 GOOD = vectors('messages.json') + vectors('keakon.json')
-IDS = frozenset((b'id', b'n'))
 TEXT = 'x' * 70_000  # more bytes than a message may have values, so the worker checks it in detail
 
 
 @pytest.mark.parametrize('vector', vectors('hostile.json'))
 def test_hostile(vector):
     data = raw(vector)
+    if vector['name'].startswith('payload ') and data[:3] == b'\x92\xa1f' and data[3] in (0xC4, 0xC6):
+        assert Message(data, PROTOCOL).payload  # Go workers look at payloads
+        return
     with pytest.raises(MessageError, match='^expected .*found') as e:
         Message(data, PROTOCOL)
     assert len(str(e.value)) < 300
-    if vector['as'] == 'value':
-        with pytest.raises(MessageError, match='^expected '):
-            check_value(data, PROTOCOL)
 
 
 @pytest.mark.parametrize('vector', GOOD)
@@ -40,17 +39,21 @@ def test_message(vector):
         assert m.args == (_times(untag(vector.get('args'))) or [])
         assert m.kwargs == (_times(untag(vector.get('kwargs'))) or {})
     assert m.meta == (_times(untag(vector['meta'])) if 'meta' in vector else {})
-    check_message(data, PROTOCOL, IDS)  # also those that are too small for a detailed check
+    check_message(data, PROTOCOL)  # also those that are too small for a detailed check
     for n in range(len(data)):
         with pytest.raises(MessageError):
             Message(data[:n], PROTOCOL)
         with pytest.raises(MessageError):
-            check_message(data[:n], PROTOCOL, IDS)
+            check_message(data[:n], PROTOCOL)
 
 
 @pytest.mark.parametrize('vector', vectors('values.json'))
 def test_value(vector):
-    check_value(raw(vector), PROTOCOL)
+    data = raw(vector)
+    check_message(data, PROTOCOL)
+    for n in range(len(data)):
+        with pytest.raises(MessageError):
+            check_message(data[:n], PROTOCOL)
 
 
 @pytest.mark.parametrize('char', ['x', 'é', '€', '😀'])
@@ -82,9 +85,7 @@ def numbers(n):
         ),
         (b'\x95\xa3a:b\x90\x80\x00\x81\xa3own' + nested(30), b'\x95\xa3a:b\x90\x80\x00\x81\xa3own' + nested(31)),
         (b'\x93\xa1f\xc0\x81\xa3own' + nested(30), b'\x93\xa1f\xc0\x81\xa3own' + nested(31)),
-        (b'\x92\xa1f\xc4\x21' + nested(32), b'\x92\xa1f\xc4\x22' + nested(33)),
         (b'\x92\xa3a:b' + numbers(65_533), b'\x92\xa3a:b' + numbers(65_534)),
-        (msgpack.packb(['f', numbers(65_535)]), msgpack.packb(['f', numbers(65_536)])),
     ],
 )
 def test_limits(fits, more):
@@ -95,9 +96,9 @@ def test_limits(fits, more):
 
 def test_worker_has_room_for_what_meta_grows_by():
     assert (WORKER.size, WORKER.values, WORKER.depth) == (PROTOCOL.size + 4096, PROTOCOL.values + 64, PROTOCOL.depth)
-    Message(msgpack.packb(['f', numbers(65_599)]))
+    Message(b'\x92\xa3a:b\x92' + numbers(60_000) + numbers(5_595))
     with pytest.raises(MessageError, match='limit allows'):
-        Message(msgpack.packb(['f', numbers(65_600)]))
+        Message(b'\x92\xa3a:b\x92' + numbers(60_000) + numbers(5_596))
     long = msgpack.packb(['a:b', ['x' * (WORKER.size - 11)]])
     assert len(Message(long).raw) == WORKER.size
     with pytest.raises(MessageError, match='at most 1,052,672 bytes, found 1,052,673'):
@@ -128,18 +129,15 @@ def test_key_of_meta_twice(args, meta):
 
 
 def test_keys_that_may_stand_twice():
-    """Arguments of Python and unknown keys of meta may have duplicate keys: Go accepts them too."""
-    m = Message(b'\x95\xa3a:b\x91\x82\xa1k\x01\xa1k\x02\x80\x00\x82\xa3own\x01\xa3own\x02')
-    assert (m.args, m.meta) == ([{'k': 2}], {'own': 2})
+    """Arguments of Python may have duplicate keys: Go accepts them too."""
+    for tail, meta in ((b'', {}), (b'\x00\x81\xa3own\x01', {'own': 1})):
+        m = Message(bytes([0x93 + 2 * bool(tail)]) + b'\xa3a:b\x91\x82\xa1k\x01\xa1k\x02\x82\xa1k\x01\xa1k\x02' + tail)
+        assert (m.args, m.kwargs, m.meta) == ([{'k': 2}], {'k': 2}, meta)
 
 
 @pytest.mark.parametrize(
     'meta',
     [
-        {'own': msgpack.ExtType(1, b'x')},
-        {'own': {None: 1}},
-        {'own': {1.5: 1}},
-        {'own': msgpack.Timestamp((1 << 63) - 1, 0)},
         {'gp': [1 << 31, 0, 0, 0]},
         {'gp': [0, 0, 0, 1 << 31]},
         {'gp': [0, 1 << 63, 0, 0]},

@@ -7,20 +7,17 @@ import msgpack
 import pytest
 import redis as redis_py
 
-from godelayed import ArgumentsError, Options, call, current
-from godelayed.calls import Stamp
+from godelayed import ArgumentsError, current
 from godelayed.context import Context
 from godelayed.keys import Keys
 from godelayed.registry import Function, Registry
 from godelayed.text import OneLine
 from godelayed.worker import calling, contact, info
 from godelayed.worker.executors import Executors
-from godelayed.worker.finish import ARCHIVE, CANCEL, EXPIRED, FAILED, GATHER, RELEASE, RETRY, End, Finisher, _alike
+from godelayed.worker.finish import ARCHIVE, CANCEL, EXPIRED, FAILED, RELEASE, RETRY, End, Finisher, _alike
 from godelayed.worker.follow import Follower
-from godelayed.worker.groups import Firing, Member, compose, join
 from godelayed.worker.judge import Ended, Judge, Rules
 from godelayed.worker.lane import Lane
-from godelayed.worker.lines import Lines
 from godelayed.worker.link import Link, Source, UnansweredError, UnreachableError
 from godelayed.worker.message import Message
 from godelayed.worker.mover import Mover
@@ -142,7 +139,7 @@ def test_the_timeout_of_a_function_counts_before_that_of_the_worker(lane, messag
     (c, _) = lane.open()
     c.message, c.function = Message(msgpack.packb(message)), Function('m:f', None, timeout=function)
     lane.store.now = lambda: 5
-    assert Runs(None, Judge('w', Rules(timeout=worker)), None).prepare(c, None)
+    assert Runs(Judge('w', Rules(timeout=worker)), None).prepare(c, None)
     assert c.limit == limit
 
 
@@ -154,29 +151,6 @@ def test_what_is_counted_differently_is_told_by_itself():
     ends = [End(None, ARCHIVE, counted) for counted in (FAILED, FAILED, EXPIRED, FAILED)]
     assert _alike(ends) == 2
     assert _alike(ends[2:]) == 1
-
-
-def test_calls_of_two_groups_are_told_by_themselves():
-    """All tasks of one call join the group of the last."""
-    ends = [End(None, GATHER, id=id) for id in 'aab']
-    assert _alike(ends) == 2
-    assert _alike(ends[2:]) == 1
-
-
-def test_calls_that_join_a_group_at_once_leave_the_last_word_to_the_last(redis):
-    """The last one decides when the group is due and how many calls it holds."""
-    members = []
-    for size in (5, 2):
-        stamp = Stamp(Options(group='daily', group_grace=600, group_max_size=size), 1, legacy=False)
-        members.append(Member(stamp.packed(call('example.com/app.F', [1])).message))
-    store = Store(Source(redis), '', 'q', 'w')
-    redis.hset('q_processing:w', mapping={f'1-{i}': m.raw for i, m in enumerate(members, 1)})
-    link = store.link()
-    assert join(store, link, [], ['1-1', '1-2'], members) == [1, 1]
-    now, due = store.now(), redis.zscore('q_groups', members[0].group)
-    link.hang_up()
-    assert due <= now  # it is full
-    redis.delete('q_wake')
 
 
 @pytest.mark.parametrize(('error', 'lost'), [(UnansweredError('lost'), 0), (UnreachableError('away'), 2)])
@@ -255,7 +229,7 @@ def test_nothing_is_kept_of_a_task_that_has_reported(lane, died, what, ended):
     lane.finisher.add = lane.finisher.count_lost = lambda _: None
     r = Reporter('w')
     r._late, r._sent = {c: 1.0, other: 1.0}, {c: 1.0, other: 1.0}
-    runs = Runs(None, Judge('w', Rules()), r)
+    runs = Runs(Judge('w', Rules()), r)
     if died:
         runs.died(c, True)
     else:
@@ -285,42 +259,16 @@ def test_a_lock_that_ended_at_the_start_does_not_end_again(lane, left, starts, f
     c.message = types.SimpleNamespace(id='x', path='m:f', meta={'id': 'x', 'uk': 'k:a', 'us': True})
     c.function = Function('m:f', None)
     lane.revoked, lane.store.unlock, lane.store.now = set(), lambda link, id, left: answer, lambda: 5
+    lane.store.link = lambda: types.SimpleNamespace(hang_up=lambda: None)
     lane.finisher.add = ended.append
     judge = types.SimpleNamespace(stale=lambda *_: None, limit=lambda *_: 0, cancellation=lambda *_, **__: 'cancelled')
     answer = left
-    assert Runs(None, judge, None).prepare(c, None) == starts
+    assert Runs(judge, None).prepare(c, None) == starts
     assert (c.freed, c.held, c.leaves) == (freed, not freed, leaves)
     assert ended == ([] if starts else ['cancelled'])
 
 
 # Looking after the queue.
-
-
-def test_one_call_is_made_of_no_more_than_a_group_may_hold():
-    """What is too much waits for the next round, which makes another call of it."""
-    stamp = Stamp(Options(group='daily'), 1, legacy=False)
-    raws = [stamp.packed(call('example.com/app.F', [i])).message for i in range(5)]
-    calls, members = compose(raws, 2, 9, set())
-    assert (len(calls), len(members)) == (1, 2)
-    path, payload, meta = msgpack.unpackb(calls[0])
-    assert (path, msgpack.unpackb(payload), meta['id'], meta['at']) == (
-        'example.com/app.F',
-        [0, 1],
-        members[0].message.id,
-        9,
-    )
-    assert [len(found) for found in compose(raws, 5, 9, set())] == [1, 5]
-
-
-def test_one_call_of_a_group_has_neither_failed_nor_died():
-    """That is so whatever happened to its last member before it joined the group."""
-    raw = (
-        Stamp(Options(group='daily', headers={'a': 'b'}), 1, legacy=False)
-        .packed(call('example.com/app.F', [1]))
-        .message
-    )
-    (composed,), _ = compose([Message(raw).with_meta(rt=1, ff=2, d=3, da=4, al=1)], 2, 9, set())
-    assert msgpack.unpackb(composed)[2].keys() == {'id', 'at', 'h'}
 
 
 def test_what_was_claimed_last_is_given_back_first():
@@ -460,19 +408,6 @@ def written(caplog, text):
     """Returns how many lines contain text, and those of them that stand for several events."""
     lines = [r.getMessage() for r in caplog.records if text in r.getMessage()]
     return len(lines), [line for line in lines if 'since the last line' in line]
-
-
-def test_groups_that_cannot_be_put_together_take_a_line_a_second(caplog):
-    store = types.SimpleNamespace(name='q', keys=Keys('q', ''))
-    lines = Lines()
-    firing = Firing(store, lines)
-    for i in range(20):
-        firing._cannot_fire(f'g{i}', ValueError('wrong'))
-    lines.flush()
-    n, counted = written(caplog, 'cannot be put together')
-    assert n == 2
-    assert '(19 since the last line)' in counted[0]
-    assert 'group g19' in counted[0]
 
 
 def test_claims_of_dead_legacy_workers_take_a_line_a_second(caplog):

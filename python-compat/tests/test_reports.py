@@ -2,18 +2,17 @@
 
 import re
 import threading
+import time
 import types
 
 import msgpack
 import pytest
 from working import wait_for
 
-from godelayed import Options, Worker, call
-from godelayed.calls import Stamp
+from godelayed import Worker
 from godelayed.registry import Function, Registry
 from godelayed.worker import follow, mover
 from godelayed.worker.follow import Listener
-from godelayed.worker.groups import Firing
 from godelayed.worker.lane import Lane
 from godelayed.worker.link import ReplyError, Source, UnansweredError
 from godelayed.worker.mover import Mover
@@ -158,23 +157,6 @@ def test_a_listener_pauses_between_two_connections_that_fail(lane, monkeypatch):
     assert min(waits) > 0
 
 
-def test_a_call_that_was_cancelled_in_its_group_is_forgotten(redis):
-    stamp = Stamp(Options(group='daily'), 1, legacy=False)
-    members = [stamp.packed(call('example.com/app.F', [i])) for i in range(3)]
-    group = members[0].group
-    redis.rpush(f'q_group:{group}', *(m.message for m in members))
-    redis.zadd('q_groups', {group: 1})
-    redis.hset('q_control', 'version', 1)
-    redis.zadd('q_revoked', {members[1].id: 1 << 42, 'another': 1 << 42})
-    store = Store(Source(redis), '', 'q', 'w')
-    link = store.link()
-    Firing(store, None)._fire_group(link, group)
-    link.hang_up()
-    (message,) = redis.lrange('q', 0, -1)
-    assert msgpack.unpackb(msgpack.unpackb(message)[1]) == [0, 2]
-    assert redis.zrange('q_revoked', 0, -1) == [b'another']
-
-
 @pytest.mark.parametrize(('parked', 'left'), [(0, []), (1, ['new'])])
 def test_parked_tasks_that_are_gone_are_not_looked_for(monkeypatch, parked, left):
     lane = Lane(types.SimpleNamespace(link=lambda: None, name='q', parked_page=lambda *_: [('new', None)]), False)
@@ -194,7 +176,7 @@ def test_tasks_that_are_due_and_too_large_are_archived_by_the_clock_of_redis():
         now=lambda: 5,
         condemn=lambda link, shelf, keep, tasks: told.append((shelf, keep, tasks)),
     )
-    m = Mover([Lane(store, False)], None, None, None, 10, types.SimpleNamespace(log=lambda *_: None))
+    m = Mover([Lane(store, False)], None, None, None, 10, types.SimpleNamespace(say=lambda *_: None))
     m._archive(store, 'retry', [(name, 7) for name in names])
     assert {(shelf, keep, msgpack.unpackb(note)['at']) for shelf, keep, tasks in told for _, note in tasks} == {
         ('retry', 10, 5)
@@ -227,3 +209,16 @@ def test_what_was_not_logged_yet_is_logged_at_the_stop(redis, q, caplog):
     Worker(redis, ['q'], registry=registry, processes=False, concurrency=1, stop_when_empty=True).run()
     lines = [r.getMessage() for r in caplog.records if 'm:unknown' in r.getMessage()]
     assert sum(int(found[1]) if (found := re.search(r'\((\d+) since', line)) else 1 for line in lines) == 5
+
+
+def test_gathered_calls_without_a_go_worker_are_complained_of(monkeypatch, caplog):
+    lane = Lane(types.SimpleNamespace(link=lambda: None, name='q'), False)
+    m = Mover([lane], None, None, None, 10, types.SimpleNamespace(flush=lambda **_: None))
+    now = time.monotonic()
+    said = []
+    for after, group in ((0, 0), (14, 5), (28, 0), (30, 0), (31, 0), (629, 0), (632, 0)):
+        monkeypatch.setattr(mover, 'check', lambda *_, group=group: [Todo(0, -1, 0, group)])
+        monkeypatch.setattr(mover.time, 'monotonic', lambda after=after: now + after)
+        m.look()
+        said.append(caplog.text.count('start a Go worker'))
+    assert said == [0, 0, 0, 1, 1, 1, 2]

@@ -6,7 +6,6 @@ import msgpack
 import pytest
 
 from godelayed.registry import Function
-from godelayed.worker import runs
 from godelayed.worker.finish import ARCHIVE, CANCEL, RELEASE
 from godelayed.worker.judge import Ended, Judge, Rules
 from godelayed.worker.link import UnansweredError
@@ -17,7 +16,7 @@ NOW = 1_700_000_000_000
 
 
 @pytest.fixture
-def run(lane, monkeypatch):
+def run(lane):
     """Runs, and a claim of a task; how the claim ends, and how many claims are lost."""
 
     def make(judge=None, **meta):
@@ -28,8 +27,8 @@ def run(lane, monkeypatch):
         ends, lost = [], []
         lane.finisher.add = lambda *found: ends.extend(e.kind for e in found)
         lane.finisher.count_lost = lost.append
-        monkeypatch.setattr(runs, 'Link', lambda _: types.SimpleNamespace(hang_up=lambda: None))
-        return Runs(None, judge or Judge('w', Rules()), None), c, ends, lost
+        lane.store.link = lambda: types.SimpleNamespace(hang_up=lambda: None)
+        return Runs(judge or Judge('w', Rules()), None), c, ends, lost
 
     return make
 

@@ -83,7 +83,8 @@ class Lane:
     def __init__(self):
         self.published = []
         self.name, self.confirmed, self.pulse = 'q', (0.0, 0.0), 'host:1:1'
-        self.store = types.SimpleNamespace(prefix='', name='q', publish=self.publish)
+        source = types.SimpleNamespace(of=lambda key: source)
+        self.store = types.SimpleNamespace(prefix='', name='q', source=source, publish=self.publish)
 
     def publish(self, link, what, text):
         self.published.append(what)

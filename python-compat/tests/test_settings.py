@@ -71,8 +71,8 @@ def test_durations_reach_those_who_count_in_milliseconds(worker, archive_for):
     w = worker('a', 'b', timeout=1.5, archive_for=archive_for, archive_max=7)
     assert w._judge.rules.timeout == 1500
     assert [(f.archive_max, f.archive_for) for f in (lane.finisher for lane in w._lanes)] == [(7, 7_200_000)] * 2
-    assert (w._sweeping.archive_max, w._sweeping.archive_for) == (7, 7_200_000)
-    assert w._mover._archive_for == 7_200_000
+    assert (w._slots[0].sweeping.archive_max, w._slots[0].sweeping.archive_for) == (7, 7_200_000)
+    assert w._slots[0].mover._archive_for == 7_200_000
     swept = []
     for lane in w._lanes:
         lane.store.sweep = lambda link, liveness, hash, limits, verdicts: swept.append(limits)
@@ -83,8 +83,8 @@ def test_durations_reach_those_who_count_in_milliseconds(worker, archive_for):
 def test_defaults(worker):
     w = worker('a')
     assert (w._judge.rules.max_retry, w._judge.rules.timeout, w._judge.rules.backoff) == (25, 0, None)
-    assert (w._sweeping.archive_max, w._sweeping.archive_for) == (10_000, 90 * DAY)
-    assert (w._life, w._sweeping.interval, w._executors.budget) == (15.0, 8.0, None)
+    assert (w._slots[0].sweeping.archive_max, w._slots[0].sweeping.archive_for) == (10_000, 90 * DAY)
+    assert (w._life, w._slots[0].sweeping.interval, w._executors.budget) == (15.0, 8.0, None)
     assert w._executors.pace.fixed is None
 
 
@@ -118,7 +118,7 @@ def test_sweeping_can_be_left_to_others(redis, monkeypatch, sweep):
     """Sweeping finds dead workers and deletes old tasks."""
     w = Worker(redis, ['q'], registry=Registry(), processes=False, sweep=sweep)
     swept = []
-    monkeypatch.setattr(type(w._sweeping), 'run', lambda _: swept.append(1))
+    monkeypatch.setattr(type(w._slots[0].sweeping), 'run', lambda _: swept.append(1))
     monkeypatch.setattr(w, '_look_at_limits', lambda: None)
     monkeypatch.setattr(w, 'on_forked', w.stop)
     w.run()

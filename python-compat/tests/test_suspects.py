@@ -303,7 +303,7 @@ def test_stop_is_no_death(q, redis, tasks, work, start):
     w.stop()
     assert 't:hold' in str(w.wait())
     wait_for(lambda: claims_of(redis, w).get('stopped') == '1', 'Redis to be told')
-    w._heartbeat.stop()  # as if the process had been killed
+    w._slots[0].heartbeat.stop()  # as if the process had been killed
     redis.delete(f'q_worker:{w.id}')
     start('--heartbeat-life', '1')  # this worker parks the task, because it does not know the function
     wait_for(lambda: redis.zcard('q_parked'), 'the task to be swept')
@@ -385,7 +385,7 @@ def test_failed_waits_back_off(redis, tasks, work):
         assert i < 50, 'successful claims undo what failed waits have set'
         tasks.go(str(i)).set()
         redis.rpush('q', msgpack.packb(['t:hold', [str(i)]]))  # without a notification, so that no wait succeeds
-        w._mover.now()
+        w._slots[0].mover.now()
         tasks.sees(f'+{i}', f'-{i}')
         i += 1
     assert i > 1

@@ -261,3 +261,29 @@ def test_settings_queues_and_registry():
         assert isinstance(delayed.redis, redis_py.Redis)
     with InMemory() as delayed, pytest.raises(ValueError, match='time does not go back'):
         delayed.advance(-1)
+
+
+@pytest.mark.parametrize('kind', ['sync', 'aio'])
+@pytest.mark.parametrize(
+    ('how', 'error', 'enqueued'),
+    [
+        ('down', godelayed.UnavailableError, 0),
+        ('full', godelayed.FullError, 0),
+        ('lost', godelayed.UnknownError, 1),
+    ],
+)
+def test_a_redis_that_fails(delayed, kind, how, error, enqueued):
+    async def delay(n):
+        await welcome.aio.delay(n)
+
+    def call(n):
+        welcome.delay(n) if kind == 'sync' else asyncio.run(delay(n))
+
+    call(1)
+    with delayed.broken(how):
+        with pytest.raises(error):
+            call(2)
+        delayed.require_count(enqueued, welcome, 2)
+        assert [r.outcome for r in delayed.run().runs] == ['done'] * (1 + enqueued)
+    call(3)
+    delayed.require_enqueued(welcome, 3)

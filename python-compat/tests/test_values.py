@@ -11,7 +11,7 @@ import msgpack
 import pytest
 
 from godelayed.errors import ArgumentsError, RangeError
-from godelayed.values import MAX_ELEMENTS, pack_arguments, pack_keywords, unpack
+from godelayed.values import MAX_ELEMENTS, Plain, pack, unpack
 
 UTC = datetime.timezone.utc
 
@@ -51,6 +51,10 @@ class Array:
         return [1]
 
 
+def packed(args):
+    return pack(Plain('f').arguments(args, 1))
+
+
 @pytest.mark.parametrize(
     ('value', 'wire'),
     [
@@ -85,10 +89,10 @@ class Array:
     ],
 )
 def test_travels(value, wire):
-    got = unpack(pack_arguments('f', (value,)))
+    got = unpack(packed((value,)))
     assert got == [wire]
     assert type(got[0]) is type(wire)
-    assert unpack(pack_keywords('f', {'k': value})) == {'k': wire}
+    assert unpack(pack(Plain('f').keywords({'k': value}, 1))) == {'k': wire}
 
 
 @pytest.mark.parametrize(
@@ -116,17 +120,17 @@ def test_travels(value, wire):
 )
 def test_is_refused(value, error, why):
     with pytest.raises(error, match=why):
-        pack_arguments('f', (value,))
+        packed((value,))
 
 
 def test_limits():
-    pack_arguments('f', ([0] * (MAX_ELEMENTS - 3),))
+    packed(([0] * (MAX_ELEMENTS - 3),))
     with pytest.raises(ArgumentsError, match='65,536 values'):
-        pack_arguments('f', ([0] * MAX_ELEMENTS,))
+        packed(([0] * MAX_ELEMENTS,))
     most = dict.fromkeys(range(MAX_ELEMENTS // 2 - 2), 0)
-    pack_arguments('f', (most,))
+    packed((most,))
     with pytest.raises(ArgumentsError, match='65,536 values'):
-        pack_arguments('f', ({**most, -1: 0, -2: 0},))
+        packed(({**most, -1: 0, -2: 0},))
 
 
 @pytest.mark.parametrize('around', [lambda v: [v], lambda v: (v,), lambda v: {'k': v}])
@@ -134,16 +138,16 @@ def test_how_deep_values_may_be(around):
     deep = 1
     for _ in range(31):
         deep = around(deep)
-    pack_arguments('f', (deep,))
+    packed((deep,))
     with pytest.raises(ArgumentsError, match='32 containers'):
-        pack_arguments('f', (around(deep),))
+        packed((around(deep),))
 
 
 @pytest.mark.parametrize('loop', [[], {}])
 def test_what_contains_itself_is_refused(loop):
     loop.append(loop) if isinstance(loop, list) else loop.update(k=loop)
     with pytest.raises(ArgumentsError, match='32 containers'):
-        pack_arguments('f', (loop,))
+        packed((loop,))
 
 
 @pytest.mark.parametrize(
@@ -163,9 +167,9 @@ def test_what_contains_itself_is_refused(loop):
 )
 def test_whatever_its_type_a_value_counts_as_one(value):
     """A worker counts values as they are sent, and refuses too many."""
-    pack_arguments('f', ([value] * (MAX_ELEMENTS - 3),))
+    packed(([value] * (MAX_ELEMENTS - 3),))
     with pytest.raises(ArgumentsError, match='65,536 values'):
-        pack_arguments('f', ([value] * (MAX_ELEMENTS - 2), 1))
+        packed(([value] * (MAX_ELEMENTS - 2), 1))
 
 
 @pytest.mark.parametrize('seconds', [0, -1, 1_700_000_000, 1 << 34])

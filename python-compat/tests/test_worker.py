@@ -212,7 +212,6 @@ def test_garbage_is_archived(q, redis, both):
         b'\x95\xa3a:b\x90\x80\x00\x82\xa2id\xa1a\xa2id\xa1b',
         b'\x92\xa3a:b' + b'\x91' * 32 + b'\x00',
         b'\x92\xa3a:b\xdd\x00\x00\xff\xff' + b'\x91\x00' * 65_535,
-        b'\x92\xa1f\xc4\x02\x01\x02',
     ]
     redis.rpush('q', *garbage)
     redis.rpush('q_noti', *[1] * len(garbage))

@@ -11,7 +11,6 @@ import godelayed
 from godelayed import asks
 from godelayed.keys import Keys
 from godelayed.link import run
-from godelayed.worker.groups import Firing
 from godelayed.worker.lines import Lines
 from godelayed.worker.link import Source
 from godelayed.worker.store import Acked, Store
@@ -31,20 +30,18 @@ def test_large_messages_are_archived_unread(q, redis, start):
     redis.hset('q_processing:dead', '1-1', OVERSIZED)
     redis.hset('q_processing', 'legacy', OVERSIZED)
     redis.sadd('q_workers', 'dead')
-    redis.rpush('q_group:g', OVERSIZED)
-    redis.zadd('q_groups', {'g': 1000})
     q.delay('worker_tasks:say', 'hello')
     w = start('--heartbeat-life', '1', '--sweep-interval', '0.2')
     runs(redis, 'say hello')
-    wait_for(lambda: redis.zcard('q_archived') == 7, lambda: f'{redis.zcard("q_archived")} are archived\n{w.output()}')
+    wait_for(lambda: redis.zcard('q_archived') == 6, lambda: f'{redis.zcard("q_archived")} are archived\n{w.output()}')
     w.stop()
     assert left(redis) == {'q_archived', *FILED}
-    assert redis.hvals('q_tasks') == [OVERSIZED] * 7
+    assert redis.hvals('q_tasks') == [OVERSIZED] * 6
     infos = [msgpack.unpackb(i) for i in redis.hvals('q_info')]
     assert {(i['reason'], i['error']) for i in infos} == {
         ('too large', 'expected a message of at most 1052672 bytes, found one of 1052673')
     }
-    assert counters(redis)['archived'] == 7
+    assert counters(redis)['archived'] == 6
 
 
 def test_large_tasks_are_not_read(q, redis):
@@ -97,24 +94,6 @@ def due(redis, store, link):
     yield left
 
 
-def gathered(redis, store, link):
-    read, run = [], link.run
-
-    def noted(script, *args):
-        reply = run(script, *args)
-        if script.name == 'peek':
-            read.append(reply[2:])
-        return reply
-
-    link.run = noted
-    head = msgpack.packb([F, b'', {'g': 'x'}])
-    for message in (head + LARGEST[len(head) :], OVERSIZED):
-        redis.rpush('q_group:g', message)
-        redis.zadd('q_groups', {'g': 1})
-        Firing(store, None)._fire_group(link, 'g')
-        yield [m if isinstance(m, int) else LARGEST for m in read.pop()]
-
-
 def unparked(redis, store, link):
     redis.hset('q_tasks', mapping={'a': LARGEST, 'b': OVERSIZED})
     redis.zadd('q_parked', {'a': 4e12, 'b': 4e12})
@@ -122,7 +101,7 @@ def unparked(redis, store, link):
         yield store.unpark(link, batch, 10, [id]).messages
 
 
-@pytest.mark.parametrize('read', [claimed, taken_over, due, gathered, unparked])
+@pytest.mark.parametrize('read', [claimed, taken_over, due, unparked])
 def test_messages_up_to_the_limit_are_read_and_of_others_their_size(redis, store, read):
     """A larger message never leaves Redis, whichever script finds it."""
     assert list(read(redis, *store)) == [[LARGEST], [SIZE + 1]]
@@ -197,18 +176,15 @@ def test_lines_are_counted():
     assert out[-1] == ('parked', 6)
 
 
-def test_ids_and_groups_that_are_no_utf_8_stop_no_worker(q, redis, start):
+def test_ids_that_are_no_utf_8_stop_no_worker(q, redis, start):
     """They are names that strangers have written. The worker takes them as they are, and its log shows them escaped."""
     odd = b'odd\xff\n'
     redis.hset('q_tasks', mapping={odd: OVERSIZED, odd + b'2': b'no message'})
     redis.zadd('q_retry', {odd: 1000, odd + b'2': 1000})
-    redis.rpush(b'q_group:' + odd, OVERSIZED)
-    redis.zadd('q_groups', {odd: 1000})
     redis.hset(b'q_processing:' + odd, odd, OVERSIZED)
     redis.sadd('q_workers', odd)
-    assert q.ref('nobody').state() is godelayed.State.UNKNOWN  # for which the groups are read
     w = start('--heartbeat-life', '1', '--sweep-interval', '0.2')
-    wait_for(lambda: redis.zcard('q_archived') == 4, lambda: f'{redis.zcard("q_archived")} are archived\n{w.output()}')
+    wait_for(lambda: redis.zcard('q_archived') == 3, lambda: f'{redis.zcard("q_archived")} are archived\n{w.output()}')
     q.delay('worker_tasks:say', 'hello')
     runs(redis, 'say hello')
     w.stop()

@@ -12,7 +12,7 @@ import msgpack
 import pytest
 import redis as redis_py
 
-from godelayed.scripts import CONTROL
+from godelayed.scripts import script
 
 HERE = Path(__file__).parent
 LIMIT = 60  # timeout for anything, in seconds
@@ -86,7 +86,7 @@ def wait_for(condition, what):
 
 def control(redis, field, value):
     """Sets a field of the queue's control hash as Go's Pause, Resume and orders do, and signals the workers."""
-    redis.eval(CONTROL.source, 1, 'q_control', field, value, 'q_signals')
+    redis.eval(script('control').source, 1, 'q_control', field, value, 'q_signals')
 
 
 def notes(redis):

@@ -6,7 +6,6 @@ import time
 from typing import Any
 
 from .errors import DelayedError, FullError, UnavailableError, UnknownError
-from .scripts import ANNOUNCE, Script
 
 _MOST = 100_000  # queues that Redis remembers
 _EVERY = 3600.0  # seconds after which a queue is announced again, because somebody may have deleted it
@@ -21,15 +20,15 @@ class Announced:
 
     def ask(
         self, prefix: str, name: str, legacy: bool, pause: float = PAUSE
-    ) -> tuple[Script, list[str], list[Any]] | None:
-        """Returns the script to run now, with its keys and arguments; None if the queue is known. It is asked again
-        after pause, in seconds, unless done is called."""
+    ) -> tuple[str, list[str], list[Any]] | None:
+        """Returns the name of the script to run now, its keys and arguments; None if the queue is known. It is asked
+        again after pause, in seconds, unless done is called."""
         queue, now = (prefix, name, legacy), time.monotonic()
         at = self._next.get(queue)
         if at is not None and now < at:
             return None
         self._next[queue] = now + pause
-        return ANNOUNCE, [prefix + 'delayed_queues'], [name, int(legacy), _MOST]
+        return 'announce', [prefix + 'delayed_queues'], [name, int(legacy), _MOST]
 
     def done(self, prefix: str, name: str, legacy: bool, error: DelayedError | None = None) -> None:
         """Notes that Redis has answered, or refuses the queue for good. Nobody needs to hear of an error: the queue

@@ -58,10 +58,12 @@ class Delayed:
     """An application: the Redis server of its tasks, and the queue of those that name none.
 
     redis is a URL, a client of redis-py for one server or for Sentinel, or None for the URL in REDIS_URL, or
-    redis://localhost:6379/0. Nothing connects before the first call. queue is the name of the default queue; legacy,
-    prefix, wait and check are those of Queue and hold for all queues. owner names the service to which the entries of
-    periodic belong, up to 128 bytes; version keeps an old program, started while a new one is rolled out, from undoing
-    what that has declared: nothing is declared once Redis knows a higher version of the owner. Threads may share it.
+    redis://localhost:6379/0. Nothing connects before the first call. A URL with several hosts, redis://a:6379,b:6379,
+    is that of a Redis Cluster, in which the names of queues contain a {tag}; with the parameter master its hosts are
+    Sentinels: redis://s1:26379,s2:26379/0?master=main. queue is the name of the default queue; legacy, prefix, wait and
+    check are those of Queue and hold for all queues. owner names the service to which the entries of periodic belong,
+    up to 128 bytes; version keeps an old program, started while a new one is rolled out, from undoing what that has
+    declared: nothing is declared once Redis knows a higher version of the owner. Threads may share it.
     """
 
     def __init__(
@@ -88,7 +90,7 @@ class Delayed:
         self.prefix = prefix
         self._how: dict[str, Any] = {'legacy': legacy, 'prefix': prefix, 'wait': wait, 'check': check}
         self.url = redis if isinstance(redis, str) else None
-        self._client = client_of(redis, 'redis') if isinstance(redis, str) else redis
+        self._client: Any = client_of(redis, 'redis') if isinstance(redis, str) else redis
         self._lock = threading.Lock()
         self._forget()
         _apps.add(self)
@@ -105,12 +107,12 @@ class Delayed:
 
     @property
     def client(self) -> redis.Redis:
-        """The client for Redis."""
+        """The client for Redis; that of a cluster only knows its nodes, by any() and node(host, port)."""
         if _memory is not None:
             return cast('redis.Redis', _memory.redis)
         if self._client is None:
             self._client = client_of(os.environ.get('REDIS_URL') or LOCAL, 'REDIS_URL')
-        return self._client
+        return cast('redis.Redis', self._client)
 
     def queue(self, name: str | None = None) -> Queue:
         """Returns a queue of the application, None: the default one. All callers share one for each name."""
@@ -141,9 +143,8 @@ class Delayed:
             return cast('redis.asyncio.Redis', _memory.async_redis())
         if self._client is not None and self.url is None:
             raise ArgumentsError('Delayed was given a client: expected a URL, from which it makes clients for asyncio')
-        url = self.url or os.environ.get('REDIS_URL') or LOCAL
-        client_of(url, 'redis')  # checks it
-        return redis.asyncio.Redis.from_url(url)  # pyright: ignore[reportUnknownMemberType] - its types are not full
+        client: redis.asyncio.Redis = client_of(self.url or os.environ.get('REDIS_URL') or LOCAL, 'redis', aio=True)
+        return client
 
     @overload
     def task(  # type: ignore[overload-overlap]

@@ -13,26 +13,9 @@ from typing import Any, NamedTuple
 
 from .errors import ArgumentsError
 from .locks import LOCK_ID, LOCK_KEY, group_name, lock_of_arguments
-from .options import LOCK_LIFE, MAX_BACKOFF, MAX_ID, MAX_RETRY, Options
+from .options import LOCK_LIFE, MAX_RETRY, Options
 from .text import has_control
-from .times import Seconds, milliseconds, moment
 from .values import MAX_BYTES, MAX_ELEMENTS, Plain, ordered, pack
-
-__all__ = [
-    'MAX_BACKOFF',
-    'MAX_ID',
-    'MAX_PATH',
-    'MAX_RETRY',
-    'Call',
-    'Options',
-    'Packed',
-    'Seconds',
-    'Stamp',
-    'checked_path',
-    'milliseconds',
-    'moment',
-    'new_id',
-]
 
 MAX_PATH = 512
 

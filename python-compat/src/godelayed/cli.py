@@ -13,10 +13,10 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from types import FrameType
-from typing import Any, cast
+from typing import Any
 
 import redis
 import redis.exceptions
@@ -44,109 +44,8 @@ exit codes: 0 clean, 1 start failed or Redis was not told how tasks ended, 2 wro
 logger = logging.getLogger('godelayed.worker')
 
 
-def _parser() -> argparse.ArgumentParser:
-    p = argparse.ArgumentParser(
-        prog='delayed-worker',
-        description='Runs delayed calls of the functions that the modules register with @godelayed.task.',
-        epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    p.add_argument('modules', nargs='+', metavar='MODULE', help='modules to import, such as myapp.tasks')
-    p.add_argument(
-        '--queue',
-        action='append',
-        default=[],
-        metavar='NAME[:WEIGHT]',
-        help='a queue to serve, may be repeated; in the order given, or by weight if all have one; those of the tasks',
-    )
-    p.add_argument(
-        '--redis-url',
-        default=None,
-        help='redis://[user:password@]host[:port][/db], rediss:// or unix://; that of the application, or REDIS_URL',
-    )
-    p.add_argument(
-        '--concurrency', type=int, default=None, metavar='N', help='tasks that run at once; the number of processors'
-    )
-    p.add_argument('--coroutines', type=int, default=100, metavar='N', help='coroutines that run at once besides; 100')
-    p.add_argument(
-        '--processes',
-        type=lambda text: bool(('0', '1').index(text)),
-        metavar='{0,1}',
-        default=True,
-        help='0: run tasks in threads, faster, but timeouts end nothing; 1',
-    )
-    p.add_argument(
-        '--timeout', type=float, default=None, metavar='S', help='longest run, unless the task or its function says'
-    )
-    p.add_argument(
-        '--kill-after', type=float, default=3.0, metavar='S', help='time that a task has to end when it is told to; 3'
-    )
-    p.add_argument(
-        '--max-retry', type=int, default=25, metavar='N', help='retries, unless the task or its function says; 25'
-    )
-    p.add_argument(
-        '--prefetch', type=int, default=None, metavar='N', help='tasks claimed ahead; what is done in about 5 ms'
-    )
-    p.add_argument(
-        '--heartbeat-life', type=float, default=15.0, metavar='S', help='time for which the worker counts as alive; 15'
-    )
-    p.add_argument(
-        '--sweep-interval', type=float, default=8.0, metavar='S', help='time between two looks for dead workers; 8'
-    )
-    p.add_argument('--no-sweeper', dest='sweep', action='store_false', help='leave sweeping to other workers')
-    p.add_argument(
-        '--no-periodic',
-        dest='periodic',
-        action='store_false',
-        help='leave periodic entries to other workers',
-    )
-    p.add_argument(
-        '--grace', type=float, default=25.0, metavar='S', help='time that tasks have when the worker stops; 25'
-    )
-    p.add_argument(
-        '--cancel-grace', type=float, default=3.0, metavar='S', help='time that they have once they were told to end; 3'
-    )
-    p.add_argument(
-        '--legacy', action='store_true', help="share the queues with workers of keakon's package or go-delayed"
-    )
-    p.add_argument(
-        '--go-queue', default=None, metavar='NAME', help='queue that Go tasks are handed on to; they are parked without'
-    )
-    p.add_argument('--max-tasks', type=int, default=None, metavar='N', help='end after so many tasks')
-    p.add_argument('--max-time', type=float, default=None, metavar='S', help='end after that time')
-    p.add_argument(
-        '--max-memory', type=_size, default=None, metavar='SIZE', help='end when all processes take more, such as 2GiB'
-    )
-    p.add_argument(
-        '--max-tasks-per-process', type=int, default=None, metavar='N', help='replace a process after so many tasks'
-    )
-    p.add_argument(
-        '--max-memory-per-process',
-        type=_size,
-        default=None,
-        metavar='SIZE',
-        help='replace a process after a task with which it takes more',
-    )
-    p.add_argument(
-        '--pool-start', metavar='MODULE:FUNCTION', help="call it once, in the worker's process, before the first claim"
-    )
-    p.add_argument(
-        '--process-start', dest='start', metavar='MODULE:FUNCTION', help='call it in each process before its first task'
-    )
-    p.add_argument('--stop-when-empty', action='store_true', help='end when no task is pending or due')
-    p.add_argument('--prefix', default=None, help='of all keys; that of the application')
-    p.add_argument('--wait', type=float, default=5.0, metavar='S', help='time to wait for Redis at the start; 5')
-    p.add_argument(
-        '--listen',
-        '--health',
-        metavar='HOST:PORT',
-        help='answer /healthz and /readyz over HTTP, without authentication; with :PORT on all addresses',
-    )
-    p.add_argument('--reload', action='store_true', help='for development: start again when source files change')
-    p.add_argument('--version', action='version', version=f'%(prog)s: {LIBRARY}')
-    p.add_argument('--log-level', default='info', choices=('debug', 'info', 'warning', 'error'))
-    p.add_argument('--log-format', default='text', choices=('text', 'json'), help='how to log; text')
-    return p
+def _switch(text: str) -> bool:
+    return bool(('0', '1').index(text))
 
 
 def _size(text: str) -> int:
@@ -155,6 +54,67 @@ def _size(text: str) -> int:
     if found is None:
         raise argparse.ArgumentTypeError('expected a number of bytes, or one with KiB, MiB or GiB, such as 512MiB')
     return int(found[1]) << {'': 0, 'K': 10, 'M': 20, 'G': 30}[found[2]]
+
+
+# Options that are settings of WorkerConfig with a value, and have their names and defaults.
+_SETTINGS: tuple[tuple[str, Callable[[str], Any], str, str], ...] = (
+    ('--concurrency', int, 'N', 'tasks that run at once; the number of processors'),
+    ('--coroutines', int, 'N', 'coroutines that run at once besides; 100'),
+    ('--processes', _switch, '{0,1}', '0: run tasks in threads, faster, but timeouts end nothing; 1'),
+    ('--timeout', float, 'S', 'longest run, unless the task or its function says'),
+    ('--kill-after', float, 'S', 'time that a task has to end when it is told to; 3'),
+    ('--max-retry', int, 'N', 'retries, unless the task or its function says; 25'),
+    ('--prefetch', int, 'N', 'tasks claimed ahead; what is done in about 5 ms'),
+    ('--heartbeat-life', float, 'S', 'time for which the worker counts as alive; 15'),
+    ('--sweep-interval', float, 'S', 'time between two looks for dead workers; 8'),
+    ('--grace', float, 'S', 'time that tasks have when the worker stops; 25'),
+    ('--cancel-grace', float, 'S', 'time that they have once they were told to end; 3'),
+    ('--go-queue', str, 'NAME', 'queue that Go tasks are handed on to; they are parked without'),
+    ('--max-tasks', int, 'N', 'end after so many tasks'),
+    ('--max-time', float, 'S', 'end after that time'),
+    ('--max-memory', _size, 'SIZE', 'end when all processes take more, such as 2GiB'),
+    ('--max-tasks-per-process', int, 'N', 'replace a process after so many tasks'),
+    ('--max-memory-per-process', _size, 'SIZE', 'replace a process after a task with which it takes more'),
+    ('--pool-start', str, 'MODULE:FUNCTION', "call it once, in the worker's process, before the first claim"),
+)
+# Those without a value: each turns a setting on, or off if that is its default.
+_SWITCHES = (
+    ('--no-sweeper', 'sweep', 'leave sweeping to other workers'),
+    ('--no-periodic', 'periodic', 'leave periodic entries to other workers'),
+    ('--legacy', 'legacy', "share the queues with workers of keakon's package or go-delayed"),
+    ('--stop-when-empty', 'stop_when_empty', 'end when no task is pending or due'),
+)
+
+
+def _parser() -> argparse.ArgumentParser:
+    p = argparse.ArgumentParser(
+        prog='delayed-worker',
+        description='Runs delayed calls of the functions that the modules register with @godelayed.task.',
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add, defaults = p.add_argument, {f.name: f.default for f in fields(WorkerConfig)}
+    add('modules', nargs='+', metavar='MODULE', help='modules to import, such as myapp.tasks')
+    text = 'a queue to serve, may be repeated; in the order given, or by weight if all have one; those of the tasks'
+    add('--queue', action='append', default=[], metavar='NAME[:WEIGHT]', help=text)
+    text = 'redis://[user:password@]host[:port][/db], rediss:// or unix://; that of the application, or REDIS_URL'
+    add('--redis-url', help=text)
+    for flag, kind, metavar, text in _SETTINGS:
+        add(flag, type=kind, metavar=metavar, default=defaults[flag[2:].replace('-', '_')], help=text)
+    for flag, name, text in _SWITCHES:
+        add(flag, dest=name, action='store_false' if defaults[name] else 'store_true', help=text)
+    add(
+        '--process-start', dest='start', metavar='MODULE:FUNCTION', help='call it in each process before its first task'
+    )
+    add('--prefix', help='of all keys; that of the application')
+    add('--wait', type=float, default=5.0, metavar='S', help='time to wait for Redis at the start; 5')
+    text = 'answer /healthz and /readyz over HTTP, without authentication; with :PORT on all addresses'
+    add('--listen', '--health', metavar='HOST:PORT', help=text)
+    add('--reload', action='store_true', help='for development: start again when source files change')
+    add('--version', action='version', version=f'%(prog)s: {LIBRARY}')
+    add('--log-level', default='info', choices=('debug', 'info', 'warning', 'error'))
+    add('--log-format', default='text', choices=('text', 'json'), help='how to log; text')
+    return p
 
 
 def _queues(given: Sequence[str]) -> Any:
@@ -212,7 +172,7 @@ def _queues_of_tasks() -> list[str]:
     return names
 
 
-def _client(url: str | None) -> redis.Redis:
+def _client(url: str | None) -> Any:
     """Returns the client for a URL that was given, or that of the tasks' application, or that in REDIS_URL."""
     if url is not None:
         return client_of(url, '--redis-url')
@@ -220,12 +180,12 @@ def _client(url: str | None) -> redis.Redis:
     return client_of(own, 'the application') if own else client_of(os.environ.get('REDIS_URL') or LOCAL, 'REDIS_URL')
 
 
-def _await_redis(client: redis.Redis, wait: float) -> None:
+def _await_redis(client: Any, wait: float) -> None:
     """Waits until Redis answers. An error that waiting cannot cure, such as a wrong password, ends the wait at once."""
     end, pause = time.monotonic() + wait, 0.05
     while True:
         try:
-            cast('Any', client).ping()
+            client.ping()
             return
         except redis.exceptions.AuthenticationError:
             raise

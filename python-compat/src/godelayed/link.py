@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 import weakref
-from collections.abc import Coroutine, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 import redis
 import redis.asyncio
@@ -19,13 +20,17 @@ import redis.client
 import redis.exceptions
 
 from .announce import Announced
+from .cluster import MOVED, Cluster
 from .errors import ArgumentsError, DelayedError, FullError, UnavailableError, UnknownError
-from .scripts import Script
+from .scripts import script
 from .text import of_redis
 
+P = ParamSpec('P')
+S = TypeVar('S')
 T = TypeVar('T')
 
 _CALLS = 32
+_MOVING = 5.0  # seconds for which a slot of a cluster may be on its way to another node
 _ANSWERS = (
     redis.exceptions.ResponseError,
     redis.exceptions.AuthenticationError,
@@ -44,6 +49,20 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     raise RuntimeError('it waits for an event loop: expected a client that blocks')
 
 
+class Blocking(Generic[S, P, T]):
+    """A method of a class that waits where the other, which has the documentation, is a coroutine."""
+
+    def __init__(self, method: Callable[Concatenate[S, P], Coroutine[Any, Any, T]]) -> None:
+        self._method = method
+        self.__doc__ = method.__doc__
+
+    def __get__(self, owner: S, _: object = None) -> Callable[P, T]:
+        def call(*args: P.args, **kwargs: P.kwargs) -> T:
+            return run(self._method(owner, *args, **kwargs))
+
+        return call
+
+
 def explain(what: str, error: BaseException, *, reads: bool = False) -> DelayedError:
     """Converts the error of a command that was sent into one that says whether Redis may have written something.
 
@@ -56,6 +75,8 @@ def explain(what: str, error: BaseException, *, reads: bool = False) -> DelayedE
         if 'OOM' in text or 'MISCONF' in text or isinstance(error, redis.exceptions.OutOfMemoryError):
             return FullError(f'{what}: Redis refuses writes: {text}')
         return DelayedError(f'{what}: {text}')
+    if isinstance(error.__context__, redis.exceptions.ReadOnlyError):  # as clients of Sentinel raise it
+        return UnavailableError(f'{what}: nothing was written, for another server is the master now: {text}')
     if reads:
         return UnavailableError(f'{what}: Redis did not answer: {text}')
     return UnknownError(f'{what}: Redis did not answer, and may or may not have run it: {text}')
@@ -93,7 +114,8 @@ class Link:
     """
 
     name = 'redis.Redis'
-    kind: Any = (redis.Redis, redis.client.Pipeline, redis.RedisCluster)
+    kind: Any = (redis.Redis, redis.client.Pipeline)
+    rest: Any = staticmethod(time.sleep)
 
     def __init__(self, client: Any) -> None:
         self.client = client
@@ -104,13 +126,12 @@ class Link:
     @classmethod
     def of(cls, client: Any) -> Link:
         """Returns the link of a client: all queues of a client share one."""
-        single, pipeline, cluster = cls.kind
-        if isinstance(client, cluster):
-            raise ArgumentsError(
-                f'a {cls.name}Cluster: expected a {cls.name} of one server or of Sentinel; clusters are not supported'
-            )
-        if not isinstance(client, single) or isinstance(client, pipeline):
-            raise ArgumentsError(f'expected a {cls.name}, found {type(client).__module__}.{type(client).__name__}')
+        single, pipeline = cls.kind
+        one = client.any() if isinstance(client, Cluster) else client
+        if isinstance(client, (redis.RedisCluster, redis.asyncio.RedisCluster)):
+            raise ArgumentsError(f'a RedisCluster: expected Delayed with the URL of the cluster, or a {cls.name}')
+        if not isinstance(one, single) or isinstance(one, pipeline):
+            raise ArgumentsError(f'expected a {cls.name}, found {type(one).__module__}.{type(one).__name__}')
         with _lock:
             link = _links.get(client)
             if link is None:
@@ -135,33 +156,69 @@ class Link:
         Errors are those of this package.
         """
         try:
-            return await self._once(str(command[0]), command)
+            return await self._once(str(command[0]), command, next(iter(command[1:]), ''))
         except redis.exceptions.RedisError as e:
             raise explain(str(command[0]), e, reads=True) from e
 
-    async def run(self, script: Script, keys: Sequence[str | bytes], args: Sequence[Any] = (), wait: int = 0) -> Any:
-        """Runs a script, which Redis may not know yet.
+    async def run(self, name: str, keys: Sequence[str | bytes], args: Sequence[Any] = (), wait: int = 0) -> Any:
+        """Runs the script of a name, which Redis may not know yet.
 
-        The script never runs twice. `wait` is the number of replicas that must confirm that they have what it wrote.
+        It never runs twice. `wait` is the number of replicas that must confirm that they have what it wrote.
         """
+        found = script(name)
         try:
             try:
-                return await self._once(script.name, ('EVALSHA', script.sha, len(keys), *keys, *args), wait)
+                return await self._once(name, ('EVALSHA', found.sha, len(keys), *keys, *args), keys[0], wait)
             except redis.exceptions.NoScriptError:
-                return await self._once(script.name, ('EVAL', script.source, len(keys), *keys, *args), wait)
+                return await self._once(name, ('EVAL', found.source, len(keys), *keys, *args), keys[0], wait)
         except redis.exceptions.RedisError as e:
-            raise explain(script.name, e, reads=script.reads) from e
+            raise explain(name, e, reads=found.reads) from e
 
-    async def _once(self, what: str, command: tuple[Any, ...], wait: int = 0) -> Any:
+    async def _once(self, what: str, command: tuple[Any, ...], key: str | bytes, wait: int = 0) -> Any:
         places = self.places()
         await self.do(places.acquire())
         try:
-            return await self._on_connection(what, command, wait)
+            if isinstance(self.client, Cluster):
+                return await self._on_node(self.client, what, command, key, wait)
+            return await self._on_connection(self.client.connection_pool, what, command, wait)
         finally:
             places.release()
 
-    async def _on_connection(self, what: str, command: tuple[Any, ...], wait: int) -> Any:
-        pool = self.client.connection_pool
+    async def _on_node(self, cluster: Cluster, what: str, command: tuple[Any, ...], key: str | bytes, wait: int) -> Any:
+        """Sends a command to the node that has its key, and again where that node has not run it."""
+        end = time.monotonic() + _MOVING
+        while True:
+            try:
+                return await self._on_connection((await self.master(cluster, key)).connection_pool, what, command, wait)
+            except MOVED as e:
+                cluster.forget()
+                if time.monotonic() > end:
+                    text = f'{what}: nothing was run, for no node of the cluster has had its slot for {_MOVING:g} s'
+                    raise UnavailableError(f'{text}: {of_redis(e)}') from e
+                await self.do(self.rest(_MOVING / 50))
+            except redis.exceptions.ResponseError:
+                raise
+            except (DelayedError, redis.exceptions.RedisError):
+                cluster.forget()  # a replica may take over
+                raise
+
+    async def master(self, cluster: Cluster, key: str | bytes) -> Any:
+        """Returns the client of the node that has a key. Raises UnavailableError if nobody knows it."""
+        error: Exception | None = None
+        for client in () if cluster.master(key) is not None else cluster.known():
+            try:
+                reply = await self._on_connection(client.connection_pool, 'CLUSTER SLOTS', ('CLUSTER', 'SLOTS'), 0)
+                cluster.learn(reply, client)
+                break
+            except (DelayedError, redis.exceptions.RedisError) as e:
+                error = e
+        found = cluster.master(key)
+        if found is None:
+            text = f'no node of the cluster says who has the key {key!r}'
+            raise UnavailableError(f'{text}: {of_redis(error)}' if error else text) from error
+        return found
+
+    async def _on_connection(self, pool: Any, what: str, command: tuple[Any, ...], wait: int) -> Any:
         try:
             connection: Any = await self.do(pool.get_connection())
         except redis.exceptions.RedisError as e:
@@ -207,7 +264,8 @@ class AsyncLink(Link):
     """Link for a client of redis.asyncio."""
 
     name = 'redis.asyncio.Redis'
-    kind: Any = (redis.asyncio.Redis, redis.asyncio.client.Pipeline, redis.asyncio.RedisCluster)
+    kind: Any = (redis.asyncio.Redis, redis.asyncio.client.Pipeline)
+    rest: Any = staticmethod(asyncio.sleep)
     _loop: asyncio.AbstractEventLoop | None = None
 
     async def do(self, done: Any) -> Any:

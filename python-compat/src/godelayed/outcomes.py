@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 
-from .calls import Seconds, milliseconds
+from .times import Seconds, milliseconds
 
 
 class Outcome(Exception):  # noqa: N818

@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from .calls import Call
 from .errors import ArgumentsError, DelayedError
-from .link import run
+from .link import Blocking, run
 from .options import Options
-from .signature import P
 from .times import Seconds, from_milliseconds, milliseconds, moment
 from .timetable import RUN_TWICE, SKIP_GAP, Timetable
 from .worker.agenda import Agenda
 from .worker.entries import OVERLAPS, Definition, Record, template
 
 if TYPE_CHECKING:
-    from typing import Concatenate, Literal
+    from typing import Literal
 
     from typing_extensions import Unpack
 
     from .aio.ref import Ref as AsyncRef
     from .ref import Ref
-
-S = TypeVar('S')
-T = TypeVar('T')
 
 
 class When(TypedDict, total=False):
@@ -187,32 +182,18 @@ class Base:
         return [_run(line) for line in await self._agenda.history(name)]
 
 
-class _Blocks(Generic[S, P, T]):
-    """A method that is a coroutine of Base, for a client that blocks."""
-
-    def __init__(self, method: Callable[Concatenate[S, P], Coroutine[Any, Any, T]]) -> None:
-        self._method = method
-        self.__doc__ = method.__doc__
-
-    def __get__(self, owner: S, _: object = None) -> Callable[P, T]:
-        def call(*args: P.args, **kwargs: P.kwargs) -> T:
-            return run(self._method(owner, *args, **kwargs))
-
-        return call
-
-
 class Periodic(Base):
     """The periodic entries of a queue. Any program may change them; schedulers notice changes at once.
 
     Errors, besides those of Queue.delay: NoEntryError; DelayedError if an entry cannot be read. Threads may share it.
     """
 
-    set = _Blocks(Base._set)
-    remove = _Blocks(Base._remove)
-    pause = _Blocks(Base._pause)
-    resume = _Blocks(Base._resume)
-    list = _Blocks(Base._list)
-    history = _Blocks(Base._history)
+    set = Blocking(Base._set)
+    remove = Blocking(Base._remove)
+    pause = Blocking(Base._pause)
+    resume = Blocking(Base._resume)
+    list = Blocking(Base._list)
+    history = Blocking(Base._history)
 
     def run_now(self, name: str) -> Ref[Any]:
         """Enqueues an entry's task now, and leaves its ticks as they are. DuplicateError: its previous task is not

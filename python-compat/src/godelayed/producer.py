@@ -10,13 +10,13 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from .calls import Call, Packed, Stamp
+from .cluster import check_tag
 from .errors import ArgumentsError, BatchError, DelayedError, DuplicateError
 from .keys import Keys
 from .link import Link
 from .middleware import Enqueuing, enqueues, surround
 from .options import LOCK_LIFE, Options
 from .published import Published
-from .scripts import ENLIST, ENQUEUE, GATHER, MODE, REFORM, SCHEDULE, Script
 from .text import is_text
 from .values import MAX_BYTES, MAX_ELEMENTS
 
@@ -42,7 +42,7 @@ _GROUP_VALUES = MAX_ELEMENTS - 512
 class Command:
     """One run of a script for some tasks. first is the position of the first of these tasks in the caller's list."""
 
-    script: Script
+    script: str
     keys: list[str]
     args: list[Any]
     ids: list[str]
@@ -53,10 +53,10 @@ class Command:
 
         Raises DuplicateError if Redis refused a task.
         """
-        if self.script is SCHEDULE and reply[0] == 0:
+        if self.script == 'schedule' and reply[0] == 0:
             position: int = reply[1]
             raise self._duplicate(position, self.ids[position])
-        if self.script is not ENLIST:
+        if self.script != 'enlist':
             return self.ids
         if reply[0] == 0:
             raise self._duplicate(reply[1], _text(reply[2]))
@@ -114,10 +114,10 @@ class Settings:
     async def settle(self, link: Link) -> None:
         """Makes sure that Python tasks of the queue have the form for which this handle was opened."""
         k, now = self.keys, time.monotonic()
-        form = _text(await link.run(MODE, [k.mode], [self.form]))
+        form = _text(await link.run('mode', [k.mode], [self.form]))
         if form != self.form and await self._holds_none(link):
             keys = [k.mode, k.list, k.scheduled, k.retry, k.parked, k.archived, k.legacy, k.periodic, k.suspects]
-            form = _text(await link.run(REFORM, keys, [form, self.form]))
+            form = _text(await link.run('reform', keys, [form, self.form]))
         if form != self.form:
             raise DelayedError(
                 f'queue {self.name!r} may hold {form} Python tasks, but was opened for {self.form} ones: '
@@ -193,11 +193,11 @@ class Settings:
             yield Command(script, keys, args, [m.id for m in batch], first)
             first += n
 
-    def enqueue(self, messages: Sequence[bytes]) -> tuple[Script, list[str], list[Any]]:
+    def enqueue(self, messages: Sequence[bytes]) -> tuple[str, list[str], list[Any]]:
         """Returns the script that makes messages pending, with its keys and arguments."""
-        return ENQUEUE, [self.keys.list, self.keys.noti], list(messages)
+        return 'enqueue', [self.keys.list, self.keys.noti], list(messages)
 
-    def _file(self, batch: Sequence[Packed], options: Options) -> tuple[Script, list[str], list[Any]]:
+    def _file(self, batch: Sequence[Packed], options: Options) -> tuple[str, list[str], list[Any]]:
         k = self.keys
         how, due = options.place
         if how == 'back':
@@ -205,9 +205,9 @@ class Settings:
         args: list[Any] = []
         for m in batch:
             args += [_due(how, due), m.id, m.message]
-        return SCHEDULE, [k.scheduled, k.tasks, k.wake], args
+        return 'schedule', [k.scheduled, k.tasks, k.wake], args
 
-    def _enlist(self, batch: Sequence[Packed], options: Options) -> tuple[Script, list[str], list[Any]]:
+    def _enlist(self, batch: Sequence[Packed], options: Options) -> tuple[str, list[str], list[Any]]:
         k = self.keys
         keys = [
             k.list, k.noti, k.scheduled, k.retry, k.parked, k.tasks, k.info, k.completed, k.locks, k.locked, k.revoked,
@@ -218,15 +218,15 @@ class Settings:
         args: list[Any] = [k.signals, LOCK_LIFE, _LAPSE_PAGE]
         for m in batch:
             args += [m.id, m.message, reserve, m.lock, life, options.conflict, _due(*options.place)]
-        return ENLIST, keys, args
+        return 'enlist', keys, args
 
-    def _gather(self, batch: Sequence[Packed], options: Options) -> tuple[Script, list[str], list[Any]]:
+    def _gather(self, batch: Sequence[Packed], options: Options) -> tuple[str, list[str], list[Any]]:
         k = self.keys
         group = batch[0].group
         args: list[Any] = [_GROUP_BYTES, _GROUP_VALUES]
         for m in batch:
             args += [1, group, *options.gather, m.size, m.values, m.message]
-        return GATHER, [k.group + group, k.groups, k.gathered, k.wake], args
+        return 'gather', [k.group + group, k.groups, k.gathered, k.wake], args
 
 
 def _due(how: str, due: int) -> str:
@@ -251,6 +251,7 @@ class Producer:
 
     def __init__(self, name: str, link: Link, legacy: bool, prefix: str, wait: int, check: bool) -> None:
         self._settings = Settings(name, prefix, legacy)
+        check_tag(link.client, self._settings.keys)
         self._wait = checked_wait(wait)
         self._published = Published(self._settings.keys) if check else None
         self._link = link

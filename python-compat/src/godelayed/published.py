@@ -16,7 +16,6 @@ from .errors import ArgumentsError
 from .keys import Keys
 from .kinds import is_dict, is_list
 from .link import Link
-from .scripts import FIELDS
 from .values import Plain
 
 _VERSION = 1
@@ -271,7 +270,7 @@ class Published:
             texts: list[Any] = []
             while len(texts) < len(wanted):
                 page = wanted[len(texts) : len(texts) + _PAGE]
-                texts += await link.run(FIELDS, [self._keys.functions], [_MOST_BYTES, _MOST_READ, *page])
+                texts += await link.run('fields', [self._keys.functions], [_MOST_BYTES, _MOST_READ, *page])
             same: dict[Any, Listing | None] = {}  # workers of one program publish the same
             for id, text in zip(wanted, texts):
                 if text not in same:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Generic
 
 import redis.exceptions
 
-from . import asks
+from .asks import Asks, look
 from .errors import CanceledError, NoIdError, NoResultError, UnavailableError, WaitTimeoutError
-from .info import Outcome, Progress, State, TaskInfo
-from .link import run
+from .info import Outcome
+from .link import Blocking, run
 from .options import Options
 from .restore import restore
 from .signature import R
@@ -41,7 +41,7 @@ def look_after() -> float:
     return LOOK_EVERY * random.uniform(0.8, 1.2)
 
 
-class Base(Generic[R]):
+class Base(Asks, Generic[R]):
     """A reference, whatever the client of its queue.
 
     options are those of the call that made the task; None if unknown. made is when that was, in ms since 1970. loose:
@@ -140,25 +140,7 @@ class Base(Generic[R]):
         link, keys, id = self._place()
         # An older task with this id is another one. If the id is random, there is no other.
         own = self._options is not None and self._options.task_id is not None
-        return await asks.outcome(link, keys, id, self._made if own else 0)
-
-    async def _state(self) -> State:
-        return await asks.state(*self._place())
-
-    async def _info(self) -> TaskInfo:
-        return await asks.info(*self._place())
-
-    async def _progress(self) -> Progress:
-        return (await self._info()).progress
-
-    async def _cancel(self) -> None:
-        await asks.cancel(*self._place(), self._loose)
-
-    async def _delete(self) -> None:
-        await asks.delete(*self._place())
-
-    async def _run_again(self) -> None:
-        await asks.run_again(*self._place())
+        return (await look(link, keys, id)).outcome(id, self._made if own else 0)
 
 
 class Ref(Base[R]):
@@ -193,43 +175,12 @@ class Ref(Base[R]):
         """
         return run(self._result(timeout))
 
-    def state(self) -> State:
-        """Asks Redis where the task is. The states are strings as well."""
-        return run(self._state())
-
-    def info(self) -> TaskInfo:
-        """Asks Redis what it knows about the task."""
-        return run(self._info())
-
-    def progress(self) -> Progress:
-        """Asks Redis for the last progress that the task reported; zeros if it has reported none, or if Redis knows
-        nothing about the task any more."""
-        return run(self._progress())
-
-    def cancel(self) -> None:
-        """Cancels the task, wherever it is: a scheduled, retrying or parked task is removed, and a pending task never
-        starts.
-
-        The worker that has claimed a task is told, usually within milliseconds. Until then the task may still start,
-        even after this method has returned; afterwards it does not start, or is told to end.
-
-        Raises EndedError if the task is known to have ended. Redis knows nothing about most tasks that have ended; then
-        this does nothing. Cancelling again changes nothing. Raises NoIdError if the task has no id, or has lost it.
-        Workers of keakon's package and of go-delayed ignore cancellations.
-        """
-        run(self._cancel())
-
-    def delete(self) -> None:
-        """Deletes an archived or completed task and everything that is kept of it. Raises NotArchivedError if it is
-        neither."""
-        run(self._delete())
-
-    def run_again(self) -> None:
-        """Makes an archived task pending again, with all its retries, as if it had never failed.
-
-        Raises NotArchivedError if the task is not archived.
-        """
-        run(self._run_again())
+    state = Blocking(Asks._state)
+    info = Blocking(Asks._info)
+    progress = Blocking(Asks._progress)
+    cancel = Blocking(Asks._cancel)
+    delete = Blocking(Asks._delete)
+    run_again = Blocking(Asks._run_again)
 
 
 class Told:

@@ -9,9 +9,11 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Union
 
-from .calls import MAX_BACKOFF, Seconds, checked_path, milliseconds
+from .calls import checked_path
 from .errors import ArgumentsError
+from .options import MAX_BACKOFF
 from .restore import Parameters
+from .times import Seconds, milliseconds
 
 # The waits before the retries, where the last one holds for all further retries; or a function of the number of retries
 # so far.

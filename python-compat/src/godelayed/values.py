@@ -229,16 +229,6 @@ def ordered(v: Any) -> Any:
     return v
 
 
-def pack_arguments(function: str, args: Sequence[Any]) -> bytes:
-    """Packs positional arguments as one array."""
-    return pack(Plain(function).arguments(args, 1))
-
-
-def pack_keywords(function: str, kwargs: Mapping[str, Any]) -> bytes:
-    """Packs keyword arguments as one map."""
-    return pack(Plain(function).keywords(kwargs, 1))
-
-
 class _Packer(threading.local):
     """One packer for each thread: making one takes longer than using it."""
 

@@ -5,7 +5,8 @@ ref = await q.options(keep_result=60).delay('example.com/app/mail.Welcome', 42, 
 await ref.result(timeout=10)
 """
 
-from ..calls import Call, Options
+from ..calls import Call
+from ..options import Options
 from ..signature import call
 from .queue import Queue
 from .ref import Ref

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
-from ..info import Progress, State, TaskInfo
+from ..asks import Asks
 from ..ref import Base
 from ..signature import R
 from ..times import Seconds
@@ -41,26 +41,9 @@ class Ref(Base[R]):
         """Waits until the task has ended and returns what its function returned."""
         return await self._result(timeout)
 
-    async def state(self) -> State:
-        """Asks Redis where the task is."""
-        return await self._state()
-
-    async def info(self) -> TaskInfo:
-        """Asks Redis what it knows about the task."""
-        return await self._info()
-
-    async def progress(self) -> Progress:
-        """Asks Redis for the last progress that the task reported."""
-        return await self._progress()
-
-    async def cancel(self) -> None:
-        """Cancels the task, wherever it is."""
-        await self._cancel()
-
-    async def delete(self) -> None:
-        """Deletes an archived or completed task."""
-        await self._delete()
-
-    async def run_again(self) -> None:
-        """Makes an archived task pending again."""
-        await self._run_again()
+    state = Asks._state
+    info = Asks._info
+    progress = Asks._progress
+    cancel = Asks._cancel
+    delete = Asks._delete
+    run_again = Asks._run_again

@@ -6,13 +6,12 @@ import contextlib
 import dataclasses
 import datetime
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from .. import app, middleware, registry
-from ..calls import milliseconds
 from ..errors import RemoteTraceback
 from ..registry import Registry
-from ..times import from_milliseconds
+from ..times import from_milliseconds, milliseconds
 from .server import Server
 from .snapshots import Expectation, Snapshot, snapshot, snapshots
 from .stepper import Step, Stepper
@@ -90,7 +89,7 @@ class InMemory:
         self._steppers: dict[tuple[str, bool], tuple[set[str], Stepper]] = {}
         self._depth = 0
         self._problems: list[tuple[str, str]] = []
-        self.redis: redis.Redis = self._server.client()
+        self.redis: redis.Redis = self._server.client(fails=True)
         self.eager = False
         """Whether delay runs the function at once, before it returns, and what that delays within it.
 
@@ -115,6 +114,17 @@ class InMemory:
     def async_redis(self) -> redis.asyncio.Redis:
         """Returns a new client of the same server for asyncio."""
         return self._server.async_client()
+
+    @contextlib.contextmanager
+    def broken(self, how: Literal['down', 'full', 'lost']) -> Generator[None]:
+        """Lets Redis fail those who enqueue or ask, in a with statement: `down`, nobody can connect, which raises
+        UnavailableError; `full`, its memory is, which raises FullError; `lost`, the connection breaks before the answer
+        to who enqueues, which raises UnknownError, although the task is enqueued. What this class does goes on."""
+        before, self._server.fault = self._server.fault, how
+        try:
+            yield
+        finally:
+            self._server.fault = before
 
     @property
     def now(self) -> datetime.datetime:
@@ -218,8 +228,8 @@ class InMemory:
                     break
                 continue
             due = [t.due for t in self.tasks() if t.due and t.state in ('scheduled', 'retry')]
-            wait = max((min(due) - self.now) // _MILLISECOND, 1) if due else None
-            if wait is None or left is not None and wait > left:
+            wait = (min(due) - self.now) // _MILLISECOND if due else 0
+            if wait <= 0 or left is not None and wait > left:
                 self.advance((left or 0) / 1000)
                 break
             self.advance(wait / 1000)

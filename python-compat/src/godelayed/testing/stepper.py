@@ -71,13 +71,13 @@ class Stepper:
     def beat(self) -> None:
         """Must be called before the first step, and after Redis's time was moved."""
         with self._mu:
-            self._worker._heartbeat.beat()
+            self._worker._slots[0].heartbeat.beat()
 
     def step(self) -> Step | None:
         """Makes due tasks pending and runs the next pending task; returns None if there is none."""
         w = self._worker
         with self._mu:
-            w._mover.look()
+            w._slots[0].mover.look()
             c = next(filter(None, map(self._claim, w._lanes)), None)
             if c is None:
                 return None

@@ -11,7 +11,6 @@ from typing import Any
 from ..calls import new_id
 from ..errors import DelayedError, DuplicateError, NoEntryError
 from ..producer import Settings
-from ..scripts import AGENDA, ENTRY, TICK
 from .entries import LOCK_LIFE, Definition, Plan, Record, tick_id
 
 logger = logging.getLogger('godelayed.worker')
@@ -50,7 +49,7 @@ class Agenda:
         """Replaces an entry; b'' removes it and its history. Returns False if it is no longer as it was read."""
         k = self.settings.keys
         args = [name, was, raw, '' if due is None else due]
-        return bool(await self.link.run(ENTRY, [k.periodic, k.ticks, k.history + name], args))
+        return bool(await self.link.run('entry', [k.periodic, k.ticks, k.history + name], args))
 
     async def change(self, name: str, edit: Callable[[Record, int], None], *, create: bool = False) -> None:
         """Reads an entry, calls edit with it and the time, and writes it; again if another program was faster."""
@@ -95,14 +94,14 @@ class Agenda:
         args: list[Any] = [p.name, p.was, p.free, p.held, *dues, p.not_before, p.lock, LOCK_LIFE, _HISTORY]
         for t in p.ticks:
             args += [t.at, t.id, t.message, t.free, t.held]
-        status, _, holder = await self.link.run(TICK, keys, args)
+        status, _, holder = await self.link.run('tick', keys, args)
         return status, _text(holder)
 
     async def due(self, skip: int) -> tuple[int, int, list[tuple[str, bytes]]]:
         """Returns the time, the ms until the next entry is due (negative: there is none), and the first PAGE of those
         that are due, after skipping some."""
         k = self.settings.keys
-        now, ahead, *rest = await self.link.run(AGENDA, [k.periodic, k.ticks], [skip, PAGE])
+        now, ahead, *rest = await self.link.run('agenda', [k.periodic, k.ticks], [skip, PAGE])
         return now, ahead, [(_text(name), raw) for name, raw in zip(rest[::2], rest[1::2])]
 
     async def declare(self, owner: str, version: int, declared: Mapping[str, Definition]) -> None:

@@ -30,8 +30,8 @@ def call(
     """Calls a function for a task. keep: whether the result is needed. Any exception except TaskInterrupted is a
     failure."""
     if function.coroutine:  # isolated, or registered after the worker was made, which has no event loop for it
-        return asyncio.run(_call(function, args, kwargs, keep, context, Coroutine(function.call)))
-    return run(_call(function, args, kwargs, keep, context, None))
+        return asyncio.run(call_coroutine(function, args, kwargs, keep, context, Coroutine(function.call)))
+    return run(call_coroutine(function, args, kwargs, keep, context, None))
 
 
 async def call_coroutine(
@@ -39,21 +39,11 @@ async def call_coroutine(
     args: list[Any],
     kwargs: dict[str, Any],
     keep: bool,
-    context: contexts.Context,
-    coroutine: Coroutine,
-) -> Ended:
-    """Calls a coroutine function for a task, in this asyncio task, as call does. coroutine is to run it."""
-    return await _call(function, args, kwargs, keep, context, coroutine)
-
-
-async def _call(
-    function: Function,
-    args: list[Any],
-    kwargs: dict[str, Any],
-    keep: bool,
     context: contexts.Context | None,
     coroutine: Coroutine | None,
 ) -> Ended:
+    """Is call for a coroutine function, in this asyncio task. coroutine is to run it; without one, the function is
+    called."""
     contexts.enter(context)
     result: Any = None  # unless middleware swallows an error
     read = False

@@ -135,12 +135,13 @@ class _Coroutines(_Child):
         asyncio.set_event_loop(self._loop)
         self._buffer = bytearray()
         self._runs: dict[int, Coroutine] = {}
+        self._read_but_not_run: set[int] = set()  # numbers of tasks that have come and do not run yet
         self._last = 0  # number of the task that came last
         self._tasks_kept: set[asyncio.Task[None]] = set()
         self._waiting: dict[int, str] = {}  # orders that came before their tasks, or while a frame was being sent
 
     def _take(self, number: int, why: str) -> None:
-        if number in self._runs or number > self._last:
+        if number in self._runs or number in self._read_but_not_run or number > self._last:
             self._waiting[number] = why
 
     def _obey(self, frame: FrameType | None) -> None:
@@ -166,6 +167,7 @@ class _Coroutines(_Child):
                 return
             number, queue, raw = msgpack.unpackb(bytes(self._buffer[HEAD.size : end]), raw=False)
             del self._buffer[:end]
+            self._read_but_not_run.add(number)
             self._last = number
             task = self._loop.create_task(self._coroutine(number, queue, raw))
             self._tasks_kept.add(task)  # the loop keeps only weak references
@@ -175,9 +177,11 @@ class _Coroutines(_Child):
         message = Message(raw, None)
         function = registry.get(message.path) if registry is not None else None
         if function is None:
+            self._read_but_not_run.discard(number)
             self._end(number, Ended(ok=False, error=f'{message.path}: the function is gone from the registry'))
             return
         run = self._runs[number] = Coroutine(function.call)
+        self._read_but_not_run.discard(number)
 
         def report(done: int, total: int, note: str) -> None:
             self._send([number, 1, done, total, note])

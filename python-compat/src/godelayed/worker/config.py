@@ -6,9 +6,9 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ..calls import Seconds, milliseconds
 from ..errors import ArgumentsError
 from ..keys import check_name
+from ..times import Seconds, milliseconds
 
 Queues = str | Sequence[str] | Mapping[str, int]
 

@@ -216,10 +216,6 @@ class Fetcher:
     def _not_before(self, lane: Lane) -> float:
         return max(lane.rest, self._of[lane].until)
 
-    def _rests(self, lane: Lane) -> bool:
-        """Returns whether the fetcher may claim nothing from a queue now."""
-        return self._paused(lane) or time.monotonic() < self._not_before(lane) or not lane.fresh(self.life)
-
     def any_hot(self) -> tuple[bool, float]:
         """Returns whether there is a queue to claim from now; if not, in how many seconds there may be one, 0 if
         unknown."""
@@ -259,10 +255,10 @@ class Fetcher:
         for lane in self._arranged():
             if room <= 0 or self._stop:
                 return
-            parked = lane.take_parked(MAX_UNPARKED) if lane.parked and not self._rests(lane) else []
+            parked = lane.take_parked(MAX_UNPARKED) if lane.parked and self.may_claim(lane) else []
             if parked:
                 room -= self.claim(lane, room, 0, parked=parked)
-            if room > 0 and lane.hot and not self._rests(lane):
+            if room > 0 and lane.hot and self.may_claim(lane):
                 room -= self.claim(lane, room, 0)
 
     def _probe(self) -> None:

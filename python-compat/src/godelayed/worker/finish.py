@@ -5,18 +5,18 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ..errors import DelayedError
 from .executors import Executors
 from .lane import Claim, Lane
 from .link import Backoff, Complaints, Link, may_have_run
-from .store import MAX_CLAIM_BYTES, MAX_SHELVED, MAX_TOKENS, Ending, Store, Verdict
+from .store import MAX_CLAIM_BYTES, MAX_SHELVED, MAX_TOKENS, Store, Verdict
 
 logger = logging.getLogger('godelayed.worker')
 
 # How a claim ends if it is not simply done. The kind decides which script tells Redis.
-RETRY, ARCHIVE, SNOOZE, PARK, RELEASE, DEFER, FORWARD, COMPLETE, CANCEL, DEATH, GATHER = range(11)
+RETRY, ARCHIVE, SNOOZE, PARK, RELEASE, DEFER, FORWARD, COMPLETE, CANCEL, DEATH = range(10)
 _SHELF = {RETRY: 'retry', ARCHIVE: 'archived', SNOOZE: 'scheduled', PARK: 'parked'}
 _SMALL = (RETRY, ARCHIVE, SNOOZE, PARK, COMPLETE, CANCEL, DEATH)
 
@@ -37,7 +37,12 @@ class End:
     info: bytes = b''
     certain: bool = False  # whether the task counts as cancelled, whatever Redis knows
     verdict: Verdict | None = None  # for a death
-    joins: Sequence[object] | None = field(default=None)  # for a group: see groups.py
+
+    @property
+    def awaited(self) -> bool:
+        """Whether a caller may wait for the end of the task."""
+        message = getattr(self.claim, 'message', None)
+        return self.kind in (ARCHIVE, COMPLETE, CANCEL) and message is not None and message.keep > 0
 
     @property
     def size(self) -> int:
@@ -47,6 +52,9 @@ class End:
 class Finisher:
     """The thread that tells Redis how the claims of one lane ended."""
 
+    canceled: Callable[[Claim], End]  # makes the end of a claim whose task was cancelled
+    sweep: Callable[[Link, list[Verdict]], None]  # ends claims whose processes have died
+
     def __init__(
         self, lane: Lane, executors: Executors, forward: Store | None, archive_max: int, archive_for: int
     ) -> None:
@@ -55,9 +63,6 @@ class Finisher:
         self.forward = forward
         self.archive_max = archive_max
         self.archive_for = archive_for  # ms
-        self.canceled: Callable[[Claim], End] = _unset
-        self.sweep: Callable[[Link, list[Verdict]], None] = _unset_sweep
-        self.join: Callable[[Link, list[int], list[End]], list[int]] = _unset_join
         self.close_report: Callable[[Claim], None] = lambda _: None
         self.on_lost: Callable[[Claim], None] = lambda _: None
         self.link = lane.store.link()
@@ -247,39 +252,10 @@ class Finisher:
             for e in group:
                 if kind == ARCHIVE:
                     e.wait = self.archive_for
-            tasks = [
-                Ending(
-                    e.claim.token,
-                    e.id,
-                    e.wait,
-                    e.message,
-                    e.info,
-                    kind == ARCHIVE and _keeps(e.claim),
-                    e.claim.message.path if kind == PARK else '',
-                )
-                for e in group
-            ]
-            return store.shelve(
-                link, batches, shelf, self.archive_max if kind == ARCHIVE else 0, [*group[0].counted, counter], tasks
-            )
+            most = self.archive_max if kind == ARCHIVE else 0
+            return store.shelve(link, batches, shelf, most, [*group[0].counted, counter], group)
         if kind in (COMPLETE, CANCEL):
-            call = store.complete if kind == COMPLETE else store.annul
-            return call(
-                link,
-                batches,
-                [
-                    Ending(
-                        e.claim.token,
-                        e.id,
-                        e.wait,
-                        b'',
-                        e.info,
-                        _keeps(e.claim),
-                        flag=e.certain if kind == CANCEL else e.claim.held,
-                    )
-                    for e in group
-                ],
-            )
+            return (store.complete if kind == COMPLETE else store.annul)(link, batches, group)
         if kind == DEATH:
             # As for the claims of a dead worker, the script compares the claim and its bytes. A claim that still
             # exists after that was not ours.
@@ -287,8 +263,6 @@ class Finisher:
             if batches:
                 self.lane.store.release(link, batches, [])
             return [1] * len(group)
-        if kind == GATHER:
-            return self.join(link, batches, group)
         if kind == FORWARD:
             return store.release(link, batches, tokens, self.forward, front=False)
         return store.release(link, batches, tokens, front=kind == RELEASE, suspects=kind == DEFER)
@@ -322,23 +296,6 @@ class Finisher:
             )
 
 
-def _unset(_: Claim) -> End:
-    raise NotImplementedError
-
-
-def _unset_sweep(_: Link, __: list[Verdict]) -> None:
-    raise NotImplementedError
-
-
-def _unset_join(_: Link, __: list[int], ___: list[End]) -> list[int]:
-    raise NotImplementedError
-
-
-def _keeps(c: Claim) -> bool:
-    message = getattr(c, 'message', None)
-    return message is not None and message.keep > 0
-
-
 def _name(c: Claim) -> str:
     message = getattr(c, 'message', None)
     return f'{message.path} ({message.id or "no id"})' if message is not None else c.token
@@ -357,13 +314,8 @@ def _fitting(group: Sequence[End], size: int) -> int:
 
 
 def _alike(group: Sequence[End]) -> int:
-    """Returns how many of the first ends raise the same counters and belong to the same group, so that they can share a
-    call."""
+    """Returns how many of the first ends raise the same counters, so that they can share a call."""
     n = 1
-    while (
-        n < len(group)
-        and group[n].counted == group[0].counted
-        and (group[n].kind != GATHER or group[n].id == group[0].id)
-    ):
+    while n < len(group) and group[n].counted == group[0].counted:
         n += 1
     return n

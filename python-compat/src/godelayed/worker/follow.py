@@ -111,7 +111,7 @@ class Follower:
         self._pause = pause
         self._obey = obey
         self._restart = restart
-        self._link = lanes[0].store.link()
+        self._links = {lane.store.source.slot: lane.store.link() for lane in lanes}
         self._looking = threading.Lock()  # only one look at a time, so that no older one overwrites a newer one
         self._asked: set[Lane] = set()
         self._poke = threading.Event()
@@ -126,7 +126,8 @@ class Follower:
 
     def stop(self) -> None:
         self._stop = True
-        self._link.cut()
+        for link in self._links.values():
+            link.cut()
         self._poke.set()
 
     def run(self) -> None:
@@ -136,12 +137,13 @@ class Follower:
             while self._asked:
                 lane = self._asked.pop()
                 try:
-                    self.look(self._link, lane)
+                    self.look(self._links[lane.store.source.slot], lane)
                 except DelayedError as e:
                     if not self._stop:
                         # The next heartbeat will find again that the version has changed.
                         logger.debug('queue %s: cannot look at the control hash: %s', lane.name, e)
-        self._link.hang_up()
+        for link in self._links.values():
+            link.hang_up()
 
     def look(self, link: Link, lane: Lane) -> None:
         """Reads the control hash of a queue and does what it says."""

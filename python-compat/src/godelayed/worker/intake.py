@@ -9,9 +9,8 @@ from collections.abc import Callable, Sequence
 from ..errors import DelayedError
 from ..registry import Registry
 from .executors import SET_APART, Executors
-from .finish import DEFER, FORWARD, GATHER, RELEASE, End
+from .finish import DEFER, FORWARD, RELEASE, End
 from .follow import Follower
-from .groups import Member
 from .info import function_of
 from .judge import DEATHS_LIFE, Judge
 from .lane import Claim, Lane
@@ -140,12 +139,7 @@ class Intake:
         return len(runnable)
 
     def _foreign(self, c: Claim) -> End:
-        """Returns the end for a Go task: it joins its group, or is handed on, or parked."""
-        if 'g' in c.message.meta:
-            try:
-                return End(c, GATHER, id=Member(c.raw).group)
-            except MessageError:
-                pass  # it runs alone, without a group
+        """Returns the end for a Go task: it is handed on, or parked until a Go worker claims it."""
         if self._go is not None and self._go.keys.list != c.lane.store.keys.list:
             self._tell(['task forwarded'], c)
             return End(c, FORWARD)

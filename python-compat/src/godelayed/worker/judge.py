@@ -10,11 +10,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..calls import Seconds, milliseconds, new_id
+from ..calls import new_id
+from ..times import Seconds, milliseconds
 from . import failures, info
 from .finish import ARCHIVE, CANCEL, COMPLETE, DEATH, EXPIRED, FAILED, PARK, RELEASE, RETRY, SNOOZE, End
 from .lane import Claim
-from .lines import Lines, counted
+from .lines import Lines
 from .message import Message, MessageError
 from .skim import WORKER
 from .store import Death, Verdict
@@ -116,12 +117,8 @@ class Judge:
         return self._unread(c, 'too large', too_large(c.size))
 
     def _unread(self, c: Claim, reason: str, text: str) -> End:
-        id, queue = new_id(), c.lane.name
-
-        def write(n: int) -> None:
-            logger.error('queue %s: message archived as %s: %s%s', queue, id, text, counted(n))
-
-        self.lines.log((queue, reason, ''), write)
+        id = new_id()
+        say_archived(self.lines, c.lane.name, id, reason, text)
         fields = info.encode(reason=reason, at=c.lane.now(), error=text, worker=self.worker)
         return End(c, ARCHIVE, (), 0, id, b'', fields)
 
@@ -129,14 +126,9 @@ class Judge:
         """Returns the end of a claim whose task must wait for a worker that knows its function."""
         id = c.message.id or new_id()
         queue, path = c.lane.name, c.message.path
-
-        def write(n: int) -> None:
-            logger.warning(
-                'queue %s: %s (%s): parked, as this worker cannot run it (%s)%s', queue, path, id, reason, counted(n)
-            )
-
-        self.lines.log((queue, reason, path), write)
-        fields = info.encode(reason=reason, at=c.lane.now(), function=c.message.path, worker=self.worker)
+        text = 'queue %s: %s (%s): parked, as this worker cannot run it (%s)'
+        self.lines.say((queue, reason, path), logging.WARNING, text, queue, path, id, reason)
+        fields = info.encode(reason=reason, at=c.lane.now(), function=path, worker=self.worker)
         return End(c, PARK, (), PARKED_LIFE, id, c.raw, fields)
 
     def complete(self, c: Claim, ended: Ended, began: int) -> End:
@@ -294,6 +286,11 @@ class Judge:
             except Exception:
                 logger.exception('backoff(%d) failed; the default holds', retried)
         return default_backoff(retried)
+
+
+def say_archived(lines: Lines, queue: str, id: str, reason: str, text: str) -> None:
+    """Logs that a message was archived without being read."""
+    lines.say((queue, reason, ''), logging.ERROR, 'queue %s: message archived as %s: %s', queue, id, text)
 
 
 def too_large(size: int) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ..registry import Function
@@ -18,51 +19,28 @@ if TYPE_CHECKING:
 _UNCLEAR = 600.0  # seconds after a lost reply in which the worker looks for the claims of that reply
 
 
+@dataclass(eq=False, slots=True)
 class Claim:
     """A task that this worker has claimed: from the reply to the claim until Redis has confirmed how it ended."""
 
-    __slots__ = (
-        'batch',
-        'began',
-        'canceled',
-        'freed',
-        'function',
-        'interrupt',
-        'lane',
-        'limit',
-        'lost',
-        'message',
-        'raw',
-        'report',
-        'settled',
-        'size',
-        'started',
-        'suspicion',
-        'token',
-        'unclear',
-    )
-
-    # Set once the message is known to be for this worker.
-    message: Message
-    function: Function
-
-    def __init__(self, lane: Lane, batch: Batch, token: str, raw: bytes | int) -> None:
-        self.lane = lane
-        self.batch = batch
-        self.token = token
-        self.raw = raw if isinstance(raw, bytes) else b''
-        self.size = raw if isinstance(raw, int) else 0  # size of a message that is too large to be read, else 0
-        self.suspicion = 0  # how many deaths of the task count now
-        self.freed = False  # the lock has ended, so there is none to free
-        self.unclear = False  # Redis may have been told already how it ended
-        self.started = 0.0  # monotonic
-        self.began = 0  # when, by Redis's clock, ms
-        self.limit = 0  # how long it may run, ms; 0: any time
-        self.report: tuple[int, int, str] | None = None  # the last progress
-        self.interrupt: Callable[[str], None] | None = None  # tells the running task to end
-        self.canceled = False  # its task was cancelled while it ran
-        self.lost = False  # another worker may have the task
-        self.settled = False  # Redis has answered how it ended
+    lane: Lane
+    batch: Batch
+    token: str
+    raw: bytes
+    size: int = 0  # of a message that is too large to be read, else 0
+    message: Message = field(init=False)  # set once it is known to be for this worker, as is function
+    function: Function = field(init=False)
+    suspicion: int = 0  # how many deaths of the task count now
+    freed: bool = False  # the lock has ended, so there is none to free
+    unclear: bool = False  # Redis may have been told already how it ended
+    started: float = 0.0  # monotonic
+    began: int = 0  # when, by Redis's clock, ms
+    limit: int = 0  # how long it may run, ms; 0: any time
+    report: tuple[int, int, str] | None = None  # the last progress
+    interrupt: Callable[[str], None] | None = None  # tells the running task to end
+    canceled: bool = False  # its task was cancelled while it ran
+    lost: bool = False  # another worker may have the task
+    settled: bool = False  # Redis has answered how it ended
 
     @property
     def held(self) -> bool:
@@ -85,7 +63,12 @@ class Batch:
         self.number = number
         self.suspects = suspects  # whether they come from the queue's suspects
         head = f'{number}-'
-        self.claims = [Claim(lane, self, head + str(i), raw) for i, raw in enumerate(haul.messages, 1)]
+        self.claims = [
+            Claim(lane, self, head + str(i), raw)
+            if isinstance(raw, bytes)
+            else Claim(lane, self, head + str(i), b'', raw)
+            for i, raw in enumerate(haul.messages, 1)
+        ]
         self.at = time.monotonic()
         self.version = haul.version
         self.open = len(self.claims)  # claims that are not settled

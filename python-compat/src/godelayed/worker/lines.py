@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
 from typing import Any
+
+logger = logging.getLogger('godelayed.worker')
 
 _INTERVAL = 1.0  # seconds between two lines with the same key
 _MOST_KEYS = 100  # further functions share a line
@@ -44,6 +47,10 @@ class Lines:
             else:
                 n, line.at, line.n, line.write = line.n + n, now, 0, None
         write(n)
+
+    def say(self, key: Key, level: int, text: str, *args: object) -> None:
+        """Logs a text about one event in this way."""
+        self.log(key, lambda n: logger.log(level, text + '%s', *args, counted(n)))
 
     def flush(self, *, all: bool = True) -> None:
         """Logs the events since the last line of each key; with all=False only where that line is old enough."""

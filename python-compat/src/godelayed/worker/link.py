@@ -15,9 +15,10 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from .. import link as shared
-from ..errors import DelayedError
+from ..cluster import MOVED, Cluster, slot_of
+from ..errors import DelayedError, UnavailableError
 from ..kinds import is_list
-from ..scripts import Script
+from ..scripts import script
 from ..text import of_redis
 
 CALL_TIMEOUT = 5.0  # timeout of a call in seconds
@@ -54,16 +55,34 @@ def may_have_run(error: BaseException) -> bool:
 
 class Source:
     """Makes connections with the options of a client of redis-py, but without its retries: a claim must never be sent
-    twice."""
+    twice. In a cluster, they lead to the node that has a key."""
 
-    def __init__(self, client: redis.Redis) -> None:
-        shared.Link(client)  # raises an error if the client cannot be used
-        self._client = client
+    def __init__(self, client: redis.Redis | Cluster, key: str = '') -> None:
+        self._link = shared.Link.of(client)  # raises an error if the client cannot be used
+        self.client = client
+        self._key = key
+
+    def of(self, key: str) -> Source:
+        """Returns the source of connections to where a key is."""
+        return Source(self.client, key) if isinstance(self.client, Cluster) else self
+
+    @property
+    def slot(self) -> int:
+        """The slot of the key, 0 without a cluster."""
+        return slot_of(self._key) if isinstance(self.client, Cluster) else 0
+
+    def moved(self) -> None:
+        """Notes that the key may be on another node now."""
+        if isinstance(self.client, Cluster):
+            self.client.forget()
 
     def connect(self, timeout: float) -> Any:
         """Returns a new connection. timeout, in seconds, holds for each answer, and for connecting as well."""
         try:
-            pool: Any = self._client.connection_pool
+            client: Any = self.client
+            if isinstance(client, Cluster):
+                client = shared.run(self._link.master(client, self._key))
+            pool: Any = client.connection_pool
             kwargs = {name: value for name, value in pool.connection_kwargs.items() if not name.startswith(_FOREIGN)}
             kwargs.update(
                 protocol=2,
@@ -77,7 +96,8 @@ class Source:
             )
             connection = pool.connection_class(**kwargs)
             connection.connect()
-        except (redis.exceptions.RedisError, OSError) as e:
+        except (redis.exceptions.RedisError, OSError, UnavailableError) as e:
+            self.moved()
             raise UnreachableError(f'connecting to Redis: {e or type(e).__name__}') from e
         return connection
 
@@ -113,6 +133,8 @@ class Link:
         if connection is not None:
             with contextlib.suppress(redis.exceptions.RedisError, OSError):
                 connection.disconnect()
+
+    close = hang_up
 
     def cut(self) -> None:
         """Ends the call that is under way, and all later ones."""
@@ -167,20 +189,25 @@ class Link:
         except redis.exceptions.ResponseError as e:
             raise self._refused(str(command[0]), e) from e
 
-    def run(self, script: Script, keys: Sequence[str], *args: Any) -> Any:
-        """Runs a script. It sends the script a second time only if Redis answers that it does not know the script."""
+    def run(self, name: str, keys: Sequence[str], *args: Any) -> Any:
+        """Runs the script of a name. It sends it a second time only if Redis answers that it does not know it."""
+        found = script(name)
         try:
             try:
-                self.send('EVALSHA', script.sha, len(keys), *keys, *args)
+                self.send('EVALSHA', found.sha, len(keys), *keys, *args)
                 return self.receive()
             except redis.exceptions.NoScriptError:
-                self.send('EVAL', script.source, len(keys), *keys, *args)
+                self.send('EVAL', found.source, len(keys), *keys, *args)
                 return self.receive()
         except redis.exceptions.ResponseError as e:
-            raise self._refused(script.name, e) from e
+            raise self._refused(name, e) from e
 
     def _refused(self, what: str, error: redis.exceptions.ResponseError) -> DelayedError:
         text = of_redis(error)
+        if isinstance(error, MOVED):
+            self.source.moved()
+            self.hang_up()
+            return UnreachableError(f'{what}: not run, for its slot is elsewhere or on its way: {text}')
         if isinstance(error, redis.exceptions.ReadOnlyError):
             self.hang_up()  # the master has moved: connect anew
         return RefusedError(f'{what}: {text}')

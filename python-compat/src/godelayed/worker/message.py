@@ -47,9 +47,7 @@ _KNOWN: dict[str, tuple[int, int] | None] = {
     'er': None,
     'h': None,
 }
-_NAMES = frozenset(k.encode() for k in _KNOWN)
 _PRESENT = ('n', 'mr')  # written even when they are zero
-_FIVE = b'\x95'  # the header of an array of 5, as honest senders write it
 
 
 class _TwiceError(Exception):
@@ -60,7 +58,7 @@ def _once(pairs: list[tuple[Any, Any]]) -> dict[Any, Any]:
     """Makes a dict of pairs; raises _TwiceError if two have the same key."""
     v = dict(pairs)
     if len(v) != len(pairs):
-        raise _TwiceError
+        raise _TwiceError(next(repr(key)[:40] for i, (key, _) in enumerate(pairs) if key in dict(pairs[:i])))
     return v
 
 
@@ -78,15 +76,16 @@ class Message:
         # The bytes are surely within the limits if there are no more of them than values are allowed, and no more of
         # those that can begin an array or map than the depth allows.
         if limits is not None and (n > limits.values or n - len(raw.translate(None, OPENERS)) > limits.depth):
-            check_message(raw, limits, _NAMES)
-            limits = None
+            check_message(raw, limits)
+        twice = False  # whether a map has a key twice: in arguments, that is for the program to decide
         try:
-            v = unpack(raw, _once) if raw[:1] == _FIVE and limits is not None else unpack(raw)
-        except _TwiceError:  # in meta, or in arguments, where only Python decides
-            check_message(raw, limits or WORKER, _NAMES)
-            v = _unpack(raw)
+            try:
+                v = unpack(raw) if limits is None else unpack(raw, _once)
+            except _TwiceError:
+                v, twice = unpack(raw), True
         except Exception as e:  # msgpack raises errors of many kinds
-            raise _unreadable(e) from None
+            text = f'expected one MessagePack value, found bytes that are none ({type(e).__name__})'
+            raise MessageError(text) from None
         parts: list[Any] = v if is_list(v) else [v]
         path: Any = parts[0] if parts else None
         if type(path) is not str or not path or len(path) > _SHORT and len(path.encode()) > MAX_PATH:
@@ -103,13 +102,12 @@ class Message:
             self._read_python(parts)
         else:
             self._read_go(parts)
-            if limits is not None and len(parts) > 1:
-                check_message(raw, limits, _NAMES)
-                limits = None
-        if self.meta:
-            known = _check(self.meta)
-            if limits is not None and (not known or raw[:1] != _FIVE):
-                check_message(raw, limits, _NAMES)
+        _check(self.meta)
+        if twice and self.meta:
+            try:
+                unpack(raw[self._end_of(self.parts - 1) :], _once)
+            except _TwiceError as e:
+                raise MessageError(f'expected each key of meta once, found {e} again') from None
 
     def _read_python(self, parts: list[Any]) -> None:
         n = self.parts
@@ -190,34 +188,23 @@ class Message:
         if self.python:
             if not self.extended:
                 raise ValueError('a plain Python message has no place for meta')
-            return self._head(4) + packed
+            return self.raw[: self._end_of(4)] + packed
         head: bytes = msgpack.packb([self.path, self.payload, None], use_bin_type=True)
         return head[:-1] + packed
 
     def with_retry(self, retry: int) -> bytes:
         """Returns a plain Python message of four parts with another number of retries."""
         packed: bytes = msgpack.packb(retry)
-        return self._head(3) + packed
+        return self.raw[: self._end_of(3)] + packed
 
-    def _head(self, n: int) -> bytes:
-        """Returns the bytes before part n of an array."""
+    def _end_of(self, n: int) -> int:
+        """Returns where the first n parts of the array end."""
         u = msgpack.Unpacker(max_buffer_size=2 * MAX_BYTES, strict_map_key=False)
         u.feed(self.raw)
         u.read_array_header()
         for _ in range(n):
             u.skip()
-        return self.raw[: u.tell()]
-
-
-def _unpack(raw: bytes) -> Any:
-    try:
-        return unpack(raw)
-    except Exception as e:
-        raise _unreadable(e) from None
-
-
-def _unreadable(e: Exception) -> MessageError:
-    return MessageError(f'expected one MessagePack value, found bytes that are none ({type(e).__name__})')
+        return int(u.tell())
 
 
 def _kind(v: Any) -> str:
@@ -228,9 +215,8 @@ def _kind(v: Any) -> str:
     return f'{name} of {len(cast("str", v)):,}' if isinstance(v, (str, bytes, list, dict)) else name
 
 
-def _check(meta: dict[str, Any]) -> bool:
-    """Checks the values of known keys as docs/PROTOCOL.md describes them, and returns whether all keys are known."""
-    known = True
+def _check(meta: dict[str, Any]) -> None:
+    """Checks the values of known keys as docs/PROTOCOL.md describes them."""
     for key, v in meta.items():
         if type(key) is not str:
             raise MessageError(f'expected strings as keys of meta, found {_kind(key)}')
@@ -257,9 +243,6 @@ def _check(meta: dict[str, Any]) -> bool:
                 raise MessageError(f"expected 'h' to be a map of 1 to 64 strings, found {_kind(v)}")
             if sum(len(k.encode()) + len(e.encode()) for k, e in v.items()) > _HEADERS:
                 raise MessageError(f"expected 'h' to hold at most {_HEADERS:,} bytes, found more")
-        elif key != 'er':  # any value: nothing of a task depends on it
-            known = False
-    return known
 
 
 def _numbers(v: Any, fewest: int, most: int) -> bool:

@@ -1,17 +1,17 @@
-"""Makes due tasks pending, enqueues ticks, fires due groups, and finds parked tasks that this worker can run."""
+"""Makes due tasks pending, enqueues ticks, and finds parked tasks that this worker can run."""
 
 from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Sequence
 
 from ..errors import DelayedError
-from .groups import Firing
 from .info import encode
-from .judge import too_large
+from .judge import say_archived, too_large
 from .lane import Lane
-from .lines import Lines, counted
+from .lines import Lines
 from .link import Backoff, Complaints, jitter
 from .scheduler import Scheduler
 from .slot import check
@@ -21,6 +21,7 @@ logger = logging.getLogger('godelayed.worker')
 
 _BATCH = 500  # tasks that one script makes pending
 _INTERVAL = 5.0  # longest time between two looks, in seconds
+_GROUPS_LATE, _GROUPS_EVERY = 15.0, 600.0  # seconds for which groups may be due, and between two complaints
 _PAGES, _PAGE = 10, 100  # pages of parked tasks at one look, and tasks of a page
 
 
@@ -47,7 +48,7 @@ class Mover:
         self.complaints = Complaints()
         self._stores = [lane.store for lane in lanes]
         self._offset = [0] * len(lanes)
-        self._firings = [Firing(lane.store, lines) for lane in lanes]
+        self._complain = [time.monotonic() + _GROUPS_LATE] * len(lanes)  # when to complain of groups, monotonic
         self._poke = threading.Event()
         self._stop = threading.Event()
         self.idle: bool | None = None  # whether nothing was pending or due at the last look
@@ -101,12 +102,7 @@ class Mover:
                 due = self._move(lane)
             if due >= 0:
                 pause = min(pause, due / 1000)
-            due = todo.group
-            if due == 0 or self._firings[i].lent:
-                idle = False
-                due = self._firings[i].fire(self.link)
-            if due >= 0:
-                pause = min(pause, due / 1000)
+            self._look_at_groups(i, due=todo.group == 0)
             if todo.parked > 0:
                 self._find(i, todo.parked)
             else:
@@ -143,13 +139,17 @@ class Mover:
                 [(id, encode(reason='too large', at=now, error=too_large(n))) for id, n in part],
             )
             for id, n in part:
-                self._log(store.name, id, n)
+                say_archived(self._lines, store.name, id, 'too large', too_large(n))
 
-    def _log(self, queue: str, id: str, size: int) -> None:
-        def write(n: int) -> None:
-            logger.error('queue %s: message archived as %s: %s%s', queue, id, too_large(size), counted(n))
-
-        self._lines.log((queue, 'too large', ''), write)
+    def _look_at_groups(self, i: int, due: bool) -> None:
+        """Says so if a queue has gathered calls that are due, but no Go worker, which would put them together."""
+        now = time.monotonic()
+        if not due:
+            self._complain[i] = now + _GROUPS_LATE
+        elif now >= self._complain[i]:
+            text = 'queue %s: gathered calls are due: start a Go worker on it, which puts them together'
+            logger.warning(text, self.lanes[i].name)
+            self._complain[i] = now + _GROUPS_EVERY
 
     def _find(self, i: int, parked: int) -> None:
         """Looks for parked tasks that this worker can run, and hands them to the fetcher.

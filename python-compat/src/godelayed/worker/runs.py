@@ -12,7 +12,6 @@ from ..errors import DelayedError
 from .finish import ARCHIVE, RELEASE, SNOOZE, End
 from .judge import Ended, Judge
 from .lane import Claim
-from .link import Link, Source
 from .report import Reporter
 
 logger = logging.getLogger('godelayed.worker')
@@ -23,13 +22,11 @@ class Runs:
 
     def __init__(
         self,
-        source: Source,
         judge: Judge,
         reporter: Reporter,
         count: Callable[[Claim, bool, bool], None] = lambda _, __, ___: None,
         tell: Callable[..., None] = lambda *_, **__: None,
     ) -> None:
-        self._source = source
         self._judge = judge
         self._reporter = reporter
         self._count = count
@@ -89,7 +86,7 @@ class Runs:
 
         If Redis does not answer, the lock ends with the task.
         """
-        link = Link(self._source)
+        link = c.lane.store.link()
         try:
             left = c.lane.store.unlock(link, c.message.id, left=False)
         except DelayedError as e:

@@ -10,7 +10,6 @@ from ..errors import DelayedError
 from ..link import run
 from ..producer import Settings
 from ..registry import Registry
-from ..scripts import Script
 from .agenda import PAGE, Agenda
 from .config import WorkerConfig
 from .entries import Definition, Record
@@ -42,11 +41,11 @@ def declarations(registry: Registry, queue: str) -> list[Declared]:
     return list(found.values())
 
 
-def schedulers(link: Link, cfg: WorkerConfig, registry: Registry) -> list[Scheduler]:
-    """Returns the schedulers of a worker's queues, which share a link; none if the worker has none."""
+def schedulers(link: Link, cfg: WorkerConfig, registry: Registry, names: Sequence[str]) -> list[Scheduler]:
+    """Returns the schedulers of some of a worker's queues, which share a link; none if the worker has none."""
     return [
         Scheduler(Settings(name, cfg.prefix, cfg.legacy), link, declarations(registry, name))
-        for name in (cfg.names() if cfg.periodic else ())
+        for name in (names if cfg.periodic else ())
     ]
 
 
@@ -56,8 +55,8 @@ class _Blocking:
     def __init__(self, link: Link) -> None:
         self._link = link
 
-    async def run(self, script: Script, keys: Sequence[str], args: Sequence[Any] = ()) -> Any:
-        return self._link.run(script, keys, *args)
+    async def run(self, name: str, keys: Sequence[str], args: Sequence[Any] = ()) -> Any:
+        return self._link.run(name, keys, *args)
 
     async def send(self, *command: Any) -> Any:
         return self._link.do(*command)

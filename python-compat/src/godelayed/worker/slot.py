@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..kinds import is_list
-from ..scripts import DEPTH
 from .link import Link, ReplyError, size_of
-from .store import SCRIPTS, STATS_LIFE, Store, text_of
+from .store import STATS_LIFE, Store, text_of
 
 
 @dataclasses.dataclass
@@ -27,7 +26,7 @@ def beat(link: Link, stores: Sequence[Store], life: int, count: bool, look: bool
     keys: list[Any] = []
     for s in stores:
         keys += [s.keys.heartbeat + s.worker, s.keys.processing + s.worker, s.keys.control]
-    v = link.run(SCRIPTS['beat'], keys, life, int(count), int(look))
+    v = link.run('beat', keys, life, int(count), int(look))
     if not is_list(v) or len(v) != 2 + 3 * len(stores):
         raise ReplyError(f'beat: expected {2 + 3 * len(stores)} values, found {size_of(v)}')
     return [Pulse(v[i] == 1, v[i + 1], v[i + 2]) for i in range(2, len(v), 3)], v[0] + v[1] / 1e6
@@ -50,7 +49,7 @@ def check(link: Link, stores: Sequence[Store]) -> list[Todo]:
     for s in stores:
         k = s.keys
         keys += [k.list, k.scheduled, k.retry, k.parked, k.groups, k.suspects]
-    v = link.run(SCRIPTS['check'], keys)
+    v = link.run('check', keys)
     if not is_list(v) or len(v) != 5 * len(stores):
         raise ReplyError(f'check: expected {5 * len(stores)} values, found {size_of(v)}')
     return [Todo(*v[i : i + 5]) for i in range(0, len(v), 5)]
@@ -73,7 +72,7 @@ def survey(link: Link, stores: Sequence[Store], sweeper: str, lock: int) -> list
     for s in stores:
         k = s.keys
         keys += [k.sweeper, k.workers, k.list, k.noti, k.legacy]
-    rows = link.run(SCRIPTS['survey'], keys, sweeper, lock)
+    rows = link.run('survey', keys, sweeper, lock)
     if not is_list(rows) or len(rows) != len(stores):
         raise ReplyError(f'survey: expected {len(stores)} rows, found {size_of(rows)}')
     return [Sight(r[0] == 1, [text_of(w) for w in r[1]], r[2], r[3], r[4]) for r in rows]
@@ -88,7 +87,7 @@ def note_depths(link: Link, stores: Sequence[Store], now: float) -> list[int]:
     for s in stores:
         k = s.keys
         keys += [k.depths, k.list, k.suspects, k.control]
-    v = link.run(DEPTH, keys, int(now), STATS_LIFE)
+    v = link.run('depth', keys, int(now), STATS_LIFE)
     if not is_list(v) or len(v) != len(stores):
         raise ReplyError(f'depth: expected {len(stores)} values, found {size_of(v)}')
     return v

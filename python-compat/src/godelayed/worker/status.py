@@ -65,6 +65,9 @@ class Status:
         if ask is None:
             return
         script, keys, args = ask
+        source = lane.store.source.of(keys[0])
+        if source is not lane.store.source:  # in a cluster, that key is on another node
+            link = Link(source)
         try:
             link.run(script, keys, *args)
         except RefusedError as e:
@@ -72,6 +75,9 @@ class Status:
                 self._announced.done(*queue)
         else:
             self._announced.done(*queue)
+        finally:
+            if source is not lane.store.source:
+                link.hang_up()
 
     def _publish(self, link: Link, lane: Lane, what: str, text: bytes) -> None:
         if self._told.get((lane, what)) == (lane.pulse, text):

@@ -5,13 +5,16 @@ from __future__ import annotations
 import dataclasses
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from ..cluster import check_tag
 from ..keys import Keys
 from ..kinds import is_list
-from ..scripts import script
 from .link import Link, ReplyError, Source, size_of
 from .skim import WORKER
+
+if TYPE_CHECKING:
+    from .finish import End
 
 STATS_LIFE = 90 * 24 * 60 * 60  # seconds that Redis keeps the counters of a day
 MAX_CLAIM = 1000  # tasks of one claim
@@ -23,26 +26,6 @@ MAX_SHELVED = 100  # tasks that one script stores in a set
 MAX_UNPARKED = 200  # parked tasks that one script looks at
 _LATENESS_LIFE = 90 * 24 * 3600  # seconds for which counts of late tasks are kept
 REVOKED_MOST = 1000  # ids of cancelled tasks that a worker keeps in memory
-
-_names = (
-    'claim ack shelve complete annul release join progress unlock beat register unregister check move unpark survey '
-    'sweep forget repair mark lives rewait condemn lapse expire trim pardon ripe peek fire fields publish'
-)
-SCRIPTS = {name: script(name) for name in _names.split()}
-
-
-@dataclasses.dataclass
-class Ending:
-    """What a script is told about one claim that ends. id is the id under which the task is stored."""
-
-    token: str
-    id: str
-    wait: int = 0  # ms until it is due or expires, or for which it is kept
-    message: bytes = b''  # empty: the message as it was claimed
-    info: bytes = b''
-    awaited: bool = False  # whether a caller may wait for its end
-    path: str = ''  # path of its function, if it is parked
-    flag: bool = False  # complete: the task may hold a lock; annul: it was certainly cancelled
 
 
 @dataclasses.dataclass
@@ -132,11 +115,12 @@ class Store:
     """A queue. Each call uses the link that it is given, which belongs to the calling thread."""
 
     def __init__(self, source: Source, prefix: str, name: str, worker: str) -> None:
-        self.source = source
         self.name = name
         self.prefix = prefix
         self.worker = worker
         self.keys = Keys(name, prefix)
+        check_tag(source.client, self.keys)
+        self.source = source.of(self.keys.list)
         self.skew = 0.0  # Redis's clock minus ours, in seconds
         k = self.keys
         self._mine = [k.processing + worker, k.claims + worker]
@@ -175,7 +159,7 @@ class Store:
         """
         k = self.keys
         reply = link.run(
-            SCRIPTS['claim'],
+            'claim',
             [*k.pending(suspects), k.heartbeat + self.worker, *self._mine, self._stats, k.control],
             batch,
             min(most, MAX_CLAIM),
@@ -202,7 +186,7 @@ class Store:
         """Ends claims whose tasks are done, and adds lost to the day's count of lost claims."""
         k = self.keys
         reply = link.run(
-            SCRIPTS['ack'],
+            'ack',
             [*self._mine, self._stats, k.heartbeat + self.worker],
             STATS_LIFE,
             lost,
@@ -224,7 +208,7 @@ class Store:
     ) -> list[int]:
         """Gives claimed messages back unchanged: to the front or the end of a queue, or of its suspects."""
         keys = [*self._mine, *(to or self).keys.pending(suspects)]
-        reply = link.run(SCRIPTS['release'], keys, 'front' if front else 'back', len(batches), *batches, *tokens)
+        reply = link.run('release', keys, 'front' if front else 'back', len(batches), *batches, *tokens)
         return _answers(reply, len(tokens))
 
     def shelve(
@@ -234,7 +218,7 @@ class Store:
         shelf: str,
         most: int,
         counters: Sequence[str],
-        tasks: Sequence[Ending],
+        ends: Sequence[End],
     ) -> list[int]:
         """Stores tasks in the set scheduled, retry, parked or archived.
 
@@ -252,68 +236,62 @@ class Store:
             *counters,
         ]
         args += [len(batches), *batches]
-        for t in tasks:
-            args += [
-                t.token,
-                t.id,
-                t.wait,
-                t.message,
-                t.info,
-                f'parked {t.path}' if workers else self._ended(t.id, t.awaited),
-            ]
+        for e in ends:
+            told = f'parked {e.claim.message.path}' if workers else self._ended(e.id, e.awaited)
+            args += [e.claim.token, e.id, e.wait, e.message, e.info, told]
         keys = [*self._mine, k.tasks, getattr(k, shelf), k.info, self._stats, k.wake, k.locks, k.locked, k.revoked]
-        return _answers(link.run(SCRIPTS['shelve'], keys, *args), len(tasks))
+        return _answers(link.run('shelve', keys, *args), len(ends))
 
-    def complete(self, link: Link, batches: Sequence[int], tasks: Sequence[Ending]) -> list[int]:
+    def complete(self, link: Link, batches: Sequence[int], ends: Sequence[End]) -> list[int]:
         """Ends the claims of tasks that have succeeded and leave something behind."""
         k = self.keys
-        args: list[Any] = [STATS_LIFE, len(batches), *batches]
-        for t in tasks:
-            args += [t.token, t.id, t.wait, t.info, int(t.flag), self._ended(t.id, t.awaited)]
         keys = [*self._mine, k.completed, k.results, k.locks, k.locked, self._stats, k.revoked]
-        return _answers(link.run(SCRIPTS['complete'], keys, *args), len(tasks))
+        return self._leave(link, 'complete', keys, batches, ends, [e.claim.held for e in ends])
 
-    def annul(self, link: Link, batches: Sequence[int], tasks: Sequence[Ending]) -> list[int]:
+    def annul(self, link: Link, batches: Sequence[int], ends: Sequence[End]) -> list[int]:
         """Ends the claims of tasks that were cancelled. An answer of 2 means that the task is not cancelled any more
         and the claim still exists."""
         k = self.keys
-        args: list[Any] = [STATS_LIFE, len(batches), *batches]
-        for t in tasks:
-            args += [t.token, t.id, t.wait, t.info, int(t.flag), self._ended(t.id, t.awaited)]
         keys = [*self._mine, k.revoked, k.completed, k.results, k.locks, k.locked, self._stats]
-        return _answers(link.run(SCRIPTS['annul'], keys, *args), len(tasks))
+        return self._leave(link, 'annul', keys, batches, ends, [e.certain for e in ends])
+
+    def _leave(
+        self, link: Link, name: str, keys: list[str], batches: Sequence[int], ends: Sequence[End], flags: list[bool]
+    ) -> list[int]:
+        args: list[Any] = [STATS_LIFE, len(batches), *batches]
+        for e, flag in zip(ends, flags):
+            args += [e.claim.token, e.id, e.wait, e.info, int(flag), self._ended(e.id, e.awaited)]
+        return _answers(link.run(name, keys, *args), len(ends))
 
     def progress(self, link: Link, token: str, id: str, report: bytes) -> bool:
         """Stores the progress of an active task; an empty report deletes it. Returns whether the claim still exists."""
         k = self.keys
-        return bool(
-            link.run(SCRIPTS['progress'], [k.processing + self.worker, k.completed, k.results], token, id, report)
-        )
+        return bool(link.run('progress', [k.processing + self.worker, k.completed, k.results], token, id, report))
 
     def unlock(self, link: Link, id: str, left: bool) -> int:
         """Frees the lock of a task that starts, or, with left, has left the queue. -1: it must not start; 0: none is
         left."""
         k = self.keys
-        return int(link.run(SCRIPTS['unlock'], [k.locks, k.locked, k.revoked], id, int(left)))
+        return int(link.run('unlock', [k.locks, k.locked, k.revoked], id, int(left)))
 
     def register(self, link: Link, life: int, value: str) -> list[str]:
         """Registers the worker for life ms, and returns the tokens of its claims that still exist."""
         k = self.keys
         keys = [k.heartbeat + self.worker, k.workers, k.processing + self.worker]
-        return [text_of(t) for t in link.run(SCRIPTS['register'], keys, life, self.worker, value)]
+        return [text_of(t) for t in link.run('register', keys, life, self.worker, value)]
 
     def publish(self, link: Link, what: str, text: bytes) -> bool:
         """Notes the functions of this worker, or with what = ' status' what it does. False: it is not registered."""
         k = self.keys
-        return bool(link.run(SCRIPTS['publish'], [k.heartbeat + self.worker, k.functions], self.worker + what, text))
+        return bool(link.run('publish', [k.heartbeat + self.worker, k.functions], self.worker + what, text))
 
     def unregister(self, link: Link) -> bool:
         """Removes the worker; False means that it still holds claims."""
-        return bool(link.run(SCRIPTS['unregister'], self._worker_keys(self.worker), self.worker))
+        return bool(link.run('unregister', self._worker_keys(self.worker), self.worker))
 
     def forget(self, link: Link, worker: str) -> bool:
         """Removes a dead worker that holds no more claims."""
-        return bool(link.run(SCRIPTS['forget'], self._worker_keys(worker), worker))
+        return bool(link.run('forget', self._worker_keys(worker), worker))
 
     def _worker_keys(self, worker: str) -> list[str]:
         k = self.keys
@@ -322,11 +300,11 @@ class Store:
     def mark(self, link: Link, note: str, value: str) -> None:
         """Notes what this worker's death would mean for its claims: for 'alone', value is the token of one of them, for
         'stopped' it is 1. An empty value deletes the note."""
-        link.run(SCRIPTS['mark'], [self.keys.claims + self.worker], note, value)
+        link.run('mark', [self.keys.claims + self.worker], note, value)
 
     def rewait(self, link: Link, life: int) -> None:
         """Ends the wait of this worker. Redis keeps the order for life ms."""
-        link.run(SCRIPTS['rewait'], [self.keys.rewait + self.worker], life)
+        link.run('rewait', [self.keys.rewait + self.worker], life)
 
     def tokens(self, link: Link) -> list[str]:
         """Returns the tokens of this worker's claims."""
@@ -339,7 +317,7 @@ class Store:
         """
         k = self.keys
         keys = [getattr(k, shelf), k.tasks, k.info, k.list, k.noti, k.metrics + 'late']
-        reply = link.run(SCRIPTS['move'], keys, most, MAX_CLAIM_BYTES, WORKER.size, _LATENESS_LIFE)
+        reply = link.run('move', keys, most, MAX_CLAIM_BYTES, WORKER.size, _LATENESS_LIFE)
         return int(reply[1]), [(text_of(reply[i]), int(reply[i + 1])) for i in range(2, len(reply) - 1, 2)]
 
     def unpark(self, link: Link, batch: int, most: int, ids: Sequence[str]) -> Haul:
@@ -349,7 +327,7 @@ class Store:
         """
         k = self.keys
         keys = [k.parked, k.tasks, k.info, k.heartbeat + self.worker, *self._mine, k.control]
-        reply = link.run(SCRIPTS['unpark'], keys, batch, min(most, MAX_UNPARKED), WORKER.size, *ids)
+        reply = link.run('unpark', keys, batch, min(most, MAX_UNPARKED), WORKER.size, *ids)
         if not is_list(reply) or len(reply) < 3:
             raise ReplyError(f'unpark: expected three values or more, found {size_of(reply)}')
         return Haul(reply[0], reply[1], None, reply[2], reply[3:])
@@ -376,7 +354,7 @@ class Store:
 
         Of values of more than most bytes it returns the size.
         """
-        reply = link.run(SCRIPTS['fields'], [hash], most, MAX_CLAIM_BYTES, *fields)
+        reply = link.run('fields', [hash], most, MAX_CLAIM_BYTES, *fields)
         if not is_list(reply) or not 1 <= len(reply) <= len(fields):
             raise ReplyError(f'fields: expected 1 to {len(fields)} values, found {size_of(reply)}')
         return reply
@@ -394,12 +372,6 @@ class Store:
     def are_revoked(self, link: Link, ids: Sequence[str]) -> list[bool]:
         """Returns for each id whether its task was cancelled."""
         return [v is not None for v in link.do('ZMSCORE', self.keys.revoked, *ids)]
-
-    def forgive(self, link: Link, ids: Sequence[str]) -> None:
-        """Deletes the cancellations of calls that have left their group, and tells those who wait for them."""
-        link.do('ZREM', self.keys.revoked, *ids)
-        for id in ids:
-            link.do('PUBLISH', self.keys.ended(id), 'canceled')
 
     def mode(self, link: Link) -> str:
         """Returns the form of Python tasks on this queue, '' if none is set yet."""
@@ -431,7 +403,7 @@ class Store:
             k.completed,
             k.results,
         ]
-        reply = link.run(SCRIPTS['sweep'], [*keys, k.revoked], *args)
+        reply = link.run('sweep', [*keys, k.revoked], *args)
         return int(reply[0]), int(reply[1])
 
     def claim_tokens(self, link: Link, hash: str, n: int) -> tuple[list[str], int]:
@@ -460,12 +432,12 @@ class Store:
         lives: list[int] = []
         for i in range(0, len(workers), _LIVES_MOST):
             keys = [self.keys.heartbeat + w for w in workers[i : i + _LIVES_MOST]]
-            lives += _answers(link.run(SCRIPTS['lives'], keys), len(keys))
+            lives += _answers(link.run('lives', keys), len(keys))
         return [ms / 1000 for ms in lives]
 
     def repair(self, link: Link, n: int) -> int:
         """Repairs the notify list: removes surplus notifications, and adds at most n of those that are missing."""
-        return int(link.run(SCRIPTS['repair'], [self.keys.list, self.keys.noti], n)[2])
+        return int(link.run('repair', [self.keys.list, self.keys.noti], n)[2])
 
     def ages(self, link: Link) -> bool:
         """Returns whether the queue has anything that is deleted after some time."""
@@ -478,23 +450,21 @@ class Store:
         args: list[Any] = [STATS_LIFE, keep]
         for id, info in tasks:
             args += [id, info]
-        return int(
-            link.run(SCRIPTS['condemn'], [getattr(k, shelf), k.archived, k.info, self._stats, k.locks, k.locked], *args)
-        )
+        return int(link.run('condemn', [getattr(k, shelf), k.archived, k.info, self._stats, k.locks, k.locked], *args))
 
     def trim(self, link: Link, most: int, n: int) -> int:
         """Deletes at most n archived tasks that are too old or too many."""
         k = self.keys
-        return int(link.run(SCRIPTS['trim'], [k.archived, k.tasks, k.info, self._stats], STATS_LIFE, most, n))
+        return int(link.run('trim', [k.archived, k.tasks, k.info, self._stats], STATS_LIFE, most, n))
 
     def expire(self, link: Link, n: int) -> int:
         """Deletes at most n completed tasks that were kept for long enough."""
-        return int(link.run(SCRIPTS['expire'], [self.keys.completed, self.keys.results], n))
+        return int(link.run('expire', [self.keys.completed, self.keys.results], n))
 
     def lapse(self, link: Link, n: int) -> int:
         """Deletes at most n locks that have expired."""
-        return int(link.run(SCRIPTS['lapse'], [self.keys.locks, self.keys.locked], n))
+        return int(link.run('lapse', [self.keys.locks, self.keys.locked], n))
 
     def pardon(self, link: Link, n: int) -> int:
         """Deletes at most n cancellations whose time is over."""
-        return int(link.run(SCRIPTS['pardon'], [self.keys.revoked, self.keys.control], n))
+        return int(link.run('pardon', [self.keys.revoked, self.keys.control], n))

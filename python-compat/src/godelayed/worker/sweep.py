@@ -11,9 +11,9 @@ from typing import Any
 from ..errors import DelayedError
 from . import info
 from .contact import Contact
-from .judge import DEATHS_LIFE, MAX_DEATHS, too_large, verdict
+from .judge import DEATHS_LIFE, MAX_DEATHS, say_archived, too_large, verdict
 from .lane import order_of
-from .lines import Lines, counted
+from .lines import Lines
 from .link import Backoff, Complaints, Link, jitter
 from .slot import Sight, survey
 from .store import Death, Store, Verdict
@@ -202,20 +202,8 @@ class Sweeping:
         limits = (DEATHS_LIFE, MAX_DEATHS, self.archive_for, self.archive_max)
         for v in verdicts:
             if isinstance(v.message, int):
-                self._log(store.name, v.id, v.message)
+                say_archived(self._lines, store.name, v.id, 'too large', too_large(v.message))
         return store.sweep(link, liveness, hash, limits, verdicts)
-
-    def _log(self, queue: str, id: str, size: int) -> None:
-        def write(n: int) -> None:
-            logger.error('queue %s: message archived as %s: %s%s', queue, id, too_large(size), counted(n))
-
-        self._lines.log((queue, 'too large', ''), write)
-
-    def _log_legacy(self, queue: str, id: str) -> None:
-        def write(n: int) -> None:
-            logger.warning('queue %s: gave back the task of the dead legacy worker %s%s', queue, id, counted(n))
-
-        self._lines.log((queue, 'legacy', ''), write)
 
     def _sweep_legacy(self, store: Store, id: str) -> None:
         """Takes the one claim of a dead legacy worker."""
@@ -229,7 +217,8 @@ class Sweeping:
             [verdict(t, m, Death(certain=True), store.now()) for t, m in page],
         )
         if requeued > 0 or archived > 0:
-            self._log_legacy(store.name, id)
+            text = 'queue %s: gave back the task of the dead legacy worker %s'
+            self._lines.say((store.name, 'legacy', ''), logging.WARNING, text, store.name, id)
 
     def _repair(self, store: Store, deficit: int) -> None:
         """Removes surplus notifications, and adds those that were missing at two passes: in between, workers that were

@@ -7,7 +7,6 @@ import time
 from typing import Any, NamedTuple
 
 from ..errors import DelayedError
-from ..scripts import METRICS
 from .lane import Claim, Lane
 from .link import Link, UnansweredError
 from .sample import Sample
@@ -69,7 +68,7 @@ class _Page(NamedTuple):
             for place in places:
                 total.merge(samples[place])
             args += [field, old or b'', total.encode()]
-        answers = link.run(METRICS, [key], *args)
+        answers = link.run('metrics', [key], *args)
         return [place for places, done in zip(fields.values(), answers) if done for place in places]
 
 

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import os
 import secrets
-import socket
 import threading
 import time
 from collections.abc import Callable
@@ -16,33 +14,27 @@ import redis
 
 from .. import middleware
 from .. import registry as registries
-from ..errors import DelayedError, StillRunningError
+from ..errors import ArgumentsError, DelayedError, StillRunningError
 from ..registry import Registry
 from . import child
 from .broadcast import Broadcast
 from .config import Queues, WorkerConfig
-from .contact import Contact
-from .depth import Depths
 from .executors import Executors
 from .fetch import Fetcher
 from .finish import Finisher
 from .follow import Follower, Listener
-from .groups import joiner_of
-from .heartbeat import Heartbeat
 from .intake import Intake
 from .judge import DEATHS_LIFE, MAX_DEATHS, Judge, Rules
 from .lane import Lane
 from .limits import Limits
 from .link import CALL_TIMEOUT, Backoff, Link, Source
-from .mover import Mover
 from .nursery import Nursery
 from .pool import Pool
 from .report import Reporter
 from .runs import Runs
-from .scheduler import schedulers
-from .status import Status
+from .slots import slot_of
 from .store import MAX_TOKENS, Store
-from .sweep import Sweeping, sweeper_of
+from .sweep import sweeper_of
 from .tally import Tally
 from .threads import Coroutines, Threads
 
@@ -82,57 +74,40 @@ class Worker:
             f.canceled = self._judge.canceled
             f.close_report = self._reporter.close
             f.sweep = sweeper_of(lane.store, (DEATHS_LIFE, MAX_DEATHS, archive_for, cfg.archive_max))
-            f.join = joiner_of(lane.store)
+        if go is not None and any(lane.store.source.slot != go.source.slot for lane in self._lanes):
+            raise ArgumentsError(f'go_queue {cfg.go_queue!r}: expected the tag that the names of all queues have')
         self._follower = Follower(
             self._lanes, self._executors, self._pause_lane, self._obey, lambda: self._stop_for('restart')
         )
-        self._broadcast = Broadcast(self._source, self.id)
+        self._broadcast = Broadcast(self._lanes[0].store.source, self.id)
         tell = self._broadcast.add
         self._intake = Intake(
             self._lanes, self._executors, self.registry, self._judge, self._follower, go, cfg.processes, tell
         )
-        self._depths = Depths(self._lanes)
         self._tallies = {lane: Tally(lane) for lane in self._lanes}
         self._runs = Runs(
-            self._source,
             self._judge,
             self._reporter,
             lambda c, failed, archived: self._tallies[c.lane].add(c, failed, archived),
             tell,
         )
-        contact = Contact(self._life)
+        by_slot: dict[int, list[Lane]] = {}
+        for lane in self._lanes:
+            by_slot.setdefault(lane.store.source.slot, []).append(lane)
         self._fetcher = Fetcher(
             self._lanes,
             weights,
-            [self._lanes],
+            list(by_slot.values()),
             self._executors,
             self._life,
             self._room,
             self._intake,
             self._may_claim,
-            lambda: self._mover.now(),
+            self._look_for_due,
             self._judge.lines,
         )
         self._executors.signal = self._fetcher.signal
-        self._mover = Mover(
-            self._lanes, self._fetcher.nudge, self._intake.can_run, self._fetcher.signal, archive_for, self._judge.lines
-        )
-        self._mover.schedulers = schedulers(self._mover.link, cfg, self.registry)
-        self._status = Status(self._executors, self.registry, cfg.legacy, cfg.plan(), lambda: self.state)
-        self._heartbeat = Heartbeat(
-            self._lanes, self._life, f'{socket.gethostname()}:{os.getpid()}', contact, self._beaten, self._tell
-        )
-        for lane in self._lanes:
-            lane.beat = self._heartbeat.now
-        self._sweeping = Sweeping(
-            [lane.store for lane in self._lanes],
-            self.id,
-            self._life,
-            cfg.seconds('sweep_interval'),
-            contact,
-            cfg.archive_max,
-            archive_for,
-        )
+        self._slots = [slot_of(self, lanes, archive_for) for lanes in by_slot.values()]
         self._listener = Listener(self._lanes, self._follower.note, self._parked, self._broadcast.watch)
         self._pool: Pool | None = None
         self._threads: Threads | None = None
@@ -255,11 +230,13 @@ class Worker:
         self.on_forked()
         names = ', '.join(lane.name for lane in self._lanes)
         logger.info('worker %s started: queues %s, %d tasks at once', self.id, names, self._executors.n)
-        beats = self._start(self._heartbeat.run, self._follower.run, self._listener.run, self._broadcast.run)
+        beats = self._start(*(s.heartbeat.run for s in self._slots))
+        beats += self._start(self._follower.run, self._listener.run, self._broadcast.run)
         finishers = self._start(*(lane.finisher.run for lane in self._lanes))
-        loops = self._start(self._mover.run, self._fetcher.run, *(w.run for w in self._fetcher.waiters))
+        loops = self._start(*(s.mover.run for s in self._slots))
+        loops += self._start(self._fetcher.run, *(w.run for w in self._fetcher.waiters))
         if cfg.sweep:
-            loops += self._start(self._sweeping.run)
+            loops += self._start(*(s.sweeping.run for s in self._slots))
         pool = self._start(self._pool.run) if self._pool else []
         if self._threads:
             self._threads.start()
@@ -299,14 +276,17 @@ class Worker:
             self._stop_for('max tasks')
         # Wait until Redis knows how all tasks ended, or tasks to be tried again would not be pending yet.
         done = not self._executors.under_way() and not self._executors.ready and not self._intake.in_hand()
-        if self.config.stop_when_empty and self._mover.looks and done:
-            ended, looks = self._executors.ended, self._mover.looks
-            self._mover.now()
+        movers = [s.mover for s in self._slots]
+        if self.config.stop_when_empty and done and all(m.looks for m in movers):
+            ended, looks = self._executors.ended, [m.looks for m in movers]
             end = time.monotonic() + 1.0
-            while self._mover.looks < looks + 2 and time.monotonic() < end and not self._stop_event.wait(0.005):
-                self._mover.now()
+            while True:
+                self._look_for_due()
+                seen = min(m.looks - before for m, before in zip(movers, looks))
+                if seen >= 2 or time.monotonic() >= end or self._stop_event.wait(0.005):
+                    break
             e = self._executors
-            idle = self._mover.looks > looks and self._mover.idle and e.ended == ended
+            idle = seen > 0 and all(m.idle for m in movers) and e.ended == ended
             if idle and not e.under_way() and not e.ready and not e.coming and e.lone is None:
                 self._stop_for('empty')
 
@@ -325,8 +305,10 @@ class Worker:
         self._runs.leave()
         leaving = self._start(self._note_stop)
         end = time.monotonic() + cfg.seconds('grace')
-        for part in (self._fetcher, self._mover, self._sweeping):
-            part.stop()
+        self._fetcher.stop()
+        for s in self._slots:
+            s.mover.stop()
+            s.sweeping.stop()
         _join(loops, CALL_TIMEOUT + 3)
         self._intake.give_back(self._executors.take_back())
         self._executors.stop()
@@ -356,16 +338,17 @@ class Worker:
         self._fetcher.mend_after_stop()
         # Stop them before unregister, or a heartbeat could register the worker again after it.
         self._left.set()
-        for stopped in (self._heartbeat, self._follower, self._listener, self._broadcast, self._reporter):
+        for s in self._slots:
+            s.heartbeat.stop()
+        for stopped in (self._follower, self._listener, self._broadcast, self._reporter):
             stopped.stop()
         _join(beats + leaving, CALL_TIMEOUT + 1)
         try:
             self._unregister()
         finally:
-            link = Link(self._source)
-            with contextlib.suppress(DelayedError):
-                self._tell_metrics(link)
-            link.hang_up()
+            for lane, tally in self._tallies.items():
+                with contextlib.suppress(DelayedError), contextlib.closing(lane.store.link()) as link:
+                    tally.tell(link)
         self._judge.lines.flush()
         if self._pool is None:
             middleware.call_all(*middleware.process_ends)
@@ -374,16 +357,15 @@ class Worker:
     def _note_stop(self) -> None:
         """Tells Redis that the worker stops in good order, so that the tasks that it leaves behind do not count as
         having died with it."""
-        link, wait = Link(self._source), Backoff()
+        wait = Backoff()
         lanes = [lane for lane in self._lanes if any(lane.count()[:2])]
         while lanes and not self._left.is_set():
             try:
-                lanes[-1].store.mark(link, 'stopped', '1')
+                with contextlib.closing(lanes[-1].store.link()) as link:
+                    lanes[-1].store.mark(link, 'stopped', '1')
                 lanes.pop()
             except DelayedError:
-                link.hang_up()
                 self._left.wait(wait.next())
-        link.hang_up()
 
     def _idle_by(self, end: float) -> bool:
         """Waits until no task runs, and returns whether that was before end."""
@@ -403,7 +385,7 @@ class Worker:
             n = lane.finisher.waiting()
             if n:
                 errors.append(f'queue {lane.name}: Redis was not told how {n} tasks ended; they will run again')
-        link, end, wait = Link(self._source), time.monotonic() + CALL_TIMEOUT, Backoff()
+        end, wait = time.monotonic() + CALL_TIMEOUT, Backoff()
         for lane in self._lanes:
             if errors:
                 break
@@ -411,16 +393,15 @@ class Worker:
                 continue
             while True:
                 try:
-                    if not lane.store.unregister(link):
-                        self._release_strangers(link, lane)
+                    with contextlib.closing(lane.store.link()) as link:
+                        if not lane.store.unregister(link):
+                            self._release_strangers(link, lane)
                     break
                 except DelayedError as e:
-                    link.hang_up()
                     if time.monotonic() > end:
                         errors.append(f'queue {lane.name}: {e}')
                         break
                     time.sleep(wait.next())
-        link.hang_up()
         if errors:
             raise DelayedError('the worker could not take its leave from Redis: ' + '; '.join(errors))
 
@@ -445,15 +426,9 @@ class Worker:
         self._intake.give_back(back)
         return max(n, 0), wait
 
-    def _tell(self, link: Link) -> None:
-        """Tells Redis with a heartbeat what others may see of the worker."""
-        self._status.tell(link, self._lanes)
-        self._depths.tell(link)
-        self._tell_metrics(link)
-
-    def _tell_metrics(self, link: Link) -> None:
-        for tally in self._tallies.values():
-            tally.tell(link)
+    def _look_for_due(self) -> None:
+        for s in self._slots:
+            s.mover.now()
 
     def _beaten(self) -> None:
         self._executors.wake()
@@ -461,7 +436,7 @@ class Worker:
 
     def _parked(self, path: str) -> None:
         if not path or self._intake.knows(path):
-            self._mover.now()
+            self._look_for_due()
 
     def _pause_lane(self, lane: Lane, paused: bool) -> None:
         if paused:
