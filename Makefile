@@ -45,7 +45,7 @@ setup: ## Install what the tests need: Redis, Prometheus, Chromium, Python packa
 .PHONY: test
 test: ## Install what is missing, lint and run all tests, stage by stage (about 17 min on two processors)
 	@FUZZTIME=$${FUZZTIME:-30000x} scripts/stages.sh setup+tidy,house,vet \
-		verify,lint,race-nested+race-root,python,norace,examples,fuzz,bench-smoke
+		verify,lint,race-nested,norace,examples,fuzz,bench-smoke+race-root,python
 
 .PHONY: ci
 ci: ## What CI runs for a commit: the stages of test (about 17 min on two processors)

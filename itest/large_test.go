@@ -80,6 +80,9 @@ func TestLargeMessages(t *testing.T) {
 			})
 			sizes := largeSizes()
 			for _, way := range largeWays {
+				if language == "Python" && way.name == "group" {
+					continue // these workers leave gathered calls to Go
+				}
 				before := memoryOf(t, worker.PID(), "VmRSS")
 				fillLarge(t, conn, queue, way.fill, sizes)
 				waitForAtMost(t, 3*time.Minute, way.name+": all to be archived", func() bool {
