@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
@@ -26,9 +27,15 @@ func TestJobOutlivesAChildThatHasNotReadIt(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil { // so that it reads nothing
 		t.Fatal(err)
 	}
-	until(t, "it has stopped", func() bool {
-		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-		return err == nil && strings.Contains(string(status), "State:\tT")
+	until(t, "it has stopped", func() bool { // each of its threads: one that has not could still read
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
+		for _, file := range threads {
+			status, err := os.ReadFile(file)
+			if err != nil || !strings.Contains(string(status), "State:\tT") {
+				return false
+			}
+		}
+		return err == nil && len(threads) > 0
 	})
 	var verdict []byte
 	var err error
