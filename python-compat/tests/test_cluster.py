@@ -239,6 +239,14 @@ def test_sentinels_lead_to_the_master_and_to_its_successor(watched, server, tmp_
         master = sentinel.execute_command('SENTINEL GET-MASTER-ADDR-BY-NAME', 'm')
         sentinel.execute_command('SENTINEL FAILOVER', 'm')
         wait_for(lambda: sentinel.execute_command('SENTINEL GET-MASTER-ADDR-BY-NAME', 'm') != master, 'another master')
+        old = redis_py.Redis(port=int(master[1]), password='hunter2', decode_responses=True)
+
+        def follows():
+            with contextlib.suppress(redis_py.exceptions.ConnectionError):
+                return old.role()[0] == 'slave'
+            return False
+
+        wait_for(follows, 'the old master to follow the new one: until then it takes tasks that are lost')
 
         def added():
             with contextlib.suppress(godelayed.DelayedError):
