@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs make targets one after the other and prints what each took. It goes on after a failure, so that one run shows all
-# of them, except when setup fails. Ends with status 1 if one failed.
+# Runs make targets one after the other and prints what each took: the time, and the time of the processors. It goes on
+# after a failure, so that one run shows all of them, except when setup fails. Ends with status 1 if one failed.
 #
 # Targets joined by commas are a lane: they run one after the other. Lanes joined by plus signs run side by side,
 # because tests wait as well as compute. What their targets print comes when all lanes have ended.
@@ -8,19 +8,39 @@ set -uo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$root" || exit 1
 
+row='%-12s %-7s %7s %12s\n'
 summary=
 failed=0
 unusable=0
-report() { printf '\n%-12s %-7s %s\n%s%-12s %-7s %d s\n' stage result time "$summary" together "$1" "$SECONDS"; }
+
+# report prints the summary. The shell's own children are all stages.
+report() { # result
+	local spent
+	times >"$logs/times"
+	spent=$(awk -F '[ms ]+' 'NR == 2 { print int($1 * 60 + $2 + $3 * 60 + $4) }' "$logs/times")
+	# shellcheck disable=SC2059 # one format for all rows
+	printf "\n$row%s$row" stage result time processors "$summary" together "$1" "$SECONDS s" "$spent s"
+}
+
+# run runs a stage. It leaves its status, and how many seconds it took and how many of the processors', in a file.
+run() { # stage
+	local start=$SECONDS status TIMEFORMAT='%0U %0S'
+	{ time make "$1" 2>&3; } 3>&2 2>"$logs/$1.spent"
+	status=$?
+	awk -v status=$status -v took=$((SECONDS - start)) '{ print status, took, $1 + $2 }' \
+		"$logs/$1.spent" >"$logs/$1.end"
+	return $status
+}
 
 # note adds a stage to the summary.
-note() { # stage, status, seconds
+note() { # stage, status, seconds, seconds of the processors
 	local result=ok
 	if [ "$2" != 0 ]; then
 		result=FAILED failed=1
 		[ "$1" != setup ] || unusable=1
 	fi
-	summary+=$(printf '%-12s %-7s %d s' "$1" "$result" "$3")$'\n'
+	# shellcheck disable=SC2059 # one format for all rows
+	summary+=$(printf "$row" "$1" "$result" "$3 s" "${4-?} s")$'\n'
 }
 
 # lane runs its stages one after the other, and says when each has ended.
@@ -28,9 +48,8 @@ lane() {
 	local stage start status
 	for stage in "$@"; do
 		start=$SECONDS
-		make "$stage" >"$logs/$stage" 2>&1
+		run "$stage" >"$logs/$stage" 2>&1
 		status=$?
-		printf '%d %d\n' $status $((SECONDS - start)) >"$logs/$stage.end"
 		printf '%s has ended after %d s, with status %d\n' "$stage" $((SECONDS - start)) $status
 	done
 }
@@ -65,9 +84,9 @@ for group in "$@"; do
 		side_by_side ${group//+/ }
 	else
 		printf '\n==== %s\n' "$group"
-		start=$SECONDS
-		make "$group"
-		note "$group" $? $((SECONDS - start))
+		run "$group"
+		# shellcheck disable=SC2046 # status and seconds
+		note "$group" $(cat "$logs/$group.end")
 	fi
 	[ "$unusable" = 0 ] || break
 done
