@@ -6,6 +6,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -65,6 +66,7 @@ func testWorker(t *testing.T, cluster *redistest.Cluster) {
 		}
 	}
 	eventually(t, "all tasks run", func() bool { return runs() == tasks })
+	checkSignatures(t, rdb, queue)
 	stop()
 	select {
 	case err := <-ended:
@@ -81,4 +83,27 @@ func testWorker(t *testing.T, cluster *redistest.Cluster) {
 	}
 	owner := currentOwner(t, cluster, queue).from
 	redistest.CheckInvariants(t, owner.Dial(t), queue, redistest.Invariants{Idle: true})
+}
+
+// checkSignatures compares calls with the signatures that the worker has published, which are read from the slot of the
+// queue, too.
+func checkSignatures(t *testing.T, rdb *delayed.Redis, queue string) {
+	t.Helper()
+	q, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: queue, Check: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := delayed.Call(countRun, 0).Path()
+	for _, call := range []struct {
+		path string
+		arg  any
+		want string // in the error
+	}{
+		{path, "one", "expected int"}, {path + "s", 1, "did you mean " + path + "?"},
+	} {
+		_, err := q.Enqueue(t.Context(), delayed.NewGoTask(call.path, call.arg))
+		if err == nil || !strings.Contains(err.Error(), call.want) {
+			t.Errorf("%s(%v): expected %q, found %v", call.path, call.arg, call.want, err)
+		}
+	}
 }

@@ -80,6 +80,8 @@ func (d *decision) make() (e ending, done bool) {
 		return d.file(lifecycle.OutcomeArchive, lifecycle.ArchivedLife, d.c.raw), false
 	case says == SaysDiscard:
 		return d.archive("its handler discarded it"), false
+	case errors.Is(d.err, isolate.ErrNotBegun): // its time was over while no child process started
+		return d.postpone(), false
 	case d.diedInQuarantine():
 		return d.countDeath(), false
 	case late != nil && d.c.fn.Policy.FailOnTimeout:

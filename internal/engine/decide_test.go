@@ -12,6 +12,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/godelayed/delayed/internal/function"
+	"github.com/godelayed/delayed/internal/isolate"
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -222,6 +223,14 @@ func TestJudgeOutcomes(t *testing.T) {
 			trial{opts: zero},
 			lifecycle.OutcomeArchive, lifecycle.ArchivedLife, false,
 			"failed",
+		},
+		{
+			"no child process was ready in time",
+			trial{
+				opts: []FuncOption{MaxRetry(0), FailOnTimeout()},
+				err:  &timeoutError{limit: time.Second, err: fmt.Errorf("no luck: %w", isolate.ErrNotBegun)},
+			},
+			lifecycle.OutcomePostpone, 10 * time.Second, true, "not failed",
 		},
 		{
 			"failed, RetryUntil holds",

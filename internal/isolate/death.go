@@ -9,6 +9,9 @@ import (
 // ErrDied is wrapped by the errors of jobs whose child has died.
 var ErrDied = errors.New("delayed: child process died")
 
+// ErrNotBegun is wrapped by the error of a job whose context ended before a child was ready for it.
+var ErrNotBegun = errors.New("no child process was ready")
+
 // DeathError is the error of a job whose child has died.
 type DeathError struct {
 	Pid    int

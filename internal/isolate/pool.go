@@ -251,9 +251,9 @@ func (p *Pool) take(ctx context.Context, patience func() Patience) (*process, er
 		case cause == nil:
 			return nil, ErrClosed
 		case trouble == nil:
-			return nil, fmt.Errorf("%w: no child process was ready", cause)
+			return nil, fmt.Errorf("%w: %w", cause, ErrNotBegun)
 		}
-		return nil, fmt.Errorf("%w: no child process was ready: %w", cause, trouble)
+		return nil, fmt.Errorf("%w: %w: %w", cause, ErrNotBegun, trouble)
 	}
 }
 
