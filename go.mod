@@ -11,4 +11,4 @@ require (
 	github.com/sirupsen/logrus v1.10.2
 )
 
-require golang.org/x/sys v0.13.0 // indirect
+require golang.org/x/sys v0.47.0 // indirect

@@ -13,7 +13,7 @@ require (
 	github.com/shamaton/msgpack/v2 v2.4.0 // indirect
 	github.com/sirupsen/logrus v1.10.2 // indirect
 	github.com/yuin/gopher-lua v1.1.1 // indirect
-	golang.org/x/sys v0.13.0 // indirect
+	golang.org/x/sys v0.47.0 // indirect
 )
 
 replace github.com/godelayed/delayed => ../
