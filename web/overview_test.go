@@ -217,14 +217,16 @@ const maxOverview = 150 << 10
 func TestOverviewIsLight(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
+	begun := time.Now()
 	b.seed(20, 120)
 	var page string
 	b.Until("all has been read", func() bool {
 		page = b.get(web.Viewer, "")
 		return !strings.Contains(page, "being read")
 	})
-	if hits := strings.Count(picture(page, "runs"), `class="hit"`); hits < 119 {
-		t.Errorf("%d of 120 buckets have something", hits)
+	moved := int(time.Since(begun) / (30 * time.Second)) // by so many buckets, on a busy machine
+	if hits := strings.Count(picture(page, "runs"), `class="hit"`); hits < 119-moved {
+		t.Errorf("%d of 120 buckets have something, expected at least %d", hits, 119-moved)
 	}
 	if n := strings.Count(page, `<tr data-key="queue-`); n != 20 {
 		t.Errorf("%d queues are listed", n)
