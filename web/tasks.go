@@ -20,7 +20,7 @@ const (
 	// A filtered page looks at tasks in steps, until it is full, has looked for long enough, or at enough of them.
 	scanStep = 1000
 	scanMost = 10_000
-	scanTime = 40 * time.Millisecond
+	scanTime = 30 * time.Millisecond
 )
 
 // tasksPage is a list of tasks.

@@ -11,7 +11,7 @@ import (
 
 const (
 	// MaxWithdrawn bounds the tasks that one call withdraws or refiles.
-	MaxWithdrawn = 50
+	MaxWithdrawn = 25
 	// withdrawReach is how far from its place a task is looked for on each side, withdrawFar how far if it is not
 	// there.
 	withdrawReach = 200
