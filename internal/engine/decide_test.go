@@ -230,7 +230,7 @@ func TestJudgeOutcomes(t *testing.T) {
 				opts: []FuncOption{MaxRetry(0), FailOnTimeout()},
 				err:  &timeoutError{limit: time.Second, err: fmt.Errorf("no luck: %w", isolate.ErrNotBegun)},
 			},
-			lifecycle.OutcomePostpone, 10 * time.Second, true, "not failed",
+			lifecycle.OutcomePostpone, 10 * time.Second, false, "not failed",
 		},
 		{
 			"failed, RetryUntil holds",
