@@ -44,7 +44,7 @@ setup: ## Install what the tests need: Redis, Prometheus, Chromium, Python packa
 
 .PHONY: test
 test: ## Install what is missing, lint and run all tests, stage by stage (about 16 min on two processors)
-	@FUZZTIME=$${FUZZTIME:-30000x} scripts/stages.sh setup+tidy,house,vet \
+	@FUZZTIME=$${FUZZTIME:-10000x} scripts/stages.sh setup+tidy,house,vet \
 		verify,lint,race-nested,norace,examples,fuzz,bench-smoke+race-root,python
 
 .PHONY: ci
