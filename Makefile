@@ -208,7 +208,7 @@ house: ## Measure the layout: imports that point up, knots, long files, wide lin
 
 .PHONY: vet
 vet: ## Run go vet on each module alone, as make lint does with the workspace, and delayedvet on all (2 min)
-	@$(each) -o go vet ./...
+	@GOGC=400 $(each) -o go vet ./...
 	@scripts/delayedvet.sh
 
 .PHONY: tidy

@@ -5,6 +5,7 @@ set -euo pipefail
 cd "$root"
 
 unset GOWORK # go finds go.work by itself
+export GOGC=400 # as in the Makefile
 tool=$root/.cache/bin/delayedvet
 mkdir -p "$(dirname "$tool")"
 go build -o "$tool" ./delayedvet/cmd/delayedvet

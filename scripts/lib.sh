@@ -41,7 +41,7 @@ install_tool() { # file, package@version
 	printf 'building %s (once; the linter takes up to two minutes)\n' "$package" >&2
 	mkdir -p "$(dirname "$file")"
 	tmp=$(mktemp -d "$(dirname "$file")/build.XXXXXX")
-	if ! (cd "$tmp" && GOWORK=off GOBIN=$tmp go install "$package"); then
+	if ! (cd "$tmp" && GOGC=400 GOWORK=off GOBIN=$tmp go install "$package"); then
 		rm -rf "$tmp"
 		die "could not build $package: see go's message above"
 	fi
