@@ -97,7 +97,8 @@ func scriptNames() (map[string]string, error) {
 	return names, err
 }
 
-// printSlow prints which commands and scripts kept the server for longer than a millisecond, and for how long at most.
+// printSlow prints which commands and scripts kept the server for longer than a millisecond, and for how long at most:
+// the three longest, because the time in which the system gave the processor to another program counts too.
 func (s *inspected) printSlow() error {
 	entries, err := redis.Values(s.conn.Do("SLOWLOG", "GET", "100000"))
 	if err != nil {
@@ -107,7 +108,7 @@ func (s *inspected) printSlow() error {
 	if err != nil {
 		return err
 	}
-	most, times := map[string]float64{}, map[string]int{}
+	times := map[string][]float64{} // of commands and scripts, in ms
 	for _, e := range entries {
 		var id, at, micros int64
 		var command []string
@@ -122,12 +123,18 @@ func (s *inspected) printSlow() error {
 		if strings.EqualFold(name, "EVALSHA") && names[command[1]] != "" {
 			name = names[command[1]]
 		}
-		most[name] = max(most[name], float64(micros)/1000)
-		times[name]++
+		times[name] = append(times[name], float64(micros)/1000)
 	}
-	fmt.Printf("\n| what took longer than 1 ms in the server | times | longest [ms] |\n|---|---:|---:|\n")
-	for _, name := range slices.Sorted(maps.Keys(most)) {
-		fmt.Printf("| %s | %d | %s |\n", name, times[name], number(most[name]))
+	fmt.Printf("\n| what took longer than 1 ms in the server | times | longest [ms] |\n|---|---:|---|\n")
+	for _, name := range slices.Sorted(maps.Keys(times)) {
+		slices.Sort(times[name])
+		var longest []string
+		for _, ms := range slices.Backward(times[name]) {
+			if longest = append(longest, number(ms)); len(longest) == 3 {
+				break
+			}
+		}
+		fmt.Printf("| %s | %d | %s |\n", name, len(times[name]), strings.Join(longest, ", "))
 	}
 	return nil
 }
