@@ -12,7 +12,7 @@ SOAK ?= 20
 # The tests of make chaos: those with published counts, and others of which make test repeats less.
 published := PoisonAmongInnocents|OneKill|KillsInARow|RollingDeploys|Recovery|Fresh.*|Outages|Python(Outages|Poison.*)
 isolated := Quarantine|HostileHandlers|ChildrenEndWithTheirWorker
-smaller := Kill.*|LostReplies|Model|Pause|SweepersSideBySide|PythonWorkersSideBySide|Filters
+smaller := IdleCost|Kill.*|LostReplies|Model|Pause|SweepersSideBySide|PythonWorkersSideBySide|Filters
 CHAOS ?= ^Test($(published)|$(isolated)|$(smaller))$$
 # Go test flags for race and itest, for instance TESTFLAGS='-run TestKill -v'.
 TESTFLAGS ?=

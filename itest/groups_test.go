@@ -46,6 +46,7 @@ var firingRole = procs.Define("firing", func(ctx context.Context, s firingSetup)
 // TestKillOfWorkersThatFire kills workers while they make calls of groups. No call may be lost, and none may be part of
 // two combined calls.
 func TestKillOfWorkersThatFire(t *testing.T) {
+	t.Parallel()
 	const (
 		groups    = 50
 		processes = 3

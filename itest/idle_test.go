@@ -40,10 +40,10 @@ var idleRole = procs.Define("idle", func(ctx context.Context, s idleSetup) error
 func TestIdleCost(t *testing.T) {
 	t.Parallel()
 	const (
-		period      = 60 * time.Second
 		maxRequests = 2.0 // per second; the call of a script is one
 		maxCommands = 5.0 // per second; the commands inside scripts count as well
 	)
+	period := inChaos(30*time.Second, time.Minute)
 	server := redistest.Start(t)
 	proxy := faultnet.NewProxy(t, server.Addr()) // breaks nothing, counts requests
 	name := redistest.Name(t)

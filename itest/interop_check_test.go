@@ -34,6 +34,7 @@ for path, args in (
 
 // TestChecksAcrossLanguages: producers of both languages are told of calls that workers of the other one do not take.
 func TestChecksAcrossLanguages(t *testing.T) {
+	t.Parallel()
 	server := redistest.Shared(t)
 	queue := redistest.Name(t)
 	rdb, err := delayed.Dial(server.URL())

@@ -17,6 +17,7 @@ import (
 // TestPythonProducerExample runs examples/python-producer as its README says: the service, its Python worker and the Go
 // worker.
 func TestPythonProducerExample(t *testing.T) {
+	t.Parallel()
 	interpreter, problem := findPython()
 	if problem != "" {
 		t.Fatal(problem)

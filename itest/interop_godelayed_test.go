@@ -44,6 +44,7 @@ func startGodelayed(t *testing.T, env []string, server *redistest.Server, args .
 // TestPythonWorkerRunsTasksOfGo: Go enqueues Python tasks with everything that extended messages can contain, and our
 // Python worker runs them.
 func TestPythonWorkerRunsTasksOfGo(t *testing.T) {
+	t.Parallel()
 	server := redistest.Shared(t)
 	queue := redistest.Name(t)
 	q, err := delayed.OpenQueue(handle(t, server), delayed.QueueConfig{Name: queue})
@@ -118,6 +119,7 @@ func TestPythonWorkerRunsTasksOfGo(t *testing.T) {
 // TestWorkersOfBothLanguagesShareAQueue: our Go and our Python workers claim from one queue with tasks of both
 // languages. Each hands on the tasks of the other language.
 func TestWorkersOfBothLanguagesShareAQueue(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	queue := redistest.Name(t)
 	goQueue, pyQueue := queue+"go", queue+"py"

@@ -12,6 +12,7 @@ import (
 // TestGatheredCallsThatPythonHasParked: a Python worker leaves gathered calls to Go workers. Those that were scheduled
 // and that it has claimed join their group when a Go worker comes.
 func TestGatheredCallsThatPythonHasParked(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	queue := redistest.Name(t)
 	worker := startGodelayed(t, newPyLedger(t).env(), server, "--queue", queue)

@@ -15,6 +15,7 @@ import (
 
 // TestPythonTasksAreParked: a Go worker claims Python tasks of every shape and parks them unchanged.
 func TestPythonTasksAreParked(t *testing.T) {
+	t.Parallel()
 	server := redistest.Shared(t)
 	queue := redistest.Name(t)
 	runPython(t, "producer.py", "--url", server.URL(), "--queue", queue, "shapes", "--only", "py-")
@@ -32,6 +33,7 @@ func TestPythonTasksAreParked(t *testing.T) {
 // TestPythonTasksAreHandedOn: a Go worker with a queue for Python tasks claims them among Go tasks, and each task runs
 // on a worker of its language.
 func TestPythonTasksAreHandedOn(t *testing.T) {
+	t.Parallel()
 	server := redistest.Shared(t)
 	queue, pyQueue := redistest.Name(t), redistest.Name(t)
 	py := newPyLedger(t)
@@ -64,6 +66,7 @@ func TestPythonTasksAreHandedOn(t *testing.T) {
 
 // TestUndecodableBytesAreArchived puts bytes into a queue that old versions and other programs could leave there.
 func TestUndecodableBytesAreArchived(t *testing.T) {
+	t.Parallel()
 	garbage := map[string]string{
 		"reserved code":             "\xc1",
 		"empty":                     "",

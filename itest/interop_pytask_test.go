@@ -14,6 +14,7 @@ import (
 // TestGoEnqueuesPythonTasks: Go enqueues Python tasks of every shape, and the worker of the real package runs them, one
 // after the other.
 func TestGoEnqueuesPythonTasks(t *testing.T) {
+	t.Parallel()
 	type kw = map[string]any
 	server := redistest.Shared(t)
 	queue := redistest.Name(t)
@@ -92,6 +93,7 @@ func TestGoEnqueuesPythonTasks(t *testing.T) {
 // TestScheduledPythonTask delays a Python task: a Go worker of the queue makes it pending when it is due, and hands on
 // the tasks that it claims itself to the queue of the Python worker.
 func TestScheduledPythonTask(t *testing.T) {
+	t.Parallel()
 	server := redistest.Shared(t)
 	queue, pyQueue := redistest.Name(t), redistest.Name(t)
 	py := newPyLedger(t)
@@ -112,6 +114,7 @@ func TestScheduledPythonTask(t *testing.T) {
 
 // TestRefusedPythonTasks: Go refuses calls that would make the worker of the real package fail.
 func TestRefusedPythonTasks(t *testing.T) {
+	t.Parallel()
 	server := redistest.Shared(t)
 	q := legacyQueue(t, server, redistest.Name(t))
 	if _, err := q.With(delayed.TaskID("x")).Enqueue(t.Context(), delayed.NewPyTask("m:f", nil, nil)); err == nil {

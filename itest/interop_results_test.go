@@ -21,6 +21,7 @@ type point struct{ X, Y int }
 
 // TestResultsOfGoInPython keeps a result with Go and reads it with Python.
 func TestResultsOfGoInPython(t *testing.T) {
+	t.Parallel()
 	server := redistest.Shared(t)
 	queue := redistest.Name(t)
 	rdb, err := delayed.Dial(server.URL())
@@ -80,6 +81,7 @@ func TestResultsOfGoInPython(t *testing.T) {
 
 // TestResultsOfPythonInGo keeps a result with Python while Go waits for it.
 func TestResultsOfPythonInGo(t *testing.T) {
+	t.Parallel()
 	server := redistest.Shared(t)
 	queue := redistest.Name(t)
 	conn := server.Dial(t)

@@ -142,6 +142,7 @@ var goShapes = map[string]recordedCall{
 // TestPythonEnqueuesGoTasks: the real package enqueues one task of every shape that its README shows, and of many more,
 // each on a queue of its own. The test checks the calls of a worker.
 func TestPythonEnqueuesGoTasks(t *testing.T) {
+	t.Parallel()
 	server := redistest.Shared(t)
 	base := redistest.Name(t)
 	shapes := runPython(t, "producer.py", "--url", server.URL(), "--queue", base, "shapes", "--queue-per-shape")
@@ -195,6 +196,7 @@ func TestPythonEnqueuesGoTasks(t *testing.T) {
 
 // TestReadmeCalls runs the calls of the package's README on functions of Go's own library, by their paths.
 func TestReadmeCalls(t *testing.T) {
+	t.Parallel()
 	server := redistest.Shared(t)
 	queue := redistest.Name(t)
 	runPython(t, "producer.py", "--url", server.URL(), "--queue", queue, "shapes", "--only", "readme-")

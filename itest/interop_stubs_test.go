@@ -26,6 +26,7 @@ import (
 // TestPythonStubsExample runs examples/python-stubs as its README says: the typed module is the one made from the
 // worker program, mypy accepts the service that uses it, and the worker runs the service's tasks.
 func TestPythonStubsExample(t *testing.T) {
+	t.Parallel()
 	interpreter, problem := findPython()
 	if problem != "" {
 		t.Fatal(problem)
@@ -111,6 +112,7 @@ type (
 
 // TestPythonStubsResults calls Go functions through a typed module and gets the results as the declared types.
 func TestPythonStubsResults(t *testing.T) {
+	t.Parallel()
 	server := redistest.Shared(t)
 	queue := redistest.Name(t)
 	rdb, err := delayed.Dial(server.URL())

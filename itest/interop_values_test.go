@@ -46,6 +46,7 @@ func echo[T any](a *arrived, name string) *delayed.Function {
 // TestPythonValuesInGo sends every value of the table from Python. Either it arrives in a Go handler as the table says
 // and comes back as a result, or the producer refuses it, or the worker does, with an error that says why.
 func TestPythonValuesInGo(t *testing.T) {
+	t.Parallel()
 	table, err := filepath.Abs("../testdata/wire/python_values.json")
 	if err != nil {
 		t.Fatal(err)
@@ -108,6 +109,7 @@ func TestPythonValuesInGo(t *testing.T) {
 // TestGoValuesInPython sends values from Go, as arguments of Python tasks and as results. Python reads them as the
 // table says.
 func TestGoValuesInPython(t *testing.T) {
+	t.Parallel()
 	five := 5
 	table := []struct {
 		value any

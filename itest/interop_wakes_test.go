@@ -24,6 +24,7 @@ const maxEmptyWakes = 0.01
 // TestLegacyWorkersWakeToTasks serves a queue with a Go worker in legacy mode and with workers of the real package. The
 // latter must find a task when they wake, because they sleep for a second or more after they have found none.
 func TestLegacyWorkersWakeToTasks(t *testing.T) {
+	t.Parallel()
 	wakes, empty := legacyWakes(t, true, 3000)
 	t.Logf("workers of the real package woke %d times, %d times in vain", wakes, empty)
 	if wakes < 300 {

@@ -59,6 +59,7 @@ func (r *runs) again() (n int) {
 // TestLostReplies breaks connections before and after Redis executes commands, and delays answers. No claim may remain,
 // and no task may run twice without a reason.
 func TestLostReplies(t *testing.T) {
+	t.Parallel()
 	const (
 		workers = 8
 		life    = 2 * time.Second

@@ -128,6 +128,7 @@ func keysLike(t *testing.T, conn redis.Conn, pattern string) []string {
 
 // TestMatrixIsDocumented compares the table of docs/INTEROP.md with the tests.
 func TestMatrixIsDocumented(t *testing.T) {
+	t.Parallel()
 	raw, err := os.ReadFile(filepath.Join("..", "docs", "INTEROP.md"))
 	if err != nil {
 		t.Fatal(err)
