@@ -93,7 +93,7 @@ func startPostgres(aof string) (*server, error) {
 		args = append(args, "-c", "synchronous_commit=off")
 	case aofAlways:
 	default:
-		return nil, fmt.Errorf("expected durability off, everysec or always, found %q", aof)
+		return nil, errDurability(aof)
 	}
 	s := &server{
 		cmd:  exec.Command("/bin/sh", args...),

@@ -31,6 +31,10 @@ const (
 	aofAlways   = "always"
 )
 
+func errDurability(aof string) error {
+	return fmt.Errorf("expected durability off, everysec or always, found %q", aof)
+}
+
 func serverBinary() string { return cmp.Or(os.Getenv("REDIS_SERVER"), "redis-server") }
 
 func serverVersion() (string, error) {
@@ -74,7 +78,7 @@ func startServer(aof string, options ...string) (*server, error) {
 	case aofEverysec, aofAlways:
 		args = append(args, "--appendonly", "yes", "--appendfsync", aof, "--auto-aof-rewrite-percentage", "0")
 	default:
-		return nil, fmt.Errorf("expected durability off, everysec or always, found %q", aof)
+		return nil, errDurability(aof)
 	}
 	s := &server{addr: "127.0.0.1:" + port, dir: dir, cmd: exec.Command(serverBinary(), append(args, options...)...)}
 	if s.release, err = startTied(s.cmd); err != nil {

@@ -46,6 +46,6 @@ install_tool() { # file, package@version
 		die "could not build $package: see go's message above"
 	fi
 	# The rename comes last: an interrupted build leaves nothing that looks finished.
-	mv "$tmp/$(basename "${package%@*}")" "$file"
+	mv "$tmp"/* "$file" # there is nothing else
 	rm -rf "$tmp"
 }

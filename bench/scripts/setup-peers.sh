@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs the peers that are not Go packages of bench, through the machine's ordinary package clients: PostgreSQL, node
-# and npm with apt-get; Celery, dramatiq and RQ with pip and BullMQ with npm, in exact versions, into bench/.peers.
-# River comes with bench's go.mod. The end names peers that could not be installed, which bench leaves out. A second run
-# finds everything in place and takes a second.
+# and npm with apt-get; Celery, dramatiq and RQ with pip, BullMQ with npm and the NATS server with go install, in exact
+# versions, into bench/.peers. River and NATS's client come with bench's go.mod. The end names peers that could not be
+# installed, which bench leaves out. A second run finds everything in place and takes a second.
 #
 # Debian starts a cluster of its own when PostgreSQL is installed; bench makes others and does not touch it.
 set -euo pipefail
@@ -99,9 +99,15 @@ postgres_binary() {
 	command -v postgres || compgen -G '/usr/lib/postgresql/*/bin/postgres' | sort -V | tail -n 1 | grep .
 }
 
+nats_server() {
+	install_tool "$root/bench/$peers/bin/nats-server" github.com/nats-io/nats-server/v2@v2.14.8
+	say "  $("$peers/bin/nats-server" --version)"
+}
+
 want "celery, dramatiq and rq" python_peers
 want bullmq node_peers
 want "river's PostgreSQL" postgres_of_river
+want "NATS JetStream" nats_server
 if [ -n "$missing" ]; then
 	say "MISSING: ${missing#, } (the messages above say why); bench goes without"
 else
