@@ -1,6 +1,7 @@
 package delayedtest_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -27,6 +28,31 @@ func TestErrTellsOfTasksWithoutACall(t *testing.T) {
 	} {
 		if err := r.Err(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("expected %q in: %v", want, err)
+		}
+	}
+}
+
+// TestErrTellsEqualIDsApart: a task that failed is named once, and does not hide one of the same id on another queue,
+// for which no function was called.
+func TestErrTellsEqualIDsApart(t *testing.T) {
+	t.Parallel()
+	rdb := delayedtest.NewRedis(t)
+	first, second := delayed.NewQueue("first", rdb), delayed.NewQueue("second", rdb)
+	failing := delayed.Func(func() error { return delayed.Discard(errWeather) }, delayed.Name("failing"))
+	late := delayed.Func(func() {}, delayed.Name("late"))
+	delay(t, second.With(delayed.TaskID("x"), delayed.TTL(time.Hour)), late)
+	delayedtest.Advance(t, second, time.Hour)
+	delay(t, first.With(delayed.TaskID("x")), failing)
+	r := delayedtest.Run(t, delayedtest.RunConfig{
+		Queues: []*delayed.Queue{first, second}, Funcs: []any{failing, late},
+	})
+	if len(r.Calls) != 1 || r.Calls[0].Task.ID != "x" {
+		t.Errorf("found %+v, expected one call, of the task x", r.Calls)
+	}
+	text := fmt.Sprint(r.Err())
+	for _, want := range []string{"failing() ", "failing() failed", "late() is archived: it did not start in time"} {
+		if strings.Count(text, want) != 1 {
+			t.Errorf("expected %q once in: %s", want, text)
 		}
 	}
 }

@@ -299,17 +299,17 @@ func (r *Result) Failed() []Call {
 func (r *Result) Err() error {
 	var problems []string
 	var causes []error
-	archived := map[string]bool{}
+	archived := map[place]bool{}
 	for _, c := range r.Failed() {
 		causes = append(causes, c.Err)
 		problems = append(problems,
 			fmt.Sprintf("%s failed at attempt %d (%s): %s", c.Task, c.Attempt, c.Outcome, firstLine(c.Err.Error())))
 		if c.Outcome == "archived" {
-			archived[c.Task.ID] = true
+			archived[place{c.Task.Queue, c.Task.ID}] = true
 		}
 	}
 	for i := range r.Archived {
-		if t := &r.Archived[i]; !archived[t.ID] {
+		if t := &r.Archived[i]; !archived[place{t.Queue, t.ID}] {
 			problems = append(problems, fmt.Sprintf("%s is %s", t, t.state(r.now)))
 		}
 	}

@@ -90,6 +90,9 @@ func taskOf(queue string, f *seam.Filed, fns []any) (Task, error) {
 	if err != nil {
 		return t, nil //nolint:nilerr // an undecodable task is shown as such
 	}
+	if t.ID == "" {
+		t.ID = m.Meta.ID // of a task that has just run
+	}
 	t.Func, t.Retried = m.Path, m.Meta.Retried
 	t.Enqueued = instant(m.Meta.EnqueuedAt)
 	if m.Meta.HasMaxRetry {

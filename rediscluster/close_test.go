@@ -81,6 +81,32 @@ func TestConnectionsAreGivenBack(t *testing.T) {
 	}
 }
 
+// TestLateErrorOfAnOldConnection expects that a connection from before a node failed, when it turns out to be broken
+// later, does not cost the connections that were made since.
+func TestLateErrorOfAnOldConnection(t *testing.T) {
+	a, _ := pair(t, func([]string) string { return "+OK\r\n" }, nil)
+	src := open(t, "redis://"+a.Addr())
+	var old [2]*node
+	for i := range old {
+		n, err := src.dial(t.Context(), a.Addr())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer n.Close()
+		old[i] = n
+	}
+	src.suspect(old[0])
+	fresh, err := src.dial(t.Context(), a.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer fresh.Close()
+	src.suspect(old[1])
+	if src.pools[a.Addr()] != fresh.pool || fresh.pool == old[0].pool {
+		t.Error("the pool that was made since is given up, and Close would leave its connections open")
+	}
+}
+
 // TestClosedConnectionsAreForgotten expects that a pool holds nothing of connections that have ended.
 func TestClosedConnectionsAreForgotten(t *testing.T) {
 	const n = 300

@@ -182,6 +182,21 @@ func TestPauseWhileTasksAreReceived(t *testing.T) {
 	r.ends("both", lifecycle.OutcomePark, lifecycle.OutcomeRelease)
 }
 
+// While Redis does not say which tasks were cancelled, claimed ones go back, and their queue rests: otherwise the
+// worker would claim them again at once.
+func TestQueueRestsWhileCancellationsAreUnknown(t *testing.T) {
+	r := newReceivingWorker(t, nil)
+	r.b.delay(r.f, "x")
+	r.b.Do("HSET", r.b.Name+"_control", "version", "5")
+	r.b.Do("SET", r.b.Name+"_revoked", "of another type")
+	before := time.Now()
+	r.took("it", 1, 0, 0)
+	r.ends("it", lifecycle.OutcomeRelease)
+	if until := r.l.restsUntil(); until.Before(before.Add(pausedRest)) {
+		t.Errorf("it rests until %v, expected %v from now on", until, pausedRest)
+	}
+}
+
 // Notifications of a paused queue, or during a lone task, are put back, and nothing is claimed for them.
 func TestNotificationsThatAreNotForNowGoBack(t *testing.T) {
 	for what, c := range map[string]struct {

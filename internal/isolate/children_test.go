@@ -96,6 +96,21 @@ func TestChildThatWasToldToEnd(t *testing.T) {
 	}
 }
 
+// TestChildOfAJobThatHasGivenUp is there for the next one.
+func TestChildOfAJobThatHasGivenUp(t *testing.T) {
+	p := newPool(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got, err := p.Run(ctx, []byte("echo"), func([]byte) {}, func() Patience { return Patience{} }); err == nil {
+		t.Fatalf("%q, expected that the job does not wait for its child", got)
+	}
+	until(t, "the child waits", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return len(p.idle) == 1
+	})
+}
+
 // TestContextEndsWhileAChildStarts: a job may wait for the child all the same, and runs there.
 func TestContextEndsWhileAChildStarts(t *testing.T) {
 	p := newPool(t, nil)

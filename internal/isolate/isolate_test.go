@@ -188,6 +188,30 @@ func TestChildrenAreStartedAhead(t *testing.T) {
 	})
 }
 
+// TestSpareChildrenEnd: of children that have been idle for too long, as many stay as are started ahead.
+func TestSpareChildrenEnd(t *testing.T) {
+	p := newPool(t, func(c *Config) { c.Ahead, c.Idle = 1, time.Hour })
+	idle := func() []*process {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return slices.Clone(p.idle)
+	}
+	p.Start(true)
+	until(t, "one waits", func() bool { return len(idle()) == 1 })
+	for range 2 {
+		c, err := p.newChild()
+		if err != nil {
+			t.Fatal(err)
+		}
+		p.put(c)
+	}
+	before := idle()
+	p.retireIdle(time.Now().Add(2 * time.Hour))
+	if left := idle(); !slices.Equal(left, before[2:]) || !before[0].hasDied() || !before[1].hasDied() {
+		t.Errorf("%d of 3 children are left, expected the one that was idle last", len(left))
+	}
+}
+
 // TestEveryEnd: however a job ends its child, the error says so, nothing is left, and the next job runs.
 func TestEveryEnd(t *testing.T) {
 	p := newPool(t, nil)

@@ -3,6 +3,7 @@ package sweep
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -34,4 +35,17 @@ func TestLinkHealthBreaksWhenACallIsSlow(t *testing.T) {
 	if _, ok := h.UnbrokenSince(); ok {
 		t.Error("contact after a slow call")
 	}
+}
+
+// A call that has failed is over: it does not count as one that hangs, however long ago it began.
+func TestContactAfterAFailedCall(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h := NewLinkHealth(time.Minute)
+		h.Call()(errors.New("x"))
+		<-time.After(time.Hour)
+		h.Call()(nil)
+		if since, ok := h.UnbrokenSince(); !ok || !since.Equal(time.Now()) {
+			t.Errorf("contact since %v, %t, expected it from the last call on", since, ok)
+		}
+	})
 }

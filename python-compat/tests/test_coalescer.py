@@ -115,3 +115,28 @@ def test_in_asyncio_nothing_is_sent_for_those_who_have_given_up():
         return sent
 
     assert asyncio.run(run()) == [[b'3']]
+
+
+def test_in_asyncio_what_an_ended_loop_has_left_is_not_sent():
+    """Its callers are gone, and to wake them would fail."""
+    sent = []
+
+    async def send(messages):
+        sent.append(list(messages))
+        if messages == [b'1']:
+            await asyncio.sleep(3600)
+
+    c = AsyncCoalescer(send)
+    loop = asyncio.new_event_loop()  # it ends while a message is being sent and another one waits
+    callers = []
+    for message in (b'1', b'2'):
+        callers.append(loop.create_task(c.enqueue(message)))
+        for _ in range(3):
+            loop.run_until_complete(asyncio.sleep(0))
+    left = [*callers, c._task]
+    asyncio.run(asyncio.wait_for(c.enqueue(b'3'), 60))
+    for task in left:
+        task.cancel()
+    loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+    loop.close()
+    assert sent == [[b'1'], [b'3']]

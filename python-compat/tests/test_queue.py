@@ -37,8 +37,10 @@ def test_plain_python_tasks(queue, redis):
     assert [r.id for r in q.delay_many([call(PY)])] == ['']
     assert pending(redis) == [[PY, [42], {'lang': 'en'}], [PY]]
     assert redis.get('mail_mode') == b'plain'
-    with pytest.raises(godelayed.DelayedError, match='open it with legacy=True'):
-        queue().delay(PY, 1)
+    refused = queue()
+    for _ in range(2):  # what was refused once is not confirmed
+        with pytest.raises(godelayed.DelayedError, match='open it with legacy=True'):
+            refused.delay(PY, 1)
     queue().delay(GO, 1)  # a Go task has only one form
     for _ in range(2):
         redis.lpop('mail')

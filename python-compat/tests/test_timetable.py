@@ -50,6 +50,15 @@ def test_jitter(due):
     assert Timetable('@daily', jitter=due['jitter'], name=due['name']).due(due['tick']) == due['due']
 
 
+@pytest.mark.parametrize('spec', ['@every 1m', '* * * * *'])
+def test_what_was_missed_ends_before_the_end_of_the_entry(spec):
+    minute = 60_000
+    table = Timetable(spec, until=10 * minute)
+    for up_to in (10 * minute, 20 * minute):
+        assert table.last(0, up_to, 1) == [9 * minute]
+        assert table.last(0, up_to, 2) == [8 * minute, 9 * minute]
+
+
 def definition(vector):
     return Definition(
         vector['spec'],
