@@ -40,7 +40,7 @@ func inspectorCommand(ctx context.Context, args []string) error {
 	if err := site.fill(*n); err != nil {
 		return err
 	}
-	if err := site.measureViews(ctx, *n, *rounds); err != nil {
+	if err := site.measureViews(ctx, *n, *rounds); err != nil || *pairs == 0 {
 		return err
 	}
 	return site.compareDrains(ctx, *n, *pairs)
