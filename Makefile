@@ -10,9 +10,10 @@ FUZZTIME ?= 30s
 # How often make soak repeats its tests.
 SOAK ?= 20
 # The tests of make chaos: those with published counts, and others of which make test repeats less.
-published := PoisonAmongInnocents|OneKill|KillsInARow|RollingDeploys|Recovery|Fresh.*|Outages|Python(Outages|Poison.*)
+published := PoisonAmongInnocents|OneKill|KillsInARow|RollingDeploys|Recovery|Fresh.*|Outages
+published := $(published)|Python(Outages|Poison.*)|MixedChaos
 isolated := Quarantine|HostileHandlers|ChildrenEndWithTheirWorker
-smaller := IdleCost|Kill.*|LostReplies|Model|Pause|SweepersSideBySide|PythonWorkersSideBySide|Filters
+smaller := IdleCost|Kill.*|LostReplies|Model|Pause|Filters
 CHAOS ?= ^Test($(published)|$(isolated)|$(smaller))$$
 # Go test flags for race and itest, for instance TESTFLAGS='-run TestKill -v'.
 TESTFLAGS ?=

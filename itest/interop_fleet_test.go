@@ -31,7 +31,7 @@ const (
 // touchTask is the task that producers delay: only its name counts.
 var touchTask = delayed.Func(func(string, int) {}, delayed.Name(touchPath))
 
-var touchName = regexp.MustCompile(`[gp][0-9]{6}`)
+var touchName = regexp.MustCompile(`[dgk][0-9]{6}`)
 
 // mixedSetup configures the workers of a queue that both languages serve. Go workers hand on Python tasks to PyQueue.
 type mixedSetup struct {
@@ -74,6 +74,10 @@ const (
 	ourPythonBreed              // our Python package's worker, on the same queue
 )
 
+var breeds = []breed{goBreed, legacyBreed, pythonBreed, ourPythonBreed}
+
+func (b breed) String() string { return []string{"go", "legacy", "python", "godelayed"}[b] }
+
 // creature is one worker process.
 type creature struct {
 	*childproc.Process
@@ -94,13 +98,43 @@ type mixedFleet struct {
 	deaths map[string]int             // by task
 }
 
+func newMixedFleet(t *testing.T, server *redistest.Server, queue, pyQueue string) *mixedFleet {
+	t.Helper()
+	return &mixedFleet{
+		t: t, server: server, life: 8 * time.Second, held: map[string]map[string]bool{}, deaths: map[string]int{},
+		setup: mixedSetup{
+			URL: server.URL(), Queue: queue, PyQueue: pyQueue, Ledger: t.TempDir(),
+			Life: 6 * time.Second,
+		},
+	}
+}
+
+// idle reports whether nothing is pending or claimed.
+func (f *mixedFleet) idle() bool {
+	f.t.Helper()
+	for _, queue := range []string{f.setup.Queue, f.setup.PyQueue} {
+		ids, err := redis.Strings(f.server.Do(f.t, "SMEMBERS", queue+"_workers"), nil)
+		if err != nil {
+			f.t.Fatal(err)
+		}
+		keys := []any{queue, queue + "_processing"}
+		for _, id := range ids {
+			keys = append(keys, queue+"_processing:"+id)
+		}
+		if n, _ := f.server.Do(f.t, "EXISTS", keys...).(int64); n > 0 {
+			return false
+		}
+	}
+	return true
+}
+
 var readyLine = regexp.MustCompile(`(?m)^ready (\S+)$`)
 
 // start adds a worker and waits until it is ready.
 func (f *mixedFleet) start(b breed) {
 	f.t.Helper()
 	f.born++
-	c := &creature{breed: b, name: fmt.Sprintf("%s-%d", []string{"go", "legacy", "python", "godelayed"}[b], f.born)}
+	c := &creature{breed: b, name: fmt.Sprintf("%s-%d", b, f.born)}
 	switch b {
 	case goBreed:
 		s := f.setup
@@ -113,10 +147,11 @@ func (f *mixedFleet) start(b breed) {
 			return readyLine.MatchString(c.Output())
 		})
 	case ourPythonBreed:
+		processes := strconv.Itoa(f.born % 2) // its tasks run in a process, or in threads
 		c.Process = startGodelayed(f.t, []string{"DELAYED_LEDGER=" + f.setup.Ledger, "DELAYED_WORKER=" + c.name},
 			f.server, "--queue", f.setup.PyQueue,
-			"--legacy", "--concurrency", "2", "--heartbeat-life", fmt.Sprint(f.setup.Life.Seconds()),
-			"--sweep-interval", "0.1")
+			"--legacy", "--concurrency", "2", "--processes", processes, "--sweep-interval", "0.1", "--heartbeat-life",
+			fmt.Sprint(f.setup.Life.Seconds()))
 		c.id = startedLine.FindStringSubmatch(c.Output())[1]
 		f.alive = append(f.alive, c)
 		return

@@ -172,50 +172,6 @@ func TestWorkersOfBothLanguagesShareAQueue(t *testing.T) {
 	}
 }
 
-// TestPythonWorkersSideBySide: our Python workers, those of the real package, sweepers of both languages and Go workers
-// share queues of plain tasks while workers are killed. No task may be lost, and none may run twice unless its worker
-// was killed.
-func TestPythonWorkersSideBySide(t *testing.T) {
-	const interval = 50 * time.Millisecond
-	kills := inChaos(3, 10) // of each breed
-	tasks := inChaos(700, 4000)
-	server := redistest.Start(t)
-	queue, pyQueue := redistest.Name(t), redistest.Name(t)
-	f := newMixedFleet(t, server, queue, pyQueue)
-	for _, b := range []breed{goBreed, goBreed, pythonBreed, pythonBreed, ourPythonBreed, ourPythonBreed} {
-		f.start(b)
-	}
-	startPython(t, nil, "sweeper.py", "--url", server.URL(), "--queue", queue, pyQueue, "--interval",
-		fmt.Sprint(interval.Seconds()))
-	_, stopOurs := startSweeper(t, server, f.setup.Life, interval, queue, pyQueue)
-	enough := make(chan struct{})
-	enqueued := enqueueBoth(t, server, queue, tasks, enough)
-	killed := map[breed]int{}
-	waitForAtMost(t, 4*time.Minute, "enough kills", func() bool {
-		for _, b := range []breed{pythonBreed, ourPythonBreed} {
-			if killed[b] < kills && f.kill(b) {
-				killed[b]++
-			}
-		}
-		return killed[pythonBreed] >= kills && killed[ourPythonBreed] >= kills
-	})
-	close(enough)
-	var names []string
-	waitForAtMost(t, 2*time.Minute, "all tasks to be enqueued", func() bool {
-		select {
-		case names = <-enqueued:
-			return true
-		default:
-			return false
-		}
-	})
-	waitForAtMost(t, 2*time.Minute, "the queues to be empty", f.idle)
-	f.stop()
-	stopOurs()
-	reruns := f.check(names)
-	t.Logf("killed %v; %d of %d tasks ran again", killed, reruns, len(names))
-}
-
 // TestInspectorSeesPython finds a queue that only Python has used, the worker there, its functions, and what it runs.
 func TestInspectorSeesPython(t *testing.T) {
 	t.Parallel()

@@ -200,9 +200,9 @@ func enqueueMix(t *testing.T, server *redistest.Server, queue string, n int, cla
 	for i := first; i < first+n; {
 		switch c := []class{plain, extended, pythonMade, extended, plain}[i/oneClass%5]; c {
 		case pythonMade:
-			runPython(t, "producer.py", "--url", server.URL(), "--queue", queue, "load", "--kind", "go", "--go-path",
-				workPath,
-				"--prefix", "k", "--first", fmt.Sprint(1_000_000+i), "--count", fmt.Sprint(oneClass), "--millis", "30")
+			runPython(t, "producer.py", "--url", server.URL(), "--queue", queue, "load", "--go-path",
+				workPath, "--prefix", "k", "--first", fmt.Sprint(1_000_000+i), "--count", fmt.Sprint(oneClass),
+				"--millis", "30")
 			for range oneClass {
 				classes[key(1_000_000+i)] = c
 				i++

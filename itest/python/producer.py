@@ -3,7 +3,7 @@
 
     producer.py --url redis://localhost:6379/0 --queue jobs shapes               # one task of every shape
     producer.py --url redis://localhost:6379/0 --queue jobs shapes bare two      # of these shapes
-    producer.py --url redis://localhost:6379/0 --queue jobs load --kind mix --count 1000 --prefix p
+    producer.py --url redis://localhost:6379/0 --queue jobs load --count 1000 --prefix p
 
 Prints one line per enqueued task (shapes: the name of the shape; load: only the last line, the number of tasks) and
 exits with 0 when all of them are enqueued.
@@ -11,9 +11,8 @@ exits with 0 when all of them are enqueued.
 
 import argparse
 import sys
-import time
 
-from delayed.task import GoTask, PyTask
+from delayed.task import GoTask
 
 import common
 import shapes
@@ -37,13 +36,7 @@ def enqueue_shapes(queue, args, conn):
 
 def enqueue_load(queue, args, conn):
     for i in range(args.count):
-        task_id = '%s%d' % (args.prefix, args.first + i)
-        if args.kind == 'go' or (args.kind == 'mix' and i % 2 == 0):
-            queue.enqueue(GoTask(args.go_path, (task_id, args.millis)))
-        else:
-            queue.enqueue(PyTask(args.py_path, (task_id, args.millis)))
-        if args.pause:
-            time.sleep(args.pause)
+        queue.enqueue(GoTask(args.go_path, ('%s%d' % (args.prefix, args.first + i), args.millis)))
     print(args.count, flush=True)
 
 
@@ -58,15 +51,12 @@ def main():
     p.add_argument('--queue-per-shape', action='store_true', help='on queues named NAME.SHAPE instead of one')
     p.set_defaults(run=enqueue_shapes)
 
-    p = commands.add_parser('load', help='many tasks that note their start and end in the ledger')
-    p.add_argument('--kind', choices=('go', 'py', 'mix'), default='mix', help='mix: one of each in turn')
+    p = commands.add_parser('load', help='many Go tasks that note their start and end in the ledger')
     p.add_argument('--count', type=int, default=1000)
     p.add_argument('--first', type=int, default=0, help='number of the first task')
     p.add_argument('--prefix', default='t', help='put before the number to make the id of a task')
     p.add_argument('--millis', type=int, default=0, help='how long a task works')
-    p.add_argument('--pause', type=float, default=0, metavar='SECONDS', help='between two tasks')
     p.add_argument('--go-path', default='interop.Touch')
-    p.add_argument('--py-path', default='interop_tasks:touch')
     p.set_defaults(run=enqueue_load)
 
     args = parser.parse_args()

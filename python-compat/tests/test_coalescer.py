@@ -63,12 +63,26 @@ def test_an_interrupt_before_the_turn_comes_through_behind_it(monkeypatch):
             if self.waits == 1:
                 raise KeyboardInterrupt
             turns.append(list(sent))
+            c._waiting.popleft()
 
     monkeypatch.setattr(coalescer, '_Bundle', Bundle)
+    c._busy = True  # another thread sends, which passes the turn on
     with pytest.raises(KeyboardInterrupt):
         c.enqueue(b'1')
     assert (sent, turns) == ([[b'1']], [[]])
     assert not c._busy
+
+
+def test_who_fails_alone_leaves_nobody_waiting():
+    def send(messages):
+        if messages == [b'1']:
+            raise KeyboardInterrupt
+
+    c = Coalescer(send)
+    with pytest.raises(KeyboardInterrupt):
+        c.enqueue(b'1')
+    assert not c._busy
+    c.enqueue(b'2')
 
 
 def test_each_caller_gets_an_error_of_its_own():

@@ -258,6 +258,7 @@ def test_one_queue_in_two_loops(server, redis):
     assert redis.llen('mail') == 22
 
 
+@pytest.mark.filterwarnings('ignore:.*multi-threaded')  # pytest-xdist has a thread
 def test_a_process_that_forks(server, redis):
     import multiprocessing
 
@@ -338,11 +339,11 @@ def test_too_few_replicas_have_a_task(replicated):
     master, replica = replicated
 
     async def delay():
-        async with redis.asyncio.Redis(port=master.port, socket_timeout=2.5) as client:
+        async with redis.asyncio.Redis(port=master.port, socket_timeout=1) as client:
             await godelayed.aio.Queue('mail', client, wait=1).delay(GO, 2)
 
     replica.process.send_signal(signal.SIGSTOP)
-    with master.client(socket_timeout=2.5) as client:
+    with master.client(socket_timeout=1) as client:
         with pytest.raises(UnknownError, match='it was enqueued, and 0 of 1 replicas'):
             Queue('mail', client, wait=1).delay(GO, 1)
         with pytest.raises(UnknownError, match='it was enqueued, and 0 of 1 replicas'):

@@ -1,30 +1,19 @@
 """What tests of the worker share: the command delayed-worker, and the remaining keys of a queue."""
 
+import contextlib
 import os
 import signal
-import subprocess
-import sys
-import tempfile
 import time
-from pathlib import Path
 
+import forked
 import msgpack
 import pytest
 import redis as redis_py
+from forked import HERE
 
 from godelayed.scripts import script
 
-HERE = Path(__file__).parent
 LIMIT = 60  # timeout for anything, in seconds
-SIGNALS = signal.SIGINT, signal.SIGTERM, signal.SIGHUP
-# Where the workers of a test run keep compiled modules: compiling them takes half of a worker's start.
-COMPILED = tempfile.TemporaryDirectory(prefix='godelayed-compiled-')
-
-
-def hear():
-    """Undoes what nohup and background shells do: a worker ignores signals that were ignored when it was started."""
-    for number in SIGNALS:
-        signal.signal(number, signal.SIG_DFL)
 
 
 class Command:
@@ -36,32 +25,23 @@ class Command:
             **os.environ,
             'TEST_REDIS': server.url[:-1] + '1',
             'REDIS_URL': server.url,
-            'PYTHONPATH': os.pathsep.join((str(HERE), str(HERE.parent / 'src'))),
-            'PYTHONPYCACHEPREFIX': COMPILED.name,
+            'PYTHONDONTWRITEBYTECODE': '' if 'PYTHONPYCACHEPREFIX' in os.environ else '1',  # nothing beside the sources
         }
-        env.pop('PYTHONDONTWRITEBYTECODE', None)
-        with open(log, 'ab') as out:
-            self.process = subprocess.Popen(
-                [sys.executable, '-m', 'godelayed.cli', *module.split(), '--log-level', 'debug', *args],
-                env=env,
-                stdout=out,
-                stderr=out,
-                cwd=cwd,
-                preexec_fn=hear if signal.SIG_IGN in map(signal.getsignal, SIGNALS) else None,
-            )
+        log.touch()
+        self.process = forked.start([*module.split(), '--log-level', 'debug', *args], env, log, cwd)
 
     def output(self):
         return self.log.read_text()
 
     def send(self, sig):
-        self.process.send_signal(sig)
+        with contextlib.suppress(ProcessLookupError):  # it has ended
+            os.kill(self.process.pid, sig)
 
     def ends(self, code=0):
-        try:
-            found = self.process.wait(LIMIT)
-        except subprocess.TimeoutExpired:
+        self.process.join(LIMIT)
+        if self.process.is_alive():
             pytest.fail(f'the worker did not end:\n{self.output()}')
-        assert found == code, self.output()
+        assert self.process.exitcode == code, self.output()
 
     def stop(self):
         self.send(signal.SIGTERM)
@@ -71,9 +51,8 @@ class Command:
         wait_for(lambda: text in self.output(), lambda: f'waited for {text!r} in\n{self.output()}')
 
     def kill(self):
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait()
+        self.process.kill()
+        self.process.join()
 
 
 def wait_for(condition, what):

@@ -45,26 +45,37 @@ class Coalescer:
         if self._process != os.getpid():  # this is a forked process, in which none of the parent's threads exists
             self._reset()
         with self._lock:
-            first = False
+            bundle, first = None, True
             if not self._busy:
                 self._busy = True
-                bundle = _Bundle()
-                bundle.turn.set()
-                first = True
             elif self._waiting and _fits(len(self._waiting[-1].messages), self._waiting[-1].size, message):
-                bundle = self._waiting[-1]
+                bundle, first = self._waiting[-1], False
             else:
                 bundle = _Bundle()
                 self._waiting.append(bundle)
-                first = True
-            bundle.messages.append(message)
-            bundle.size += len(message)
+            if bundle is not None:
+                bundle.messages.append(message)
+                bundle.size += len(message)
+        if bundle is None:  # no call is under way
+            try:
+                self._send([message])
+            finally:
+                self._pass_on()
+            return
         if not first:
             bundle.done.wait()
         else:
             self._carry(bundle)
         if bundle.error is not None:
             raise _copy(bundle.error)
+
+    def _pass_on(self) -> None:
+        """Lets the next bundle be sent."""
+        with self._lock:
+            if self._waiting:
+                self._waiting.popleft().turn.set()
+            else:
+                self._busy = False
 
     def _carry(self, bundle: _Bundle) -> None:
         """Sends a bundle when it is its turn.
@@ -85,11 +96,7 @@ class Coalescer:
             interrupt = e
             bundle.error = UnknownError(f'enqueue: interrupted, and may or may not have run: {type(e).__name__}')
         finally:
-            with self._lock:
-                if self._waiting:
-                    self._waiting.popleft().turn.set()
-                else:
-                    self._busy = False
+            self._pass_on()
             bundle.done.set()
         if interrupt is not None:
             raise interrupt
