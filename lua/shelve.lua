@@ -62,22 +62,27 @@ if #ending > 0 then redis.call('HDEL', KEYS[1], unpack(ending)) end
 local done, told, heard = 0, {}, {}
 local fields, owners, waits = {}, {}, {}
 local tasks, dues, infos = {}, {}, {}
+-- Times as text, because Redis writes a number with 17 digits, which takes longer. Many tasks wait as long as others.
+local times = {}
 for k = 1, #answers do
   if answers[k] == 1 then
     local i = 1 + counters + batches + 7 * k
     done = done + 1
-    local id, due = name(ARGV[i + 1], ARGV[i]), now + tonumber(ARGV[i + 2])
+    local id, wait = name(ARGV[i + 1], ARGV[i]), ARGV[i + 2]
+    if not times[wait] then
+      local due = now + tonumber(wait)
+      times[wait] = string.format('%.0f', due)
+      earliest = math.min(earliest or due, due)
+    end
     taken[id] = true
     if ARGV[i + 6] ~= '' then
       owners[#owners + 1] = ARGV[i + 1]
-      waits[#owners] = tonumber(ARGV[i + 2])
+      waits[#owners] = tonumber(wait)
       fields[#fields + 1], fields[#fields + 2] = ARGV[i + 6], '#' .. ARGV[i + 1]
     end
-    if not earliest or due < earliest then earliest = due end
     local n = 2 * done
     tasks[n - 1], tasks[n] = id, ARGV[i + 3] == '' and messages[k] or ARGV[i + 3]
-    -- The time as text, because Redis writes a number with 17 digits, which takes longer.
-    dues[n - 1], dues[n] = string.format('%.0f', due), id
+    dues[n - 1], dues[n] = times[wait], id
     infos[n - 1], infos[n] = id, ARGV[i + 4]
     local what = ARGV[i + 5]
     if what ~= '' and not heard[what] then told[#told + 1], heard[what] = what, true end
