@@ -65,7 +65,7 @@ func TestLinesAboutOneHaveNoCount(t *testing.T) {
 	}
 }
 
-// TestLineSaysTheSame: a line has the fields, the escaped texts and the error that it has when they are added one by one.
+// TestLineSaysTheSame: a line has the fields, the texts and the error that it has when they are added one by one.
 func TestLineSaysTheSame(t *testing.T) {
 	j, lines := journalled()
 	err := errors.New("no\nluck")
