@@ -14,7 +14,8 @@ func init() {
 	register(&peer{
 		name: "streams",
 		about: "a bare consumer group on a Redis stream: XREADGROUP of 1,000, then XACK and XDEL of all in one round " +
-			"trip; as the ceiling it has no retries and no statistics, and nothing looks for what a dead consumer holds",
+			"trip; as the ceiling it has no retries and no statistics, and nothing looks for what a dead " +
+			"consumer holds",
 		version: serverVersion,
 		open:    openStreams,
 	})
