@@ -236,19 +236,22 @@ func TestInvariants(t *testing.T) {
 			[]string{`N_info tells of task "z"`},
 		},
 		{
-			"lock", func(s State) { s["_locks"] = Hash{"k:l": "1763690000000 a", "#a": "1763690000000 a"} },
+			"lock", func(s State) {
+				s["_locks"], s["_locked"] = Hash{"k:l": "a", "@a": "k:l"},
+					Zset{"k:l": 1, "@a": 1}
+			},
 			Invariants{},
 			nil,
 		},
 		{"lock that never lapses", func(s State) {
-			s["_locks"] = Hash{"k:l": "a", "k:m": "1763690000000 b"}
+			s["_locks"], s["_locked"] = Hash{"k:l": "a", "@a": "k:l"}, Zset{"@a": 1}
 		}, Invariants{}, []string{
-			`"k:l" in N_locks: expected a time in ms and the id of a task, found "a"`,
+			`"k:l" in N_locks never lapses`,
 		}},
 		{
-			"lock of nobody", func(s State) { s["_locks"] = Hash{"k:l": "1763690000000 "} },
+			"lapse of no lock", func(s State) { s["_locked"] = Zset{"@a": 1} },
 			Invariants{},
-			[]string{`"k:l" in N_locks: expected a time`},
+			[]string{`"@a" in N_locked is not in N_locks`},
 		},
 		{"unknown worker", func(s State) { s["_workers"] = Set{"w2"} }, Invariants{}, []string{
 			"worker w1 holds 3 claims but is not in N_workers", "worker w1 has a heartbeat but is not in",
