@@ -45,7 +45,7 @@ func TestDoAllEndsBesideProducer(t *testing.T) {
 		})
 	b.Must(errors.Join(err, r.Err()))
 	old := b.tasks(inspect.Query{State: state.Pending, Filter: inspect.Filter{Arg: "1=old"}})
-	if pages > 10 || r.Done != 250 || len(old) > 0 {
+	if pages > 12 || r.Done != 250 || len(old) > 0 {
 		t.Errorf("%+v after %d pages, %d old tasks are left", r, pages, len(old))
 	}
 }

@@ -17,7 +17,7 @@ unset PYTHONDONTWRITEBYTECODE
 "$python" -m ruff format --no-cache --check .
 "$python" -m mypy --cache-dir="$root/.cache/mypy"
 "$python" -m pyright
-"${tests[@]}" -n 4 --dist worksteal # tests wait more than they compute
+"${tests[@]}" -n 2 --dist worksteal # tests wait more than they compute
 
 dist=$(mktemp -d)
 trap 'rm -rf "$dist"' EXIT

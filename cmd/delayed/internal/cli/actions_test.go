@@ -136,7 +136,7 @@ func (c canceler) Write(p []byte) (int, error) {
 func TestBulkActionStops(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	b.delayMany(b.q.With(delayed.In(time.Hour)), 80) // two pages
+	b.delayMany(b.q.With(delayed.In(time.Hour)), 80) // four pages
 	ctx, cancel := context.WithCancel(bg)
 	defer cancel()
 	var out bytes.Buffer
@@ -148,8 +148,8 @@ func TestBulkActionStops(t *testing.T) {
 	}
 	var v acted
 	b.Must(json.Unmarshal(out.Bytes(), &v))
-	if !v.Interrupted || v.Reports[0].Done != 50 || b.size(queueName, state.Archived) != 50 {
-		t.Errorf("stopped after %+v, expected one page of 50 tasks", v)
+	if !v.Interrupted || v.Reports[0].Done != 25 || b.size(queueName, state.Archived) != 25 {
+		t.Errorf("stopped after %+v, expected one page of 25 tasks", v)
 	}
 }
 
