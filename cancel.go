@@ -54,15 +54,20 @@ func (r *Ref) Cancel(ctx context.Context) error {
 		// Keep a record of the cancellation for callers that wait for the task.
 		var keep time.Duration
 		var info []byte
+		var lock string
 		if msg, err := wire.Parse(message.Bytes, wire.WorkerLimits); message.Bytes != nil && err == nil &&
-			msg.Meta.Extra.Keeps() {
-			i := engine.CanceledInfo(&msg, s.Now())
-			if msg.Meta.Extra.Retention > 0 {
-				i.Message = message.Bytes
+			msg.Meta.Extra != nil {
+			x := msg.Meta.Extra
+			lock = x.Lock
+			if x.Keeps() {
+				i := engine.CanceledInfo(&msg, s.Now())
+				if x.Retention > 0 {
+					i.Message = message.Bytes
+				}
+				info, keep = i.Encode(), wire.Milliseconds(max(x.KeepResult, x.Retention))
 			}
-			info, keep = i.Encode(), wire.Milliseconds(max(msg.Meta.Extra.KeepResult, msg.Meta.Extra.Retention))
 		}
-		switch became, err := s.Cancel(ctx, r.id, message.Exists(), keep, info); {
+		switch became, err := s.Cancel(ctx, r.id, lock, message.Exists(), keep, info); {
 		case err != nil:
 			return err
 		case became == redisstore.CancelTooLate:

@@ -74,8 +74,7 @@ func TestCancelFiled(t *testing.T) {
 		b.Must(ref.Cancel(t.Context()))
 	}
 	for _, suffix := range []string{
-		"_scheduled", "_retry", "_parked", "_tasks", "_info", "_locks", "_locked",
-		"_revoked",
+		"_scheduled", "_retry", "_parked", "_tasks", "_info", "_locks", "_revoked",
 	} {
 		if n := b.Size(suffix); n != 0 {
 			t.Errorf("N%s has %d elements", suffix, n)
@@ -300,7 +299,7 @@ func TestCancelRace(t *testing.T) {
 		}
 	}
 	b.Until("nothing is left", func() bool {
-		return b.Size("_locks")+b.Size("_locked")+b.Size("_scheduled")+b.Size("_retry")+b.Size("_archived") == 0
+		return b.Size("_locks")+b.Size("_scheduled")+b.Size("_retry")+b.Size("_archived") == 0
 	})
 	b.Idle()
 	one.mustStop()

@@ -92,7 +92,7 @@ func TestStructsGoByNameExceptOnLegacyQueues(t *testing.T) {
 		if _, err := unique.Enqueue(t.Context(), call); err == nil {
 			t.Errorf("legacy %v: Delay and Call of the same arguments have different locks", c.legacy)
 		}
-		b.Do("DEL", b.Name, b.Name+"_noti", b.Name+"_locks", b.Name+"_locked")
+		b.Do("DEL", b.Name, b.Name+"_noti", b.Name+"_locks")
 
 		// A periodic entry that code declares uses the form of its queue.
 		s, err := delayed.NewScheduler(b.rdb, delayed.SchedulerConfig{

@@ -97,6 +97,14 @@ var aims = append([]aim{
 		text: "allocations per task in the worker: at most 5", table: "cost", row: "draining",
 		figure: "allocations per task in the worker", most: 5,
 	},
+	{
+		text: "a waiting unique task: at most 300 bytes", table: "memory", row: "100,000 unique", figure: perTask,
+		most: 300,
+	},
+	{
+		text: "a scheduled task: at most 200 bytes", table: "memory", row: "100,000 scheduled", figure: perTask,
+		most: 200,
+	},
 }, optionAims()...)
 
 // verdict says whether delayed reached an aim.

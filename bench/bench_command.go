@@ -159,7 +159,11 @@ func latencyScenarios() []scenario {
 func sizeScenarios() []scenario {
 	s := []scenario{
 		{name: "memory pending", rounds: 1, peers: twoPeers, take: takeMemory(1_000_000, "1,000,000 pending")},
-		{name: "memory scheduled", rounds: 1, peers: twoPeers, take: takeScheduled(100_000, "100,000 scheduled")},
+		{
+			name: "memory scheduled", rounds: 1, peers: twoPeers,
+			take: takeWaiting("scheduled", 100_000, "100,000 scheduled"),
+		},
+		{name: "memory unique", rounds: 1, peers: twoPeers, take: takeWaiting("unique", 100_000, "100,000 unique")},
 	}
 	for _, pending := range []int{1_000, 10_000, 100_000, 1_000_000, 10_000_000} {
 		s = append(s, scenario{

@@ -63,7 +63,7 @@ func TestSlowScenarios(t *testing.T) {
 	r := smoke(t, "delayed", "asynq")
 	for _, s := range []scenario{
 		{name: "memory", take: takeMemory(20_000, "pending")},
-		{name: "scheduled", take: takeScheduled(20_000, "scheduled")},
+		{name: "scheduled", take: takeWaiting("scheduled", 20_000, "scheduled")},
 		{name: "fairness", peers: self, take: takeFairness(1)},
 		{name: "late", take: takeLateness("late", 400, 1)},
 		{name: "pending", peers: self, take: takePendingGrowth(1000, 200_000)},

@@ -42,8 +42,11 @@ func takeMemory(n int, row string) func(*bed) error {
 	}
 }
 
-// takeScheduled measures server and worker with n tasks scheduled for tomorrow.
-func takeScheduled(n int, row string) func(*bed) error {
+// perTask is the figure for the memory that Redis uses for each task that waits.
+const perTask = "server, used by a task [bytes]"
+
+// takeWaiting measures server and worker while n tasks of a form wait. See former.
+func takeWaiting(form string, n int, row string) func(*bed) error {
 	return func(b *bed) error {
 		n := max(500, int(float64(n)*b.scale))
 		producer, err := b.driver()
@@ -58,7 +61,7 @@ func takeScheduled(n int, row string) func(*bed) error {
 		if err != nil {
 			return err
 		}
-		if _, err := producer.do(&request{Op: "enqueue", N: n, Producers: 64, Schedule: true}); err != nil {
+		if _, err := producer.do(&request{Op: "enqueue", N: n, Producers: 64, Form: form}); err != nil {
 			return err
 		}
 		after, err := b.state()
@@ -67,6 +70,7 @@ func takeScheduled(n int, row string) func(*bed) error {
 		}
 		b.record("memory", row, "server, used [MiB]", true, after.since(before).memory/(1<<20))
 		b.record("memory", row, "server, resident [MiB]", true, after.resident/(1<<20))
+		b.record("memory", row, perTask, true, after.since(before).memory/float64(n))
 		// One pending task runs, so that the worker is known to have started.
 		if err := b.fill(producer, 1, 0, 0); err != nil {
 			return err

@@ -112,7 +112,7 @@ func (w *hand) withdraw(
 				continue
 			}
 			one := file(&t)
-			one.Place, one.Message, one.ID = t.behind.N, t.raw, t.ID
+			one.Place, one.Message, one.ID, one.Lock = t.behind.N, t.raw, t.ID, t.Options.Lock
 			if one.ID == "" && how != redisstore.WithdrawAndDrop {
 				one.ID = wire.NewTaskID() // that it is filed under
 				t.ID = one.ID
@@ -150,7 +150,7 @@ func (w *hand) refile(
 			w.report.fail(t.ID, err)
 			continue
 		}
-		one.ID, one.Old = id, t.raw
+		one.ID, one.Old, one.Lock = id, t.raw, t.Options.Lock
 		those, out = append(those, t), append(out, one)
 	}
 	if len(out) == 0 {

@@ -286,10 +286,8 @@ func (f *floor) check() {
 		key := f.prefix + q.Name()
 		conn := f.conn(key)
 		redistest.CheckInvariants(f, conn, key, redistest.Invariants{Idle: true})
-		for _, of := range []string{"_locks", "_locked"} {
-			if held, err := redis.Int(conn.Do("EXISTS", key+of)); err != nil || held != 0 {
-				f.Errorf("queue %s still has locks, %v", q.Name(), err)
-			}
+		if held, err := redis.Int(conn.Do("EXISTS", key+"_locks")); err != nil || held != 0 {
+			f.Errorf("queue %s still has locks, %v", q.Name(), err)
 		}
 		if gaps, err := conn.Do("HGET", key+"_control", "gaps"); err != nil || gaps != nil {
 			f.Errorf("queue %s still counts %s gaps, %v", q.Name(), gaps, err)

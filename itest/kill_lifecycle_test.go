@@ -148,7 +148,7 @@ func TestKillLifecycle(t *testing.T) {
 	conn := server.Dial(t)
 	redistest.CheckInvariants(t, conn, f.setup.Queue, redistest.Invariants{Idle: true})
 	for _, suffix := range []string{
-		"_locks", "_locked", "_groups", "_gathered", "_scheduled", "_retry", "_parked",
+		"_locks", "_groups", "_gathered", "_scheduled", "_retry", "_parked",
 		"_archived", "_tasks", "_info",
 	} {
 		if n, err := redis.Int(conn.Do("EXISTS", f.setup.Queue+suffix)); n != 0 || err != nil {

@@ -60,7 +60,7 @@ func TestKill(t *testing.T) {
 	took := time.Since(start)
 	f.stop(members...)
 	redistest.CheckInvariants(t, server.Dial(t), f.setup.Queue, redistest.Invariants{Idle: true})
-	if n, err := redis.Int(server.Do(t, "ZCARD", f.setup.Queue+"_locked"), nil); n != 0 || err != nil {
+	if n, err := redis.Int(server.Do(t, "HLEN", f.setup.Queue+"_locks"), nil); n != 0 || err != nil {
 		t.Errorf("%d locks are left behind, %v", n, err)
 	}
 

@@ -71,7 +71,6 @@ func (m *machine) enqueueCalls(t *modelTask, fn *delayed.Function, opts []delaye
 	refs, err := m.q.With(opts...).DelayMany(context.Background(), calls...)
 	m.must(err)
 	if front {
-		m.lapse()
 		slices.Reverse(refs)
 	}
 	for _, ref := range refs {

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -50,7 +51,7 @@ func (t *modelTask) over() bool {
 	return t.state == "gone" || t.state == "archived" || t.state == "completed"
 }
 
-// modelEntry is a field of the locks hash with its time.
+// modelEntry is a field of the locks hash: who holds it, and until when.
 type modelEntry struct {
 	value string
 	until int64
@@ -88,12 +89,13 @@ func newModel(now int64) *model {
 	}
 }
 
-// held returns the value of a lock that has not lapsed, "" for none.
+// held returns who holds a lock or an id that has not lapsed, "" for nobody. A canceled task holds no lock.
 func (m *model) held(name string) string {
-	if e, ok := m.locks[name]; ok && e.until > m.now {
-		return e.value
+	e, ok := m.locks[name]
+	if !ok || e.until <= m.now || m.revoked[e.value] && !strings.HasPrefix(name, "#") {
+		return ""
 	}
-	return ""
+	return e.value
 }
 
 // taken reports whether a task cannot have an id of its own choice.
@@ -121,7 +123,6 @@ func (m *model) lapse() {
 
 // enlist adds a task that has an id or a lock of its own, or goes to the front.
 func (m *model) enlist(t *modelTask, front bool) {
-	m.lapse()
 	from := max(m.now, t.due)
 	if t.ownID {
 		delete(m.revoked, t.id) // an older task had this id
@@ -129,7 +130,6 @@ func (m *model) enlist(t *modelTask, front bool) {
 	}
 	if t.lock != "" {
 		m.locks[t.lock] = modelEntry{t.id, from + modelLock}
-		m.locks["@"+t.id] = modelEntry{t.lock, from + modelLock}
 	}
 	m.add(t, front)
 }
@@ -154,17 +154,13 @@ func (m *model) replace(t *modelTask) {
 		return
 	}
 	t.state = "gone"
-	delete(m.locks, "@"+t.id)
 	delete(m.locks, "#"+t.id)
 }
 
 // free releases the lock and the id of a task.
 func (m *model) free(t *modelTask) {
-	if mark, ok := m.locks["@"+t.id]; ok {
-		if m.locks[mark.value].value == t.id {
-			delete(m.locks, mark.value)
-		}
-		delete(m.locks, "@"+t.id)
+	if m.locks[t.lock].value == t.id {
+		delete(m.locks, t.lock)
 	}
 	delete(m.locks, "#"+t.id)
 }
@@ -176,11 +172,8 @@ func (m *model) extend(t *modelTask, wait int64) {
 			m.locks[name] = modelEntry{e.value, e.until + wait}
 		}
 	}
-	if mark, ok := m.locks["@"+t.id]; ok {
-		if m.locks[mark.value].value == t.id {
-			longer(mark.value)
-		}
-		longer("@" + t.id)
+	if m.locks[t.lock].value == t.id {
+		longer(t.lock)
 	}
 	longer("#" + t.id)
 }
@@ -193,11 +186,7 @@ func (m *model) tick(entry, id string) bool {
 		if m.held(t.lock) != "" {
 			return false
 		}
-		if old, ok := m.locks[t.lock]; ok {
-			delete(m.locks, "@"+old.value)
-		}
 		m.locks[t.lock] = modelEntry{id, m.now + modelOverlap}
-		m.locks["@"+id] = modelEntry{t.lock, m.now + modelOverlap}
 	}
 	m.add(t, false)
 	return true
@@ -276,12 +265,6 @@ func (m *model) cancel(t *modelTask) bool {
 		m.free(t)
 		m.annul(t)
 		return true
-	}
-	if mark, ok := m.locks["@"+t.id]; ok {
-		if m.locks[mark.value].value == t.id {
-			delete(m.locks, mark.value)
-		}
-		delete(m.locks, "@"+t.id)
 	}
 	m.revoke(t)
 	return true

@@ -1,9 +1,9 @@
 -- annul: end claims of tasks that were canceled.
 -- KEYS  1 processing hash   2 claims hash   3 revoked set   4 completed set   5 results hash   6 locks hash
---       7 locked set   8 counters of the day
+--       7 counters of the day
 -- ARGV  1 life of the counters, s   2 number b of finished batches   3... b batch numbers
---       then for each task, at most 200: token, id, ms to keep a record of the cancellation or 0, that record, 1 if the
---       task is canceled even if it is not revoked, channel on which to publish its end or ''
+--       then for each task, at most 200: token, id, ms to keep a record of the cancellation or 0, that record, lock or
+--       '', channel on which to publish its end or '', 1 if the task is canceled even if it is not revoked
 -- Returns for each task 1 if the claim stood, 0 if it did not, 2 if the claim remains because the task is no longer
 --       revoked.
 -- O(n log m). Works on a full Redis: its first write is an HDEL.
@@ -11,14 +11,15 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local batches = tonumber(ARGV[2])
 local answers, tokens, ids, seen = {}, {''}, {''}, {}
-local values, dues, gone, names, channels = {}, {}, {}, {}, {}
+local values, dues, gone, channels = {}, {}, {}, {}
+local fields, owners, own = {}, {}, {}
 local known = redis.call('EXISTS', KEYS[4], KEYS[5]) > 0
 -- Read everything before the first removal: while a slot moves, a command on an emptied key fails.
-for i = 3 + batches, #ARGV, 6 do
+for i = 3 + batches, #ARGV, 7 do
   local id, keep = ARGV[i + 1], tonumber(ARGV[i + 2])
   local stands = seen[ARGV[i]] and 0 or redis.call('HEXISTS', KEYS[1], ARGV[i])
   seen[ARGV[i]] = true
-  if stands == 1 and not redis.call('ZSCORE', KEYS[3], id) and ARGV[i + 4] ~= '1' then stands = 2 end
+  if stands == 1 and not redis.call('ZSCORE', KEYS[3], id) and ARGV[i + 6] ~= '1' then stands = 2 end
   answers[#answers + 1] = stands
   if stands == 1 then
     tokens[#tokens + 1] = ARGV[i]
@@ -29,20 +30,26 @@ for i = 3 + batches, #ARGV, 6 do
     elseif known and not redis.call('ZSCORE', KEYS[4], id) then
       gone[#gone + 1] = id
     end
-    local held = redis.call('HMGET', KEYS[6], '@' .. id, '#' .. id)
-    if held[1] then names[#names + 1] = '@' .. id end
-    if held[1] and redis.call('HGET', KEYS[6], held[1]) == id then names[#names + 1] = held[1] end
-    if held[2] then names[#names + 1] = '#' .. id end
+    if ARGV[i + 4] ~= '' then
+      owners[#owners + 1] = id
+      fields[#fields + 1], fields[#fields + 2] = ARGV[i + 4], '#' .. id
+    end
     if ARGV[i + 5] ~= '' then channels[#channels + 1] = ARGV[i + 5] end
   end
 end
 local done = #tokens - 1
+if #fields > 0 then
+  local held = redis.call('HMGET', KEYS[6], unpack(fields))
+  for i = 1, #fields do
+    if held[i] and string.match(held[i], '^%d+ (.*)$') == owners[math.ceil(i / 2)] then own[#own + 1] = fields[i] end
+  end
+end
 -- Fail on keys of another type before anything is removed.
 redis.call('HLEN', KEYS[2])
 redis.call('ZCARD', KEYS[4])
 redis.call('HLEN', KEYS[5])
-redis.call('ZCARD', KEYS[7])
-redis.call('HLEN', KEYS[8])
+redis.call('HLEN', KEYS[6])
+redis.call('HLEN', KEYS[7])
 
 redis.call('HDEL', KEYS[1], unpack(tokens))
 for i = 3, 2 + batches do redis.call('HDEL', KEYS[2], ARGV[i]) end
@@ -53,10 +60,7 @@ if #dues > 0 then
   redis.call('HSET', KEYS[5], unpack(values))
 end
 if #gone > 0 then redis.call('HDEL', KEYS[5], unpack(gone)) end
-if #names > 0 then
-  redis.call('HDEL', KEYS[6], unpack(names))
-  redis.call('ZREM', KEYS[7], unpack(names))
-end
-if redis.call('HINCRBY', KEYS[8], 'canceled', done) == done then redis.call('EXPIRE', KEYS[8], ARGV[1]) end
+if #own > 0 then redis.call('HDEL', KEYS[6], unpack(own)) end
+if redis.call('HINCRBY', KEYS[7], 'canceled', done) == done then redis.call('EXPIRE', KEYS[7], ARGV[1]) end
 for i = 1, #channels do redis.call('PUBLISH', channels[i], 'ended') end
 return answers

@@ -1,7 +1,7 @@
 -- condemn: archive tasks that were parked for too long, or are due and too large to be made pending.
 -- KEYS  1 scheduled, retry or parked set   2 archived set   3 info hash   4 counters of the day   5 locks hash
---       6 locked set
--- ARGV  1 life of the counters, s   2 ms that an archived task is kept   3 id   4 info   ... further pairs, at most 200
+-- ARGV  1 life of the counters, s   2 ms that an archived task is kept
+--       then for each task, at most 200: id, info, lock or ''
 -- Returns the number of tasks archived.
 -- O(n log m). Works on a full Redis: its first write is a ZREM.
 local function number(score)
@@ -17,15 +17,17 @@ redis.call('ZCARD', KEYS[2])
 redis.call('HLEN', KEYS[3])
 redis.call('HLEN', KEYS[4])
 local locks = redis.call('HLEN', KEYS[5])
-if locks > 0 then redis.call('ZCARD', KEYS[6]) end
 local expiry = now + tonumber(ARGV[2])
-local archived, ids = 0, {}
-for i = 3, #ARGV, 2 do
+local archived, fields, ids = 0, {}, {}
+for i = 3, #ARGV, 3 do
   local over = redis.call('ZSCORE', KEYS[1], ARGV[i])
   if over and number(over) <= now then
     redis.call('ZREM', KEYS[1], ARGV[i])
     archived = archived + 1
-    ids[archived] = ARGV[i]
+    if ARGV[i + 2] ~= '' then
+      ids[#ids + 1] = ARGV[i]
+      fields[#fields + 1], fields[#fields + 2] = ARGV[i + 2], '#' .. ARGV[i]
+    end
     redis.call('ZADD', KEYS[2], expiry, ARGV[i])
     redis.call('HSET', KEYS[3], ARGV[i], ARGV[i + 1])
   end
@@ -34,20 +36,13 @@ if archived > 0 and redis.call('HINCRBY', KEYS[4], 'archived', archived) == arch
   redis.call('EXPIRE', KEYS[4], ARGV[1])
 end
 -- Free the ids and locks of tasks that have ended; see README.md.
-local function free(ids)
+local function free(fields, ids)
   if #ids == 0 or locks == 0 then return end
-  local marks, names = {}, {}
-  for i = 1, #ids do marks[2 * i - 1], marks[2 * i] = '@' .. ids[i], '#' .. ids[i] end
-  local held = redis.call('HMGET', KEYS[5], unpack(marks))
-  for i = 1, #ids do
-    local lock = held[2 * i - 1]
-    if lock then names[#names + 1] = marks[2 * i - 1] end
-    if lock and redis.call('HGET', KEYS[5], lock) == ids[i] then names[#names + 1] = lock end
-    if held[2 * i] then names[#names + 1] = marks[2 * i] end
+  local values, own = redis.call('HMGET', KEYS[5], unpack(fields)), {}
+  for i = 1, #fields do
+    if values[i] and string.match(values[i], '^%d+ (.*)$') == ids[math.ceil(i / 2)] then own[#own + 1] = fields[i] end
   end
-  if #names == 0 then return end
-  redis.call('HDEL', KEYS[5], unpack(names))
-  redis.call('ZREM', KEYS[6], unpack(names))
+  if #own > 0 then redis.call('HDEL', KEYS[5], unpack(own)) end
 end
-free(ids)
+free(fields, ids)
 return archived

@@ -1,12 +1,12 @@
 -- sweep: take claims from a dead worker, ours or a legacy one.
 -- KEYS  1 key that exists while the worker lives   2 its processing hash   3 pending list   4 notify list
 --       5 tasks hash   6 archived set   7 info hash   8 deaths hash   9 counters of the day   10 locks hash
---       11 locked set   12 completed set   13 results hash   14 revoked set
+--       11 completed set   12 results hash   13 revoked set
 -- ARGV  1 life of the counters, s   2 life of the deaths hash, s   3 deaths alone at which a task is archived
 --       4 ms that an archived task is kept   5 most archived tasks
 --       then for each claim, last claimed first, at most 200: token, old message (its size if it is too large to be
 --       read), new message ('' for the old one as it is), 'requeue', 'archive', 'count' or 'alone', id, info, key in
---       the deaths hash, channel on which to publish its end or ''
+--       the deaths hash, channel on which to publish its end or '', lock or ''
 -- Returns {tasks requeued, tasks archived}, or {-1, 0} when the worker lives. A claim stays if its message is not the
 --       old one. Only deaths alone lead to the archive. A canceled task is requeued rather than archived: whoever
 --       claims it ends it.
@@ -15,7 +15,7 @@
 if redis.call('EXISTS', KEYS[1]) == 1 then return {-1, 0} end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local requeued, archived, ones, ids, taken, channels = 0, 0, {}, {}, {}, {}
+local requeued, archived, ones, fields, ids, taken, channels = 0, 0, {}, {}, {}, {}, {}
 -- Fail on keys of another type before anything is removed.
 redis.call('LLEN', KEYS[3])
 redis.call('LLEN', KEYS[4])
@@ -25,11 +25,10 @@ redis.call('HLEN', KEYS[7])
 redis.call('HLEN', KEYS[8])
 redis.call('HLEN', KEYS[9])
 local locks = redis.call('HLEN', KEYS[10])
-if locks > 0 then redis.call('ZCARD', KEYS[11]) end
-local canceled = redis.call('ZCARD', KEYS[14]) > 0
-local reports = redis.call('HLEN', KEYS[13])
-if reports > 0 then redis.call('ZCARD', KEYS[12]) end
-for i = 6, #ARGV, 8 do
+local canceled = redis.call('ZCARD', KEYS[13]) > 0
+local reports = redis.call('HLEN', KEYS[12])
+if reports > 0 then redis.call('ZCARD', KEYS[11]) end
+for i = 6, #ARGV, 9 do
   local held, message = redis.call('HGET', KEYS[2], ARGV[i]), ARGV[i + 2]
   local same = held == ARGV[i + 1]
   if held and message == '' then
@@ -50,11 +49,14 @@ for i = 6, #ARGV, 8 do
       end
       redis.call('EXPIRE', KEYS[8], ARGV[2])
     end
-    if canceled and redis.call('ZSCORE', KEYS[14], ARGV[i + 4]) then verdict = 'requeue' end
+    if canceled and redis.call('ZSCORE', KEYS[13], ARGV[i + 4]) then verdict = 'requeue' end
     if verdict == 'archive' then
       archived = archived + 1
       local id = ARGV[i + 4]
-      ids[archived] = id
+      if ARGV[i + 8] ~= '' then
+        ids[#ids + 1] = id
+        fields[#fields + 1], fields[#fields + 2] = ARGV[i + 8], '#' .. id
+      end
       local filed = redis.call('HSETNX', KEYS[5], id, message)
       for copy = 2, 10 do
         if filed == 1 then break end
@@ -92,26 +94,19 @@ if archived > 0 then
   end
 end
 -- Free the ids and locks of tasks that have ended; see README.md.
-local function free(ids)
+local function free(fields, ids)
   if #ids == 0 or locks == 0 then return end
-  local marks, names = {}, {}
-  for i = 1, #ids do marks[2 * i - 1], marks[2 * i] = '@' .. ids[i], '#' .. ids[i] end
-  local held = redis.call('HMGET', KEYS[10], unpack(marks))
-  for i = 1, #ids do
-    local lock = held[2 * i - 1]
-    if lock then names[#names + 1] = marks[2 * i - 1] end
-    if lock and redis.call('HGET', KEYS[10], lock) == ids[i] then names[#names + 1] = lock end
-    if held[2 * i] then names[#names + 1] = marks[2 * i] end
+  local values, own = redis.call('HMGET', KEYS[10], unpack(fields)), {}
+  for i = 1, #fields do
+    if values[i] and string.match(values[i], '^%d+ (.*)$') == ids[math.ceil(i / 2)] then own[#own + 1] = fields[i] end
   end
-  if #names == 0 then return end
-  redis.call('HDEL', KEYS[10], unpack(names))
-  redis.call('ZREM', KEYS[11], unpack(names))
+  if #own > 0 then redis.call('HDEL', KEYS[10], unpack(own)) end
 end
-free(ids)
+free(fields, ids)
 -- Progress reports of these tasks are void. Results of older tasks of the same ids stay.
 if reports > 0 then
   for i = 1, #taken do
-    if not redis.call('ZSCORE', KEYS[12], taken[i]) then redis.call('HDEL', KEYS[13], taken[i]) end
+    if not redis.call('ZSCORE', KEYS[11], taken[i]) then redis.call('HDEL', KEYS[12], taken[i]) end
   end
 end
 for i = 1, #channels do redis.call('PUBLISH', channels[i], 'ended') end

@@ -1,36 +1,35 @@
 -- withdraw: take pending tasks out of their list, and file them in a set or drop them.
 -- KEYS  1 some pending list   2 its notify list   3 scheduled or archived set   4 tasks hash   5 info hash
---       6 control hash   7 locks hash   8 locked set   9 counters of the day   10 wake list   11 revoked set
+--       6 control hash   7 locks hash   8 counters of the day   9 wake list   10 revoked set
 -- ARGV  1 archive, move (archive, but do not count), schedule or drop   2 1 if legacy workers share the queue
 --       3 life of the counters, s
 --       4 members of the list to look at on each side of the places, at most 2,000
 --       then for each task, at most 100: place from the beginning of the list, message, id, time in the set in ms,
---       info, channel of its end
+--       info, channel of its end, lock
 -- Returns for each task 1 if it was taken, 0 if it is not near the places or was canceled, -1 if another task has its
 --       id in the set.
 -- O(n + members looked at). It is O(n + list) with legacy workers. Works on a full Redis: its first write is an LTRIM.
 --       In the place of a task it leaves a gap, the text -, which is no message: claim drops it. Taking members out of
 --       the middle of a list takes long; that is done only where legacy workers would find the gap. The field gaps of
---       the control hash counts gaps. The place is where the task was last seen, 0 for the oldest. An id, an info or a
---       channel may be missing: ''.
+--       the control hash counts gaps. The place is where the task was last seen, 0 for the oldest. An id, an info, a
+--       channel or a lock may be missing: ''.
 local how, legacy, reach = ARGV[1], ARGV[2] == '1', tonumber(ARGV[4])
 -- Fail on keys of another type before anything is removed.
 redis.call('LLEN', KEYS[2])
 redis.call('ZCARD', KEYS[3])
 redis.call('HLEN', KEYS[5])
 redis.call('HLEN', KEYS[6])
-redis.call('HLEN', KEYS[9])
-redis.call('LLEN', KEYS[10])
+redis.call('HLEN', KEYS[8])
+redis.call('LLEN', KEYS[9])
 local locks = redis.call('HLEN', KEYS[7])
-if locks > 0 then redis.call('ZCARD', KEYS[8]) end
-local canceled = redis.call('ZCARD', KEYS[11]) > 0
+local canceled = redis.call('ZCARD', KEYS[10]) > 0
 local length = redis.call('LLEN', KEYS[1])
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local answers, taken, ended, waits, used, places = {}, {}, {}, {}, {}, {}
+local answers, taken, fields, owners, waits, used, places = {}, {}, {}, {}, {}, {}, {}
 -- Read everything before the first write. Most tasks are where they were seen.
 local sought, missing, low, high = {}, 0, length, 0
-for i = 5, #ARGV, 6 do
+for i = 5, #ARGV, 7 do
   local place, message = tonumber(ARGV[i]), ARGV[i + 1]
   low, high = math.min(low, place), math.max(high, place)
   if not used[place] and redis.call('LINDEX', KEYS[1], place) == message then
@@ -60,15 +59,16 @@ local function look(first, last)
 end
 look(math.max(low - reach, 0), math.min(high, length - 1))
 look(high + 1, math.min(high + reach, length - 1))
-for i = 5, #ARGV, 6 do
+for i = 5, #ARGV, 7 do
   local answer, id = places[i] and 1 or 0, ARGV[i + 2]
-  if canceled and redis.call('ZSCORE', KEYS[11], id) then answer = 0 end
+  if canceled and redis.call('ZSCORE', KEYS[10], id) then answer = 0 end
   if answer == 1 and how ~= 'drop' and redis.call('HEXISTS', KEYS[4], id) == 1 then answer = -1 end
   if answer == 1 then
     taken[#taken + 1] = i
-    if id ~= '' then
-      ended[#ended + 1] = id
-      waits[#ended] = math.max(tonumber(ARGV[i + 3]) - now, 0)
+    if id ~= '' and ARGV[i + 6] ~= '' then
+      owners[#owners + 1] = id
+      waits[#owners] = math.max(tonumber(ARGV[i + 3]) - now, 0)
+      fields[#fields + 1], fields[#fields + 2] = ARGV[i + 6], '#' .. id
     end
   end
   answers[#answers + 1] = answer
@@ -86,10 +86,10 @@ for j = 1, #taken do
   if ARGV[i + 5] ~= '' then redis.call('PUBLISH', ARGV[i + 5], 'ended') end
 end
 local counter = how == 'drop' and 'canceled' or how == 'archive' and 'archived'
-if counter and redis.call('HINCRBY', KEYS[9], counter, #taken) == #taken then
-  redis.call('EXPIRE', KEYS[9], ARGV[3])
+if counter and redis.call('HINCRBY', KEYS[8], counter, #taken) == #taken then
+  redis.call('EXPIRE', KEYS[8], ARGV[3])
 end
-if how == 'schedule' and redis.call('LLEN', KEYS[10]) == 0 then redis.call('RPUSH', KEYS[10], '1') end
+if how == 'schedule' and redis.call('LLEN', KEYS[9]) == 0 then redis.call('RPUSH', KEYS[9], '1') end
 if legacy then
   redis.call('LREM', KEYS[1], high > length / 2 and -#taken or #taken, '-')
   redis.call('LPOP', KEYS[2], #taken)
@@ -110,34 +110,31 @@ else
   local gaps = redis.call('HINCRBY', KEYS[6], 'gaps', #taken - dropped)
   if gaps <= 0 then redis.call('HDEL', KEYS[6], 'gaps') end
 end
-if how == 'schedule' then
-  -- The ids and locks of tasks that wait last longer by the time that they wait.
-  for j = 1, #ended do
-    if locks == 0 then break end
-    local held = redis.call('HMGET', KEYS[7], '@' .. ended[j], '#' .. ended[j])
-    if held[1] then redis.call('ZINCRBY', KEYS[8], waits[j], '@' .. ended[j]) end
-    if held[1] and redis.call('HGET', KEYS[7], held[1]) == ended[j] then
-      redis.call('ZINCRBY', KEYS[8], waits[j], held[1])
+-- Let the ids and locks of tasks that wait longer last longer.
+local function extend(fields, ids, waits)
+  if #ids == 0 or locks == 0 then return end
+  local values, later = redis.call('HMGET', KEYS[7], unpack(fields)), {}
+  for i = 1, #fields do
+    local n = math.ceil(i / 2)
+    local expiry, id = string.match(values[i] or '', '^(%d+) (.*)$')
+    if id == ids[n] then
+      later[#later + 1], later[#later + 2] = fields[i], string.format('%.0f', expiry + waits[n]) .. ' ' .. id
     end
-    if held[2] then redis.call('ZINCRBY', KEYS[8], waits[j], '#' .. ended[j]) end
   end
+  if #later > 0 then redis.call('HSET', KEYS[7], unpack(later)) end
+end
+if how == 'schedule' then
+  extend(fields, owners, waits)
   return answers
 end
 -- Free the ids and locks of tasks that have ended; see README.md.
-local function free(ids)
+local function free(fields, ids)
   if #ids == 0 or locks == 0 then return end
-  local marks, names = {}, {}
-  for i = 1, #ids do marks[2 * i - 1], marks[2 * i] = '@' .. ids[i], '#' .. ids[i] end
-  local held = redis.call('HMGET', KEYS[7], unpack(marks))
-  for i = 1, #ids do
-    local lock = held[2 * i - 1]
-    if lock then names[#names + 1] = marks[2 * i - 1] end
-    if lock and redis.call('HGET', KEYS[7], lock) == ids[i] then names[#names + 1] = lock end
-    if held[2 * i] then names[#names + 1] = marks[2 * i] end
+  local values, own = redis.call('HMGET', KEYS[7], unpack(fields)), {}
+  for i = 1, #fields do
+    if values[i] and string.match(values[i], '^%d+ (.*)$') == ids[math.ceil(i / 2)] then own[#own + 1] = fields[i] end
   end
-  if #names == 0 then return end
-  redis.call('HDEL', KEYS[7], unpack(names))
-  redis.call('ZREM', KEYS[8], unpack(names))
+  if #own > 0 then redis.call('HDEL', KEYS[7], unpack(own)) end
 end
-free(ended)
+free(fields, owners)
 return answers

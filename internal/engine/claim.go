@@ -81,11 +81,15 @@ func (c *Claim) parse() (wire.Message, error) {
 // needsComplete reports whether a successful task must end by complete.lua, because it leaves something behind, and not
 // by a mere acknowledgement.
 func (c *Claim) needsComplete() bool {
-	return c.msg.Meta.Extra.Keeps() || c.holdsLock() || c.reporter.Load() != nil || c.canceled.Load()
+	return c.msg.Meta.Extra.Keeps() || c.lock() != "" || c.reporter.Load() != nil || c.canceled.Load()
 }
 
-// holdsLock reports whether the task may hold a lock that must be freed when it ends.
-func (c *Claim) holdsLock() bool {
+// lock returns the lock of the task that must be freed when it ends, "" for none. The script that frees it also frees
+// the task's id.
+func (c *Claim) lock() string {
 	x := c.msg.Meta.Extra
-	return x != nil && x.Lock != "" && !c.lockFreed
+	if x == nil || c.lockFreed {
+		return ""
+	}
+	return x.Lock
 }

@@ -42,7 +42,6 @@ type decision struct {
 
 	msg  wire.Message // the message as it is filed
 	info wire.Info
-	log  loop.Journal
 }
 
 func (d *decision) make() (e ending, done bool) {
@@ -54,7 +53,7 @@ func (d *decision) make() (e ending, done bool) {
 	d.prepare()
 	switch says {
 	case SaysDrop:
-		d.log.WithError(d.err).Info("task dropped: its handler said so")
+		d.say(loop.InfoLevel, -1, "task dropped: its handler said so")
 		if d.c.needsComplete() {
 			d.info.Reason = "dropped"
 			e = endComplete(d.c, &d.info)
@@ -64,7 +63,7 @@ func (d *decision) make() (e ending, done bool) {
 		return ending{}, true
 	case SaysSnooze:
 		d.info.Reason, d.info.Error, d.info.Stack = "snoozed", "", "" // it has not failed
-		d.log.WithError(d.err).WithField("delay", wait.String()).Debug("task snoozed")
+		d.say(loop.DebugLevel, wait, "task snoozed")
 		return d.file(lifecycle.OutcomeSnooze, wait, d.again(wait)), false
 	default:
 	}
@@ -76,7 +75,7 @@ func (d *decision) make() (e ending, done bool) {
 		}
 		// A retry with the same bytes would fail again.
 		d.info.Reason = lifecycle.ReasonArguments
-		d.log.WithError(d.err).Error("task archived: its arguments do not fit the function")
+		d.say(loop.ErrorLevel, -1, "task archived: its arguments do not fit the function")
 		return d.file(lifecycle.OutcomeArchive, lifecycle.ArchivedLife, d.c.raw), false
 	case says == SaysDiscard:
 		return d.archive("its handler discarded it"), false
@@ -115,7 +114,7 @@ func (d *decision) countDeath() ending {
 		return d.archive("its processes died too often")
 	}
 	d.info.Reason, d.info.Deaths = "not failed", d.msg.Meta.Deaths
-	d.log.WithError(d.err).Warn("task has ended its child process; it runs again")
+	d.say(loop.WarnLevel, -1, "task has ended its child process; it runs again")
 	return d.file(lifecycle.OutcomePostpone, 0, d.msg.Append(nil))
 }
 
@@ -143,9 +142,17 @@ func (d *decision) prepare() {
 		Deaths: m.Deaths, At: d.now, Worker: d.r.worker, Progress: d.c.lastReport(),
 	}
 	d.info.Stack = stackOf(d.err)
-	d.log = d.r.log.WithAll(loop.Fields{
-		"queue": d.c.lane.store.Name, "function": d.msg.Path, "id": m.ID, "attempt": d.info.Attempts,
-	})
+}
+
+// say logs what becomes of the task, and how long it waits; a negative wait means that it does not.
+func (d *decision) say(level loop.Level, wait time.Duration, text string) {
+	fields := loop.Fields{
+		"queue": d.c.lane.store.Name, "function": d.msg.Path, "id": d.msg.Meta.ID, "attempt": d.info.Attempts,
+	}
+	if wait >= 0 {
+		fields["delay"] = wait.String()
+	}
+	d.r.log.Line(level, fields, d.err, text)
 }
 
 // retryOrArchive retries the task, or archives it if no retries or no time are left. If given, it waits for wait, else
@@ -163,7 +170,7 @@ func (d *decision) retryOrArchive(given bool, wait time.Duration) ending {
 	}
 	d.msg.Meta.Retried++
 	x.Due = d.now.Add(wait).UnixMilli()
-	d.log.WithError(d.err).WithField("delay", wait.String()).Warn("task failed and is tried again")
+	d.say(loop.WarnLevel, wait, "task failed and is tried again")
 	return d.file(lifecycle.OutcomeRetry, wait, d.msg.Append(nil))
 }
 
@@ -174,7 +181,7 @@ func (d *decision) postpone() ending {
 		return d.archive("there is no time left for another try")
 	}
 	d.info.Reason = "not failed"
-	d.log.WithError(d.err).WithField("delay", wait.String()).Info("task is tried again; this was no failure")
+	d.say(loop.InfoLevel, wait, "task is tried again; this was no failure")
 	return d.file(lifecycle.OutcomePostpone, wait, d.again(wait))
 }
 
@@ -196,7 +203,7 @@ func (d *decision) again(wait time.Duration) []byte {
 // archive archives the task.
 func (d *decision) archive(why string) ending {
 	d.noteFailure()
-	d.log.WithError(d.err).Error("task archived: " + why)
+	d.say(loop.ErrorLevel, -1, "task archived: "+why)
 	return d.file(lifecycle.OutcomeArchive, lifecycle.ArchivedLife, d.msg.Append(nil))
 }
 

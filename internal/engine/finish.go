@@ -243,7 +243,7 @@ func (f *finisher) send(ctx context.Context, kind lifecycle.Outcome, group []end
 			lost++
 			f.reportLost(e.claim)
 		}
-		if kind == lifecycle.OutcomeForward && stood[i] && e.claim.holdsLock() {
+		if kind == lifecycle.OutcomeForward && stood[i] && e.claim.lock() != "" {
 			f.freeForwarded(ctx, e.claim)
 		}
 	}
@@ -309,7 +309,7 @@ func (f *finisher) waiting() int {
 // freeForwarded frees the lock and the id of a task that was forwarded to another queue, whose workers cannot do so. If
 // Redis does not answer, they expire.
 func (f *finisher) freeForwarded(ctx context.Context, c *Claim) {
-	if err := f.lane.store.FreeForwarded(ctx, c.msg.Meta.ID); err != nil {
+	if err := f.lane.store.FreeForwarded(ctx, c.msg.Meta.ID, c.lock()); err != nil {
 		f.log.With("function", c.msg.Path).With("id", c.msg.Meta.ID).WithError(err).
 			Warn("the lock of a forwarded task could not be freed; it lasts until it expires")
 	}

@@ -11,11 +11,10 @@ func completedOf(group []ending) []redisstore.Completed {
 	tasks := make([]redisstore.Completed, len(group))
 	for i := range group {
 		e := &group[i]
-		t := redisstore.Completed{Token: e.claim.token, ID: e.id, Keep: e.wait, Value: e.info}
-		if x := e.claim.msg.Meta.Extra; x != nil {
-			t.Lock, t.Awaited = e.claim.holdsLock(), x.Keeps()
+		tasks[i] = redisstore.Completed{
+			Token: e.claim.token, ID: e.id, Keep: e.wait, Value: e.info, Lock: e.claim.lock(),
+			Awaited: e.claim.msg.Meta.Extra.Keeps(),
 		}
-		tasks[i] = t
 	}
 	return tasks
 }
@@ -36,7 +35,7 @@ func shelvedOf(group []ending) []redisstore.Shelved {
 		e := &group[i]
 		tasks[i] = redisstore.Shelved{
 			Token: e.claim.token, ID: e.id, Wait: e.wait, Message: e.message, Info: e.info,
-			Path: e.claim.msg.Path,
+			Path: e.claim.msg.Path, Lock: e.claim.lock(),
 		}
 		tasks[i].Awaited = lifecycle.Ends[e.outcome].To == lifecycle.StateArchived && e.claim.msg.Meta.Extra.Keeps()
 	}

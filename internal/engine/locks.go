@@ -17,7 +17,7 @@ func (r *runner) unlockStart(c *Claim) bool {
 // unlock frees the lock of a task that starts. replaced: the task must not start, because another task has replaced it.
 // If Redis does not answer, the task starts and frees the lock at its end.
 func (r *runner) unlock(c *Claim) (replaced bool) {
-	left, replaced, err := c.lane.store.Unlock(r.handlersCtx, c.msg.Meta.ID)
+	left, replaced, err := c.lane.store.Unlock(r.handlersCtx, c.msg.Meta.ID, c.lock())
 	log := r.logOf(c)
 	switch {
 	case err != nil:

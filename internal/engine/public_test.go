@@ -243,7 +243,7 @@ func (r *Ref) Cancel(ctx context.Context) error {
 			return err
 		}
 		s.RedisTime(found.Now)
-		if became, err := s.Cancel(ctx, r.id, found.Message.Exists(), 0, nil); err != nil ||
+		if became, err := s.Cancel(ctx, r.id, "", found.Message.Exists(), 0, nil); err != nil ||
 			became != redisstore.CancelAgain {
 			return err
 		}

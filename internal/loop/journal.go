@@ -34,18 +34,44 @@ const maxLogError = 8 << 10
 // Fields are fields of a line by name.
 type Fields = logrus.Fields
 
+// Level is how grave a line is.
+type Level = logrus.Level
+
+// The levels of lines.
+const (
+	ErrorLevel = logrus.ErrorLevel
+	WarnLevel  = logrus.WarnLevel
+	InfoLevel  = logrus.InfoLevel
+	DebugLevel = logrus.DebugLevel
+)
+
 // With adds a field. A text is escaped, whatever the formatter of the log does, and cut if it is too long.
 func (j Journal) With(key string, value any) Journal { return j.WithAll(Fields{key: value}) }
 
 // WithAll adds fields as With does. It keeps the map, and takes less time than With for each, which copies all fields
 // that the log has.
-func (j Journal) WithAll(fields Fields) Journal {
+func (j Journal) WithAll(fields Fields) Journal { return Journal{j.WithFields(escaped(fields))} }
+
+// escaped escapes the texts in fields.
+func escaped(fields Fields) Fields {
 	for key, value := range fields {
 		if text, ok := value.(string); ok {
 			fields[key] = logText(text, MaxLogField)
 		}
 	}
-	return Journal{j.WithFields(fields)}
+	return fields
+}
+
+// Line logs a line with an error, as WithAll, WithError and Log do, but copies the fields that the log has only once,
+// and not at all if the log leaves out lines of that level. It keeps the map.
+func (j Journal) Line(level Level, fields Fields, err error, text string) {
+	entry, isEntry := j.FieldLogger.(*logrus.Entry)
+	logger, isLogger := j.FieldLogger.(*logrus.Logger)
+	if isEntry && !entry.Logger.IsLevelEnabled(level) || isLogger && !logger.IsLevelEnabled(level) {
+		return
+	}
+	escaped(fields)[logrus.ErrorKey] = loggedError{err}
+	j.WithFields(fields).Log(level, text)
 }
 
 // WithError adds an error, whose text is escaped and cut like those of With. Hooks of the log can still unwrap it.

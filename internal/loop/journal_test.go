@@ -65,6 +65,41 @@ func TestLinesAboutOneHaveNoCount(t *testing.T) {
 	}
 }
 
+// TestLineSaysTheSame: a line has the fields, the texts and the error that it has when they are added one by one.
+func TestLineSaysTheSame(t *testing.T) {
+	j, lines := journalled()
+	err := errors.New("no\nluck")
+	fields := func() Fields { return Fields{"id": "a\tb", "attempt": 2, "delay": time.Second.String()} }
+	for _, j := range []Journal{j, j.With("worker", "w")} {
+		j.Line(WarnLevel, fields(), err, "it failed")
+		j.WithAll(fields()).WithError(err).Warn("it failed")
+	}
+	if got := lines(); len(got) != 4 || got[0] != got[1] || got[2] != got[3] || !strings.Contains(got[2], "worker=w") {
+		t.Errorf("found the lines\n%s", strings.Join(got, "\n"))
+	}
+}
+
+// unread is an error whose text nobody should ask for.
+type unread struct{ t *testing.T }
+
+func (e unread) Error() string {
+	e.t.Error("the text was asked for")
+	return ""
+}
+
+// TestLineOfALevelThatIsLeftOut takes no time, whether or not the journal has fields of its own.
+func TestLineOfALevelThatIsLeftOut(t *testing.T) {
+	j, lines := journalled()
+	for _, j := range []Journal{j, j.With("worker", "w")} {
+		if n := testing.AllocsPerRun(10, func() { j.Line(DebugLevel, nil, unread{t}, "snoozed") }); n != 0 {
+			t.Errorf("it took %v allocations", n)
+		}
+	}
+	if got := lines(); !slices.Equal(got, []string{""}) {
+		t.Errorf("found %q", got)
+	}
+}
+
 func TestJournalWithoutALogger(t *testing.T) {
 	if got := NewJournal(nil).FieldLogger; got != logrus.StandardLogger() {
 		t.Errorf("found %v, expected logrus's standard logger", got)

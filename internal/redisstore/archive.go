@@ -33,7 +33,6 @@ func (s *Store) rerun(ctx context.Context, set string, tasks []Rerun) ([]int, er
 	}
 	keys := []string{
 		set, s.keys.tasks, s.keys.info, s.keys.list, s.keys.noti, s.keys.revoked, s.keys.locks,
-		s.keys.locked,
 	}
 	answers, err := redis.Ints(s.eval(ctx, scriptRerun, keys, args...))
 	if err == nil && len(answers) != len(tasks) {

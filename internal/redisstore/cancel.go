@@ -29,18 +29,18 @@ const (
 )
 
 // Cancel cancels a task. filed reports that the caller has found it scheduled, in retry or parked. Then info, which
-// says that it was cancelled, is kept for the time keep; 0: not at all.
+// says that it was cancelled, is kept for the time keep; 0: not at all. lock is the one that its message names.
 func (s *Store) Cancel(
-	ctx context.Context, id string, filed bool, keep time.Duration, info []byte,
+	ctx context.Context, id, lock string, filed bool, keep time.Duration, info []byte,
 ) (Cancellation, error) {
 	k := &s.keys
 	keys := []string{
 		k.revoked, k.control, k.scheduled, k.retry, k.parked, k.archived, k.completed, k.tasks, k.info, k.results,
-		k.locks, k.locked, s.StatsKey(),
+		k.locks, s.StatsKey(),
 	}
 	n, err := redis.Int(s.eval(ctx, scriptCancel, keys, id, revokedLife.Milliseconds(), keep.Milliseconds(), info,
 		k.endedOf(id), k.signals(),
-		statsLife, PardonPage, flag(filed)))
+		statsLife, PardonPage, flag(filed), lock))
 	return Cancellation(n), err //nolint:gosec // 0 to 3
 }
 
@@ -64,16 +64,17 @@ type Annulled struct {
 func (s *Store) Annul(
 	ctx context.Context, worker string, batches []uint64, tasks []Annulled,
 ) (stood, again []bool, err error) {
-	args := make([]any, 0, 2+len(batches)+6*len(tasks))
+	args := make([]any, 0, 2+len(batches)+7*len(tasks))
 	args = append(args, statsLife)
 	args = appendBatches(args, batches)
 	for i := range tasks {
 		t := &tasks[i]
-		args = append(args, t.Token, t.ID, t.Keep.Milliseconds(), t.Value, flag(t.Certain), s.channel(t.ID, t.Awaited))
+		args = append(args, t.Token, t.ID, t.Keep.Milliseconds(), t.Value, t.Lock, s.channel(t.ID, t.Awaited),
+			flag(t.Certain))
 	}
 	keys := []string{
 		s.keys.processing + worker, s.keys.claims + worker, s.keys.revoked, s.keys.completed, s.keys.results,
-		s.keys.locks, s.keys.locked, s.StatsKey(),
+		s.keys.locks, s.StatsKey(),
 	}
 	reply, err := s.eval(ctx, scriptAnnul, keys, args...)
 	return answersAgain(reply, err, len(tasks))

@@ -12,13 +12,13 @@ import (
 func cancelWith(id string, keep time.Duration) func(s *Store) (any, error) {
 	return func(s *Store) (any, error) {
 		found, err := s.Look(bg, id, true)
-		return cancelSeen(id, err != nil || found.Message.Exists(), keep)(s) // the script says what is wrong
+		return cancelSeen(id, "k:a", err != nil || found.Message.Exists(), keep)(s) // the script says what is wrong
 	}
 }
 
-func cancelSeen(id string, filed bool, keep time.Duration) func(s *Store) (any, error) {
+func cancelSeen(id, lock string, filed bool, keep time.Duration) func(s *Store) (any, error) {
 	return func(s *Store) (any, error) {
-		became, err := s.Cancel(bg, id, filed, keep, []byte("c "+id))
+		became, err := s.Cancel(bg, id, lock, filed, keep, []byte("c "+id))
 		return map[Cancellation]string{
 			CancelTooLate: "too late", cancelRevoked: "revoked", cancelTaken: "taken",
 			CancelAgain: "again",
@@ -52,10 +52,10 @@ var cancelCases = storeTable{script: "cancel", cases: []storeCase{
 	{
 		name: "parked, and its lock is another's by now",
 		seed: both(filedAs("_parked", redistest.Zset{"x": later}),
-			lockedBy(later, redistest.Hash{"k:a": "y", "@x": "k:a", "@y": "k:a"})),
+			locked(later, redistest.Hash{"k:a": "y"})),
 		do:     cancelWith("x", 0),
 		result: "taken",
-		want:   both(lockedBy(later, redistest.Hash{"k:a": "y", "@y": "k:a"}), countedCancel),
+		want:   both(locked(later, redistest.Hash{"k:a": "y"}), countedCancel),
 	},
 	{
 		name:   "scheduled, and somebody waits for it",
@@ -78,12 +78,12 @@ var cancelCases = storeTable{script: "cancel", cases: []storeCase{
 	{
 		name:   "filed since it was looked at",
 		seed:   filedAs("_retry", redistest.Zset{"x": later}),
-		do:     cancelSeen("x", false, 0),
+		do:     cancelSeen("x", "", false, 0),
 		result: "again",
 	},
 	{
 		name:   "gone since it was looked at",
-		do:     cancelSeen("x", true, time.Hour),
+		do:     cancelSeen("x", "k:a", true, time.Hour),
 		result: "revoked",
 		want:   revokedNow("x"),
 	},
@@ -103,11 +103,11 @@ var cancelCases = storeTable{script: "cancel", cases: []storeCase{
 			controlledNow(redistest.Hash{"paused": "4"})),
 	},
 	{
-		name:   "pending or active, with a lock, and an id that stays its own",
+		name:   "pending or active: its lock and its id stay, but the lock counts as free",
 		seed:   locked(later, redistest.Hash{"k:a": "x", "#x": "x"}),
 		do:     cancelWith("x", 0),
 		result: "revoked",
-		want:   both(locked(later, redistest.Hash{"#x": "x"}), revokedNow("x")),
+		want:   both(locked(later, redistest.Hash{"k:a": "x", "#x": "x"}), revokedNow("x")),
 	},
 	{
 		name: "what is over is forgotten",
@@ -146,17 +146,10 @@ var cancelCases = storeTable{script: "cancel", cases: []storeCase{
 	},
 }}
 
-// lockedBy is like locked, with all fields given.
-func lockedBy(at int64, fields redistest.Hash) redistest.State {
-	set := redistest.Zset{}
-	for name := range fields {
-		set[name] = at
-	}
-	return redistest.State{"_locks": fields, "_locked": set}
-}
-
 // toAnnul returns a claim whose task was cancelled.
-func toAnnul(token, id string) Annulled { return Annulled{Completed: Completed{Token: token, ID: id}} }
+func toAnnul(token, id string) Annulled {
+	return Annulled{Completed: Completed{Token: token, ID: id, Lock: "k:a"}}
+}
 
 func annulWith(batches []uint64, tasks ...Annulled) func(s *Store) (any, error) {
 	return func(s *Store) (any, error) {

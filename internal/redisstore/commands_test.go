@@ -55,6 +55,7 @@ var redisCommands = map[string]redisCommand{
 	"HLEN":          {"2.0.0", reads, nil},
 	"HMGET":         {"2.0.0", reads, nil},
 	"HRANDFIELD":    {"6.2.0", reads, nil},
+	"HSCAN":         {"2.8.0", reads, map[string]string{"COUNT": "2.8.0"}},
 	"HSET":          {"2.0.0", grows, map[string]string{"several": "4.0.0"}},
 	"HSETNX":        {"2.0.0", grows, nil},
 	"INFO":          {"1.0.0", reads, nil},
@@ -92,7 +93,6 @@ var redisCommands = map[string]redisCommand{
 	"ZRANGE":        {"1.2.0", reads, map[string]string{"WITHSCORES": "1.2.0"}},
 	"ZRANGEBYSCORE": {"1.0.5", reads, map[string]string{"LIMIT": "1.0.5", "WITHSCORES": "1.0.5"}},
 	"ZSCORE":        {"1.2.0", reads, nil},
-	"ZINCRBY":       {"1.2.0", grows, nil},
 	"ZMSCORE":       {"6.2.0", reads, nil},
 	"ZREM":          {"1.2.0", frees, map[string]string{"several": "2.4.0"}},
 }

@@ -13,7 +13,7 @@ type Completed struct {
 	ID      string
 	Keep    time.Duration // how long to keep Value; 0: not at all
 	Value   []byte        // a wire.Info
-	Lock    bool          // it may hold a lock
+	Lock    string        // the lock that its message names; "" if there is none to free
 	Awaited bool          // publish its end, because somebody may wait for it
 }
 
@@ -36,11 +36,11 @@ func (s *Store) Complete(ctx context.Context, worker string, batches []uint64, t
 	args = appendBatches(args, batches)
 	for i := range tasks {
 		t := &tasks[i]
-		args = append(args, t.Token, t.ID, t.Keep.Milliseconds(), t.Value, flag(t.Lock), s.channel(t.ID, t.Awaited))
+		args = append(args, t.Token, t.ID, t.Keep.Milliseconds(), t.Value, t.Lock, s.channel(t.ID, t.Awaited))
 	}
 	keys := []string{
 		s.keys.processing + worker, s.keys.claims + worker, s.keys.completed, s.keys.results, s.keys.locks,
-		s.keys.locked, s.StatsKey(), s.keys.revoked,
+		s.StatsKey(), s.keys.revoked,
 	}
 	reply, err := s.eval(ctx, ScriptComplete, keys, args...)
 	return answers(reply, err, len(tasks))

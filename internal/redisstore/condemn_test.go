@@ -16,7 +16,9 @@ var condemnCases = storeTable{script: "condemn", cases: []storeCase{
 		name: "due, in another set",
 		seed: filedAs("_retry", redistest.Zset{"x": past, "y": later}),
 		do: func(s *Store) (any, error) {
-			return s.Condemn(bg, ShelfRetry, time.Hour, []Filed{{"x", []byte("why")}, {"y", []byte("why")}})
+			return s.Condemn(bg, ShelfRetry, time.Hour, []Filed{
+				{ID: "x", Info: []byte("why")}, {ID: "y", Info: []byte("why")},
+			})
 		},
 		result: 1,
 		want: redistest.State{
@@ -42,7 +44,8 @@ var condemnCases = storeTable{script: "condemn", cases: []storeCase{
 		name: "their ids and locks are free, those of others are not",
 		seed: both(filedAs("_parked", redistest.Zset{"x": past, "y": later}),
 			locked(later, redistest.Hash{"k:a": "x", "#x": "x", "k:b": "y"})),
-		do:     condemnWith(Filed{ID: "x", Info: []byte("why")}, Filed{ID: "y", Info: []byte("why too")}),
+		do: condemnWith(Filed{ID: "x", Info: []byte("why"), Lock: "k:a"},
+			Filed{ID: "y", Info: []byte("why too"), Lock: "k:b"}),
 		result: 1,
 		want: both(redistest.State{
 			"_parked": redistest.Zset{"y": later}, "_archived": redistest.Zset{"x": fromNow(time.Hour)},

@@ -11,8 +11,8 @@ const (
 	// MaxEnlisted bounds the tasks that one script enlists, because each may take a dozen commands and Redis does
 	// nothing else meanwhile.
 	MaxEnlisted = 100
-	// LapsePage bounds the expired locks that one script drops.
-	LapsePage = 100
+	// LapsePage is how many locks one script looks at to drop those that have expired.
+	LapsePage = 500
 )
 
 // Place is where enlist puts tasks.
@@ -41,8 +41,8 @@ func (s *Store) enlistHead() []any {
 	return scriptEnlist.evalshaArgs([]string{
 		s.keys.list, s.keys.noti, s.keys.scheduled, s.keys.retry, s.keys.parked, s.keys.tasks, s.keys.info,
 		s.keys.completed,
-		s.keys.locks, s.keys.locked, s.keys.revoked, s.keys.wake, s.keys.control,
-	}, []any{s.keys.signals(), LockLife.Milliseconds(), LapsePage})
+		s.keys.locks, s.keys.revoked, s.keys.wake, s.keys.control,
+	}, []any{s.keys.signals(), LockLife.Milliseconds()})
 }
 
 // ruleArg is the number of the rule among the arguments of a task.
@@ -110,20 +110,28 @@ func (e *TakenError) Unwrap() error { return ErrDuplicate }
 
 // Unlock frees the lock of a task that starts. left reports that the task still holds its id, to be freed at its end;
 // replaced, that it must not start.
-func (s *Store) Unlock(ctx context.Context, id string) (left, replaced bool, err error) {
-	n, err := redis.Int(s.eval(ctx, scriptUnlock, s.unlockKeys(), id, 0))
+func (s *Store) Unlock(ctx context.Context, id, lock string) (left, replaced bool, err error) {
+	n, err := redis.Int(s.eval(ctx, scriptUnlock, s.unlockKeys(), id, lock, 0))
 	return n == 1, n < 0, err
 }
 
 // FreeForwarded frees the lock and the id of a task that was handed on to another queue.
-func (s *Store) FreeForwarded(ctx context.Context, id string) error {
-	_, err := s.eval(ctx, scriptUnlock, s.unlockKeys(), id, 1)
+func (s *Store) FreeForwarded(ctx context.Context, id, lock string) error {
+	_, err := s.eval(ctx, scriptUnlock, s.unlockKeys(), id, lock, 1)
 	return err
 }
 
-func (s *Store) unlockKeys() []string { return []string{s.keys.locks, s.keys.locked, s.keys.revoked} }
+func (s *Store) unlockKeys() []string { return []string{s.keys.locks, s.keys.revoked} }
 
-// Lapse drops up to n locks that have expired, and returns their number.
-func (s *Store) Lapse(ctx context.Context, n int) (int, error) {
-	return redis.Int(s.eval(ctx, scriptLapse, []string{s.keys.locks, s.keys.locked}, n))
+// Lapse looks at about n locks, and drops those that have expired. cursor says where to go on: "0" at the beginning;
+// next is "0" after the last lock.
+func (s *Store) Lapse(ctx context.Context, cursor string, n int) (next string, looked, dropped int, err error) {
+	reply, err := redis.Values(s.eval(ctx, scriptLapse, []string{s.keys.locks}, cursor, n))
+	if err != nil {
+		return "", 0, 0, err
+	}
+	if rest, err := redis.Scan(reply, &next, &looked, &dropped); err != nil || len(rest) > 0 {
+		return "", 0, 0, fmt.Errorf("%w: lapse", ErrReply)
+	}
+	return next, looked, dropped, nil
 }

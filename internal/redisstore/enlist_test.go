@@ -10,17 +10,17 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// locked is a state with locks: each maps a lock or '#id' to a task id, and all expire at due. The state also maps each
-// holder to its lock.
+// locked is a state with locks: holders maps each lock or '#id' to the id of a task, and all expire at due.
 func locked(due int64, holders redistest.Hash) redistest.State {
-	locks, lapse := redistest.Hash{}, redistest.Zset{}
-	for name, id := range holders {
-		locks[name], lapse[name] = id, due
-		if name != "#"+id {
-			locks["@"+id], lapse["@"+id] = name, due
-		}
+	expiry := fmt.Sprint(due)
+	if due >= fromNowBase {
+		expiry = fmt.Sprintf("%s+%d", nowMark, due-fromNowBase)
 	}
-	return redistest.State{"_locks": locks, "_locked": lapse}
+	locks := redistest.Hash{}
+	for name, id := range holders {
+		locks[name] = expiry + " " + id
+	}
+	return redistest.State{"_locks": locks}
 }
 
 // both joins states: keys that are hashes or sets are merged, for others the last state counts.
@@ -51,9 +51,6 @@ func joined[M ~map[string]V, V any](old any, more M) M {
 	}
 	return out
 }
-
-// strayHolder is the state of task s, whose lock k:b another task has taken.
-var strayHolder = redistest.State{"_locks": redistest.Hash{"@s": "k:b"}, "_locked": redistest.Zset{"@s": later}}
 
 // toEnlist is a task with a message made of its id.
 func toEnlist(id string, h *Hold) Listing {
@@ -109,16 +106,6 @@ var manyListed, manyListedState = func() (list []Listing, state redistest.State)
 		messages = append(messages, "m "+id)
 	}
 	return list, both(locked(idLife, locks), redistest.State{"": messages, "_noti": ones(MaxEnlisted)})
-}()
-
-// manyLapsed has as many expired locks as a call drops.
-var manyLapsed = func() redistest.State {
-	ids := redistest.Hash{}
-	for i := range LapsePage {
-		id := fmt.Sprint("lapsed", i)
-		ids["#"+id] = id
-	}
-	return locked(past, ids)
 }()
 
 var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase{
@@ -215,20 +202,33 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 			redistest.State{"": redistest.List{"m x"}, "_noti": ones(1)}),
 	},
 	{
-		name:   "lapsed, behind as many others as a call drops: taken over",
-		seed:   both(manyLapsed, locked(past+1, redistest.Hash{"k:a": "o"})),
+		name:   "held by an id with blanks and a line break, which begins like a time",
+		seed:   locked(later, redistest.Hash{"k:a": "1 2\n3"}),
+		do:     enlistWith(atBack, toEnlist("x", lockOf("k:a", conflictSkip))),
+		result: `["1 2\n3"]`,
+		idle:   true,
+	},
+	{
+		name: "held by a canceled task: taken over",
+		seed: both(locked(later, redistest.Hash{"k:a": "o", "#o": "o"}),
+			redistest.State{"_revoked": redistest.Zset{"o": later}}),
 		do:     enlistWith(atBack, toEnlist("x", lockOf("k:a", conflictFail))),
 		result: `[""]`,
-		want: both(locked(hour, redistest.Hash{"k:a": "x"}), redistest.State{
-			"": redistest.List{"m x"}, "_noti": ones(1),
-			"_locks": redistest.Hash{"@o": "k:a"}, "_locked": redistest.Zset{"@o": past + 1},
+		want: both(locked(later, redistest.Hash{"#o": "o"}), locked(hour, redistest.Hash{"k:a": "x"}), redistest.State{
+			"": redistest.List{"m x"}, "_noti": ones(1), "_revoked": redistest.Zset{"o": later},
 		}),
 	},
 	{
-		name: "held, while as many others as a call drops have lapsed: refused",
-		seed: both(manyLapsed, locked(later, redistest.Hash{"k:a": "o"})),
-		do:   enlistWith(atBack, toEnlist("x", lockOf("k:a", conflictFail))),
-		err:  refusedError{0, "o"},
+		name: "held by a canceled task: nothing to replace",
+		seed: both(locked(later, redistest.Hash{"k:a": "o", "k:b": "p"}),
+			redistest.State{"_revoked": redistest.Zset{"o": later}}),
+		do: enlistWith(atBack, toEnlist("x", lockOf("k:a", conflictReplace)),
+			toEnlist("y", lockOf("k:b", conflictSkip))),
+		result: `["" "p"]`,
+		want: both(locked(hour, redistest.Hash{"k:a": "x"}), locked(later, redistest.Hash{"k:b": "p"}),
+			redistest.State{
+				"": redistest.List{"m x"}, "_noti": ones(1), "_revoked": redistest.Zset{"o": later},
+			}),
 	},
 	{
 		name:   "without a time at which it expires: taken over",
@@ -236,15 +236,6 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 		do:     enlistWith(atBack, toEnlist("x", lockOf("k:a", conflictFail))),
 		result: `[""]`,
 		want: both(locked(hour, redistest.Hash{"k:a": "x"}),
-			redistest.State{"": redistest.List{"m x"}, "_noti": ones(1)}),
-	},
-	{
-		name: "others that have lapsed are dropped",
-		seed: both(locked(past, redistest.Hash{"k:b": "o", "#o": "o"}),
-			locked(later, redistest.Hash{"k:c": "p", "#p": "p"})),
-		do:     enlistWith(atBack, toEnlist("x", nil)),
-		result: `[""]`,
-		want: both(locked(later, redistest.Hash{"k:c": "p", "#p": "p"}),
 			redistest.State{"": redistest.List{"m x"}, "_noti": ones(1)}),
 	},
 	{
@@ -275,13 +266,13 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 			redistest.State{"": redistest.List{"m o"}, "_noti": ones(1)}),
 		do:     enlistWith(inMin, toEnlist("x", lockOf("k:a", conflictReplace))),
 		result: `[""]`,
-		want: both(locked(fromNow(time.Hour+time.Minute), redistest.Hash{"k:a": "x"}), redistest.State{
-			"": redistest.List{"m o"}, "_noti": ones(1), "_revoked": redistest.Zset{"o": idLife},
-			"_control": redistest.Hash{"version": nowMark},
-			"_locks":   redistest.Hash{"@o": "k:a", "#o": "o"}, "_locked": redistest.Zset{"@o": later, "#o": later},
-			"_scheduled": redistest.Zset{"x": fromNow(time.Minute)}, "_tasks": redistest.Hash{"x": "m x"},
-			"_wake": ones(1),
-		}),
+		want: both(locked(fromNow(time.Hour+time.Minute), redistest.Hash{"k:a": "x"}),
+			locked(later, redistest.Hash{"#o": "o"}), redistest.State{
+				"": redistest.List{"m o"}, "_noti": ones(1), "_revoked": redistest.Zset{"o": idLife},
+				"_control":   redistest.Hash{"version": nowMark},
+				"_scheduled": redistest.Zset{"x": fromNow(time.Minute)}, "_tasks": redistest.Hash{"x": "m x"},
+				"_wake": ones(1),
+			}),
 	},
 	{
 		name: "replaced: the version rises beyond the last",
@@ -292,7 +283,6 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 		want: both(locked(hour, redistest.Hash{"k:a": "x"}), redistest.State{
 			"": redistest.List{"m x"}, "_noti": ones(1), "_revoked": redistest.Zset{"o": idLife},
 			"_control": redistest.Hash{"version": "4000000000001"},
-			"_locks":   redistest.Hash{"@o": "k:a"}, "_locked": redistest.Zset{"@o": later},
 		}),
 	},
 	{
@@ -304,7 +294,6 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 		want: both(locked(hour, redistest.Hash{"k:s": "a", "k:r": "e"}), redistest.State{
 			"": redistest.List{"m a", "m c", "m d", "m e"}, "_noti": ones(4),
 			"_revoked": redistest.Zset{"c": idLife, "d": idLife}, "_control": redistest.Hash{"version": nowMark},
-			"_locks": redistest.Hash{"@c": "k:r", "@d": "k:r"}, "_locked": redistest.Zset{"@c": hour, "@d": hour},
 		}),
 	},
 	{
@@ -324,10 +313,9 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 			toEnlist("a", &Hold{Reserve: true, Name: "k:a", Life: time.Hour.Milliseconds()}),
 			toEnlist("b", lockOf("k:a", conflictReplace))),
 		result: `["" ""]`,
-		want: both(locked(hour, redistest.Hash{"k:a": "b"}), redistest.State{
+		want: both(locked(hour, redistest.Hash{"k:a": "b"}), locked(idLife, redistest.Hash{"#a": "a"}), redistest.State{
 			"": redistest.List{"m a", "m b"}, "_noti": ones(2), "_revoked": redistest.Zset{"a": idLife},
 			"_control": redistest.Hash{"version": nowMark},
-			"_locks":   redistest.Hash{"@a": "k:a", "#a": "a"}, "_locked": redistest.Zset{"@a": hour, "#a": idLife},
 		}),
 	},
 	{
@@ -422,7 +410,7 @@ func TestEnlistOnKeysOfAnotherType(t *testing.T) {
 		filedAs("_parked", redistest.Zset{"k": later}),
 		locked(later, redistest.Hash{"k:f": "f", "k:r": "r", "k:k": "k", "k:p": "p"}))
 	for _, suffix := range []string{
-		"", "_noti", "_scheduled", "_retry", "_parked", "_tasks", "_info", "_completed", "_locks", "_locked",
+		"", "_noti", "_scheduled", "_retry", "_parked", "_tasks", "_info", "_completed", "_locks",
 		"_revoked", "_wake", "_control",
 	} {
 		for _, reserve := range []bool{true, false} {

@@ -28,6 +28,7 @@ type Shelved struct {
 	Info    []byte
 	Path    string // of its function, if it is parked
 	Awaited bool   // publish its end, because somebody may wait for it
+	Lock    string // the lock that its message names; "" if there is none to free or to extend
 }
 
 // Ended are claims whose tasks are done.
@@ -113,7 +114,7 @@ func (s *Store) Shelve(
 	case ShelfArchived:
 		set, wake, free = s.keys.archived, 0, 1 // the task is over
 	}
-	args := make([]any, 0, 7+len(counters)+len(batches)+6*len(tasks))
+	args := make([]any, 0, 7+len(counters)+len(batches)+7*len(tasks))
 	args = append(args, statsLife, most, wake, free, workers, len(counters))
 	for _, c := range counters {
 		args = append(args, c)
@@ -125,11 +126,11 @@ func (s *Store) Shelve(
 		if on == ShelfParked && t.Path != "" {
 			told = SignalParked + " " + t.Path
 		}
-		args = append(args, t.Token, t.ID, t.Wait.Milliseconds(), t.Message, t.Info, told)
+		args = append(args, t.Token, t.ID, t.Wait.Milliseconds(), t.Message, t.Info, told, t.Lock)
 	}
 	keys := []string{
 		s.keys.processing + worker, s.keys.claims + worker, s.keys.tasks, set, s.keys.info, s.StatsKey(), s.keys.wake,
-		s.keys.locks, s.keys.locked, s.keys.revoked,
+		s.keys.locks, s.keys.revoked,
 	}
 	reply, err := s.eval(ctx, ScriptShelve, keys, args...)
 	return answersAgain(reply, err, len(tasks))

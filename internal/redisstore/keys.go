@@ -17,7 +17,7 @@ const maxQueueName = 128
 var keySuffixes = []string{
 	"_noti", "_wake", "_processing", "_workers", "_scheduled", "_retry", "_archived", "_completed", "_parked", "_tasks",
 	"_info",
-	"_deaths", "_sweeper", "_mode", "_results", "_locks", "_locked", "_revoked", "_control", "_functions",
+	"_deaths", "_sweeper", "_mode", "_results", "_locks", "_revoked", "_control", "_functions",
 	"_groups", "_gathered", "_suspects", "_suspects_noti",
 	"_periodic", "_ticks", "_depths",
 }
@@ -45,7 +45,7 @@ type keys struct {
 	scheduled, retry, archived, parked   string
 	tasks, info, deaths, sweeper, mode   string
 	completed, results                   string
-	locks, locked, revoked, control      string
+	locks, revoked, control              string
 	functions                            string
 	periodic, ticks, history             string // behind history follows the name of an entry
 	processing, claims, heartbeat, stats string // a worker's id or a day follows
@@ -65,9 +65,8 @@ func newQueueKeys(prefix, name string) keys {
 		legacy: n + "_processing", workers: n + "_workers",
 		scheduled: n + "_scheduled", retry: n + "_retry", archived: n + "_archived", parked: n + "_parked",
 		tasks: n + "_tasks", info: n + "_info", deaths: n + "_deaths", sweeper: n + "_sweeper", mode: n + "_mode",
-		completed: n + "_completed", results: n + "_results", locks: n + "_locks", locked: n + "_locked",
-		revoked: n + "_revoked",
-		control: n + "_control", functions: n + "_functions",
+		completed: n + "_completed", results: n + "_results", locks: n + "_locks",
+		revoked: n + "_revoked", control: n + "_control", functions: n + "_functions",
 		suspects: n + "_suspects", suspectsNoti: n + "_suspects_noti", rewait: n + "_rewait:",
 		groups: n + "_groups", gathered: n + "_gathered", group: n + "_group:",
 		periodic: n + "_periodic", ticks: n + "_ticks", history: n + "_history:",

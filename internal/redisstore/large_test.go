@@ -339,21 +339,21 @@ func (l *large) filed() {
 	}
 }
 
-// thousandOver fills three hashes and the sorted sets that say when their fields expire, which was long ago. The third
-// set has no hash.
-const thousandOver = `for n = 0, 2 do
-  local due, values = {}, {}
-  for i = 1, 1000 do
-    local name = 'over' .. ARGV[1] * 1000 + i
-    due[2 * i - 1], due[2 * i] = 1763690000000, name
-    values[2 * i - 1], values[2 * i] = name, string.rep('x', 50)
-  end
-  redis.call('ZADD', KEYS[2 * n + 1], unpack(due))
-  if KEYS[2 * n + 2] then redis.call('HSET', KEYS[2 * n + 2], unpack(values)) end
-end`
+// thousandOver fills the locks hash, set and hash of completed tasks, and the revoked set, with what expired long ago.
+const thousandOver = `local due, values, locks = {}, {}, {}
+for i = 1, 1000 do
+  local name = 'over' .. ARGV[1] * 1000 + i
+  due[2 * i - 1], due[2 * i] = 1763690000000, name
+  values[2 * i - 1], values[2 * i] = name, string.rep('x', 50)
+  locks[2 * i - 1], locks[2 * i] = name, '1763690000000 ' .. name
+end
+redis.call('HSET', KEYS[1], unpack(locks))
+redis.call('ZADD', KEYS[2], unpack(due))
+redis.call('HSET', KEYS[3], unpack(values))
+redis.call('ZADD', KEYS[4], unpack(due))`
 
 func (l *large) over() {
-	l.fill(100, thousandOver, l.keys.locked, l.keys.locks, l.keys.completed, l.keys.results, l.keys.revoked)
+	l.fill(100, thousandOver, l.keys.locks, l.keys.completed, l.keys.results, l.keys.revoked)
 	l.fill(10, thousandClaims, l.keys.processing+"w", l.keys.claims+"w", l.keys.workers)
 	for i := range 10 {
 		batch := make([]Listing, MaxEnlisted)
@@ -370,7 +370,8 @@ func (l *large) over() {
 		for j := range ends {
 			ends[j] = Completed{
 				Token: fmt.Sprintf("%d-1", i*MaxShelved+j+1), ID: fmt.Sprintf("id %d of %d", j, i),
-				Keep: time.Hour, Value: make([]byte, 100), Lock: true, Awaited: true,
+				Keep: time.Hour, Value: make([]byte, 100), Awaited: true,
+				Lock: fmt.Sprint("lock ", j, i/2),
 			}
 		}
 		_, err := l.Enlist(bg, Place{How: "in", Due: 1000}, batch)
@@ -382,9 +383,14 @@ func (l *large) over() {
 		if !stood[0] || !stood[len(stood)-1] {
 			l.t.Error("a claim did not stand")
 		}
-		_, err = l.Cancel(bg, fmt.Sprint("some ", i), false, time.Hour, nil)
+		_, err = l.Cancel(bg, fmt.Sprint("some ", i), "", false, time.Hour, nil)
 		l.must(err)
-		for _, drop := range []func(context.Context, int) (int, error){l.Lapse, l.Expire, l.Pardon} {
+		_, _, dropped, err := l.Lapse(bg, "0", LapsePage)
+		l.must(err)
+		if dropped < LapsePage/2 {
+			l.t.Errorf("%d locks were dropped", dropped)
+		}
+		for _, drop := range []func(context.Context, int) (int, error){l.Expire, l.Pardon} {
 			_, err := drop(bg, PardonPage)
 			l.must(err)
 		}

@@ -244,7 +244,7 @@ func (u *keyUse) add(script, suffix string, c luaCall) {
 	idle := (c.command == "SREM" || c.command == "ZREM") && c.args[1] == "''" || c.command == "LTRIM" &&
 		slices.Equal(c.args[1:], []string{"0", "-1"})
 	// Of the sets in which shelve stores tasks, only the archive is limited.
-	elsewhere := script == "shelve" && c.command == "ZREM" && suffix != "_archived" && suffix != "_locked"
+	elsewhere := script == "shelve" && c.command == "ZREM" && suffix != "_archived"
 	switch {
 	case c.command == "EXPIRE" || c.command == "PEXPIRE":
 		u.expires = true

@@ -158,7 +158,7 @@ func (s *Store) Memory(ctx context.Context) (bytes int64, err error) {
 	k := &s.keys
 	for _, key := range []string{
 		k.list, k.noti, k.suspects, k.scheduled, k.retry, k.parked, k.archived, k.completed, k.tasks, k.info, k.results,
-		k.locks, k.locked, k.revoked, k.gathered,
+		k.locks, k.revoked, k.gathered,
 	} {
 		n, err := redis.Int64(s.do(ctx, "MEMORY", "USAGE", key, "SAMPLES", memorySamples))
 		if err != nil && err != redis.ErrNil { //nolint:errorlint // redigo returns it as it is

@@ -18,8 +18,8 @@ func TestParkedList(t *testing.T) {
 		"_info":   redistest.Hash{"a": "i a", "b": "i b", "d": "i d"},
 	}
 	redistest.Seed(t, server.Dial(t), name, seed)
-	a, b, c, d := Listed{Filed{"a", []byte("i a")}, past}, Listed{Filed{"b", []byte("i b")}, round},
-		Listed{Filed{"c", nil}, later}, Listed{Filed{"d", []byte("i d")}, later + 1}
+	a, b, c, d := Listed{Filed{ID: "a", Info: []byte("i a")}, past}, Listed{Filed{ID: "b", Info: []byte("i b")}, round},
+		Listed{Filed{ID: "c", Info: nil}, later}, Listed{Filed{ID: "d", Info: []byte("i d")}, later + 1}
 	for _, test := range []struct {
 		offset, n int
 		want      []Listed

@@ -89,7 +89,7 @@ func (s *Store) Tick(ctx context.Context, p *schedule.Plan) (holder string, err 
 	}
 	keys := []string{
 		s.keys.list, s.keys.noti, s.keys.periodic, s.keys.ticks, s.keys.history + p.Was.Name, s.keys.locks,
-		s.keys.locked,
+		s.keys.revoked,
 	}
 	reply, err := redis.Values(s.eval(ctx, ScriptTick, keys, args...))
 	if err != nil {

@@ -147,18 +147,12 @@ func ticksE(outcomes ...string) (ticks []schedule.Tick) {
 
 // heldX is the state of the locks that task x holds.
 func heldX(expiry int64) redistest.State {
-	return redistest.State{
-		"_locks":  redistest.Hash{"p:e": "x", "@x": "p:e"},
-		"_locked": redistest.Zset{"p:e": expiry, "@x": expiry},
-	}
+	return locked(expiry, redistest.Hash{"p:e": "x"})
 }
 
 // heldBy is the state of the locks of a task that was enqueued just now.
 func heldBy(id string) redistest.State {
-	return redistest.State{
-		"_locks":  redistest.Hash{"p:e": id, "@" + id: "p:e"},
-		"_locked": redistest.Zset{"p:e": fromNow(schedule.OverlapLife), "@" + id: fromNow(schedule.OverlapLife)},
-	}
+	return locked(fromNow(schedule.OverlapLife), redistest.Hash{"p:e": id})
 }
 
 var tickCases = storeTable{script: "tick", refused: true, cases: []storeCase{
@@ -237,6 +231,16 @@ var tickCases = storeTable{script: "tick", refused: true, cases: []storeCase{
 		want: entryE(with(heldBy("e@1"), redistest.State{
 			"": redistest.List{"m1"}, "_noti": ones(1), "_periodic": changedE, "_ticks": laterE,
 			historyOfE: redistest.List{"1 now enqueued e@1"},
+		})),
+	},
+	{
+		name:   "the lock is held by a canceled task",
+		seed:   entryE(with(heldX(later), redistest.State{historyOfE: nil, "_revoked": redistest.Zset{"x": later}})),
+		do:     tickE(schedule.Plan{Ticks: ticksE("enqueued", "overlap"), Lock: "p:e"}),
+		result: "",
+		want: entryE(with(heldBy("e@1"), redistest.State{
+			"": redistest.List{"m1"}, "_noti": ones(1), "_periodic": changedE, "_ticks": laterE,
+			historyOfE: redistest.List{"1 now enqueued e@1"}, "_revoked": redistest.Zset{"x": later},
 		})),
 	},
 	{

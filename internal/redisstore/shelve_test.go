@@ -33,6 +33,12 @@ func toShelve(token, id string, wait time.Duration) Shelved {
 	return Shelved{Token: token, ID: id, Wait: wait, Message: []byte("m " + id), Info: []byte("i " + id)}
 }
 
+// underLock returns the task with a lock that its message names.
+func underLock(lock string, task Shelved) Shelved {
+	task.Lock = lock
+	return task
+}
+
 // copies returns tasks and infos under the first n names that the script uses for an id.
 func copies(id string, n int) (tasks, infos redistest.Hash, set redistest.Zset) {
 	tasks, infos, set = redistest.Hash{}, redistest.Hash{}, redistest.Zset{}
@@ -247,10 +253,10 @@ var shelveCases = storeTable{script: "shelve", cases: []storeCase{
 	{
 		name: "retry: ids and locks last longer by the wait, those of others do not",
 		seed: both(working(nil),
-			locked(later, redistest.Hash{"k:a": "x", "#x": "x", "#y": "y", "k:b": "z", "k:c": "n"}), strayHolder),
+			locked(later, redistest.Hash{"k:a": "x", "#x": "x", "#y": "y", "k:b": "z", "k:c": "n"})),
 		do: shelving{on: ShelfRetry, tasks: []Shelved{
-			toShelve("3-1", "x", time.Minute), toShelve("3-2", "y", time.Hour), toShelve("3-3", "s", time.Minute),
-			toShelve("2-1", "n", time.Minute),
+			underLock("k:a", toShelve("3-1", "x", time.Minute)), underLock("#y", toShelve("3-2", "y", time.Hour)),
+			underLock("k:b", toShelve("3-3", "s", time.Minute)), underLock("k:c", toShelve("2-1", "n", time.Minute)),
 		}}.do,
 		result: []bool{true, true, true, false},
 		want: both(working(with(left("4-1", "3 4"), redistest.State{
@@ -259,13 +265,12 @@ var shelveCases = storeTable{script: "shelve", cases: []storeCase{
 			"_info":  redistest.Hash{"x": "i x", "y": "i y", "s": "i s"}, "_wake": ones(1),
 		})), locked(later+60_000, redistest.Hash{"k:a": "x", "#x": "x"}), locked(later+3600_000,
 			redistest.Hash{"#y": "y"}),
-			locked(later, redistest.Hash{"k:b": "z", "k:c": "n"}),
-			redistest.State{"_locks": redistest.Hash{"@s": "k:b"}, "_locked": redistest.Zset{"@s": later + 60_000}}),
+			locked(later, redistest.Hash{"k:b": "z", "k:c": "n"})),
 	},
 	{
 		name:   "parked: the lock lasts for as long",
 		seed:   both(working(nil), locked(later, redistest.Hash{"k:a": "x"})),
-		do:     shelving{on: ShelfParked, tasks: []Shelved{toShelve("3-1", "x", time.Hour)}}.do,
+		do:     shelving{on: ShelfParked, tasks: []Shelved{underLock("k:a", toShelve("3-1", "x", time.Hour))}}.do,
 		result: all(1),
 		want: both(working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
 			"_parked": redistest.Zset{"x": fromNow(time.Hour)}, "_tasks": redistest.Hash{"x": "m x"},
@@ -275,10 +280,10 @@ var shelveCases = storeTable{script: "shelve", cases: []storeCase{
 	{
 		name: "archived: ids and locks are free, those of others are not",
 		seed: both(working(nil),
-			locked(later, redistest.Hash{"k:a": "x", "#x": "x", "#y": "y", "k:b": "z", "k:c": "n"}), strayHolder),
+			locked(later, redistest.Hash{"k:a": "x", "#x": "x", "#y": "y", "k:b": "z", "k:c": "n"})),
 		do: shelving{on: ShelfArchived, most: 10, tasks: []Shelved{
-			toShelve("3-1", "x", time.Hour), toShelve("3-2", "y", time.Hour), toShelve("3-3", "s", time.Hour),
-			toShelve("2-1", "n", time.Hour),
+			underLock("k:a", toShelve("3-1", "x", time.Hour)), underLock("#y", toShelve("3-2", "y", time.Hour)),
+			underLock("k:b", toShelve("3-3", "s", time.Hour)), underLock("k:c", toShelve("2-1", "n", time.Hour)),
 		}}.do,
 		result: []bool{true, true, true, false},
 		want: both(working(with(left("4-1", "3 4"), redistest.State{
@@ -288,9 +293,11 @@ var shelveCases = storeTable{script: "shelve", cases: []storeCase{
 		})), locked(later, redistest.Hash{"k:b": "z", "k:c": "n"})),
 	},
 	{
-		name:   "archived: the last lock",
-		seed:   both(working(nil), locked(later, redistest.Hash{"k:a": "x"})),
-		do:     shelving{on: ShelfArchived, most: 10, tasks: []Shelved{toShelve("3-1", "x", time.Hour)}}.do,
+		name: "archived: the last lock",
+		seed: both(working(nil), locked(later, redistest.Hash{"k:a": "x"})),
+		do: shelving{on: ShelfArchived, most: 10, tasks: []Shelved{
+			underLock("k:a", toShelve("3-1", "x", time.Hour)),
+		}}.do,
 		result: all(1),
 		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
 			"_archived": redistest.Zset{"x": fromNow(time.Hour)}, "_tasks": redistest.Hash{"x": "m x"},

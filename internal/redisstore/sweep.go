@@ -89,7 +89,7 @@ func (s *Store) LegacyAlive(ctx context.Context, id string) (bool, error) {
 // Ages reports whether the queue has anything that is deleted at some age.
 func (s *Store) Ages(ctx context.Context) (bool, error) {
 	k := &s.keys
-	n, err := redis.Int(s.do(ctx, "EXISTS", k.archived, k.parked, k.completed, k.locked, k.revoked))
+	n, err := redis.Int(s.do(ctx, "EXISTS", k.archived, k.parked, k.completed, k.locks, k.revoked))
 	return n > 0, err
 }
 
@@ -155,6 +155,7 @@ type SweepAction struct {
 	Info    []byte
 	Awaited bool   // publish its end, because somebody may wait for it
 	Digest  string // its field in the deaths hash, for count and alone
+	Lock    string // the lock that the message names
 }
 
 // SweepLimits are the limits that a sweep applies.
@@ -198,7 +199,7 @@ func (s *Store) DeathOf(ctx context.Context, worker string) (d Death, err error)
 func (s *Store) Sweep(
 	ctx context.Context, from ClaimHash, lim SweepLimits, actions []SweepAction,
 ) (requeued, archived int, alive bool, err error) {
-	args := make([]any, 0, 5+8*len(actions))
+	args := make([]any, 0, 5+9*len(actions))
 	args = append(args, statsLife, int64(lim.DeathsLife/time.Second), lim.MaxDeaths, lim.ArchiveKeep.Milliseconds(),
 		lim.ArchiveMost)
 	for i := range actions {
@@ -207,12 +208,13 @@ func (s *Store) Sweep(
 		if a.Size > 0 {
 			old = a.Size
 		}
-		args = append(args, a.Token, old, a.Renewed, a.Kind, a.ID, a.Info, a.Digest, s.channel(a.ID, a.Awaited))
+		args = append(args, a.Token, old, a.Renewed, a.Kind, a.ID, a.Info, a.Digest,
+			s.channel(a.ID, a.Awaited), a.Lock)
 	}
 	keys := []string{
 		from.liveness, from.key, s.keys.list, s.keys.noti, s.keys.tasks, s.keys.archived, s.keys.info, s.keys.deaths,
 		s.StatsKey(),
-		s.keys.locks, s.keys.locked, s.keys.completed, s.keys.results, s.keys.revoked,
+		s.keys.locks, s.keys.completed, s.keys.results, s.keys.revoked,
 	}
 	reply, err := s.eval(ctx, scriptSweep, keys, args...)
 	values, err := ints(reply, err, 2)

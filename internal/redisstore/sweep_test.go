@@ -144,6 +144,13 @@ func judged(token, message, action, id string) SweepAction {
 	}
 }
 
+// judgedHolder is judged, of a task whose message names a lock.
+func judgedHolder(token, message, action, id, lock string) SweepAction {
+	a := judged(token, message, action, id)
+	a.Lock = lock
+	return a
+}
+
 var dead = working(redistest.State{"_worker:w": nil})
 
 func deaths(h redistest.Hash) redistest.Expiring {
@@ -245,9 +252,10 @@ var sweepCases = storeTable{script: "sweep", cases: []storeCase{
 		})),
 	},
 	{
-		name:   "archived: ids and locks are free; requeued: they stay",
-		seed:   both(dead, locked(later, redistest.Hash{"k:a": "x", "#x": "x", "k:b": "y", "#y": "y"})),
-		do:     sweepW(judged("4-1", "d", "archive", "x"), judged("3-1", "a", "requeue", "y")),
+		name: "archived: ids and locks are free; requeued: they stay",
+		seed: both(dead, locked(later, redistest.Hash{"k:a": "x", "#x": "x", "k:b": "y", "#y": "y"})),
+		do: sweepW(judgedHolder("4-1", "d", "archive", "x", "k:a"),
+			judgedHolder("3-1", "a", "requeue", "y", "k:b")),
 		result: "1 requeued, 1 archived, alive false",
 		want: both(with(dead, with(left("3-2 3-3", "3 4"), redistest.State{
 			"": redistest.List{"a+"}, "_noti": ones(1), "_archived": redistest.Zset{"x": fromNow(time.Hour)},

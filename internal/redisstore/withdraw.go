@@ -42,7 +42,8 @@ type Withdrawn struct {
 	ID      string // "" if the message carries none and it is dropped
 	Until   time.Time
 	Info    []byte
-	Awaited bool // publish its end, because somebody may wait for it
+	Awaited bool   // publish its end, because somebody may wait for it
+	Lock    string // the lock that its message names
 }
 
 // Withdraw takes pending tasks out of their list. For each it returns 1 if it was taken, 0 if it is not near its place
@@ -77,14 +78,14 @@ func (s *Store) withdraw(
 	if how == WithdrawToSchedule {
 		set = k.scheduled
 	}
-	args := make([]any, 0, 4+6*len(tasks))
+	args := make([]any, 0, 4+7*len(tasks))
 	args = append(args, string(how), flag(legacy), statsLife, reach)
 	for i := range tasks {
 		t := &tasks[i]
-		args = append(args, t.Place, t.Message, t.ID, t.Until.UnixMilli(), t.Info, s.channel(t.ID, t.Awaited))
+		args = append(args, t.Place, t.Message, t.ID, t.Until.UnixMilli(), t.Info, s.channel(t.ID, t.Awaited), t.Lock)
 	}
 	answers, err := redis.Ints(s.eval(ctx, scriptWithdraw, []string{
-		k.list, k.noti, set, k.tasks, k.info, k.control, k.locks, k.locked, s.StatsKey(), k.wake, k.revoked,
+		k.list, k.noti, set, k.tasks, k.info, k.control, k.locks, s.StatsKey(), k.wake, k.revoked,
 	}, args...))
 	if err == nil && len(answers) != len(tasks) {
 		return nil, fmt.Errorf("%w: %d answers from withdraw, expected %d", ErrReply, len(answers), len(tasks))
@@ -100,6 +101,7 @@ type Refiled struct {
 	Until    time.Time
 	Info     []byte // nil: as it is
 	Awaited  bool   // publish its end, because somebody may wait for it
+	Lock     string // the lock that its message names
 }
 
 // Refile moves filed tasks. With uncounted the counter of archived tasks stays: they are in the archive only on their
@@ -107,7 +109,7 @@ type Refiled struct {
 // the first set, −1 if its message was not the old one or another task has its new id.
 func (s *Store) Refile(ctx context.Context, from, to Shelf, uncounted bool, tasks []Refiled) ([]int, error) {
 	k := &s.keys
-	args := make([]any, 0, 2+7*len(tasks))
+	args := make([]any, 0, 2+8*len(tasks))
 	archives := 0
 	switch {
 	case to != ShelfArchived:
@@ -121,10 +123,11 @@ func (s *Store) Refile(ctx context.Context, from, to Shelf, uncounted bool, task
 	args = append(args, archives, statsLife)
 	for i := range tasks {
 		t := &tasks[i]
-		args = append(args, t.ID, t.Old, t.New, t.Until.UnixMilli(), t.Info, s.channel(t.ID, t.Awaited), t.NewID)
+		args = append(args, t.ID, t.Old, t.New, t.Until.UnixMilli(), t.Info, s.channel(t.ID, t.Awaited), t.NewID,
+			t.Lock)
 	}
 	answers, err := redis.Ints(s.eval(ctx, scriptRefile, []string{
-		s.shelfKey(from), s.shelfKey(to), k.tasks, k.info, k.wake, k.locks, k.locked, s.StatsKey(),
+		s.shelfKey(from), s.shelfKey(to), k.tasks, k.info, k.wake, k.locks, s.StatsKey(),
 	}, args...))
 	if err == nil && len(answers) != len(tasks) {
 		err = fmt.Errorf("%w: %d answers from refile, expected %d", ErrReply, len(answers), len(tasks))

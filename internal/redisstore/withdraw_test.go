@@ -15,6 +15,13 @@ func withdrawn(id string, place int) Withdrawn {
 	}
 }
 
+// withdrawnHolder is withdrawn, of a task whose message names a lock.
+func withdrawnHolder(id string, place int, lock string) Withdrawn {
+	w := withdrawn(id, place)
+	w.Lock = lock
+	return w
+}
+
 func withdrawWith(how Withdrawing, legacy bool, tasks ...Withdrawn) func(s *Store) (any, error) {
 	return func(s *Store) (any, error) {
 		answers, err := s.Withdraw(bg, how, legacy, tasks)
@@ -112,7 +119,7 @@ var withdrawCases = storeTable{script: "withdraw", cases: []storeCase{
 	{
 		name:   "its locks are free",
 		seed:   both(waiting(), locked(later, redistest.Hash{"k:a": "b", "#b": "b", "k:b": "c"})),
-		do:     withdrawWith(WithdrawToArchive, false, withdrawn("b", 1)),
+		do:     withdrawWith(WithdrawToArchive, false, withdrawnHolder("b", 1, "k:a")),
 		result: "[1]",
 		want: both(archivedAs("b"), locked(later, redistest.Hash{"k:b": "c"}), redistest.State{
 			"": redistest.List{"m a", "-", "m c", "m d", "m e"}, "_noti": ones(5),
@@ -124,6 +131,7 @@ var withdrawCases = storeTable{script: "withdraw", cases: []storeCase{
 		seed: both(waiting(), locked(later, redistest.Hash{"k:a": "e"})),
 		do: withdrawWith(WithdrawToSchedule, false, Withdrawn{
 			Place: 4, Message: []byte("m e"), ID: "e", Until: time.UnixMilli(past), Info: []byte("why"),
+			Lock: "k:a",
 		}), result: "[1]",
 		want: both(locked(later, redistest.Hash{"k:a": "e"}), redistest.State{
 			"": redistest.List{"m a", "m b", "m c", "m d"}, "_noti": ones(4),
@@ -244,16 +252,14 @@ var refileCases = storeTable{script: "refile", cases: []storeCase{
 		seed: both(filedAs("_retry", redistest.Zset{"x": later, "y": later}),
 			locked(later, redistest.Hash{"k:a": "x", "#x": "x", "k:b": "y"})),
 		do: refileWith(ShelfRetry, ShelfRetry, Refiled{
-			ID: "x", Old: []byte("m x"), New: []byte("m x"), Until: time.UnixMilli(later + 1000),
-		}, Refiled{ID: "y", Old: []byte("m y"), New: []byte("m y"), Until: time.UnixMilli(later - 1000)}),
+			ID: "x", Old: []byte("m x"), New: []byte("m x"), Until: time.UnixMilli(later + 1000), Lock: "k:a",
+		}, Refiled{
+			ID: "y", Old: []byte("m y"), New: []byte("m y"), Until: time.UnixMilli(later - 1000), Lock: "k:b",
+		}),
 		result: "[1 1]",
 		want: both(filedAs("_retry", redistest.Zset{"x": later + 1000, "y": later - 1000}), redistest.State{
-			"_wake":  ones(1),
-			"_locks": redistest.Hash{"k:a": "x", "@x": "k:a", "#x": "x", "k:b": "y", "@y": "k:b"},
-			"_locked": redistest.Zset{
-				"k:a": later + 1000, "@x": later + 1000, "#x": later + 1000, "k:b": later, "@y": later,
-			},
-		}),
+			"_wake": ones(1),
+		}, locked(later+1000, redistest.Hash{"k:a": "x", "#x": "x"}), locked(later, redistest.Hash{"k:b": "y"})),
 	},
 	{
 		name: "archived: its locks are free",
@@ -261,6 +267,7 @@ var refileCases = storeTable{script: "refile", cases: []storeCase{
 			locked(later, redistest.Hash{"k:a": "x", "#x": "x", "k:b": "y"})),
 		do: refileWith(ShelfParked, ShelfArchived, Refiled{
 			ID: "x", Old: []byte("m x"), New: []byte("m x"), Until: time.UnixMilli(later), Info: []byte("why"),
+			Lock: "k:a",
 		}), result: "[1]",
 		want: both(redistest.State{
 			"_parked": redistest.Zset{"y": past}, "_archived": redistest.Zset{"x": later},

@@ -184,6 +184,7 @@ func (s *Store) shelfKey(of Shelf) string {
 type Filed struct {
 	ID   string
 	Info []byte // nil for none
+	Lock string // for Condemn: the lock that its message names
 }
 
 // ParkedPage reads a page of the parked set, without messages: reading up to a megabyte for each task, in every worker,
@@ -208,19 +209,19 @@ func (s *Store) ParkedPage(ctx context.Context, offset, n int, expired bool) ([]
 	}
 	page := make([]Filed, len(ids))
 	for i := range ids {
-		page[i] = Filed{ids[i], infos[i]}
+		page[i] = Filed{ID: ids[i], Info: infos[i]}
 	}
 	return page, nil
 }
 
 // Condemn archives tasks that were parked for too long, or are due and too large. Their infos say why.
 func (s *Store) Condemn(ctx context.Context, from Shelf, keep time.Duration, tasks []Filed) (int, error) {
-	args := make([]any, 0, 2+2*len(tasks))
+	args := make([]any, 0, 2+3*len(tasks))
 	args = append(args, statsLife, keep.Milliseconds())
 	for i := range tasks {
-		args = append(args, tasks[i].ID, tasks[i].Info)
+		args = append(args, tasks[i].ID, tasks[i].Info, tasks[i].Lock)
 	}
-	keys := []string{s.shelfKey(from), s.keys.archived, s.keys.info, s.StatsKey(), s.keys.locks, s.keys.locked}
+	keys := []string{s.shelfKey(from), s.keys.archived, s.keys.info, s.StatsKey(), s.keys.locks}
 	return redis.Int(s.eval(ctx, scriptCondemn, keys, args...))
 }
 

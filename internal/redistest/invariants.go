@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -41,10 +42,8 @@ var layout = []layoutRow{
 	{"_archived", "zset", false},
 	{"_completed", "zset", false},
 	{"_results", "hash", false},
-	{"_locks", "hash", false},
 	{"_control", "hash", false},
 	{"_functions", "hash", false},
-	{"_locked", "zset", false},
 	{"_parked", "zset", false},
 	{"_tasks", "hash", false},
 	{"_info", "hash", false},
@@ -56,7 +55,6 @@ var layout = []layoutRow{
 	{"_ticks", "zset", false},
 	{"_history:", "list", false},
 	{"_locks", "hash", false},
-	{"_locked", "zset", false},
 	{"_revoked", "zset", false},
 	{"_groups", "zset", false},
 	{"_gathered", "hash", false},
@@ -81,6 +79,7 @@ type queueView struct {
 	sizes map[string]int64    // suffix of a list to length
 	ids   map[string][]string // suffix of a hash, zset or set to its fields or members
 	asked map[string]bool     // suffixes of the keys that were read, whether or not they exist
+	locks map[string]string   // the fields of the locks hash with their values
 }
 
 // CheckInvariants reports with t.Errorf whatever is inconsistent between the keys of a queue. conn must reach the node
@@ -123,7 +122,11 @@ func viewOf(t testing.TB, conn redis.Conn, queue string) *queueView {
 		case "list":
 			fail(conn.Send("LLEN", key))
 		case "hash":
-			fail(conn.Send("HKEYS", key))
+			if key == queue+"_locks" {
+				fail(conn.Send("HGETALL", key))
+			} else {
+				fail(conn.Send("HKEYS", key))
+			}
 		case "zset":
 			fail(conn.Send("ZRANGE", key, 0, -1))
 		case "set":
@@ -151,6 +154,11 @@ func viewOf(t testing.TB, conn redis.Conn, queue string) *queueView {
 		case []any:
 			v.ids[suffix], err = redis.Strings(content, nil)
 			fail(err)
+			if suffix == "_locks" && kind == "hash" {
+				v.locks, err = redis.StringMap(content, nil)
+				fail(err)
+				v.ids[suffix] = slices.Collect(maps.Keys(v.locks))
+			}
 		case redis.Error:
 			t.Errorf("queue %s: key %s: %v", queue, key, content)
 		}
@@ -291,20 +299,16 @@ func (v *queueView) checkTasks() (problems []string) {
 	return problems
 }
 
-// checkLocks looks for locks that never lapse, and for lapses of none.
+// checkLocks looks for locks without a time at which they expire, or without a holder.
 func (v *queueView) checkLocks() (problems []string) {
-	for _, name := range without(v.ids["_locks"], v.ids["_locked"]) {
-		problems = append(problems, fmt.Sprintf("%q in N_locks never lapses: it is not in N_locked", name))
-	}
-	for _, name := range without(v.ids["_locked"], v.ids["_locks"]) {
-		problems = append(problems, fmt.Sprintf("%q in N_locked is not in N_locks", name))
+	for _, name := range slices.Sorted(maps.Keys(v.locks)) {
+		expiry, holder, _ := strings.Cut(v.locks[name], " ")
+		if ms, err := strconv.ParseInt(expiry, 10, 64); err != nil || ms <= 0 || holder == "" {
+			problems = append(problems, fmt.Sprintf(
+				"%q in N_locks: expected a time in ms and the id of a task, found %q", name, v.locks[name]))
+		}
 	}
 	return problems
-}
-
-// without returns what of list is not in other.
-func without(list, other []string) []string {
-	return slices.DeleteFunc(slices.Clone(list), func(s string) bool { return slices.Contains(other, s) })
 }
 
 // checkClaims looks for claims that no sweeper would find, and for claims without a time.

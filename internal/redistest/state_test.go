@@ -236,22 +236,19 @@ func TestInvariants(t *testing.T) {
 			[]string{`N_info tells of task "z"`},
 		},
 		{
-			"lock", func(s State) {
-				s["_locks"], s["_locked"] = Hash{"k:l": "a", "@a": "k:l"},
-					Zset{"k:l": 1, "@a": 1}
-			},
+			"lock", func(s State) { s["_locks"] = Hash{"k:l": "1763690000000 a", "#a": "1763690000000 a"} },
 			Invariants{},
 			nil,
 		},
 		{"lock that never lapses", func(s State) {
-			s["_locks"], s["_locked"] = Hash{"k:l": "a", "@a": "k:l"}, Zset{"@a": 1}
+			s["_locks"] = Hash{"k:l": "a", "k:m": "1763690000000 b"}
 		}, Invariants{}, []string{
-			`"k:l" in N_locks never lapses`,
+			`"k:l" in N_locks: expected a time in ms and the id of a task, found "a"`,
 		}},
 		{
-			"lapse of no lock", func(s State) { s["_locked"] = Zset{"@a": 1} },
+			"lock of nobody", func(s State) { s["_locks"] = Hash{"k:l": "1763690000000 "} },
 			Invariants{},
-			[]string{`"@a" in N_locked is not in N_locks`},
+			[]string{`"k:l" in N_locks: expected a time`},
 		},
 		{"unknown worker", func(s State) { s["_workers"] = Set{"w2"} }, Invariants{}, []string{
 			"worker w1 holds 3 claims but is not in N_workers", "worker w1 has a heartbeat but is not in",

@@ -31,6 +31,9 @@ func (g *Group) action(
 	msg, err := wire.Parse(c.Message, wire.WorkerLimits)
 	if err == nil {
 		a.ID, a.Awaited = msg.Meta.ID, msg.Meta.Extra.Keeps()
+		if x := msg.Meta.Extra; x != nil {
+			a.Lock = x.Lock
+		}
 	}
 	if a.ID == "" {
 		a.ID = wire.NewTaskID()

@@ -46,6 +46,7 @@ type Group struct {
 	server  string                                     // id of the Redis server's process
 	missed  map[*redisstore.Store]map[string]time.Time // when the heartbeat of a worker was first missed
 	deficit map[*redisstore.Store]int                  // notifications that were missing at the last pass
+	lapsed  map[*redisstore.Store]string               // cursor where to look for expired locks
 	passes  int
 	next    time.Duration // until the next pass, as far as this one knows
 	trouble loop.Complaints
@@ -66,7 +67,8 @@ func NewGroup(cfg Config) *Group {
 		},
 		link:   cfg.Stores[0].NewLink(),
 		missed: map[*redisstore.Store]map[string]time.Time{}, deficit: map[*redisstore.Store]int{},
-		lines: &loop.LineLimit{},
+		lapsed: map[*redisstore.Store]string{},
+		lines:  &loop.LineLimit{},
 	}
 }
 
@@ -253,6 +255,11 @@ func (g *Group) SweepAll(ctx context.Context) error {
 		}
 		if err := g.trim(ctx, s); err != nil {
 			return err
+		}
+		for g.lapsed[s] != "" && g.lapsed[s] != "0" { // a pass need not look at all locks
+			if err := g.lapse(ctx, s); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -89,7 +89,7 @@ func TestSweepAll(t *testing.T) {
 	const most = 3*redisstore.TrimPage + 1
 	state := redistest.State{
 		"_parked": redistest.Zset{}, "_archived": redistest.Zset{}, "_completed": redistest.Zset{},
-		"_locked": redistest.Zset{}, "_revoked": redistest.Zset{}, "_tasks": redistest.Hash{},
+		"_revoked": redistest.Zset{}, "_tasks": redistest.Hash{},
 		"_info":    redistest.Hash{},
 		"_results": redistest.Hash{}, "_locks": redistest.Hash{},
 	}
@@ -97,7 +97,7 @@ func TestSweepAll(t *testing.T) {
 	for i := range most {
 		at := int64(1000 + i)
 		for set, hash := range map[string]string{
-			"_parked": "_tasks", "_archived": "_tasks", "_completed": "_results", "_locked": "_locks",
+			"_parked": "_tasks", "_archived": "_tasks", "_completed": "_results",
 		} {
 			id := fmt.Sprint(set, i)
 			state[set].(redistest.Zset)[id] = at   //nolint:errcheck // as above
@@ -105,6 +105,7 @@ func TestSweepAll(t *testing.T) {
 		}
 		infos := state["_info"].(redistest.Hash) //nolint:errcheck // as above
 		infos[fmt.Sprint("_parked", i)] = string(parked.Encode())
+		state["_locks"].(redistest.Hash)[fmt.Sprint("k:", i)] = fmt.Sprint(at, " x") //nolint:errcheck // as above
 	}
 	for i := range 3*redisstore.PardonPage + 1 {
 		state["_revoked"].(redistest.Zset)[fmt.Sprint(i)] = int64(1000 + i) //nolint:errcheck // as above
@@ -114,8 +115,7 @@ func TestSweepAll(t *testing.T) {
 	b.deadWorker("m1")
 	b.Must(b.group(time.Minute, time.Hour).SweepAll(t.Context()))
 	for key, want := range map[string]int{
-		"": 2, "_workers": 0, "_parked": 0, "_archived": most, "_completed": 0, "_results": 0, "_locked": 0,
-		"_locks":   0,
+		"": 2, "_workers": 0, "_parked": 0, "_archived": most, "_completed": 0, "_results": 0, "_locks": 0,
 		"_revoked": 0, "_tasks": most, "_info": most,
 	} {
 		if n := b.Size(key); n != want {

@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/godelayed/delayed/internal/lifecycle"
@@ -18,21 +19,34 @@ func (g *Group) trim(ctx context.Context, s *redisstore.Store) error {
 		if err != nil {
 			return err
 		}
+		if len(page) == 0 {
+			break
+		}
+		ids := make([]string, len(page))
 		for i := range page {
+			ids[i] = page[i].ID
+		}
+		messages, err := s.FiledMessages(ctx, ids) // of the first ones, if they are large
+		if err != nil {
+			return err
+		}
+		more := len(page) == redisstore.TrimPage || len(messages) < len(page) // there may be more
+		page = page[:len(messages)]
+		for i := range page {
+			if msg, err := wire.Parse(messages[i].Bytes, wire.WorkerLimits); err == nil && msg.Meta.Extra != nil {
+				page[i].Lock = msg.Meta.Extra.Lock
+			}
 			parked := wire.ParseInfo(page[i].Info)
 			info := wire.Info{
 				Reason: lifecycle.ReasonParkedTooLong, Function: parked.Function, Error: parked.Error, At: s.Now(),
 			}
 			page[i].Info = info.Encode()
 		}
-		if len(page) == 0 {
-			break
-		}
 		n, err := s.Condemn(ctx, redisstore.ShelfParked, g.limits.ArchiveKeep, page)
 		if err != nil {
 			return err
 		}
-		if n == 0 || len(page) < redisstore.TrimPage {
+		if n == 0 || !more {
 			break // by Redis's clock they are not too old
 		}
 	}
@@ -45,14 +59,8 @@ func (g *Group) trim(ctx context.Context, s *redisstore.Store) error {
 			break
 		}
 	}
-	for ctx.Err() == nil {
-		n, err := s.Lapse(ctx, redisstore.LapsePage)
-		if err != nil {
-			return err
-		}
-		if n < redisstore.LapsePage {
-			break
-		}
+	if err := g.lapse(ctx, s); err != nil {
+		return err
 	}
 	for ctx.Err() == nil {
 		n, err := s.Trim(ctx, g.limits.ArchiveMost, redisstore.TrimPage)
@@ -66,6 +74,26 @@ func (g *Group) trim(ctx context.Context, s *redisstore.Store) error {
 	for ctx.Err() == nil {
 		if n, err := s.Expire(ctx, redisstore.TrimPage); err != nil || n < redisstore.TrimPage {
 			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// lapsePages is how many pages of locks a pass looks at, unless it finds many that have expired. Expired locks only
+// take memory: nobody heeds them.
+const lapsePages = 10
+
+// lapse drops expired locks. It goes on where the last pass has stopped.
+func (g *Group) lapse(ctx context.Context, s *redisstore.Store) error {
+	for pages := 1; ctx.Err() == nil; pages++ {
+		cursor := cmp.Or(g.lapsed[s], "0")
+		next, looked, dropped, err := s.Lapse(ctx, cursor, redisstore.LapsePage)
+		if err != nil {
+			return err
+		}
+		g.lapsed[s] = next
+		if next == "0" || pages >= lapsePages && dropped < looked/4 {
+			return nil
 		}
 	}
 	return ctx.Err()

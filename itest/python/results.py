@@ -27,11 +27,9 @@ def keep(conn, args):
     now = time.time_ns() // 1_000_000
     result = msgpack.packb(json.loads(args.value))
     info = msgpack.packb({'reason': 'completed', 'at': now, 'function': 'py:task', 'result': result})
-    keys = [
-        '_processing:py', '_claims:py', '_completed', '_results', '_locks', '_locked', '_stats:20250102', '_revoked',
-    ]
+    keys = ['_processing:py', '_claims:py', '_completed', '_results', '_locks', '_stats:20250102', '_revoked']
     ended = '%s_ended:%s' % (args.queue, args.id)
-    answers = script([args.queue + key for key in keys], [60, 1, 1, '1-1', args.id, 60_000, info, 0, ended])
+    answers = script([args.queue + key for key in keys], [60, 1, 1, '1-1', args.id, 60_000, info, '', ended])
     print(json.dumps(answers))
 
 

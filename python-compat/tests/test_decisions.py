@@ -215,12 +215,19 @@ def test_a_result_whose_time_is_over_is_not_there(completed, state):
 
 @pytest.mark.parametrize(
     ('meta', 'keep'),
-    [({}, 0), ({'kr': 5}, 5), ({'rn': 5}, 5), ({'kr': 5, 'rn': 7}, 7), ({'kr': 7, 'rn': 5}, 7), ({'kr': True}, 0)],
+    [
+        ({}, 0),
+        ({'kr': 5, 'uk': 'k:a'}, 5),
+        ({'rn': 5}, 5),
+        ({'kr': 5, 'rn': 7}, 7),
+        ({'kr': 7, 'rn': 5}, 7),
+        ({'kr': True, 'uk': '#x'}, 0),
+    ],
 )
 def test_for_how_long_is_kept_that_a_task_was_cancelled(meta, keep):
     message = msgpack.packb([GO, b'', {'id': 'x', 'at': 3, 'rt': 1, 'd': 2, **meta}])
-    ms, note = canceled(message, 9)
-    assert ms == keep
+    ms, note, lock = canceled(message, 9)
+    assert (ms, lock) == (keep, meta.get('uk', ''))
     said = {'reason': 'canceled', 'at': 9, 'enqueued': 3, 'attempts': 1, 'deaths': 2, 'function': GO}
     if 'rn' in meta:
         said['message'] = message

@@ -159,10 +159,10 @@ def test_missed_ticks_and_those_that_must_wait(redis, q, scheduler):
     assert (len(q), q.periodic.list()[0].waiting) == (1, True)
     assert s.look() == 1.0
     assert len(q) == 1
-    redis.delete('q_locks', 'q_locked')  # as the end of the task does
+    redis.delete('q_locks')  # as the end of the task does
     s.look()
     assert (len(q), q.periodic.list()[0].waiting) == (2, False)
-    redis.delete('q_locks', 'q_locked')
+    redis.delete('q_locks')
 
 
 def test_an_entry_that_this_worker_cannot_read_is_left_to_others(redis, q, scheduler, caplog):

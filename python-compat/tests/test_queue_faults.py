@@ -253,7 +253,7 @@ def test_one_queue_in_two_loops(server, redis):
         await client.aclose()
 
     asyncio.run(run())
-    redis.delete('mail_locks', 'mail_locked')
+    redis.delete('mail_locks')
     asyncio.run(run())
     assert redis.llen('mail') == 22
 

@@ -148,7 +148,7 @@ def test_locks_are_freed(q, redis, both):
     for n in (1, 2):  # nothing else is kept of these
         q.options(unique=600).delay('worker_tasks:say', 'alone')
         wait_for(lambda n=n: ran(redis).count('say alone') == n, 'the task to run')
-        wait_for(lambda: not redis.exists('q_locks', 'q_locked'), 'the lock to be free')
+        wait_for(lambda: not redis.exists('q_locks'), 'the lock to be free')
     q.options(unique=600, retry=0).delay('worker_tasks:fail')
     wait_for(lambda: redis.zcard('q_archived'), 'the task to be archived')
     q.options(unique=600, retry=0).delay('worker_tasks:fail')

@@ -237,15 +237,12 @@ def test_sweeper_mends_and_trims(redis, start):
     redis.zadd('q_parked', {'parked': past})
     redis.zadd('q_completed', {'over': past})
     redis.hset('q_results', 'over', b'\x80')
-    redis.hset('q_locks', mapping={'k:a': 'x', '@x': 'k:a'})
-    redis.zadd('q_locked', {'k:a': past, '@x': past})
+    redis.hset('q_locks', mapping={'k:a': f'{past} x', '#x': f'{past} x'})
     redis.zadd('q_revoked', {'y': past})
     redis.rpush('q_noti', 1, 1)
     w = start(*QUICK)
     wait_for(lambda: {b.decode() for b in redis.zrange('q_archived', 0, -1)} == {'new', 'parked'}, 'the archive')
-    wait_for(
-        lambda: not redis.exists('q_noti', 'q_locks', 'q_locked', 'q_revoked', 'q_completed', 'q_results'), 'the rest'
-    )
+    wait_for(lambda: not redis.exists('q_noti', 'q_locks', 'q_revoked', 'q_completed', 'q_results'), 'the rest')
     assert info_of(redis, 'parked')['reason'] == 'parked too long'
     w.stop()
 

@@ -97,16 +97,16 @@ class Asks:
                     f'task {id} is not scheduled any more, and its message, a Python task of a legacy queue, does not '
                     'carry the id'
                 )
-            keep, note = canceled(found.message, found.now) if found.message is not None else (0, b'')
+            keep, note, lock = canceled(found.message, found.now) if found.message is not None else (0, b'', '')
             became = await link.run(
                 'cancel',
                 [
                     k.revoked, k.control, k.scheduled, k.retry, k.parked, k.archived, k.completed, k.tasks, k.info,
-                    k.results, k.locks, k.locked, k.stats_of(found.now / 1000),
+                    k.results, k.locks, k.stats_of(found.now / 1000),
                 ],
                 [
                     id, LOCK_LIFE, keep, note, k.ended(id), k.signals, _STATS_LIFE, _PARDON_PAGE,
-                    '1' if found.message is not None or found.size else '0',
+                    '1' if found.message is not None or found.size else '0', lock,
                 ],
             )  # fmt: skip
             if became == 0:
@@ -139,7 +139,7 @@ class Asks:
             own_id, new, own = anew(id, found.message, found.now)
             answers = await link.run(
                 'rerun',
-                [k.archived, k.tasks, k.info, k.list, k.noti, k.revoked, k.locks, k.locked],
+                [k.archived, k.tasks, k.info, k.list, k.noti, k.revoked, k.locks],
                 [LOCK_LIFE, id, own_id, found.message, new, '1' if own else '0'],
             )
             if answers[0] == 1:

@@ -231,12 +231,19 @@ def read(message: bytes | None) -> tuple[str, dict[str, Any]]:
     return fields[0], meta if is_dict(meta) else {}
 
 
-def canceled(message: bytes, now: int) -> tuple[int, bytes]:
-    """Returns for how many ms to keep the info of a cancelled task, and that info. now is in ms."""
+def lock_of(meta: dict[str, Any]) -> str:
+    """Returns the lock that a message names in its meta, '' for none."""
+    name = meta.get('uk')
+    return name if isinstance(name, str) else ''
+
+
+def canceled(message: bytes, now: int) -> tuple[int, bytes, str]:
+    """Returns for how many ms to keep the info of a cancelled task, that info, and the task's lock or ''. now is in
+    ms."""
     path, meta = read(message)
     keep = max(_number(meta, 'kr'), _number(meta, 'rn'))
     if not keep:
-        return 0, b''
+        return 0, b'', lock_of(meta)
     note: dict[str, Any] = {'reason': 'canceled', 'at': now}
     for key, value in (
         ('enqueued', _number(meta, 'at')),
@@ -248,7 +255,7 @@ def canceled(message: bytes, now: int) -> tuple[int, bytes]:
     note['function'] = path
     if _number(meta, 'rn'):
         note['message'] = message
-    return keep, msgpack.packb(note)
+    return keep, msgpack.packb(note), lock_of(meta)
 
 
 def _number(meta: dict[str, Any], key: str) -> int:

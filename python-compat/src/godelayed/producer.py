@@ -30,7 +30,6 @@ Q = TypeVar('Q', bound='Producer')
 MAX_BATCH = 1000
 MAX_BATCH_BYTES = 8 << 20
 MAX_ENLISTED = 100
-_LAPSE_PAGE = 100
 # Seconds for which a producer relies on the form of Python tasks that Redis has confirmed. Later it asks again, because
 # an empty queue may have changed to the other form.
 _SETTLE_LIFE = 1.0
@@ -210,12 +209,12 @@ class Settings:
     def _enlist(self, batch: Sequence[Packed], options: Options) -> tuple[str, list[str], list[Any]]:
         k = self.keys
         keys = [
-            k.list, k.noti, k.scheduled, k.retry, k.parked, k.tasks, k.info, k.completed, k.locks, k.locked, k.revoked,
+            k.list, k.noti, k.scheduled, k.retry, k.parked, k.tasks, k.info, k.completed, k.locks, k.revoked,
             k.wake, k.control,
         ]  # fmt: skip
         life = options.life if options.locked else 0
         reserve = max(LOCK_LIFE, life) if options.task_id is not None else 0
-        args: list[Any] = [k.signals, LOCK_LIFE, _LAPSE_PAGE]
+        args: list[Any] = [k.signals, LOCK_LIFE]
         for m in batch:
             args += [m.id, m.message, reserve, m.lock, life, options.conflict, _due(*options.place)]
         return 'enlist', keys, args

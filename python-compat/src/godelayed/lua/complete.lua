@@ -1,8 +1,8 @@
 -- complete: end claims of succeeded tasks that have a result, a retention, a lock, a progress report or a cancellation.
--- KEYS  1 processing hash   2 claims hash   3 completed set   4 results hash   5 locks hash   6 locked set
---       7 counters of the day   8 revoked set
+-- KEYS  1 processing hash   2 claims hash   3 completed set   4 results hash   5 locks hash
+--       6 counters of the day   7 revoked set
 -- ARGV  1 life of the counters, s   2 number b of finished batches   3... b batch numbers
---       then for each task, at most 200: token, id, ms to keep it or 0, what to keep, 1 if it may hold a lock,
+--       then for each task, at most 200: token, id, ms to keep it or 0, what to keep, lock or '',
 --       channel on which to publish its end or ''
 -- Returns for each task 1 if the claim stood, 0 if it did not (nothing is written for it then).
 -- O(n log m). Works on a full Redis: its first write is an HDEL. It deletes at most 200 expired
@@ -12,15 +12,15 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local batches = tonumber(ARGV[2])
 local answers, tokens, seen = {}, {''}, {}
 local kept, values, dues, gone, channels = {}, {}, {}, {}, {}
-local names, revoked = {}, {}
+local fields, owners, own, revoked = {}, {}, {}, {}
 local known = redis.call('EXISTS', KEYS[3], KEYS[4]) > 0
-local canceled = redis.call('ZCARD', KEYS[8]) > 0
+local canceled = redis.call('ZCARD', KEYS[7]) > 0
 -- Fail on keys of another type before anything is removed.
 redis.call('HLEN', KEYS[2])
 redis.call('ZCARD', KEYS[3])
 redis.call('HLEN', KEYS[4])
-if redis.call('HLEN', KEYS[5]) > 0 then redis.call('ZCARD', KEYS[6]) end
-redis.call('HLEN', KEYS[7])
+local locks = redis.call('HLEN', KEYS[5])
+redis.call('HLEN', KEYS[6])
 -- Read everything before the first removal: while a slot moves, a command on an emptied key fails.
 for i = 3 + batches, #ARGV, 6 do
   local stands = seen[ARGV[i]] and 0 or redis.call('HEXISTS', KEYS[1], ARGV[i])
@@ -36,14 +36,18 @@ for i = 3 + batches, #ARGV, 6 do
     elseif known and not redis.call('ZSCORE', KEYS[3], id) then
       gone[#gone + 1] = id
     end
-    if ARGV[i + 4] == '1' then
-      local held = redis.call('HMGET', KEYS[5], '@' .. id, '#' .. id)
-      if held[1] then names[#names + 1] = '@' .. id end
-      if held[1] and redis.call('HGET', KEYS[5], held[1]) == id then names[#names + 1] = held[1] end
-      if held[2] then names[#names + 1] = '#' .. id end
+    if ARGV[i + 4] ~= '' then
+      owners[#owners + 1] = id
+      fields[#fields + 1], fields[#fields + 2] = ARGV[i + 4], '#' .. id
     end
-    if canceled and redis.call('ZSCORE', KEYS[8], id) then revoked[#revoked + 1] = id end
+    if canceled and redis.call('ZSCORE', KEYS[7], id) then revoked[#revoked + 1] = id end
     if ARGV[i + 5] ~= '' then channels[#channels + 1] = ARGV[i + 5] end
+  end
+end
+if locks > 0 and #fields > 0 then
+  local held = redis.call('HMGET', KEYS[5], unpack(fields))
+  for i = 1, #fields do
+    if held[i] and string.match(held[i], '^%d+ (.*)$') == owners[math.ceil(i / 2)] then own[#own + 1] = fields[i] end
   end
 end
 local old = {}
@@ -69,13 +73,10 @@ if #old > 0 then
   redis.call('ZREM', KEYS[3], unpack(old))
   redis.call('HDEL', KEYS[4], unpack(old))
 end
-if #names > 0 then
-  redis.call('HDEL', KEYS[5], unpack(names))
-  redis.call('ZREM', KEYS[6], unpack(names))
-end
+if #own > 0 then redis.call('HDEL', KEYS[5], unpack(own)) end
 -- These cancellations came too late, and must not hit later tasks of the same ids.
-if #revoked > 0 then redis.call('ZREM', KEYS[8], unpack(revoked)) end
+if #revoked > 0 then redis.call('ZREM', KEYS[7], unpack(revoked)) end
 local done = #tokens - 1
-if redis.call('HINCRBY', KEYS[7], 'processed', done) == done then redis.call('EXPIRE', KEYS[7], ARGV[1]) end
+if redis.call('HINCRBY', KEYS[6], 'processed', done) == done then redis.call('EXPIRE', KEYS[6], ARGV[1]) end
 for i = 1, #channels do redis.call('PUBLISH', channels[i], 'ended') end
 return answers

@@ -1,13 +1,13 @@
 -- refile: move filed tasks to another set or another time, with new messages.
 -- KEYS  1 the sorted set   2 the other sorted set   3 tasks hash   4 info hash   5 wake list
---       6 locks hash   7 locked set   8 counters of the day
+--       6 locks hash   7 counters of the day
 -- ARGV  1 1 if that is the archived set, 2 if both are it, 3 as 1 but do not count, else 0   2 life of the counters, s
 --       then for each task, at most 100: id, old message, new message, time in the set in ms, info, channel of its end,
---       new id
+--       new id, lock
 -- Returns for each task 1 if it is in the other set now, 0 if it was not in the first, -1 if its message is not the old
 --       one, or another task has its new id.
--- O(n log m). Works on a full Redis: its first write is a ZREM. Both sets may be the same. An info, a channel or a new
---       id may be missing: ''. Of several callers that give a task a new id, only one succeeds.
+-- O(n log m). Works on a full Redis: its first write is a ZREM. Both sets may be the same. An info, a channel, a
+--       new id or a lock may be missing: ''. Of several callers that give a task a new id, only one succeeds.
 local function number(score)
   -- A server may write a round number as 4e+12, which not every Lua can read.
   local digits, zeros = string.match(score, '^([%d.]+)e%+?(%d+)$')
@@ -19,12 +19,12 @@ local archives = ARGV[1] ~= '0'
 redis.call('ZCARD', KEYS[2])
 redis.call('HLEN', KEYS[4])
 redis.call('LLEN', KEYS[5])
-redis.call('HLEN', KEYS[8])
+redis.call('HLEN', KEYS[7])
 local locks = redis.call('HLEN', KEYS[6])
-if locks > 0 then redis.call('ZCARD', KEYS[7]) end
 -- Read everything before the first write.
-local answers, found, ids, seen, waits = {}, {}, {}, {}, {}
-for i = 3, #ARGV, 7 do
+local answers, found, ids, seen = {}, {}, {}, {}
+local fields, owners, waits = {}, {}, {}
+for i = 3, #ARGV, 8 do
   local answer = 0
   local due = not seen[ARGV[i]] and redis.call('ZSCORE', KEYS[1], ARGV[i])
   if due then
@@ -36,7 +36,11 @@ for i = 3, #ARGV, 7 do
     if answer == 1 then
       found[#found + 1] = i
       ids[#ids + 1] = ARGV[i]
-      waits[#ids] = math.max(tonumber(ARGV[i + 3]) - number(due), 0)
+      if ARGV[i + 7] ~= '' then
+        owners[#owners + 1] = ARGV[i]
+        waits[#owners] = math.max(tonumber(ARGV[i + 3]) - number(due), 0)
+        fields[#fields + 1], fields[#fields + 2] = ARGV[i + 7], '#' .. ARGV[i]
+      end
     end
   end
   answers[#answers + 1] = answer
@@ -55,39 +59,36 @@ for j = 1, #found do
   if ARGV[i + 4] ~= '' then redis.call('HSET', KEYS[4], id, ARGV[i + 4]) end
   if ARGV[i + 5] ~= '' then redis.call('PUBLISH', ARGV[i + 5], 'ended') end
 end
+-- Let the ids and locks of tasks that wait longer last longer.
+local function extend(fields, ids, waits)
+  if #ids == 0 or locks == 0 then return end
+  local values, later = redis.call('HMGET', KEYS[6], unpack(fields)), {}
+  for i = 1, #fields do
+    local n = math.ceil(i / 2)
+    local expiry, id = string.match(values[i] or '', '^(%d+) (.*)$')
+    if id == ids[n] then
+      later[#later + 1], later[#later + 2] = fields[i], string.format('%.0f', expiry + waits[n]) .. ' ' .. id
+    end
+  end
+  if #later > 0 then redis.call('HSET', KEYS[6], unpack(later)) end
+end
 if not archives then
   if redis.call('LLEN', KEYS[5]) == 0 then redis.call('RPUSH', KEYS[5], '1') end
-  -- The ids and locks of tasks that wait longer last longer.
-  for j = 1, #ids do
-    if locks == 0 then break end
-    local held = redis.call('HMGET', KEYS[6], '@' .. ids[j], '#' .. ids[j])
-    if held[1] then redis.call('ZINCRBY', KEYS[7], waits[j], '@' .. ids[j]) end
-    if held[1] and redis.call('HGET', KEYS[6], held[1]) == ids[j] then
-      redis.call('ZINCRBY', KEYS[7], waits[j], held[1])
-    end
-    if held[2] then redis.call('ZINCRBY', KEYS[7], waits[j], '#' .. ids[j]) end
-  end
+  extend(fields, owners, waits)
   return answers
 end
 if ARGV[1] == '2' then return answers end
-if ARGV[1] == '1' and redis.call('HINCRBY', KEYS[8], 'archived', #ids) == #ids then
-  redis.call('EXPIRE', KEYS[8], ARGV[2])
+if ARGV[1] == '1' and redis.call('HINCRBY', KEYS[7], 'archived', #ids) == #ids then
+  redis.call('EXPIRE', KEYS[7], ARGV[2])
 end
 -- Free the ids and locks of tasks that have ended; see README.md.
-local function free(ids)
+local function free(fields, ids)
   if #ids == 0 or locks == 0 then return end
-  local marks, names = {}, {}
-  for i = 1, #ids do marks[2 * i - 1], marks[2 * i] = '@' .. ids[i], '#' .. ids[i] end
-  local held = redis.call('HMGET', KEYS[6], unpack(marks))
-  for i = 1, #ids do
-    local lock = held[2 * i - 1]
-    if lock then names[#names + 1] = marks[2 * i - 1] end
-    if lock and redis.call('HGET', KEYS[6], lock) == ids[i] then names[#names + 1] = lock end
-    if held[2 * i] then names[#names + 1] = marks[2 * i] end
+  local values, own = redis.call('HMGET', KEYS[6], unpack(fields)), {}
+  for i = 1, #fields do
+    if values[i] and string.match(values[i], '^%d+ (.*)$') == ids[math.ceil(i / 2)] then own[#own + 1] = fields[i] end
   end
-  if #names == 0 then return end
-  redis.call('HDEL', KEYS[6], unpack(names))
-  redis.call('ZREM', KEYS[7], unpack(names))
+  if #own > 0 then redis.call('HDEL', KEYS[6], unpack(own)) end
 end
-free(ids)
+free(fields, owners)
 return answers

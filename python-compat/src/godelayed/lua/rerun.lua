@@ -1,6 +1,6 @@
 -- rerun: make filed tasks pending, with new messages: archived ones again, others at once.
 -- KEYS  1 the sorted set   2 tasks hash   3 info hash   4 pending list   5 notify list   6 revoked set
---       7 locks hash   8 locked set
+--       7 locks hash
 -- ARGV  1 ms that an id stays taken
 --       then for each task, at most 200: name that it is filed under, id, old message, new message, 1 to keep its id
 --       taken
@@ -9,13 +9,12 @@
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local answers, names, ids, messages, ones, seen = {}, {}, {}, {}, {}, {}
-local own, lapses = {}, {}
+local own = {}
 -- Fail on keys of another type before anything is removed.
 redis.call('HLEN', KEYS[3])
 redis.call('LLEN', KEYS[4])
 redis.call('LLEN', KEYS[5])
 redis.call('HLEN', KEYS[7])
-redis.call('ZCARD', KEYS[8])
 -- Read everything before the first removal: while a slot moves, a command on an emptied key fails.
 local revoked = redis.call('ZCARD', KEYS[6]) > 0
 for i = 2, #ARGV, 5 do
@@ -30,8 +29,8 @@ for i = 2, #ARGV, 5 do
       messages[#messages + 1] = ARGV[i + 3]
       ones[#ones + 1] = '1'
       if ARGV[i + 4] == '1' then
-        own[#own + 1], own[#own + 2] = '#' .. ARGV[i + 1], ARGV[i + 1]
-        lapses[#lapses + 1], lapses[#lapses + 2] = now + tonumber(ARGV[1]), '#' .. ARGV[i + 1]
+        own[#own + 1] = '#' .. ARGV[i + 1]
+        own[#own + 1] = string.format('%.0f', now + tonumber(ARGV[1])) .. ' ' .. ARGV[i + 1]
       end
     end
   end
@@ -44,8 +43,5 @@ redis.call('HDEL', KEYS[3], unpack(names))
 if revoked then redis.call('ZREM', KEYS[6], unpack(ids)) end
 redis.call('RPUSH', KEYS[4], unpack(messages))
 redis.call('RPUSH', KEYS[5], unpack(ones))
-if #own > 0 then
-  redis.call('HSET', KEYS[7], unpack(own))
-  redis.call('ZADD', KEYS[8], unpack(lapses))
-end
+if #own > 0 then redis.call('HSET', KEYS[7], unpack(own)) end
 return answers

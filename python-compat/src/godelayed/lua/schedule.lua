@@ -12,23 +12,23 @@ end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 -- As text, because Redis writes each number with 17 digits, which takes as long as all the rest.
-local times, earliest = {}, false
+local last, text, earliest
 local ids, tasks, dues, n = {}, {}, {}, 0
 for i = 1, #ARGV, 3 do
   local due, id = ARGV[i], ARGV[i + 1]
-  if not times[due] then
+  if due ~= last then
     local at = tonumber(due)
-    times[due] = due
-    if string.sub(due, 1, 1) == '+' then
+    last, text = due, due
+    if string.byte(due) == 43 then -- +
       at = now + tonumber(string.sub(due, 2))
-      times[due] = string.format('%.0f', at)
+      text = string.format('%.0f', at)
     end
-    earliest = math.min(earliest or at, at)
+    if not earliest or at < earliest then earliest = at end
   end
   n = n + 1
   ids[n] = id
   tasks[2 * n - 1], tasks[2 * n] = id, ARGV[i + 2]
-  dues[2 * n - 1], dues[2 * n] = times[due], id
+  dues[2 * n - 1], dues[2 * n] = text, id
 end
 local taken, seen = redis.call('HMGET', KEYS[2], unpack(ids)), {}
 for i = 1, n do

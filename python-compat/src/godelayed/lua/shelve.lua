@@ -1,13 +1,13 @@
 -- shelve: end claims by filing their tasks in a sorted set: scheduled, retry, parked or archived.
 -- KEYS  1 processing hash   2 claims hash   3 tasks hash   4 the sorted set   5 info hash   6 counters of the day
---       7 wake list   8 locks hash   9 locked set   10 revoked set
+--       7 wake list   8 locks hash   9 revoked set
 -- ARGV  1 life of the counters, s   2 most tasks in the set, 0 for any number
 --       3 1 to wake a mover when the first due time changes
 --       4 1 to free the ids and locks of the tasks, 0 to extend them by the time that the tasks wait
 --       5 channel of the queue's workers to tell them of the tasks, else ''
 --       6 number c of counters   7... c names   then the number b of finished batches and b batch numbers
 --       then for each task, at most 200: token, id, ms until due or expiry, message or '' to file it as it was claimed,
---       info, what to tell the workers or the channel on which to publish its end or ''
+--       info, what to tell the workers or the channel on which to publish its end or '', lock or ''
 -- Returns for each task 1 if the claim stood, 0 if it did not, 2 if the claim remains because the task was canceled
 --       (nothing is written for it then).
 -- O(n log m). Works on a full Redis: its first write is an HDEL. An id that is taken becomes id#2, id#3 ...
@@ -28,22 +28,25 @@ redis.call('HLEN', KEYS[5])
 if counters > 0 or tonumber(ARGV[2]) > 0 then redis.call('HLEN', KEYS[6]) end
 local woken = ARGV[3] ~= '1' or redis.call('LLEN', KEYS[7]) > 0
 local locks = redis.call('HLEN', KEYS[8])
-if locks > 0 then redis.call('ZCARD', KEYS[9]) end
 local first = redis.call('ZRANGE', KEYS[4], 0, 0, 'WITHSCORES')
-local canceled = {}
-if redis.call('EXISTS', KEYS[10]) == 1 then
-  for i = 8 + counters + batches, #ARGV, 6 do
-    canceled[ARGV[i]] = redis.call('ZSCORE', KEYS[10], ARGV[i + 1]) and redis.call('HEXISTS', KEYS[1], ARGV[i]) == 1
-  end
-end
 -- Read everything before the first removal: while a slot moves, a command on an emptied key fails.
-local messages, wanted, taken = {}, {}, {}
-for i = 8 + counters + batches, #ARGV, 6 do
-  messages[ARGV[i]] = ARGV[i + 3] == '' and redis.call('HGET', KEYS[1], ARGV[i])
-  wanted[#wanted + 1] = ARGV[i + 1]
+local tokens, wanted, taken = {}, {}, {}
+for i = 8 + counters + batches, #ARGV, 7 do
+  tokens[#tokens + 1], wanted[#wanted + 1] = ARGV[i], ARGV[i + 1]
 end
+local messages = #tokens > 0 and redis.call('HMGET', KEYS[1], unpack(tokens)) or {}
 local others = #wanted > 0 and redis.call('HMGET', KEYS[3], unpack(wanted)) or {}
-for i = 1, #wanted do taken[wanted[i]] = others[i] end
+local revoked = #wanted > 0 and redis.call('EXISTS', KEYS[9]) == 1 and redis.call('ZMSCORE', KEYS[9], unpack(wanted))
+local answers, ending, seen = {}, {}, {}
+for i = 1, #wanted do
+  taken[wanted[i]] = others[i]
+  answers[i] = 0
+  if messages[i] and not seen[tokens[i]] then
+    answers[i] = revoked and revoked[i] and 2 or 1
+    if answers[i] == 1 then ending[#ending + 1] = tokens[i] end
+  end
+  seen[tokens[i]] = true
+end
 -- The first of id, id#2 ... that is not taken.
 local function name(id, token)
   if not taken[id] then return id end
@@ -55,20 +58,31 @@ local function name(id, token)
   return id .. '#' .. token .. '-' .. string.format('%.0f', now)
 end
 local earliest
-local answers, done, ids, waits, told, heard = {}, 0, {}, {}, {}, {}
+if #ending > 0 then redis.call('HDEL', KEYS[1], unpack(ending)) end
+local done, told, heard = 0, {}, {}
+local fields, owners, waits = {}, {}, {}
 local tasks, dues, infos = {}, {}, {}
-for i = 8 + counters + batches, #ARGV, 6 do
-  local stood = canceled[ARGV[i]] and 2 or redis.call('HDEL', KEYS[1], ARGV[i])
-  answers[#answers + 1] = stood
-  if stood == 1 then
+-- Times as text, because Redis writes a number with 17 digits, which takes longer. Many tasks wait as long as others.
+local times = {}
+for k = 1, #answers do
+  if answers[k] == 1 then
+    local i = 1 + counters + batches + 7 * k
     done = done + 1
-    local id, due = name(ARGV[i + 1], ARGV[i]), now + tonumber(ARGV[i + 2])
-    ids[done], waits[done], taken[id] = ARGV[i + 1], ARGV[i + 2], true
-    if not earliest or due < earliest then earliest = due end
+    local id, wait = name(ARGV[i + 1], ARGV[i]), ARGV[i + 2]
+    if not times[wait] then
+      local due = now + tonumber(wait)
+      times[wait] = string.format('%.0f', due)
+      earliest = math.min(earliest or due, due)
+    end
+    taken[id] = true
+    if ARGV[i + 6] ~= '' then
+      owners[#owners + 1] = ARGV[i + 1]
+      waits[#owners] = tonumber(wait)
+      fields[#fields + 1], fields[#fields + 2] = ARGV[i + 6], '#' .. ARGV[i + 1]
+    end
     local n = 2 * done
-    tasks[n - 1], tasks[n] = id, messages[ARGV[i]] or ARGV[i + 3]
-    -- The time as text, because Redis writes a number with 17 digits, which takes longer.
-    dues[n - 1], dues[n] = string.format('%.0f', due), id
+    tasks[n - 1], tasks[n] = id, ARGV[i + 3] == '' and messages[k] or ARGV[i + 3]
+    dues[n - 1], dues[n] = times[wait], id
     infos[n - 1], infos[n] = id, ARGV[i + 4]
     local what = ARGV[i + 5]
     if what ~= '' and not heard[what] then told[#told + 1], heard[what] = what, true end
@@ -79,7 +93,7 @@ if done > 0 then
   redis.call('ZADD', KEYS[4], unpack(dues))
   redis.call('HSET', KEYS[5], unpack(infos))
 end
-for i = 8 + counters, 7 + counters + batches do redis.call('HDEL', KEYS[2], ARGV[i]) end
+if batches > 0 then redis.call('HDEL', KEYS[2], unpack(ARGV, 8 + counters, 7 + counters + batches)) end
 if done == 0 then return answers end
 
 for i = 7, 6 + counters do
@@ -99,30 +113,21 @@ if not woken and (not first[2] or earliest < number(first[2])) then
   redis.call('RPUSH', KEYS[7], '1')
 end
 -- Free the ids and locks of the tasks, or extend them.
-local function settle(ids, waits)
-  if locks == 0 then return end
-  local marks, names, longer = {}, {}, {}
-  local function add(name, i)
-    names[#names + 1] = name
-    longer[#longer + 1] = waits[i]
+local function settle(fields, ids, waits)
+  if #ids == 0 or locks == 0 then return end
+  local values, own, later = redis.call('HMGET', KEYS[8], unpack(fields)), {}, {}
+  for i = 1, #fields do
+    local n = math.ceil(i / 2)
+    local expiry, id = string.match(values[i] or '', '^(%d+) (.*)$')
+    if id == ids[n] then
+      own[#own + 1] = fields[i]
+      later[#later + 1], later[#later + 2] = fields[i], string.format('%.0f', expiry + waits[n]) .. ' ' .. id
+    end
   end
-  for i = 1, #ids do marks[2 * i - 1], marks[2 * i] = '@' .. ids[i], '#' .. ids[i] end
-  local held = redis.call('HMGET', KEYS[8], unpack(marks))
-  for i = 1, #ids do
-    local lock = held[2 * i - 1]
-    if lock then add(marks[2 * i - 1], i) end
-    if lock and redis.call('HGET', KEYS[8], lock) == ids[i] then add(lock, i) end
-    if held[2 * i] then add(marks[2 * i], i) end
-  end
-  if #names == 0 then return end
-  if ARGV[4] == '1' then
-    redis.call('HDEL', KEYS[8], unpack(names))
-    redis.call('ZREM', KEYS[9], unpack(names))
-    return
-  end
-  for i = 1, #names do redis.call('ZINCRBY', KEYS[9], longer[i], names[i]) end
+  if #own == 0 then return end
+  if ARGV[4] == '1' then redis.call('HDEL', KEYS[8], unpack(own)) else redis.call('HSET', KEYS[8], unpack(later)) end
 end
-settle(ids, waits)
+settle(fields, owners, waits)
 for i = 1, #told do
   if ARGV[5] == '' then redis.call('PUBLISH', told[i], 'ended') else redis.call('PUBLISH', ARGV[5], told[i]) end
 end

@@ -1,5 +1,5 @@
 -- tick: enqueue the ticks of a periodic entry and set the next one, if the entry is still as it was read.
--- KEYS  1 pending list   2 notify list   3 periodic hash   4 ticks set   5 history list   6 locks hash   7 locked set
+-- KEYS  1 pending list   2 notify list   3 periodic hash   4 ticks set   5 history list   6 locks hash   7 revoked set
 -- ARGV  1 entry   2 its value as it was read   3 value to write when the lock is free
 --       4 value to write when it is held   5 when it ticks next, if free, ms since 1970 (empty: never)
 --       6 the same, if held   7 time that must have come, ms since 1970
@@ -10,12 +10,6 @@
 --       held and the value stays the same.
 -- O(n + log m). A full Redis refuses it as a whole. The outcome 'enqueued' enqueues the message; an empty outcome
 --       writes no line of history.
-local function number(score)
-  -- A server may write a round number as 4e+12, which not every Lua can read.
-  local digits, zeros = string.match(score, '^([%d.]+)e%+?(%d+)$')
-  if not digits then return tonumber(score) end
-  return math.floor(tonumber(digits) * 10 ^ tonumber(zeros) + 0.5)
-end
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 -- Fail on keys of another type before anything is written; read nothing afterwards.
@@ -23,14 +17,10 @@ redis.call('LLEN', KEYS[1])
 redis.call('LLEN', KEYS[2])
 redis.call('ZCARD', KEYS[4])
 redis.call('LLEN', KEYS[5])
-local value, holder, stale = ARGV[3], false, false
+local value, holder = ARGV[3], false
 if ARGV[8] ~= '' then
-  local expiry = redis.call('ZSCORE', KEYS[7], ARGV[8])
-  holder = redis.call('HGET', KEYS[6], ARGV[8])
-  if not expiry or number(expiry) <= now then
-    stale = holder
-    holder = false
-  end
+  local expiry, id = string.match(redis.call('HGET', KEYS[6], ARGV[8]) or '', '^(%d+) (.*)$')
+  holder = expiry and tonumber(expiry) > now and not redis.call('ZSCORE', KEYS[7], id) and id
 end
 if redis.call('HGET', KEYS[3], ARGV[1]) ~= ARGV[2] then return {0, now, ''} end
 if now < tonumber(ARGV[7]) then return {-1, now, ''} end
@@ -48,16 +38,10 @@ for i = 11, #ARGV, 5 do
     redis.call('RPUSH', KEYS[2], '1')
     redis.call('RPUSH', KEYS[1], ARGV[i + 2])
     if ARGV[8] ~= '' then
-      redis.call('HSET', KEYS[6], ARGV[8], ARGV[i + 1], '@' .. ARGV[i + 1], ARGV[8])
-      local expiry = now + tonumber(ARGV[9])
-      redis.call('ZADD', KEYS[7], expiry, ARGV[8], expiry, '@' .. ARGV[i + 1])
+      redis.call('HSET', KEYS[6], ARGV[8], string.format('%.0f', now + tonumber(ARGV[9])) .. ' ' .. ARGV[i + 1])
     end
   end
   if outcome ~= '' then redis.call('LPUSH', KEYS[5], ARGV[i] .. stamp .. outcome .. ' ' .. ARGV[i + 1]) end
-end
-if stale then
-  redis.call('HDEL', KEYS[6], '@' .. stale)
-  redis.call('ZREM', KEYS[7], '@' .. stale)
 end
 redis.call('LTRIM', KEYS[5], 0, ARGV[10] - 1)
 local due = ARGV[5]

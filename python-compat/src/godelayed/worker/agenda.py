@@ -89,7 +89,7 @@ class Agenda:
         """Carries out a plan. Returns 1; 2 and the id of the task that holds the lock; 0 if the entry has changed; or
         -1 if it is too early."""
         k = self.settings.keys
-        keys = [k.list, k.noti, k.periodic, k.ticks, k.history + p.name, k.locks, k.locked]
+        keys = [k.list, k.noti, k.periodic, k.ticks, k.history + p.name, k.locks, k.revoked]
         dues = ['' if due is None else due for due in (p.due_free, p.due_held)]
         args: list[Any] = [p.name, p.was, p.free, p.held, *dues, p.not_before, p.lock, LOCK_LIFE, _HISTORY]
         for t in p.ticks:

@@ -237,7 +237,7 @@ class Finisher:
             if not answer and not e.claim.unclear and kind not in (RELEASE, DEFER, DEATH):
                 lost += 1
                 self._too_late(e.claim)
-            if kind == FORWARD and answer and e.claim.held:
+            if kind == FORWARD and answer and e.claim.lock:
                 self._disown(e.claim)
         if lost:
             self.count_lost(lost)
@@ -289,7 +289,7 @@ class Finisher:
 
     def _disown(self, c: Claim) -> None:
         try:
-            self.lane.store.unlock(self.link, c.message.id, left=True)
+            self.lane.store.unlock(self.link, c.message.id, c.lock, left=True)
         except DelayedError as e:
             logger.warning(
                 'queue %s: the lock of %s, handed on, lasts until it lapses: %s', self.lane.name, _name(c), e

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..calls import new_id
+from ..info import lock_of
 from ..times import Seconds, milliseconds
 from . import failures, info
 from .finish import ARCHIVE, CANCEL, COMPLETE, DEATH, EXPIRED, FAILED, PARK, RELEASE, RETRY, SNOOZE, End
@@ -315,16 +316,17 @@ def verdict(token: str, raw: bytes | int, death: Death, now: int) -> Verdict:
     id = (m.id if m else '') or new_id()
     path = m.path if m else ''
     awaited = m is not None and m.keep > 0
+    lock = lock_of(m.meta) if m else ''
     if death.stopped or death.alone and death.alone != token:
         # The task has not died with this worker, which had stopped or had not started the task.
-        return Verdict(token, raw, raw, 'requeue', id, b'', '', awaited)
+        return Verdict(token, raw, raw, 'requeue', id, b'', '', awaited, lock)
     alone = death.certain or bool(death.alone)
     if m is None or m.python and not m.extended:
         # We must not change this message, so a hash in Redis holds the count. No worker can see that the task is a
         # suspect either, and so none runs it alone on purpose.
         fields = info.encode(reason='deaths', at=now, function=path, error=text, deaths=MAX_DEATHS, worker=death.worker)
         action = 'alone' if alone or death.sole else 'count'
-        return Verdict(token, raw, raw, action, id, fields, hashlib.sha1(raw).hexdigest(), awaited)
+        return Verdict(token, raw, raw, action, id, fields, hashlib.sha1(raw).hexdigest(), awaited, lock)
     deaths, died_alone = (m.deaths, m.meta.get('al', 0)) if now - m.meta.get('da', 0) < DEATHS_LIFE * 1000 else (0, 0)
     deaths, died_alone = deaths + 1, died_alone + alone
     renewed = m.with_meta(d=deaths, da=now, al=died_alone)
@@ -333,8 +335,8 @@ def verdict(token: str, raw: bytes | int, death: Death, now: int) -> Verdict:
         logger.error(
             '%s (%s): archived: its worker died too often with nothing else in hand (%d deaths)', path, id, deaths
         )
-        return Verdict(token, raw, renewed, 'archive', id, fields, '', awaited)
-    return Verdict(token, raw, renewed, 'requeue', id, fields, '', awaited)
+        return Verdict(token, raw, renewed, 'archive', id, fields, '', awaited, lock)
+    return Verdict(token, raw, renewed, 'requeue', id, fields, '', awaited, lock)
 
 
 def _report(c: Claim) -> dict[str, object]:

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from ..info import lock_of
 from ..registry import Function
 from .link import Link, may_have_run
 from .message import Message
@@ -43,15 +44,17 @@ class Claim:
     settled: bool = False  # Redis has answered how it ended
 
     @property
-    def held(self) -> bool:
-        """Whether the task may hold a lock or an id that must be freed when it ends."""
-        return 'uk' in self.message.meta and not self.freed
+    def lock(self) -> str:
+        """The lock of the task that must be freed when it ends, '' for none. The script that frees it also frees the
+        id."""
+        message: Message | None = getattr(self, 'message', None)
+        return '' if self.freed or message is None else lock_of(message.meta)
 
     @property
     def leaves(self) -> bool:
         """Whether the task leaves something behind when it succeeds, so that an acknowledgement is not enough."""
         meta = self.message.meta
-        return 'kr' in meta or 'rn' in meta or self.held or self.report is not None or self.canceled
+        return 'kr' in meta or 'rn' in meta or bool(self.lock) or self.report is not None or self.canceled
 
 
 class Batch:

@@ -136,7 +136,7 @@ class Mover:
                 self.link,
                 shelf,
                 self._archive_for,
-                [(id, encode(reason='too large', at=now, error=too_large(n))) for id, n in part],
+                [(id, encode(reason='too large', at=now, error=too_large(n)), '') for id, n in part],
             )
             for id, n in part:
                 say_archived(self._lines, store.name, id, 'too large', too_large(n))

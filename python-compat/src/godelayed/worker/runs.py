@@ -88,7 +88,7 @@ class Runs:
         """
         link = c.lane.store.link()
         try:
-            left = c.lane.store.unlock(link, c.message.id, left=False)
+            left = c.lane.store.unlock(link, c.message.id, c.lock, left=False)
         except DelayedError as e:
             logger.warning(
                 'queue %s: the lock of %s could not be freed before it starts: %s', c.lane.name, c.message.id, e

@@ -80,6 +80,7 @@ class Verdict:
     info: bytes
     digest: str = ''  # its field in the deaths hash, for count and alone
     awaited: bool = False
+    lock: str = ''  # the lock that the message names
 
 
 @dataclasses.dataclass
@@ -238,41 +239,43 @@ class Store:
         args += [len(batches), *batches]
         for e in ends:
             told = f'parked {e.claim.message.path}' if workers else self._ended(e.id, e.awaited)
-            args += [e.claim.token, e.id, e.wait, e.message, e.info, told]
-        keys = [*self._mine, k.tasks, getattr(k, shelf), k.info, self._stats, k.wake, k.locks, k.locked, k.revoked]
+            args += [e.claim.token, e.id, e.wait, e.message, e.info, told, e.claim.lock]
+        keys = [*self._mine, k.tasks, getattr(k, shelf), k.info, self._stats, k.wake, k.locks, k.revoked]
         return _answers(link.run('shelve', keys, *args), len(ends))
 
     def complete(self, link: Link, batches: Sequence[int], ends: Sequence[End]) -> list[int]:
         """Ends the claims of tasks that have succeeded and leave something behind."""
         k = self.keys
-        keys = [*self._mine, k.completed, k.results, k.locks, k.locked, self._stats, k.revoked]
-        return self._leave(link, 'complete', keys, batches, ends, [e.claim.held for e in ends])
+        keys = [*self._mine, k.completed, k.results, k.locks, self._stats, k.revoked]
+        args: list[Any] = [STATS_LIFE, len(batches), *batches]
+        for e in ends:
+            args += self._leave(e)
+        return _answers(link.run('complete', keys, *args), len(ends))
 
     def annul(self, link: Link, batches: Sequence[int], ends: Sequence[End]) -> list[int]:
         """Ends the claims of tasks that were cancelled. An answer of 2 means that the task is not cancelled any more
         and the claim still exists."""
         k = self.keys
-        keys = [*self._mine, k.revoked, k.completed, k.results, k.locks, k.locked, self._stats]
-        return self._leave(link, 'annul', keys, batches, ends, [e.certain for e in ends])
-
-    def _leave(
-        self, link: Link, name: str, keys: list[str], batches: Sequence[int], ends: Sequence[End], flags: list[bool]
-    ) -> list[int]:
+        keys = [*self._mine, k.revoked, k.completed, k.results, k.locks, self._stats]
         args: list[Any] = [STATS_LIFE, len(batches), *batches]
-        for e, flag in zip(ends, flags):
-            args += [e.claim.token, e.id, e.wait, e.info, int(flag), self._ended(e.id, e.awaited)]
-        return _answers(link.run(name, keys, *args), len(ends))
+        for e in ends:
+            args += [*self._leave(e), int(e.certain)]
+        return _answers(link.run('annul', keys, *args), len(ends))
+
+    def _leave(self, e: End) -> list[Any]:
+        """Returns the arguments of a task that leaves something behind."""
+        return [e.claim.token, e.id, e.wait, e.info, e.claim.lock, self._ended(e.id, e.awaited)]
 
     def progress(self, link: Link, token: str, id: str, report: bytes) -> bool:
         """Stores the progress of an active task; an empty report deletes it. Returns whether the claim still exists."""
         k = self.keys
         return bool(link.run('progress', [k.processing + self.worker, k.completed, k.results], token, id, report))
 
-    def unlock(self, link: Link, id: str, left: bool) -> int:
+    def unlock(self, link: Link, id: str, lock: str, left: bool) -> int:
         """Frees the lock of a task that starts, or, with left, has left the queue. -1: it must not start; 0: none is
         left."""
         k = self.keys
-        return int(link.run('unlock', [k.locks, k.locked, k.revoked], id, int(left)))
+        return int(link.run('unlock', [k.locks, k.revoked], id, lock, int(left)))
 
     def register(self, link: Link, life: int, value: str) -> list[str]:
         """Registers the worker for life ms, and returns the tokens of its claims that still exist."""
@@ -349,6 +352,10 @@ class Store:
             infos += [v if isinstance(v, bytes) else None for v in some]
         return list(zip([text_of(i) for i in ids], infos))
 
+    def messages(self, link: Link, ids: Sequence[str]) -> list[bytes | int | None]:
+        """Reads the messages of the first of these tasks, which are in a set, as _fields does."""
+        return self._fields(link, self.keys.tasks, ids, WORKER.size)
+
     def _fields(self, link: Link, hash: str, fields: Sequence[str], most: int) -> list[bytes | int | None]:
         """Reads the first of these fields of a hash, as many as fit into one call, and at least one.
 
@@ -387,7 +394,8 @@ class Store:
         k = self.keys
         args: list[Any] = [STATS_LIFE, *limits]
         for v in verdicts:
-            args += [v.token, v.message, v.renewed, v.action, v.id, v.info, v.digest, self._ended(v.id, v.awaited)]
+            told = self._ended(v.id, v.awaited)
+            args += [v.token, v.message, v.renewed, v.action, v.id, v.info, v.digest, told, v.lock]
         keys = [
             liveness,
             hash,
@@ -399,7 +407,6 @@ class Store:
             k.deaths,
             self._stats,
             k.locks,
-            k.locked,
             k.completed,
             k.results,
         ]
@@ -442,15 +449,18 @@ class Store:
     def ages(self, link: Link) -> bool:
         """Returns whether the queue has anything that is deleted after some time."""
         k = self.keys
-        return bool(link.do('EXISTS', k.archived, k.parked, k.completed, k.locked, k.revoked))
+        return bool(link.do('EXISTS', k.archived, k.parked, k.completed, k.locks, k.revoked))
 
-    def condemn(self, link: Link, shelf: str, keep: int, tasks: Sequence[tuple[str, bytes]]) -> int:
-        """Archives, for keep ms, tasks that were parked for too long, or are due but too large."""
+    def condemn(self, link: Link, shelf: str, keep: int, tasks: Sequence[tuple[str, bytes, str]]) -> int:
+        """Archives, for keep ms, tasks that were parked for too long, or are due but too large.
+
+        tasks are their ids, infos and locks ('' for none).
+        """
         k = self.keys
         args: list[Any] = [STATS_LIFE, keep]
-        for id, info in tasks:
-            args += [id, info]
-        return int(link.run('condemn', [getattr(k, shelf), k.archived, k.info, self._stats, k.locks, k.locked], *args))
+        for task in tasks:
+            args += task
+        return int(link.run('condemn', [getattr(k, shelf), k.archived, k.info, self._stats, k.locks], *args))
 
     def trim(self, link: Link, most: int, n: int) -> int:
         """Deletes at most n archived tasks that are too old or too many."""
@@ -461,9 +471,11 @@ class Store:
         """Deletes at most n completed tasks that were kept for long enough."""
         return int(link.run('expire', [self.keys.completed, self.keys.results], n))
 
-    def lapse(self, link: Link, n: int) -> int:
-        """Deletes at most n locks that have expired."""
-        return int(link.run('lapse', [self.keys.locks, self.keys.locked], n))
+    def lapse(self, link: Link, cursor: str, n: int) -> tuple[str, int, int]:
+        """Looks at about n locks, deletes those that have expired, and returns where to go on, how many it has looked
+        at, and how many it has deleted. The cursor is '0' at the beginning and after the last lock."""
+        next_, looked, deleted = link.run('lapse', [self.keys.locks], cursor, n)
+        return text_of(next_), int(looked), int(deleted)
 
     def pardon(self, link: Link, n: int) -> int:
         """Deletes at most n cancellations whose time is over."""

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..errors import DelayedError
+from ..info import lock_of, read
 from . import info
 from .contact import Contact
 from .judge import DEATHS_LIFE, MAX_DEATHS, say_archived, too_large, verdict
@@ -25,7 +26,8 @@ _REPAIR_PAGE = 1000
 _TRIM_EVERY = 8  # passes between two looks at the ages of archived and parked tasks
 _TRIM_PAGE = 100
 _PARDON_PAGE = 500
-_LAPSE_PAGE = 500
+_LAPSE_PAGE = 500  # locks that one script looks at
+_LAPSE_PAGES = 10  # of a pass, unless many of them have expired
 _LEGACY_PAGE = 1000
 _EXPIRY_MARGIN = 0.02  # seconds to add to the remaining time of a heartbeat, so that it has expired at the next look
 _PATIENCE = 24 * 3600.0  # longest time between two passes, in seconds
@@ -55,6 +57,7 @@ class Sweeping:
         self.complaints = Complaints()
         self._server = b''
         self._missed: dict[tuple[Store, str], dict[str, float]] = {}  # when the heartbeat of a worker was first missing
+        self._lapsed: dict[Store, str] = {}  # the cursor where to look for expired locks
         self._deficit: dict[Store, int] = {}  # notifications that were missing at the last pass
         self._passes = 0
         self._lines = Lines()
@@ -242,20 +245,37 @@ class Sweeping:
             page = store.overdue_parked(self.link, now, _TRIM_PAGE)
             if not page:
                 break
+            messages = store.messages(self.link, [id for id, _ in page])  # of the first ones, if they are large
             tasks = [
-                (id, info.encode(reason='parked too long', function=info.function_of(i), at=now)) for id, i in page
+                (id, info.encode(reason='parked too long', function=info.function_of(i), at=now), _lock_in(m))
+                for (id, i), m in zip(page, messages)
             ]
-            if store.condemn(self.link, 'parked', self.archive_for, tasks) == 0 or len(page) < _TRIM_PAGE:
+            more = len(page) == _TRIM_PAGE or len(tasks) < len(page)
+            if store.condemn(self.link, 'parked', self.archive_for, tasks) == 0 or not more:
                 break
+        self._lapse(store)
         steps: tuple[tuple[Callable[[Link, int], int], int], ...] = (
             (store.pardon, _PARDON_PAGE),
-            (store.lapse, _LAPSE_PAGE),
             (lambda link, n: store.trim(link, self.archive_max, n), _TRIM_PAGE),
             (store.expire, _TRIM_PAGE),
         )
         for delete, n in steps:
             while not self._stop.is_set() and delete(self.link, n) >= n:
                 pass
+
+    def _lapse(self, store: Store) -> None:
+        """Deletes expired locks, from where the last pass has stopped. They only take memory: nobody heeds them."""
+        pages = 0
+        while not self._stop.is_set():
+            pages += 1
+            self._lapsed[store], looked, dropped = store.lapse(self.link, self._lapsed.get(store, '0'), _LAPSE_PAGE)
+            if self._lapsed[store] == '0' or (pages >= _LAPSE_PAGES and dropped < looked // 4):
+                return
+
+
+def _lock_in(message: bytes | int | None) -> str:
+    """Returns the lock that a message names, '' for none."""
+    return lock_of(read(message)[1]) if isinstance(message, bytes) else ''
 
 
 def sweeper_of(store: Store, limits: Sequence[int]) -> Callable[[Link, list[Verdict]], None]:
