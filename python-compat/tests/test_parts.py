@@ -258,13 +258,13 @@ def test_a_lock_that_ended_at_the_start_does_not_end_again(lane, left, starts, f
     (c, _), ended = lane.open(), []
     c.message = types.SimpleNamespace(id='x', path='m:f', meta={'id': 'x', 'uk': 'k:a', 'us': True})
     c.function = Function('m:f', None)
-    lane.revoked, lane.store.unlock, lane.store.now = set(), lambda link, id, left: answer, lambda: 5
+    lane.revoked, lane.store.unlock, lane.store.now = set(), lambda link, id, lock, left: answer, lambda: 5
     lane.store.link = lambda: types.SimpleNamespace(hang_up=lambda: None)
     lane.finisher.add = ended.append
     judge = types.SimpleNamespace(stale=lambda *_: None, limit=lambda *_: 0, cancellation=lambda *_, **__: 'cancelled')
     answer = left
     assert Runs(judge, None).prepare(c, None) == starts
-    assert (c.freed, c.held, c.leaves) == (freed, not freed, leaves)
+    assert (c.freed, c.lock, c.leaves) == (freed, '' if freed else 'k:a', leaves)
     assert ended == ([] if starts else ['cancelled'])
 
 

@@ -178,11 +178,11 @@ def test_tasks_that_are_due_and_too_large_are_archived_by_the_clock_of_redis():
     )
     m = Mover([Lane(store, False)], None, None, None, 10, types.SimpleNamespace(say=lambda *_: None))
     m._archive(store, 'retry', [(name, 7) for name in names])
-    assert {(shelf, keep, msgpack.unpackb(note)['at']) for shelf, keep, tasks in told for _, note in tasks} == {
+    assert {(shelf, keep, msgpack.unpackb(note)['at']) for shelf, keep, tasks in told for _, note, _ in tasks} == {
         ('retry', 10, 5)
     }
     assert [len(tasks) for _, _, tasks in told] == [100, 100, 1]
-    assert [id for _, _, tasks in told for id, _ in tasks] == names
+    assert [(id, lock) for _, _, tasks in told for id, _, lock in tasks] == [(name, '') for name in names]
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_a_task_starts_though_redis_cannot_free_its_lock(run, lane):
     r, c, ends, _ = run(uk='k:a', us=True)
     lane.store.unlock = unlock
     assert r.prepare(c, None)
-    assert (ends, c.held) == ([], True)
+    assert (ends, c.lock) == ([], 'k:a')
 
 
 def test_a_task_of_which_nobody_can_say_what_becomes_is_given_back(run, caplog):

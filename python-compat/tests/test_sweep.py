@@ -202,7 +202,9 @@ def old():
         q.ages = lambda _: True
         pages = [[(f'{i}', None) for i in range(n)] for n in (*[100] * (parked // 100), parked % 100)]
         q.overdue_parked = lambda link, now, n: (q.asked.append(('overdue', now, n)), pages.pop(0))[1]
+        q.messages = lambda link, ids: [None] * len(ids)
         q.condemn = lambda link, shelf, keep, tasks: q.asked.append((shelf, keep, len(tasks))) or len(tasks)
+        q.lapse = lambda link, cursor, n: q.asked.append(('lapse', cursor, n)) or ('0', n, 0)
 
         def delete(name):
             def call(link, *args):
@@ -213,7 +215,7 @@ def old():
 
             return call
 
-        for name in ('pardon', 'lapse', 'trim', 'expire'):
+        for name in ('pardon', 'trim', 'expire'):
             setattr(q, name, delete(name))
         return q
 
@@ -228,13 +230,50 @@ def test_all_that_is_old_goes(sweeping, old):
         ('parked', 8, 100),
         ('overdue', 5, 100),
         ('parked', 8, 50),
+        ('lapse', '0', 500),
         ('pardon', 500),
-        ('lapse', 500),
         ('trim', 7, 100),
         ('trim', 7, 100),
         ('expire', 100),
         ('expire', 100),
     ]
+
+
+def test_what_was_parked_too_long_frees_its_lock(sweeping, old):
+    """A call reads as many messages as it may; the next one goes on with the rest."""
+    q, filed = old(), []
+    ids = ['a', 'b', 'c']
+    held = {'a': msgpack.packb(['m:f', [], {}, [], {'uk': 'k:a'}]), 'b': 500 << 20}
+    q.overdue_parked = lambda *_: [(id, None) for id in ids]
+    q.messages = lambda link, ids: [held.get(id) for id in ids[:2]]
+
+    def condemn(link, shelf, keep, tasks):
+        filed.append([(id, lock) for id, _, lock in tasks])
+        for id, _, _ in tasks:
+            ids.remove(id)
+        return len(tasks)
+
+    q.condemn = condemn
+    sweeping._trim(q)
+    assert filed == [[('a', 'k:a'), ('b', '')], [('c', '')]]
+
+
+@pytest.mark.parametrize(
+    ('pages', 'looks', 'left'),
+    [
+        ([('7', 500, 0), ('0', 40, 0)], ['0', '7'], '0'),  # the whole hash
+        ([(str(n + 1), 500, 124) for n in range(20)], [str(n) for n in range(10)], '10'),  # enough for this pass
+        ([(str(n + 1), 500, 125) for n in range(15)] + [('99', 500, 0)], [str(n) for n in range(16)], '99'),
+    ],
+)
+def test_a_pass_looks_at_some_locks_and_at_more_while_many_have_expired(sweeping, old, pages, looks, left):
+    q, asked = old(), []
+    q.lapse = lambda link, cursor, n: asked.append(cursor) or pages.pop(0)
+    sweeping._lapse(q)
+    assert asked == looks
+    q.lapse = lambda link, cursor, n: asked.append(cursor) or ('0', 1, 0)
+    sweeping._lapse(q)
+    assert asked[-1] == left  # goes on where it has stopped
 
 
 def test_what_is_old_is_looked_for_at_the_first_pass_and_then_seldom(sweeping, monkeypatch):
