@@ -82,6 +82,72 @@ def test_a_coroutine_may_end_in_its_own_way():
     assert asyncio.run(c.run()) == 'cleaned up'
 
 
+@pytest.fixture
+def hosting():
+    """A process for coroutines, and what sends it an order without a signal."""
+    (ours, theirs), (orders, obeyed) = socket.socketpair(), socket.socketpair()
+    c = child._Coroutines(theirs, obeyed)
+    with ours, theirs, orders, obeyed, c._file:
+        yield c, lambda number: orders.send(child.ORDER.pack(number, b'timeout'))
+        c._loop.close()
+        asyncio.set_event_loop(None)
+
+
+class Told:
+    """A call that notes that it was told to end."""
+
+    def __init__(self, then):
+        self.told, self.then = 0, then
+
+    def interrupt(self, why, frame):
+        self.told += 1
+        self.then()
+
+
+@pytest.mark.parametrize('when', ['before an order is taken', 'while a task is told'])
+def test_a_signal_while_another_one_is_handled(hosting, when):
+    """Python calls the handler again in the middle. An error in it would end the process, and all tasks with it."""
+    c, order = hosting
+    signals = [3]
+
+    def signal():
+        if signals:
+            order(signals.pop())
+            c.interrupt(0, None)
+
+    class Waiting(dict):
+        def pop(self, number):
+            if when == 'before an order is taken':
+                signal()
+            return super().pop(number)
+
+    c._waiting = Waiting()
+    c._runs = {1: Told(signal), 2: Told(lambda: None), 3: Told(lambda: None)}
+    order(1)
+    order(2)
+    c.interrupt(0, None)
+    assert [run.told for run in c._runs.values()] == [1, 1, 1]
+    assert not c._waiting
+
+
+def test_a_signal_tells_all_although_the_running_one_ends(hosting):
+    c, order = hosting
+
+    def end():
+        raise TaskTimeout
+
+    c._runs = {1: Told(end), 2: Told(lambda: None)}
+    order(1)
+    order(2)
+    with pytest.raises(TaskTimeout):
+        c.interrupt(0, None)
+    assert [run.told for run in c._runs.values()] == [1, 1]
+    c._runs[3] = Told(lambda: None)
+    order(3)
+    c.interrupt(0, None)
+    assert c._runs[3].told == 1  # an ended one leaves nothing behind
+
+
 def test_an_order_for_a_task_that_has_come_but_not_begun_is_kept(monkeypatch):
     """The process may stand still in between for as long as the task may run."""
 

@@ -247,6 +247,14 @@ def test_an_order_to_end_that_comes_late_ends_nothing(child_of, early):
     assert run(c, 2, 'm:nothing').ok
 
 
+def test_a_late_order_does_not_displace_that_of_the_running_task(child_of):
+    """A signal between reading an order and taking it reads the next one."""
+    c, _ = child_of(nothing=lambda: None)
+    c._take(2, 'canceled')
+    c._take(1, 'timeout')
+    assert run(c, 2, 'm:nothing').interrupted == 'canceled'
+
+
 def test_the_nursery_keeps_no_socket_of_its_children(monkeypatch):
     """Otherwise each would stay open as long as the worker lives."""
     fds = list(os.pipe())

@@ -55,21 +55,25 @@ class _Child:
         self._writing = threading.Lock()
 
     def interrupt(self, _: int, frame: FrameType | None) -> None:
-        """Handles the signal: raises in the running task if an order says that this task must end."""
+        """Handles the signal: raises in the running task if an order says that this task must end.
+
+        Python may call it again while it runs. An order that nobody obeys because of that is obeyed at the next signal,
+        which the worker sends until the task has ended.
+        """
         while True:
             try:
                 order = self._orders.recv(ORDER.size)
             except (BlockingIOError, InterruptedError):
-                return
+                break
             if len(order) < ORDER.size:
-                return
+                break
             number, why = ORDER.unpack(order)
             self._take(number, why.rstrip(b'\0').decode())
-            if not self._sending:
-                self._obey(frame)
+        if not self._sending:
+            self._obey(frame)
 
     def _take(self, number: int, why: str) -> None:
-        self._order = (number, why)
+        self._order = max(self._order, (number, why))  # tasks have rising numbers
 
     def _obey(self, frame: FrameType | None) -> None:
         number, why = self._order
@@ -139,14 +143,27 @@ class _Coroutines(_Child):
         self._last = 0  # number of the task that came last
         self._tasks_kept: set[asyncio.Task[None]] = set()
         self._waiting: dict[int, str] = {}  # orders that came before their tasks, or while a frame was being sent
+        self._obeying = False  # whether tasks are being told to end
 
     def _take(self, number: int, why: str) -> None:
         if number in self._runs or number in self._read_but_not_run or number > self._last:
             self._waiting[number] = why
 
     def _obey(self, frame: FrameType | None) -> None:
-        for number in [n for n in self._waiting if n in self._runs]:
-            self._runs[number].interrupt(self._waiting.pop(number), frame)
+        if self._obeying:
+            return  # a signal has interrupted the loop below, which goes on
+        self._obeying, raised = True, None
+        try:
+            while ready := [n for n in list(self._waiting) if n in self._runs]:
+                for number in ready:
+                    try:
+                        self._runs[number].interrupt(self._waiting.pop(number), frame)
+                    except TaskInterrupted as e:
+                        raised = e  # once the others have been told
+        finally:
+            self._obeying = False
+        if raised is not None:
+            raise raised
 
     def run(self) -> int:
         self._loop.add_reader(self._tasks.fileno(), self._read)

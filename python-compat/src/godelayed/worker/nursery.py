@@ -23,6 +23,7 @@ import socket
 import struct
 import sys
 import time
+import traceback
 from collections.abc import Callable
 from typing import NoReturn
 
@@ -171,6 +172,8 @@ class _Process:
             die_with_parent()
             tasks, orders = (socket.socket(fileno=fd) for fd in fds)
             code = serve(tasks, orders, SIGNAL, self._start, coroutines)
+        except BaseException:
+            traceback.print_exc()  # os._exit would hide it
         finally:
             with contextlib.suppress(Exception):
                 sys.stdout.flush()
