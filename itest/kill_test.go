@@ -38,6 +38,7 @@ func TestKill(t *testing.T) {
 	})
 	classes := map[string]class{}
 	enqueueMix(t, server, f.setup.Queue, tasks, classes)
+	shuffle(t, server, f.setup.Queue)
 	var members []*member
 	for range processes {
 		members = append(members, f.start())
@@ -225,6 +226,20 @@ func enqueueMix(t *testing.T, server *redistest.Server, queue string, n int, cla
 				t.Fatal(err)
 			}
 		}
+	}
+}
+
+// shuffle mixes the pending tasks, so that a worker holds tasks of every class whenever it dies.
+func shuffle(t *testing.T, server *redistest.Server, queue string) {
+	t.Helper()
+	messages, err := redis.Values(server.Do(t, "LRANGE", queue, 0, -1), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rand.Shuffle(len(messages), func(i, j int) { messages[i], messages[j] = messages[j], messages[i] })
+	server.Do(t, "DEL", queue)
+	for some := range slices.Chunk(messages, oneClass) {
+		server.Do(t, "RPUSH", append([]any{queue}, some...)...)
 	}
 }
 

@@ -3,6 +3,7 @@
 package dashboard_test
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/godelayed/delayed"
@@ -150,6 +151,30 @@ func TestSortOnPhones(t *testing.T) {
 	p.Until("queues are in the order of their names", live+" && "+first+` === "few"`)
 	p.Type("#sort", "p") // Pending is the first of those with that letter
 	p.Until("the fullest queue is first", live+" && "+first+` === "many" && location.search.includes("span=day")`)
+}
+
+// TestFocusStays chooses an order while something else on the page comes or goes.
+func TestFocusStays(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, asAdmin)
+	for _, name := range []string{"few", "many"} {
+		_, err := delayed.NewQueue(name, s.rdb).Enqueue(t.Context(), delayed.NewGoTask("mail.Welcome", 1, "en"))
+		s.Must(err)
+	}
+	p := browser.Open(t)
+	p.Size(narrow, 800) // wide screens have no such choice
+	p.Go(s.url)
+	p.Until("tasks wait in vain", live+` && document.querySelector("main ul.trouble")`)
+	p.Eval(`window.sort = document.querySelector("#sort"); window.sort.focus()`, nil)
+	for _, key := range []string{"few", "few_noti", "many", "many_noti"} {
+		s.Server.Do(t, "DEL", strings.TrimSuffix(s.Name, queueName)+key)
+	}
+	p.Until("all is well", `document.querySelector("main .calm")`)
+	var stays bool
+	p.Eval(`document.activeElement === window.sort`, &stays)
+	if !stays {
+		t.Error("the choice of the order has lost the focus")
+	}
 }
 
 // TestHiddenPage shows what has changed once it is seen again.

@@ -34,10 +34,21 @@
     if (time) time.title = exact(time);
   });
 
+  // names maps each child to a name by which its counterpart in another version of the page is found: by id or data-key,
+  // or by its kind and its place among those of that kind. (A form with a field named id has that as its property id.)
+  function names(parent) {
+    const found = new Map();
+    const counts = new Map();
+    for (const n of parent.children) {
+      const key = n.getAttribute("id") || n.getAttribute("data-key");
+      const kind = n.nodeName + (key ? " " + key : "." + ([...n.classList].find((c) => c !== "at") || ""));
+      counts.set(kind, (counts.get(kind) || 0) + 1);
+      found.set(n, kind + " " + counts.get(kind));
+    }
+    return found;
+  }
   // morph makes one element like another, and keeps what the user has done: open details, marked boxes, typed texts,
-  // the focus. Elements are matched by id or data-key, others by their place. An element with data-keep is left alone.
-  // (A form with a field named id has that field as its property id.)
-  const keyOf = (n) => (n.nodeType === 1 && (n.getAttribute("id") || n.getAttribute("data-key"))) || "";
+  // the focus. An element with data-keep is left alone.
   function morph(from, to) {
     if (from.hasAttribute("data-keep") && to.hasAttribute("data-keep")) return;
     for (const { name } of [...from.attributes]) {
@@ -54,27 +65,30 @@
     }
     if (from.nodeName === "TEXTAREA" || from.nodeName === "SELECT") return;
     if (from.nodeName === "TIME" && from.dateTime === to.dateTime) return;
-    const keyed = new Map();
-    for (const n of from.childNodes) if (keyOf(n)) keyed.set(keyOf(n), n);
+    // What is gone goes first, so that nothing that stays has to be moved, which would take the focus from it.
+    const nexts = names(to);
+    const wanted = new Set(nexts.values());
+    const kept = new Map();
+    for (const [n, name] of names(from)) wanted.has(name) ? kept.set(name, n) : n.remove();
     let at = from.firstChild;
+    const drop = () => {
+      const gone = at;
+      at = at.nextSibling;
+      gone.remove();
+    };
     for (const next of [...to.childNodes]) {
-      const key = keyOf(next);
-      let found = key ? keyed.get(key) : at;
-      if (found && (found.nodeName !== next.nodeName || (!key && keyOf(found)))) found = null;
+      const found = next.nodeType === 1 ? kept.get(nexts.get(next)) : at?.nodeName === next.nodeName && at;
       if (!found) {
         from.insertBefore(document.importNode(next, true), at);
         continue;
       }
+      while (at && at !== found && at.nodeType !== 1) drop();
       if (found === at) at = at.nextSibling;
       else from.insertBefore(found, at);
       if (found.nodeType === 1) morph(found, next);
       else if (found.data !== next.data) found.data = next.data;
     }
-    while (at) {
-      const gone = at;
-      at = at.nextSibling;
-      gone.remove();
-    }
+    while (at) drop();
   }
 
   // Live pages: by events, or by asking again where these do not get through.
