@@ -3,6 +3,7 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -68,6 +69,24 @@ func TestTally(t *testing.T) {
 	if seconds = ty.take(); len(seconds) != maxTallied || tallied(seconds, "f").Runs != maxTallied+10 {
 		t.Errorf("%d seconds with %d runs, expected %d with %d", len(seconds), tallied(seconds, "f").Runs, maxTallied,
 			maxTallied+10)
+	}
+}
+
+// A task that follows another one of the same function counts in the second in which it has ended itself.
+func TestTallyKeepsSecondsApart(t *testing.T) {
+	f := newFunction(t, "f", func() {})
+	var ty tally
+	for _, second := range []int64{5, 5, 6, 8, 8, 8} {
+		ty.add(&Claim{fn: f, ran: true, started: time.Unix(second, 0)}, time.Millisecond, 0)
+	}
+	runs := map[int64]uint64{}
+	for _, s := range ty.take() {
+		for _, sample := range s.fns {
+			runs[s.at] += sample.Runs
+		}
+	}
+	if expected := map[int64]uint64{5: 2, 6: 1, 8: 3}; !maps.Equal(runs, expected) {
+		t.Errorf("found %v runs by second, expected %v", runs, expected)
 	}
 }
 

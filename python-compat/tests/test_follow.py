@@ -52,6 +52,17 @@ def test_what_was_told_before_the_worker_came_counts_but_for_a_restart(follower)
     assert done == ['revoked?', 'restart', 'revoked?', 'revoked?']
 
 
+@pytest.mark.parametrize(
+    ('since', 'at', 'restarts'), [(0, '1001', 0), (1000, '999', 0), (1000, '1000', 0), (1000, '1001', 1)]
+)
+def test_a_restart_before_the_first_look_counts_if_the_worker_was_there(follower, since, at, restarts):
+    """A worker that could not read the control hash must not miss what all others obey."""
+    follower[1].since = since
+    assert look(follower, Control(1, restart=at)).count('restart') == restarts
+    look(follower, Control(2, restart=at))
+    assert follower[3].count('restart') == restarts
+
+
 @pytest.mark.parametrize(('weight', 'counts'), [(-1, 0), (0, 0), (1000, 1000), (1001, 1000)])
 def test_weights_beyond_bounds(follower, weight, counts):
     look(follower, Control(1, weight=weight))

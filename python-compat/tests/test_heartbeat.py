@@ -69,6 +69,17 @@ def test_lost_answer_to_a_registration(beating, error):
     assert len(lane.claim(None, 1, 0, False, [])[1]) == 1  # no registration is under way any more
 
 
+def test_when_the_worker_registered_first(beating, monkeypatch):
+    """From then on it obeys restarts, also after its heartbeat has expired once."""
+    store, lane, beats = beating
+    assert lane.since == 0
+    for now in (7.5, 8.5, 9.5):
+        monkeypatch.setattr(heartbeat, 'beat', lambda *_, now=now: ([Pulse(False, 0, -1)], now))
+        beats.beat()
+    assert len(store.registered) == 3
+    assert lane.since == 7500
+
+
 def test_lost_answer_to_a_later_registration(beating):
     """When the answer of a registration was lost, the next one finds the claims that no longer existed."""
     store, lane, beats = beating

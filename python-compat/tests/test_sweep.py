@@ -1,5 +1,6 @@
 """What a sweeper does besides finding dead workers: taking over claims, repairing notify lists, deleting old things."""
 
+import time
 import types
 
 import msgpack
@@ -81,6 +82,25 @@ def test_repair_against_redis(redis):
     assert store.repair(link, 10) == 1
     assert store.repair(link, 10) == 0
     link.hang_up()
+
+
+# Legacy workers.
+
+
+def test_a_legacy_worker_is_missed_anew_after_its_claims_were_gone(sweeping, monkeypatch):
+    """It may have ended its task and claimed another one, between two looks at which its key was missing."""
+    (q,) = sweeping.stores
+    clock = types.SimpleNamespace(monotonic=lambda: clock.now, now=time.monotonic() + 1)
+    monkeypatch.setattr(sweep, 'time', clock)
+    monkeypatch.setattr(sweeping, '_legacy_alive', lambda id: False)
+    q.claim_tokens = lambda *_: (['l'], 1)
+    with sweeping.contact.call():
+        pass
+    dead = []
+    for claims in (1, 0, 1, 1):
+        dead.append(sweeping._judge_legacy(q, claims))
+        clock.now += sweeping.certain
+    assert dead == [[], [], [], ['l']]
 
 
 # Claims.

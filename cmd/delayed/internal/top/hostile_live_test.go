@@ -3,6 +3,7 @@ package top
 import (
 	"context"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 	"unicode"
@@ -56,7 +57,10 @@ func TestTextsOfStrangers(t *testing.T) {
 	}
 	b := liveBench(t, ins)
 	b.keys("4")
-	go publishUntilTheEnd(t.Context(), redistest.DoOn(server.Dial(t)))
+	do := redistest.DoOn(server.Dial(t))
+	var publishing sync.WaitGroup
+	publishing.Go(func() { publishUntilTheEnd(t.Context(), do) })
+	t.Cleanup(publishing.Wait) // before the connection is closed
 	b.until("events are shown", func() bool { return strings.Contains(b.screen(), `mailbox\nfull:`) })
 	b.checkPrintable("events")
 }

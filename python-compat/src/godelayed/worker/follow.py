@@ -155,8 +155,8 @@ class Follower:
             else:
                 lane.revoked, lane.revoked_partly = set(), False
             last, lane.control = lane.control, now
-            if lane.version < 0:
-                last = Control(restart=now.restart)  # a restart order from before this worker began
+            if lane.version < 0 and not now.restarted_after(lane.since):
+                last = Control(restart=now.restart)  # it was meant for workers before this one
             lane.intent = now.paused or bool(now.order)
             lane.weight = min(max(now.weight, 0), 1000)
             if lane.paused != now.paused:

@@ -96,6 +96,7 @@ class Heartbeat:
         skew = now - time.time()
         for lane, pulse, newest in zip(self.lanes, pulses, until):
             lane.store.skew = skew
+            lane.since = lane.since or int(now * 1000)  # the first heartbeat registers
             if pulse.version >= 0 and pulse.version != lane.version:
                 lane.look()
             if pulse.alive and lane.confirmed is not None and lane not in self._unsure:

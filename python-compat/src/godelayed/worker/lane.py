@@ -115,6 +115,7 @@ class Lane:
         self.weight = 0
         self.intent = False  # there is something whose end the worker must not miss
         self.version = -1  # of the control hash when it was last read
+        self.since = 0  # when the worker registered first, in ms by Redis's clock; 0: not yet
         self.control = Control()
 
         self.beat: Callable[[], None] = lambda: None

@@ -93,6 +93,10 @@ class Control:
     weight: int = 0
     order: str = ''
 
+    def restarted_after(self, ms: int) -> bool:
+        """Returns whether workers were told to restart after a time; 0 is one that has not come yet."""
+        return _number(self.restart) > ms > 0
+
 
 def _answers(reply: Any, n: int) -> list[int]:
     if not is_list(reply) or len(reply) != n:
