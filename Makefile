@@ -94,6 +94,10 @@ itest: ## Run the tests across processes, servers and languages (3 min)
 soak: ## Repeat the tests in itest SOAK times, 20 by default (1 h)
 	@cd itest && $(gotest) -count=$(SOAK) -timeout=12h $(TESTFLAGS) ./...
 
+.PHONY: cgroups
+cgroups: ## Try limits of memory by control groups on a kernel of its own: user-mode Linux; installs it (20 s)
+	@scripts/cgroups.sh
+
 .PHONY: chaos
 chaos: ## Kill workers, cut off Redis, flood queues, as often as docs/RELIABILITY.md says; idle machine (20 min)
 	@cd itest && go test -count=1 -v -run='$(CHAOS)' -timeout=2h . -args -chaos -limits

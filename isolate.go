@@ -40,7 +40,8 @@ type Isolation struct {
 	// stops, it is at most half of CancelGrace. Defaults to 2 s; negative: none.
 	Grace time.Duration
 	// Memory is how many bytes a child may allocate beyond what it has at its start, at least 64 MiB; with one more it
-	// crashes. Only Linux has it. Defaults to 0: any number.
+	// crashes. If a control group was delegated to the worker (Delegate=memory of systemd), the child and what it has
+	// started may use so many together. Only Linux has it. Defaults to 0: any number.
 	Memory int64
 	// CPU is how much processor time a task may use, rounded up to seconds. Defaults to 0: any.
 	CPU time.Duration

@@ -4,6 +4,7 @@ package isolate
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -98,6 +99,16 @@ func runJob(j Job) {
 		os.Exit(1) //nolint:gocritic // nothing is deferred in this case
 	case "child":
 		cmd := exec.Command("sleep", "1000")
+		if err := cmd.Start(); err != nil {
+			answer(err.Error())
+			return
+		}
+		answer(strconv.Itoa(cmd.Process.Pid))
+	case "hoard": // in a process of another group and session, which takes memory without end
+		answer(fmt.Sprint(exec.Command("setsid", "--wait", "tail", "/dev/zero").Run()))
+	case "leave": // a process of another group and session behind
+		cmd := exec.Command("sleep", "1000")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		if err := cmd.Start(); err != nil {
 			answer(err.Error())
 			return

@@ -48,6 +48,8 @@ type Pool struct {
 	wake    chan struct{}      // tells the keeper that children are missing; holds one element
 	backoff loop.Backoff       // between children that do not start
 	trouble loop.Complaints
+
+	ungrouped loop.Complaints // about control groups
 }
 
 // mostTries is how many children a job is given to, if they die before they have read it.
@@ -79,6 +81,9 @@ func (p *Pool) Start(ahead bool) {
 		return
 	}
 	p.started = true
+	if p.cfg.Limits.Memory > 0 {
+		_, _ = delegatedGroups() // before there are children in the group of this process; newGroup gets the error
+	}
 	if !ahead {
 		p.cfg.Ahead = 0
 	}
@@ -108,7 +113,12 @@ func (p *Pool) spawn(do func()) {
 }
 
 func (p *Pool) newChild() (*process, error) {
-	return start(p.closing, p.spawn, p.cfg.Args, p.cfg.Env, p.cfg.Limits, p.cfg.Output)
+	c, err := start(p.closing, p.spawn, p.cfg.Args, p.cfg.Env, p.cfg.Limits, p.cfg.Output)
+	if err == nil && c.ungrouped != nil {
+		p.cfg.Log.Trouble(&p.ungrouped, "the limit of memory holds for child processes, but not for what they start: "+
+			"the delegated control group cannot be used", c.ungrouped)
+	}
+	return c, err
 }
 
 // keep starts children ahead, and ends those that have been idle for too long.

@@ -46,6 +46,9 @@ type process struct {
 	dead   chan struct{} // closed when the child was reaped
 	copied chan struct{} // closed when its output has ended
 
+	group     group
+	ungrouped error // why it has no group although one was delegated
+
 	ran    int       // jobs so far
 	unsent bool      // the last job was not sent, at least not all of it
 	idle   time.Time // since when it has no job
@@ -98,17 +101,24 @@ func start(
 		Env:    append(env[:len(env):len(env)], envChild+"="+invitation{invitationVersion, limits}.String()),
 		Stdout: os.Stdout, Stderr: stderrW, ExtraFiles: []*os.File{jobsR, ordersR, answersW}, SysProcAttr: attributes(),
 	}
+	p.group, p.ungrouped = newGroup(limits)
 	spawn(func() { err = p.cmd.Start() })
 	for _, f := range []*os.File{jobsR, ordersR, answersW, stderrW} {
 		f.Close()
 	}
 	if err != nil {
 		closeAll()
+		p.group.close()
 		return nil, fmt.Errorf("delayed: starting a child process: %w", err)
 	}
+	p.ungrouped = errors.Join(p.ungrouped, p.group.add(p.cmd.Process.Pid))
 	go p.copyOutput(stderrR)
 	go p.reap(stderrR)
-	return p, p.awaitReady(ctx, startLimit)
+	err = p.awaitReady(ctx, startLimit)
+	if err == nil && p.ungrouped == nil {
+		p.ungrouped = p.group.bound(limits.Memory)
+	}
+	return p, err
 }
 
 // copyOutput passes on what the child writes to its standard error.
@@ -134,6 +144,11 @@ func (p *process) reap(stderr *os.File) {
 	awaitEnd(pid)
 	_ = syscall.Kill(-pid, syscall.SIGKILL)
 	_ = p.cmd.Wait() // the state tells more
+	if p.group.close() {
+		p.mu.Lock()
+		p.why += "it and what it had started used more memory than Isolation.Memory allows"
+		p.mu.Unlock()
+	}
 	late := time.Now().Add(exitLimit)
 	_ = p.file.SetReadDeadline(late)
 	_ = stderr.SetReadDeadline(late)
