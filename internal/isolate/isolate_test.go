@@ -348,8 +348,7 @@ func TestNoDescriptorIsInherited(t *testing.T) {
 // logged once: children that do not start would flood the log.
 func TestSetUpFails(t *testing.T) {
 	var log strings.Builder
-	pool := func() *Pool { return newPool(t, func(c *Config) { c.Output = &log }) }
-	p := pool()
+	p := newPool(t, func(c *Config) { c.Output = &log })
 	run(t, p, "echo")
 	p.Close()
 	if log.String() != "setting up\n" {
@@ -357,11 +356,15 @@ func TestSetUpFails(t *testing.T) {
 	}
 	log.Reset()
 	t.Setenv("ISOLATE_TEST_FAILS", "no database")
-	p = pool()
-	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	p = newPool(t, func(c *Config) {
+		told := logrus.New()
+		told.SetOutput(writerFunc(cancel)) // when the first child has failed
+		c.Output, c.Log = &log, loop.NewJournal(told)
+	})
 	_, err := p.Run(ctx, []byte("echo"), func([]byte) {}, grace)
-	if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "no database") ||
+	if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "no database") ||
 		!strings.Contains(err.Error(), "setting up") {
 		t.Errorf("found %v", err)
 	}
@@ -369,6 +372,14 @@ func TestSetUpFails(t *testing.T) {
 	if log.String() != "" {
 		t.Errorf("standard error has %q", log.String())
 	}
+}
+
+// writerFunc is called for each write.
+type writerFunc func()
+
+func (f writerFunc) Write(b []byte) (int, error) {
+	f()
+	return len(b), nil
 }
 
 // The limit of the set-up does not bound the jobs that follow.
