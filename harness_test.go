@@ -17,7 +17,7 @@ import (
 )
 
 // patience bounds every wait of a test. It measures nothing: it only ends tests that hang.
-const patience = redistest.Patience
+var patience = redistest.Patience
 
 // Due times that are in the past, or in the future, whenever these tests run.
 const (

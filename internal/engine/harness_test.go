@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 var bg = context.Background()
 
 // patience bounds every wait of a test. It measures nothing: it only ends tests that hang.
-const patience = redistest.Patience
+var patience = redistest.Patience
 
 // quietLife is the life of heartbeats that are so rare that none wakes the fetcher within a test.
 const quietLife = time.Hour

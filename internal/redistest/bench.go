@@ -2,14 +2,27 @@ package redistest
 
 import (
 	"fmt"
+	"os"
 	"testing"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
 )
 
-// Patience bounds every wait of a test. Nothing is measured with it: it only ends tests that hang.
-const Patience = time.Minute
+// Patience bounds every wait of a test: a minute, or what the environment variable DELAYED_TEST_PATIENCE says. Nothing
+// is measured with it: it only ends tests that hang.
+var Patience = patienceOf(os.Getenv("DELAYED_TEST_PATIENCE"))
+
+func patienceOf(setting string) time.Duration {
+	if setting == "" {
+		return time.Minute
+	}
+	d, err := time.ParseDuration(setting)
+	if err != nil {
+		panic(fmt.Errorf("redistest: DELAYED_TEST_PATIENCE: %w", err))
+	}
+	return d
+}
 
 // Bench is a queue on a real server with what tests ask of it.
 type Bench struct {
