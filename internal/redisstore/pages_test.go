@@ -65,8 +65,8 @@ func TestManyQueuesOfOneSlot(t *testing.T) {
 	}
 }
 
-// TestSurveyOfManyWorkers finds all workers of a queue that has more than one reply of survey may hold, and those of
-// its neighbors.
+// TestSurveyOfManyWorkers finds all workers of a queue that has more than one reply may hold, and those of its
+// neighbors; so does an inspector.
 func TestSurveyOfManyWorkers(t *testing.T) {
 	server := redistest.Start(t)
 	src := dialled(t, server.URL())
@@ -94,7 +94,14 @@ func TestSurveyOfManyWorkers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	found, err := WorkersOf(bg, stores)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for i := range queues {
+		if slices.Sort(found[i]); !slices.Equal(found[i], want[i]) {
+			t.Errorf("queue %d: an inspector finds %d workers, expected %d", i, len(found[i]), len(want[i]))
+		}
 		slices.Sort(queues[i].Workers)
 		if !slices.Equal(queues[i].Workers, want[i]) || !queues[i].Locked {
 			t.Errorf("queue %d: %d workers, expected %d; locked: %v", i, len(queues[i].Workers), len(want[i]),

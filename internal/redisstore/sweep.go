@@ -19,7 +19,7 @@ type SurveyedQueue struct {
 	Legacy        int // claims of legacy workers
 }
 
-// surveyedWorkers bounds the ids of workers that one survey returns.
+// surveyedWorkers bounds the ids of workers that one script returns.
 const surveyedWorkers = 1000
 
 // Survey reads the state of stores of one slot, and takes or renews their advisory locks where they are free or ours.
