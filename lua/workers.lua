@@ -5,8 +5,7 @@
 -- O(workers). Reads only.
 local reply, room = {}, tonumber(ARGV[1])
 for i = 1, #KEYS do
-  local n = redis.call('SCARD', KEYS[i])
-  reply[i] = n <= room and redis.call('SMEMBERS', KEYS[i])
-  if reply[i] then room = room - n end
+  local ids = redis.call('SRANDMEMBER', KEYS[i], room + 1) -- all of them, if they are not more
+  if #ids > room then reply[i] = false else reply[i], room = ids, room - #ids end
 end
 return reply

@@ -19,7 +19,7 @@ const lookEvery = 5 * time.Second
 
 const (
 	// slotPage bounds the queues of one slot that one script looks at.
-	slotPage = 100
+	slotPage = 200
 	// SweepPage bounds the claims that one script takes.
 	SweepPage = 50
 	// RepairPage bounds the notifications that one script adds.

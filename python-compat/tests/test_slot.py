@@ -40,7 +40,7 @@ def test_each_of_many_queues_gets_the_answer_that_is_its_own(link, redis, monkey
     assert [t.pending for t in todos] == [s.pending for s in sights] == depths == pending
     assert [s.workers for s in sights] == [['w'] if a else [] for a in alive]
     assert all(s.mine for s in sights)
-    assert asked == ['beat'] * 3 + ['check'] * 3 + ['survey'] * 3 + ['depth'] * 5
+    assert asked == ['beat'] * 3 + ['check'] * 3 + ['survey'] * 3 + ['depth'] * 9
 
 
 def test_a_survey_finds_all_of_many_workers(link, redis):

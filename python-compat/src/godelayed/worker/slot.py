@@ -11,7 +11,7 @@ from ..kinds import is_list
 from .link import Link, ReplyError, size_of
 from .store import STATS_LIFE, Store, text_of
 
-_PAGE = 100  # queues that one script looks at
+_PAGE = 200  # queues that one script looks at
 _DEPTHS = 50  # queues whose depths one script notes
 _WORKERS = 1000  # ids of workers that one survey returns
 
