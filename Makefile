@@ -114,7 +114,7 @@ examples: ## Run the quickstart and the dashboard as a newcomer does (40 s)
 screenshots: ## Take the pictures of the dashboard in README.md, with the example behind it (4 min)
 	@cd itest && go run ./dashboard/screenshots -out ../docs/dashboard
 
-# Flags of bench, bench-peers, bench-python, bench-ceiling, bench-inspector, bench-dashboard,
+# Flags of bench, bench-peers, bench-python, bench-ceiling, bench-inspector, bench-dashboard, bench-worst,
 # bench-profile and bench-guard, for instance
 # BENCH='-rounds 1 -scale 0.1'.
 BENCH ?=
@@ -147,6 +147,10 @@ bench-inspector: ## Measure what it costs to look into a queue with a million ta
 bench-dashboard: ## Measure pages of the dashboard with a million tasks, and 200 open pages; idle machine (7 min)
 	@cd bench && go run . dashboard $(BENCH)
 	@cd itest && go test -run '^$$' -bench FirstPaint -benchtime 30x ./dashboard
+
+.PHONY: bench-worst
+bench-worst: ## Measure sizes that might keep Redis busy for long; leaves bench/worst.json; idle machine (3 min)
+	@cd bench && go run . worst -json worst.json $(BENCH)
 
 .PHONY: bench-profile
 bench-profile: ## Profile a drain, worker and server; leaves bench/delayed-drain.*.pprof (15 s)

@@ -21,7 +21,7 @@ import (
 
 // request is what a driver is told to do.
 type request struct {
-	// Op is "enqueue", "work" or, for drivers in Go, "report".
+	// Op is "enqueue", "work" or, for drivers in Go, "report" or "pretend".
 	Op string `json:"op"`
 	// N is the number of tasks: to enqueue, or until the worker answers. Go only: 0 answers at once, and "report" tells
 	// what was recorded.
@@ -51,10 +51,16 @@ type request struct {
 	// number is the time in ns since 1970, in whole ms, at which it is due. Go only.
 	Lead float64 `json:"lead,omitempty"`
 
-	// Form is that of the tasks, one of forms; "": plain. Go only.
+	// Form is that of the tasks, as a former takes it; "": plain. Go only.
 	Form string `json:"form,omitempty"`
 	// First is the number of the first task that has a form. Go only.
 	First int `json:"first,omitempty"`
+
+	// Of "pretend": connects as N idle workers, which have registered when the answer is sent, and end without a word
+	// when the driver ends. Go only.
+
+	// Life is that of their heartbeats, in seconds.
+	Life float64 `json:"life,omitempty"`
 
 	// Of "work": starts a worker in this process. A line {"ready":true} is sent once the worker has been started, and
 	// the answer when its handler was called for the N-th time: seconds, from starting the worker to that call. The
@@ -74,6 +80,8 @@ type request struct {
 	Workers int `json:"workers,omitempty"`
 	// Queues is the number of queues that tasks are spread over and workers serve; 0 is 1. Go only.
 	Queues int `json:"queues,omitempty"`
+	// Archive bounds the archive of the queues; 0: to a million tasks. Go only.
+	Archive int `json:"archive,omitempty"`
 	// Profile is a prefix for the files of a CPU and an allocation profile. Go only.
 	Profile string `json:"profile,omitempty"`
 }
@@ -118,6 +126,12 @@ type (
 	}
 	spreader interface {
 		spread(queues int) error // from now on
+	}
+	pretender interface {
+		pretend(workers int, life time.Duration) error
+	}
+	limiter interface {
+		limit(archive int)
 	}
 )
 
@@ -206,6 +220,13 @@ func (d *driver) carryOut(r *request, answer func(*response) error) (*response, 
 			return nil, err
 		}
 	}
+	if r.Archive > 0 {
+		l, ok := d.queue.(limiter)
+		if !ok {
+			return nil, errNone
+		}
+		l.limit(r.Archive)
+	}
 	switch r.Op {
 	case "enqueue":
 		return produce(d.queue, r)
@@ -217,7 +238,13 @@ func (d *driver) carryOut(r *request, answer func(*response) error) (*response, 
 			return nil, errors.New(`expected "work" before "report"`)
 		}
 		return &response{Spans: d.recorder.recorded()}, nil
+	case "pretend":
+		p, ok := d.queue.(pretender)
+		if !ok {
+			return nil, errNone
+		}
+		return &response{}, p.pretend(r.N, time.Duration(r.Life*float64(time.Second)))
 	default:
-		return nil, fmt.Errorf("expected op enqueue, work or report, found %q", r.Op)
+		return nil, fmt.Errorf("expected op enqueue, work, report or pretend, found %q", r.Op)
 	}
 }

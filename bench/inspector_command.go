@@ -112,12 +112,8 @@ func (s *inspected) measureViews(ctx context.Context, n, rounds int) error {
 	if _, err := worker.do(&request{Op: "work", Concurrency: baseConcurrency, Handler: "1ms"}); err != nil {
 		return err
 	}
-	for _, cmd := range [][]any{
-		{"CONFIG", "SET", "slowlog-log-slower-than", "1000", "slowlog-max-len", "100000"}, {"SLOWLOG", "RESET"},
-	} {
-		if _, err := s.conn.Do(cmd[0].(string), cmd[1:]...); err != nil { //nolint:errcheck // a literal above
-			return err
-		}
+	if err := recordSlow(s.conn, 1000); err != nil {
+		return err
 	}
 	took := map[string][]float64{}
 	all := slices.Concat(views, actions)

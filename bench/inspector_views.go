@@ -97,18 +97,26 @@ func scriptNames() (map[string]string, error) {
 	return names, err
 }
 
-// printSlow prints which commands and scripts kept the server for longer than a millisecond, and for how long at most:
-// the three longest, because the time in which the system gave the processor to another program counts too.
-func (s *inspected) printSlow() error {
-	entries, err := redis.Values(s.conn.Do("SLOWLOG", "GET", "100000"))
-	if err != nil {
+// recordSlow makes the server record what takes longer than so many µs, and forgets what it has recorded.
+func recordSlow(conn redis.Conn, micros int) error {
+	if _, err := conn.Do("CONFIG", "SET", "slowlog-log-slower-than", micros, "slowlog-max-len", "100000"); err != nil {
 		return err
+	}
+	_, err := conn.Do("SLOWLOG", "RESET")
+	return err
+}
+
+// slowRuns returns the times, in ms, of the commands and scripts that the server has recorded, by name.
+func slowRuns(conn redis.Conn) (map[string][]float64, error) {
+	entries, err := redis.Values(conn.Do("SLOWLOG", "GET", "100000"))
+	if err != nil {
+		return nil, err
 	}
 	names, err := scriptNames()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	times := map[string][]float64{} // of commands and scripts, in ms
+	times := map[string][]float64{}
 	for _, e := range entries {
 		var id, at, micros int64
 		var command []string
@@ -117,24 +125,30 @@ func (s *inspected) printSlow() error {
 			_, err = redis.Scan(fields, &id, &at, &micros, &command)
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
 		name := command[0]
 		if strings.EqualFold(name, "EVALSHA") && names[command[1]] != "" {
 			name = names[command[1]]
 		}
+		if script, _, ok := strings.Cut(command[min(1, len(command)-1)], ":"); ok && strings.EqualFold(name, "EVAL") {
+			name = "script " + strings.TrimPrefix(script, "-- ") + ".lua" // its first line begins with its name
+		}
 		times[name] = append(times[name], float64(micros)/1000)
+	}
+	return times, nil
+}
+
+// printSlow prints which commands and scripts kept the server for longer than a millisecond, and for how long at most:
+// the three longest, because the time in which the system gave the processor to another program counts too.
+func (s *inspected) printSlow() error {
+	times, err := slowRuns(s.conn)
+	if err != nil {
+		return err
 	}
 	fmt.Printf("\n| what took longer than 1 ms in the server | times | longest [ms] |\n|---|---:|---|\n")
 	for _, name := range slices.Sorted(maps.Keys(times)) {
-		slices.Sort(times[name])
-		var longest []string
-		for _, ms := range slices.Backward(times[name]) {
-			if longest = append(longest, number(ms)); len(longest) == 3 {
-				break
-			}
-		}
-		fmt.Printf("| %s | %d | %s |\n", name, len(times[name]), strings.Join(longest, ", "))
+		fmt.Printf("| %s | %d | %s |\n", name, len(times[name]), longestText(times[name]))
 	}
 	return nil
 }

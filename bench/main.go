@@ -37,7 +37,11 @@ var commands = []command{
 		dashboardCommand,
 	},
 	{
-		"publish", "write docs/PERFORMANCE.md, its graphs and published.json from files of bench, peers and python",
+		"worst", "how long scripts take at sizes that might keep Redis busy for long (3 min)",
+		worstCommand,
+	},
+	{
+		"publish", "write docs/PERFORMANCE.md, its graphs and published.json from files of the commands above",
 		publishCommand,
 	},
 	{

@@ -16,6 +16,10 @@ func report(r *results) string {
 		fmt.Fprintf(&b, "\n## Python\n\n%s\n%s", pythonAimsTable(r), pythonText(r))
 		return b.String()
 	}
+	if len(r.of(worstTable)) > 0 {
+		fmt.Fprintf(&b, "\n## Worst cases\n\n%s", worstText(r))
+		return b.String()
+	}
 	if len(aimsOf(r)) > 0 {
 		fmt.Fprintf(&b, "\n## Aims\n\n%s", aimsTable(r))
 	}

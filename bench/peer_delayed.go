@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"math/rand/v2"
@@ -24,8 +25,23 @@ func init() {
 var delayedTask = delayed.Func(func(number int64, text string) { delayedHandle(number, text) },
 	delayed.Name("bench.task"))
 
-// delayedGrowing is the function of grouped tasks.
-var delayedGrowing = delayed.Func(func(...int64) {}, delayed.Name("bench.growing"))
+// delayedGrowing is the function of grouped tasks. Each value is a task for bench.
+var delayedGrowing = delayed.Func(func(numbers ...int64) {
+	for _, n := range numbers {
+		delayedHandle(n, baseText)
+	}
+}, delayed.Name("bench.growing"))
+
+// delayedFailing is the function of failing tasks.
+var delayedFailing = delayed.Func(func(number int64, text string) error {
+	delayedHandle(number, text)
+	return errFailing
+}, delayed.Name("bench.failing"), delayed.MaxRetry(0))
+
+var errFailing = errors.New("this task always fails")
+
+// lockLife is how long the locks of lapsing tasks last.
+const lockLife = 2 * time.Second
 
 // tomorrow is when scheduled tasks are due.
 var tomorrow = time.Now().Add(24 * time.Hour)
@@ -33,9 +49,11 @@ var tomorrow = time.Now().Add(24 * time.Hour)
 var delayedHandle func(number int64, text string)
 
 type delayedQueue struct {
-	rdb    *delayed.Redis
-	names  []string
-	queues []*delayed.Queue
+	addr    string
+	archive int // ArchiveMax of workers
+	rdb     *delayed.Redis
+	names   []string
+	queues  []*delayed.Queue
 }
 
 func openDelayed(addr string) (queue, error) {
@@ -43,7 +61,7 @@ func openDelayed(addr string) (queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &delayedQueue{rdb: rdb}
+	d := &delayedQueue{addr: addr, archive: 1_000_000, rdb: rdb}
 	return d, d.spread(1)
 }
 
@@ -59,6 +77,9 @@ func (d *delayedQueue) spread(n int) error {
 	}
 	return nil
 }
+
+// limit bounds the archive of the workers that follow.
+func (d *delayedQueue) limit(archive int) { d.archive = archive }
 
 func (d *delayedQueue) queue() *delayed.Queue {
 	if len(d.queues) == 1 {
@@ -96,7 +117,16 @@ func (d *delayedQueue) enqueueAs(form string, i int64, text string) error {
 		option = delayed.UniqueKey("key "+strconv.FormatInt(i%debounceKeys, 10), 2*time.Hour)
 	case "grouped":
 		option = delayed.Group("group " + strconv.FormatInt(i%groupKeys, 10))
-		_, err := q.With(option).Delay(delayedGrowing, i) //delayed:allow only enqueueing is measured
+		_, err := q.With(option).Delay(delayedGrowing, i)
+		return err
+	case "failing":
+		_, err := q.Delay(delayedFailing, i, text)
+		return err
+	case "lapsing":
+		option = delayed.UniqueKey("key "+strconv.FormatInt(i, 10), lockLife)
+	case "gathered":
+		policy := delayed.GatherPolicy{MaxSize: 5000, Grace: time.Second}
+		_, err := q.With(delayed.Group("all"), delayed.Gather(policy)).Delay(delayedGrowing, i)
 		return err
 	default:
 		return errNone
@@ -117,13 +147,13 @@ func (d *delayedQueue) enqueueMany(number int64, texts []string) error {
 func (d *delayedQueue) work(concurrency int, handle func(int64, string)) (func(), error) {
 	delayedHandle = handle
 	w, err := delayed.NewWorker(d.rdb, delayed.WorkerConfig{
-		Queues: delayed.Strict(d.names), Concurrency: concurrency, ArchiveMax: 1_000_000,
+		Queues: delayed.Strict(d.names), Concurrency: concurrency, ArchiveMax: d.archive,
 		Logger: delayed.SlogLogger(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := w.Register(delayedTask); err != nil {
+	if err := w.Register(delayedTask, delayedGrowing, delayedFailing); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())

@@ -13,7 +13,7 @@ import (
 )
 
 // publishCommand runs the command `publish`: it fills the tables of docs/PERFORMANCE.md with the figures from files
-// that bench, peers and python wrote, and draws the graphs again. Text outside of the markers stays unchanged.
+// that bench, peers, python and worst wrote, and draws the graphs again. Text outside of the markers stays unchanged.
 func publishCommand(_ context.Context, args []string) error {
 	flags := flag.NewFlagSet("publish", flag.ExitOnError)
 	docs := flags.String("docs", "../docs", "folder of PERFORMANCE.md")
@@ -23,7 +23,7 @@ func publishCommand(_ context.Context, args []string) error {
 		"where the figures of the file of python are kept")
 	_ = flags.Parse(args)
 	if flags.NArg() == 0 {
-		return errors.New("expected files that `bench -json`, `peers -json` or `python -json` wrote")
+		return errors.New("expected files that `bench -json`, `peers -json`, `python -json` or `worst -json` wrote")
 	}
 	page := filepath.Join(*docs, "PERFORMANCE.md")
 	b, err := os.ReadFile(page)
@@ -60,13 +60,15 @@ func publishCommand(_ context.Context, args []string) error {
 	return os.WriteFile(page, []byte(text), 0o644)
 }
 
-// kindOf tells the results of `bench` from those of `peers` and `python`.
+// kindOf tells the results of `bench` from those of other commands.
 func kindOf(r *results) string {
 	switch {
 	case slices.Contains(tablesOf(r), peersTable):
 		return "peers"
 	case slices.Contains(tablesOf(r), pythonTable):
 		return "python"
+	case slices.Contains(tablesOf(r), worstTable):
+		return "worst"
 	}
 	return "bench"
 }
@@ -74,9 +76,12 @@ func kindOf(r *results) string {
 // fillPage puts every table of r where the page has a marker for it.
 func fillPage(text, kind string, r *results) (string, error) {
 	parts := map[string]string{"origin " + kind: origin(r) + "\n\n" + legend(r)}
-	if kind == "python" {
+	switch kind {
+	case "python":
 		parts["python aims"], parts["python"] = pythonAimsTable(r), pythonText(r)
-	} else {
+	case "worst":
+		parts = map[string]string{"origin worst": origin(r), "worst": worstText(r)}
+	default:
 		parts["worse "+kind] = worse(r)
 		for _, table := range tablesOf(r) {
 			parts[table] = tableText(r, table)

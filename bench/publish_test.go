@@ -65,13 +65,34 @@ func TestPageHasEveryMarker(t *testing.T) {
 		peers.add(table, "a row of "+table, perSecond, false, "delayed", 4711)
 	}
 	peers.Figures = peers.Figures[3:]
+	worst := &results{Peers: []seen{{Name: "delayed"}}}
+	for _, f := range []struct {
+		measure string
+		value   float64
+	}{
+		{tookMeasure, 2},
+		{perSecond, 4711},
+		{cpuMeasure, 1},
+		{commandsMeasure, 8},
+		{ageMeasure, 7},
+		{ageMeasure, 9},
+		{runsMeasure, 0},
+		{longestRuns + "move", 3},
+		{longestRuns + "move", 4},
+		{longestRuns + "claim", 1},
+		{longestRuns + "check", 0.5},
+		{pingMeasure, 0.25},
+		{longestPing, 5},
+	} {
+		worst.add(worstTable, "a row", f.measure, true, "delayed", f.value)
+	}
 	args := []string{
 		"-docs", dir, "-published", filepath.Join(dir, "published.json"), "-published-python",
 		filepath.Join(dir, "python.json"),
 	}
 	for name, r := range map[string]*results{
 		"bench.json": bench, "peers.json": peers,
-		"from-python.json": samplePython(),
+		"from-python.json": samplePython(), "worst.json": worst,
 	} {
 		if err := r.write(filepath.Join(dir, name)); err != nil {
 			t.Fatal(err)
@@ -101,6 +122,8 @@ func TestPageHasEveryMarker(t *testing.T) {
 	for _, text := range []string{
 		"| worker: at least 10 times RQ's SimpleWorker | **12** (12–12) | yes |",
 		"| keakon | 10 | – | 100 (80–110); × 1.25 (0.91–1.50) |",
+		"| a row | 2.00 | 4,711 | 1.00 | 8.00 | 7.00; 9.00 |",
+		"| a row | move 4.00, 3.00; claim 1.00 | 0 | 0.25 | 5.00 |",
 	} {
 		if !strings.Contains(string(filled), text) {
 			t.Errorf("the page lacks %s", text)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"math"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -81,6 +82,47 @@ func TestSlowScenarios(t *testing.T) {
 	}
 	if _, ok := flatness(r.results); !ok {
 		t.Error("growth with pending tasks was not measured")
+	}
+}
+
+// TestWorstSmoke takes each case of `worst` once, with few tasks.
+func TestWorstSmoke(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes 10 s, most of it waiting")
+	}
+	r := smoke(t, "delayed")
+	t.Run("cases", func(t *testing.T) {
+		var mu sync.Mutex // protects r
+		for _, s := range worstScenarios(false) {
+			t.Run(s.name, func(t *testing.T) {
+				t.Parallel()
+				one := smoke(t, "delayed")
+				if err := one.turn(t.Context(), &s, 0); err != nil {
+					t.Fatal(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				r.results.merge(one.results)
+			})
+		}
+	})
+	for _, want := range []struct{ row, measure string }{
+		{"10 queues, wake-up", ageMeasure},
+		{"10 queues, drain", perSecond},
+		{"100 workers, idle", commandsMeasure},
+		{"100 workers, all die at once", tookMeasure},
+		{"5,000 scheduled, due in one second", longestPing},
+		{"2,100 tasks fail, archive full", perSecond},
+		{"1,000 lapsed locks, swept", cpuMeasure},
+		{"1,000 calls in a group, combined and run", runsMeasure},
+	} {
+		f := r.results.find(worstTable, want.row, want.measure)
+		if f == nil || len(f.Values["delayed"]) == 0 {
+			t.Errorf("%v was not measured", want)
+		}
+	}
+	if text := report(r.results); !strings.Contains(text, "\n| 10 queues, drain | ") {
+		t.Errorf("the report lacks a row:\n%s", text)
 	}
 }
 

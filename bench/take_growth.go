@@ -25,9 +25,10 @@ type belt struct {
 	next     int
 }
 
-// makeBelt takes n messages from a queue that a producer has filled. Between two tasks with the same id there are n
-// others, so that no two of them run at once.
-func (b *bed) makeBelt(n int) (*belt, error) {
+// makeBelt takes messages from a queue that a producer has filled. Between two tasks with the same id there are so many
+// others that no two of them run at once.
+func (b *bed) makeBelt() (*belt, error) {
+	const n = 20_000
 	producer, err := b.driver()
 	if err != nil {
 		return nil, err
@@ -86,7 +87,7 @@ func takePendingGrowth(pending, n int) func(*bed) error {
 		if b.scale < 1 {
 			pending = min(pending, int(1e6*b.scale))
 		}
-		belt, err := b.makeBelt(20_000)
+		belt, err := b.makeBelt()
 		if err != nil {
 			return err
 		}
@@ -154,7 +155,7 @@ func (b *belt) topUp(pending int, done <-chan error) error {
 func takeWorkersGrowth(workers, n int) func(*bed) error {
 	return func(b *bed) error {
 		n := b.tasks(n, 2000)
-		belt, err := b.makeBelt(20_000)
+		belt, err := b.makeBelt()
 		if err != nil {
 			return err
 		}
@@ -230,7 +231,7 @@ func takeQueuesGrowth(queues, n int) func(*bed) error {
 		if n < queues {
 			return errors.New("expected at least one task for each queue; raise -scale")
 		}
-		belt, err := b.makeBelt(20_000)
+		belt, err := b.makeBelt()
 		if err != nil {
 			return err
 		}

@@ -15,6 +15,11 @@ var forms = []string{"scheduled", "unique", "keyed", "debounced", "grouped", "Py
 //   - debounced: of 1,000 keys in turn, so that most replace another task
 //   - grouped: of 10 groups in turn
 //   - Python: a function of Python
+//
+// Cases of `worst` use others:
+//   - failing: its one run fails
+//   - lapsing: keyed, with locks of lockLife
+//   - gathered: of one group, whose combined calls have 5,000 calls
 type former interface {
 	enqueueAs(form string, i int64, text string) error
 }

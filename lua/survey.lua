@@ -1,9 +1,10 @@
 -- survey: read what a sweeper needs to know of queues of one slot, and take its advisory lock on each.
 -- KEYS  for each queue: sweeper lock, worker set, pending list, notify list, legacy processing hash
--- ARGV  1 sweeper id   2 life of the lock, ms
--- Returns for each queue {1 if the lock is ours else 0, worker ids, pending, notifications, legacy claims}.
+-- ARGV  1 sweeper id   2 life of the lock, ms   3 most worker ids in all
+-- Returns for each queue {1 if the lock is ours else 0, worker ids, pending, notifications, legacy claims}. Instead of
+--       worker ids that would be too many in all, there is nil.
 -- O(workers). Works on a full Redis: its first write is a PEXPIRE or SREM. Four commands for a queue that is empty.
-local reply, owners = {}, {}
+local reply, owners, room = {}, {}, tonumber(ARGV[3])
 -- Read everything before the first write.
 for i = 1, #KEYS, 5 do
   owners[i] = redis.call('GET', KEYS[i])
@@ -12,7 +13,9 @@ for i = 1, #KEYS, 5 do
     pending, noti = redis.call('LLEN', KEYS[i + 2]), redis.call('LLEN', KEYS[i + 3])
     legacy = redis.call('HLEN', KEYS[i + 4])
   end
-  reply[#reply + 1] = {0, redis.call('SMEMBERS', KEYS[i + 1]), pending, noti, legacy}
+  local workers = redis.call('SRANDMEMBER', KEYS[i + 1], room + 1) -- all of them, if they are not more
+  if #workers > room then workers = false else room = room - #workers end
+  reply[#reply + 1] = {0, workers, pending, noti, legacy}
 end
 for i = 1, #KEYS, 5 do
   local seen = reply[(i + 4) / 5]

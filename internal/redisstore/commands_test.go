@@ -80,6 +80,8 @@ var redisCommands = map[string]redisCommand{
 	"SELECT":        {"1.0.0", reads, nil},
 	"SENTINEL":      {"2.8.4", reads, map[string]string{"MASTER": "2.8.4"}},
 	"SMEMBERS":      {"1.0.0", reads, nil},
+	"SRANDMEMBER":   {"2.6.0", reads, nil}, // with a count
+	"SSCAN":         {"2.8.0", reads, map[string]string{"COUNT": "2.8.0"}},
 	"SREM":          {"1.0.0", frees, nil},
 	"SUBSCRIBE":     {"2.0.0", reads, nil},
 	"TIME":          {"2.6.0", reads, nil},

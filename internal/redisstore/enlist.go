@@ -12,7 +12,7 @@ const (
 	// nothing else meanwhile.
 	MaxEnlisted = 100
 	// LapsePage is how many locks one script looks at to drop those that have expired.
-	LapsePage = 500
+	LapsePage = 250
 )
 
 // Place is where enlist puts tasks.

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,8 +16,9 @@ import (
 const (
 	// MaxRipe bounds the groups that one call of ripe returns to a mover.
 	MaxRipe = 16
-	// maxPeek bounds the messages that one call of peek reads.
-	maxPeek = group.MaxGroupSize + 1
+	// maxPeek bounds the messages of a group that Peek reads, and peekPage those that one script reads.
+	maxPeek  = group.MaxGroupSize + 1
+	peekPage = group.DefaultGroupSize + 1
 )
 
 var (
@@ -101,33 +103,49 @@ func Answered(err error) bool {
 
 // Peek reads the first messages of a group: size, which is the most calls to combine, and one more. It reads fewer if
 // they have more than most bytes, and stops before one that is too large; if that is the first, large is its size.
-// version is that of the control hash.
+// version is that of the control hash before it. If another worker fires the group meanwhile, Fire refuses what was
+// read, because each call has an id, so that the group then begins with another message.
 func (s *Store) Peek(
 	ctx context.Context, group string, most int,
 ) (size int, version int64, messages [][]byte, large int, err error) {
-	reply, err := redis.Values(s.eval(ctx, scriptPeek, []string{s.keys.group + group, s.keys.gathered, s.keys.control},
-		group, most, maxPeek, wire.WorkerLimits.Bytes))
-	if err != nil {
-		return 0, 0, nil, 0, err
+	for {
+		page := min(peekPage, maxPeek-len(messages))
+		n, v, found, err := s.peekPage(ctx, group, most, page, len(messages))
+		if err != nil {
+			return 0, 0, nil, 0, err
+		}
+		if len(messages) == 0 {
+			size, version = cmp.Or(n, maxPeek), v
+		}
+		for _, m := range found {
+			if m.Size > 0 {
+				return size, version, nil, m.Size, nil
+			}
+			messages, most = append(messages, m.Bytes), most-len(m.Bytes)
+		}
+		if len(found) < page || most <= 0 || len(messages) >= min(size+1, maxPeek) {
+			return size, version, messages[:min(len(messages), size+1)], 0, nil
+		}
 	}
-	n, rest, err := numbered(reply)
+}
+
+// peekPage reads up to n messages behind the first ones of a group.
+func (s *Store) peekPage(
+	ctx context.Context, group string, most, n, behind int,
+) (size int, version int64, found []Stored, err error) {
+	reply, err := redis.Values(s.eval(ctx, scriptPeek, []string{s.keys.group + group, s.keys.gathered, s.keys.control},
+		group, most, n, wire.WorkerLimits.Bytes, behind))
+	if err != nil {
+		return 0, 0, nil, err
+	}
+	calls, rest, err := numbered(reply)
 	if err == nil {
 		version, rest, err = numbered(rest)
 	}
-	if err != nil {
-		return 0, 0, nil, 0, err
+	if err == nil {
+		found, err = storedAll(rest, nil)
 	}
-	found, err := storedAll(rest, nil)
-	if err != nil {
-		return 0, 0, nil, 0, err
-	}
-	for _, m := range found {
-		if m.Size > 0 {
-			return int(n), version, nil, m.Size, nil
-		}
-		messages = append(messages, m.Bytes)
-	}
-	return int(n), version, messages, 0, nil
+	return int(calls), version, found, err
 }
 
 // Firing says what firing a group did.

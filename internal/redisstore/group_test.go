@@ -351,6 +351,22 @@ var peekCases = storeTable{script: "peek", cases: []storeCase{
 		seed: gathering(past, "1 2 3 1000 4 5", manyCalls...),
 		do:   peekWith(5 * 700), result: fmt.Sprintf("1000: %s", manyCalls[:700]),
 	},
+	{
+		name: "more than one script reads",
+		seed: gathering(past, "1 2 3 1100 4 5", manyCalls...),
+		do:   peekWith(1 << 20), result: fmt.Sprintf("1100: %s", manyCalls[:1101]),
+	},
+	{
+		name: "more than one script reads, as many bytes as asked for",
+		seed: gathering(past, "1 2 3 1100 4 5", manyCalls...),
+		do:   peekWith(5 * 1050), result: fmt.Sprintf("1100: %s", manyCalls[:1050]),
+	},
+	{
+		name: "too large, where the second script begins",
+		seed: gathering(past, "1 2 3 1100 4 5", append(manyCalls[:peekPage:peekPage],
+			big("y", wire.WorkerLimits.Bytes+1), "z")...),
+		do: peekWith(MaxClaimBytes), result: fmt.Sprintf("1100: %s", manyCalls[:peekPage]),
+	},
 }}
 
 func fireWith(next int64, members []group.Member, messages ...string) func(s *Store) (any, error) {

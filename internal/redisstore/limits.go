@@ -2,9 +2,11 @@ package redisstore
 
 import "time"
 
+// Redis does nothing else while a script runs, so scripts are given as much as takes them a few ms at most. bench/
+// measures that: go run . worst.
 const (
 	// MoveBatch bounds the tasks that one script makes pending.
-	MoveBatch = 500
+	MoveBatch = 200
 	// ParkedPage bounds the parked tasks that are read at a time.
 	ParkedPage = 100
 )
@@ -16,8 +18,10 @@ const MaxListPage = 1000
 const lookEvery = 5 * time.Second
 
 const (
+	// slotPage bounds the queues of one slot that one script looks at.
+	slotPage = 200
 	// SweepPage bounds the claims that one script takes.
-	SweepPage = 100
+	SweepPage = 50
 	// RepairPage bounds the notifications that one script adds.
 	RepairPage = 1000
 	// TrimPage bounds the tasks that one script deletes or condemns.
@@ -25,7 +29,7 @@ const (
 )
 
 // MaxUnparked bounds the parked tasks that one script looks at.
-const MaxUnparked = 200
+const MaxUnparked = 100
 
 const (
 

@@ -11,7 +11,7 @@ import (
 
 const (
 	// workersQueues bounds the queues whose workers one call reads.
-	workersQueues = 500
+	workersQueues = 200
 	// rosterMost bounds the workers that one call looks at, and statusBytes each status that it reads.
 	rosterMost  = 100
 	statusBytes = 256 << 10
@@ -50,7 +50,7 @@ func WorkersOf(ctx context.Context, stores []*Store) ([][]string, error) {
 		for i, p := range places {
 			keys[i] = stores[p].keys.workers
 		}
-		reply, err := redis.Values(evalOn(ctx, stores[places[0]].Src, scriptWorkers, keys, nil))
+		reply, err := redis.Values(evalOn(ctx, stores[places[0]].Src, scriptWorkers, keys, []any{surveyedWorkers}))
 		if err != nil {
 			return err
 		}
@@ -58,13 +58,27 @@ func WorkersOf(ctx context.Context, stores []*Store) ([][]string, error) {
 			return fmt.Errorf("%w: %d values from workers", ErrReply, len(reply))
 		}
 		for i, p := range places {
-			if all[p], err = redis.Strings(reply[i], nil); err != nil {
-				return fmt.Errorf("%w: workers: %w", ErrReply, err)
+			if reply[i] == nil { // too many
+				all[p], err = stores[p].manyWorkers(ctx)
+			} else if all[p], err = redis.Strings(reply[i], nil); err != nil {
+				err = fmt.Errorf("%w: workers: %w", ErrReply, err)
+			}
+			if err != nil {
+				return err
 			}
 		}
 		return nil
 	})
 	return all, err
+}
+
+func (s *Store) manyWorkers(ctx context.Context) ([]string, error) {
+	l := s.NewLink()
+	defer l.HangUp()
+	if _, err := l.Open(ctx); err != nil {
+		return nil, err
+	}
+	return s.scanWorkers(ctx, &l)
 }
 
 // Rosters reads what is known of the workers of each of the stores, which are of one handle: with their status, or

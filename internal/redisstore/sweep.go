@@ -19,15 +19,32 @@ type SurveyedQueue struct {
 	Legacy        int // claims of legacy workers
 }
 
+// surveyedWorkers bounds the ids of workers that one script returns.
+const surveyedWorkers = 1000
+
 // Survey reads the state of stores of one slot, and takes or renews their advisory locks where they are free or ours.
 func Survey(
+	ctx context.Context, l *Link, stores []*Store, sweeper string, lock time.Duration,
+) ([]SurveyedQueue, error) {
+	queues := make([]SurveyedQueue, 0, len(stores))
+	for page := range slices.Chunk(stores, slotPage) {
+		some, err := surveyPage(ctx, l, page, sweeper, lock)
+		if err != nil {
+			return nil, err
+		}
+		queues = append(queues, some...)
+	}
+	return queues, nil
+}
+
+func surveyPage(
 	ctx context.Context, l *Link, stores []*Store, sweeper string, lock time.Duration,
 ) ([]SurveyedQueue, error) {
 	keys := make([]string, 0, 5*len(stores))
 	for _, s := range stores {
 		keys = append(keys, s.keys.sweeper, s.keys.workers, s.keys.list, s.keys.noti, s.keys.legacy)
 	}
-	reply, err := redis.Values(l.eval(ctx, scriptSurvey, keys, sweeper, lock.Milliseconds()))
+	reply, err := redis.Values(l.eval(ctx, scriptSurvey, keys, sweeper, lock.Milliseconds(), surveyedWorkers))
 	if err != nil {
 		return nil, err
 	}
@@ -46,12 +63,36 @@ func Survey(
 			return nil, fmt.Errorf("%w: survey: %w", ErrReply, err)
 		}
 		s.Locked = mine == 1
+		if row[1] == nil {
+			if s.Workers, err = stores[i].scanWorkers(ctx, l); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return queues, nil
 }
 
+// scanWorkers returns the ids in the worker set, which may be many.
+func (s *Store) scanWorkers(ctx context.Context, l *Link) ([]string, error) {
+	var workers []string
+	for cursor := "0"; ; {
+		reply, err := redis.Values(l.do(ctx, "SSCAN", s.keys.workers, cursor, "COUNT", surveyedWorkers))
+		if err != nil {
+			return nil, err
+		}
+		var some []string
+		if _, err := redis.Scan(reply, &cursor, &some); err != nil {
+			return nil, fmt.Errorf("%w: SSCAN: %w", ErrReply, err)
+		}
+		if workers = append(workers, some...); cursor == "0" {
+			slices.Sort(workers)
+			return slices.Compact(workers), nil // a scan may return some twice
+		}
+	}
+}
+
 // livesMost bounds the heartbeats that one script looks at.
-const livesMost = 1000
+const livesMost = 250
 
 // Lifetimes returns for each worker how long its heartbeat lasts if it is not renewed; negative: there is none.
 func (s *Store) Lifetimes(ctx context.Context, l *Link, workers []string) ([]time.Duration, error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -22,21 +23,23 @@ type Pulse struct {
 // Beat renews a worker's heartbeats on stores of one slot, and returns Redis's time.
 func Beat(
 	ctx context.Context, l *Link, stores []*Store, worker string, life time.Duration, count, control bool,
-) ([]Pulse, time.Time, error) {
-	keys := make([]string, 0, 3*len(stores))
-	for _, s := range stores {
-		keys = append(keys, s.keys.heartbeat+worker, s.keys.processing+worker, s.keys.control)
+) (pulses []Pulse, now time.Time, err error) {
+	for page := range slices.Chunk(stores, slotPage) {
+		keys := make([]string, 0, 3*len(page))
+		for _, s := range page {
+			keys = append(keys, s.keys.heartbeat+worker, s.keys.processing+worker, s.keys.control)
+		}
+		reply, err := l.eval(ctx, ScriptBeat, keys, life.Milliseconds(), flag(count), flag(control))
+		values, err := ints(reply, err, 2+3*len(page))
+		if err != nil {
+			return nil, time.Time{}, err
+		}
+		now = time.Unix(values[0], values[1]*1000)
+		for v := range slices.Chunk(values[2:], 3) {
+			pulses = append(pulses, Pulse{Alive: v[0] == 1, Claims: int(v[1]), Version: v[2]})
+		}
 	}
-	reply, err := l.eval(ctx, ScriptBeat, keys, life.Milliseconds(), flag(count), flag(control))
-	values, err := ints(reply, err, 2+3*len(stores))
-	if err != nil {
-		return nil, time.Time{}, err
-	}
-	pulses := make([]Pulse, len(stores))
-	for i := range pulses {
-		pulses[i] = Pulse{Alive: values[2+3*i] == 1, Claims: int(values[3+3*i]), Version: values[4+3*i]}
-	}
-	return pulses, time.Unix(values[0], values[1]*1000), nil
+	return pulses, now, nil
 }
 
 // Register registers the worker and returns the tokens of its claims that stand.
@@ -120,22 +123,23 @@ type Todo struct {
 }
 
 // Check returns what there is to do on stores of one slot.
-func Check(ctx context.Context, src Source, stores []*Store) ([]Todo, error) {
-	keys := make([]string, 0, 6*len(stores))
-	for _, s := range stores {
-		keys = append(keys, s.keys.list, s.keys.scheduled, s.keys.retry, s.keys.parked, s.keys.groups, s.keys.suspects)
-	}
-	reply, err := evalOn(ctx, src, scriptCheck, keys, nil)
-	values, err := ints(reply, err, 5*len(stores))
-	if err != nil {
-		return nil, err
-	}
-	todos := make([]Todo, len(stores))
-	for i := range todos {
-		v := values[5*i:]
-		todos[i] = Todo{
-			Pending: int(v[0]), Due: time.Duration(v[1]) * time.Millisecond, Parked: int(v[2]),
-			Group: time.Duration(v[3]) * time.Millisecond, Suspects: int(v[4]),
+func Check(ctx context.Context, src Source, stores []*Store) (todos []Todo, err error) {
+	for page := range slices.Chunk(stores, slotPage) {
+		keys := make([]string, 0, 6*len(page))
+		for _, s := range page {
+			k := &s.keys
+			keys = append(keys, k.list, k.scheduled, k.retry, k.parked, k.groups, k.suspects)
+		}
+		reply, err := evalOn(ctx, src, scriptCheck, keys, nil)
+		values, err := ints(reply, err, 5*len(page))
+		if err != nil {
+			return nil, err
+		}
+		for v := range slices.Chunk(values, 5) {
+			todos = append(todos, Todo{
+				Pending: int(v[0]), Due: time.Duration(v[1]) * time.Millisecond, Parked: int(v[2]),
+				Group: time.Duration(v[3]) * time.Millisecond, Suspects: int(v[4]),
+			})
 		}
 	}
 	return todos, nil

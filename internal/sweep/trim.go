@@ -81,7 +81,7 @@ func (g *Group) trim(ctx context.Context, s *redisstore.Store) error {
 
 // lapsePages is how many pages of locks a pass looks at, unless it finds many that have expired. Expired locks only
 // take memory: nobody heeds them.
-const lapsePages = 10
+const lapsePages = 20
 
 // lapse drops expired locks. It goes on where the last pass has stopped.
 func (g *Group) lapse(ctx context.Context, s *redisstore.Store) error {

@@ -250,7 +250,7 @@ def test_all_that_is_old_goes(sweeping, old):
         ('parked', 8, 100),
         ('overdue', 5, 100),
         ('parked', 8, 50),
-        ('lapse', '0', 500),
+        ('lapse', '0', 250),
         ('pardon', 500),
         ('trim', 7, 100),
         ('trim', 7, 100),
@@ -281,9 +281,9 @@ def test_what_was_parked_too_long_frees_its_lock(sweeping, old):
 @pytest.mark.parametrize(
     ('pages', 'looks', 'left'),
     [
-        ([('7', 500, 0), ('0', 40, 0)], ['0', '7'], '0'),  # the whole hash
-        ([(str(n + 1), 500, 124) for n in range(20)], [str(n) for n in range(10)], '10'),  # enough for this pass
-        ([(str(n + 1), 500, 125) for n in range(15)] + [('99', 500, 0)], [str(n) for n in range(16)], '99'),
+        ([('7', 250, 0), ('0', 40, 0)], ['0', '7'], '0'),  # the whole hash
+        ([(str(n + 1), 250, 61) for n in range(30)], [str(n) for n in range(20)], '20'),  # enough for this pass
+        ([(str(n + 1), 250, 62) for n in range(25)] + [('99', 250, 0)], [str(n) for n in range(26)], '99'),
     ],
 )
 def test_a_pass_looks_at_some_locks_and_at_more_while_many_have_expired(sweeping, old, pages, looks, left):

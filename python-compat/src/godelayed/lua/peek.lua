@@ -1,27 +1,31 @@
--- peek: read the first calls of a group.
+-- peek: read the first calls of a group, or those behind.
 -- KEYS  1 group list   2 gathered hash   3 control hash
 -- ARGV  1 group   2 most bytes, unless the first message alone is larger   3 most messages
---       4 most bytes of one message
--- Returns {most calls of the group, version of the control hash or 0, message...}: one message more than most calls, if
---       there is one. It stops before a message that is too large; if that is the first, only its size is returned.
+--       4 most bytes of one message   5 how many calls were read before
+-- Returns {most calls of the group or 0 if unknown, version of the control hash or 0, message...}: with those read
+--       before, one message more than most calls, if there is one. It stops before a message that is too large; if that
+--       is the first of the group, only its size is returned.
 -- O(n). Reads only.
 local reply = {0, tonumber(redis.call('HGET', KEYS[3], 'version') or 0) or 0}
 local state = redis.call('HGET', KEYS[2], ARGV[1])
-local size = string.match(state or '', '^%d+ %d+ %d+ (%d+) %d+ %d+$') or ARGV[3]
-reply[1] = tonumber(size)
-local most = math.min(tonumber(size) + 1, tonumber(ARGV[3]))
+local size = tonumber(string.match(state or '', '^%d+ %d+ %d+ (%d+) %d+ %d+$'))
+local from, most = tonumber(ARGV[5]), tonumber(ARGV[3])
+if size then
+  reply[1] = size
+  most = math.min(most, size + 1 - from)
+end
 -- Read in steps sized by the messages seen so far, so that little is read in vain.
 local n, bytes, room, limit, step = 0, 0, tonumber(ARGV[2]), tonumber(ARGV[4]), 8
 for _ = 1, most do
-  local some = redis.call('LRANGE', KEYS[1], n, n + math.min(step, most - n) - 1)
+  local some = redis.call('LRANGE', KEYS[1], from + n, from + n + math.min(step, most - n) - 1)
   for i = 1, #some do
     local size = #some[i]
     bytes = bytes + size
     if size > limit then
-      if n == 0 then reply[3] = size end
+      if from + n == 0 then reply[3] = size end
       return reply
     end
-    if n > 0 and bytes > room then break end
+    if from + n > 0 and bytes > room then break end
     n = n + 1
     reply[n + 2] = some[i]
   end

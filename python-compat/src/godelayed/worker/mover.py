@@ -19,7 +19,7 @@ from .store import Store
 
 logger = logging.getLogger('godelayed.worker')
 
-_BATCH = 500  # tasks that one script makes pending
+_BATCH = 200  # tasks that one script makes pending
 _INTERVAL = 5.0  # longest time between two looks, in seconds
 _GROUPS_LATE, _GROUPS_EVERY = 15.0, 600.0  # seconds for which groups may be due, and between two complaints
 _PAGES, _PAGE = 10, 100  # pages of parked tasks at one look, and tasks of a page

@@ -4,12 +4,16 @@ notes how much that is, one is for a sweeper."""
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ..kinds import is_list
 from .link import Link, ReplyError, size_of
 from .store import STATS_LIFE, Store, text_of
+
+_PAGE = 200  # queues that one script looks at
+_DEPTHS = 50  # queues whose depths one script notes
+_WORKERS = 1000  # ids of workers that one survey returns
 
 
 @dataclasses.dataclass
@@ -23,13 +27,16 @@ class Pulse:
 
 def beat(link: Link, stores: Sequence[Store], life: int, count: bool, look: bool) -> tuple[list[Pulse], float]:
     """Renews the heartbeats on queues of one slot for life ms, and returns the pulses and Redis's time in seconds."""
-    keys: list[Any] = []
-    for s in stores:
-        keys += [s.keys.heartbeat + s.worker, s.keys.processing + s.worker, s.keys.control]
-    v = link.run('beat', keys, life, int(count), int(look))
-    if not is_list(v) or len(v) != 2 + 3 * len(stores):
-        raise ReplyError(f'beat: expected {2 + 3 * len(stores)} values, found {size_of(v)}')
-    return [Pulse(v[i] == 1, v[i + 1], v[i + 2]) for i in range(2, len(v), 3)], v[0] + v[1] / 1e6
+    pulses: list[Pulse] = []
+    now = 0.0
+    for page in _pages(stores):
+        keys: list[Any] = []
+        for s in page:
+            keys += [s.keys.heartbeat + s.worker, s.keys.processing + s.worker, s.keys.control]
+        v = _run(link, 2 + 3 * len(page), 'beat', keys, life, int(count), int(look))
+        pulses += [Pulse(v[i] == 1, v[i + 1], v[i + 2]) for i in range(2, len(v), 3)]
+        now = v[0] + v[1] / 1e6
+    return pulses, now
 
 
 @dataclasses.dataclass
@@ -45,14 +52,15 @@ class Todo:
 
 def check(link: Link, stores: Sequence[Store]) -> list[Todo]:
     """Looks at queues of one slot."""
-    keys: list[Any] = []
-    for s in stores:
-        k = s.keys
-        keys += [k.list, k.scheduled, k.retry, k.parked, k.groups, k.suspects]
-    v = link.run('check', keys)
-    if not is_list(v) or len(v) != 5 * len(stores):
-        raise ReplyError(f'check: expected {5 * len(stores)} values, found {size_of(v)}')
-    return [Todo(*v[i : i + 5]) for i in range(0, len(v), 5)]
+    todos: list[Todo] = []
+    for page in _pages(stores):
+        keys: list[Any] = []
+        for s in page:
+            k = s.keys
+            keys += [k.list, k.scheduled, k.retry, k.parked, k.groups, k.suspects]
+        v = _run(link, 5 * len(page), 'check', keys)
+        todos += [Todo(*v[i : i + 5]) for i in range(0, len(v), 5)]
+    return todos
 
 
 @dataclasses.dataclass
@@ -68,14 +76,17 @@ class Sight:
 
 def survey(link: Link, stores: Sequence[Store], sweeper: str, lock: int) -> list[Sight]:
     """Looks at queues of one slot, and takes or renews their advisory locks for lock ms where it can."""
-    keys: list[Any] = []
-    for s in stores:
-        k = s.keys
-        keys += [k.sweeper, k.workers, k.list, k.noti, k.legacy]
-    rows = link.run('survey', keys, sweeper, lock)
-    if not is_list(rows) or len(rows) != len(stores):
-        raise ReplyError(f'survey: expected {len(stores)} rows, found {size_of(rows)}')
-    return [Sight(r[0] == 1, [text_of(w) for w in r[1]], r[2], r[3], r[4]) for r in rows]
+    sights: list[Sight] = []
+    for page in _pages(stores):
+        keys: list[Any] = []
+        for s in page:
+            k = s.keys
+            keys += [k.sweeper, k.workers, k.list, k.noti, k.legacy]
+        for s, row in zip(page, _run(link, len(page), 'survey', keys, sweeper, lock, _WORKERS)):
+            mine, workers, pending, noti, legacy = row
+            ids = s.scan_workers(link, _WORKERS) if workers is None else [text_of(w) for w in workers]
+            sights.append(Sight(mine == 1, ids, pending, noti, legacy))
+    return sights
 
 
 def note_depths(link: Link, stores: Sequence[Store], now: float) -> list[int]:
@@ -83,11 +94,24 @@ def note_depths(link: Link, stores: Sequence[Store], now: float) -> list[int]:
 
     Returns what it has noted, -1 where somebody else has.
     """
-    keys: list[Any] = []
-    for s in stores:
-        k = s.keys
-        keys += [k.depths, k.list, k.suspects, k.control]
-    v = link.run('depth', keys, int(now), STATS_LIFE)
-    if not is_list(v) or len(v) != len(stores):
-        raise ReplyError(f'depth: expected {len(stores)} values, found {size_of(v)}')
-    return v
+    noted: list[int] = []
+    for page in _pages(stores, _DEPTHS):
+        keys: list[Any] = []
+        for s in page:
+            k = s.keys
+            keys += [k.depths, k.list, k.suspects, k.control]
+        noted += _run(link, len(page), 'depth', keys, int(now), STATS_LIFE)
+    return noted
+
+
+def _pages(stores: Sequence[Store], most: int = _PAGE) -> Iterator[Sequence[Store]]:
+    for i in range(0, len(stores), most):
+        yield stores[i : i + most]
+
+
+def _run(link: Link, size: int, name: str, *args: Any) -> list[Any]:
+    """Runs a script that answers with so many values."""
+    values = link.run(name, *args)
+    if not is_list(values) or len(values) != size:
+        raise ReplyError(f'{name}: expected {size} values, found {size_of(values)}')
+    return values

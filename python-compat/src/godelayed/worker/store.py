@@ -20,10 +20,10 @@ STATS_LIFE = 90 * 24 * 60 * 60  # seconds that Redis keeps the counters of a day
 MAX_CLAIM = 1000  # tasks of one claim
 MAX_CLAIM_BYTES = 4 << 20
 _MAX_INFO = 32 << 10  # bytes to read of each task's info where many are listed
-_LIVES_MOST = 1000  # heartbeats that one script reads
+_LIVES_MOST = 250  # heartbeats that one script reads
 MAX_TOKENS = 500  # claims that one script ends or gives back
 MAX_SHELVED = 100  # tasks that one script stores in a set
-MAX_UNPARKED = 200  # parked tasks that one script looks at
+MAX_UNPARKED = 100  # parked tasks that one script looks at
 _LATENESS_LIFE = 90 * 24 * 3600  # seconds for which counts of late tasks are kept
 REVOKED_MOST = 1000  # ids of cancelled tasks that a worker keeps in memory
 
@@ -445,6 +445,16 @@ class Store:
             keys = [self.keys.heartbeat + w for w in workers[i : i + _LIVES_MOST]]
             lives += _answers(link.run('lives', keys), len(keys))
         return [ms / 1000 for ms in lives]
+
+    def scan_workers(self, link: Link, page: int) -> list[str]:
+        """Returns the ids of the queue's workers, however many, of which it reads about page at a time."""
+        workers: set[str] = set()  # a scan may return some twice
+        cursor: Any = 0
+        while True:
+            cursor, some = link.do('SSCAN', self.keys.workers, cursor, 'COUNT', page)
+            workers.update(text_of(w) for w in some)
+            if int(cursor) == 0:
+                return sorted(workers)
 
     def repair(self, link: Link, n: int) -> int:
         """Repairs the notify list: removes surplus notifications, and adds at most n of those that are missing."""

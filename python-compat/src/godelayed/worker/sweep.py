@@ -21,13 +21,13 @@ from .store import Death, Store, Verdict
 
 logger = logging.getLogger('godelayed.worker')
 
-_PAGE = 100  # claims that one script takes
+_PAGE = 50  # claims that one script takes
 _REPAIR_PAGE = 1000
 _TRIM_EVERY = 8  # passes between two looks at the ages of archived and parked tasks
 _TRIM_PAGE = 100
 _PARDON_PAGE = 500
-_LAPSE_PAGE = 500  # locks that one script looks at
-_LAPSE_PAGES = 10  # of a pass, unless many of them have expired
+_LAPSE_PAGE = 250  # locks that one script looks at
+_LAPSE_PAGES = 20  # of a pass, unless many of them have expired
 _LEGACY_PAGE = 1000
 _EXPIRY_MARGIN = 0.02  # seconds to add to the remaining time of a heartbeat, so that it has expired at the next look
 _PATIENCE = 24 * 3600.0  # longest time between two passes, in seconds
