@@ -61,7 +61,8 @@ func goTest(ctx context.Context, root, scratch string, t test) (result, error) {
 	}
 	cmd := exec.CommandContext(ctx, "go", append(full, args...)...)
 	cmd.Dir = scratch
-	cmd.Env = append(os.Environ(), "DELAYED_TEST_PATIENCE=20s") // many tests notice a fault by waiting in vain
+	// Many tests notice a fault by waiting in vain.
+	cmd.Env = append(os.Environ(), "DELAYED_TEST_PATIENCE=20s")
 	for name, path := range map[string]string{ // what make setup has installed, which no scratch copy has
 		"DELAYED_PYTHON": ".venv/bin/python", "DELAYED_AXE": ".cache/npm/node_modules/axe-core/axe.min.js",
 	} {
