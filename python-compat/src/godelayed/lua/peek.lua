@@ -8,7 +8,7 @@
 -- O(n). Reads only.
 local reply = {0, tonumber(redis.call('HGET', KEYS[3], 'version') or 0) or 0}
 local state = redis.call('HGET', KEYS[2], ARGV[1])
-local size = tonumber(string.match(state or '', '^%d+ %d+ %d+ (%d+) %d+ %d+$'))
+local size = tonumber(string.match(state or '', '^%d+ %d+ %d+ (%d+) %d+ %d+$') or '')
 local from, most = tonumber(ARGV[5]), tonumber(ARGV[3])
 if size then
   reply[1] = size
