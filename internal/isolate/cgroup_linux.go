@@ -65,7 +65,8 @@ func findGroups(mount, text string) (*groups, error) {
 }
 
 // delegated reports whether a group is marked as systemd marks those of units with Delegate=: only then may a process
-// make groups in it (https://systemd.io/CGROUP_DELEGATION).
+// make groups in it (https://systemd.io/CGROUP_DELEGATION). Only root can read trusted.delegate; user.delegate is there
+// since systemd 251, as its NEWS says.
 func delegated(dir string) bool {
 	var b [1]byte
 	for _, name := range []string{"user.delegate", "trusted.delegate"} {

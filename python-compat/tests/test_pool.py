@@ -255,6 +255,26 @@ def test_a_late_order_does_not_displace_that_of_the_running_task(child_of):
     assert run(c, 2, 'm:nothing').interrupted == 'canceled'
 
 
+def test_a_process_that_dies_of_an_error_prints_it(monkeypatch, capsys):
+    """It ends by os._exit, which would hide the error."""
+    exits = []
+
+    def serve(tasks, orders, *_):
+        tasks.close()
+        orders.close()
+        raise KeyError('of ours')
+
+    woken, wakes = os.pipe()
+    p = object.__new__(nursery._Process)
+    p._woken, p._wakes, p._start, p._socket = woken, wakes, None, types.SimpleNamespace(close=lambda: None)
+    monkeypatch.setattr(nursery, 'serve', serve)
+    monkeypatch.setattr(nursery, 'die_with_parent', lambda: None)
+    monkeypatch.setattr(nursery, 'os', types.SimpleNamespace(close=os.close, _exit=exits.append))
+    p._be_born([s.detach() for s in socket.socketpair()], False)
+    assert exits == [1]
+    assert "KeyError: 'of ours'" in capsys.readouterr().err
+
+
 def test_the_nursery_keeps_no_socket_of_its_children(monkeypatch):
     """Otherwise each would stay open as long as the worker lives."""
     fds = list(os.pipe())
