@@ -166,10 +166,10 @@ func (f *fetcher) anyToClaim() (found bool, later time.Duration) {
 	return false, later
 }
 
-// paused reports whether queue i is paused. After a queue was resumed it is looked at once, because no waiter has
-// blocked on its notify list.
+// paused reports whether nothing may be claimed from queue i: it is paused, or the worker is behind with telling Redis
+// how its tasks ended. After that it is looked at once, because no waiter has blocked on its notify list.
 func (f *fetcher) paused(i int) bool {
-	switch paused := f.lanes[i].queuePaused(); {
+	switch paused := f.lanes[i].queuePaused() || f.lanes[i].behind(); {
 	case paused:
 		f.wasPaused[i] = true
 	case f.wasPaused[i]:

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -43,17 +44,31 @@ func newFinisher(l *lane, exec *executors, log loop.Journal, forward *redisstore
 	return f
 }
 
+// maxEndsWaiting is how many endings of a lane may wait until Redis is told. With so many the worker claims no more
+// tasks there, because all of them would run again if this process died.
+const maxEndsWaiting = 5 * redisstore.MaxShelved
+
 // add adds an ending to those that Redis must be told.
 func (f *finisher) add(e ending) {
+	f.lane.endsWaiting.Add(1)
 	f.mu.Lock()
 	f.pending = append(f.pending, e)
 	f.mu.Unlock()
 	f.wake()
 }
 
+// told notes that Redis has been told of n endings.
+func (f *finisher) told(n int) {
+	wasBehind := f.lane.endsWaiting.Add(-int64(n))+int64(n) >= maxEndsWaiting
+	if wasBehind && !f.lane.behind() {
+		f.exec.wakeFetcher()
+	}
+}
+
 // release gives claims back unchanged. One call must take all of them: a second call would put its tasks in front of
 // those of the first.
 func (f *finisher) release(claims []*Claim) {
+	f.lane.endsWaiting.Add(int64(len(claims)))
 	f.mu.Lock()
 	for _, c := range claims {
 		f.pending = append(f.pending, ending{claim: c, outcome: lifecycle.OutcomeRelease})
@@ -203,16 +218,33 @@ func (f *finisher) flush(endings []ending) (left []ending) {
 				group = group[:len(group)-n]
 			}
 		}
+		var parts [][]ending
 		for len(group) > 0 {
 			n := fitting(len(group), size, func(i int) *ending { return &group[i] })
 			if lifecycle.Outcome(kind) == lifecycle.OutcomeGather {
 				n = sameGroup(group[:n])
 			}
-			left = append(left, f.send(ctx, lifecycle.Outcome(kind), group[:n])...)
+			parts = append(parts, group[:n])
 			group = group[n:]
 		}
+		left = append(left, f.sendAll(ctx, lifecycle.Outcome(kind), parts)...)
 	}
 	return left
+}
+
+// sendAll makes a call for each part of the endings of one kind, two at once, so that Redis need not wait for the next
+// call to be made. It returns those that got no answer.
+func (f *finisher) sendAll(ctx context.Context, kind lifecycle.Outcome, parts [][]ending) (left []ending) {
+	unsent := make([][]ending, len(parts))
+	for i := 0; i < len(parts); i += 2 {
+		var second sync.WaitGroup
+		if i+1 < len(parts) {
+			second.Go(func() { unsent[i+1] = f.send(ctx, kind, parts[i+1]) })
+		}
+		unsent[i] = f.send(ctx, kind, parts[i])
+		second.Wait()
+	}
+	return slices.Concat(unsent...)
 }
 
 // send makes one call for endings of one kind. It returns them if there was no answer.
@@ -231,6 +263,7 @@ func (f *finisher) send(ctx context.Context, kind lifecycle.Outcome, group []end
 		return group
 	}
 	f.log.Relief(&f.trouble, "Redis has been told how tasks ended")
+	f.told(len(group))
 	lost := 0
 	for i := range group {
 		e := &group[i]

@@ -56,6 +56,8 @@ type lane struct {
 
 	anyRevoked atomic.Bool // revoked has ids
 
+	endsWaiting atomic.Int64 // endings that Redis has not been told
+
 	// confirmed is when the last heartbeat was sent that Redis has confirmed, by the monotonic and the wall clock; nil:
 	// the worker is not registered.
 	confirmed atomic.Pointer[time.Time]
@@ -79,6 +81,9 @@ type endings interface {
 	// ackFailed takes back claims whose acknowledgement got no answer, to send it again.
 	ackFailed(done []*Claim, err error)
 }
+
+// behind reports whether so many endings wait for Redis to be told that no more tasks may be claimed.
+func (l *lane) behind() bool { return l.endsWaiting.Load() >= maxEndsWaiting }
 
 // now returns the time by Redis's clock.
 func (l *lane) now() time.Time { return l.store.Now() }

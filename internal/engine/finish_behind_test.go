@@ -1,0 +1,63 @@
+package engine
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
+)
+
+// TestNoClaimsWhileRedisIsNotTold: a worker that cannot tell Redis how its tasks ended claims only so many, because all
+// of them would run again if it died. It goes on once it can.
+func TestNoClaimsWhileRedisIsNotTold(t *testing.T) {
+	const n = 6 * maxEndsWaiting
+	b := newBench(t)
+	f := b.fn("f", func(int) error { return Discard(errors.New("no luck")) })
+	calls := make([]*Task, n)
+	for i := range calls {
+		calls[i] = Call(f, i)
+	}
+	for first := 0; first < n; first += redisstore.MaxBatchTasks {
+		_, err := b.q.DelayMany(t.Context(), calls[first:first+redisstore.MaxBatchTasks]...)
+		b.Must(err)
+	}
+	b.Do("SET", b.Name+"_archived", "of another type")
+	w := b.work(b.config(), f)
+	l := w.lanes[0]
+	b.Until("the worker is behind", l.behind)
+	var started uint64
+	for range 2 { // the second time after something that wakes the fetcher
+		w.pokeMovers()
+		b.Until("the mover has looked", w.slotGroups[0].mover.checked.Load)
+		b.Until("all claimed tasks have ended", func() (still bool) {
+			still, started = w.exec.idleState()
+			return still
+		})
+	}
+	// Those that were ready or about to be when it fell behind come on top.
+	if most := uint64(maxEndsWaiting + maxAhead + b.config().Concurrency); started > most {
+		t.Errorf("%d tasks were claimed, expected at most %d", started, most)
+	}
+	b.Do("DEL", b.Name+"_archived")
+	b.Until("the worker goes on", func() bool { return b.Size("_archived") == n })
+}
+
+// TestFetcherIsToldThatRedisWas: once, and then it looks at the queue.
+func TestFetcherIsToldThatRedisWas(t *testing.T) {
+	r := newReceivingWorker(t, nil)
+	f := finisherOf(r.l)
+	r.l.endsWaiting.Store(maxEndsWaiting)
+	if !r.fetcher.paused(0) {
+		t.Fatal("the fetcher may claim")
+	}
+	for i, want := range []bool{true, false} {
+		loop.Drain(r.exec.changed)
+		if f.told(1); signalled(r.exec.changed) != want {
+			t.Errorf("ending %d: expected that the fetcher is woken: %v", i+1, want)
+		}
+	}
+	if r.fetcher.paused(0) || !r.fetcher.hasTasks[0] {
+		t.Error("the fetcher does not look at the queue")
+	}
+}
