@@ -26,7 +26,18 @@ func SlogLogger(h slog.Handler) Logger {
 	l.SetFormatter(noFormat{})
 	l.SetLevel(logrus.DebugLevel)
 	l.AddHook(slogHook{h})
-	return l
+	return slogLogger{l, h}
+}
+
+// slogLogger knows which lines its handler wants before they are made.
+type slogLogger struct {
+	*logrus.Logger
+	handler slog.Handler
+}
+
+// Enabled is what internal/loop asks.
+func (l slogLogger) Enabled(level logrus.Level) bool {
+	return l.IsLevelEnabled(level) && l.handler.Enabled(context.Background(), slogLevel(level))
 }
 
 // noFormat is the formatter of a logger whose hook writes the entries.
@@ -38,18 +49,22 @@ type slogHook struct{ handler slog.Handler }
 
 func (slogHook) Levels() []logrus.Level { return logrus.AllLevels }
 
-func (h slogHook) Fire(e *logrus.Entry) error {
-	level := slog.LevelDebug
-	switch e.Level {
+// slogLevel returns the level of log/slog that corresponds to one of logrus.
+func slogLevel(level logrus.Level) slog.Level {
+	switch level {
 	case logrus.PanicLevel, logrus.FatalLevel, logrus.ErrorLevel:
-		level = slog.LevelError
+		return slog.LevelError
 	case logrus.WarnLevel:
-		level = slog.LevelWarn
+		return slog.LevelWarn
 	case logrus.InfoLevel:
-		level = slog.LevelInfo
+		return slog.LevelInfo
 	case logrus.DebugLevel, logrus.TraceLevel:
 	}
-	ctx := e.Context
+	return slog.LevelDebug
+}
+
+func (h slogHook) Fire(e *logrus.Entry) error {
+	level, ctx := slogLevel(e.Level), e.Context
 	if ctx == nil {
 		ctx = context.Background()
 	}

@@ -115,7 +115,7 @@ func (d *decision) countDeath() ending {
 	}
 	d.info.Reason, d.info.Deaths = "not failed", d.msg.Meta.Deaths
 	d.say(loop.WarnLevel, -1, "task has ended its child process; it runs again")
-	return d.file(lifecycle.OutcomePostpone, 0, d.msg.Append(nil))
+	return d.file(lifecycle.OutcomePostpone, 0, d.message())
 }
 
 // isFailure reports whether the error is a failure. Of an error in a child process, that was asked there.
@@ -146,6 +146,9 @@ func (d *decision) prepare() {
 
 // say logs what becomes of the task, and how long it waits; a negative wait means that it does not.
 func (d *decision) say(level loop.Level, wait time.Duration, text string) {
+	if !d.r.log.Wants(level) {
+		return
+	}
 	fields := loop.Fields{
 		"queue": d.c.lane.store.Name, "function": d.msg.Path, "id": d.msg.Meta.ID, "attempt": d.info.Attempts,
 	}
@@ -171,7 +174,7 @@ func (d *decision) retryOrArchive(given bool, wait time.Duration) ending {
 	d.msg.Meta.Retried++
 	x.Due = d.now.Add(wait).UnixMilli()
 	d.say(loop.WarnLevel, wait, "task failed and is tried again")
-	return d.file(lifecycle.OutcomeRetry, wait, d.msg.Append(nil))
+	return d.file(lifecycle.OutcomeRetry, wait, d.message())
 }
 
 // postpone retries the task without counting a failure.
@@ -204,7 +207,16 @@ func (d *decision) again(wait time.Duration) []byte {
 func (d *decision) archive(why string) ending {
 	d.noteFailure()
 	d.say(loop.ErrorLevel, -1, "task archived: "+why)
-	return d.file(lifecycle.OutcomeArchive, lifecycle.ArchivedLife, d.msg.Append(nil))
+	return d.file(lifecycle.OutcomeArchive, lifecycle.ArchivedLife, d.message())
+}
+
+// message returns the message as it is filed.
+func (d *decision) message() []byte {
+	size := len(d.c.raw) + 64
+	if x := d.msg.Meta.Extra; x != nil {
+		size += len(x.Failures)
+	}
+	return d.msg.Append(make([]byte, 0, size))
 }
 
 // noteFailure writes the failure into the message, once, and when the task has failed first. It returns a copy of the

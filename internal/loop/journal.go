@@ -14,14 +14,21 @@ import (
 // are never logged.
 type Journal struct {
 	logrus.FieldLogger
+	// enabled says whether the log wants lines of a level; nil: the level of logrus decides.
+	enabled func(Level) bool
 }
 
-// NewJournal returns a journal that logs through l, by default through the standard logger of logrus.
+// NewJournal returns a journal that logs through l, by default through the standard logger of logrus. A logger whose
+// level does not say which lines it wants has a method Enabled(Level) bool.
 func NewJournal(l logrus.FieldLogger) Journal {
 	if l == nil {
 		l = logrus.StandardLogger()
 	}
-	return Journal{l}
+	j := Journal{FieldLogger: l}
+	if chooser, ok := l.(interface{ Enabled(level Level) bool }); ok {
+		j.enabled = chooser.Enabled
+	}
+	return j
 }
 
 // MaxLogField bounds a field of a log line, in bytes. Ids and names that this package writes are shorter, but others
@@ -50,7 +57,9 @@ func (j Journal) With(key string, value any) Journal { return j.WithAll(Fields{k
 
 // WithAll adds fields as With does. It keeps the map, and takes less time than With for each, which copies all fields
 // that the log has.
-func (j Journal) WithAll(fields Fields) Journal { return Journal{j.WithFields(escaped(fields))} }
+func (j Journal) WithAll(fields Fields) Journal {
+	return Journal{j.WithFields(escaped(fields)), j.enabled}
+}
 
 // escaped escapes the texts in fields.
 func escaped(fields Fields) Fields {
@@ -62,12 +71,25 @@ func escaped(fields Fields) Fields {
 	return fields
 }
 
-// Line logs a line with an error, as WithAll, WithError and Log do, but copies the fields that the log has only once,
-// and not at all if the log leaves out lines of that level. It keeps the map.
+// Wants reports whether the log has lines of a level.
+func (j Journal) Wants(level Level) bool {
+	if j.enabled != nil {
+		return j.enabled(level)
+	}
+	switch l := j.FieldLogger.(type) {
+	case *logrus.Entry:
+		return l.Logger.IsLevelEnabled(level)
+	case *logrus.Logger:
+		return l.IsLevelEnabled(level)
+	default:
+		return true
+	}
+}
+
+// Line logs a line with an error, as WithAll, WithError and Log do, but copies the fields that the log has only once.
+// It keeps the map. Who makes a map for it asks Wants before.
 func (j Journal) Line(level Level, fields Fields, err error, text string) {
-	entry, isEntry := j.FieldLogger.(*logrus.Entry)
-	logger, isLogger := j.FieldLogger.(*logrus.Logger)
-	if isEntry && !entry.Logger.IsLevelEnabled(level) || isLogger && !logger.IsLevelEnabled(level) {
+	if !j.Wants(level) {
 		return
 	}
 	escaped(fields)[logrus.ErrorKey] = loggedError{err}

@@ -38,7 +38,11 @@ func AddFailure(old []byte, f Failed) []byte {
 }
 
 func appendFailures(all []Failed) []byte {
-	b := AppendArrayHeader(nil, len(all))
+	size := 8
+	for _, f := range all {
+		size += 24 + len(f.Worker) + len(f.Error) + len(f.Stack)
+	}
+	b := AppendArrayHeader(make([]byte, 0, size), len(all))
 	for _, f := range all {
 		b = AppendInt(AppendInt(AppendArrayHeader(b, failureParts), int64(f.Attempt)), f.At)
 		for _, text := range []string{f.Worker, f.Error, f.Stack} {

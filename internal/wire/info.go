@@ -34,7 +34,7 @@ type Info struct {
 
 // Encode writes the info as a MessagePack map. It leaves out empty fields and escapes control characters in texts.
 func (i *Info) Encode() []byte {
-	var pairs []byte
+	pairs := make([]byte, 0, 512) // does not outlive the call
 	n := 0
 	key := func(key string) {
 		n++

@@ -22,8 +22,18 @@ func manyLines(s string) string {
 	return escaped(s, func(r rune) bool { return misleads(r) && r != '\n' && r != '\t' })
 }
 
+// isPrintableASCII reports whether that is all that s has, as most texts do.
+func isPrintableASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] < ' ' || s[i] > '~' {
+			return false
+		}
+	}
+	return true
+}
+
 func escaped(s string, which func(rune) bool) string {
-	if !strings.ContainsFunc(s, which) {
+	if isPrintableASCII(s) || !strings.ContainsFunc(s, which) {
 		return s
 	}
 	var b strings.Builder
