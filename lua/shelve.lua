@@ -30,22 +30,20 @@ local woken = ARGV[3] ~= '1' or redis.call('LLEN', KEYS[7]) > 0
 local locks = redis.call('HLEN', KEYS[8])
 local first = redis.call('ZRANGE', KEYS[4], 0, 0, 'WITHSCORES')
 -- Read everything before the first removal: while a slot moves, a command on an emptied key fails.
-local tokens, wanted, taken = {}, {}, {}
+local tokens, wanted, n = {}, {}, 0
 for i = 8 + counters + batches, #ARGV, 7 do
-  tokens[#tokens + 1], wanted[#wanted + 1] = ARGV[i], ARGV[i + 1]
+  n = n + 1
+  tokens[n], wanted[n] = ARGV[i], ARGV[i + 1]
 end
-local messages = #tokens > 0 and redis.call('HMGET', KEYS[1], unpack(tokens)) or {}
-local others = #wanted > 0 and redis.call('HMGET', KEYS[3], unpack(wanted)) or {}
-local revoked = #wanted > 0 and redis.call('EXISTS', KEYS[9]) == 1 and redis.call('ZMSCORE', KEYS[9], unpack(wanted))
-local answers, ending, seen = {}, {}, {}
-for i = 1, #wanted do
-  taken[wanted[i]] = others[i]
-  answers[i] = 0
-  if messages[i] and not seen[tokens[i]] then
-    answers[i] = revoked and revoked[i] and 2 or 1
-    if answers[i] == 1 then ending[#ending + 1] = tokens[i] end
-  end
-  seen[tokens[i]] = true
+local messages = n > 0 and redis.call('HMGET', KEYS[1], unpack(tokens)) or {}
+local others = n > 0 and redis.call('HMGET', KEYS[3], unpack(wanted)) or {}
+local revoked = n > 0 and redis.call('EXISTS', KEYS[9]) == 1 and redis.call('ZMSCORE', KEYS[9], unpack(wanted))
+local answers, taken, seen = {}, {}, {}
+for k = 1, n do
+  if others[k] then taken[wanted[k]] = true end
+  answers[k] = 0
+  if messages[k] and not seen[tokens[k]] then answers[k] = revoked and revoked[k] and 2 or 1 end
+  seen[tokens[k]] = true
 end
 -- The first of id, id#2 ... that is not taken.
 local function name(id, token)
@@ -58,37 +56,39 @@ local function name(id, token)
   return id .. '#' .. token .. '-' .. string.format('%.0f', now)
 end
 local earliest
-if #ending > 0 then redis.call('HDEL', KEYS[1], unpack(ending)) end
 local done, told, heard = 0, {}, {}
 local fields, owners, waits = {}, {}, {}
-local tasks, dues, infos = {}, {}, {}
+local ending, tasks, dues, infos = {}, {}, {}, {}
 -- Times as text, because Redis writes a number with 17 digits, which takes longer. Many tasks wait as long as others.
 local times = {}
-for k = 1, #answers do
+for k = 1, n do
   if answers[k] == 1 then
     local i = 1 + counters + batches + 7 * k
-    done = done + 1
-    local id, wait = name(ARGV[i + 1], ARGV[i]), ARGV[i + 2]
-    if not times[wait] then
+    local id, wait, message, what, lock = name(wanted[k], tokens[k]), ARGV[i + 2], ARGV[i + 3], ARGV[i + 5], ARGV[i + 6]
+    local score = times[wait]
+    if not score then
       local due = now + tonumber(wait)
-      times[wait] = string.format('%.0f', due)
+      score = string.format('%.0f', due)
+      times[wait] = score
       earliest = math.min(earliest or due, due)
     end
     taken[id] = true
-    if ARGV[i + 6] ~= '' then
-      owners[#owners + 1] = ARGV[i + 1]
+    if lock ~= '' then
+      owners[#owners + 1] = wanted[k]
       waits[#owners] = tonumber(wait)
-      fields[#fields + 1], fields[#fields + 2] = ARGV[i + 6], '#' .. ARGV[i + 1]
+      fields[#fields + 1], fields[#fields + 2] = lock, '#' .. wanted[k]
     end
-    local n = 2 * done
-    tasks[n - 1], tasks[n] = id, ARGV[i + 3] == '' and messages[k] or ARGV[i + 3]
-    dues[n - 1], dues[n] = times[wait], id
-    infos[n - 1], infos[n] = id, ARGV[i + 4]
-    local what = ARGV[i + 5]
+    done = done + 1
+    ending[done] = tokens[k]
+    local at = 2 * done
+    tasks[at - 1], tasks[at] = id, message == '' and messages[k] or message
+    dues[at - 1], dues[at] = score, id
+    infos[at - 1], infos[at] = id, ARGV[i + 4]
     if what ~= '' and not heard[what] then told[#told + 1], heard[what] = what, true end
   end
 end
 if done > 0 then
+  redis.call('HDEL', KEYS[1], unpack(ending))
   redis.call('HSET', KEYS[3], unpack(tasks))
   redis.call('ZADD', KEYS[4], unpack(dues))
   redis.call('HSET', KEYS[5], unpack(infos))

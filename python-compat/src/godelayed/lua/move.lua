@@ -19,23 +19,34 @@ redis.call('LLEN', KEYS[4])
 redis.call('LLEN', KEYS[5])
 local counted = tonumber(redis.call('HGET', KEYS[6], 'sum') or 0)
 local found = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'WITHSCORES', 'LIMIT', 0, ARGV[1])
-local ids, dues, bytes, reply = {}, {}, 0, {0, -1}
+local ids, dues, n, bytes, reply = {}, {}, 0, 0, {0, -1}
+local most, largest = tonumber(ARGV[2]), tonumber(ARGV[3])
+local score, due
 for i = 1, #found, 2 do
   local size = redis.call('HSTRLEN', KEYS[2], found[i])
-  if size > tonumber(ARGV[3]) then
+  if size > largest then
     reply[#reply + 1], reply[#reply + 2] = found[i], size
   else
     bytes = bytes + size
-    if #ids > 0 and bytes > tonumber(ARGV[2]) then break end
-    ids[#ids + 1] = found[i]
-    dues[#ids] = number(found[i + 1])
+    if n > 0 and bytes > most then break end
+    if found[i + 1] ~= score then
+      score = found[i + 1]
+      due = number(score)
+    end
+    n = n + 1
+    ids[n], dues[n] = found[i], due
   end
 end
 -- How late each task is, in us, falls into a bucket of internal/metrics. The tasks are in the order of their dues, so
 -- those of one bucket follow each other. What is later than 50 days counts as 50 days.
-local buckets, tasks, sum, unit, octave = {}, {}, 0, 1, 0
+local buckets, tasks, sum, unit, octave, last, us = {}, {}, 0, 1, 0, nil, nil
 local function count(due)
-  local us = math.floor(math.max(0, math.min((now - due) * 1000 + time[2] % 1000, 2 ^ 42)))
+  if due == last then
+    tasks[#buckets], sum = tasks[#buckets] + 1, sum + us
+    return
+  end
+  last = due
+  us = math.floor(math.max(0, math.min((now - due) * 1000 + time[2] % 1000, 2 ^ 42)))
   if us >= 8 * unit or us < 4 * unit then
     unit, octave = 1, 0
     for i = 1, 40 do
@@ -47,10 +58,10 @@ local function count(due)
   tasks[#buckets] = tasks[#buckets] + 1
   sum = sum + us
 end
-if #ids > 0 then
+if n > 0 then
   found = redis.call('HMGET', KEYS[2], unpack(ids))
   local messages, ones = {}, {}
-  for i = 1, #ids do
+  for i = 1, n do
     if found[i] then
       moved = moved + 1
       messages[moved] = found[i]
