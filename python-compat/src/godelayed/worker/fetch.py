@@ -195,11 +195,11 @@ class Fetcher:
         self._serving = False
 
     def _paused(self, lane: Lane) -> bool:
-        """Returns whether a queue is paused.
+        """Returns whether nothing may be claimed from a queue: it is paused, or the worker is behind with its ends.
 
-        When a pause has ended, the queue is looked at again, because nobody has waited for its notifications meanwhile.
+        After that the queue is looked at again, because nobody has waited for its notifications meanwhile.
         """
-        if lane.paused:
+        if lane.paused or lane.finisher.behind:
             lane.held_back = True
         elif lane.held_back:
             lane.held_back, lane.hot = False, True

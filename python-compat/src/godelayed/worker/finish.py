@@ -20,6 +20,10 @@ RETRY, ARCHIVE, SNOOZE, PARK, RELEASE, DEFER, FORWARD, COMPLETE, CANCEL, DEATH =
 _SHELF = {RETRY: 'retry', ARCHIVE: 'archived', SNOOZE: 'scheduled', PARK: 'parked'}
 _SMALL = (RETRY, ARCHIVE, SNOOZE, PARK, COMPLETE, CANCEL, DEATH)
 
+# With so many ends of a lane that Redis has not been told, the worker claims no more there: if it died, all of these
+# tasks would run again.
+MAX_ENDS_WAITING = 5 * MAX_SHELVED
+
 FAILED = ('processed', 'failed')
 EXPIRED = ('expired',)
 
@@ -69,6 +73,7 @@ class Finisher:
         self.complaints = Complaints()
         self._mu = threading.Lock()
         self._pending: list[End] = []
+        self._untold = 0  # ends that Redis has not confirmed, including those of a call under way
         self._lost = 0
         self._signal = threading.Event()
         self._stop = False
@@ -78,7 +83,21 @@ class Finisher:
         """Hands over claims that have ended. It never blocks."""
         with self._mu:
             self._pending.extend(ends)
+            self._untold += len(ends)
         self._signal.set()
+
+    @property
+    def behind(self) -> bool:
+        """Whether so many ends wait that no more tasks may be claimed."""
+        return self._untold >= MAX_ENDS_WAITING
+
+    def _told(self, n: int) -> None:
+        """Notes that Redis has been told of n ends."""
+        with self._mu:
+            was_behind = self.behind
+            self._untold -= n
+        if was_behind and not self.behind:
+            self.executors.signal()
 
     def count_lost(self, n: int) -> None:
         """Adds n to the number of lost claims that Redis is told with the next ack."""
@@ -228,6 +247,7 @@ class Finisher:
                     c.unclear = True
             return group
         self.complaints.relief(logger, f'queue {self.lane.name}: Redis has been told how tasks ended')
+        self._told(len(group))
         lost = 0
         for e, answer in zip(group, answers):
             if answer == 2:
