@@ -37,6 +37,7 @@ var (
 func benchScenarios() []scenario {
 	s := append(enqueueScenarios(), optionScenarios()...)
 	s = append(s, drainScenarios()...)
+	s = append(s, outcomeScenarios()...)
 	s = append(s, networkScenarios()...)
 	s = append(s, latencyScenarios()...)
 	return append(s, sizeScenarios()...)
@@ -97,11 +98,11 @@ func drainScenarios() []scenario {
 	}
 	return append(s,
 		scenario{
-			name: "drain 1 KiB", peers: twoPeers,
+			name: "drain 1 KiB",
 			take: takeDrain(drain{n: base / 4, size: 1 << 10, rows: one("drain", "payload 1 KiB")}),
 		},
 		scenario{
-			name: "drain 10 KiB", peers: twoPeers,
+			name: "drain 10 KiB", rounds: aimed,
 			take: takeDrain(drain{n: base / 16, size: 10 << 10, rows: one("drain", "payload 10 KiB")}),
 		},
 		scenario{

@@ -82,6 +82,10 @@ type request struct {
 	Queues int `json:"queues,omitempty"`
 	// Archive bounds the archive of the queues; 0: to a million tasks. Go only.
 	Archive int `json:"archive,omitempty"`
+	// Parked lets the worker run the tasks of the form "parked", whose function it does not know otherwise. Go only.
+	Parked bool `json:"parked,omitempty"`
+	// RetryNow lets the worker retry failed tasks without a wait, where its tasks do not say so. Go only.
+	RetryNow bool `json:"retry_now,omitempty"`
 	// Profile is a prefix for the files of a CPU and an allocation profile. Go only.
 	Profile string `json:"profile,omitempty"`
 }
@@ -132,6 +136,12 @@ type (
 	}
 	limiter interface {
 		limit(archive int)
+	}
+	parker interface {
+		unpark() // from now on
+	}
+	retrier interface {
+		retryNow() // from now on
 	}
 )
 
@@ -226,6 +236,16 @@ func (d *driver) carryOut(r *request, answer func(*response) error) (*response, 
 			return nil, errNone
 		}
 		l.limit(r.Archive)
+	}
+	if r.Parked {
+		p, ok := d.queue.(parker)
+		if !ok {
+			return nil, errNone
+		}
+		p.unpark()
+	}
+	if q, ok := d.queue.(retrier); ok && r.RetryNow {
+		q.retryNow()
 	}
 	switch r.Op {
 	case "enqueue":

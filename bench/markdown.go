@@ -68,7 +68,8 @@ func tablesOf(r *results) []string {
 
 var titles = map[string]string{
 	"enqueue": "Enqueueing", optionsTable: "Enqueueing with options",
-	"drain": "Draining", "aof": "Durability", "network": "Network", latencyTable: "Latency",
+	"drain": "Draining", outcomesTable: "Tasks that do not simply succeed",
+	"aof": "Durability", "network": "Network", latencyTable: "Latency",
 	"cost":   "Cost",
 	"memory": "Memory", growthTable: "Growth", "start": "Starting", "fairness": "Fairness", peersTable: "All peers",
 	peersTable + " cost": "All peers: cost", peersTable + " latency": "All peers: latency",

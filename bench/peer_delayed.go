@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"strconv"
@@ -38,6 +37,25 @@ var delayedFailing = delayed.Func(func(number int64, text string) error {
 	return errFailing
 }, delayed.Name("bench.failing"), delayed.MaxRetry(0))
 
+// delayedRetried is the function of tasks that fail on their first run.
+var delayedRetried = delayed.Func(func(ctx context.Context, number int64, text string) error {
+	if delayed.TaskFromContext(ctx).Attempt() == 1 {
+		return delayed.RetryIn(0, errFailing)
+	}
+	delayedHandle(number, text)
+	return nil
+}, delayed.Name("bench.retried"))
+
+// delayedSnoozed is the function of tasks that are put off.
+var delayedSnoozed = delayed.Func(func(number int64, text string) error {
+	delayedHandle(number, text)
+	return delayed.Snooze(24 * time.Hour)
+}, delayed.Name("bench.snoozed"))
+
+// delayedParked is the function of tasks that only the workers after unpark know.
+var delayedParked = delayed.Func(func(number int64, text string) { delayedHandle(number, text) },
+	delayed.Name("bench.parked"))
+
 var errFailing = errors.New("this task always fails")
 
 // lockLife is how long the locks of lapsing tasks last.
@@ -50,7 +68,8 @@ var delayedHandle func(number int64, text string)
 
 type delayedQueue struct {
 	addr    string
-	archive int // ArchiveMax of workers
+	archive int  // ArchiveMax of workers
+	parked  bool // workers know delayedParked
 	rdb     *delayed.Redis
 	names   []string
 	queues  []*delayed.Queue
@@ -80,6 +99,8 @@ func (d *delayedQueue) spread(n int) error {
 
 // limit bounds the archive of the workers that follow.
 func (d *delayedQueue) limit(archive int) { d.archive = archive }
+
+func (d *delayedQueue) unpark() { d.parked = true }
 
 func (d *delayedQueue) queue() *delayed.Queue {
 	if len(d.queues) == 1 {
@@ -122,6 +143,15 @@ func (d *delayedQueue) enqueueAs(form string, i int64, text string) error {
 	case "failing":
 		_, err := q.Delay(delayedFailing, i, text)
 		return err
+	case "retried":
+		_, err := q.Delay(delayedRetried, i, text)
+		return err
+	case "snoozed":
+		_, err := q.Delay(delayedSnoozed, i, text)
+		return err
+	case "parked":
+		_, err := q.Delay(delayedParked, i, text)
+		return err
 	case "lapsing":
 		option = delayed.UniqueKey("key "+strconv.FormatInt(i, 10), lockLife)
 	case "gathered":
@@ -148,12 +178,16 @@ func (d *delayedQueue) work(concurrency int, handle func(int64, string)) (func()
 	delayedHandle = handle
 	w, err := delayed.NewWorker(d.rdb, delayed.WorkerConfig{
 		Queues: delayed.Strict(d.names), Concurrency: concurrency, ArchiveMax: d.archive,
-		Logger: delayed.SlogLogger(slog.NewTextHandler(io.Discard, nil)),
+		Logger: delayed.SlogLogger(slog.DiscardHandler),
 	})
 	if err != nil {
 		return nil, err
 	}
-	if err := w.Register(delayedTask, delayedGrowing, delayedFailing); err != nil {
+	functions := []any{delayedTask, delayedGrowing, delayedFailing, delayedRetried, delayedSnoozed}
+	if d.parked {
+		functions = append(functions, delayedParked)
+	}
+	if err := w.Register(functions...); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.Background())

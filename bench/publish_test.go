@@ -56,7 +56,7 @@ func TestPageHasEveryMarker(t *testing.T) {
 	}
 	bench, peers := sampleResults(), sampleResults()
 	for _, table := range []string{
-		"enqueue", optionsTable, "drain", "aof", "network", latencyTable, "cost", "memory", growthTable,
+		"enqueue", optionsTable, outcomesTable, "drain", "aof", "network", latencyTable, "cost", "memory", growthTable,
 		"start", "fairness",
 	} {
 		bench.add(table, "a row of "+table, perSecond, false, "delayed", 4711)

@@ -16,8 +16,11 @@ var forms = []string{"scheduled", "unique", "keyed", "debounced", "grouped", "Py
 //   - grouped: of 10 groups in turn
 //   - Python: a function of Python
 //
-// Cases of `worst` use others:
+// Other tables use others:
 //   - failing: its one run fails
+//   - retried: fails on its first run, and is to be run again at once
+//   - snoozed: is put off until tomorrow by its handler
+//   - parked: the worker does not know its function
 //   - lapsing: keyed, with locks of lockLife
 //   - gathered: of one group, whose combined calls have 5,000 calls
 type former interface {
