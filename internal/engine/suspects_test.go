@@ -114,6 +114,13 @@ func TestLoneTask(t *testing.T) {
 	await(b, "the busy one", entered)
 	b.delayDied(9, f, "lone")
 	b.Until("it is in hand", func() bool { return w.exec.loneTask() != nil })
+	for range 2 { // after the second the fetcher has decided once about it at least
+		w.exec.wakeFetcher()
+		b.Until("the fetcher has looked", func() bool { return len(w.exec.changed) == 0 })
+	}
+	if n := w.exec.startedOrReady(); n != 1 {
+		t.Errorf("%d tasks run or may start, expected that the busy one is alone", n)
+	}
 	b.delay(f, "fresh")
 	leave <- struct{}{}
 	if s := await(b, "the lone task", entered); s != "lone" {
@@ -131,6 +138,13 @@ func TestLoneTask(t *testing.T) {
 	if want := []string{"+busy", "-busy", "+lone", "-lone", "+fresh", "-fresh"}; !slices.Equal(order, want) {
 		t.Errorf("expected %q, found %q", want, order)
 	}
+}
+
+// startedOrReady returns how many tasks run or may start at any moment.
+func (e *executors) startedOrReady() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.busy + len(e.ready)
 }
 
 // A suspect whose worker has no other task is marked as alone, until another one comes. That starts only after the mark

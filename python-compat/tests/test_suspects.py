@@ -12,7 +12,7 @@ import pytest
 from working import control, left, ran, wait_for
 
 from godelayed.registry import Function, Registry
-from godelayed.worker import Worker, fetch, mover, suspects, sweep
+from godelayed.worker import Worker, fetch, mover, scheduler, suspects, sweep
 from godelayed.worker.contact import Contact
 from godelayed.worker.executors import suspects_held
 from godelayed.worker.fetch import Waiter
@@ -249,9 +249,11 @@ def test_lone_task_starts_once(redis, tasks, work, monkeypatch):
 
 def test_lone_task_does_not_stop_a_worker(q, redis, tasks, work, monkeypatch):
     """A worker whose tasks do not end stops waiting for them, gives the lone task back, and takes others again."""
-    monkeypatch.setattr(suspects, 'PATIENCE', 0.5)
+    # As long as this, no suspect is taken afterwards: a wait that leaves suspects out begins in this time.
+    monkeypatch.setattr(suspects, 'PATIENCE', 1.0)
     monkeypatch.setattr(fetch, 'WAIT_TIME', 3600)  # it is taken once more without the end of a wait
     monkeypatch.setattr(mover, '_INTERVAL', 3600.0)  # and without a look of the mover
+    monkeypatch.setattr(scheduler, '_LATER', 3600.0)
     w = work()
     q.delay('t:hold', 'busy')
     tasks.sees('+busy')
@@ -262,9 +264,9 @@ def test_lone_task_does_not_stop_a_worker(q, redis, tasks, work, monkeypatch):
     tasks.go('busy').set()
     tasks.go('fresh').set()
     wait_for(lambda: '+lone' in tasks.ran, 'the lone task')
-    assert w._fetcher.suspects.patience > 0.5
+    assert w._fetcher.suspects.patience > 1.0
     tasks.go('lone').set()
-    wait_for(lambda: w._fetcher.suspects.patience == 0.5, 'the patience that the next one has')
+    wait_for(lambda: w._fetcher.suspects.patience == 1.0, 'the patience that the next one has')
 
 
 def test_suspects_do_not_hold_up_others(q, redis, tasks, work):
@@ -331,6 +333,7 @@ def test_resumed_queue_wakes(q, redis, tasks, work, monkeypatch):
     """
     monkeypatch.setattr(fetch, 'WAIT_TIME', 3600)
     monkeypatch.setattr(mover, '_INTERVAL', 3600.0)
+    monkeypatch.setattr(scheduler, '_LATER', 3600.0)
     w = work()
     wait_for(lambda: w._fetcher.waiters[0].blocking, 'the first wait')
     lane = w._lanes[0]
