@@ -174,7 +174,7 @@ bench-smoke: ## Run each Go benchmark once, to see that it works (20 s)
 		sed 's,^,./,; s,/[^/]*$$,,' | sort -u)
 
 .PHONY: planted
-planted: ## Break the code in each way kept in itest/planted and expect a test to fail (40 min on two processors)
+planted: ## Break the code in each way kept in itest/planted and expect a test to fail (an hour on two processors)
 	@cd itest && go run ./planted $(PLANTED)
 
 ##@ Python
