@@ -5,7 +5,10 @@
 -- O(workers). Reads only.
 local reply, room = {}, tonumber(ARGV[1])
 for i = 1, #KEYS do
-  local ids = redis.call('SRANDMEMBER', KEYS[i], room + 1) -- all of them, if they are not more
-  if #ids > room then reply[i] = false else reply[i], room = ids, room - #ids end
+  local count = redis.call('SCARD', KEYS[i])
+  reply[i] = false
+  if count <= room then
+    reply[i], room = count > 0 and redis.call('SMEMBERS', KEYS[i]) or {}, room - count
+  end
 end
 return reply

@@ -76,11 +76,11 @@ var redisCommands = map[string]redisCommand{
 	"PUBLISH":       {"2.0.0", reads, nil},
 	"RPUSH":         {"1.0.0", grows, map[string]string{"several": "2.4.0"}},
 	"SADD":          {"1.0.0", grows, nil},
+	"SCARD":         {"1.0.0", reads, nil},
 	"SET":           {"1.0.0", grows, map[string]string{"PX": "2.6.12", "NX": "2.6.12"}},
 	"SELECT":        {"1.0.0", reads, nil},
 	"SENTINEL":      {"2.8.4", reads, map[string]string{"MASTER": "2.8.4"}},
 	"SMEMBERS":      {"1.0.0", reads, nil},
-	"SRANDMEMBER":   {"2.6.0", reads, nil}, // with a count
 	"SSCAN":         {"2.8.0", reads, map[string]string{"COUNT": "2.8.0"}},
 	"SREM":          {"1.0.0", frees, nil},
 	"SUBSCRIBE":     {"2.0.0", reads, nil},
