@@ -221,7 +221,7 @@ func (q *Queue) gather(ctx context.Context, messages []redisstore.Envelope) (sen
 		n, size := 0, 0
 		for _, m := range members[sent:] {
 			size += len(m.Message)
-			if n == redisstore.MaxBatchTasks || n > 0 &&
+			if n == redisstore.MaxFiled || n > 0 &&
 				(size > redisstore.MaxBatchBytes || m.Group != members[sent].Group) {
 				break
 			}

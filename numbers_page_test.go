@@ -46,6 +46,7 @@ func TestNumbersOfThePages(t *testing.T) {
 		{"group.go", "never more than 5,000", group.MaxGroupSize, 5_000},
 		{"queue.go", "1,000 or 8 MiB at a time", redisstore.MaxBatchTasks, 1_000},
 		{"queue.go", "1,000 or 8 MiB at a time", redisstore.MaxBatchBytes, 8 << 20},
+		{"queue.go", "at most 500 tasks with In, At or Group", redisstore.MaxFiled, 500},
 		{"queue.go", "at most 100 tasks", redisstore.MaxEnlisted, 100},
 	} {
 		page, err := os.ReadFile(c.page)

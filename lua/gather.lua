@@ -1,7 +1,7 @@
 -- gather: add calls to groups, each of which becomes one combined call when it is due.
 -- KEYS  for each group: group list, groups set, gathered hash, wake list
 -- ARGV  1 most bytes in a group   2 most values in a group
---       then for each call, at most 1,000: number of its group among KEYS, group, ms that this waits for another call,
+--       then for each call, at most 500: number of its group among KEYS, group, ms that this waits for another call,
 --       most ms that its first call waits or 0 for any time, most calls, bytes of arguments, values in these, message
 -- Returns the number of calls.
 -- O(n + groups * log m). A full Redis refuses it as a whole. The latest call sets how long its group waits; a full

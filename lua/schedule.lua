@@ -1,6 +1,6 @@
 -- schedule: file tasks until they are due.
 -- KEYS  1 scheduled set   2 tasks hash   3 wake list
--- ARGV  for each task, at most 1,000: ms since 1970 or '+' and ms from now, id, message
+-- ARGV  for each task, at most 500: ms since 1970 or '+' and ms from now, id, message
 -- Returns {1, number of tasks}, or {0, position from 0 of the first task whose id is taken} with nothing written.
 -- O(n log m). A full Redis refuses it as a whole. '+' is measured by the server's clock.
 local function number(score)

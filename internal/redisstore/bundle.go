@@ -30,7 +30,7 @@ var kinds = [numKinds]struct {
 	answers func(reply any, n int) ([]any, error)
 }{
 	byEnqueue:  {ScriptEnqueue, (*Store).enqueueHead, 1, MaxBatchTasks, nil},
-	bySchedule: {scriptSchedule, (*Store).scheduleHead, 3, MaxBatchTasks, scheduleAnswers},
+	bySchedule: {scriptSchedule, (*Store).scheduleHead, 3, MaxFiled, scheduleAnswers},
 	byEnlist:   {scriptEnlist, (*Store).enlistHead, 7, MaxEnlisted, enlistAnswers},
 	// Each of the calls may be for another group, which costs as much as enlisting.
 	byGather: {scriptGather, (*Store).gatherHead, 8, MaxEnlisted, nil},

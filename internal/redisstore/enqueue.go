@@ -12,6 +12,9 @@ import (
 const (
 	// MaxBatchTasks bounds the tasks that one script enqueues, so that it never blocks Redis for long.
 	MaxBatchTasks = 1000
+	// MaxFiled bounds those that one script files until they are due, or gathers: each takes Redis several times as
+	// long.
+	MaxFiled = 500
 	// MaxBatchBytes bounds their messages.
 	MaxBatchBytes = 8 << 20
 )
@@ -123,7 +126,7 @@ func dueArg(due int64, relative bool) string {
 	return strconv.FormatInt(due, 10)
 }
 
-// Schedule files up to MaxBatchTasks messages until they are due, all or none. due is in ms, from now if relative, else
+// Schedule files up to MaxFiled messages until they are due, all or none. due is in ms, from now if relative, else
 // since 1970.
 func (s *Store) Schedule(ctx context.Context, batch []Envelope, due int64, relative bool) error {
 	args := newArgs(s.scheduleHead())

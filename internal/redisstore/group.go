@@ -46,7 +46,7 @@ func memberArgs(m *group.Member) [8]any {
 	return [8]any{1, m.Group, m.How.Grace, m.How.MaxDelay, m.How.MaxSize, m.Bytes, m.Values, m.Message}
 }
 
-// Gather adds up to MaxBatchTasks members of one group to it, all or none.
+// Gather adds up to MaxFiled members of one group to it, all or none.
 func (s *Store) Gather(ctx context.Context, members []group.Member) error {
 	args := newArgs(withGroups(s.gatherHead(), s, []string{members[0].Group}))
 	for i := range members {

@@ -413,10 +413,10 @@ func TestScriptLimits(t *testing.T) {
 		sent   int
 	}{
 		{"enqueue", MaxBatchTasks},
-		{"schedule", MaxBatchTasks},
+		{"schedule", MaxFiled},
 		{"enlist", MaxEnlisted},
 		{"claim", maxClaim},
-		{"gather", MaxBatchTasks},
+		{"gather", MaxFiled},
 		{"ripe", MaxRipe},
 		{"fire", MaxBatchTasks},
 		{"join", MaxTokens},

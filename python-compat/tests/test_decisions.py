@@ -30,7 +30,7 @@ from godelayed.coalescer import AsyncCoalescer, Coalescer
 from godelayed.info import Found, Note, canceled
 from godelayed.keys import Keys
 from godelayed.link import Link, explain, run
-from godelayed.producer import MAX_BATCH, MAX_BATCH_BYTES, Settings
+from godelayed.producer import MAX_BATCH, MAX_BATCH_BYTES, MAX_ENLISTED, MAX_FILED, Settings
 from godelayed.ref import look_after, pause
 from godelayed.worker.link import Link as WorkerLink
 from godelayed.worker.link import RefusedError, Source
@@ -307,3 +307,14 @@ def test_who_waits_looks_every_five_seconds_though_nobody_tells(monkeypatch):
         monkeypatch.setattr('random.uniform', lambda low, high, part=part: part if low <= part <= high else None)
         assert look_after() == pytest.approx(seconds)
     assert [pause(n) for n in (0, 1, 2, 5, 1000)] == [0.05, 0.1, 0.2, 1.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ('options', 'size'),
+    [({}, MAX_BATCH), ({'countdown': 3600}, MAX_FILED), ({'group': 'g'}, MAX_FILED), ({'unique': 60}, MAX_ENLISTED)],
+)
+def test_sizes_of_batches(options, size):
+    """As many calls as one delay_many sends together, by their options."""
+    settings, its = Settings('q', '', False), Options().merged(**options)
+    messages, _ = settings.messages([godelayed.call('a.B', [i]) for i in range(size + 1)], its)
+    assert [len(c.ids) for c in settings.commands(messages, its)] == [size, 1]

@@ -249,8 +249,7 @@ def test_lone_task_starts_once(redis, tasks, work, monkeypatch):
 
 def test_lone_task_does_not_stop_a_worker(q, redis, tasks, work, monkeypatch):
     """A worker whose tasks do not end stops waiting for them, gives the lone task back, and takes others again."""
-    # As long as this, no suspect is taken afterwards: a wait that leaves suspects out begins in this time.
-    monkeypatch.setattr(suspects, 'PATIENCE', 1.0)
+    monkeypatch.setattr(suspects, 'PATIENCE', 1.0)  # as long as this, waits leave suspects out afterwards
     monkeypatch.setattr(fetch, 'WAIT_TIME', 3600)  # it is taken once more without the end of a wait
     monkeypatch.setattr(mover, '_INTERVAL', 3600.0)  # and without a look of the mover
     monkeypatch.setattr(scheduler, '_LATER', 3600.0)
@@ -261,8 +260,8 @@ def test_lone_task_does_not_stop_a_worker(q, redis, tasks, work, monkeypatch):
     wait_for(lambda: w._fetcher.suspects.lone, 'it to be in hand')
     q.delay('t:hold', 'fresh')
     tasks.sees('+busy', '+fresh')
-    tasks.go('busy').set()
-    tasks.go('fresh').set()
+    for name in 'busy', 'fresh':
+        tasks.go(name).set()
     wait_for(lambda: '+lone' in tasks.ran, 'the lone task')
     assert w._fetcher.suspects.patience > 1.0
     tasks.go('lone').set()
@@ -327,10 +326,7 @@ def test_length_counts_suspects(redis, queue):
 
 
 def test_resumed_queue_wakes(q, redis, tasks, work, monkeypatch):
-    """A wait that began while the queue was paused does not include the queue.
-
-    Neither the end of that wait nor a look of the mover may be needed.
-    """
+    """A wait that began while the queue was paused does not include it. Neither its end nor a mover may be needed."""
     monkeypatch.setattr(fetch, 'WAIT_TIME', 3600)
     monkeypatch.setattr(mover, '_INTERVAL', 3600.0)
     monkeypatch.setattr(scheduler, '_LATER', 3600.0)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 Q = TypeVar('Q', bound='Producer')
 
 MAX_BATCH = 1000
+MAX_FILED = 500  # the same for tasks that wait until they are due, or in a group
 MAX_BATCH_BYTES = 8 << 20
 MAX_ENLISTED = 100
 # Seconds for which a producer relies on the form of Python tasks that Redis has confirmed. Later it asks again, because
@@ -170,7 +171,8 @@ class Settings:
         """Yields the commands that enqueue messages, in order."""
         enlists = options.locked or options.task_id is not None or options.front
         gathers = options.group is not None and options.place[0] == 'back'
-        most = MAX_ENLISTED if enlists else MAX_BATCH
+        filed = gathers or options.place[0] not in ('back', 'front')
+        most = MAX_ENLISTED if enlists else MAX_FILED if filed else MAX_BATCH
         first = 0
         while first < len(messages):
             size = n = 0

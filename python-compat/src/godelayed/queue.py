@@ -69,9 +69,9 @@ class Queue(Producer):
     def delay_many(self, calls: Iterable[Call]) -> list[Ref[Any]]:
         """Enqueues calls in order, 1,000 or 8 MiB at a time. Redis accepts each such batch as a whole or not at all.
 
-        If one of the calls is faulty, none is enqueued. With options that hold a lock or an id, a batch is at most 100
-        tasks. When one of several batches fails, the error is a BatchError, which says how many of the first tasks were
-        enqueued.
+        If one of the calls is faulty, none is enqueued. A batch is at most 500 tasks if they are due later or in a
+        group, and 100 with options that hold a lock or an id. When one of several batches fails, the error is a
+        BatchError, which says how many of the first tasks were enqueued.
         """
         return [Ref(self, *sent) for sent in run(self._delay_many(calls))]
 
