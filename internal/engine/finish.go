@@ -44,10 +44,6 @@ func newFinisher(l *lane, exec *executors, log loop.Journal, forward *redisstore
 	return f
 }
 
-// maxEndsWaiting is how many endings of a lane may wait until Redis is told. With so many the worker claims no more
-// tasks there, because all of them would run again if this process died.
-const maxEndsWaiting = 5 * redisstore.MaxShelved
-
 // add adds an ending to those that Redis must be told.
 func (f *finisher) add(e ending) {
 	f.lane.endsWaiting.Add(1)

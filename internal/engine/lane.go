@@ -13,6 +13,10 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
+// maxEndsWaiting is how many endings of a lane may wait until Redis is told. With so many the worker claims no more
+// tasks there, because all of them would run again if this process died.
+const maxEndsWaiting = 5 * redisstore.MaxShelved
+
 // lane is one queue as one worker sees it: its claims and its heartbeat there.
 type lane struct {
 	store    *redisstore.Store
