@@ -5,10 +5,9 @@
 -- O(workers). Reads only.
 local reply, room = {}, tonumber(ARGV[1])
 for i = 1, #KEYS do
-  local count = redis.call('SCARD', KEYS[i])
-  reply[i] = false
-  if count <= room then
-    reply[i], room = count > 0 and redis.call('SMEMBERS', KEYS[i]) or {}, room - count
-  end
+  -- All of them in one command, if they are not more.
+  local scanned = redis.call('SSCAN', KEYS[i], '0', 'COUNT', room + 1)
+  reply[i] = scanned[1] == '0' and #scanned[2] <= room and scanned[2]
+  if reply[i] then room = room - #scanned[2] end
 end
 return reply

@@ -262,7 +262,7 @@ func TestCommandsOnEmptyQueues(t *testing.T) {
 		want int64 // with the script itself, without TIME
 	}{
 		{"check", checkOne, 1 + 1},
-		{"survey", surveyOf(false), 1 + 5},
+		{"survey", surveyOf(false), 1 + 4},
 		{"beat", beatWith(time.Hour, true, true, false), 1 + 3},
 		{"depth", noteLater(), 1 + 3},
 		{"claim", claimWith(ClaimCall{Most: 10}), 1 + 6},
