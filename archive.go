@@ -276,8 +276,8 @@ func otherFunction(msg *wire.Message, t *Task) error {
 		t.msg.Path)
 }
 
-// Parked returns a page of the queue's parked tasks and how many there are. A worker that knows the function, by its
-// path or an Alias, and the fields claims a parked task at once, within 50 ms if it has a free executor, and one that
+// Parked returns a page of the queue's parked tasks and how many there are. A worker that knows the fields and the
+// function, by its path or an Alias, claims a parked task at once, within 50 ms if it has a free executor, and one that
 // starts later does when it starts. Otherwise it is archived at Due, seven days after At. Tasks that stay parked for
 // long show that producers expect a version of the workers that does not run.
 //

@@ -90,9 +90,9 @@ func (t *Task) MaxRetry() int {
 }
 
 // Deaths returns how many workers have died that held the claimed task, whether or not they held others. Not counted
-// are a worker that was stopping in good order, and one that was running another task and nothing else. A death more
-// than 72 hours after the last one is counted as the first again. Toward the archive only those deaths count whose
-// worker had no other task in hand: after three of them the task is archived, with the reason "deaths".
+// are workers that were stopping in good order, and those that ran one other task alone while this one only waited. A
+// death more than 72 hours after the last one is counted as the first again. After three deaths of workers that held
+// only this task it is archived, with the reason "deaths".
 func (t *Task) Deaths() int { return t.meta().Deaths }
 
 // EnqueuedAt returns when a claimed task was enqueued, by its producer's clock and in milliseconds; the zero time if

@@ -80,9 +80,9 @@ func (q *Queue) Worker(id string) *WorkerControl {
 	return &WorkerControl{q, id}
 }
 
-// WorkerControl controls one worker from any process. If the worker serves several queues, a Pause is given on one of
-// them, and only Resume on that queue ends it. The methods are safe for concurrent use. They return an error when no
-// such worker is alive on the queue, or when Redis cannot be asked.
+// WorkerControl controls one worker from any process. If the worker serves several queues, a Pause that is given on one
+// of them holds for all, and only Resume on that queue ends it. The methods are safe for concurrent use. They return an
+// error when no such worker is alive on the queue, or when Redis cannot be asked.
 type WorkerControl struct {
 	queue *Queue
 	id    string

@@ -68,8 +68,8 @@
 // the others, by a key in Redis that expires, that the worker lives. A sweeper, which each worker has, looks for
 // workers whose heartbeat has ended, and gives the tasks that they had claimed back to the queue.
 //
-// A lock is what Unique holds in Redis. The combined call is the one that is made of the calls of a Group. A periodic
-// entry ticks when its task is to be enqueued.
+// A lock is kept in Redis for Unique, so that no equal task is enqueued. The combined call is the one that is made of
+// the calls of a Group. A periodic entry ticks when its task is to be enqueued.
 //
 // A Python task calls a Python function; see NewPyTask. A Python worker is one of our Python package godelayed. Legacy
 // workers are those of keakon's Python package delayed and of the older Go library go-delayed, and a legacy queue is
@@ -85,8 +85,8 @@
 //
 // NewQueue panics if the name is malformed or the handle is nil or zero; FromPool, FromSource and SlogLogger panic if
 // they are given nil. Methods that return an error return one if the receiver is nil or zero. The others panic if it is
-// nil, and some also if it is zero. All methods of a nil Task panic. String and GoString never panic. The value of such
-// a panic is an error whose text begins with "delayed: ".
+// nil, and some also if it is zero. String and GoString never panic; all other methods of a nil Task do. The value of
+// such a panic is an error whose text begins with "delayed: ".
 //
 // # States
 //

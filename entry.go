@@ -37,7 +37,7 @@ type Entry struct {
 	// SkipClockGap leaves out ticks at times that the zone's clocks leave out, as when summer time begins. By default
 	// such a tick comes at the first moment after them.
 	SkipClockGap bool
-	// RepeatClockOverlap runs ticks at times that the clocks show twice, as when summer time ends, both times. By
+	// RepeatClockOverlap lets the entry tick both times when the clocks show a time twice, as when summer time ends. By
 	// default they run at the first of both.
 	//
 	// This and SkipClockGap concern entries that name hours. Those whose hour field is * tick whenever the clock shows

@@ -44,7 +44,7 @@ var (
 	// *DuplicateError, which names that task.
 	ErrDuplicate = redisstore.ErrDuplicate
 
-	// ErrNoID says that a task cannot be asked for because its message carries no id.
+	// ErrNoID says that Redis cannot be asked about a task because its message carries no id.
 	ErrNoID = redisstore.ErrNoID
 
 	// ErrNoResult says that there is no result to wait for or to return: the task was enqueued without KeepResult and
@@ -78,8 +78,8 @@ var (
 	// handler returned.
 	ErrTimeout = engine.ErrTimeout
 
-	// ErrShutdown says that the worker is stopping and that the grace period is over. The task is given back when its
-	// handler returns.
+	// ErrShutdown says that the worker is stopping and that the grace period is over. If its handler then returns an
+	// error, the task is given back.
 	ErrShutdown = engine.ErrShutdown
 )
 

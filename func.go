@@ -72,7 +72,7 @@ func quoted(texts []string) []string {
 // Optional lets the last n parameters of a function be missing in a task: they are zero values then. So a parameter can
 // be added at the end while producers of the old version still run, and while their tasks wait. It acts where the
 // function is registered. A variadic parameter counts as one. Tasks with more arguments than parameters stay an error,
-// and so does Delay with fewer.
+// and Delay still needs all arguments.
 func Optional(n int) FuncOption {
 	return funcOption{fmt.Sprintf("Optional(%d)", n), func(d *funcDefaults) { d.spec.Optional = n }}
 }
@@ -91,12 +91,13 @@ func Middleware(mw ...func(HandlerFunc) HandlerFunc) FuncOption {
 //
 // Options act where the Function is used. KeepResult, Retention, TTL, Gather, Unique, UniqueKey, UntilStart and
 // OnConflict act when the Function itself is enqueued: q.Delay(SumInts, …), not q.Delay(Sum[int], …), whatever workers
-// have registered. Alias, Optional, Middleware, BackoffFunc and ArchiveOnTimeout act where it is registered. MaxRetry,
-// Timeout, Backoff and MaxBackoff act on both sides; what the enqueued Function says goes before what the registered
-// one says.
+// have registered. Alias, Optional, Middleware, BackoffFunc, ArchiveOnTimeout and Isolated act where it is registered.
+// MaxRetry, Timeout, Backoff and MaxBackoff act on both sides; what the enqueued Function says goes before what the
+// registered one says.
 //
-// The receiver of a method expression is left out of the arguments; the worker registers the method value under the
-// same Name. If fn or an option is wrong, Delay and Register return an error that wraps ErrFunction.
+// The receiver of a method expression is left out of the arguments; give the method expression and the method value
+// that the worker registers the same Name. If fn or an option is wrong, Delay and Register return an error that wraps
+// ErrFunction.
 func Func(fn any, opts ...FuncOption) *Function {
 	var d funcDefaults
 	for _, o := range opts {

@@ -37,9 +37,9 @@ const (
 //
 // While the group gathers, each call has a Ref of its own: Ref.State returns state.Aggregating, and Ref.Cancel leaves
 // the call out. Once the combined call is made, only the Ref of its first call names a task. The state of the others is
-// then state.Unknown, and cancelling them changes nothing. Ref.Wait of a Ref that a gathered call has returned fails
-// with ErrNoResult: to wait for the combined call, take Queue.Ref with the id of the first. The key is not empty and at
-// most 256 bytes long.
+// then state.Unknown, and cancelling them changes nothing. Ref.Wait fails with ErrNoResult for the Ref of a gathered
+// call: to wait for the combined call, take Queue.Ref with the id of the first call. The key is not empty and at most
+// 256 bytes long.
 func Group(key string) Option { return groupOption(key) }
 
 type groupOption string

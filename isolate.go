@@ -15,7 +15,7 @@ import (
 )
 
 // Isolation says which tasks a worker runs in child processes, and what these may use. Functions with Isolated run
-// there in any case. The zero value isolates no others and has the defaults below. It needs ChildMain.
+// there in any case. The zero value isolates no others and has the defaults of its fields. It needs ChildMain.
 //
 // A child is the worker's own binary, started again. It runs one task at a time, and many one after the other; there
 // are as many children as isolated tasks run at a time. A handler there gets its context, headers and middleware, and
@@ -39,9 +39,9 @@ type Isolation struct {
 	// Grace is how long a handler may go on after the end of its context, before its child is ended. While the worker
 	// stops, it is at most half of CancelGrace. Defaults to 2 s; negative: none.
 	Grace time.Duration
-	// Memory is how many bytes a child may allocate beyond what it has at its start, at least 64 MiB; with one more it
+	// Memory is how many bytes a child may allocate beyond what it has at its start, at least 64 MiB; beyond that it
 	// crashes. If a control group was delegated to the worker (Delegate=memory of systemd), the child and what it has
-	// started may use so many together. Only Linux has it. Defaults to 0: any number.
+	// started may use so many together. This works on Linux only. Defaults to 0: any number.
 	Memory int64
 	// CPU is how much processor time a task may use, rounded up to seconds. Defaults to 0: any.
 	CPU time.Duration
@@ -115,7 +115,7 @@ func (i Isolation) engine() *engine.Isolation {
 
 // Isolated makes workers run the tasks of a function in child processes, where they can be killed: see Isolation. It
 // acts where the function is registered. Workers whose program has not called ChildMain refuse to run, and Register
-// refuses it where the system has no such processes: Linux has, and macOS, where it is not tried regularly.
+// refuses it where the system has no such processes: Linux has them, and macOS, where they are not tested regularly.
 func Isolated() FuncOption {
 	return funcOption{"Isolated()", func(d *funcDefaults) { d.spec.Policy.Isolated = true }}
 }

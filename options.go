@@ -157,10 +157,10 @@ func (o maxRetryOption) forFunc(d *funcDefaults) {
 
 func (o maxRetryOption) String() string { return fmt.Sprintf("MaxRetry(%d)", int(o)) }
 
-// TaskID names the task, instead of a random id. An id that belongs to a task of the queue, be it pending, active,
-// scheduled, retrying, parked, archived or completed and kept, is refused with a *DuplicateError; OnConflict(Skip)
-// makes that a success. So a call whose outcome is unknown can be repeated while its first task exists or is kept. The
-// id is at most 256 bytes long and not empty.
+// TaskID gives the task this id in place of a random one. An id that belongs to a task of the queue, be it pending,
+// active, scheduled, retrying, parked, archived or completed and kept, is refused with a *DuplicateError;
+// OnConflict(Skip) makes that a success. So a call whose outcome is unknown can be repeated while its first task exists
+// or is kept. The id is at most 256 bytes long and not empty.
 //
 // The id is free again when the task has succeeded, was dropped by its handler (Drop), or has ended because it was
 // cancelled; with KeepResult or Retention only once they keep it no longer. The id of an archived task is free when the
@@ -293,8 +293,8 @@ func (d *funcDefaults) fault(o fmt.Stringer, want string) {
 	}
 }
 
-// FuncOption is an option of Func: Name, Alias, Optional, Middleware, BackoffFunc, ArchiveOnTimeout or a TaskOption.
-// Its String method shows it as it is written in code.
+// FuncOption is an option of Func: Name, Alias, Optional, Middleware, BackoffFunc, ArchiveOnTimeout, Isolated or a
+// TaskOption. Its String method shows it as it is written in code.
 type FuncOption interface {
 	fmt.Stringer
 	// The name appears in the compiler's error about an option that does not belong here.

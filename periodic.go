@@ -53,7 +53,7 @@ type PeriodicEntry struct {
 	Owner    string
 	Paused   bool
 	Next     time.Time // the next tick, without jitter; zero if there is none or the entry is paused
-	Previous time.Time // the last tick that was enqueued or left out; before the first one, when the entry was made
+	Previous time.Time // the last tick that was enqueued or left out; until there is one, when the entry was made
 	Waiting  bool      // a tick waits for the end of the previous task
 }
 
@@ -100,8 +100,9 @@ type PeriodicRun struct {
 	Tick time.Time // when it was due, without jitter
 	At   time.Time // when this happened, by the clock of Redis
 	ID   string    // of the task; "" when Skipped is "missed"
-	// Skipped is "" if the tick was enqueued; "missed" if this tick and all ticks back to that of the next, older line
-	// were missed; "overlap" if it was left out because the previous task was not over; "queued" if it waits for that.
+	// Skipped is "" if the tick was enqueued; "missed" if this tick was missed, and with it all ticks after that of the
+	// next line, which is older; "overlap" if it was left out because the previous task was not over; "queued" if it
+	// waits for that.
 	Skipped string
 }
 

@@ -37,14 +37,14 @@ type QueueConfig struct {
 	// Around surrounds each call of Delay, DelayContext, DelayMany and Enqueue on the queue, for a span or a
 	// measurement for example: it must call enqueue once, with ctx or a context made of it, before it returns. enqueue
 	// calls Inject with that context, sends the tasks to Redis, and returns what the caller gets. Around runs in the
-	// goroutine of the caller, so several may run at a time. Of a task it learns the path. Tasks that fail before,
-	// because of their arguments for example, do not come to it, nor do those of periodic entries. Defaults to none.
+	// goroutine of the caller, so several may run at a time. The tasks have no ids yet. Tasks that fail before, because
+	// of their arguments for example, do not come to it, nor do those of periodic entries. Defaults to none.
 	Around func(ctx context.Context, tasks []*Task, enqueue func(context.Context) ([]*Ref, error))
 	// WaitReplicas is the number of replicas that must confirm a task before the call that enqueues it succeeds: what a
-	// master has accepted and not yet sent to a replica is lost in a fail-over. If fewer confirm it in four fifths of
-	// the time that the call has, at most 4 s, the call fails with ErrUnknown: the task is enqueued, and may be lost.
-	// While replicas are missing, calls on one queue also wait for those before them: a context bounds that. Replicas
-	// confirm what they have in memory. Defaults to 0: the master's word is enough.
+	// master has accepted and not yet sent to a replica is lost in a fail-over. If fewer confirm it within 4 s, or four
+	// fifths of the time that the call has if that is less, the call fails with ErrUnknown: the task is enqueued, and
+	// may be lost. While replicas are missing, calls on one queue also wait for those before them, for as long as their
+	// contexts allow. Replicas confirm what they have in memory. Defaults to 0: the master's word is enough.
 	WaitReplicas int
 	// Check compares each call with the functions that workers of the queue have published, before it is enqueued: the
 	// path, and the number, types and ranges of the arguments. A call that no worker takes fails at once, and nothing
@@ -53,13 +53,13 @@ type QueueConfig struct {
 	//
 	// It is for programs that do not link the functions (NewGoTask, NewPyTask), and also finds that no worker has
 	// registered a function of Delay, or only another version of it. So new workers must start before the programs that
-	// call what is new. What nobody has published cannot be compared and is enqueued: calls while no worker of the
-	// function's language runs, or while one runs that publishes nothing or, because its list would be longer than
-	// 64 KiB, not all; and arguments of Python functions without annotations. Tasks of periodic entries, of RunAgain
-	// and of package inspect are not compared.
+	// call what is new. Enqueued without a comparison are calls while no worker of the function's language runs, or
+	// while one publishes nothing or, because its list would be longer than 64 KiB, only a part; and arguments of
+	// Python functions without annotations. Tasks of periodic entries, of RunAgain and of package inspect are not
+	// compared.
 	//
-	// What workers have published is read once in ten seconds for all queues of the handle that have the same name,
-	// and again before a call is refused; other calls cost no round trip. It may be ten seconds old, and a function
+	// What workers have published is read once in ten seconds for all queues of the handle that have the same name, and
+	// again before a call is refused; other calls cost no round trip. The list may be ten seconds old, and a function
 	// that a running worker has registered later is found within a second. If it cannot be read, calls fail. Defaults
 	// to false.
 	Check bool

@@ -48,7 +48,7 @@ type Redis struct {
 // unix:///path/redis.sock?db=1&password=…. It connects on first use; call Ping to connect now. At most 64 connections
 // serve concurrent producers, more callers wait; workers have connections of their own.
 //
-// The URL may have parameters, and those of rediscluster.Dial and redissentinel.Dial too:
+// The URL may have these parameters, and so may those of rediscluster.Dial and redissentinel.Dial:
 //
 //	ca=/path/ca.pem                   with rediss: certificates of a private authority, in place of the system's
 //	cert=/path/c.pem&key=/path/k.pem  with rediss: the certificate that the server asks the client for; read again for
@@ -71,7 +71,7 @@ func Dial(rawURL string) (*Redis, error) {
 
 // FromPool returns a handle on an existing pool of package github.com/gomodule/redigo/redis. A worker takes three
 // connections out of it for long, and the handle takes one to be told of changes, so MaxActive, if set, should leave
-// room for them. A read timeout of less than ten seconds makes idle workers look more often. Close closes the pool.
+// room for them. A read timeout of less than ten seconds makes idle workers poll more often. Close closes the pool.
 // FromPool(nil) panics.
 func FromPool(pool *redis.Pool) *Redis {
 	if pool == nil {

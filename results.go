@@ -20,7 +20,7 @@ import (
 //
 // The task must be enqueued with KeepResult or Retention, even if its function returns only an error. Without them Wait
 // returns an error that wraps ErrNoResult, at once, if this process has got r by enqueueing the task. For any other Ref
-// it cannot tell, and waits until ctx ends, as it does for an id that never was one and for a result that is kept no
+// it cannot tell, and waits until ctx ends, as it does for an id that no task ever had and for a result that is kept no
 // longer: give ctx a deadline.
 //
 // A Wait that begins after the end returns at once while the end is kept: of a task that has succeeded, was dropped or
@@ -30,8 +30,8 @@ import (
 // Wait that begins later lasts until ctx ends.
 //
 // Waiting does not poll: all waits of a process share one connection, on which Redis tells the end. While Redis is
-// away, Wait goes on until ctx ends, and the error says so then. Other errors are those that Redis answers with: of its
-// ACL, of a key that is of another type.
+// away, Wait goes on until ctx ends, and the error says so then. Other errors are those that Redis answers with, such
+// as that of its ACL, of a key that is of another type.
 func (r *Ref) Wait(ctx context.Context) error {
 	_, err := r.wait(ctx)
 	return err
@@ -347,7 +347,7 @@ type TaskInfo struct {
 	Error  string // the text of the error of its last run, up to 4 KiB; "" after Snooze, which is no failure
 	Stack  string // of the panic of its last run, up to 4 KiB
 	// Attempts depends on Reason. Failed, not failed, snoozed, arguments, completed, dropped: Task.Attempt of the last
-	// run. Expired, canceled, active: how many runs have failed before. By hand, moving: what it was before. Others: 0.
+	// run. Expired, canceled, active: how many runs have failed before. By hand, moving: unchanged. Others: 0.
 	Attempts    int
 	Deaths      int    // see Task.Deaths
 	Worker      string // id of the worker that had it last

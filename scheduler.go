@@ -40,9 +40,9 @@ type SchedulerConfig struct {
 	// Entries and no Owner, no entry is written or removed. With an Owner but no Entries, all entries of that Owner are
 	// removed.
 	Entries []Entry
-	// Version keeps an old program, started while a new one is being rolled out, from undoing what that has declared:
-	// nothing is declared once Redis knows a higher version of the same Owner. A counter of migrations or the time of
-	// the build will do. Defaults to 0: whichever program starts last is right.
+	// Version keeps an old program, started while a new one is being rolled out, from undoing what the new one has
+	// declared: nothing is declared once Redis knows a higher version of the same Owner. A counter of migrations or the
+	// time of the build will do. Defaults to 0: whichever program starts last is right.
 	Version int64
 	// Logger receives what the scheduler has to say. Defaults to logrus's standard logger.
 	Logger Logger
@@ -143,9 +143,9 @@ func newSchedulers(rdb *Redis, cfg WorkerConfig) (all []*Scheduler, err error) {
 	return all, errors.Join(errs...)
 }
 
-// Run declares the entries and enqueues what is due until ctx ends, and returns nil then. A second Run is ErrClosed,
-// and so is one whose handle on Redis is closed, before or meanwhile. While Redis is away it tries again, and carries
-// on by itself.
+// Run declares the entries and enqueues what is due until ctx ends, and returns nil then. A second Run returns
+// ErrClosed, and so is one whose handle on Redis is closed, before or meanwhile. While Redis is away it tries again,
+// and carries on by itself.
 func (s *Scheduler) Run(ctx context.Context) error {
 	if s == nil || s.store == nil {
 		return errNoSchedule

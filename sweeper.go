@@ -81,8 +81,8 @@ func NewSweeper(rdb *Redis, cfg SweeperConfig) (*Sweeper, error) {
 	return s, nil
 }
 
-// Run sweeps until ctx ends, and returns nil then. A second Run is ErrClosed, and so is one whose handle on Redis is
-// closed, before or meanwhile. While Redis is away it tries again, and carries on by itself.
+// Run sweeps until ctx ends, and returns nil then. A second Run returns ErrClosed, and so does one whose handle on
+// Redis is closed, before or meanwhile. While Redis is away it tries again, and carries on by itself.
 func (s *Sweeper) Run(ctx context.Context) error {
 	if s == nil || s.groups == nil {
 		return errNoSweeper

@@ -18,9 +18,9 @@ import (
 // Task is a call that is to run later: a function's path and its arguments. Create one with Call, NewGoTask or
 // NewPyTask; it is immutable and may be enqueued more than once, each time as a task with an id of its own.
 //
-// A Task is also a claimed one, as middleware, listeners and TaskFromContext get it, or that of a TaskInfo. Every Task
-// has Path, Arg, Args and String. What the other methods return, such as ID, Queue, Attempt, Deaths and Header, only
-// claimed ones and those of a TaskInfo have; for a Task that is to be enqueued it is zero.
+// Middleware, listeners and TaskFromContext get claimed tasks as a Task, and a TaskInfo has one too. Every Task has
+// Path, Arg, Args and String. The other methods, such as ID, Queue, Attempt, Deaths and Header, return zero for a Task
+// that is yet to be enqueued.
 type Task struct {
 	msg      wire.Message
 	maxRetry *int               // the function's default
@@ -353,7 +353,7 @@ func finishMessage(dst []byte, msg *wire.Message) ([]byte, error) {
 }
 
 // Ref names an enqueued task. It is a small value, safe for concurrent use; keep its ID to find the task from another
-// process. The zero value names no task, and asking for it is an error. State and Info do not find pending tasks and
+// process. The zero value names no task, and asking about it is an error. State and Info find neither pending tasks nor
 // most running ones: see State.
 type Ref struct {
 	queue *Queue

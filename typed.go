@@ -66,12 +66,12 @@ func (f Typed1[A, T]) Call(a A) *Task { return Call(f.Function, a) }
 func (f Typed1[A, T]) Await(ctx context.Context, ref *Ref) (T, error) { return await[T](ctx, ref) }
 
 // Typed2 is a function of two arguments and a result of type T, struct{} if it has none. Func2 and ResultFunc2 make it.
-// It is immutable and safe for concurrent use. It can be given to everything that takes a *Function; its zero value is
-// none.
+// It is immutable and safe for concurrent use. It can be given to everything that takes a *Function; its zero value
+// cannot be used.
 type Typed2[A, B, T any] struct{ *Function }
 
-// Func2 makes a typed function of one that returns an error. Options are those of Func. What is wrong with fn or an
-// option is an error of Delay and Register.
+// Func2 makes a Typed2 from a function that returns only an error. Options are those of Func. What is wrong with fn or
+// an option is an error of Delay and Register.
 func Func2[A, B any](fn func(context.Context, A, B) error, opts ...FuncOption) Typed2[A, B, struct{}] {
 	return Typed2[A, B, struct{}]{Func(fn, opts...)}
 }

@@ -19,8 +19,7 @@ import (
 // are the same if their paths and their encoded arguments are equal.
 //
 // ttl bounds it, so that a lock whose task vanished does not stay for ever: the lock lapses that long after the task is
-// due at first, and each wait for a retry adds to it. Choose it longer than the task waits and runs. It must be
-// positive.
+// first due, and each wait for a retry adds to it. Choose it longer than the task waits and runs. It must be positive.
 //
 // A call that finds the lock taken fails with a *DuplicateError, which names the task that is there; OnConflict changes
 // that.
@@ -59,8 +58,8 @@ func (o uniqueKeyOption) applyLock(r *lockRule) {
 }
 func (o uniqueKeyOption) String() string { return fmt.Sprintf("UniqueKey(%q, %v)", o.key, o.ttl) }
 
-// UntilStart ends the lock of Unique or UniqueKey when the task starts to run for the first time, not when it is over:
-// what happens while it runs may enqueue it once more.
+// UntilStart ends the lock of Unique or UniqueKey when the task starts to run for the first time, not when it is over,
+// so that it can be enqueued once more while it runs.
 func UntilStart() TaskOption { return untilStartOption{} }
 
 type untilStartOption struct{}
@@ -124,10 +123,10 @@ func (o conflictOption) forFunc(d *funcDefaults) {
 func (o conflictOption) applyLock(r *lockRule) { r.conflict, r.ruled = Conflict(o), true }
 func (o conflictOption) String() string        { return fmt.Sprintf("OnConflict(%v)", Conflict(o)) }
 
-// Debounce runs a burst of calls once, with the arguments of the last, when d has passed since that: it is In(d) with
-// Unique, UntilStart and OnConflict(Replace); an OnConflict given after it applies instead of Replace. Its lock lapses
-// seven days after the task is due, unless a Unique or UniqueKey beside it gives another ttl. Calls that never pause
-// for as long as d put it off for ever. d must be positive. In and At are refused beside it.
+// Debounce runs a burst of calls once, with the arguments of the last, when d has passed since the last one: it is
+// In(d) with Unique, UntilStart and OnConflict(Replace); an OnConflict given after it applies instead of Replace. Its
+// lock lapses seven days after the task is due, unless a Unique or UniqueKey beside it gives another ttl. Calls that
+// never pause for as long as d put it off for ever. d must be positive. In and At are refused beside it.
 //
 // Calls with other arguments are other tasks, unless UniqueKey says what belongs together:
 //

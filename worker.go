@@ -216,9 +216,9 @@ func (w *Worker) Listen(fn func(Event)) error {
 // handle on Redis is closed, also meanwhile. It handles no signals. While Redis is away it tries again and carries on
 // by itself.
 //
-// First Run asks the servers of its queues for their settings, as Redis.Check does: it returns a *SettingError if one
-// must not hold tasks and WorkerConfig.Allow does not name the reason, and logs warnings. Where Redis does not answer
-// yet, it asks once Redis does.
+// Before anything else, Run asks the servers of its queues for their settings, as Redis.Check does: it returns a
+// *SettingError if one must not hold tasks and WorkerConfig.Allow does not name the reason, and logs warnings. Where
+// Redis does not answer yet, it asks once Redis does.
 func (w *Worker) Run(ctx context.Context) error {
 	if err := w.check(); err != nil {
 		return err

@@ -79,8 +79,8 @@ type WorkerConfig struct {
 	// PythonQueue names the queue to which the worker hands on the Python tasks that it claims. In a Redis Cluster it
 	// must have the same {tag}. A task that is handed on gives up its reserved id (TaskID) and its lock (Unique). A
 	// Python task in an extended message is parked, not handed on, if PythonQueue is a plain queue (see
-	// QueueConfig.Legacy), or if it never had a Python task and Legacy is set here. Defaults to none: Python tasks are
-	// parked.
+	// QueueConfig.Legacy), or if that queue never had a Python task and Legacy is set here. Defaults to none: Python
+	// tasks are parked.
 	PythonQueue string
 	// MaxTasks makes the worker stop when that many tasks have ended; it never starts more. Retries count as tasks of
 	// their own. Defaults to 0: any number. With this, MaxTime, MaxMemory, StopWhenEmpty, StopWhenEmptyFor and Once the
