@@ -201,10 +201,10 @@ func (f *finisher) flush(endings []ending) (left []ending) {
 		sorted[e.outcome] = append(sorted[e.outcome], e)
 	}
 	for kind, group := range sorted {
-		size := redisstore.MaxTokens
+		size, atOnce := redisstore.MaxTokens, 1 // the others keep the order of their tasks
 		switch lifecycle.Ends[kind].Script {
 		case "shelve", "complete", "annul":
-			size = redisstore.MaxShelved
+			size, atOnce = redisstore.MaxShelved, 2
 		}
 		if lifecycle.Outcome(kind) == lifecycle.OutcomeRelease {
 			// Release the last ones first, because each call puts its tasks in front of all others.
@@ -223,22 +223,23 @@ func (f *finisher) flush(endings []ending) (left []ending) {
 			parts = append(parts, group[:n])
 			group = group[n:]
 		}
-		left = append(left, f.sendAll(ctx, lifecycle.Outcome(kind), parts)...)
+		left = append(left, f.sendAll(ctx, lifecycle.Outcome(kind), parts, atOnce)...)
 	}
 	return left
 }
 
-// sendAll makes a call for each part of the endings of one kind, two at once, so that Redis need not wait for the next
+// sendAll makes a call for each part of the endings of one kind, some at once, so that Redis need not wait for the next
 // call to be made. It returns those that got no answer.
-func (f *finisher) sendAll(ctx context.Context, kind lifecycle.Outcome, parts [][]ending) (left []ending) {
+func (f *finisher) sendAll(
+	ctx context.Context, kind lifecycle.Outcome, parts [][]ending, atOnce int,
+) (left []ending) {
 	unsent := make([][]ending, len(parts))
-	for i := 0; i < len(parts); i += 2 {
-		var second sync.WaitGroup
-		if i+1 < len(parts) {
-			second.Go(func() { unsent[i+1] = f.send(ctx, kind, parts[i+1]) })
+	for first := 0; first < len(parts); first += atOnce {
+		var calls sync.WaitGroup
+		for i := first; i < min(first+atOnce, len(parts)); i++ {
+			calls.Go(func() { unsent[i] = f.send(ctx, kind, parts[i]) })
 		}
-		unsent[i] = f.send(ctx, kind, parts[i])
-		second.Wait()
+		calls.Wait()
 	}
 	return slices.Concat(unsent...)
 }

@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/faultnet"
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -78,6 +81,34 @@ func TestReleasedTasksKeepTheirOrder(t *testing.T) {
 	}
 	if after := r.b.List(""); !slices.Equal(after, before) {
 		t.Errorf("%d tasks are pending in another order than the %d before", len(after), len(before))
+	}
+}
+
+// Tasks that are handed on in several calls keep their order: no call overtakes another.
+func TestForwardedTasksKeepTheirOrder(t *testing.T) {
+	r := newReceivingWorker(t, nil)
+	f := finisherOf(r.l)
+	f.python = redisstore.NewStore(r.b.rdb.loops, "", r.b.Name+"-py")
+	tasks := make([]*Task, redisstore.MaxTokens+3)
+	for i := range tasks {
+		tasks[i] = Call(r.f, "x")
+	}
+	if _, err := r.b.q.DelayMany(t.Context(), tasks...); err != nil {
+		t.Fatal(err)
+	}
+	before := r.b.List("")
+	release := calls(redisstore.Scripts["release"])
+	rdb, _ := r.b.delayedBy(100*time.Millisecond, faultnet.Once(faultnet.DelayRequest, release))
+	for _, c := range r.claim(len(tasks)) {
+		f.add(ending{claim: c, outcome: lifecycle.OutcomeForward})
+	}
+	r.l.store.Src = rdb.loops
+	if _, ok := f.tellRedis(); !ok {
+		t.Fatal("Redis was not told")
+	}
+	after, err := redis.Strings(r.b.Do("LRANGE", r.b.Name+"-py", 0, -1), nil)
+	if err != nil || !slices.Equal(after, before) {
+		t.Errorf("%d tasks were handed on in another order than the %d before", len(after), len(before))
 	}
 }
 

@@ -197,8 +197,11 @@ func (b *bench) requeue(worker string, c redisstore.Claimed, renewed []byte) {
 }
 
 // faulty returns a handle whose connections break as plan says.
-func (b *bench) faulty(plan faultnet.Plan) (*Redis, *faultnet.Dialer) {
-	d := faultnet.NewDialer(plan, 0)
+func (b *bench) faulty(plan faultnet.Plan) (*Redis, *faultnet.Dialer) { return b.delayedBy(0, plan) }
+
+// delayedBy is faulty for a plan with delays, which are that long.
+func (b *bench) delayedBy(delay time.Duration, plan faultnet.Plan) (*Redis, *faultnet.Dialer) {
+	d := faultnet.NewDialer(plan, delay)
 	pool := &redis.Pool{
 		MaxIdle: 10,
 		DialContext: func(ctx context.Context) (redis.Conn, error) {
