@@ -44,12 +44,12 @@ setup: ## Install what the tests need: Redis, Prometheus, Chromium, Python packa
 	@scripts/setup.sh
 
 .PHONY: test
-test: ## Install what is missing, lint and run all tests, stage by stage (about 16 min on two processors)
+test: ## Install what is missing, lint and run all tests, stage by stage (12 min on two processors, 15 at first)
 	@FUZZTIME=$${FUZZTIME:-10000x} scripts/stages.sh setup+tidy,house,vet \
 		verify,lint,race-nested,examples,fuzz,bench-smoke+race-root,python,norace
 
 .PHONY: ci
-ci: ## What CI runs for a commit: the stages of test (about 16 min on two processors)
+ci: ## What CI runs for a commit: the stages of test (12 min on two processors, 15 at first)
 	@.ci/run
 
 .PHONY: fresh
