@@ -78,8 +78,8 @@ var (
 	// handler returned.
 	ErrTimeout = engine.ErrTimeout
 
-	// ErrShutdown says that the worker is stopping and that the grace period is over. If its handler then returns an
-	// error, the task is given back.
+	// ErrShutdown says that the worker is stopping and that the grace period is over. If the handler of a task then
+	// returns an error, the task is given back.
 	ErrShutdown = engine.ErrShutdown
 )
 

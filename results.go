@@ -31,7 +31,7 @@ import (
 //
 // Waiting does not poll: all waits of a process share one connection, on which Redis tells the end. While Redis is
 // away, Wait goes on until ctx ends, and the error says so then. Other errors are those that Redis answers with, such
-// as that of its ACL, of a key that is of another type.
+// as a refusal by its ACL, or a key of another type.
 func (r *Ref) Wait(ctx context.Context) error {
 	_, err := r.wait(ctx)
 	return err

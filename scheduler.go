@@ -144,7 +144,7 @@ func newSchedulers(rdb *Redis, cfg WorkerConfig) (all []*Scheduler, err error) {
 }
 
 // Run declares the entries and enqueues what is due until ctx ends, and returns nil then. A second Run returns
-// ErrClosed, and so is one whose handle on Redis is closed, before or meanwhile. While Redis is away it tries again,
+// ErrClosed, and so does one whose handle on Redis is closed, before or meanwhile. While Redis is away it tries again,
 // and carries on by itself.
 func (s *Scheduler) Run(ctx context.Context) error {
 	if s == nil || s.store == nil {
