@@ -119,31 +119,4 @@ func (c *WorkerControl) order(ctx context.Context, order string) error {
 	return err
 }
 
-// Fleet is a number of queues that are controlled together, with all workers that serve them. The methods do to each
-// queue what those of Queue do, one after the other, go on after an error, and return all errors joined.
-type Fleet []*Queue
-
-// Pause pauses all queues.
-func (f Fleet) Pause(ctx context.Context) error { return f.each(ctx, (*Queue).Pause) }
-
-// Resume resumes all queues.
-func (f Fleet) Resume(ctx context.Context) error { return f.each(ctx, (*Queue).Resume) }
-
-// Restart tells the workers of all queues to stop, so that their supervisors start them again: see Queue.Restart.
-func (f Fleet) Restart(ctx context.Context) error { return f.each(ctx, (*Queue).Restart) }
-
-func (f Fleet) each(ctx context.Context, do func(*Queue, context.Context) error) error {
-	var errs []error
-	for i, q := range f {
-		if q == nil {
-			errs = append(errs, fmt.Errorf("%w: queue %d of the Fleet is nil", ErrArguments, i+1))
-			continue
-		}
-		if err := do(q, ctx); err != nil {
-			errs = append(errs, fmt.Errorf("delayed: queue %q: %w", q.name, err))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 var errNoControl = errors.New("delayed: the *WorkerControl is nil or zero: make it with Queue.Worker")

@@ -166,40 +166,6 @@ func TestSetWeight(t *testing.T) {
 	}
 }
 
-func TestFleet(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	closed, err := delayed.Dial(b.Server.URL())
-	b.Must(err)
-	closed.Close()
-	fleet := delayed.Fleet{delayed.NewQueue(b.Name+".x", closed), b.q, delayed.NewQueue(b.Name+".y", closed)}
-	for name, do := range map[string]func(context.Context) error{
-		"Pause": fleet.Pause, "Restart": fleet.Restart,
-		"Resume": fleet.Resume,
-	} {
-		err := do(t.Context())
-		if !errors.Is(err, delayed.ErrClosed) || !strings.Contains(err.Error(), b.Name+".x") ||
-			!strings.Contains(err.Error(), b.Name+".y") || strings.Contains(err.Error(), fmt.Sprintf("%q", b.Name)) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	good := delayed.Fleet{b.q, delayed.NewQueue(b.Name+".z", b.rdb)}
-	b.Must(good.Pause(t.Context()))
-	for _, q := range good {
-		if paused, err := q.Paused(t.Context()); err != nil || !paused {
-			t.Errorf("%s: %v, %v", q.Name(), paused, err)
-		}
-	}
-	b.Must(good.Resume(t.Context()))
-	b.Must(delayed.Fleet(nil).Restart(t.Context()))
-	if err := (delayed.Fleet{nil, b.q}).Pause(t.Context()); !errors.Is(err, delayed.ErrArguments) {
-		t.Errorf("a nil queue: %v", err)
-	}
-	if paused, err := b.q.Paused(t.Context()); err != nil || !paused {
-		t.Errorf("behind a nil queue: %v, %v", paused, err)
-	}
-}
-
 // TestControlIsPublished checks the signals for changes of the control hash.
 func TestControlIsPublished(t *testing.T) {
 	t.Parallel()

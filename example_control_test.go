@@ -54,16 +54,14 @@ func ExampleQueue_Pause() {
 
 // A new version of the program is installed: every worker finishes its tasks and ends, and a process manager starts the
 // new version.
-func ExampleFleet() {
+func ExampleQueue_Restart() {
 	ctx := context.Background()
 	rdb, _ := delayed.Dial(redisURL())
 	defer rdb.Close()
-	fleet := delayed.Fleet{
-		delayed.NewQueue("example-fleet-mail", rdb),
-		delayed.NewQueue("example-fleet-thumbnails", rdb),
-	}
+	mail := delayed.NewQueue("example-restart-mail", rdb)
+	thumbnails := delayed.NewQueue("example-restart-thumbnails", rdb)
 	w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{
-		Queues: delayed.Weighted{"example-fleet-mail": 3, "example-fleet-thumbnails": 1},
+		Queues: delayed.Weighted{mail.Name(): 3, thumbnails.Name(): 1},
 		Logger: delayed.SlogLogger(quietLog()),
 	})
 	if err != nil {
@@ -74,11 +72,13 @@ func ExampleFleet() {
 	for !w.Status().Connected {
 		time.Sleep(time.Millisecond)
 	}
-	if err := fleet[1].SetWeight(ctx, 10); err != nil { // there are many thumbnails to make today
+	if err := thumbnails.SetWeight(ctx, 10); err != nil { // there are many thumbnails to make today
 		panic(err)
 	}
-	if err := fleet.Restart(ctx); err != nil {
-		panic(err)
+	for _, q := range []*delayed.Queue{mail, thumbnails} {
+		if err := q.Restart(ctx); err != nil {
+			panic(err)
+		}
 	}
 	fmt.Println(<-ended, w.Status().StopReason)
 	// Output: <nil> restart

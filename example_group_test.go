@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/inspect"
 )
 
 // Index takes any number of ids, so that many calls can become one.
@@ -23,7 +24,11 @@ func ExampleGroup() {
 	)
 	_, _ = q.Delay(Index, "shop", 7, 8)
 	_, _ = q.Delay(Index, "shop", 9)
-	groups, _ := q.Groups(context.Background())
+	ins, err := inspect.New(rdb, inspect.Config{})
+	if err != nil {
+		panic(err)
+	}
+	groups, _ := ins.Groups(context.Background(), "example-group")
 	for _, g := range groups {
 		fmt.Println(g.Size, "calls wait in", g.Key)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/godelayed/delayed/inspect"
 	"github.com/godelayed/delayed/semaphore"
 	"github.com/godelayed/delayed/state"
+	"github.com/godelayed/delayed/typed"
 )
 
 // The examples that README.md shows in a few lines; there, the functions are in a package mail.
@@ -151,7 +152,7 @@ func Example_typed() {
 	}
 	q, ctx := delayed.NewQueue("example-readme-typed", rdb), context.Background()
 
-	sum := delayed.ResultFunc2(Add, delayed.KeepResult(time.Hour)) // Add(ctx context.Context, a, b int) (int, error)
+	sum := typed.ResultFunc2(Add, delayed.KeepResult(time.Hour)) // Add(ctx context.Context, a, b int) (int, error)
 	if err := w.Register(sum); err != nil {
 		panic(err)
 	}

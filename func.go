@@ -17,7 +17,7 @@ type Function struct {
 	err error
 }
 
-// function returns the function of a Typed0 to Typed4, which embed it.
+// function returns the function of a type that embeds it, as those of package typed do.
 func (v *Function) function() *Function { return v }
 
 // functioner is a *Function, or a type that embeds one.

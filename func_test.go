@@ -8,6 +8,8 @@ import (
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/engine"
+	"github.com/godelayed/delayed/internal/function"
+	"github.com/godelayed/delayed/internal/seam"
 )
 
 const testPath = "github.com/godelayed/delayed_test."
@@ -60,14 +62,19 @@ func idleWorker(t testing.TB) *delayed.Worker {
 	return w
 }
 
+// functionsOf returns how a worker describes its functions.
+func functionsOf(w *delayed.Worker) []function.Info {
+	return seam.Functions(w).([]function.Info) //nolint:errcheck // by contract
+}
+
 // described returns how a worker describes a registered function.
-func described(t testing.TB, fn any) delayed.FunctionInfo {
+func described(t testing.TB, fn any) function.Info {
 	t.Helper()
 	w := idleWorker(t)
 	if err := w.Register(fn); err != nil {
 		t.Fatal(err)
 	}
-	return w.Functions()[0]
+	return functionsOf(w)[0]
 }
 
 func TestFuncRefuses(t *testing.T) {

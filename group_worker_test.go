@@ -11,6 +11,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/inspect"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
@@ -23,6 +24,14 @@ var soon = delayed.Gather(delayed.GatherPolicy{Grace: 50 * time.Millisecond})
 // whenFull gathers n calls, however long it takes.
 func whenFull(n int) delayed.TaskOption {
 	return delayed.Gather(delayed.GatherPolicy{Grace: time.Hour, MaxSize: n})
+}
+
+// groups returns the groups of the queue that wait for more calls, those that are due first in front.
+func (b *bench) groups() ([]inspect.Group, error) {
+	b.T.Helper()
+	ins, err := inspect.New(b.rdb, inspect.Config{})
+	b.Must(err)
+	return ins.Groups(b.T.Context(), b.Name)
 }
 
 // indexed returns a function that can be gathered; it sends its arguments to calls.
@@ -148,7 +157,7 @@ func TestGarbageInGroup(t *testing.T) {
 func TestGroupsAreListed(t *testing.T) {
 	b := newBench(t)
 	ctx := t.Context()
-	if groups, err := b.q.Groups(ctx); err != nil || len(groups) > 0 {
+	if groups, err := b.groups(); err != nil || len(groups) > 0 {
 		t.Errorf("an empty queue has the groups %v, %v", groups, err)
 	}
 	index, _ := b.indexed("index")
@@ -159,15 +168,16 @@ func TestGroupsAreListed(t *testing.T) {
 	b.Do("ZADD", b.Name+"_groups", later, "gone")
 	b.Do("ZADD", b.Name+"_groups", round, "odd")
 	b.Do("RPUSH", b.Name+"_group:odd", "garbage")
-	groups, err := b.q.Groups(ctx)
+	groups, err := b.groups()
 	if err != nil || len(groups) != 3 {
 		t.Fatalf("%v, %v, expected three groups", groups, err)
 	}
-	for i, want := range []delayed.GroupInfo{
-		{"l", b.Name + ".index", 1, time.Now().Add(time.Hour)},
-		{"k", b.Name + ".index", 2, time.Now().Add(2 * time.Hour)},
-		{"", "", 1, time.UnixMilli(round)},
+	for i, want := range []inspect.Group{
+		{Key: "l", Function: b.Name + ".index", Size: 1, Due: time.Now().Add(time.Hour)},
+		{Key: "k", Function: b.Name + ".index", Size: 2, Due: time.Now().Add(2 * time.Hour)},
+		{Size: 1, Due: time.UnixMilli(round)},
 	} {
+		want.Queue = b.Name
 		off := groups[i].Due.Sub(want.Due)
 		if want.Due = groups[i].Due; groups[i] != want || off.Abs() > time.Minute {
 			t.Errorf("%+v, expected %+v; due %v later", groups[i], want, off)
@@ -184,7 +194,7 @@ func TestGroupsAreListed(t *testing.T) {
 	}
 	b.Do("DEL", b.Name+"_groups", b.Name+"_group:odd")
 	b.Do("SET", b.Name+"_groups", "another type")
-	if _, err := b.q.Groups(ctx); err == nil {
+	if _, err := b.groups(); err == nil {
 		t.Error("a key of another type gave no error")
 	}
 }
@@ -203,7 +213,7 @@ func TestScheduledCallsJoinTheirGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Until("four calls wait in the group", func() bool {
-		groups, err := b.q.Groups(t.Context())
+		groups, err := b.groups()
 		return err == nil && len(groups) == 1 && groups[0].Size == 4
 	})
 	b.delayWith(q, index, "a", 5)

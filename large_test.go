@@ -125,7 +125,7 @@ func TestLargeMemberOfAGroup(t *testing.T) {
 	name := fmt.Sprintf("%s", group.([]any)[0]) //nolint:errcheck // it is one
 	b.Do("RPUSH", b.Name+"_group:"+name, oversized)
 	b.delayWith(q, f, 2)
-	if groups, err := b.q.Groups(t.Context()); err != nil || len(groups) != 1 || groups[0].Size != 3 ||
+	if groups, err := b.groups(); err != nil || len(groups) != 1 || groups[0].Size != 3 ||
 		groups[0].Key != "g" {
 		t.Errorf("groups %+v, %v", groups, err)
 	}

@@ -12,12 +12,9 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// Logger is what workers and sweepers log through: a *logrus.Logger or *logrus.Entry, or what SlogLogger returns.
-type Logger = logrus.FieldLogger
-
-// SlogLogger returns a logger for WorkerConfig and SweeperConfig that writes to a handler of log/slog. The handler
-// decides which levels it wants. SlogLogger(nil) panics.
-func SlogLogger(h slog.Handler) Logger {
+// SlogLogger returns a logger for the configurations of workers, sweepers and schedulers that writes to a handler of
+// log/slog. The handler decides which levels it wants. SlogLogger(nil) panics.
+func SlogLogger(h slog.Handler) logrus.FieldLogger {
 	if wire.IsNil(h) {
 		panic(errors.New("delayed: SlogLogger(nil): expected a handler, such as slog.Default().Handler()"))
 	}
@@ -82,7 +79,7 @@ func (h slogHook) Fire(e *logrus.Entry) error {
 }
 
 // checkLogger returns an error for a logger that would panic at its first line.
-func checkLogger(config string, l Logger) error {
+func checkLogger(config string, l logrus.FieldLogger) error {
 	entry, isEntry := l.(*logrus.Entry)
 	if l != nil && (wire.IsNil(l) || isEntry && entry.Logger == nil) {
 		return fmt.Errorf("delayed: %s.Logger is a nil or zero %T: expected one that logs, or nothing for the default",

@@ -132,7 +132,6 @@ func misusedQueues(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 			_, err := q.RunArchivedAgain(ctx, nil)
 			return err
 		},
-		"Groups":    func(ctx context.Context, q *delayed.Queue) error { _, err := q.Groups(ctx); return err },
 		"Pause":     func(ctx context.Context, q *delayed.Queue) error { return q.Pause(ctx) },
 		"Resume":    func(ctx context.Context, q *delayed.Queue) error { return q.Resume(ctx) },
 		"Paused":    func(ctx context.Context, q *delayed.Queue) error { _, err := q.Paused(ctx); return err },
@@ -175,18 +174,6 @@ func misusedQueues(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 		misuse{
 			"Parked(0, 1001)", func() error { _, _, err := q.Parked(t.Context(), 0, 1001); return err },
 			"1 to 1000",
-		},
-		misuse{
-			"Fleet with nil", func() error { return delayed.Fleet{nil}.Pause(t.Context()) },
-			"queue 1 of the Fleet is nil",
-		},
-		misuse{
-			"Fleet with a zero Queue", func() error { return delayed.Fleet{{}}.Resume(t.Context()) },
-			"the *Queue is nil or zero",
-		},
-		misuse{
-			"Fleet without a context", func() error { return delayed.Fleet{q}.Restart(noContext) },
-			"the context is nil",
 		},
 		misuse{
 			"order to no worker", func() error { return q.Worker("nobody").Pause(t.Context()) },
@@ -300,7 +287,6 @@ func misusedWorkers(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 	for name, do := range map[string]func(*delayed.Worker){
 		"ID": func(w *delayed.Worker) { w.ID() }, "Pause": (*delayed.Worker).Pause, "Resume": (*delayed.Worker).Resume,
 		"Quiet": (*delayed.Worker).Quiet, "Status": func(w *delayed.Worker) { w.Status() },
-		"Functions": func(w *delayed.Worker) { w.Functions() },
 	} {
 		all = append(all,
 			misuse{name + " of a nil Worker", none(func() { do(nil) }), "the *Worker is nil or zero"},

@@ -117,7 +117,7 @@ func TestGroupWithoutAPolicy(t *testing.T) {
 	} {
 		_, err := q.DelayMany(t.Context(), step.tasks...)
 		b.Must(err)
-		groups, err := b.q.Groups(t.Context())
+		groups, err := b.groups()
 		b.Must(err)
 		if len(groups) != step.groupsNow {
 			t.Fatalf("found %+v", groups)

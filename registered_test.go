@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
@@ -19,7 +20,7 @@ func TestWorkerFunctions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := w.Functions(); len(got) != 0 {
+	if got := functionsOf(w); len(got) != 0 {
 		t.Errorf("nothing is registered, found %v", got)
 	}
 	late := func(context.Context, int, string, ...bool) (chan int, error) { return nil, nil }
@@ -27,7 +28,7 @@ func TestWorkerFunctions(t *testing.T) {
 		delayed.Func(func() []int { return nil }, delayed.Name("list"))); err != nil {
 		t.Fatal(err)
 	}
-	got := w.Functions()
+	got := functionsOf(w)
 	for i, name := range []string{
 		testPath + "fnTwo", testPath + "TestWorkerFunctions.func1",
 		testPath + "TestWorkerFunctions.func2",
@@ -38,7 +39,7 @@ func TestWorkerFunctions(t *testing.T) {
 		got[i].Func = nil
 	}
 	integer, text := reflect.TypeFor[int](), reflect.TypeFor[string]()
-	want := []delayed.FunctionInfo{
+	want := []function.Info{
 		{Path: testPath + "fnTwo", Params: []reflect.Type{reflect.TypeFor[int64](), text}},
 		{
 			Path: "late", Aliases: []string{"later"}, Params: []reflect.Type{integer, text, reflect.TypeFor[[]bool]()},

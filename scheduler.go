@@ -9,6 +9,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -45,7 +47,7 @@ type SchedulerConfig struct {
 	// time of the build will do. Defaults to 0: whichever program starts last is right.
 	Version int64
 	// Logger receives what the scheduler has to say. Defaults to logrus's standard logger.
-	Logger Logger
+	Logger logrus.FieldLogger
 }
 
 // Scheduler enqueues the tasks of a queue's periodic entries when they are due, by the clock of Redis. Any number of

@@ -14,7 +14,7 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// init sets the functions that packages delayedtest and inspect need beside the public API.
+// init sets the functions that other packages need beside the public API.
 func init() {
 	seam.Handle = func(rdb any) (seam.Parts, error) {
 		r, _ := rdb.(*Redis)
@@ -45,6 +45,9 @@ func init() {
 	seam.Match, seam.Args = matchTask, argsOfMessage
 	seam.NewStepper = func(ctx context.Context, worker any) (seam.Stepper, error) {
 		return engine.NewStepper(ctx, worker.(*Worker).engine) //nolint:errcheck // by contract
+	}
+	seam.Functions = func(worker any) any {
+		return worker.(*Worker).engine.Functions() //nolint:errcheck // by contract
 	}
 	seam.Tick = func(ctx context.Context, scheduler any) error {
 		_, err := scheduler.(*Scheduler).enqueueDue(ctx) //nolint:errcheck // by contract

@@ -7,6 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/sweep"
@@ -25,7 +27,7 @@ type SweeperConfig struct {
 	ArchiveMax int
 	ArchiveFor time.Duration
 	// Logger receives what the sweeper has to say. Defaults to logrus's standard logger.
-	Logger Logger
+	Logger logrus.FieldLogger
 }
 
 // Sweeper gives back the tasks of workers that have died, be they Go, Python or legacy ones, and mends notify lists.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"reflect"
-	"runtime"
 	"slices"
 	"sync"
 
@@ -314,28 +312,4 @@ func (w *Worker) callThrough(ctx context.Context, c *engine.Claim) (result any, 
 	}
 	err = function.Protect(ctx, t, outermost)
 	return t.claimed.result, err
-}
-
-// Functions describes what is registered, sorted by path. Its slices are the caller's.
-func (w *Worker) Functions() []FunctionInfo {
-	must(w.check())
-	var infos []FunctionInfo
-	for _, f := range w.engine.Functions() {
-		infos = append(infos, FunctionInfo(f))
-	}
-	return infos
-}
-
-// FunctionInfo describes a registered function.
-type FunctionInfo struct {
-	Path     string         // under which tasks name it
-	Aliases  []string       // other paths that tasks may name it by
-	Params   []reflect.Type // of its arguments, without receiver and context
-	Variadic bool           // the last of Params is the slice of a variadic parameter
-	Optional int            // how many of the last Params a task may lack
-	Result   reflect.Type   // of what it returns beside an error; nil if that is nothing, or cannot be kept
-
-	// Func is the function in the program: its name there, and where it stands in the source. Nil where that is
-	// unknown.
-	Func *runtime.Func
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -121,7 +123,7 @@ type WorkerConfig struct {
 	Allow []string
 	// Logger receives what the worker has to say; SlogLogger makes one of a slog.Handler. Defaults to logrus's standard
 	// logger.
-	Logger Logger
+	Logger logrus.FieldLogger
 }
 
 // withDefaults returns a copy in which everything that was left out is filled in.

@@ -114,7 +114,7 @@ func (c *checker) visitCall(call *ast.CallExpr, stack []ast.Node) {
 	c.noteCall(call, name)
 	c.checkIgnored(call, name, stack)
 	switch name {
-	case inRoot("Func"), inRoot("TypedFunc"):
+	case inRoot("Func"), typedFunc:
 		c.checkFunc(call)
 	case inRoot("NewGoTask"):
 		c.checkPath(call, false)

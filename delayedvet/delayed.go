@@ -50,7 +50,7 @@ func (c *checker) checkGrowing(call *ast.CallExpr, e ast.Expr, f *function, opts
 func (c *checker) wrapped(e ast.Expr) (*function, *fault) {
 	switch e := e.(type) {
 	case *ast.CallExpr:
-		if name := c.callee(e); name == inRoot("Func") || name == inRoot("TypedFunc") {
+		if name := c.callee(e); name == inRoot("Func") || name == typedFunc {
 			f, why := c.declaredByFunc(e)
 			if why != nil {
 				return &function{Faulty: true}, nil // reported there

@@ -6,20 +6,24 @@ import (
 	"strings"
 )
 
-func ofTyped(name string) string { return "(" + root + ".Typed)." + name }
+// typedFunc stands for all functions that make typed functions.
+const typedFunc = root + "/typed.Func"
 
-// withoutArity returns the full name of a function. Those that make typed functions all are TypedFunc of the root
-// package, and the methods of Typed0 to Typed4 those of Typed.
+// ofTyped returns the name of a method of all types of package typed.
+func ofTyped(name string) string { return "(" + root + "/typed.Function)." + name }
+
+// withoutArity returns the full name of a function; for those of package typed, one for all numbers of arguments.
 func withoutArity(fn *types.Func) string {
-	if fn.Pkg() == nil || fn.Pkg().Path() != root {
+	if fn.Pkg() == nil || fn.Pkg().Path() != root+"/typed" {
 		return fn.FullName()
 	}
 	if recv := fn.Signature().Recv(); recv != nil {
-		if named, ok := types.Unalias(recv.Type()).(*types.Named); ok && withoutDigit(named.Obj().Name()) == "Typed" {
+		named, ok := types.Unalias(recv.Type()).(*types.Named)
+		if ok && withoutDigit(named.Obj().Name()) == "Function" {
 			return ofTyped(fn.Name())
 		}
 	} else if made := withoutDigit(fn.Name()); made == "Func" || made == "ResultFunc" {
-		return inRoot("TypedFunc")
+		return typedFunc
 	}
 	return fn.FullName()
 }

@@ -18,15 +18,25 @@ type Group struct {
 	Due      time.Time
 }
 
+// maxGroupsListed bounds what Groups returns of one queue.
+const maxGroupsListed = 100
+
 // Groups returns the groups of the given queues, or of all queues if none is given, of each queue those that are due
 // first, at most 100. With an error about some queues it returns the groups of the others. It asks Redis twice for each
 // group.
 func (ins *Inspector) Groups(ctx context.Context, queues ...string) ([]Group, error) {
+	if err := checkContext(ctx); err != nil {
+		return nil, err
+	}
 	var all []Group
 	err := ins.each(ctx, queues, func(q *delayed.Queue) error {
-		groups, err := q.Groups(ctx)
+		s, err := ins.store(q.Name())
+		if err != nil {
+			return err
+		}
+		groups, err := s.Groups(ctx, 0, maxGroupsListed)
 		for _, g := range groups {
-			all = append(all, Group{q.Name(), g.Key, g.Func, g.Size, g.Due})
+			all = append(all, Group{q.Name(), g.Key, g.Function, g.Size, g.Due})
 		}
 		return err
 	})

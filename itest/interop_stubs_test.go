@@ -20,6 +20,7 @@ import (
 	"github.com/godelayed/delayed/internal/childproc"
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/internal/seam"
 	"github.com/godelayed/delayed/internal/signature"
 )
 
@@ -144,10 +145,7 @@ func TestPythonStubsResults(t *testing.T) {
 	}
 	dir := t.TempDir()
 	var functions bytes.Buffer
-	var infos []function.Info
-	for _, info := range w.Functions() {
-		infos = append(infos, function.Info(info))
-	}
+	infos := seam.Functions(w).([]function.Info) //nolint:errcheck // by contract
 	if err := signature.Write(&functions, infos); err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/inspect"
 	"github.com/godelayed/delayed/internal/childproc"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/itest/procs"
@@ -226,7 +227,11 @@ var inspectRole = procs.Define("inspector of large tasks", func(ctx context.Cont
 	if n, err := q.RunArchivedAgain(ctx, nil); n != 0 || err != nil {
 		return fmt.Errorf("%d tasks run again, %w", n, err)
 	}
-	if groups, err := q.Groups(ctx); err != nil || len(groups) != 1 || groups[0].Size != s.Tasks {
+	ins, err := inspect.New(rdb, inspect.Config{})
+	if err != nil {
+		return err
+	}
+	if groups, err := ins.Groups(ctx, q.Name()); err != nil || len(groups) != 1 || groups[0].Size != s.Tasks {
 		return fmt.Errorf("groups %+v, %w", groups, err)
 	}
 	if where, err := q.Ref("nobody").State(ctx); err != nil || where != state.Unknown {

@@ -206,8 +206,6 @@ func testUsers(t *testing.T, s *site) {
 	enqueue("observer, Parked", nil, err)
 	_, _, err = watched.Archived(ctx, 0, 10)
 	enqueue("observer, Archived", nil, err)
-	groups, err := watched.Groups(ctx)
-	enqueue("observer, Groups", groups, err)
 	listed, err = watched.Periodic().List(ctx)
 	enqueue("observer, List", listed, err)
 	history, err = watched.Periodic().History(ctx, "never")

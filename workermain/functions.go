@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"github.com/godelayed/delayed/internal/function"
+	"github.com/godelayed/delayed/internal/seam"
 	"github.com/godelayed/delayed/internal/signature"
 )
 
@@ -16,10 +17,7 @@ func (p *program) list(out io.Writer) int {
 			return p.fail(fmt.Errorf("setting up: %w", err))
 		}
 	}
-	var infos []function.Info
-	for _, info := range p.worker.Functions() {
-		infos = append(infos, function.Info(info))
-	}
+	infos := seam.Functions(p.worker).([]function.Info) //nolint:errcheck // by contract
 	if err := signature.Write(out, infos); err != nil {
 		return p.fail(err)
 	}

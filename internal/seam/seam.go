@@ -1,6 +1,6 @@
-// Package seam gives packages delayedtest, inspect and semaphore access to internals of package delayed. It is for
-// these only: delayed sets the functions, and they call them. Values of delayed's types are passed as any, because this
-// package cannot import delayed.
+// Package seam gives packages delayedtest, inspect, semaphore and workermain access to internals of package delayed. It
+// is for these only: delayed sets the functions, and they call them. Values of delayed's types are passed as any,
+// because this package cannot import delayed.
 //
 // Tests of users run the real code: delayedtest drives a Stepper, a worker without its goroutines, which claims, calls
 // and ends tasks as every worker does. A Source that is also a Listener sets the time of messages and learns which
@@ -99,6 +99,9 @@ var (
 
 	// NewStepper returns a stepper for a *delayed.Worker that was not run yet.
 	NewStepper func(ctx context.Context, worker any) (Stepper, error)
+
+	// Functions describes what a *delayed.Worker has registered, sorted by path: a []function.Info.
+	Functions func(worker any) any
 
 	// Tick lets a *delayed.Scheduler that was not run enqueue what is due.
 	Tick func(ctx context.Context, scheduler any) error

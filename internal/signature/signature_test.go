@@ -12,6 +12,7 @@ import (
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/function"
+	"github.com/godelayed/delayed/internal/seam"
 	"github.com/godelayed/delayed/internal/signature"
 )
 
@@ -133,10 +134,7 @@ func functions(t *testing.T) (infos []function.Info) {
 	if err := w.RegisterMethods(&mailer{}); err != nil {
 		t.Fatal(err)
 	}
-	for _, info := range w.Functions() {
-		infos = append(infos, function.Info(info))
-	}
-	return infos
+	return seam.Functions(w).([]function.Info) //nolint:errcheck // by contract
 }
 
 func TestGolden(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/typed"
 )
 
 // Call is one call: it returns the error of the library.
@@ -122,7 +123,7 @@ var (
 	lit    = delayed.Func(func(int) {}, delayed.Name("lit"))
 	method = delayed.Func((&mailer{}).Send, delayed.Name("send"))
 	gen    = delayed.Func(generic[int8], delayed.Name("gen"))
-	typed  = delayed.Func2(func(context.Context, int64, any) error { return nil }, delayed.Name("typed"))
+	note   = typed.Func2(func(context.Context, int64, any) error { return nil }, delayed.Name("typed"))
 	own    = struct{ *delayed.Function }{lit}
 )
 
@@ -320,26 +321,26 @@ var Calls = []Call{
 	func(q Q, w W) error { return of(q.Delay(delayed.Func((*mailer).hidden, delayed.Name("h")), 1)) },
 	func(q Q, w W) error { return of(q.Delay(delayed.Func(sender.Send, delayed.Name("s")), 1)) },
 	func(q Q, w W) error { return of(q.Delay(delayed.Func(func(chan int) {}, delayed.Name("c")), nil)) },
-	func(q Q, w W) error { return of(q.Delay(typed, 1, "a")) },
-	func(q Q, w W) error { return of(q.Delay(typed, 1)) },
-	func(q Q, w W) error { return of(q.Delay(typed.Function, "a", "a")) },
+	func(q Q, w W) error { return of(q.Delay(note, 1, "a")) },
+	func(q Q, w W) error { return of(q.Delay(note, 1)) },
+	func(q Q, w W) error { return of(q.Delay(note.Function, "a", "a")) },
 	func(q Q, w W) error { return of(q.Delay(own, 1)) },
-	func(q Q, w W) error { return of(q.Delay(delayed.Func(typed), 1, "a")) },
-	func(q Q, w W) error { return of(q.Delay(delayed.Typed1[int, struct{}]{}, 1)) },
-	func(q Q, w W) error { return of(q.Delay(delayed.Func1[int](nil), 1)) },
-	func(q Q, w W) error { return of(typed.Delay(q, 1, "a")) },
-	func(q Q, w W) error { return of(typed.Delay(q, 1, make(chan int))) },
-	func(q Q, w W) error { return of(typed.DelayContext(ctx, q, 1, ctx)) },
-	func(q Q, w W) error { return of(typed.DelayContext(ctx, q, 1, delayed.Front())) },
-	func(q Q, w W) error { return of(typed.Delay(q.With(delayed.Group("g")), 1, nil)) },
-	func(q Q, w W) error { return of(q.Enqueue(ctx, typed.Call(1, "\xff"))) },
-	func(q Q, w W) error { return of(q.Enqueue(ctx, typed.Call(1, "a"))) },
-	func(q Q, w W) error { return of(delayed.Func0(func(context.Context) error { return nil }).Delay(q)) },
+	func(q Q, w W) error { return of(q.Delay(delayed.Func(note), 1, "a")) },
+	func(q Q, w W) error { return of(q.Delay(typed.Function1[int, struct{}]{}, 1)) },
+	func(q Q, w W) error { return of(q.Delay(typed.Func1[int](nil), 1)) },
+	func(q Q, w W) error { return of(note.Delay(q, 1, "a")) },
+	func(q Q, w W) error { return of(note.Delay(q, 1, make(chan int))) },
+	func(q Q, w W) error { return of(note.DelayContext(ctx, q, 1, ctx)) },
+	func(q Q, w W) error { return of(note.DelayContext(ctx, q, 1, delayed.Front())) },
+	func(q Q, w W) error { return of(note.Delay(q.With(delayed.Group("g")), 1, nil)) },
+	func(q Q, w W) error { return of(q.Enqueue(ctx, note.Call(1, "\xff"))) },
+	func(q Q, w W) error { return of(q.Enqueue(ctx, note.Call(1, "a"))) },
+	func(q Q, w W) error { return of(typed.Func0(func(context.Context) error { return nil }).Delay(q)) },
 	func(q Q, w W) error {
-		return of(delayed.Func1(func(context.Context, chan int) error { return nil }).Delay(q, nil))
+		return of(typed.Func1(func(context.Context, chan int) error { return nil }).Delay(q, nil))
 	},
-	func(q Q, w W) error { return w.Register(typed, lit) },
-	func(q Q, w W) error { return w.Register(typed, delayed.Func(text, delayed.Name("typed"))) },
+	func(q Q, w W) error { return w.Register(note, lit) },
+	func(q Q, w W) error { return w.Register(note, delayed.Func(text, delayed.Name("typed"))) },
 	func(q Q, w W) error { return of(q.With(delayed.In(60)).Delay(none)) },
 	func(q Q, w W) error { return of(q.With(delayed.In(0)).Delay(none)) },
 	func(q Q, w W) error { return of(q.With(delayed.In(-5)).Delay(none)) },

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/typed"
 
 	"example.com/app/blind/mistakes/mail"
 	"example.com/app/blind/mistakes/venue"
@@ -16,16 +17,16 @@ const retryMinutes = 15
 
 // Functions of the ticket office.
 var (
-	Remind  = delayed.Func2(mail.Remind)
-	Seat    = delayed.Func1(venue.Reserve)
-	Confirm = delayed.Func2(mail.Confirm, delayed.Optional(3)) // want `mail.Confirm: expected Optional of 0 to 2`
-	Close   = delayed.Func0(func(context.Context) error {      // want `found a function literal`
+	Remind  = typed.Func2(mail.Remind)
+	Seat    = typed.Func1(venue.Reserve)
+	Confirm = typed.Func2(mail.Confirm, delayed.Optional(3)) // want `mail.Confirm: expected Optional of 0 to 2`
+	Close   = typed.Func0(func(context.Context) error {      // want `found a function literal`
 		return nil
 	})
-	Note = delayed.Func2(func(_ context.Context, key string, value any) error {
+	Note = typed.Func2(func(_ context.Context, key string, value any) error {
 		return nil
 	}, delayed.Name("note"))
-	Daily = delayed.Func0(sweep, delayed.Name("daily"), delayed.Unique(time.Hour))
+	Daily = typed.Func0(sweep, delayed.Name("daily"), delayed.Unique(time.Hour))
 )
 
 func sweep(context.Context) error { return nil }

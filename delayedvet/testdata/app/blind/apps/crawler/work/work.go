@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/typed"
 
 	"example.com/app/blind/apps/crawler/fetch"
 	"example.com/app/blind/apps/crawler/page"
@@ -20,10 +21,10 @@ const Queue = "crawler"
 
 // Typed functions of the crawler.
 var (
-	Robots  = delayed.ResultFunc2(fetch.Robots, delayed.KeepResult(time.Minute), delayed.Timeout(10*time.Second))
-	Headers = delayed.ResultFunc4(fetch.Headers, delayed.KeepResult(time.Minute), delayed.MaxRetry(0))
-	Warm    = delayed.Func2(warm, delayed.Name("crawler.warm"))
-	Hello   = delayed.Func0(func(context.Context) error { return nil }, delayed.Name("crawler.hello"))
+	Robots  = typed.ResultFunc2(fetch.Robots, delayed.KeepResult(time.Minute), delayed.Timeout(10*time.Second))
+	Headers = typed.ResultFunc4(fetch.Headers, delayed.KeepResult(time.Minute), delayed.MaxRetry(0))
+	Warm    = typed.Func2(warm, delayed.Name("crawler.warm"))
+	Hello   = typed.Func0(func(context.Context) error { return nil }, delayed.Name("crawler.hello"))
 )
 
 // warm asks a host a few times.

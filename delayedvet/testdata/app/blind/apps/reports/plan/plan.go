@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/typed"
 
 	"example.com/app/blind/apps/reports/data"
 	"example.com/app/blind/apps/reports/deliver"
@@ -24,12 +25,12 @@ const keep = 2 * time.Hour
 
 // Functions of reports.
 var (
-	Load  = delayed.ResultFunc2(data.Load, delayed.KeepResult(keep))
-	Total = delayed.ResultFunc2(data.Total, delayed.KeepResult(keep), delayed.Unique(time.Minute))
-	PDF   = delayed.ResultFunc3(render.PDF, delayed.KeepResult(keep), delayed.Isolated(), delayed.Timeout(time.Minute))
+	Load  = typed.ResultFunc2(data.Load, delayed.KeepResult(keep))
+	Total = typed.ResultFunc2(data.Total, delayed.KeepResult(keep), delayed.Unique(time.Minute))
+	PDF   = typed.ResultFunc3(render.PDF, delayed.KeepResult(keep), delayed.Isolated(), delayed.Timeout(time.Minute))
 	CSV   = delayed.Func(render.CSV, delayed.KeepResult(keep), delayed.ArchiveOnTimeout())
 	Top   = delayed.Func(data.Top[string], delayed.Name("reports.top"), delayed.KeepResult(keep))
-	Ping  = delayed.ResultFunc1(ping, delayed.Name("reports.ping"), delayed.KeepResult(time.Minute))
+	Ping  = typed.ResultFunc1(ping, delayed.Name("reports.ping"), delayed.KeepResult(time.Minute))
 
 	Notify = delayed.Func(deliver.Notify, delayed.Optional(1), delayed.Backoff(time.Second, time.Minute, time.Hour))
 )

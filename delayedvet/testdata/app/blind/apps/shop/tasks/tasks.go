@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/typed"
 
 	"example.com/app/blind/apps/shop/mailing"
 	"example.com/app/blind/apps/shop/orders"
@@ -19,9 +20,9 @@ const (
 
 // Functions with defaults.
 var (
-	Confirm    = delayed.Func1(mailing.Confirm, delayed.MaxRetry(10), delayed.Timeout(30*time.Second))
-	Newsletter = delayed.Func3(mailing.Newsletter, delayed.TTL(24*time.Hour))
-	Count      = delayed.ResultFunc0(stock.Count, delayed.KeepResult(time.Hour))
+	Confirm    = typed.Func1(mailing.Confirm, delayed.MaxRetry(10), delayed.Timeout(30*time.Second))
+	Newsletter = typed.Func3(mailing.Newsletter, delayed.TTL(24*time.Hour))
+	Count      = typed.ResultFunc0(stock.Count, delayed.KeepResult(time.Hour))
 	Charge     = delayed.Func((*orders.Cashier).Charge, delayed.Name("shop.charge"), delayed.KeepResult(24*time.Hour))
 	Reindex    = delayed.Func(stock.Reindex, delayed.Gather(delayed.GatherPolicy{Grace: 5 * time.Second, MaxSize: 200}))
 )

@@ -1,16 +1,71 @@
-package delayed_test
+package typed_test
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/typed"
 )
+
+func TestMain(m *testing.M) {
+	redistest.SideBySide()
+	os.Exit(redistest.Main(m))
+}
+
+// bench has a queue of its own.
+type bench struct {
+	*redistest.Bench
+	rdb *delayed.Redis
+	q   *delayed.Queue
+}
+
+func newBench(t *testing.T) *bench {
+	t.Helper()
+	server, log := redistest.Shared(t), new(redistest.Log)
+	b := &bench{Bench: redistest.NewBench(t, server)}
+	b.Log = log
+	rdb, err := delayed.Dial(server.URL())
+	b.Must(err)
+	t.Cleanup(func() { rdb.Close() })
+	b.rdb, b.q = rdb, delayed.NewQueue(b.Name, rdb)
+	return b
+}
+
+// worker returns a worker of the queue that has registered functions.
+func (b *bench) worker(fns ...any) (*delayed.Worker, error) {
+	b.T.Helper()
+	w, err := delayed.NewWorker(b.rdb, delayed.WorkerConfig{
+		Queues: delayed.Strict{b.Name}, Concurrency: 4, Grace: 5 * time.Second, CancelGrace: time.Second,
+		Logger: b.Log.(*redistest.Log).Logger(), //nolint:errcheck // newBench has set it
+	})
+	b.Must(err)
+	return w, w.Register(fns...)
+}
+
+// work runs a worker of the queue until the test ends.
+func (b *bench) work(fns ...any) {
+	b.T.Helper()
+	w, err := b.worker(fns...)
+	b.Must(err)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx) }()
+	b.T.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			b.T.Errorf("worker: %v", err)
+		}
+	})
+}
+
+func second[T any](_ T, err error) error { return err }
 
 func typed0(context.Context) error { return nil }
 
@@ -37,13 +92,13 @@ func result4(_ context.Context, a, b, c, d int) (map[string]int, error) {
 func TestTypedFunctions(t *testing.T) {
 	b := newBench(t)
 	name := func(what string) delayed.FuncOption { return delayed.Name(b.Name + "." + what) }
-	f0, f1 := delayed.Func0(typed0, name("f0")), delayed.Func1(typed1, name("f1"))
-	f2 := delayed.Func2(typed2, name("f2"))
-	f3, f4 := delayed.Func3(typed3, name("f3")), delayed.Func4(typed4, name("f4"))
-	r0, r1 := delayed.ResultFunc0(result0, name("r0")), delayed.ResultFunc1(result1, name("r1"))
-	r2, r3 := delayed.ResultFunc2(result2, name("r2")), delayed.ResultFunc3(result3, name("r3"))
-	r4 := delayed.ResultFunc4(result4, name("r4"))
-	b.work(b.config(), f0, f1, f2, f3, f4, r0, r1, r2, r3, r4)
+	f0, f1 := typed.Func0(typed0, name("f0")), typed.Func1(typed1, name("f1"))
+	f2 := typed.Func2(typed2, name("f2"))
+	f3, f4 := typed.Func3(typed3, name("f3")), typed.Func4(typed4, name("f4"))
+	r0, r1 := typed.ResultFunc0(result0, name("r0")), typed.ResultFunc1(result1, name("r1"))
+	r2, r3 := typed.ResultFunc2(result2, name("r2")), typed.ResultFunc3(result3, name("r3"))
+	r4 := typed.ResultFunc4(result4, name("r4"))
+	b.work(f0, f1, f2, f3, f4, r0, r1, r2, r3, r4)
 	q, ctx := b.q.With(delayed.KeepResult(time.Minute)), t.Context()
 	ref := func(ref *delayed.Ref, err error) *delayed.Ref {
 		t.Helper()
@@ -92,29 +147,16 @@ func TestTypedFunctions(t *testing.T) {
 // What is wrong with a typed function is an error of Delay and Register.
 func TestTypedFunctionThatIsWrong(t *testing.T) {
 	b := newBench(t)
-	w, err := delayed.NewWorker(b.rdb, b.config())
-	b.Must(err)
-	closure := delayed.Func0(func(context.Context) error { return nil })
-	var zero delayed.Typed1[int, string]
+	register := func(fn any) error { return second(b.worker(fn)) }
+	closure := typed.Func0(func(context.Context) error { return nil })
+	var zero typed.Function1[int, string]
 	for what, err := range map[string]error{
 		"closure without a name": second(closure.Delay(b.q)), "zero value": second(zero.Delay(b.q, 1)),
-		"registered closure": w.Register(closure), "registered zero value": w.Register(zero),
-		"Func of a typed function": w.Register(delayed.Func(closure)),
+		"registered closure": register(closure), "registered zero value": register(zero),
+		"Func of a typed function": register(delayed.Func(closure)),
 	} {
 		if !errors.Is(err, delayed.ErrFunction) {
 			t.Errorf("%s: found %v", what, err)
 		}
 	}
-}
-
-func ExampleFunc2() {
-	rdb, _ := delayed.Dial(redisURL())
-	defer rdb.Close()
-	q := delayed.NewQueue("example-typed", rdb)
-	welcome := func(ctx context.Context, userID int64, lang string) error { return nil }
-
-	Welcome := delayed.Func2(welcome, delayed.Name("mail.Welcome")) // a function of a package needs no Name
-	ref, err := Welcome.Delay(q, 42, "en")                          // Welcome.Delay(q, "42") does not compile
-	fmt.Println(ref.ID() != "", err)
-	// Output: true <nil>
 }
