@@ -222,7 +222,7 @@ func (q *Queue) gather(ctx context.Context, messages []redisstore.Envelope) (sen
 		for _, m := range members[sent:] {
 			size += len(m.Message)
 			if n == redisstore.MaxFiled || n > 0 &&
-				(size > redisstore.MaxBatchBytes || m.Group != members[sent].Group) {
+				(size > redisstore.MaxCallBytes || m.Group != members[sent].Group) {
 				break
 			}
 			n++

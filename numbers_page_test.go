@@ -44,8 +44,8 @@ func TestNumbersOfThePages(t *testing.T) {
 		{"group.go", "Defaults to a minute", group.DefaultGrace, time.Minute},
 		{"group.go", "Defaults to 1,000", group.DefaultGroupSize, 1_000},
 		{"group.go", "never more than 5,000", group.MaxGroupSize, 5_000},
-		{"queue.go", "1,000 or 8 MiB at a time", redisstore.MaxBatchTasks, 1_000},
-		{"queue.go", "1,000 or 8 MiB at a time", redisstore.MaxBatchBytes, 8 << 20},
+		{"queue.go", "1,000 or 1 MiB at a time", redisstore.MaxBatchTasks, 1_000},
+		{"queue.go", "1,000 or 1 MiB at a time", redisstore.MaxCallBytes, 1 << 20},
 		{"queue.go", "at most 500 tasks with In, At or Group", redisstore.MaxFiled, 500},
 		{"queue.go", "at most 100 tasks", redisstore.MaxEnlisted, 100},
 	} {

@@ -204,7 +204,7 @@ func (q *Queue) DelayContext(ctx context.Context, fn any, args ...any) (*Ref, er
 	return q.enqueue(ctx, &t, d)
 }
 
-// DelayMany enqueues tasks in order, 1,000 or 8 MiB at a time; each such batch is accepted as a whole or not at all. If
+// DelayMany enqueues tasks in order, 1,000 or 1 MiB at a time; each such batch is accepted as a whole or not at all. If
 // one of the tasks is faulty, none is enqueued. Each error is a *BatchError, which says how many of the first tasks are
 // enqueued; the Refs are those of these tasks.
 //
@@ -294,7 +294,7 @@ func (q *Queue) delayMany(ctx context.Context, tasks []*Task) ([]*Ref, error) {
 		n, size := 0, 0
 		for _, e := range d.envelopes[sent:] {
 			size += len(e.Message)
-			if n == most || n > 0 && size > redisstore.MaxBatchBytes {
+			if n == most || n > 0 && size > redisstore.MaxCallBytes {
 				break
 			}
 			n++

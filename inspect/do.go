@@ -168,7 +168,7 @@ func (w *hand) do(ctx context.Context, tasks []listed) error {
 	})
 	for len(tasks) > 0 { // a message may have a megabyte
 		n, size := 1, tasks[0].Size
-		for n < len(tasks) && size+tasks[n].Size <= redisstore.MaxClaimBytes {
+		for n < len(tasks) && size+tasks[n].Size <= redisstore.MaxCallBytes {
 			size += tasks[n].Size
 			n++
 		}

@@ -1,6 +1,6 @@
 -- unpark: move parked tasks into the processing hash of a worker that can run them.
 -- KEYS  1 parked set   2 tasks hash   3 info hash   4 heartbeat   5 processing hash   6 claims hash   7 control hash
--- ARGV  1 batch number   2 most tasks, at most 500   3 most bytes of a message, and in all four times as many
+-- ARGV  1 batch number   2 most tasks, at most 500   3 most bytes of a message, and of all unless the first is larger
 --       4... task ids, at most 500
 -- Returns {1, ids looked at, version of the control hash or 0, message...}; {0, 0, 0} without heartbeat; {-1, 0, 0}
 --       when the batch number was used before; {-2, 0, 0} when the queue is paused. In place of a message that is too
@@ -20,7 +20,7 @@ for i = 4, #ARGV do
   if n == most then break end
   if not seen[ARGV[i]] and redis.call('ZSCORE', KEYS[1], ARGV[i]) then
     bytes = bytes + redis.call('HSTRLEN', KEYS[2], ARGV[i])
-    if n > 0 and bytes > 4 * limit then break end
+    if n > 0 and bytes > limit then break end
     seen[ARGV[i]] = true
     ids[#ids + 1] = ARGV[i]
     local message = redis.call('HGET', KEYS[2], ARGV[i])

@@ -66,7 +66,7 @@ func fitting(n, size int, at func(int) *ending) (fit int) {
 	bytes := 0
 	for fit < min(n, size) {
 		bytes += len(at(fit).claim.raw) + at(fit).claim.large() + len(at(fit).info)
-		if fit > 0 && bytes > redisstore.MaxClaimBytes {
+		if fit > 0 && bytes > redisstore.MaxCallBytes {
 			break
 		}
 		fit++

@@ -69,7 +69,7 @@ func sooner(a, b time.Duration) time.Duration {
 // empty.
 func (m *mover) fireGroup(ctx context.Context, s *redisstore.Store, key string) (due time.Duration, err error) {
 	for range fireRounds {
-		size, version, raws, large, err := s.Peek(ctx, key, redisstore.MaxClaimBytes)
+		size, version, raws, large, err := s.Peek(ctx, key, redisstore.MaxCallBytes)
 		if err != nil {
 			return 0, err
 		}

@@ -17,4 +17,4 @@ func bigMessage(i int) redisstore.Envelope {
 }
 
 // largest is how many messages of a megabyte one script may move.
-const largest = redisstore.MaxClaimBytes>>20 + 1
+const largest = redisstore.MaxCallBytes>>20 + 1

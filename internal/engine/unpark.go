@@ -12,7 +12,7 @@ import (
 const (
 	// maxParkedBytes bounds the messages that are read for a page of parked tasks. The part that exceeds it is the
 	// last.
-	maxParkedBytes = 4 << 20
+	maxParkedBytes = 1 << 20
 	// parkedPart is how many messages are read at a time.
 	parkedPart = 8
 )

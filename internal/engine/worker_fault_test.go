@@ -102,14 +102,20 @@ func TestClaimThatFailsOnItsWayIsGivenBack(t *testing.T) {
 	b := newBenchOn(t, redistest.Start(t))
 	ran := make(chan int, 10)
 	f := b.fn("f", func(i int) { ran <- i })
+	const tasks = 100 // more than the first claim takes, which therefore removes some notifications, not all
+	for i := range tasks {
+		b.delay(f, i)
+	}
+	b.Do("ACL", "SETUSER", "default", "-lpop")
 	w := b.work(b.config(), f)
-	b.Until("the worker is registered", func() bool { return b.Size("_workers") == 1 })
-	b.Do("ACL", "SETUSER", "default", "-ltrim")
-	b.delay(f, 1)
-	b.Until("the task is claimed", func() bool { return b.Size("_processing:"+w.ID()) == 1 })
-	b.Do("ACL", "SETUSER", "default", "+ltrim")
-	if i := await(b, "the task", ran); i != 1 {
-		t.Fatalf("ran %d", i)
+	b.Until("tasks are claimed", func() bool { return b.Size("_processing:"+w.ID()) > 0 })
+	b.Do("ACL", "SETUSER", "default", "+lpop")
+	times := map[int]int{}
+	for range tasks {
+		times[await(b, "a task", ran)]++
+	}
+	if len(times) != tasks {
+		t.Errorf("ran %v", times)
 	}
 	b.Idle()
 	w.mustStop()

@@ -64,7 +64,7 @@ type bundle struct {
 // full reports whether a task with a message of so many bytes goes into another bundle.
 func (b *bundle) full(size int) bool {
 	k := &kinds[b.kind]
-	return len(b.args.list) == b.head+k.most*k.width || b.size+size > MaxBatchBytes
+	return len(b.args.list) == b.head+k.most*k.width || b.size+size > MaxCallBytes
 }
 
 // add adds the arguments of a task, and returns its place.

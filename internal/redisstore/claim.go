@@ -13,13 +13,8 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-const (
-	// maxClaim bounds the tasks of one claim: the script passes two values for each to Lua's unpack.
-	maxClaim = 1000
-	// MaxClaimBytes bounds what one call reads or moves, unless its first task alone is larger. A claim ends at four
-	// times the size of the largest task.
-	MaxClaimBytes = 4 << 20
-)
+// maxClaim bounds the tasks of one claim: the script passes two values for each to Lua's unpack.
+const maxClaim = 1000
 
 // ErrNoHeartbeat says that Redis has no heartbeat of the worker, which must register before it claims.
 var ErrNoHeartbeat = errors.New("delayed: no heartbeat")

@@ -51,10 +51,10 @@ func claimWith(c ClaimCall) func(s *Store) (any, error) {
 	}
 }
 
-// fourLargest have as many bytes as one claim may take.
-var fourLargest = strings.Join([]string{
-	big("a", wire.WorkerLimits.Bytes), big("b", wire.WorkerLimits.Bytes),
-	big("c", wire.WorkerLimits.Bytes), big("d", wire.WorkerLimits.Bytes),
+// fullClaim are messages that together have as many bytes as one claim may take.
+var fullClaim = strings.Join([]string{
+	big("a", wire.WorkerLimits.Bytes/4), big("b", wire.WorkerLimits.Bytes/4),
+	big("c", wire.WorkerLimits.Bytes/4), big("d", wire.WorkerLimits.Bytes/4),
 }, " ")
 
 // queued is a queue with a live worker w and the given pending tasks and notifications.
@@ -260,11 +260,18 @@ var claimCases = storeTable{script: "claim", cases: slices.Concat(gapCases, []st
 		want:   holds(queued("b", 1), big("a", wire.WorkerLimits.Bytes)),
 	},
 	{
-		name:   "bytes: too large to be read, and those behind it",
+		name:   "bytes: too large to be read, behind another one",
 		seed:   queued("a "+big("b", wire.WorkerLimits.Bytes+1)+" c", 3),
 		do:     claimWith(ClaimCall{Most: 5}),
-		result: claimReply{"a (1052673 bytes) c", 0},
-		want:   holds(queued("", 0), "a "+big("b", wire.WorkerLimits.Bytes+1)+" c"),
+		result: claimReply{"a", 2},
+		want:   holds(queued(big("b", wire.WorkerLimits.Bytes+1)+" c", 2), "a"),
+	},
+	{
+		name:   "bytes: too large to be read, in front",
+		seed:   queued(big("b", wire.WorkerLimits.Bytes+1)+" c", 2),
+		do:     claimWith(ClaimCall{Most: 5}),
+		result: claimReply{"(1052673 bytes)", 1},
+		want:   holds(queued("c", 1), big("b", wire.WorkerLimits.Bytes+1)),
 	},
 	{
 		name:   "bytes: larger than a whole claim, alone",
@@ -274,18 +281,18 @@ var claimCases = storeTable{script: "claim", cases: slices.Concat(gapCases, []st
 		want:   holds(queued("b", 1), big("a", 5*wire.WorkerLimits.Bytes)),
 	},
 	{
-		name:   "bytes: up to four messages of the largest size",
-		seed:   queued(fourLargest+" c", 5),
+		name:   "bytes: as many as one claim may take",
+		seed:   queued(fullClaim+" c", 5),
 		do:     claimWith(ClaimCall{Most: 5}),
-		result: claimReply{"1052672 bytes of a 1052672 bytes of b 1052672 bytes of c 1052672 bytes of d", 1},
-		want:   holds(queued("c", 1), fourLargest),
+		result: claimReply{"263168 bytes of a 263168 bytes of b 263168 bytes of c 263168 bytes of d", 1},
+		want:   holds(queued("c", 1), fullClaim),
 	},
 	{
 		name:   "bytes: the rest goes back in its old order",
-		seed:   queued(fourLargest+" "+big("b", 2)+" c d e", 8),
+		seed:   queued(fullClaim+" "+big("b", 2)+" c d e", 8),
 		do:     claimWith(ClaimCall{Most: 7}),
-		result: claimReply{"1052672 bytes of a 1052672 bytes of b 1052672 bytes of c 1052672 bytes of d", 4},
-		want:   holds(queued(big("b", 2)+" c d e", 4), fourLargest),
+		result: claimReply{"263168 bytes of a 263168 bytes of b 263168 bytes of c 263168 bytes of d", 4},
+		want:   holds(queued(big("b", 2)+" c d e", 4), fullClaim),
 	},
 	{
 		name:   "nothing pending",

@@ -67,7 +67,7 @@ func TestCoalescerKeepsTheLimitsOfAScript(t *testing.T) {
 	t.Parallel()
 	h := newHeld(t)
 	calls, results := h.busy()
-	large := strings.Repeat("x", MaxBatchBytes/8)
+	large := strings.Repeat("x", MaxCallBytes/8)
 	sizes := []int{MaxBatchTasks, 8, 2}
 	for i := range sizes[0] {
 		results = append(results, h.enqueue(bg, fmt.Sprint("m", i)))

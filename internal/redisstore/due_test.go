@@ -219,7 +219,7 @@ var moveCases = storeTable{script: "move", cases: []storeCase{
 			"_scheduled": redistest.Zset{"x": past, "y": past + 1, "z": past + 2},
 			"_tasks": redistest.Hash{
 				"x": "m x", "y": big("y", wire.WorkerLimits.Bytes+1),
-				"z": big("z", wire.WorkerLimits.Bytes),
+				"z": "m z",
 			},
 		},
 		do:     moveWith(ShelfScheduled, 10),
@@ -227,8 +227,20 @@ var moveCases = storeTable{script: "move", cases: []storeCase{
 		want: redistest.State{
 			"_scheduled": redistest.Zset{"y": past + 1},
 			"_tasks":     redistest.Hash{"y": big("y", wire.WorkerLimits.Bytes+1)},
-			"":           redistest.List{"m x", big("z", wire.WorkerLimits.Bytes)}, "_noti": ones(2),
-			"_metrics:late": veryLate(2),
+			"":           redistest.List{"m x", "m z"}, "_noti": ones(2), "_metrics:late": veryLate(2),
+		},
+	},
+	{
+		name: "as large as a message may be, alone",
+		seed: redistest.State{
+			"_scheduled": redistest.Zset{"x": past, "y": past + 1},
+			"_tasks":     redistest.Hash{"x": fullSize, "y": "m y"},
+		},
+		do:     moveWith(ShelfScheduled, 10),
+		result: "1 moved, next overdue",
+		want: redistest.State{
+			"_scheduled": redistest.Zset{"y": past + 1}, "_tasks": redistest.Hash{"y": "m y"},
+			"": redistest.List{fullSize}, "_noti": ones(1), "_metrics:late": veryLate(1),
 		},
 	},
 	{
@@ -348,6 +360,9 @@ var parkedXY = with(queued("p", 1), filedAs("_parked", redistest.Zset{"x": past,
 
 var fullSize = big("x", wire.WorkerLimits.Bytes)
 
+// quarter is a message of which one call takes four.
+var quarter = big("x", wire.WorkerLimits.Bytes/4)
+
 var unparkCases = storeTable{script: "unpark", cases: []storeCase{
 	{
 		name:   "some, in the order asked for",
@@ -365,14 +380,14 @@ var unparkCases = storeTable{script: "unpark", cases: []storeCase{
 			redistest.State{"_control": oneVersion}),
 	},
 	{
-		name: "as many bytes as one claim has, but one at least",
+		name: "as many bytes as one claim has",
 		seed: with(queued("p", 1), redistest.State{
 			"_parked": redistest.Zset{"v": past, "w": past, "x": past, "y": past, "z": past},
-			"_tasks":  redistest.Hash{"v": fullSize, "w": fullSize, "x": fullSize, "y": fullSize, "z": "z"},
+			"_tasks":  redistest.Hash{"v": quarter, "w": quarter, "x": quarter, "y": quarter, "z": "z"},
 		}),
 		do:     unparkWith(9, "v", "w", "x", "y", "z"),
 		result: "4 looked at, version 0: xxx xxx xxx xxx",
-		want: with(adopted(fullSize, fullSize, fullSize, fullSize), redistest.State{
+		want: with(adopted(quarter, quarter, quarter, quarter), redistest.State{
 			"_parked": redistest.Zset{"z": past}, "_tasks": redistest.Hash{"z": "z"},
 		}),
 	},
@@ -382,8 +397,10 @@ var unparkCases = storeTable{script: "unpark", cases: []storeCase{
 			"_parked": redistest.Zset{"x": past, "y": past}, "_tasks": redistest.Hash{"x": fullSize + "x", "y": "m y"},
 		}),
 		do:     unparkWith(9, "x", "y"),
-		result: fmt.Sprintf("2 looked at, version 0: %d m y", wire.WorkerLimits.Bytes+1),
-		want:   adopted(fullSize+"x", "m y"),
+		result: fmt.Sprintf("1 looked at, version 0: %d", wire.WorkerLimits.Bytes+1),
+		want: with(adopted(fullSize+"x"), redistest.State{
+			"_parked": redistest.Zset{"y": past}, "_tasks": redistest.Hash{"y": "m y"},
+		}),
 	},
 	{
 		name: "one twice, one that is not parked",

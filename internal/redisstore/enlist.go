@@ -60,7 +60,7 @@ func listingArgs(t *Listing, at Place) [7]any {
 	return [7]any{t.ID, t.Message, reserve, name, life, ruleWords[rule], at.arg()}
 }
 
-// Enlist makes tasks pending or files them until they are due, all or none, at most MaxEnlisted and MaxBatchBytes. For
+// Enlist makes tasks pending or files them until they are due, all or none, at most MaxEnlisted and MaxCallBytes. For
 // each task it returns "", or the id of the existing task that was kept instead. If a task is refused, the error is an
 // *EnlistError.
 func (s *Store) Enlist(ctx context.Context, at Place, tasks []Listing) ([]string, error) {

@@ -329,12 +329,12 @@ var peekCases = storeTable{script: "peek", cases: []storeCase{
 	{
 		name: "too large, behind others",
 		seed: gathering(past, "1 2 3 9 4 5", "xxxx", big("y", wire.WorkerLimits.Bytes+1), "zzzz"),
-		do:   peekWith(MaxClaimBytes), result: "9: [xxxx]",
+		do:   peekWith(MaxCallBytes), result: "9: [xxxx]",
 	},
 	{
 		name: "too large, in front of others",
 		seed: gathering(past, "1 2 3 9 4 5", big("y", wire.WorkerLimits.Bytes+1), "zzzz"),
-		do:   peekWith(MaxClaimBytes), result: "9: [], 1052673 bytes",
+		do:   peekWith(MaxCallBytes), result: "9: [], 1052673 bytes",
 	},
 	{
 		name: "what is known of the group is lost",
@@ -365,7 +365,7 @@ var peekCases = storeTable{script: "peek", cases: []storeCase{
 		name: "too large, where the second script begins",
 		seed: gathering(past, "1 2 3 1100 4 5", append(manyCalls[:peekPage:peekPage],
 			big("y", wire.WorkerLimits.Bytes+1), "z")...),
-		do: peekWith(MaxClaimBytes), result: fmt.Sprintf("1100: %s", manyCalls[:peekPage]),
+		do: peekWith(MaxCallBytes), result: fmt.Sprintf("1100: %s", manyCalls[:peekPage]),
 	},
 }}
 

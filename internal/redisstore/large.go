@@ -68,11 +68,11 @@ func storedAll(reply any, err error) ([]Stored, error) {
 	return all, nil
 }
 
-// someFields reads the given fields of a hash in order, as many as MaxClaimBytes allows but at least one. Values of
+// someFields reads the given fields of a hash in order, as many as MaxCallBytes allows but at least one. Values of
 // more than most bytes are too large.
 func (s *Store) someFields(ctx context.Context, hash string, fields []string, most int) ([]Stored, error) {
 	args := make([]any, 0, 2+len(fields))
-	args = append(args, most, MaxClaimBytes)
+	args = append(args, most, MaxCallBytes)
 	for _, f := range fields[:min(len(fields), MaxListPage)] {
 		args = append(args, f)
 	}

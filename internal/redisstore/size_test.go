@@ -19,7 +19,7 @@ func bigMessage(i int) Envelope {
 }
 
 // largest is how many messages of a megabyte one script may move.
-const largest = MaxClaimBytes>>20 + 1
+const largest = MaxCallBytes>>20 + 1
 
 // sizedStore returns a store on a server of its own, so that a test can count commands.
 func sizedStore(t *testing.T) (*redistest.Bench, *Store) {

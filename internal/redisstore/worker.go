@@ -159,7 +159,7 @@ func (s *Store) Move(
 	keys := []string{
 		s.shelfKey(from), s.keys.tasks, s.keys.info, s.keys.list, s.keys.noti, s.keys.metrics + latenessMark,
 	}
-	reply, err := redis.Values(s.eval(ctx, scriptMove, keys, most, MaxClaimBytes, wire.WorkerLimits.Bytes, statsLife))
+	reply, err := redis.Values(s.eval(ctx, scriptMove, keys, most, MaxCallBytes, wire.WorkerLimits.Bytes, statsLife))
 	if err != nil {
 		return 0, 0, nil, err
 	}

@@ -230,7 +230,7 @@ func TestLargeMessagesOfTheDead(t *testing.T) {
 func TestSweepTakesNoMoreThanItsBytes(t *testing.T) {
 	b := newBenchOn(t, redistest.Start(t))
 	// largest is how many messages of a megabyte one script may take.
-	const n, largest = 40, redisstore.MaxClaimBytes>>20 + 1
+	const n, largest = 40, redisstore.MaxCallBytes>>20 + 1
 	for i := range n {
 		msg := extended(fmt.Sprint(i), 0)
 		msg.Payload = wire.AppendBin(nil, bytes.Repeat([]byte{'x'}, 1<<20-200))

@@ -249,7 +249,7 @@ def test_how_a_task_is_filed(lane, kind, counted, told):
 def test_what_is_told_is_split_by_size_and_number(lane, finisher, monkeypatch):
     """A call must neither block Redis for long nor exceed its timeout."""
     c, _ = lane.open()
-    c.raw = b'x' * (1 << 20)
+    c.raw = b'x' * (1 << 18)
     groups = []
     finisher._tell = lambda kind, group: groups.append(len(group)) or []
     for kind in (RETRY, FORWARD):

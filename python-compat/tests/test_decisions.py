@@ -30,12 +30,12 @@ from godelayed.coalescer import AsyncCoalescer, Coalescer
 from godelayed.info import Found, Note, canceled
 from godelayed.keys import Keys
 from godelayed.link import Link, explain, run
-from godelayed.producer import MAX_BATCH, MAX_BATCH_BYTES, MAX_ENLISTED, MAX_FILED, Settings
+from godelayed.producer import MAX_BATCH, MAX_CALL_BYTES, MAX_ENLISTED, MAX_FILED, Settings
 from godelayed.ref import look_after, pause
 from godelayed.worker.link import Link as WorkerLink
 from godelayed.worker.link import RefusedError, Source
 
-BIG = bytes(MAX_BATCH_BYTES * 2 // 5)
+BIG = bytes(MAX_CALL_BYTES * 2 // 5)
 KINDS = [([BIG] * 5, [1, 2, 2]), ([b'x'] * (MAX_BATCH + 2), [1, MAX_BATCH, 1])]
 
 

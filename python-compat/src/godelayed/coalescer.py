@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable
 
 from .errors import UnknownError
-from .producer import MAX_BATCH, MAX_BATCH_BYTES
+from .producer import MAX_BATCH, MAX_CALL_BYTES
 
 
 class _Bundle:
@@ -157,7 +157,7 @@ class AsyncCoalescer:
 
 
 def _fits(n: int, size: int, message: bytes) -> bool:
-    return n < MAX_BATCH and size + len(message) <= MAX_BATCH_BYTES
+    return n < MAX_BATCH and size + len(message) <= MAX_CALL_BYTES
 
 
 def _copy(error: BaseException) -> BaseException:

@@ -29,7 +29,7 @@ Q = TypeVar('Q', bound='Producer')
 
 MAX_BATCH = 1000
 MAX_FILED = 500  # the same for tasks that wait until they are due, or in a group
-MAX_BATCH_BYTES = 8 << 20
+MAX_CALL_BYTES = 1 << 20  # of the messages that one call takes, moves or reads, unless the first alone is larger
 MAX_ENLISTED = 100
 # Seconds for which a producer relies on the form of Python tasks that Redis has confirmed. Later it asks again, because
 # an empty queue may have changed to the other form.
@@ -178,7 +178,7 @@ class Settings:
             size = n = 0
             for m in messages[first : first + most]:
                 size += len(m.message)
-                if n and (size > MAX_BATCH_BYTES or (gathers and m.group != messages[first].group)):
+                if n and (size > MAX_CALL_BYTES or (gathers and m.group != messages[first].group)):
                     break
                 n += 1
             if options.front and n < len(messages):

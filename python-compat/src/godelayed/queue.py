@@ -67,7 +67,7 @@ class Queue(Producer):
         return Ref(self, *sent, returns_of(function))
 
     def delay_many(self, calls: Iterable[Call]) -> list[Ref[Any]]:
-        """Enqueues calls in order, 1,000 or 8 MiB at a time. Redis accepts each such batch as a whole or not at all.
+        """Enqueues calls in order, 1,000 or 1 MiB at a time. Redis accepts each such batch as a whole or not at all.
 
         If one of the calls is faulty, none is enqueued. A batch is at most 500 tasks if they are due later or in a
         group, and 100 with options that hold a lock or an id. When one of several batches fails, the error is a

@@ -3,14 +3,14 @@
 --       6 counters of the day
 --       7 control hash
 -- ARGV  1 batch number   2 most tasks, at most 1,000   3 notifications the caller holds, 0 or 1
---       4 most bytes of a message, and in all four times as many   5 1 when legacy workers share the queue
+--       4 most bytes of a message, and of all unless the first is larger   5 1 when legacy workers share the queue
 --       6 1 to mend the notify list of such a queue   7 life of the counters, s   8 value of the heartbeat, as in ack
 --       9 number b of finished batches   10... b batch numbers   then tokens to end, at most 500
 -- Returns {1, tasks left, answers, message...}; {2, tasks left, answers, version of the control hash, message...} if
 --       there is one; {0, 0, answers} without heartbeat; {-1, 0, answers} when the batch number was used before;
 --       {-2, 0, answers} when the queue is paused. answers are those of ack. A message that is too large is claimed
 --       too, but only its size is returned. Gaps that withdraw has left are dropped.
--- O(n). Works on a full Redis: its first write is an LPOP, LTRIM or HDEL.
+-- O(n). Works on a full Redis: its first write is an LTRIM or HDEL.
 local most, held = tonumber(ARGV[2]), tonumber(ARGV[3])
 local legacy = ARGV[5] == '1'
 -- Measure lists first, and file new claims before ending old ones: while a slot moves, a command on a key that was
@@ -38,36 +38,36 @@ local first = 10 + tonumber(ARGV[9])
 if most > 0 or first <= #ARGV then redis.call('HLEN', KEYS[5]) end
 if first <= #ARGV then redis.call('HLEN', KEYS[6]) end
 
--- Take in steps sized by the messages seen so far, so that little must be given back.
+-- Read one message, and then in steps sized by those seen so far, so that little is read in vain. Large messages often
+-- follow each other: if the last one of a step is so large that the step would be too much, end before it.
 local limit = tonumber(ARGV[4])
-local at, n, gaps, bytes, room, step = #reply, 0, 0, 0, 4 * limit, 8
+local at, n, gaps, bytes, step = #reply, 0, 0, 0, 1
 -- Tokens are put together from digits: Lua is slow at writing numbers.
 local gap = control[3] and '-' -- what withdraw leaves in the place of a task
 local fields, digits, tens, units = {}, {[0] = '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'}, ARGV[1] .. '-', 1
 for _ = 1, gap and most + 100 or most do
   step = math.min(step, most - n)
-  local popped = redis.call('LPOP', KEYS[1], step) or {}
-  for i = 1, #popped do
-    local size = #popped[i]
+  if step > 1 and step * #(redis.call('LINDEX', KEYS[1], n + gaps + step - 1) or '') > 2 * limit then break end
+  local some = redis.call('LRANGE', KEYS[1], n + gaps, n + gaps + step - 1)
+  for i = 1, #some do
+    local size = #some[i]
     bytes = bytes + size
-    if n > 0 and bytes > room then
-      for j = #popped, i, -1 do redis.call('LPUSH', KEYS[1], popped[j]) end
-      break
-    end
-    if popped[i] == gap then
+    if n > 0 and bytes > limit then break end
+    if some[i] == gap then
       gaps = gaps + 1
     else
       n = n + 1
-      reply[at + n] = size > limit and size or popped[i]
-      fields[2 * n - 1], fields[2 * n] = tens .. digits[units], popped[i]
+      reply[at + n] = size > limit and size or some[i]
+      fields[2 * n - 1], fields[2 * n] = tens .. digits[units], some[i]
       units = units + 1
       if units == 10 then tens, units = ARGV[1] .. '-' .. (n + 1) / 10, 0 end
     end
   end
-  if bytes > room or #popped < step or n == most then break end
-  step = math.min(256, math.floor((room - bytes) * (n + gaps) / math.max(bytes, 1)) + 1)
+  if bytes > limit or #some < step or n == most then break end
+  step = math.min(256, 16 * step, math.floor((limit - bytes) * (n + gaps) / math.max(bytes, 1)) + 1)
 end
 
+if n + gaps > 0 then redis.call('LTRIM', KEYS[1], n + gaps, -1) end
 if n > 0 then
   -- Redis keeps up to 512 short fields in one block and walks through it for each of them: 500 small messages would
   -- take three times as long. One field of more than 64 bytes makes it a table for good.

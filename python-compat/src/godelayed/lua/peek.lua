@@ -14,8 +14,8 @@ if size then
   reply[1] = size
   most = math.min(most, size + 1 - from)
 end
--- Read in steps sized by the messages seen so far, so that little is read in vain.
-local n, bytes, room, limit, step = 0, 0, tonumber(ARGV[2]), tonumber(ARGV[4]), 8
+-- Read one message, and then in steps sized by those seen so far, so that little is read in vain.
+local n, bytes, room, limit, step = 0, 0, tonumber(ARGV[2]), tonumber(ARGV[4]), 1
 for _ = 1, most do
   local some = redis.call('LRANGE', KEYS[1], from + n, from + n + math.min(step, most - n) - 1)
   for i = 1, #some do
@@ -30,6 +30,6 @@ for _ = 1, most do
     reply[n + 2] = some[i]
   end
   if bytes > room or #some < step or n == most then break end
-  step = math.min(256, math.floor((room - bytes) * n / math.max(bytes, 1)) + 1)
+  step = math.min(16, 4 * step, math.floor((room - bytes) * n / math.max(bytes, 1)) + 1)
 end
 return reply

@@ -8,10 +8,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from ..errors import DelayedError
+from ..producer import MAX_CALL_BYTES
 from .executors import Executors
 from .lane import Claim, Lane
 from .link import Backoff, Complaints, Link, may_have_run
-from .store import MAX_CLAIM_BYTES, MAX_SHELVED, MAX_TOKENS, Store, Verdict
+from .store import MAX_SHELVED, MAX_TOKENS, Store, Verdict
 
 logger = logging.getLogger('godelayed.worker')
 
@@ -327,7 +328,7 @@ def _fitting(group: Sequence[End], size: int) -> int:
     total = n = 0
     for e in group[:size]:
         total += e.size
-        if n and total > MAX_CLAIM_BYTES:
+        if n and total > MAX_CALL_BYTES:
             break
         n += 1
     return n

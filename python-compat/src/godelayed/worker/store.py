@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..cluster import check_tag
 from ..keys import Keys
 from ..kinds import is_list
+from ..producer import MAX_CALL_BYTES
 from .link import Link, ReplyError, Source, size_of
 from .skim import WORKER
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 STATS_LIFE = 90 * 24 * 60 * 60  # seconds that Redis keeps the counters of a day
 MAX_CLAIM = 1000  # tasks of one claim
-MAX_CLAIM_BYTES = 4 << 20
 _MAX_INFO = 32 << 10  # bytes to read of each task's info where many are listed
 _LIVES_MOST = 250  # heartbeats that one script reads
 MAX_TOKENS = 500  # claims that one script ends or gives back
@@ -324,7 +324,7 @@ class Store:
         """
         k = self.keys
         keys = [getattr(k, shelf), k.tasks, k.info, k.list, k.noti, k.metrics + 'late']
-        reply = link.run('move', keys, most, MAX_CLAIM_BYTES, WORKER.size, _LATENESS_LIFE)
+        reply = link.run('move', keys, most, MAX_CALL_BYTES, WORKER.size, _LATENESS_LIFE)
         return int(reply[1]), [(text_of(reply[i]), int(reply[i + 1])) for i in range(2, len(reply) - 1, 2)]
 
     def unpark(self, link: Link, batch: int, most: int, ids: Sequence[str]) -> Haul:
@@ -365,7 +365,7 @@ class Store:
 
         Of values of more than most bytes it returns the size.
         """
-        reply = link.run('fields', [hash], most, MAX_CLAIM_BYTES, *fields)
+        reply = link.run('fields', [hash], most, MAX_CALL_BYTES, *fields)
         if not is_list(reply) or not 1 <= len(reply) <= len(fields):
             raise ReplyError(f'fields: expected 1 to {len(fields)} values, found {size_of(reply)}')
         return reply
