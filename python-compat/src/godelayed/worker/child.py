@@ -11,6 +11,7 @@ task, and why it must end.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
 import operator
 import signal
@@ -221,7 +222,8 @@ def serve(
     child = _Coroutines(tasks, orders) if coroutines else _Child(tasks, orders)
     signal.signal(sig, child.interrupt)
     start()
-    child._send([0, 2])
+    with contextlib.suppress(BrokenPipeError):  # the worker has stopped meanwhile: run finds the socket closed
+        child._send([0, 2])
     code = child.run()
     middleware.call_all(*middleware.process_ends)
     return code
