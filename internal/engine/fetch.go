@@ -38,6 +38,8 @@ type fetcher struct {
 	log       loop.Journal
 
 	order     []int       // of queues in the present round
+	behind    []bool      // the worker was behind with telling Redis how the queue's tasks ended when last looked at
+	later     int         // how many of the last queues wait for that of an earlier one, in strict order
 	hasTasks  []bool      // the queue seems to have tasks
 	wasPaused []bool      // the queue was paused when last looked at
 	mend      []bool      // the notify list of the queue seems to lack notifications: the next claim adds them
@@ -76,6 +78,7 @@ func (f *fetcher) prepare() {
 	for i := range f.hasTasks {
 		f.hasTasks[i] = true // look once before the first wait
 	}
+	f.behind = make([]bool, n)
 	f.waiterOf, f.returned = make([]*waiter, n), make(chan flight, maxInFlight)
 	for _, w := range f.waiters {
 		for _, i := range w.lanes {
@@ -86,6 +89,7 @@ func (f *fetcher) prepare() {
 
 // step claims tasks, or waits until it may be able to.
 func (f *fetcher) step(ctx context.Context) {
+	f.lookBehind()
 	room, pause := f.claimBudget()
 	switch {
 	case f.suspects.lone != nil:
@@ -166,10 +170,26 @@ func (f *fetcher) anyToClaim() (found bool, later time.Duration) {
 	return false, later
 }
 
+// lookBehind looks whether the worker is behind with telling Redis how tasks of a queue ended. In strict order it claims
+// nothing from later queues then, because that queue may have tasks; but it does if Redis does not answer for it.
+func (f *fetcher) lookBehind() {
+	f.later = 0
+	for i, l := range f.lanes {
+		f.behind[i] = l.behind()
+		if f.behind[i] && f.later == 0 && f.plan.Weights == nil && l.fresh(f.life) &&
+			!time.Now().Before(f.notBefore(i)) {
+			f.later = len(f.lanes) - 1 - i
+		}
+	}
+}
+
 // paused reports whether nothing may be claimed from queue i: it is paused, or the worker is behind with telling Redis
 // how its tasks ended. After that it is looked at once, because no waiter has blocked on its notify list.
 func (f *fetcher) paused(i int) bool {
-	switch paused := f.lanes[i].queuePaused() || f.lanes[i].behind(); {
+	if i >= len(f.lanes)-f.later {
+		return true
+	}
+	switch paused := f.lanes[i].queuePaused() || f.behind[i]; {
 	case paused:
 		f.wasPaused[i] = true
 	case f.wasPaused[i]:
@@ -214,6 +234,9 @@ func (f *fetcher) round(ctx context.Context, room int) {
 		}
 		if room > 0 && f.hasTasks[i] {
 			room -= f.claimQueue(ctx, i, room, 0)
+			if f.hasTasks[i] && f.plan.Weights == nil {
+				return // the claim ended early, such as before large messages: later queues wait
+			}
 		}
 	}
 }
@@ -305,6 +328,7 @@ func (f *fetcher) poll(ctx context.Context) {
 }
 
 func (f *fetcher) handleWake(ctx context.Context, wake wakeUp) {
+	f.lookBehind()
 	if wake.waiter != nil {
 		wake.waiter.blocking = false
 		if wake.err == nil && wake.waiter.recovered(wake, time.Now()) {

@@ -124,8 +124,13 @@ func (f *finisher) tellRedis() (worked, ok bool) {
 	if len(endings) == 0 && len(done) == 0 && lost == 0 {
 		return false, true
 	}
-	ok = f.ack(done, lost)
-	if left := f.flush(endings); len(left) > 0 {
+	err := f.ack(done, lost)
+	left := endings
+	if err == nil || redisstore.Answered(err) {
+		left = f.flush(endings)
+	}
+	ok = err == nil
+	if len(left) > 0 {
 		f.mu.Lock()
 		f.pending = append(left, f.pending...)
 		f.mu.Unlock()
@@ -136,10 +141,10 @@ func (f *finisher) tellRedis() (worked, ok bool) {
 
 // ack acknowledges done claims and reports the number of lost ones. The call is not cancelled when the worker stops:
 // without it, the tasks would run again.
-func (f *finisher) ack(done []*Claim, lost int) bool {
+func (f *finisher) ack(done []*Claim, lost int) error {
 	done, e := f.lane.prepareAcks(done)
 	if len(done) == 0 && lost == 0 {
-		return true
+		return nil
 	}
 	stood, err := f.lane.store.Ack(context.Background(), f.lane.worker, e, lost)
 	if err != nil {
@@ -148,10 +153,10 @@ func (f *finisher) ack(done []*Claim, lost int) bool {
 		if !redisstore.MayHaveRun(err) {
 			f.countLost(lost)
 		}
-		return false
+		return err
 	}
 	f.acknowledged(done, stood)
-	return true
+	return nil
 }
 
 // acknowledged settles claims that Redis has acknowledged. stood says which of them still belonged to this worker; nil:
@@ -193,59 +198,74 @@ func (f *finisher) reportLost(c *Claim) {
 		Warn("claim was lost before the task ended: another worker may run it again")
 }
 
-// flush sends endings and returns those that got no answer.
+// flush sends endings and returns those that got no answer. It makes no more calls after one that Redis did not answer:
+// a worker that stops could not wait for all of them.
 func (f *finisher) flush(endings []ending) (left []ending) {
 	ctx := context.Background() // as in ack
 	var sorted [lifecycle.Outcomes][]ending
 	for _, e := range endings {
 		sorted[e.outcome] = append(sorted[e.outcome], e)
 	}
-	for kind, group := range sorted {
+	answered := true
+	for i, group := range sorted {
+		kind := lifecycle.Outcome(i)
+		if !answered {
+			left = append(left, group...)
+			continue
+		}
 		size, atOnce := redisstore.MaxTokens, 1 // the others keep the order of their tasks
 		switch lifecycle.Ends[kind].Script {
 		case "shelve", "complete", "annul":
 			size, atOnce = redisstore.MaxShelved, 2
 		}
-		if lifecycle.Outcome(kind) == lifecycle.OutcomeRelease {
-			// Release the last ones first, because each call puts its tasks in front of all others.
-			for len(group) > 0 {
-				n := fitting(len(group), size, func(i int) *ending { return &group[len(group)-1-i] })
-				left = append(left, f.send(ctx, lifecycle.OutcomeRelease, group[len(group)-n:])...)
-				group = group[:len(group)-n]
-			}
+		parts := partsOf(kind, group, size)
+		parts, answered = f.sendAll(ctx, kind, parts, atOnce)
+		if kind == lifecycle.OutcomeRelease {
+			slices.Reverse(parts)
 		}
-		var parts [][]ending
-		for len(group) > 0 {
-			n := fitting(len(group), size, func(i int) *ending { return &group[i] })
-			if lifecycle.Outcome(kind) == lifecycle.OutcomeGather {
-				n = sameGroup(group[:n])
-			}
-			parts = append(parts, group[:n])
-			group = group[n:]
-		}
-		left = append(left, f.sendAll(ctx, lifecycle.Outcome(kind), parts, atOnce)...)
+		left = append(left, slices.Concat(parts...)...)
 	}
 	return left
 }
 
 // sendAll makes a call for each part of the endings of one kind, some at once, so that Redis need not wait for the next
-// call to be made. It returns those that got no answer.
+// call to be made. It returns the parts that Redis was not told, in their order; answered is false if it did not answer
+// a call.
 func (f *finisher) sendAll(
 	ctx context.Context, kind lifecycle.Outcome, parts [][]ending, atOnce int,
-) (left []ending) {
-	unsent := make([][]ending, len(parts))
+) (unsent [][]ending, answered bool) {
+	unsent, errs := make([][]ending, len(parts)), make([]error, len(parts))
+	failed := map[string]bool{} // groups of which a part has failed: later parts must not overtake it
 	for first := 0; first < len(parts); first += atOnce {
+		next := min(first+atOnce, len(parts))
 		var calls sync.WaitGroup
-		for i := first; i < min(first+atOnce, len(parts)); i++ {
-			calls.Go(func() { unsent[i] = f.send(ctx, kind, parts[i]) })
+		for i := first; i < next; i++ {
+			if atOnce == 1 && failed[groupOf(&parts[i][0])] {
+				unsent[i] = parts[i]
+				continue
+			}
+			calls.Go(func() {
+				if errs[i] = f.send(ctx, kind, parts[i]); errs[i] != nil {
+					unsent[i] = parts[i]
+				}
+			})
 		}
 		calls.Wait()
+		for i := first; i < next; i++ {
+			if errs[i] != nil && !redisstore.Answered(errs[i]) {
+				copy(unsent[next:], parts[next:])
+				return unsent, false
+			}
+			if errs[i] != nil {
+				failed[groupOf(&parts[i][0])] = true
+			}
+		}
 	}
-	return slices.Concat(unsent...)
+	return unsent, true
 }
 
-// send makes one call for endings of one kind. It returns them if there was no answer.
-func (f *finisher) send(ctx context.Context, kind lifecycle.Outcome, group []ending) (left []ending) {
+// send makes one call for endings of one kind. If it returns an error, they must be sent again.
+func (f *finisher) send(ctx context.Context, kind lifecycle.Outcome, group []ending) error {
 	claims := make([]*Claim, len(group))
 	for i := range group {
 		claims[i] = group[i].claim
@@ -257,7 +277,7 @@ func (f *finisher) send(ctx context.Context, kind lifecycle.Outcome, group []end
 		for _, c := range claims {
 			c.maybeEnded = c.maybeEnded || redisstore.MayHaveRun(err)
 		}
-		return group
+		return err
 	}
 	f.log.Relief(&f.trouble, "Redis has been told how tasks ended")
 	f.told(len(group))

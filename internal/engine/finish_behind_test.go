@@ -48,7 +48,7 @@ func TestFetcherIsToldThatRedisWas(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	f := finisherOf(r.l)
 	r.l.endsWaiting.Store(maxEndsWaiting)
-	if !r.fetcher.paused(0) {
+	if r.fetcher.lookBehind(); !r.fetcher.paused(0) {
 		t.Fatal("the fetcher may claim")
 	}
 	for i, want := range []bool{true, false} {
@@ -57,7 +57,7 @@ func TestFetcherIsToldThatRedisWas(t *testing.T) {
 			t.Errorf("ending %d: expected that the fetcher is woken: %v", i+1, want)
 		}
 	}
-	if r.fetcher.paused(0) || !r.fetcher.hasTasks[0] {
+	if r.fetcher.lookBehind(); r.fetcher.paused(0) || !r.fetcher.hasTasks[0] {
 		t.Error("the fetcher does not look at the queue")
 	}
 }

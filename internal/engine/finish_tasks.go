@@ -51,6 +51,33 @@ func membersOf(endings []ending) []group.Member {
 	return members
 }
 
+// partsOf divides endings of one kind into those of one call each, in the order in which the calls must be made.
+func partsOf(kind lifecycle.Outcome, endings []ending, size int) (parts [][]ending) {
+	for len(endings) > 0 {
+		if kind == lifecycle.OutcomeRelease {
+			// The last ones first, because each call puts its tasks in front of all others.
+			last := len(endings) - 1
+			rest := len(endings) - fitting(len(endings), size, func(i int) *ending { return &endings[last-i] })
+			parts, endings = append(parts, endings[rest:]), endings[:rest]
+			continue
+		}
+		n := fitting(len(endings), size, func(i int) *ending { return &endings[i] })
+		if kind == lifecycle.OutcomeGather {
+			n = sameGroup(endings[:n])
+		}
+		parts, endings = append(parts, endings[:n]), endings[n:]
+	}
+	return parts
+}
+
+// groupOf returns the group that a task joins by its ending; "" if it ends otherwise.
+func groupOf(e *ending) string {
+	if e.outcome != lifecycle.OutcomeGather {
+		return ""
+	}
+	return e.id
+}
+
 // sameGroup returns how many endings at the beginning of group have the same task group.
 func sameGroup(group []ending) int {
 	n := 1

@@ -161,7 +161,7 @@ func TestRegistrationWithoutReplyIsRepeated(t *testing.T) {
 	}
 	h.expect("renewed", "v:3", "v:3")
 	// The worker now tells Redis the claims that it held back: two exist, one is lost.
-	if !finisherOf(h.lane).ack(claims, 0) {
+	if finisherOf(h.lane).ack(claims, 0) != nil {
 		t.Error("not acknowledged")
 	}
 	if n := h.Size("_processing:w"); n != 0 || h.counters()["processed"] != 2 || finisherOf(h.lane).lost != 1 {
@@ -211,7 +211,7 @@ func TestAcknowledgementsUnderAnOldHeartbeat(t *testing.T) {
 				}
 			} else {
 				again = h.claims(1)
-				if !finisherOf(h.lane).ack(slices.Clone(claims), 0) {
+				if finisherOf(h.lane).ack(slices.Clone(claims), 0) != nil {
 					t.Fatal("not acknowledged")
 				}
 			}

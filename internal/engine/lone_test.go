@@ -22,7 +22,8 @@ func newLoner(c *crew, lanes ...*lane) *loner {
 	n := len(lanes)
 	l.fetcher = &fetcher{
 		lanes: lanes, exec: c.executors, life: time.Minute, patience: 2 * time.Second, wakes: make(chan wakeUp, 1),
-		returned: make(chan flight, 1), hasTasks: make([]bool, n), wasPaused: make([]bool, n), mend: make([]bool, n),
+		returned: make(chan flight, 1), hasTasks: make([]bool, n), wasPaused: make([]bool, n),
+		behind: make([]bool, n), mend: make([]bool, n),
 		emptyAt:   make([]time.Time, n),
 		mayClaim:  func() bool { return true },
 		startLone: func(_ context.Context, c *Claim) { l.starts = append(l.starts, c) },

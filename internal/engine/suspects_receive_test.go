@@ -45,6 +45,7 @@ func newReceivingWorker(t *testing.T, change func(*WorkerConfig)) *receivingWork
 	f := w.fetcher
 	n := len(w.lanes)
 	f.hasTasks, f.wasPaused, f.mend, f.emptyAt = make([]bool, n), make([]bool, n), make([]bool, n), make([]time.Time, n)
+	f.behind = make([]bool, n)
 	f.order, f.waiterOf, f.returned = make([]int, n), make([]*waiter, n), make(chan flight, maxInFlight)
 	for _, wt := range f.waiters {
 		for _, i := range wt.lanes {

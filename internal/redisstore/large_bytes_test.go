@@ -35,9 +35,18 @@ func (l *large) bytes() {
 	}
 	l.fill(1, "for i = 1, 50 do redis.call('RPUSH', KEYS[1], i) end", l.keys.list)
 	l.fill(1, "for i = 1, 40 do redis.call('RPUSH', KEYS[1], string.rep('x', 102400)) end", l.keys.list)
-	for _, n := range []int{17, 17, 17, 10} { // it ends before a step that would read megabytes
+	for _, n := range []int{17, 17, 17, 10, 10, 10, 9} { // it ends before a step that would read megabytes
 		claim(n)
 	}
+	// A run of large messages that ends before the last message of a step.
+	l.fill(1, "for i = 1, 17 do redis.call('RPUSH', KEYS[1], i) end", l.keys.list)
+	l.fill(1, "for i = 1, 150 do redis.call('RPUSH', KEYS[1], string.rep('x', 102400)) end", l.keys.list)
+	l.fill(1, "for i = 1, 200 do redis.call('RPUSH', KEYS[1], i) end", l.keys.list)
+	claim(17)
+	for range 14 {
+		claim(10)
+	}
+	claim(210)
 	for i := range 3 {
 		messages := make([]Envelope, 10)
 		for j := range messages {

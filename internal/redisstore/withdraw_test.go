@@ -211,6 +211,28 @@ var gapCases = []storeCase{
 		want:   queued("", 0),
 	},
 	{
+		name: "a gap before large messages",
+		seed: with(queued("- "+fullClaim+" "+fullClaim, 9), redistest.State{
+			"_control": redistest.Hash{"gaps": "1", "weight": "2"},
+		}),
+		do:     claimWith(ClaimCall{Most: 8}),
+		result: claimReply{"263168 bytes of a 263168 bytes of b 263168 bytes of c", 5},
+		want: with(holds(queued(big("d", 263168)+" "+fullClaim, 5), fullClaim[:3*263168+2]), redistest.State{
+			"_control": redistest.Hash{"weight": "2"},
+		}),
+	},
+	{
+		name: "more gaps than tasks are asked for",
+		seed: with(queued(strings.Repeat("- ", 150)+"a b", 152), redistest.State{
+			"_control": redistest.Hash{"gaps": "150", "weight": "2"},
+		}),
+		do:     claimWith(ClaimCall{Most: 1}),
+		result: claimReply{"a", 1},
+		want: with(holds(queued("b", 1), "a"), redistest.State{
+			"_control": redistest.Hash{"weight": "2"},
+		}),
+	},
+	{
 		name:   "what looks like a gap, and is none",
 		seed:   queued("- a", 2),
 		do:     claimWith(ClaimCall{Most: 2}),

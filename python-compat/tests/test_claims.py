@@ -24,7 +24,7 @@ from godelayed.worker.finish import (
     End,
     Finisher,
 )
-from godelayed.worker.link import UnansweredError, UnreachableError
+from godelayed.worker.link import RefusedError, UnansweredError, UnreachableError
 from godelayed.worker.message import Message
 from godelayed.worker.store import Haul
 
@@ -258,6 +258,48 @@ def test_what_is_told_is_split_by_size_and_number(lane, finisher, monkeypatch):
     finisher._flush([End(c, RETRY) for _ in range(250)])
     finisher._flush([End(c, FORWARD) for _ in range(1100)])
     assert groups == [4, 4, 1, 4, 4, 1, 100, 100, 50, 500, 500, 100]
+
+
+@pytest.mark.parametrize(
+    ('kind', 'error', 'calls'),
+    [
+        (RETRY, UnansweredError('?'), 1),
+        (RETRY, UnreachableError('?'), 1),
+        (RETRY, RefusedError('?'), 3),
+        (FORWARD, UnansweredError('?'), 1),
+        (FORWARD, RefusedError('?'), 1),
+        (RELEASE, RefusedError('?'), 1),
+    ],
+)
+def test_what_is_told_after_a_call_has_failed(lane, finisher, monkeypatch, kind, error, calls):
+    """Nothing if Redis does not answer, because a worker that stops could not wait; and nothing that would overtake."""
+    c, _ = lane.open()
+    c.raw = b'x' * (1 << 20)
+    told = []
+
+    def call(kind, batches, group):
+        told.append(group)
+        raise error
+
+    monkeypatch.setattr(finisher, '_call', call)
+    ends = [End(c, kind) for _ in range(3)]
+    finisher.add(*ends)
+    assert finisher.work() == (True, False)
+    assert len(told) == calls
+    assert all(a is b for a, b in zip(finisher._pending, ends, strict=True))
+    assert finisher.waiting() == 3
+
+
+def test_ends_of_a_call_under_way_are_waiting(lane, finisher, monkeypatch):
+    """Otherwise a worker that stops meanwhile would say that it has told Redis everything."""
+    c, other = lane.open()
+    finisher.executors.put_done(lane, [other])
+    seen = []
+    monkeypatch.setattr(lane.store, 'ack', lambda *_: seen.append(finisher.waiting()) or [1], raising=False)
+    monkeypatch.setattr(finisher, '_call', lambda *_: seen.append(finisher.waiting()) or [1])
+    finisher.add(End(c, RETRY))
+    assert finisher.work() == (True, True)
+    assert (seen, finisher.waiting()) == ([2, 1], 0)
 
 
 def test_a_worker_that_stops_gives_back_claims_that_it_does_not_know(redis, worker, q):

@@ -7,6 +7,7 @@ import pytest
 
 from godelayed.worker import fetch, suspects
 from godelayed.worker.fetch import PROBE_INTERVAL
+from godelayed.worker.finish import MAX_ENDS_WAITING
 from godelayed.worker.link import UnansweredError
 from godelayed.worker.slot import Todo
 from godelayed.worker.store import Haul
@@ -30,7 +31,13 @@ def fetcher(worker, monkeypatch):
     for lane in f.lanes:
         lane.confirmed, lane.hot = (time.monotonic(), time.time()), False
     f._claimed = []
-    monkeypatch.setattr(f, 'claim', lambda lane, room, held, **how: f._claimed.append((lane.name, room)) or 1)
+
+    def claim(lane, room, held, **how):
+        lane.hot = False  # that was all
+        f._claimed.append((lane.name, room))
+        return 1
+
+    monkeypatch.setattr(f, 'claim', claim)
     return f, answers, looks
 
 
@@ -43,14 +50,41 @@ def test_queues_that_were_empty_are_looked_at_while_others_have_tasks(fetcher):
     f._round(5)
     assert looks == [['a', 'c']]
     assert f._claimed == [('a', 5), ('b', 4)]
+    b.hot = True
     f._round(5)
     assert len(looks) == 1  # not again yet
     for lane in (a, c):
-        lane.hot, lane.probed = False, lane.probed - PROBE_INTERVAL
+        lane.probed -= PROBE_INTERVAL
+    b.hot = True
     answers.append([Todo(0, -1, 0, -1), Todo(1, -1, 0, -1)])
     f._round(1)
     assert looks[1] == ['a', 'c']
-    assert [lane.hot for lane in f.lanes] == [False, True, True]
+    assert [lane.hot for lane in f.lanes] == [False, False, True]
+
+
+def test_in_strict_order_later_queues_wait_for_tasks_that_a_claim_has_left(fetcher, monkeypatch):
+    f, _, _ = fetcher
+    monkeypatch.setattr(f, '_probe', lambda: None)
+    monkeypatch.setattr(f, 'claim', lambda lane, room, held, **how: f._claimed.append(lane.name) or 1)
+    for lane in f.lanes:
+        lane.hot = True
+    f._round(5)
+    assert f._claimed == ['a']
+    f.weights = [1, 1, 1]
+    f._claimed.clear()
+    f._round(5)
+    assert sorted(f._claimed) == ['a', 'b', 'c']
+
+
+@pytest.mark.parametrize(('weights', 'rest', 'waits'), [(None, 0, True), (None, 60, False), ([1, 1, 1], 0, False)])
+def test_in_strict_order_later_queues_wait_for_one_with_which_the_worker_is_behind(fetcher, weights, rest, waits):
+    """They do not if Redis does not answer for that one."""
+    f, _, _ = fetcher
+    b = f.lanes[1]
+    f.weights = weights
+    b.finisher._untold, b.rest = MAX_ENDS_WAITING, time.monotonic() + rest
+    f._look_behind()
+    assert [f._paused(lane) for lane in f.lanes] == [False, True, waits]
 
 
 def test_queues_that_may_not_be_claimed_from_are_not_looked_at(fetcher):

@@ -168,7 +168,7 @@ class Proxy:
 def test_lost_replies(q, redis, server, tmp_path, processes):
     """No task is lost, and none runs twice: the worker finds what a lost claim brought, and tells Redis again how
     claims ended."""
-    proxy = Proxy(server.port, 0.1)
+    proxy = Proxy(server.port, 0.2)
     for i in range(300):
         q.options(keep_result=60 if i % 3 == 0 else 0).delay('worker_tasks:say', i)
     args = (

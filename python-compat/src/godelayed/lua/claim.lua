@@ -39,17 +39,25 @@ if most > 0 or first <= #ARGV then redis.call('HLEN', KEYS[5]) end
 if first <= #ARGV then redis.call('HLEN', KEYS[6]) end
 
 -- Read one message, and then in steps sized by those seen so far, so that little is read in vain. Large messages often
--- follow each other: if the last one of a step is so large that the step would be too much, end before it.
+-- follow each other: if the last one of a step or one in its middle is so large that the step would be too much, end
+-- before it.
 local limit = tonumber(ARGV[4])
 local at, n, gaps, bytes, step = #reply, 0, 0, 0, 1
 -- Tokens are put together from digits: Lua is slow at writing numbers.
 local gap = control[3] and '-' -- what withdraw leaves in the place of a task
 local fields, digits, tens, units = {}, {[0] = '0', '1', '2', '3', '4', '5', '6', '7', '8', '9'}, ARGV[1] .. '-', 1
 for _ = 1, gap and most + 100 or most do
-  step = math.min(step, most - n)
-  if step > 1 and step * #(redis.call('LINDEX', KEYS[1], n + gaps + step - 1) or '') > 2 * limit then break end
+  step = math.min(step, most - n + gaps) -- gaps often follow each other, too
+  for i = step, 2, -128 do
+    if step * #(redis.call('LINDEX', KEYS[1], n + gaps + i - 1) or '') > 2 * limit then
+      step = n == 0 and 1 or 0
+      break
+    end
+  end
+  if step == 0 then break end
   local some = redis.call('LRANGE', KEYS[1], n + gaps, n + gaps + step - 1)
   for i = 1, #some do
+    if n == most then break end
     local size = #some[i]
     bytes = bytes + size
     if n > 0 and bytes > limit then break end

@@ -161,6 +161,7 @@ class Fetcher:
     def run(self) -> None:
         self.suspects.open()
         while not self._stop:
+            self._look_behind()
             room, pause = self._room()
             if self.suspects.lone is not None:
                 self.suspects.handle_lone()
@@ -194,12 +195,26 @@ class Fetcher:
         self.executors.leave_off()
         self._serving = False
 
+    def _look_behind(self) -> None:
+        """Looks whether the worker is behind with telling Redis how tasks of a queue ended.
+
+        In strict order it claims nothing from later queues then, because that queue may have tasks; but it does if
+        Redis does not answer for it.
+        """
+        wait, now = False, time.monotonic()
+        for lane in self.lanes:
+            lane.behind, lane.waits = lane.finisher.behind, wait
+            if lane.behind and self.weights is None and lane.fresh(self.life) and now >= self._not_before(lane):
+                wait = True
+
     def _paused(self, lane: Lane) -> bool:
         """Returns whether nothing may be claimed from a queue: it is paused, or the worker is behind with its ends.
 
         After that the queue is looked at again, because nobody has waited for its notifications meanwhile.
         """
-        if lane.paused or lane.finisher.behind:
+        if lane.waits:
+            return True
+        if lane.paused or lane.behind:
             lane.held_back = True
         elif lane.held_back:
             lane.held_back, lane.hot = False, True
@@ -260,6 +275,8 @@ class Fetcher:
                 room -= self.claim(lane, room, 0, parked=parked)
             if room > 0 and lane.hot and self.may_claim(lane):
                 room -= self.claim(lane, room, 0)
+                if lane.hot and self.weights is None:
+                    return  # the claim ended early, such as before large messages: later queues wait
 
     def _probe(self) -> None:
         """Looks at queues that were empty a while ago, with one request for all queues of a slot."""
@@ -328,6 +345,7 @@ class Fetcher:
                 return False
 
     def _handle(self, w: Waiter, key: bytes | None, error: DelayedError | None) -> None:
+        self._look_behind()
         w.blocking = False
         if error is not None:
             self._failed(w, error)

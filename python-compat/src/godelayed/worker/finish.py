@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ..errors import DelayedError
 from ..producer import MAX_CALL_BYTES
 from .executors import Executors
 from .lane import Claim, Lane
-from .link import Backoff, Complaints, Link, may_have_run
+from .link import Backoff, Complaints, Link, RefusedError, may_have_run
 from .store import MAX_SHELVED, MAX_TOKENS, Store, Verdict
 
 logger = logging.getLogger('godelayed.worker')
@@ -76,6 +76,8 @@ class Finisher:
         self._pending: list[End] = []
         self._untold = 0  # ends that Redis has not confirmed, including those of a call under way
         self._lost = 0
+        self._acking = 0  # done claims of an acknowledgement under way
+        self._silent = False  # whether Redis has not answered the last call
         self._signal = threading.Event()
         self._stop = False
         self._abandoned = threading.Event()
@@ -119,9 +121,9 @@ class Finisher:
         self._abandoned.set()
 
     def waiting(self) -> int:
-        """Returns how many ends of claims Redis has not confirmed."""
+        """Returns how many ends of claims Redis has not confirmed, those of a call under way included."""
         with self._mu:
-            n = len(self._pending)
+            n = self._untold + self._acking
         with self.executors.mu:
             return n + len(self.lane.done)
 
@@ -149,9 +151,12 @@ class Finisher:
             ends, lost = self._pending, self._lost
             self._pending, self._lost = [], 0
         done = self.executors.take_done(self.lane)
+        self._acking = len(done)
         if not ends and not done and not lost:
             return False, True
+        self._silent = False
         ok = self._ack(done, lost)
+        self._acking = 0
         left = self._flush(ends)
         if left:
             with self._mu:
@@ -172,6 +177,7 @@ class Finisher:
             self.unanswered(done, e)
             if not may_have_run(e):
                 self.count_lost(lost)
+            self._silent = not isinstance(e, RefusedError)
             return False
         self.acknowledged(done, stood)
         return True
@@ -211,24 +217,23 @@ class Finisher:
         )
 
     def _flush(self, ends: list[End]) -> list[End]:
-        """Tells Redis how claims ended and returns those that it did not confirm."""
+        """Tells Redis how claims ended and returns those that it did not confirm.
+
+        It makes no more calls after one that Redis did not answer: a worker that stops could not wait for all of them.
+        """
         sorted_: dict[int, list[End]] = {}
         for e in ends:
             sorted_.setdefault(e.kind, []).append(e)
         left: list[End] = []
         for kind, group in sorted(sorted_.items()):
-            size = MAX_SHELVED if kind in _SMALL else MAX_TOKENS
-            if kind == RELEASE:
-                # The last ones are released first, because each call puts its tasks in front of all others.
-                while group:
-                    n = _fitting(group[::-1], size)
-                    left += self._tell(RELEASE, group[len(group) - n :])
-                    group = group[: len(group) - n]
-            while group:
-                n = _fitting(group, size)
-                n = _alike(group[:n])
-                left += self._tell(kind, group[:n])
-                group = group[n:]
+            unsent: list[list[End]] = []
+            for part in _parts(kind, group):
+                # Tasks that go to a list keep their order: none overtakes those of a call that has failed.
+                wait = self._silent or (kind not in _SMALL and unsent)
+                if part := part if wait else self._tell(kind, part):
+                    unsent.append(part)
+            for part in unsent[::-1] if kind == RELEASE else unsent:
+                left += part
         return left
 
     def _tell(self, kind: int, group: list[End]) -> list[End]:
@@ -246,6 +251,7 @@ class Finisher:
             if may_have_run(error):
                 for c in claims:
                     c.unclear = True
+            self._silent = not isinstance(error, RefusedError)
             return group
         self.complaints.relief(logger, f'queue {self.lane.name}: Redis has been told how tasks ended')
         self._told(len(group))
@@ -332,6 +338,20 @@ def _fitting(group: Sequence[End], size: int) -> int:
             break
         n += 1
     return n
+
+
+def _parts(kind: int, ends: Sequence[End]) -> Iterator[list[End]]:
+    """Divides ends of one kind into those of one call each, in the order in which the calls must be made."""
+    size = MAX_SHELVED if kind in _SMALL else MAX_TOKENS
+    while ends:
+        if kind == RELEASE:  # the last ones first, because each call puts its tasks in front of all others
+            n = len(ends) - _fitting(ends[::-1], size)
+            yield list(ends[n:])
+            ends = ends[:n]
+        else:
+            n = _alike(ends[: _fitting(ends, size)])
+            yield list(ends[:n])
+            ends = ends[n:]
 
 
 def _alike(group: Sequence[End]) -> int:

@@ -106,6 +106,8 @@ class Lane:
         self.suspects = False  # whether it has suspects, as far as known
         self.rest = 0.0  # no claims before this monotonic time
         self.held_back = False  # whether it was found paused
+        self.behind = False  # whether the worker was behind with telling Redis how its tasks ended
+        self.waits = False  # whether it waits for that of an earlier queue, in strict order
         self.probed = 0.0
 
         self.waiting = False  # the mover has found pending tasks since the heartbeat has found none

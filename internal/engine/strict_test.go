@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+)
+
+// In strict order, later queues wait for a queue with which the worker is behind: it may have tasks. They do not if
+// Redis does not answer for that queue.
+func TestStrictOrderWhileBehind(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		weighted bool
+		away     bool
+		waits    bool
+	}{{name: "strict", waits: true}, {name: "strict, away", away: true}, {name: "weighted", weighted: true}} {
+		t.Run(test.name, func(t *testing.T) {
+			r := newReceivingWorker(t, func(cfg *WorkerConfig) {
+				a := cfg.Queues.plan().Names[0]
+				cfg.Queues = Strict{a, a + ".b", a + ".c"}
+				if test.weighted {
+					cfg.Queues = Weighted{a: 1, a + ".b": 1, a + ".c": 1}
+				}
+			})
+			f := r.fetcher
+			r.lanes[1].endsWaiting.Store(maxEndsWaiting)
+			if test.away {
+				f.waiterOf[1].noClaimsBefore = time.Now().Add(time.Hour)
+			}
+			f.lookBehind()
+			if a, b, c := f.paused(0), f.paused(1), f.paused(2); a || !b || c != test.waits {
+				t.Errorf("nothing may be claimed: %v, %v, %v, expected false, true, %v", a, b, c, test.waits)
+			}
+			r.lanes[1].endsWaiting.Store(0)
+			f.lookBehind()
+			if a, b, c := f.paused(0), f.paused(1), f.paused(2); a || b || c {
+				t.Errorf("afterwards nothing may be claimed: %v, %v, %v", a, b, c)
+			}
+		})
+	}
+}
+
+// A worker that cannot tell Redis how tasks of the first queue ended takes none of the second one meanwhile.
+func TestStrictOrderOfAWorkerThatIsBehind(t *testing.T) {
+	b := newBench(t)
+	fails := b.fn("fails", func(int) error { return Discard(errors.New("no luck")) })
+	ran := make(chan int, 1)
+	other := b.fn("other", func(i int) { ran <- i })
+	for first := 0; first < 3*maxEndsWaiting; first += maxEndsWaiting {
+		tasks := make([]*Task, maxEndsWaiting)
+		for i := range tasks {
+			tasks[i] = Call(fails, i)
+		}
+		_, err := b.q.DelayMany(t.Context(), tasks...)
+		b.Must(err)
+	}
+	later := NewQueue(b.Name+".later", b.rdb)
+	b.delayWith(later, other, 1)
+	b.Do("SET", b.Name+"_archived", "of another type")
+	cfg := b.config()
+	cfg.Queues = Strict{b.Name, b.Name + ".later"}
+	w := b.work(cfg, fails, other)
+	b.Until("the worker is behind", w.lanes[0].behind)
+	for range 2 { // the second time after something that wakes the fetcher
+		w.pokeMovers()
+		b.Until("the mover has looked", w.slotGroups[0].mover.checked.Load)
+		b.Until("all claimed tasks have ended", func() bool { still, _ := w.exec.idleState(); return still })
+	}
+	if n := b.Size(".later"); n != 1 || len(ran) > 0 {
+		t.Errorf("%d tasks of the later queue are pending, expected that they wait", n)
+	}
+	b.Do("DEL", b.Name+"_archived")
+	if i := await(b, "the task of the later queue", ran); i != 1 {
+		t.Errorf("ran %d", i)
+	}
+	b.Until("all tasks have ended", func() bool { return b.Size("_archived") == 3*maxEndsWaiting })
+}
+
+// A claim that ends before large messages leaves tasks of its queue. In strict order they come before those of others.
+func TestStrictOrderBehindAClaimThatEndsEarly(t *testing.T) {
+	r := newReceivingWorker(t, func(cfg *WorkerConfig) {
+		a := cfg.Queues.plan().Names[0]
+		cfg.Queues, cfg.Concurrency = Strict{a, a + ".later"}, 10
+	})
+	for range 2 {
+		r.b.delay(r.f, strings.Repeat("x", 700<<10))
+	}
+	later := NewQueue(r.b.Name+".later", r.b.rdb)
+	r.b.delayWith(later, r.f, "small")
+	r.b.Do("SET", r.b.Name+".later_worker:"+r.ID(), "v", "PX", 60000)
+	r.fetcher.hasTasks[0], r.fetcher.hasTasks[1] = true, true
+	for i, want := range []int{1, 0} {
+		r.fetcher.round(t.Context(), 10)
+		if n, m := r.b.Size(""), r.b.Size(".later"); n != want || m != want {
+			t.Errorf("round %d: %d and %d tasks are pending, expected %d of each queue", i, n, m, want)
+		}
+	}
+}
