@@ -170,8 +170,9 @@ func (f *fetcher) anyToClaim() (found bool, later time.Duration) {
 	return false, later
 }
 
-// lookBehind looks whether the worker is behind with telling Redis how tasks of a queue ended. In strict order it claims
-// nothing from later queues then, because that queue may have tasks; but it does if Redis does not answer for it.
+// lookBehind looks whether the worker is behind with telling Redis how tasks of a queue ended. In strict order it
+// claims nothing from later queues then, because that queue may have tasks; but it does if Redis does not answer for
+// it.
 func (f *fetcher) lookBehind() {
 	f.later = 0
 	for i, l := range f.lanes {

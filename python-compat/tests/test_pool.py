@@ -1,6 +1,5 @@
 """Worker processes and the parts that control them: the pool, the nursery, and how a process obeys orders."""
 
-import asyncio
 import contextlib
 import os
 import selectors
@@ -472,19 +471,6 @@ def test_a_process_is_started_before_it_is_ready(monkeypatch):
         assert order == [signal.SIGUSR1, 'start']
         frame = tasks.recv(100)
     assert msgpack.unpackb(frame[4:]) == [0, 2]
-
-
-@pytest.mark.parametrize('coroutines', [False, True])
-def test_a_process_that_nobody_needs_any_more_ends_without_a_word(monkeypatch, coroutines):
-    """The worker has stopped while the process was starting."""
-    loop = asyncio.new_event_loop()
-    monkeypatch.setattr(asyncio, 'new_event_loop', lambda: loop)
-    monkeypatch.setattr(signal, 'signal', lambda *_: None)
-    tasks, theirs = socket.socketpair()
-    orders, obeyed = socket.socketpair()
-    with tasks, theirs, orders, obeyed, contextlib.closing(loop):
-        assert child.serve(theirs, obeyed, signal.SIGUSR1, tasks.close, coroutines) == 0
-    asyncio.set_event_loop(None)
 
 
 def test_a_task_of_a_function_that_is_gone_fails(child_of):
