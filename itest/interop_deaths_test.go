@@ -67,7 +67,7 @@ func TestPythonPoisonAmongInnocents(t *testing.T) {
 			}
 			worker, deaths := start(), 0
 			limit := inChaos(4*time.Minute, 20*time.Minute)
-			waitForAtMost(t, limit, "all poison to be archived and all others to be done", func() bool {
+			waitForAtMost(t, limit, "all poison to be archived, all others to be done and the dead forgotten", func() bool {
 				if !worker.Running() {
 					if worker.ExitCode() != -1 {
 						t.Fatalf("the worker ended: %s\n%s", worker.Describe(), worker.Output())
@@ -76,7 +76,8 @@ func TestPythonPoisonAmongInnocents(t *testing.T) {
 					worker = start()
 				}
 				return len(archivedIn(t, server, queue)) == poisons &&
-					count(t, server, queue, "processed") == len(names)
+					count(t, server, queue, "processed") == len(names) &&
+					server.Do(t, "SCARD", queue+"_workers") == int64(1)
 			})
 			stopPython(t, worker)
 			if lost := py.read(t).Of("end").Missing(names); len(lost) > 0 {
