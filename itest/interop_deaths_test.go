@@ -67,7 +67,7 @@ func TestPythonPoisonAmongInnocents(t *testing.T) {
 			}
 			worker, deaths := start(), 0
 			limit := inChaos(4*time.Minute, 20*time.Minute)
-			waitForAtMost(t, limit, "all poison to be archived, all others to be done and the dead forgotten", func() bool {
+			waitForAtMost(t, limit, "all poison to be archived, all others done, the dead forgotten", func() bool {
 				if !worker.Running() {
 					if worker.ExitCode() != -1 {
 						t.Fatalf("the worker ended: %s\n%s", worker.Describe(), worker.Output())

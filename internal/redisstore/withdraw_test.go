@@ -212,12 +212,12 @@ var gapCases = []storeCase{
 	},
 	{
 		name: "a gap before large messages",
-		seed: with(queued("- "+fullClaim+" "+fullClaim, 9), redistest.State{
+		seed: with(queued("- "+fullClaim+" "+fullClaim+" "+fullClaim, 13), redistest.State{
 			"_control": redistest.Hash{"gaps": "1", "weight": "2"},
 		}),
 		do:     claimWith(ClaimCall{Most: 8}),
-		result: claimReply{"263168 bytes of a 263168 bytes of b 263168 bytes of c", 5},
-		want: with(holds(queued(big("d", 263168)+" "+fullClaim, 5), fullClaim[:3*263168+2]), redistest.State{
+		result: claimReply{"263168 bytes of a 263168 bytes of b 263168 bytes of c", 9},
+		want: with(holds(queued(fullClaim[3*263169:]+" "+fullClaim+" "+fullClaim, 9), fullClaim[:3*263169-1]), redistest.State{
 			"_control": redistest.Hash{"weight": "2"},
 		}),
 	},
