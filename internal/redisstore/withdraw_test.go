@@ -217,9 +217,10 @@ var gapCases = []storeCase{
 		}),
 		do:     claimWith(ClaimCall{Most: 8}),
 		result: claimReply{"263168 bytes of a 263168 bytes of b 263168 bytes of c", 9},
-		want: with(holds(queued(fullClaim[3*263169:]+" "+fullClaim+" "+fullClaim, 9), fullClaim[:3*263169-1]), redistest.State{
-			"_control": redistest.Hash{"weight": "2"},
-		}),
+		want: with(
+			holds(queued(fullClaim[3*263169:]+" "+fullClaim+" "+fullClaim, 9), fullClaim[:3*263169-1]),
+			redistest.State{"_control": redistest.Hash{"weight": "2"}},
+		),
 	},
 	{
 		name: "more gaps than tasks are asked for",
