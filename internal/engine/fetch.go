@@ -184,9 +184,9 @@ func (f *fetcher) lookBehind() {
 	}
 }
 
-// paused reports whether nothing may be claimed from queue i: it waits for an earlier queue, it is paused, or the worker
-// is behind with telling Redis how its tasks ended. After the latter two it is looked at once, because no waiter has
-// blocked on its notify list.
+// paused reports whether nothing may be claimed from queue i: it waits for an earlier queue, it is paused, or the
+// worker is behind with telling Redis how its tasks ended. After the latter two it is looked at once, because no waiter
+// has blocked on its notify list.
 func (f *fetcher) paused(i int) bool {
 	if i >= len(f.lanes)-f.later {
 		return true
