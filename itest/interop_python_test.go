@@ -158,14 +158,22 @@ func waitFor(t *testing.T, what string, ok func() bool) {
 
 func waitForAtMost(t *testing.T, limit time.Duration, what string, ok func() bool) {
 	t.Helper()
+	if !becomes(limit, ok) {
+		t.Fatalf("waited %v for %s", limit, what)
+	}
+}
+
+// becomes waits until something is so, and returns whether it is within a limit.
+func becomes(limit time.Duration, ok func() bool) bool {
 	late := time.After(limit)
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	for !ok() {
 		select {
 		case <-late:
-			t.Fatalf("waited %v for %s", limit, what)
+			return false
 		case <-tick.C:
 		}
 	}
+	return true
 }

@@ -135,9 +135,13 @@ func peakOfTop(t *testing.T, program, url, of string) int {
 	sees := func(texts ...string) {
 		t.Helper()
 		for _, text := range texts {
-			waitForAtMost(t, time.Minute, "delayed top shows "+text, func() bool {
-				return strings.Contains(tmux("capture-pane", "-p"), text)
-			})
+			var screen string
+			if !becomes(time.Minute, func() bool {
+				screen = tmux("capture-pane", "-p")
+				return strings.Contains(screen, text)
+			}) {
+				t.Fatalf("after a minute delayed top does not show %q, but:\n%s", text, screen)
+			}
 		}
 	}
 	pid, err := strconv.Atoi(strings.TrimSpace(tmux("display-message", "-p", "#{pane_pid}")))

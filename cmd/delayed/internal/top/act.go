@@ -140,9 +140,6 @@ func (m *model) confirm(v verb, s selection, a inspect.Action, where string) {
 	m.dialog = d
 }
 
-// actPatience bounds an action on some tasks.
-const actPatience = time.Minute
-
 // start does something to tasks.
 func (m *model) start(v verb, s selection, a inspect.Action) tea.Cmd {
 	if s.all != nil {
@@ -151,7 +148,7 @@ func (m *model) start(v verb, s selection, a inspect.Action) tea.Cmd {
 	m.say(term.C(v.name + "…"))
 	return m.beside(func() tea.Msg {
 		// Not the program's context: an action that has begun is not cut off in the middle.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), actPatience)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), patience)
 		defer cancel()
 		r, err := m.src.Do(ctx, s.queue, a, s.ids...)
 		return doneMsg{reportText(v, &r, err)}
@@ -248,7 +245,7 @@ func (m *model) steer(question, detail, done string, do func(context.Context) er
 	m.dialog = &dialog{question: question, detail: detail, yes: func() tea.Cmd {
 		m.say(term.C("…"))
 		return m.beside(func() tea.Msg {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), actPatience)
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), patience)
 			defer cancel()
 			if err := do(ctx); err != nil {
 				return doneMsg{term.C(errText(err), term.Red)}

@@ -50,7 +50,7 @@ func newEventsScreen(m *model, queue string) *eventsScreen {
 			e.Error
 	}
 	s.sort = -1
-	s.empty = "Waiting for something to happen."
+	s.empty, s.read = "Waiting for something to happen.", true // events are awaited, not read
 	s.columns = []column[eventRow]{
 		{term.Column{Name: "TIME"}, func(e *eventRow) term.Cell {
 			return term.C(e.At.Format("15:04:05.000"), term.Dim)

@@ -19,7 +19,8 @@ import (
 type fake struct {
 	mu     sync.Mutex
 	calls  []string
-	err    error // of all that is read
+	err    error     // of all that is read
+	limit  time.Time // until when Queue was to answer
 	queues []inspect.Queue
 	work   []inspect.Worker
 	tasks  []inspect.Task // in the order of their lists
@@ -66,7 +67,8 @@ func (f *fake) Names(context.Context) (names []string, err error) {
 
 func (f *fake) Queues(context.Context) ([]inspect.Queue, error) { return f.queues, f.note("Queues") }
 
-func (f *fake) Queue(_ context.Context, name string) (inspect.Queue, error) {
+func (f *fake) Queue(ctx context.Context, name string) (inspect.Queue, error) {
+	f.limit, _ = ctx.Deadline()
 	for i := range f.queues {
 		if f.queues[i].Name == name {
 			return f.queues[i], f.note("Queue", name)

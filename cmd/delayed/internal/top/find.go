@@ -34,7 +34,7 @@ func (m *model) findID(id string) tea.Cmd {
 	m.say(term.C("looking for task " + term.Clip(id, 60) + "…"))
 	tab, depth := m.tab, len(m.stack)
 	return m.beside(func() tea.Msg {
-		ctx, cancel := context.WithTimeout(m.ctx, actPatience) // it may have to look through all tasks
+		ctx, cancel := context.WithTimeout(m.ctx, patience) // it may have to look through all tasks
 		defer cancel()
 		tasks, err := m.src.Find(ctx, id)
 		return foundMsg{tab, depth, id, tasks, err}

@@ -32,6 +32,7 @@ type list[T any] struct {
 	marked   map[string]bool // ids
 	markable bool
 
+	read     bool // items are known, even if there are none
 	items    []T
 	view     []int // places in items that the filter means, in their order
 	selected string
@@ -42,7 +43,7 @@ type list[T any] struct {
 
 // set replaces the things.
 func (l *list[T]) set(items []T) {
-	l.items = items
+	l.items, l.read = items, true
 	l.arrange()
 }
 
@@ -208,7 +209,10 @@ func (l *list[T]) draw(c *canvas, left int, open func() tea.Cmd) {
 	l.top = min(max(l.top, l.pos-l.rows+1), l.pos, max(len(l.view)-l.rows, 0))
 	if len(l.view) == 0 {
 		text := l.empty
-		if l.filter != "" {
+		switch {
+		case !l.read:
+			text = "reading…"
+		case l.filter != "":
 			text = "Nothing matches the filter. Esc removes it."
 		}
 		c.say(term.C("  "+text, term.Dim))

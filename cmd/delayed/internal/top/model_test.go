@@ -309,7 +309,11 @@ func TestSlowRedis(t *testing.T) {
 		t.Errorf("after 3 s it waits %v", got)
 	}
 	b = newBench(t, 80, 24)
-	b.keys("down", "enter", "enter") // a pending task is looked for among all others
+	b.keys("down", "enter") // large messages take many calls
+	if left := time.Until(b.src.limit); left < 30*time.Second {
+		t.Errorf("tasks are to be read within %v", left)
+	}
+	b.keys("enter") // a pending task is looked for among all others
 	if got := wait(time.Second); got < 20*time.Second {
 		t.Errorf("after a second for a task it waits %v", got)
 	}
@@ -318,6 +322,25 @@ func TestSlowRedis(t *testing.T) {
 	b.send(refreshMsg{seq: b.m.fetch.seq - 1})
 	if len(b.waits) != 0 {
 		t.Error("what came too late leads to a second row of refreshes")
+	}
+}
+
+// TestNotReadYet does not call a list empty before Redis has told what is in it.
+func TestNotReadYet(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, 80, 24)
+	b.keys("down", "enter") // the tasks of a queue
+	b.src.fail(errors.New("delayed: dial tcp: connection refused"))
+	for _, key := range []string{"right", "5", "4"} { // another state, periodic entries, events
+		b.keys(key)
+		b.hides("No such tasks")
+		b.hides("no tasks")
+		b.hides("No periodic entries")
+		if key == "4" {
+			b.shows("Waiting for something to happen")
+		} else {
+			b.shows("reading…")
+		}
 	}
 }
 

@@ -11,10 +11,9 @@ import (
 )
 
 const (
-	// patience bounds one refresh. Redis that takes longer counts as away.
-	patience = 5 * time.Second
-	// taskPatience bounds that of the page of a task. Each of its calls is bounded all the same.
-	taskPatience = time.Minute
+	// patience bounds a refresh or an action, which may be many calls. Each call has its own bound, of seconds, so a
+	// Redis that does not answer is noticed sooner, and one that is slow can still be looked at.
+	patience = time.Minute
 	// leisure is how many times as long as a refresh has taken the screen waits before the next one: a Redis that is
 	// slow, or has much to tell, is left alone for most of the time.
 	leisure = 4
@@ -53,11 +52,7 @@ func (m *model) refresh() tea.Cmd {
 		}
 		return nil
 	}
-	limit := patience
-	if m.costly() {
-		limit = taskPatience
-	}
-	ctx, cancel := context.WithTimeout(m.ctx, limit)
+	ctx, cancel := context.WithTimeout(m.ctx, patience)
 	m.fetch.cancel = cancel
 	seq, now := m.fetch.seq, m.now
 	return m.beside(func() tea.Msg {

@@ -145,6 +145,7 @@ func (s *tasksScreen) restart() tea.Cmd {
 	s.pages, s.next, s.scanned = nil, "", 0
 	s.marked, s.all = nil, false
 	s.set(nil)
+	s.read = false
 	s.to(0)
 	return s.m.refresh()
 }
@@ -249,6 +250,8 @@ func (s *tasksScreen) drawPlace(c *canvas) {
 	n, total := len(s.items), s.held.Size(s.query.State)
 	text := " no tasks"
 	switch {
+	case !s.read:
+		text = " reading…"
 	case !s.query.Filter.IsZero():
 		text = " page " + strconv.Itoa(len(s.pages)+1) + ": " + term.Number(n) + " match among " +
 			term.Number(s.scanned) + " of " + term.Number(total)
