@@ -33,7 +33,7 @@ var kinds = [numKinds]struct {
 	bySchedule: {scriptSchedule, (*Store).scheduleHead, 3, MaxFiled, scheduleAnswers},
 	byEnlist:   {scriptEnlist, (*Store).enlistHead, 7, MaxEnlisted, enlistAnswers},
 	// Each of the calls may be for another group, which costs as much as enlisting.
-	byGather: {scriptGather, (*Store).gatherHead, 8, MaxEnlisted, nil},
+	byGather: {scriptGather, (*Store).gatherHead, 7, MaxEnlisted, nil},
 }
 
 // result is what became of one task.

@@ -120,7 +120,7 @@ func TestCoalescerMixesKinds(t *testing.T) {
 		plain = append(plain, h.enqueue(bg, fmt.Sprint("p", i)))
 	}
 	calls[0].OK()
-	for i, n := range []int{9, 2 + 3*7, 2 + 3*8, 3} {
+	for i, n := range []int{9, 2 + 3*7, 2 + 3*7, 3} {
 		call := h.call()
 		if len(call.Messages) != n {
 			t.Errorf("call %d has the arguments %q, expected %d", i, call.Messages, n)
@@ -242,7 +242,7 @@ func TestCoalescerOwnRefusal(t *testing.T) {
 			func(h *held) { h.Do("SET", h.Name+"_group:b", "another type") },
 			func(h *held) []chan outcome {
 				return []chan outcome{h.gather(bg, "a", "a"), h.gather(bg, "b", "b"), h.gather(bg, "c", "c")}
-			}, 10,
+			}, 9,
 			redistest.List{"busy1"},
 			func(err error) bool { return IsWrongType(err) && strings.Contains(err.Error(), "_group:b") },
 		},
@@ -365,7 +365,7 @@ func TestCoalescerManyGroups(t *testing.T) {
 	calls[0].OK()
 	for _, n := range []int{MaxEnlisted, 1} {
 		call := h.call()
-		if len(call.Messages) != 2+8*n {
+		if len(call.Messages) != 2+7*n {
 			t.Errorf("%d arguments, expected those of %d calls", len(call.Messages), n)
 		}
 		call.OK()

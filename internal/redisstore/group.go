@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -30,7 +31,7 @@ var (
 
 // groupKeys returns the first arguments of the script gather, for the given groups.
 func (s *Store) groupKeys(groups []string) []any {
-	head := make([]any, 0, 2+4*len(groups)+2+8)
+	head := make([]any, 0, 2+4*len(groups)+2+7)
 	head = append(head, scriptGather.Sha, 4*len(groups))
 	for _, g := range groups {
 		head = append(head, s.keys.group+g, s.keys.groups, s.keys.gathered, s.keys.wake)
@@ -42,8 +43,9 @@ func (s *Store) groupKeys(groups []string) []any {
 func (s *Store) gatherHead() []any { return append(s.groupKeys(nil), groupBytes, groupValues) }
 
 // memberArgs returns the arguments of a call whose group is the first of KEYS.
-func memberArgs(m *group.Member) [8]any {
-	return [8]any{1, m.Group, m.How.Grace, m.How.MaxDelay, m.How.MaxSize, m.Bytes, m.Values, m.Message}
+func memberArgs(m *group.Member) [7]any {
+	limits := strconv.FormatInt(m.How.MaxDelay, 10) + " " + strconv.Itoa(m.How.MaxSize)
+	return [7]any{1, m.Group, m.How.Grace, limits, m.Bytes, m.Values, m.Message}
 }
 
 // Gather adds up to MaxFiled members of one group to it, all or none.

@@ -224,9 +224,10 @@ class Settings:
     def _gather(self, batch: Sequence[Packed], options: Options) -> tuple[str, list[str], list[Any]]:
         k = self.keys
         group = batch[0].group
+        grace, delay, size = options.gather
         args: list[Any] = [_GROUP_BYTES, _GROUP_VALUES]
         for m in batch:
-            args += [1, group, *options.gather, m.size, m.values, m.message]
+            args += [1, group, grace, f'{delay} {size}', m.size, m.values, m.message]
         return 'gather', [k.group + group, k.groups, k.gathered, k.wake], args
 
 
