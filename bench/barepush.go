@@ -39,22 +39,25 @@ type coalescer struct {
 	done     chan struct{}
 }
 
+// bareRequest is a call that enqueues. key and score are what bareForms need: a lock or a group, and when it is due.
 type bareRequest struct {
-	task []byte
-	err  chan error
+	task  []byte
+	key   string
+	score int64
+	err   chan error
 }
 
 var bareRequests = sync.Pool{New: func() any { return &bareRequest{err: make(chan error, 1)} }}
 
-// newCoalescer sends on conn: variadic, or a pair of commands for each task.
-func newCoalescer(conn redis.Conn, variadic bool) *coalescer {
+// newCoalescer sends piles of requests on conn.
+func newCoalescer(conn redis.Conn, send func(redis.Conn, []*bareRequest) error) *coalescer {
 	c := &coalescer{make(chan *bareRequest, 4096), make(chan struct{})}
 	go func() {
 		defer close(c.done)
 		defer conn.Close()
 		for first := range c.requests {
 			batch := c.pile(first)
-			err := sendPile(conn, batch, variadic)
+			err := send(conn, batch)
 			for _, r := range batch {
 				r.err <- err
 			}
@@ -80,29 +83,32 @@ func (c *coalescer) pile(first *bareRequest) []*bareRequest {
 	return batch
 }
 
-func sendPile(conn redis.Conn, batch []*bareRequest, variadic bool) error {
-	if !variadic {
-		for _, r := range batch {
-			if err := conn.Send("RPUSH", ceilingList, r.task); err != nil {
-				return err
-			}
-			if err := conn.Send("RPUSH", ceilingNotify, 1); err != nil {
-				return err
-			}
+// pushPairs sends a pair of commands for each task.
+func pushPairs(conn redis.Conn, pile []*bareRequest) error {
+	for _, r := range pile {
+		if err := conn.Send("RPUSH", ceilingList, r.task); err != nil {
+			return err
 		}
-		_, err := conn.Do("")
-		return err
+		if err := conn.Send("RPUSH", ceilingNotify, 1); err != nil {
+			return err
+		}
 	}
-	tasks := make([][]byte, len(batch))
-	for i, r := range batch {
+	_, err := conn.Do("")
+	return err
+}
+
+// pushVariadic sends two commands for all tasks.
+func pushVariadic(conn redis.Conn, pile []*bareRequest) error {
+	tasks := make([][]byte, len(pile))
+	for i, r := range pile {
 		tasks[i] = r.task
 	}
 	return pushMany(conn, tasks, len(tasks))
 }
 
-func (c *coalescer) enqueue(task []byte) error {
+func (c *coalescer) enqueue(task []byte, key string, score int64) error {
 	r, _ := bareRequests.Get().(*bareRequest)
-	r.task = task
+	r.task, r.key, r.score = task, key, score
 	c.requests <- r
 	err := <-r.err
 	bareRequests.Put(r)

@@ -81,10 +81,14 @@ func (c *ceilingRun) coalesced(producers, n int, variadic bool) (bareRun, error)
 	if err != nil {
 		return bareRun{}, err
 	}
-	co := newCoalescer(conn, variadic)
+	send := pushPairs
+	if variadic {
+		send = pushVariadic
+	}
+	co := newCoalescer(conn, send)
 	defer co.close()
 	return c.timed(nil, func() (int, error) {
-		return n, fanOut(producers, n, func(int) error { return co.enqueue(encodeBare(baseNumber, baseText)) })
+		return n, fanOut(producers, n, func(int) error { return co.enqueue(encodeBare(baseNumber, baseText), "", 0) })
 	})
 }
 

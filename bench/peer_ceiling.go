@@ -49,7 +49,8 @@ type ceilingQueue struct {
 	mu    sync.Mutex
 	conn  redis.Conn // of calls for many, and of a lone producer
 	alone bool
-	co    *coalescer
+	co    *coalescer // of plain tasks
+	forms map[string]*coalescer
 }
 
 func openCeiling(addr string) (queue, error) {
@@ -57,7 +58,7 @@ func openCeiling(addr string) (queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &ceilingQueue{addr: addr, conn: conn}, nil
+	return &ceilingQueue{addr: addr, conn: conn, forms: map[string]*coalescer{}}, nil
 }
 
 // tune makes a lone producer send its own pair of commands.
@@ -66,12 +67,18 @@ func (c *ceilingQueue) tune(producers int) error {
 	if c.alone || c.co != nil {
 		return nil
 	}
+	var err error
+	c.co, err = c.coalescer(pushVariadic)
+	return err
+}
+
+// coalescer returns one with a connection of its own.
+func (c *ceilingQueue) coalescer(send func(redis.Conn, []*bareRequest) error) (*coalescer, error) {
 	conn, err := redis.Dial("tcp", c.addr)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	c.co = newCoalescer(conn, true)
-	return nil
+	return newCoalescer(conn, send), nil
 }
 
 func (c *ceilingQueue) enqueue(number int64, text string) error {
@@ -79,7 +86,7 @@ func (c *ceilingQueue) enqueue(number int64, text string) error {
 	if c.alone {
 		return pushPair(c.conn, b)
 	}
-	return c.co.enqueue(b)
+	return c.co.enqueue(b, "", 0)
 }
 
 func (c *ceilingQueue) enqueueMany(number int64, texts []string) error {

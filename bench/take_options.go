@@ -61,7 +61,7 @@ func optionScenarios() (s []scenario) {
 	for _, form := range forms {
 		for _, producers := range []int{64, 256} {
 			s = append(s, scenario{
-				name: "options " + form + " " + count(producers), peers: twoPeers,
+				name: "options " + form + " " + count(producers),
 				take: takeForm(form, producers, 60_000),
 			})
 		}
