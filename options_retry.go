@@ -11,9 +11,10 @@ import (
 )
 
 // Backoff says how long a failed task waits before it is tried again: the first delay before the first retry and so on,
-// the last one before all further. The worker keeps to them exactly, without jitter. There are 1 to 64 of them, none
-// negative. MaxRetry or RetryUntil says how often a task is tried. Without Backoff, BackoffFunc applies, and without
-// that WorkerConfig.Backoff.
+// the last one before all further. The worker keeps to them exactly, without jitter. After a delay of less than a
+// millisecond the task is pending at once, behind the others. There are 1 to 64 of them, none negative. MaxRetry or
+// RetryUntil says how often a task is tried. Without Backoff, BackoffFunc applies, and without that
+// WorkerConfig.Backoff.
 func Backoff(delays ...time.Duration) TaskOption { return backoffOption(slices.Clone(delays)) }
 
 type backoffOption []time.Duration

@@ -58,7 +58,7 @@ func (a *asynqQueue) enqueueAs(form string, i int64, text string) error {
 	var options []asynq.Option
 	switch form {
 	case "Python":
-	case "retried":
+	case "retried", "waiting": // the next look at the retry set is some ms away in both cases
 		return a.addTo("retried", i, text)
 	case "failing":
 		return a.addTo("failing", i, text, asynq.MaxRetry(0))

@@ -37,14 +37,22 @@ var delayedFailing = delayed.Func(func(number int64, text string) error {
 	return errFailing
 }, delayed.Name("bench.failing"), delayed.MaxRetry(0))
 
-// delayedRetried is the function of tasks that fail on their first run.
-var delayedRetried = delayed.Func(func(ctx context.Context, number int64, text string) error {
-	if delayed.TaskFromContext(ctx).Attempt() == 1 {
-		return delayed.RetryIn(0, errFailing)
-	}
-	delayedHandle(number, text)
-	return nil
-}, delayed.Name("bench.retried"))
+// delayedRetried and delayedWaiting are the functions of tasks that fail on their first run.
+var (
+	delayedRetried = failsFirst("bench.retried", 0)
+	delayedWaiting = failsFirst("bench.waiting", time.Millisecond)
+)
+
+// failsFirst returns a function that is run again after a wait.
+func failsFirst(name string, wait time.Duration) any {
+	return delayed.Func(func(ctx context.Context, number int64, text string) error {
+		if delayed.TaskFromContext(ctx).Attempt() == 1 {
+			return delayed.RetryIn(wait, errFailing)
+		}
+		delayedHandle(number, text)
+		return nil
+	}, delayed.Name(name))
+}
 
 // delayedSnoozed is the function of tasks that are put off.
 var delayedSnoozed = delayed.Func(func(number int64, text string) error {
@@ -146,6 +154,9 @@ func (d *delayedQueue) enqueueAs(form string, i int64, text string) error {
 	case "retried":
 		_, err := q.Delay(delayedRetried, i, text)
 		return err
+	case "waiting":
+		_, err := q.Delay(delayedWaiting, i, text)
+		return err
 	case "snoozed":
 		_, err := q.Delay(delayedSnoozed, i, text)
 		return err
@@ -183,7 +194,7 @@ func (d *delayedQueue) work(concurrency int, handle func(int64, string)) (func()
 	if err != nil {
 		return nil, err
 	}
-	functions := []any{delayedTask, delayedGrowing, delayedFailing, delayedRetried, delayedSnoozed}
+	functions := []any{delayedTask, delayedGrowing, delayedFailing, delayedRetried, delayedWaiting, delayedSnoozed}
 	if d.parked {
 		functions = append(functions, delayedParked)
 	}

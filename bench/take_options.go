@@ -19,6 +19,7 @@ var forms = []string{"scheduled", "unique", "keyed", "debounced", "grouped", "Py
 // Other tables use others:
 //   - failing: its one run fails
 //   - retried: fails on its first run, and is to be run again at once
+//   - waiting: the same after a millisecond
 //   - snoozed: is put off until tomorrow by its handler
 //   - parked: the worker does not know its function
 //   - lapsing: keyed, with locks of lockLife

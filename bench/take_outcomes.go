@@ -12,6 +12,7 @@ const outcomesTable = "outcomes"
 // Rows of outcomesTable.
 const (
 	retriedRow  = "fails once, then succeeds"
+	waitingRow  = "fails once, waits 1 ms, then succeeds"
 	archivedRow = "fails and is archived"
 	snoozedRow  = "is snoozed until tomorrow"
 	parkedRow   = "is parked"
@@ -33,13 +34,13 @@ var filed = []struct {
 const asynqArchive = "asynq:{default}:archived"
 
 // takeRetried measures from a worker's start until n tasks have succeeded, each of which fails once.
-func takeRetried(n int) func(*bed) error {
+func takeRetried(row, form string, n int) func(*bed) error {
 	return func(b *bed) error {
 		n := b.tasks(n, 500)
-		if err := b.fillForm("retried", n); err != nil {
+		if err := b.fillForm(form, n); err != nil {
 			return err
 		}
-		return b.recordRun(retriedRow, n, &request{RetryNow: true})
+		return b.recordRun(row, n, &request{RetryNow: true})
 	}
 }
 
@@ -111,7 +112,10 @@ func (b *bed) fillForm(form string, n int) error {
 // outcomeScenarios measure each outcome. asynq neither snoozes nor parks.
 func outcomeScenarios() []scenario {
 	const n = 60_000
-	s := []scenario{{name: "outcome retried", peers: twoPeers, take: takeRetried(n)}}
+	s := []scenario{
+		{name: "outcome retried", peers: twoPeers, take: takeRetried(retriedRow, "retried", n)},
+		{name: "outcome waiting", peers: twoPeers, take: takeRetried(waitingRow, "waiting", n)},
+	}
 	for _, f := range filed {
 		s = append(s, scenario{name: "outcome " + f.form, peers: f.peers, take: takeFiled(f.row, f.form, f.set, n)})
 	}
@@ -120,10 +124,13 @@ func outcomeScenarios() []scenario {
 
 // outcomeAims are the aims of the outcomes.
 func outcomeAims() []aim {
-	all := []aim{{
-		text:  "a task " + retriedRow + ": at least 20 times asynq",
-		table: outcomesTable, row: retriedRow, figure: perSecond, peer: "asynq", least: 20,
-	}}
+	var all []aim
+	for _, row := range []string{retriedRow, waitingRow} {
+		all = append(all, aim{
+			text:  "a task " + row + ": at least 20 times asynq",
+			table: outcomesTable, row: row, figure: perSecond, peer: "asynq", least: 20,
+		})
+	}
 	for _, row := range []string{archivedRow, snoozedRow, parkedRow, releasedRow} {
 		all = append(all, aim{
 			text:  "a task " + row + ": at least 100,000 a second",

@@ -113,6 +113,7 @@ var Moves = []Move{
 	{StateNew, StatePending, "tick"},           // a periodic entry is due
 	{StateScheduled, StatePending, "move"},     // it is due
 	{StateRetry, StatePending, "move"},         // it is due
+	{StateActive, StatePending, "shelve"},      // it is retried or scheduled at once
 	{StateAggregating, StatePending, "fire"},   // its group is due; one task replaces all
 	{StatePending, StateActive, "claim"},       // a worker has room
 	{StateParked, StateActive, "unpark"},       // a worker can run it

@@ -98,7 +98,8 @@ func (s *Store) channel(id string, awaited bool) string {
 	return s.keys.endedOf(id)
 }
 
-// Shelve ends claims by filing their tasks. most bounds the set (0: any number); counters names the day's counters to
+// Shelve ends claims by filing their tasks. Those that are to be retried or scheduled, and wait less than a millisecond,
+// become pending at once. most bounds the set (0: any number); counters names the day's counters to
 // raise by the number of tasks filed. canceled is true for claims that remain because their tasks were cancelled; nil:
 // none.
 func (s *Store) Shelve(
@@ -130,7 +131,7 @@ func (s *Store) Shelve(
 	}
 	keys := []string{
 		s.keys.processing + worker, s.keys.claims + worker, s.keys.tasks, set, s.keys.info, s.StatsKey(), s.keys.wake,
-		s.keys.locks, s.keys.revoked,
+		s.keys.locks, s.keys.revoked, s.keys.list, s.keys.noti,
 	}
 	reply, err := s.eval(ctx, ScriptShelve, keys, args...)
 	return answersAgain(reply, err, len(tasks))

@@ -36,7 +36,7 @@ var (
 	scriptUnlock     = newScript("unlock", 2)
 	ScriptClaim      = newScript("claim", 7)
 	ScriptAck        = newScript("ack", 4)
-	ScriptShelve     = newScript("shelve", 9)
+	ScriptShelve     = newScript("shelve", 11)
 	ScriptComplete   = newScript("complete", 7)
 	scriptProgress   = newScript("progress", 3)
 	scriptExpire     = newScript("expire", 2)

@@ -109,11 +109,11 @@ var shelveCases = storeTable{script: "shelve", cases: []storeCase{
 		name: "retry: due from now, wakes a mover",
 		seed: working(nil),
 		do: shelving{on: ShelfRetry, counters: []string{"processed", "failed", "retried"}, tasks: []Shelved{
-			toShelve("3-1", "x", time.Minute), toShelve("4-1", "y", 0),
+			toShelve("3-1", "x", time.Minute), toShelve("4-1", "y", time.Millisecond),
 		}, batches: []uint64{4}}.do,
 		result: all(2),
 		want: working(with(left("3-2 3-3", "3"), redistest.State{
-			"_retry": redistest.Zset{"x": fromNow(time.Minute), "y": fromNow(0)},
+			"_retry": redistest.Zset{"x": fromNow(time.Minute), "y": fromNow(time.Millisecond)},
 			"_tasks": redistest.Hash{"x": "m x", "y": "m y"}, "_info": redistest.Hash{"x": "i x", "y": "i y"},
 			"_wake": ones(1),
 			testDay: counted(redistest.Hash{"processed": "2", "failed": "2", "retried": "2"}),
@@ -179,11 +179,42 @@ var shelveCases = storeTable{script: "shelve", cases: []storeCase{
 	{
 		name:   "retry: a mover that has been called is not called again",
 		seed:   working(redistest.State{"_wake": ones(1)}),
-		do:     shelving{on: ShelfRetry, tasks: []Shelved{toShelve("3-1", "x", 0)}}.do,
+		do:     shelving{on: ShelfRetry, tasks: []Shelved{toShelve("3-1", "x", time.Second)}}.do,
 		result: all(1),
 		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
-			"_retry": redistest.Zset{"x": fromNow(0)}, "_tasks": redistest.Hash{"x": "m x"},
+			"_retry": redistest.Zset{"x": fromNow(time.Second)}, "_tasks": redistest.Hash{"x": "m x"},
 			"_info": redistest.Hash{"x": "i x"}, "_wake": ones(1),
+		})),
+	},
+	{
+		name: "retry at once: pending at the end, in the order of the claims, with no mover, lock or copy of an id",
+		seed: both(working(redistest.State{
+			"": redistest.List{"m o"}, "_noti": ones(1), "_scheduled": redistest.Zset{"x": later},
+			"_tasks": redistest.Hash{"x": "m"}, "_revoked": redistest.Zset{"s": later},
+		}), locked(later, redistest.Hash{"k:a": "x"})),
+		do: shelving{on: ShelfRetry, counters: []string{"retried"}, tasks: []Shelved{
+			underLock("k:a", toShelve("3-2", "y", 0)), toShelve("3-1", "x", 0), toShelve("3-3", "s", 0),
+			toShelve("4-1", "z", time.Minute), toShelve("9-9", "n", 0),
+		}, batches: []uint64{4}}.do,
+		result: "[true true false true false] [false false true false false]",
+		want: both(working(with(left("3-3", "3"), redistest.State{
+			"": redistest.List{"m o", "m y", "m x"}, "_noti": ones(3),
+			"_scheduled": redistest.Zset{"x": later}, "_retry": redistest.Zset{"z": fromNow(time.Minute)},
+			"_tasks": redistest.Hash{"x": "m", "z": "m z"}, "_info": redistest.Hash{"z": "i z"},
+			"_revoked": redistest.Zset{"s": later}, "_wake": ones(1),
+			testDay: counted(redistest.Hash{"retried": "3"}),
+		})), locked(later, redistest.Hash{"k:a": "x"})),
+	},
+	{
+		name: "snoozed for no time: pending, and no mover is called",
+		seed: working(redistest.State{"_scheduled": redistest.Zset{"o": later}, "_tasks": redistest.Hash{"o": "m"}}),
+		do: shelving{on: ShelfScheduled, counters: []string{"snoozed"}, tasks: []Shelved{
+			toShelve("3-1", "x", 0),
+		}}.do,
+		result: all(1),
+		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
+			"": redistest.List{"m x"}, "_noti": ones(1), "_scheduled": redistest.Zset{"o": later},
+			"_tasks": redistest.Hash{"o": "m"}, testDay: counted(redistest.Hash{"snoozed": "1"}),
 		})),
 	},
 	{
@@ -231,11 +262,11 @@ var shelveCases = storeTable{script: "shelve", cases: []storeCase{
 		name: "stale tokens file nothing",
 		seed: working(nil),
 		do: shelving{on: ShelfRetry, counters: []string{"failed"}, tasks: []Shelved{
-			toShelve("2-1", "v", 0), toShelve("3-1", "x", 0), toShelve("3-1", "y", 0), toShelve("", "z", 0),
+			toShelve("2-1", "v", 0), toShelve("3-1", "x", time.Second), toShelve("3-1", "y", 0), toShelve("", "z", 0),
 		}}.do,
 		result: []bool{false, true, false, false},
 		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
-			"_retry": redistest.Zset{"x": fromNow(0)}, "_tasks": redistest.Hash{"x": "m x"},
+			"_retry": redistest.Zset{"x": fromNow(time.Second)}, "_tasks": redistest.Hash{"x": "m x"},
 			"_info": redistest.Hash{"x": "i x"}, "_wake": ones(1),
 			testDay: counted(redistest.Hash{"failed": "1"}),
 		})),

@@ -1,8 +1,8 @@
 -- shelve: end claims by filing their tasks in a sorted set: scheduled, retry, parked or archived.
 -- KEYS  1 processing hash   2 claims hash   3 tasks hash   4 the sorted set   5 info hash   6 counters of the day
---       7 wake list   8 locks hash   9 revoked set
+--       7 wake list   8 locks hash   9 revoked set   10 pending list   11 notify list
 -- ARGV  1 life of the counters, s   2 most tasks in the set, 0 for any number
---       3 1 to wake a mover when the first due time changes
+--       3 1 to wake a mover when the first due time changes, and to make tasks pending that wait 0 ms
 --       4 1 to free the ids and locks of the tasks, 0 to extend them by the time that the tasks wait
 --       5 channel of the queue's workers to tell them of the tasks, else ''
 --       6 number c of counters   7... c names   then the number b of finished batches and b batch numbers
@@ -26,7 +26,10 @@ redis.call('HLEN', KEYS[2])
 redis.call('HLEN', KEYS[3])
 redis.call('HLEN', KEYS[5])
 if counters > 0 or tonumber(ARGV[2]) > 0 then redis.call('HLEN', KEYS[6]) end
-local woken = ARGV[3] ~= '1' or redis.call('LLEN', KEYS[7]) > 0
+redis.call('LLEN', KEYS[10])
+redis.call('LLEN', KEYS[11])
+local moved = ARGV[3] == '1'
+local woken = not moved or redis.call('LLEN', KEYS[7]) > 0
 local locks = redis.call('HLEN', KEYS[8])
 local first = redis.call('ZRANGE', KEYS[4], 0, 0, 'WITHSCORES')
 -- Read everything before the first removal: while a slot moves, a command on an emptied key fails.
@@ -56,39 +59,48 @@ local function name(id, token)
   return id .. '#' .. token .. '-' .. string.format('%.0f', now)
 end
 local earliest
-local done, told, heard = 0, {}, {}
+local done, filed, told, heard = 0, 0, {}, {}
 local fields, owners, waits = {}, {}, {}
-local ending, tasks, dues, infos = {}, {}, {}, {}
+local ending, pending, ones, tasks, dues, infos = {}, {}, {}, {}, {}, {}
 -- Times as text, because Redis writes a number with 17 digits, which takes longer. Many tasks wait as long as others.
 local times = {}
 for k = 1, n do
   if answers[k] == 1 then
     local i = 1 + counters + batches + 7 * k
-    local id, wait, message, what, lock = name(wanted[k], tokens[k]), ARGV[i + 2], ARGV[i + 3], ARGV[i + 5], ARGV[i + 6]
-    local score = times[wait]
-    if not score then
-      local due = now + tonumber(wait)
-      score = string.format('%.0f', due)
-      times[wait] = score
-      earliest = math.min(earliest or due, due)
-    end
-    taken[id] = true
-    if lock ~= '' then
-      owners[#owners + 1] = wanted[k]
-      waits[#owners] = tonumber(wait)
-      fields[#fields + 1], fields[#fields + 2] = lock, '#' .. wanted[k]
-    end
+    local wait, message, what, lock = ARGV[i + 2], ARGV[i + 3], ARGV[i + 5], ARGV[i + 6]
+    if message == '' then message = messages[k] end
     done = done + 1
     ending[done] = tokens[k]
-    local at = 2 * done
-    tasks[at - 1], tasks[at] = id, message == '' and messages[k] or message
-    dues[at - 1], dues[at] = score, id
-    infos[at - 1], infos[at] = id, ARGV[i + 4]
     if what ~= '' and not heard[what] then told[#told + 1], heard[what] = what, true end
+    if moved and wait == '0' then
+      pending[#pending + 1], ones[#ones + 1] = message, '1'
+    else
+      local id, score = name(wanted[k], tokens[k]), times[wait]
+      if not score then
+        local due = now + tonumber(wait)
+        score = string.format('%.0f', due)
+        times[wait] = score
+        earliest = math.min(earliest or due, due)
+      end
+      taken[id] = true
+      if lock ~= '' then
+        owners[#owners + 1] = wanted[k]
+        waits[#owners] = tonumber(wait)
+        fields[#fields + 1], fields[#fields + 2] = lock, '#' .. wanted[k]
+      end
+      filed = filed + 2
+      tasks[filed - 1], tasks[filed] = id, message
+      dues[filed - 1], dues[filed] = score, id
+      infos[filed - 1], infos[filed] = id, ARGV[i + 4]
+    end
   end
 end
-if done > 0 then
-  redis.call('HDEL', KEYS[1], unpack(ending))
+if done > 0 then redis.call('HDEL', KEYS[1], unpack(ending)) end
+if #pending > 0 then
+  redis.call('RPUSH', KEYS[10], unpack(pending))
+  redis.call('RPUSH', KEYS[11], unpack(ones))
+end
+if filed > 0 then
   redis.call('HSET', KEYS[3], unpack(tasks))
   redis.call('ZADD', KEYS[4], unpack(dues))
   redis.call('HSET', KEYS[5], unpack(infos))
@@ -109,7 +121,7 @@ if tonumber(ARGV[2]) > 0 then
     redis.call('HINCRBY', KEYS[6], 'trimmed', #old)
   end
 end
-if not woken and (not first[2] or earliest < number(first[2])) then
+if not woken and earliest and (not first[2] or earliest < number(first[2])) then
   redis.call('RPUSH', KEYS[7], '1')
 end
 -- Free the ids and locks of the tasks, or extend them.

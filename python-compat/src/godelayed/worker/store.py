@@ -225,7 +225,8 @@ class Store:
         counters: Sequence[str],
         ends: Sequence[End],
     ) -> list[int]:
-        """Stores tasks in the set scheduled, retry, parked or archived.
+        """Stores tasks in the set scheduled, retry, parked or archived. Those that are to be scheduled or retried, and
+        wait 0 ms, become pending at once.
 
         An answer of 2 means that the task was cancelled and the claim still exists.
         """
@@ -244,7 +245,9 @@ class Store:
         for e in ends:
             told = f'parked {e.claim.message.path}' if workers else self._ended(e.id, e.awaited)
             args += [e.claim.token, e.id, e.wait, e.message, e.info, told, e.claim.lock]
-        keys = [*self._mine, k.tasks, getattr(k, shelf), k.info, self._stats, k.wake, k.locks, k.revoked]
+        keys = [
+            *self._mine, k.tasks, getattr(k, shelf), k.info, self._stats, k.wake, k.locks, k.revoked, *k.pending(False),
+        ]  # fmt: skip
         return _answers(link.run('shelve', keys, *args), len(ends))
 
     def complete(self, link: Link, batches: Sequence[int], ends: Sequence[End]) -> list[int]:
