@@ -98,10 +98,9 @@ func (s *Store) channel(id string, awaited bool) string {
 	return s.keys.endedOf(id)
 }
 
-// Shelve ends claims by filing their tasks. Those that are to be retried or scheduled, and wait less than a millisecond,
-// become pending at once. most bounds the set (0: any number); counters names the day's counters to
-// raise by the number of tasks filed. canceled is true for claims that remain because their tasks were cancelled; nil:
-// none.
+// Shelve ends claims by filing their tasks. Those that are to be retried or scheduled, and wait less than a
+// millisecond, become pending at once. most bounds the set (0: any number); counters names the day's counters to raise
+// by the number of tasks. canceled is true for claims that remain because their tasks were cancelled; nil: none.
 func (s *Store) Shelve(
 	ctx context.Context, worker string, batches []uint64, on Shelf, most int, counters []string, tasks []Shelved,
 ) (stood, canceled []bool, err error) {
