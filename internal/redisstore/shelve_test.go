@@ -232,24 +232,15 @@ var shelveCases = storeTable{script: "shelve", cases: []storeCase{
 		})),
 	},
 	{
-		name: "archived for no time: filed all the same",
-		seed: working(nil),
-		do:   shelving{on: ShelfArchived, tasks: []Shelved{toShelve("3-1", "x", 0)}}.do, result: all(1),
-		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
-			"_archived": redistest.Zset{"x": fromNow(0)}, "_tasks": redistest.Hash{"x": "m x"},
-			"_info": redistest.Hash{"x": "i x"},
-		})),
-	},
-	{
-		name: "archived: no mover is called",
+		name: "archived, be it for no time: no mover is called",
 		seed: working(nil),
 		do: shelving{
 			on: ShelfArchived, most: 10, counters: []string{"archived"},
-			tasks: []Shelved{toShelve("3-1", "x", time.Hour)},
+			tasks: []Shelved{toShelve("3-1", "x", 0)},
 		}.do,
 		result: all(1),
 		want: working(with(left("3-2 3-3 4-1", "3 4"), redistest.State{
-			"_archived": redistest.Zset{"x": fromNow(time.Hour)}, "_tasks": redistest.Hash{"x": "m x"},
+			"_archived": redistest.Zset{"x": fromNow(0)}, "_tasks": redistest.Hash{"x": "m x"},
 			"_info": redistest.Hash{"x": "i x"},
 			testDay: counted(redistest.Hash{"archived": "1"}),
 		})),
