@@ -53,8 +53,8 @@
 // error, a T, or a T and an error. Arguments and T are booleans, numbers, strings, []byte, time.Time, and slices,
 // arrays, maps, pointers and structs of these; channels, functions, complex numbers and interfaces with methods are
 // refused. Structs travel by the names of their exported fields. A parameter of type any gets what the value is on the
-// wire: an int64, a string, a map[string]any, never your struct. The arguments of one task are at most 1 MiB and 65,536
-// values.
+// wire: an int64, a string, a map[string]any, never your struct. The message of a task, which is its arguments and
+// little more, has at most 1 MiB and 65,536 values.
 //
 // # Words
 //

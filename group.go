@@ -30,10 +30,11 @@ const (
 // the order of the calls. Calls that differ in the function or in the arguments before it are in groups of their own,
 // whatever their key. In a task made by NewGoTask the last argument must be a slice: it is what grows.
 //
-// A call with In or At joins its group when it is due. GatherPolicy says when the combined call is made. The combined
-// call has the id of the first call that it is made of, and the options of the last one. No process owns a group: every
-// worker of the queue makes the combined call when it is due, also a worker that does not know the function. Group
-// cannot be used with TaskID, Front, options that hold a lock, or Python tasks.
+// A call with In or At joins its group when it is due; those that are due in the same millisecond join in any order.
+// GatherPolicy says when the combined call is made. The combined call has the id of the first call that it is made of,
+// and the options of the last one. No process owns a group: every worker of the queue makes the combined call when it
+// is due, also a worker that does not know the function. Group cannot be used with TaskID, Front, options that hold a
+// lock, or Python tasks.
 //
 // While the group gathers, each call has a Ref of its own: Ref.State returns state.Aggregating, and Ref.Cancel leaves
 // the call out. Once the combined call is made, only the Ref of its first call names a task. The state of the others is
