@@ -94,7 +94,7 @@ func TestClosedHandleWithTasks(t *testing.T) {
 	b.Until("the worker stops", func() bool { return w.Status().State == state.Stopping })
 	close(end)
 	if err := await(b, "Run", ended); !errors.Is(err, delayed.ErrClosed) ||
-		!strings.Contains(err.Error(), "was not told how 1 tasks ended") {
+		!strings.Contains(err.Error(), "has not confirmed how 1 tasks ended") {
 		t.Errorf("found %v", err)
 	}
 	if reason := w.Status().StopReason; reason != "closed" {

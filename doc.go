@@ -98,7 +98,8 @@
 //
 // A task is archived, too, when three workers have died that were running it and nothing else; see Task.Deaths. The
 // diagram leaves out that a call with Group is aggregating until the combined call is made, that Snooze makes a task
-// scheduled again, that Drop and Cancel end it as dropped and canceled, and that a task whose TTL or Deadline is over
-// is archived with the reason "expired". Tasks in the state retry are called retrying in prose. Package state has all
-// states; docs/ARCHITECTURE.md has a whole diagram, and the map of the code.
+// scheduled again, that a task which is tried again at once is pending, that Drop and Cancel end it as dropped and
+// canceled, and that a task whose TTL or Deadline is over is archived with the reason "expired". Tasks in the state
+// retry are called retrying in prose. Package state has all states; docs/ARCHITECTURE.md has a whole diagram, and the
+// map of the code.
 package delayed

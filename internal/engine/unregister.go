@@ -20,7 +20,7 @@ func (w *Worker) unregister() error {
 	defer cancel()
 	for _, f := range w.finishers {
 		if n := f.waiting(); n > 0 {
-			errs = append(errs, fmt.Errorf("delayed: queue %q: Redis was not told how %d tasks ended; they will run "+
+			errs = append(errs, fmt.Errorf("delayed: queue %q: Redis has not confirmed how %d tasks ended; they may run "+
 				"again", f.lane.store.Name, n))
 		}
 	}

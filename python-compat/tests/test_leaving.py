@@ -68,7 +68,7 @@ def test_a_worker_that_could_not_tell_how_tasks_ended_is_left_to_the_sweepers(le
     """As long as the worker is registered, its claims exist: sweepers make their tasks run again."""
     w, _, asked, _ = leaving
     w._lanes[1].finisher.add(End(None, RELEASE), End(None, RELEASE))
-    with pytest.raises(DelayedError, match='queue b: Redis was not told how 2 tasks ended; they will run again'):
+    with pytest.raises(DelayedError, match='queue b: Redis has not confirmed how 2 tasks ended; they may run again'):
         w._unregister()
     assert asked == []
 

@@ -384,7 +384,7 @@ class Worker:
         for lane in self._lanes:
             n = lane.finisher.waiting()
             if n:
-                errors.append(f'queue {lane.name}: Redis was not told how {n} tasks ended; they will run again')
+                errors.append(f'queue {lane.name}: Redis has not confirmed how {n} tasks ended; they may run again')
         end, wait = time.monotonic() + CALL_TIMEOUT, Backoff()
         for lane in self._lanes:
             if errors:
