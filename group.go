@@ -209,8 +209,7 @@ func lastIsList(msg *wire.Message, how *wire.Gather) error {
 	return nil
 }
 
-// gather adds messages to their groups, with one call for each run of messages of one group. It returns how many it has
-// added.
+// gather adds messages to their groups. It returns how many it has added.
 func (q *Queue) gather(ctx context.Context, messages []redisstore.Envelope) (sent int, err error) {
 	members := make([]group.Member, len(messages))
 	for i := range messages {
@@ -219,16 +218,8 @@ func (q *Queue) gather(ctx context.Context, messages []redisstore.Envelope) (sen
 		}
 	}
 	for sent < len(members) {
-		n, size := 0, 0
-		for _, m := range members[sent:] {
-			size += len(m.Message)
-			if n == redisstore.MaxFiled || n > 0 &&
-				(size > redisstore.MaxCallBytes || m.Group != members[sent].Group) {
-				break
-			}
-			n++
-		}
-		if err := q.store.Gather(ctx, members[sent:sent+n]); err != nil {
+		n, err := q.store.Gather(ctx, members[sent:])
+		if err != nil {
 			return sent, err
 		}
 		sent += n

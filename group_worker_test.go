@@ -2,6 +2,7 @@ package delayed_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -244,5 +245,41 @@ func TestLoneCallThatCannotBeGathered(t *testing.T) {
 	}
 	if n := await(b, "the call", ran); n != 7 {
 		t.Errorf("called with %d", n)
+	}
+}
+
+// TestManyCallsOfSeveralGroups gathers calls of several groups in one step, all or none.
+func TestManyCallsOfSeveralGroups(t *testing.T) {
+	server := redistest.Start(t)
+	b := newBenchOn(t, server)
+	index, _ := b.indexed("index")
+	q := b.q.With(delayed.Group("k"))
+	calls := make([]*delayed.Task, 600)
+	for i := range calls {
+		calls[i] = delayed.Call(index, fmt.Sprint("tenant ", i%3), i)
+	}
+	b.delayWith(q, index, "tenant 0") // now the server knows the queue and the script
+	before := server.CommandStats(t)
+	_, err := q.DelayMany(t.Context(), calls...)
+	b.Must(err)
+	if n := server.CommandStats(t).Since(before)["evalsha"]; n != 2 || b.Size("_groups") != 3 {
+		t.Errorf("%d calls of scripts, %d groups, expected 2 and 3", n, b.Size("_groups"))
+	}
+	lists, err := redis.Strings(b.Conn.Do("KEYS", b.Name+"_group:*"))
+	b.Must(err)
+	if len(lists) != 3 {
+		t.Fatalf("found the lists %q", lists)
+	}
+	b.Do("DEL", lists[0])
+	b.Do("SET", lists[0], "of another program")
+	_, err = q.DelayMany(t.Context(), calls[:9]...)
+	var part *delayed.BatchError
+	if !errors.As(err, &part) || part.Sent != 0 {
+		t.Errorf("found %v, expected that nothing is sent", err)
+	}
+	for _, list := range lists[1:] {
+		if n, err := redis.Int(b.Conn.Do("LLEN", list)); n/10 != 20 || err != nil {
+			t.Errorf("%s has %d calls, %v; expected those of before, 200 or 201", list, n, err)
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -67,3 +68,43 @@ func TestWrongTypeWithoutTYPE(t *testing.T) {
 func lenTask() {}
 
 func listTask(...int) {}
+
+// TestOtherQueuesRunBesideAWrongType: tasks run, and due ones too, while a key of another queue of the worker has
+// another type. That queue's tasks run once the key is gone.
+func TestOtherQueuesRunBesideAWrongType(t *testing.T) {
+	for _, key := range []string{"", "_noti", "_scheduled"} {
+		for _, weighted := range []bool{false, true} {
+			t.Run(fmt.Sprintf("key %q, weighted %v", key, weighted), func(t *testing.T) {
+				t.Parallel()
+				server := redistest.Start(t)
+				b := newBenchOn(t, server)
+				names := []string{b.Name + "bad", b.Name, b.Name + "last"}
+				b.Do("SET", names[0]+key, "of another program")
+				ran := make(chan string, 100)
+				f := b.fn("f", func(name string) { ran <- name })
+				for _, name := range names[1:] {
+					q := delayed.NewQueue(name, b.rdb)
+					for range 3 {
+						b.delayWith(q, f, name)
+						b.delayWith(q.With(delayed.In(10*time.Millisecond)), f, name)
+					}
+				}
+				cfg := b.config()
+				cfg.Queues = delayed.Strict(names)
+				if weighted {
+					cfg.Queues = delayed.Weighted{names[0]: 5, names[1]: 2, names[2]: 1}
+				}
+				w := b.work(cfg, f)
+				for range 12 {
+					await(b, "a task of another queue", ran)
+				}
+				b.Do("DEL", names[0]+key)
+				b.delayWith(delayed.NewQueue(names[0], b.rdb), f, "bad")
+				if name := await(b, "the task of the bad queue", ran); name != "bad" {
+					t.Errorf("found one of %q", name)
+				}
+				w.mustStop()
+			})
+		}
+	}
+}

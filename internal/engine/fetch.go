@@ -262,7 +262,7 @@ func (f *fetcher) probe(ctx context.Context) {
 			continue
 		}
 		todos, err := redisstore.Check(context.WithoutCancel(ctx), w.link.Src, stores)
-		if err != nil {
+		if todos == nil && err != nil {
 			w.noClaimsBefore = now.Add(w.claims.Next())
 			continue
 		}

@@ -22,8 +22,8 @@ func (f *fetcher) findSuspects(ctx context.Context) {
 	f.suspects = suspectState{patience: f.patience}
 	for _, w := range f.waiters {
 		todos, err := redisstore.Check(ctx, w.link.Src, w.stores)
-		if err != nil {
-			continue // the mover will report them
+		if todos == nil && err != nil {
+			continue // the mover will report it
 		}
 		for j, i := range w.lanes {
 			f.lanes[i].hasSuspects = todos[j].Suspects > 0

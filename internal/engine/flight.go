@@ -96,8 +96,12 @@ func (f *fetcher) checkReply(fl flight) bool {
 		return false
 	case fl.err != nil:
 		f.log.With("queue", f.lanes[i].store.Name).Trouble(&f.trouble, "cannot claim tasks; trying again", fl.err)
-		f.waiterOf[i].noClaimsBefore = time.Now().Add(f.waiterOf[i].claims.Next())
 		f.hasTasks[i] = true
+		if redisstore.Answered(fl.err) && redisstore.Refused(fl.err) {
+			f.lanes[i].restAfterRefusal() // the other queues of its server are claimed from
+		} else {
+			f.waiterOf[i].noClaimsBefore = time.Now().Add(f.waiterOf[i].claims.Next())
+		}
 		return false
 	}
 	f.log.Relief(&f.trouble, "claiming tasks again")

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"sync/atomic"
 	"time"
@@ -94,49 +95,58 @@ func (m *mover) run(ctx context.Context) {
 	}
 }
 
-// round checks all queues once, moves due tasks, and returns when to check again.
+// round checks all queues once, moves due tasks, and returns when to check again. A queue whose keys are of another
+// type does not keep it from the others.
 func (m *mover) round(ctx context.Context) (next time.Duration, err error) {
-	todos, err := redisstore.Check(ctx, m.src, m.stores)
-	if err != nil {
-		return 0, err
+	todos, fault := redisstore.Check(ctx, m.src, m.stores)
+	if todos == nil && fault != nil {
+		return 0, fault
 	}
 	next = loop.Jitter(m.every-m.every/8, 0.14)
 	for i, t := range todos {
-		if t.Pending > 0 || t.Suspects > 0 {
-			m.lanes[i].waiting.Store(true)
-		}
-		if t.Pending > 0 {
-			m.onPending(m.lanes[i], false)
-		}
-		if t.Suspects > 0 {
-			m.onPending(m.lanes[i], true)
-		}
-		due := t.Due
-		if due == 0 {
-			if due, err = m.move(ctx, m.stores[i]); err != nil {
-				return 0, err
-			}
-		}
-		if due >= 0 {
+		due, err := m.lookAfter(ctx, i, t)
+		switch {
+		case err == nil && due >= 0:
 			next = min(next, due)
-		}
-		due = t.Group
-		if due == 0 || len(m.lent[i]) > 0 {
-			if due, err = m.fire(ctx, i); err != nil {
-				return 0, err
-			}
-		}
-		if due >= 0 {
-			next = min(next, due)
-		}
-		if t.Parked > 0 {
-			if err := m.findParked(ctx, i, t.Parked); err != nil {
-				return 0, err
-			}
-		} else {
-			m.lanes[i].parked.set(nil)
+		case err != nil && redisstore.IsWrongType(err):
+			fault = cmp.Or(fault, err)
+		case err != nil:
+			return 0, err
 		}
 	}
+	return next, fault
+}
+
+// lookAfter does what there is to do on a queue, and returns when something is due there again; negative for never.
+func (m *mover) lookAfter(ctx context.Context, i int, t redisstore.Todo) (next time.Duration, err error) {
+	if t.Pending > 0 || t.Suspects > 0 {
+		m.lanes[i].waiting.Store(true)
+	}
+	if t.Pending > 0 {
+		m.onPending(m.lanes[i], false)
+	}
+	if t.Suspects > 0 {
+		m.onPending(m.lanes[i], true)
+	}
+	next = t.Due
+	if next == 0 {
+		if next, err = m.move(ctx, m.stores[i]); err != nil {
+			return 0, err
+		}
+	}
+	due := t.Group
+	if due == 0 || len(m.lent[i]) > 0 {
+		if due, err = m.fire(ctx, i); err != nil {
+			return 0, err
+		}
+	}
+	if next < 0 || due >= 0 && due < next {
+		next = due
+	}
+	if t.Parked > 0 {
+		return next, m.findParked(ctx, i, t.Parked)
+	}
+	m.lanes[i].parked.set(nil)
 	return next, nil
 }
 

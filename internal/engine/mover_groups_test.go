@@ -40,7 +40,8 @@ func (q *Queue) gather(ctx context.Context, how wire.Gather, tasks ...*Task) err
 			return err
 		}
 	}
-	return q.store.Gather(ctx, members)
+	_, err := q.store.Gather(ctx, members)
+	return err
 }
 
 // A mover that was lent a group and could not reach Redis makes its call with the next look: nobody else would before

@@ -20,8 +20,8 @@ func (w *Worker) unregister() error {
 	defer cancel()
 	for _, f := range w.finishers {
 		if n := f.waiting(); n > 0 {
-			errs = append(errs, fmt.Errorf("delayed: queue %q: Redis has not confirmed how %d tasks ended; they may run "+
-				"again", f.lane.store.Name, n))
+			errs = append(errs, fmt.Errorf("delayed: queue %q: Redis has not confirmed how %d tasks ended; they may "+
+				"run again", f.lane.store.Name, n))
 		}
 	}
 	for _, l := range w.lanes {

@@ -95,7 +95,7 @@ func (c *Coalescer) Enlist(ctx context.Context, at Place, t Listing, now time.Ti
 
 // Gather adds a call to its group.
 func (c *Coalescer) Gather(ctx context.Context, m *group.Member, now time.Time) error {
-	task := memberArgs(m)
+	task := memberArgs(m, 1)
 	_, err := c.call(ctx, byGather, now, len(m.Message), m.Group, task[:]...)
 	return err
 }

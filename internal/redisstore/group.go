@@ -42,21 +42,43 @@ func (s *Store) groupKeys(groups []string) []any {
 // gatherHead returns the arguments of the script gather that come before the calls, without KEYS.
 func (s *Store) gatherHead() []any { return append(s.groupKeys(nil), groupBytes, groupValues) }
 
-// memberArgs returns the arguments of a call whose group is the first of KEYS.
-func memberArgs(m *group.Member) [7]any {
+// memberArgs returns the arguments of a call whose group is the nth of KEYS, from 1.
+func memberArgs(m *group.Member, n int) [7]any {
 	limits := strconv.FormatInt(m.How.MaxDelay, 10) + " " + strconv.Itoa(m.How.MaxSize)
-	return [7]any{1, m.Group, m.How.Grace, limits, m.Bytes, m.Values, m.Message}
+	return [7]any{n, m.Group, m.How.Grace, limits, m.Bytes, m.Values, m.Message}
 }
 
-// Gather adds up to MaxFiled members of one group to it, all or none.
-func (s *Store) Gather(ctx context.Context, members []group.Member) error {
-	args := newArgs(withGroups(s.gatherHead(), s, []string{members[0].Group}))
+// groupCost is how many calls Gather counts each further group as, because it takes Redis that much longer.
+const groupCost = 2
+
+// Gather adds the first members to their groups, all or none, and returns how many these are: as many as one call
+// takes.
+func (s *Store) Gather(ctx context.Context, members []group.Member) (n int, err error) {
+	var groups []string
+	var calls []any
+	size, numbers := 0, map[string]int{}
 	for i := range members {
-		task := memberArgs(&members[i])
-		args.list = append(args.list, task[:]...)
+		m := &members[i]
+		size += len(m.Message)
+		number := numbers[m.Group]
+		if number == 0 {
+			number = len(groups) + 1
+		}
+		further := max(number, len(groups)) - 1
+		if i > 0 && (size > MaxCallBytes || i+groupCost*further >= MaxFiled) {
+			break
+		}
+		if number > len(groups) {
+			groups, numbers[m.Group] = append(groups, m.Group), number
+		}
+		task := memberArgs(m, number)
+		calls = append(calls, task[:]...)
+		n++
 	}
-	_, err := s.accept(ctx, byGather, args, len(members))
-	return err
+	args := newArgs(withGroups(s.gatherHead(), s, groups))
+	args.list = append(args.list, calls...)
+	_, err = s.accept(ctx, byGather, args, n)
+	return n, err
 }
 
 // weigh returns the bytes and the number of values of the arguments of members.

@@ -23,7 +23,11 @@ func gatherings(how wire.Gather, names ...string) (members []group.Member) {
 
 func gatherWith(members ...group.Member) func(s *Store) (any, error) {
 	return func(s *Store) (any, error) {
-		return nil, s.Gather(bg, members)
+		n, err := s.Gather(bg, members)
+		if err == nil && n != len(members) {
+			return nil, fmt.Errorf("%d of %d members", n, len(members))
+		}
+		return nil, err
 	}
 }
 

@@ -419,7 +419,8 @@ func (l *large) gathered() {
 			How: wire.Gather{Grace: 1000, MaxSize: 1000}, Bytes: 10, Values: 1,
 		}
 	}
-	l.must(l.Gather(bg, members))
+	_, err := l.Gather(bg, members)
+	l.must(err)
 	for range 20 {
 		_, _, err := l.Ripe(bg, MaxRipe, time.Minute)
 		l.must(err)

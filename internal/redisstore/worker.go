@@ -122,25 +122,51 @@ type Todo struct {
 	Group    time.Duration // until the next group is due; negative: none
 }
 
-// Check returns what there is to do on stores of one slot.
+// Check returns what there is to do on stores of one slot. If keys of a store are of another type, the error says so,
+// nothing is to be done there, and the todos of the other stores are right. After other errors todos is nil.
 func Check(ctx context.Context, src Source, stores []*Store) (todos []Todo, err error) {
+	var faults []error
 	for page := range slices.Chunk(stores, slotPage) {
-		keys := make([]string, 0, 6*len(page))
-		for _, s := range page {
-			k := &s.keys
-			keys = append(keys, k.list, k.scheduled, k.retry, k.parked, k.groups, k.suspects)
-		}
-		reply, err := evalOn(ctx, src, scriptCheck, keys, nil)
-		values, err := ints(reply, err, 5*len(page))
-		if err != nil {
+		found, err := checkPage(ctx, src, page)
+		switch {
+		case err == nil:
+			todos = append(todos, found...)
+			continue
+		case !IsWrongType(err):
 			return nil, err
+		case len(page) == 1:
+			todos, faults = append(todos, Todo{Due: -1, Group: -1}), append(faults, err)
+			continue
 		}
-		for v := range slices.Chunk(values, 5) {
-			todos = append(todos, Todo{
-				Pending: int(v[0]), Due: time.Duration(v[1]) * time.Millisecond, Parked: int(v[2]),
-				Group: time.Duration(v[3]) * time.Millisecond, Suspects: int(v[4]),
-			})
+		for i := range page {
+			alone, err := Check(ctx, src, page[i:i+1])
+			if alone == nil {
+				return nil, err
+			}
+			todos, faults = append(todos, alone...), append(faults, err)
 		}
+	}
+	return todos, errors.Join(faults...)
+}
+
+// checkPage is Check for stores of one call.
+func checkPage(ctx context.Context, src Source, stores []*Store) ([]Todo, error) {
+	keys := make([]string, 0, 6*len(stores))
+	for _, s := range stores {
+		k := &s.keys
+		keys = append(keys, k.list, k.scheduled, k.retry, k.parked, k.groups, k.suspects)
+	}
+	reply, err := evalOn(ctx, src, scriptCheck, keys, nil)
+	values, err := ints(reply, err, 5*len(stores))
+	if err != nil {
+		return nil, err
+	}
+	todos := make([]Todo, 0, len(stores))
+	for v := range slices.Chunk(values, 5) {
+		todos = append(todos, Todo{
+			Pending: int(v[0]), Due: time.Duration(v[1]) * time.Millisecond, Parked: int(v[2]),
+			Group: time.Duration(v[3]) * time.Millisecond, Suspects: int(v[4]),
+		})
 	}
 	return todos, nil
 }

@@ -29,6 +29,7 @@ Q = TypeVar('Q', bound='Producer')
 
 MAX_BATCH = 1000
 MAX_FILED = 500  # the same for tasks that wait until they are due, or in a group
+GROUP_COST = 2  # how many tasks each further group counts as, because it takes Redis that much longer
 MAX_CALL_BYTES = 1 << 20  # of the messages that one call takes, moves or reads, unless the first alone is larger
 MAX_ENLISTED = 100
 # Seconds for which a producer relies on the form of Python tasks that Redis has confirmed. Later it asks again, because
@@ -176,9 +177,12 @@ class Settings:
         first = 0
         while first < len(messages):
             size = n = 0
+            groups: set[str] = set()
             for m in messages[first : first + most]:
                 size += len(m.message)
-                if n and (size > MAX_CALL_BYTES or (gathers and m.group != messages[first].group)):
+                if gathers:
+                    groups.add(m.group)
+                if n and (size > MAX_CALL_BYTES or n + GROUP_COST * (len(groups) - 1) >= most):
                     break
                 n += 1
             if options.front and n < len(messages):
@@ -223,12 +227,16 @@ class Settings:
 
     def _gather(self, batch: Sequence[Packed], options: Options) -> tuple[str, list[str], list[Any]]:
         k = self.keys
-        group = batch[0].group
+        groups: dict[str, int] = {}
+        keys: list[str] = []
         grace, delay, size = options.gather
         args: list[Any] = [_GROUP_BYTES, _GROUP_VALUES]
         for m in batch:
-            args += [1, group, grace, f'{delay} {size}', m.size, m.values, m.message]
-        return 'gather', [k.group + group, k.groups, k.gathered, k.wake], args
+            if m.group not in groups:
+                groups[m.group] = len(groups) + 1
+                keys += [k.group + m.group, k.groups, k.gathered, k.wake]
+            args += [groups[m.group], m.group, grace, f'{delay} {size}', m.size, m.values, m.message]
+        return 'gather', keys, args
 
 
 def _due(how: str, due: int) -> str:
