@@ -1,14 +1,18 @@
 """Deciding from which queue to claim and when: looks at queues that were empty, waits, refused claims."""
 
+import threading
 import time
 import types
 
 import pytest
+from working import LIMIT, wait_for
 
-from godelayed.worker import fetch, suspects
+import godelayed
+from godelayed.registry import Function, Registry
+from godelayed.worker import Worker, fetch, suspects
 from godelayed.worker.fetch import PROBE_INTERVAL
 from godelayed.worker.finish import MAX_ENDS_WAITING
-from godelayed.worker.link import UnansweredError
+from godelayed.worker.link import RefusedError, UnansweredError
 from godelayed.worker.slot import Todo
 from godelayed.worker.store import Haul
 
@@ -101,6 +105,29 @@ def test_a_look_that_fails_keeps_its_server_for_a_while(fetcher):
     f._probe()
     assert f.waiters[0].until > time.monotonic()
     assert not any(lane.hot for lane in f.lanes)
+
+
+def test_a_look_that_redis_refuses_leaves_it_to_claims_to_show_for_which_queue(fetcher):
+    f, answers, _ = fetcher
+    answers.append(RefusedError('WRONGTYPE'))
+    f._probe()
+    assert f.waiters[0].until == 0
+    assert all(lane.hot for lane in f.lanes)
+
+
+def test_late_heartbeats_let_no_later_queue_overtake(fetcher):
+    """The first queue has registered a little before the others, and so its heartbeat is the first that may expire."""
+    f, answers, looks = fetcher
+    a, b, _ = f.lanes
+    a.hot = b.hot = True
+    a.confirmed = tuple(at - f.life for at in a.confirmed)
+    assert not f.any_hot()[0]
+    f._round(5)
+    assert (f._claimed, looks) == ([], [])
+    a.confirmed = b.confirmed
+    answers.append([Todo(0, -1, 0, -1)])
+    f._round(5)
+    assert f._claimed == [('a', 5), ('b', 4)]
 
 
 def test_suspects_are_looked_for_at_the_start(fetcher):
@@ -284,3 +311,58 @@ def test_that_a_worker_cannot_wait_for_tasks_is_logged_unless_it_stops(worker, c
         'cannot wait for tasks; trying again: away',
         'waiting for tasks again',
     ]
+
+
+def test_a_claim_that_redis_refuses_lets_only_its_queue_rest(claiming, caplog):
+    caplog.set_level('INFO')
+    f, lane, claim, _ = claiming
+
+    def refuse(*_):
+        raise RefusedError('WRONGTYPE')
+
+    for failures in (1, 2):
+        lane.claim = refuse
+        assert f.claim(lane, 5, 0) == 0
+        assert (f.waiters[0].until, lane.hot, lane.backoff._failures) == (0, True, failures)
+        assert lane.rest > time.monotonic()
+    claim(Haul(1, 0))
+    assert lane.backoff._failures == 0
+    assert [r.getMessage() for r in caplog.records] == [
+        'queue q: cannot claim tasks; trying again: WRONGTYPE',
+        'queue q: claiming tasks again',
+    ]
+
+
+@pytest.mark.parametrize('key', ['bad', 'bad_noti'])
+@pytest.mark.parametrize(
+    'queues', [['bad', 'hi', 'lo'], ['hi', 'bad', 'lo'], ['hi', 'lo', 'bad'], {'bad': 9, 'hi': 1, 'lo': 1}]
+)
+def test_a_queue_whose_keys_have_the_wrong_type_keeps_no_other_waiting(redis, key, queues):
+    """It comes back by itself once they are mended."""
+    redis.set(key, 'another type')
+    ran, registry = [], Registry()
+    registry.add(Function('t:note', ran.append))
+    w = Worker(redis, queues, registry=registry, processes=False, concurrency=2)
+    to = {name: godelayed.Queue(name, redis) for name in ('bad', 'hi', 'lo')}
+    for name in ('lo', 'hi'):
+        for i in range(5):
+            to[name].delay('t:note', f'{name}{i}')
+    t = threading.Thread(target=w.run)
+    t.start()
+    try:
+        wait_for(lambda: len(ran) == 10, lambda: f'the tasks of the other queues, found {ran}')
+        for name in ('lo', 'hi'):  # also those that come while the worker waits for notifications
+            wait_for(lambda: w._fetcher.waiters[0].blocking, 'the worker to wait')
+            to[name].delay('t:note', name)
+            wait_for(lambda name=name: ran[-1] == name, lambda: f'a task that came later, found {ran}')
+        assert w._fetcher.waiters[0].backoff._failures == 0
+        to['hi'].options(countdown=0.01).delay('t:note', 'due')
+        wait_for(lambda: ran[-1] == 'due', lambda: f'a task that was due later, found {ran}')
+        redis.delete(key)
+        to['bad'].delay('t:note', 'bad')
+        wait_for(lambda: ran[-1] == 'bad', lambda: f'the task of the mended queue, found {ran}')
+    finally:
+        redis.delete(key)
+        w.stop()
+        t.join(LIMIT)
+    assert not t.is_alive()

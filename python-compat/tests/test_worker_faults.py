@@ -13,12 +13,15 @@ import pytest
 from working import Command, control, counters, info_of, left, notes, ran, runs, wait_for
 
 import godelayed
+from godelayed.registry import Registry
+from godelayed.worker import Worker
 from godelayed.worker.contact import Contact
 from godelayed.worker.heartbeat import Heartbeat
 from godelayed.worker.lane import Lane
 from godelayed.worker.link import Source
 from godelayed.worker.store import Store
 from godelayed.worker.sweep import Sweeping
+from godelayed.worker.tally import Tally
 
 QUICK = ('--heartbeat-life', '1', '--sweep-interval', '0.1')
 
@@ -289,3 +292,32 @@ def test_deaths_follow_redis(redis, skew):
     assert (meta['d'], before <= meta['da'] <= store.now()) == (1, True)
     sweeping.link.hang_up()
     redis.delete('q_noti')
+
+
+def test_heartbeats_go_on_while_there_is_much_to_tell(redis, monkeypatch):
+    """On a distant Redis, telling metrics can take longer than a heartbeat lives. The last telling is not left out."""
+    telling, go, told = threading.Event(), threading.Event(), []
+
+    def tell(tally, link):
+        told.append(tally)
+        telling.set()
+        assert go.wait(60)
+
+    monkeypatch.setattr(Tally, 'tell', tell)
+    w = Worker(redis, ['q'], registry=Registry(), processes=False, heartbeat_life=1)
+    t = threading.Thread(target=w.run)
+    t.start()
+    try:
+        assert telling.wait(60)
+        (lane,) = w._lanes
+        for _ in range(3):
+            before = lane.confirmed
+            wait_for(lambda before=before: lane.confirmed != before, 'another heartbeat')
+        assert len(told) == 1  # one telling at a time
+    finally:
+        go.set()
+        before = len(told)
+        w.stop()
+        t.join(60)
+    assert not t.is_alive()
+    assert len(told) > before

@@ -45,7 +45,7 @@ class Pace:
 
 
 class Depths:
-    """Nothing depends on depths, and a full Redis refuses them. It belongs to the thread of the heartbeat."""
+    """Nothing depends on depths, and a full Redis refuses them. It belongs to the thread of the teller."""
 
     def __init__(self, lanes: Sequence[Lane]) -> None:
         self._paces = {lane: Pace() for lane in lanes}

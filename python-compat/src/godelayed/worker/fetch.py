@@ -222,7 +222,15 @@ class Fetcher:
 
     def may_claim(self, lane: Lane) -> bool:
         """Returns whether the fetcher may claim from a queue now."""
-        return not self._paused(lane) and time.monotonic() >= self._not_before(lane) and lane.fresh(self.life)
+        return not self._paused(lane) and time.monotonic() >= self._not_before(lane) and self._fresh(lane)
+
+    def _fresh(self, lane: Lane) -> bool:
+        """Returns whether heartbeats allow claims from a queue.
+
+        The queues of a slot register one after another, so that late heartbeats would leave only the later ones fresh
+        for a moment. The first one counts too, or they would overtake it.
+        """
+        return lane.fresh(self.life) and self._of[lane].lanes[0].fresh(self.life)
 
     def link_of(self, lane: Lane) -> Link:
         """Returns the link for claims from a queue."""
@@ -239,7 +247,7 @@ class Fetcher:
             if self._paused(lane) or not (lane.hot or lane.parked):
                 continue
             wait = self._not_before(lane) - now
-            if wait <= 0 and lane.fresh(self.life):
+            if wait <= 0 and self._fresh(lane):
                 return True, 0.0
             if wait > 0 and (later == 0 or wait < later):
                 later = wait
@@ -275,7 +283,7 @@ class Fetcher:
                 room -= self.claim(lane, room, 0, parked=parked)
             if room > 0 and lane.hot and self.may_claim(lane):
                 room -= self.claim(lane, room, 0)
-                if lane.hot and self.weights is None:
+                if lane.hot and self.weights is None and self.may_claim(lane):
                     return  # the claim ended early, such as before large messages: later queues wait
 
     def _probe(self) -> None:
@@ -289,7 +297,7 @@ class Fetcher:
                 and not self._paused(lane)
                 and now - lane.probed >= PROBE_INTERVAL
                 and now >= self._not_before(lane)
-                and lane.fresh(self.life)
+                and self._fresh(lane)
             ]
             if not lanes:
                 continue
@@ -297,6 +305,10 @@ class Fetcher:
                 lane.probed = now
             try:
                 todos = check(w.claims, [lane.store for lane in lanes])
+            except RefusedError:
+                for lane in lanes:
+                    lane.hot = True  # claims show for which queue
+                continue
             except DelayedError:
                 w.until = now + w.claims_backoff.next()
                 continue
@@ -395,9 +407,15 @@ class Fetcher:
                 if haul.status == 1:
                     left = left[haul.left :]
             except DelayedError as e:
-                self.complaints.trouble(logger, f'queue {lane.name}: cannot claim tasks; trying again', e)
+                # Redis may refuse claims from one queue alone, such as for a key of the wrong type: others go on.
+                alone = isinstance(e, RefusedError)
+                complaints = lane.complaints if alone else self.complaints
+                complaints.trouble(logger, f'queue {lane.name}: cannot claim tasks; trying again', e)
                 w.claims.hang_up()
-                w.until = time.monotonic() + w.claims_backoff.next()
+                if alone:
+                    lane.rest = time.monotonic() + lane.backoff.next()
+                else:
+                    w.until = time.monotonic() + w.claims_backoff.next()
                 lane.hot = True
                 return 0
             if haul.status == 0:
@@ -413,7 +431,9 @@ class Fetcher:
                 lane.hot = True
                 return 0
             self.complaints.relief(logger, 'claiming tasks again')
+            lane.complaints.relief(logger, f'queue {lane.name}: claiming tasks again')
             w.claims_backoff.reset()
+            lane.backoff.reset()
             if parked is not None:
                 if not left:
                     self._on_due()  # there may be more due tasks

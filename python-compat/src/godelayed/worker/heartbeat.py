@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 import time
@@ -32,14 +31,12 @@ class Heartbeat:
         value: str,
         contact: Contact,
         on_beat: Callable[[], None],
-        tell: Callable[[Link], None] = lambda _: None,
     ) -> None:
         self.lanes = lanes
         self.life = life
         self.value = value
         self.contact = contact
         self.on_beat = on_beat
-        self.tell = tell
         first = lanes[0].store
         # The timeout is short, so that what was sent over a broken connection is soon sent again over another one.
         self.link = Link(first.source, min(max(life / 8, _SHORTEST), CALL_TIMEOUT))
@@ -105,8 +102,6 @@ class Heartbeat:
             else:
                 self._register(lane)
         self.on_beat()
-        with contextlib.suppress(DelayedError):  # the next heartbeat tells it
-            self.tell(self.link)
 
     def _register(self, lane: Lane) -> None:
         """Registers the worker on a queue. Claims made before that Redis does not know any more are lost.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..info import lock_of
 from ..registry import Function
-from .link import Link, may_have_run
+from .link import Backoff, Complaints, Link, may_have_run
 from .message import Message
 from .store import MAX_TOKENS, Acked, Control, Haul, Store
 
@@ -105,6 +105,7 @@ class Lane:
         self.mend = False  # whether its notify list seems to lack notifications
         self.suspects = False  # whether it has suspects, as far as known
         self.rest = 0.0  # no claims before this monotonic time
+        self.backoff, self.complaints = Backoff(), Complaints()  # for claims that Redis refuses
         self.held_back = False  # whether it was found paused
         self.behind = False  # whether the worker was behind with telling Redis how its tasks ended
         self.waits = False  # whether it waits for that of an earlier queue, in strict order

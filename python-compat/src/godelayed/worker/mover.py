@@ -12,9 +12,9 @@ from .info import encode
 from .judge import say_archived, too_large
 from .lane import Lane
 from .lines import Lines
-from .link import Backoff, Complaints, jitter
+from .link import Backoff, Complaints, RefusedError, jitter
 from .scheduler import Scheduler
-from .slot import check
+from .slot import Todo, check
 from .store import Store
 
 logger = logging.getLogger('godelayed.worker')
@@ -88,7 +88,8 @@ class Mover:
         idle = True
         for scheduler in self.schedulers:  # first: a tick is pending after it
             pause = min(pause, scheduler.look())
-        for i, todo in enumerate(check(self.link, self._stores)):
+        todos, refused = self._check()
+        for i, todo in enumerate(todos):
             lane = self.lanes[i]
             due = todo.due
             if todo.pending > 0 or todo.suspects > 0:
@@ -110,9 +111,29 @@ class Mover:
                     lane.parked = []
             idle = idle and not lane.parked
         self._lines.flush(all=False)
+        if refused is not None:
+            raise refused
         self.idle = idle
         self.looks += 1
         return pause
+
+    def _check(self) -> tuple[list[Todo], RefusedError | None]:
+        """Looks at all queues, and at one after another if Redis refuses that.
+
+        One whose keys have the wrong type must not keep the others waiting.
+        """
+        try:
+            return check(self.link, self._stores), None
+        except RefusedError as e:
+            refused = e
+        todos: list[Todo] = []
+        for store in self._stores:
+            try:
+                todos += check(self.link, [store])
+            except RefusedError as e:
+                refused = e
+                todos.append(Todo(0, -1, 0, -1))
+        return todos, refused
 
     def _move(self, lane: Lane) -> int:
         """Makes all due tasks of a queue pending and returns the ms until the next one is due, negative for none."""

@@ -10,11 +10,11 @@ from .contact import Contact
 from .depth import Depths
 from .heartbeat import Heartbeat
 from .lane import Lane
-from .link import Link
 from .mover import Mover
 from .scheduler import schedulers
 from .status import Status
 from .sweep import Sweeping
+from .teller import Teller
 
 if TYPE_CHECKING:
     from .worker import Worker
@@ -24,6 +24,7 @@ class Slot(NamedTuple):
     """The threads that look after some queues."""
 
     heartbeat: Heartbeat
+    teller: Teller
     mover: Mover
     sweeping: Sweeping
 
@@ -34,16 +35,14 @@ def slot_of(w: Worker, lanes: list[Lane], archive_for: int) -> Slot:
     mover = Mover(lanes, w._fetcher.nudge, w._intake.can_run, w._fetcher.signal, archive_for, w._judge.lines)
     mover.schedulers = schedulers(mover.link, cfg, w.registry, [lane.name for lane in lanes])
     status = Status(w._executors, w.registry, cfg.legacy, cfg.plan(), lambda: w.state)
-    depths = Depths(lanes)
+    tells = [lambda link: status.tell(link, lanes), Depths(lanes).tell, *(w._tallies[lane].tell for lane in lanes)]
+    teller = Teller(lanes[0].store.source, tells)
 
-    def tell(link: Link) -> None:
-        """Tells Redis with a heartbeat what others may see of the worker."""
-        status.tell(link, lanes)
-        depths.tell(link)
-        for lane in lanes:
-            w._tallies[lane].tell(link)
+    def beaten() -> None:
+        w._beaten()
+        teller.now()
 
-    heartbeat = Heartbeat(lanes, w._life, f'{socket.gethostname()}:{os.getpid()}', contact, w._beaten, tell)
+    heartbeat = Heartbeat(lanes, w._life, f'{socket.gethostname()}:{os.getpid()}', contact, beaten)
     for lane in lanes:
         lane.beat = heartbeat.now
     sweeping = Sweeping(
@@ -55,4 +54,4 @@ def slot_of(w: Worker, lanes: list[Lane], archive_for: int) -> Slot:
         cfg.archive_max,
         archive_for,
     )
-    return Slot(heartbeat, mover, sweeping)
+    return Slot(heartbeat, teller, mover, sweeping)

@@ -24,7 +24,7 @@ _MAX_TOLD = 100  # running tasks that are told of, for each queue
 
 class Status:
     """Tells Redis what the worker is. Nothing depends on it, so it fails in silence and tries again with the next
-    heartbeat. It belongs to the thread of the heartbeat."""
+    heartbeat. It belongs to the thread of the teller."""
 
     def __init__(
         self,
@@ -80,13 +80,14 @@ class Status:
                 link.hang_up()
 
     def _publish(self, link: Link, lane: Lane, what: str, text: bytes) -> None:
-        if self._told.get((lane, what)) == (lane.pulse, text):
+        told = lane.pulse, text  # read before: a registration meanwhile has Redis forget it
+        if self._told.get((lane, what)) == told:
             return
         try:
             if lane.store.publish(link, what, text):
-                self._told[lane, what] = lane.pulse, text
+                self._told[lane, what] = told
         except RefusedError:
-            self._told[lane, what] = lane.pulse, text
+            self._told[lane, what] = told
 
     def _describe(self, lane: Lane, began: dict[str, int]) -> bytes:
         """Describes the worker and what it runs of a lane's tasks, as JSON, so that it stays the same for as long as

@@ -95,7 +95,7 @@ def _fields(link: Link, key: str, room: int, places: list[tuple[int, str]]) -> d
 
 
 class Tally:
-    """What has run on one lane. Threads may share it; only the heartbeat's calls tell."""
+    """What has run on one lane. Threads may share it; only one of them tells."""
 
     def __init__(self, lane: Lane) -> None:
         self._lane = lane

@@ -231,6 +231,7 @@ class Worker:
         names = ', '.join(lane.name for lane in self._lanes)
         logger.info('worker %s started: queues %s, %d tasks at once', self.id, names, self._executors.n)
         beats = self._start(*(s.heartbeat.run for s in self._slots))
+        beats += self._start(*(s.teller.run for s in self._slots))
         beats += self._start(self._follower.run, self._listener.run, self._broadcast.run)
         finishers = self._start(*(lane.finisher.run for lane in self._lanes))
         loops = self._start(*(s.mover.run for s in self._slots))
@@ -340,6 +341,7 @@ class Worker:
         self._left.set()
         for s in self._slots:
             s.heartbeat.stop()
+            s.teller.stop()
         for stopped in (self._follower, self._listener, self._broadcast, self._reporter):
             stopped.stop()
         _join(beats + leaving, CALL_TIMEOUT + 1)
