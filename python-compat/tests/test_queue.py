@@ -280,6 +280,24 @@ def test_group(queue, redis):
     assert later.state() == 'scheduled'
 
 
+def test_calls_of_several_groups_go_together(queue, redis):
+    """Also if they alternate, and all or none of them."""
+    q = queue().options(group='search', group_grace=3600)
+    calls = [call(GO, f'tenant {i % 3}', [i]) for i in range(600)]
+    q.delay(GO, 'tenant 0', [])  # now the queue and the script are known
+    redis.config_resetstat()
+    q.delay_many(calls)
+    assert redis.info('commandstats')['cmdstat_evalsha']['calls'] == 2
+    lists = redis.keys('mail_group:*')
+    assert sorted(redis.llen(name) for name in lists) == [200, 200, 201]
+    redis.delete(lists[0])
+    redis.set(lists[0], 'of another program')
+    with pytest.raises(godelayed.DelayedError, match='WRONGTYPE'):
+        q.delay_many(calls[:9])
+    assert {redis.llen(name) for name in lists[1:]} <= {200, 201}
+    redis.delete(lists[0])
+
+
 def test_a_call_is_found_in_a_long_group(queue):
     """It reads the group page by page."""
     refs = queue().options(group='search', group_grace=3600).delay_many([call(GO, [i]) for i in range(450)])
