@@ -105,7 +105,7 @@ func TestWaitForReplicas(t *testing.T) {
 	replica.Pause(t)
 	defer replica.Resume(t)
 	pending := redisInt(t, master, "LLEN", "mail")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()
 	_, err = q.Enqueue(ctx, call())
 	if !errors.Is(err, delayed.ErrUnknown) || !strings.Contains(err.Error(), "0 of 1 replicas") {

@@ -132,7 +132,7 @@ func TestPoisonAmongInnocents(t *testing.T) {
 						count(t, w.server, w.setup.Queue, "processed") == len(innocent)
 				})
 			took := time.Since(start).Round(time.Second)
-			w.awaitDrained(time.Minute, workers)
+			w.awaitDrained(time.Minute, w.members)
 			w.stop(w.members...)
 			redistest.CheckInvariants(t, w.server.Dial(t), w.setup.Queue, redistest.Invariants{Idle: true})
 			archived := w.archived()
@@ -182,7 +182,7 @@ func TestOneKill(t *testing.T) {
 	if took > limit {
 		tooLong(t, "%d tasks of %v were done %v after the kill, expected %v at most", n, run, took, limit)
 	}
-	w.awaitDrained(time.Minute, workers)
+	w.awaitDrained(time.Minute, w.members)
 	w.stop(w.members...)
 	if lost := w.log().Of(ledger.End).Missing(all); len(lost) > 0 || w.ask("ZCARD", "_archived") > 0 {
 		t.Errorf("%d tasks did not end, %d are archived", len(lost), w.ask("ZCARD", "_archived"))
@@ -209,7 +209,7 @@ func TestKillsInARow(t *testing.T) {
 	}
 	w.await(10*time.Minute, "all to be done",
 		func() bool { return count(t, w.server, w.setup.Queue, "processed") == n })
-	w.awaitDrained(time.Minute, workers)
+	w.awaitDrained(time.Minute, w.members)
 	w.stop(w.members...)
 	if archived := w.archived(); len(archived) > 0 {
 		t.Errorf("%d tasks are archived", len(archived))

@@ -290,7 +290,7 @@ func TestQuarantine(t *testing.T) {
 					count(t, server, f.setup.Queue, "processed") == len(innocent)+poisons
 			})
 			took := time.Since(start).Round(100 * time.Millisecond)
-			w.awaitDrained(time.Minute, workers)
+			w.awaitDrained(time.Minute, w.members)
 			w.stop(w.members...)
 			redistest.CheckInvariants(t, server.Dial(t), f.setup.Queue, redistest.Invariants{Idle: true})
 			for i, ref := range refs[:poisons] {

@@ -142,7 +142,7 @@ func TestKillLifecycle(t *testing.T) {
 	waitForAtMost(t, time.Minute, "the last tick and all groups to be enqueued", func() bool {
 		return time.Now().After(ticks[len(ticks)-1].Add(time.Second)) && f.ask("ZCARD", "_groups") == 0
 	})
-	f.awaitDrained(2*time.Minute, processes)
+	f.awaitDrained(2*time.Minute, members)
 	f.stop(members...)
 
 	conn := server.Dial(t)

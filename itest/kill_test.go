@@ -57,7 +57,7 @@ func TestKill(t *testing.T) {
 		i := k.kill(members, n%2 == 0)
 		members[i] = f.start()
 	}
-	f.awaitDrained(3*time.Minute, processes)
+	f.awaitDrained(3*time.Minute, members)
 	took := time.Since(start)
 	f.stop(members...)
 	redistest.CheckInvariants(t, server.Dial(t), f.setup.Queue, redistest.Invariants{Idle: true})

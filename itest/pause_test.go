@@ -55,7 +55,7 @@ func TestPause(t *testing.T) {
 	wg.Wait()
 	stopProducing()
 	producer.Wait()
-	f.awaitDrained(2*time.Minute, processes)
+	f.awaitDrained(2*time.Minute, members)
 	f.stop(members...)
 	redistest.CheckInvariants(t, server.Dial(t), f.setup.Queue, redistest.Invariants{Idle: true})
 	log := f.log()

@@ -59,7 +59,7 @@ func TestPoison(t *testing.T) {
 		}
 		return f.ask("ZCARD", "_archived") > 0 && count(t, server, f.setup.Queue, "processed") == len(harmless)
 	})
-	f.awaitDrained(time.Minute, processes)
+	f.awaitDrained(time.Minute, members)
 	f.stop(members...)
 	redistest.CheckInvariants(t, server.Dial(t), f.setup.Queue, redistest.Invariants{Idle: true})
 	if deaths < 3 || deaths > mostDeaths {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"regexp"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -284,25 +285,35 @@ func (f *fleet) ask(cmd, suffix string) int {
 
 // awaitDrained waits until no task is pending, claimed, scheduled or retrying, and until dead workers are removed.
 // living is the number of workers that Redis must still know.
-func (f *fleet) awaitDrained(limit time.Duration, living int) {
+func (f *fleet) awaitDrained(limit time.Duration, living []*member) {
 	f.t.Helper()
 	conn := f.server.Dial(f.t)
 	waitForAtMost(f.t, limit, "all tasks to be done", func() bool {
-		found, err := redis.Ints(tasksLeft.Do(conn, f.setup.Queue))
+		left, workers, err := drained(tasksLeft.Do(conn, f.setup.Queue))
 		if err != nil {
 			f.t.Fatal(err)
 		}
-		return found[0] == 0 && found[1] == living
+		return left == 0 && len(workers) == len(living) && !slices.ContainsFunc(living,
+			func(m *member) bool { return !slices.Contains(workers, m.id) })
 	})
 }
 
-// tasksLeft counts at one moment, for tasks go round, what a queue holds, and its workers.
+// drained takes the reply of tasksLeft apart.
+func drained(reply any, err error) (left int, workers []string, _ error) {
+	values, err := redis.Values(reply, err)
+	if err == nil {
+		_, err = redis.Scan(values, &left, &workers)
+	}
+	return left, workers, err
+}
+
+// tasksLeft counts at one moment, for tasks go round, what a queue holds, and lists its workers.
 var tasksLeft = redis.NewScript(1, `
 	local q, ids = KEYS[1], redis.call('SMEMBERS', KEYS[1] .. '_workers')
 	local left = redis.call('LLEN', q) + redis.call('LLEN', q .. '_suspects') +
 		redis.call('ZCARD', q .. '_scheduled') + redis.call('ZCARD', q .. '_retry')
 	for _, id in ipairs(ids) do left = left + redis.call('HLEN', q .. '_processing:' .. id) end
-	return {left, #ids}`)
+	return {left, ids}`)
 
 // cutLine returns what is before a prefix, and what follows it in the same line; ok reports whether there is such a
 // line.

@@ -250,5 +250,5 @@ func TestRedisIsAwayAtTheEnd(t *testing.T) {
 	c.sends(syscall.SIGTERM)
 	c.sends(syscall.SIGUSR1)
 	c.ends(exitFailed)
-	c.sees("worker did not end cleanly.*will run again")
+	c.sees("worker did not end cleanly.*may run again")
 }

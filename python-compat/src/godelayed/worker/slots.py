@@ -10,6 +10,7 @@ from .contact import Contact
 from .depth import Depths
 from .heartbeat import Heartbeat
 from .lane import Lane
+from .link import Link
 from .mover import Mover
 from .scheduler import schedulers
 from .status import Status
@@ -35,7 +36,11 @@ def slot_of(w: Worker, lanes: list[Lane], archive_for: int) -> Slot:
     mover = Mover(lanes, w._fetcher.nudge, w._intake.can_run, w._fetcher.signal, archive_for, w._judge.lines)
     mover.schedulers = schedulers(mover.link, cfg, w.registry, [lane.name for lane in lanes])
     status = Status(w._executors, w.registry, cfg.legacy, cfg.plan(), lambda: w.state)
-    tells = [lambda link: status.tell(link, lanes), Depths(lanes).tell, *(w._tallies[lane].tell for lane in lanes)]
+
+    def tell_status(link: Link) -> None:
+        status.tell(link, lanes)
+
+    tells = [tell_status, Depths(lanes).tell, *(w._tallies[lane].tell for lane in lanes)]
     teller = Teller(lanes[0].store.source, tells)
 
     def beaten() -> None:
