@@ -136,7 +136,8 @@ def check_queues(redis):
     queues = {n[: -len(s)] for n in names for s in suffixes if n.endswith(s)} | {
         n for n in names if redis.type(n) == b'list'
     }
-    queues = {q for q in queues if not q.endswith(('_noti', '_wake')) and '_group:' not in q and '_history:' not in q}
+    parts = ('_group:', '_history:', '_rewait:')  # lists that are no queues, as are those that end so
+    queues = {q for q in queues if not q.endswith(('_noti', '_wake')) and not any(p in q for p in parts)}
     for q in sorted(queues):
         pending = redis.lrange(q, 0, -1)
         if redis.llen(q + '_noti') < len(pending):
