@@ -1,5 +1,6 @@
 """The programs of docs/PYTHON.md run, and the names in its tables exist."""
 
+import contextlib
 import os
 import re
 import sqlite3
@@ -87,7 +88,7 @@ def test_django(tmp_path, server, redis):
     )
     run(tmp_path, DJANGO, REDIS_URL=server.url)
     Command(server, tmp_path / 'log', '--stop-when-empty', module='shop.worker', cwd=tmp_path).ends()
-    with sqlite3.connect(tmp_path / 'shop.db') as db:
+    with contextlib.closing(sqlite3.connect(tmp_path / 'shop.db')) as db:
         assert db.execute('select customer, confirmed from shop_order order by id').fetchall() == [
             ('ann', 1),
             ('cy', 1),
