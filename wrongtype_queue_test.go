@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 )
@@ -94,9 +95,18 @@ func TestOtherQueuesRunBesideAWrongType(t *testing.T) {
 				if weighted {
 					cfg.Queues = delayed.Weighted{names[0]: 5, names[1]: 2, names[2]: 1}
 				}
+				start := time.Now()
 				w := b.work(cfg, f)
 				for range 12 {
 					await(b, "a task of another queue", ran)
+				}
+				for range 30 { // while Redis goes on refusing claims from the other one
+					b.delayWith(b.q.With(delayed.In(20*time.Millisecond)), f, b.Name)
+					await(b, "a task of another queue", ran)
+				}
+				most := 1 + int(time.Since(start)/loop.ComplaintInterval)
+				if n := strings.Count(b.log.String(), "cannot claim tasks"); n > most {
+					t.Errorf("the log complains %d times of the queue:\n%s", n, b.log)
 				}
 				b.Do("DEL", names[0]+key)
 				b.delayWith(delayed.NewQueue(names[0], b.rdb), f, "bad")

@@ -26,9 +26,11 @@ redis.call('HLEN', KEYS[2])
 redis.call('HLEN', KEYS[3])
 redis.call('HLEN', KEYS[5])
 if counters > 0 or tonumber(ARGV[2]) > 0 then redis.call('HLEN', KEYS[6]) end
-redis.call('LLEN', KEYS[10])
-redis.call('LLEN', KEYS[11])
 local moved = ARGV[3] == '1'
+if moved then
+  redis.call('LLEN', KEYS[10])
+  redis.call('LLEN', KEYS[11])
+end
 local woken = not moved or redis.call('LLEN', KEYS[7]) > 0
 local locks = redis.call('HLEN', KEYS[8])
 local first = redis.call('ZRANGE', KEYS[4], 0, 0, 'WITHSCORES')

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
@@ -81,30 +82,38 @@ func (f *fetcher) takeReply(ctx context.Context, fl flight) (kept int) {
 
 // checkReply reports whether a claim call has succeeded. If not, it logs the error and decides when to claim again.
 func (f *fetcher) checkReply(fl flight) bool {
-	i := fl.lane
+	i, l := fl.lane, f.lanes[fl.lane]
 	switch {
 	case errors.Is(fl.err, redisstore.ErrNoHeartbeat):
-		f.lanes[i].beatNow()
+		l.beatNow()
 		f.waiterOf[i].noClaimsBefore = time.Now().Add(20 * time.Millisecond)
 		return false
 	case errors.Is(fl.err, redisstore.ErrBatchUsed):
-		f.log.With("queue", f.lanes[i].store.Name).Error("a batch number was used before; going on with the next")
+		f.logOf(l).Error("a batch number was used before; going on with the next")
 		return false
 	case errors.Is(fl.err, redisstore.ErrQueuePaused):
-		f.lanes[i].restWhilePaused()
+		l.restWhilePaused()
+		f.hasTasks[i] = true
+		return false
+	case redisstore.IsWrongType(fl.err): // the other queues of its server are claimed from
+		f.logOf(l).Trouble(&l.mistyped.trouble, "cannot claim tasks; trying again", fl.err)
+		l.rest = queueRest{until: time.Now().Add(l.mistyped.backoff.Next())}
 		f.hasTasks[i] = true
 		return false
 	case fl.err != nil:
-		f.log.With("queue", f.lanes[i].store.Name).Trouble(&f.trouble, "cannot claim tasks; trying again", fl.err)
+		f.logOf(l).Trouble(&f.trouble, "cannot claim tasks; trying again", fl.err)
+		f.waiterOf[i].noClaimsBefore = time.Now().Add(f.waiterOf[i].claims.Next())
 		f.hasTasks[i] = true
-		if redisstore.Answered(fl.err) && redisstore.Refused(fl.err) {
-			f.lanes[i].restAfterRefusal() // the other queues of its server are claimed from
-		} else {
-			f.waiterOf[i].noClaimsBefore = time.Now().Add(f.waiterOf[i].claims.Next())
-		}
 		return false
 	}
 	f.log.Relief(&f.trouble, "claiming tasks again")
 	f.waiterOf[i].claims.Reset()
+	if l.mistyped.backoff != (loop.Backoff{}) {
+		f.logOf(l).Relief(&l.mistyped.trouble, "claiming tasks again")
+		l.mistyped.backoff.Reset()
+	}
 	return true
 }
+
+// logOf returns the log for lines about one queue.
+func (f *fetcher) logOf(l *lane) loop.Journal { return f.log.With("queue", l.store.Name) }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/event"
+	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -42,6 +43,10 @@ type lane struct {
 	// owned by the fetcher
 	pendingLeft int // tasks that were still pending after the last claim
 	rest        queueRest
+	mistyped    struct { // a key of the queue has another type than it should
+		trouble loop.Complaints
+		backoff loop.Backoff
+	}
 	hasSuspects bool // the queue seems to have suspects
 
 	// untold are samples that no heartbeat could tell Redis yet. The heartbeat owns them, and Run when that has ended.

@@ -39,13 +39,8 @@ func (l *lane) noteVersion(version int64) {
 	}
 }
 
-const (
-	// pausedRest is how long the fetcher leaves a queue alone while the worker reads its control hash.
-	pausedRest = 20 * time.Millisecond
-	// refusedRest is how long it leaves a queue alone after Redis has answered a claim with an error, such as one about
-	// a key of another type.
-	refusedRest = time.Second
-)
+// pausedRest is how long the fetcher leaves a queue alone while the worker reads its control hash.
+const pausedRest = 20 * time.Millisecond
 
 // queueRest says how long the fetcher leaves a queue alone.
 type queueRest struct {
@@ -60,9 +55,6 @@ func (l *lane) restWhilePaused() {
 	l.rest = queueRest{until: time.Now().Add(pausedRest), looks: l.control.reads.Load() + 1}
 	l.pokeControl()
 }
-
-// restAfterRefusal leaves a queue alone whose keys are not as they should be.
-func (l *lane) restAfterRefusal() { l.rest = queueRest{until: time.Now().Add(refusedRest)} }
 
 // restsUntil returns the time until which the fetcher leaves the lane alone.
 func (l *lane) restsUntil() time.Time {

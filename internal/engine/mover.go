@@ -78,8 +78,12 @@ func (m *mover) run(ctx context.Context) {
 				return
 			}
 			m.log.Trouble(&m.trouble, "cannot look for due tasks; trying again", err)
-			next = wait.Next()
-			loop.Drain(m.poke)
+			again := wait.Next()
+			if next < 0 {
+				next = again
+				loop.Drain(m.poke)
+			}
+			next = min(next, again)
 		} else {
 			m.log.Relief(&m.trouble, "looking for due tasks again")
 			wait.Reset()
@@ -96,11 +100,11 @@ func (m *mover) run(ctx context.Context) {
 }
 
 // round checks all queues once, moves due tasks, and returns when to check again. A queue whose keys are of another
-// type does not keep it from the others.
+// type does not keep it from the others; after other errors next is negative.
 func (m *mover) round(ctx context.Context) (next time.Duration, err error) {
 	todos, fault := redisstore.Check(ctx, m.src, m.stores)
 	if todos == nil && fault != nil {
-		return 0, fault
+		return -1, fault
 	}
 	next = loop.Jitter(m.every-m.every/8, 0.14)
 	for i, t := range todos {
@@ -111,7 +115,7 @@ func (m *mover) round(ctx context.Context) (next time.Duration, err error) {
 		case err != nil && redisstore.IsWrongType(err):
 			fault = cmp.Or(fault, err)
 		case err != nil:
-			return 0, err
+			return -1, err
 		}
 	}
 	return next, fault

@@ -6,7 +6,7 @@
 --       values in these, message
 -- Returns the number of calls.
 -- O(n + groups * log m). A full Redis refuses it as a whole. The latest call sets how long its group waits; a full
---       group is due at once.
+--       group is due at once. All groups are of one queue.
 local function number(score)
   -- A server may write a round number as 4e+12, which not every Lua can read.
   local digits, zeros = string.match(score, '^([%d.]+)e%+?(%d+)$')
