@@ -346,6 +346,9 @@ func (f *fetcher) handleWake(ctx context.Context, wake wakeUp) {
 			for _, i := range wake.waiter.lanes {
 				f.hasTasks[i] = true // a notification may have been lost with the reply
 			}
+			if redisstore.IsWrongType(wake.err) {
+				f.onDue() // this wait cannot tell when something is due earlier, on any of its queues
+			}
 		}
 	case wake.due:
 		f.onDue()

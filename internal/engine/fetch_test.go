@@ -1,6 +1,11 @@
 package engine
 
-import "testing"
+import (
+	"io"
+	"testing"
+
+	"github.com/gomodule/redigo/redis"
+)
 
 // A task whose notification was lost wakes no worker; its mover finds it all the same.
 func TestLostWakeUpIsNoticed(t *testing.T) {
@@ -56,5 +61,25 @@ func TestNotificationOfTheLastWaitGoesBack(t *testing.T) {
 	r.b.Must(run.finish(idle, ""))
 	if n := r.b.Size("_noti"); n != 1 {
 		t.Errorf("%d notifications at the end", n)
+	}
+}
+
+// A wait that Redis refuses because of one key tells nothing of the others, such as that something is due earlier on
+// another queue: movers look at once.
+func TestRefusedWaitMakesMoversLook(t *testing.T) {
+	r := newReceivingWorker(t, nil)
+	looks := 0
+	r.fetcher.onDue = func() { looks++ }
+	for _, c := range []struct {
+		err   error
+		looks int
+	}{
+		{redis.Error("WRONGTYPE Operation against a key holding the wrong kind of value"), 1},
+		{io.EOF, 1}, // the mover cannot look either
+	} {
+		r.fetcher.handleWake(t.Context(), wakeUp{lane: -1, waiter: r.fetcher.waiters[0], err: c.err})
+		if looks != c.looks {
+			t.Errorf("after %v movers were told to look %d times, expected %d", c.err, looks, c.looks)
+		}
 	}
 }

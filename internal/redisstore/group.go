@@ -48,8 +48,9 @@ func memberArgs(m *group.Member, n int) [7]any {
 	return [7]any{n, m.Group, m.How.Grace, limits, m.Bytes, m.Values, m.Message}
 }
 
-// groupCost is how many calls Gather counts each further group as, because it takes Redis that much longer.
-const groupCost = 2
+// groupCost is how many calls Gather counts each group after the first as, because it takes Redis several times as long
+// as a call.
+const groupCost = 4
 
 // Gather adds the first members to their groups, all or none, and returns how many these are: as many as one call
 // takes.

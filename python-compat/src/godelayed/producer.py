@@ -29,7 +29,7 @@ Q = TypeVar('Q', bound='Producer')
 
 MAX_BATCH = 1000
 MAX_FILED = 500  # the same for tasks that wait until they are due, or in a group
-GROUP_COST = 2  # how many tasks each further group counts as, because it takes Redis that much longer
+GROUP_COST = 4  # how many tasks each group after the first counts as, because it takes Redis several times as long
 MAX_CALL_BYTES = 1 << 20  # of the messages that one call takes, moves or reads, unless the first alone is larger
 MAX_ENLISTED = 100
 # Seconds for which a producer relies on the form of Python tasks that Redis has confirmed. Later it asks again, because
