@@ -89,13 +89,16 @@ func testOutages(o *outage, leave, comeBack func(*outage)) {
 	t, server := o.t, o.server
 	t.Helper()
 	const (
-		workers     = 16
 		concurrency = 5
-		life        = time.Second
 		work        = 1500 * time.Millisecond
 		between     = 3 * time.Second
 	)
 	times := inChaos(2, 20)
+	// In the usual run, other tests have the processors too: many workers with short lives would get no connection
+	// within the time that they give one.
+	workers := inChaos(6, 16)
+	life := inChaos(2*time.Second, time.Second)
+	sweeps := inChaos(200*time.Millisecond, 50*time.Millisecond)
 	queue := redistest.Name(t)
 	rdb, err := delayed.Dial(o.line.URL())
 	if err != nil {
@@ -124,7 +127,7 @@ func testOutages(o *outage, leave, comeBack func(*outage)) {
 	for range workers {
 		all = append(all, runWorker(t, rdb, delayed.WorkerConfig{
 			Queues: delayed.Strict{queue}, Concurrency: concurrency, HeartbeatLife: life,
-			SweepInterval: 50 * time.Millisecond,
+			SweepInterval: sweeps,
 		}, task))
 	}
 	for range times {
