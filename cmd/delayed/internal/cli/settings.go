@@ -48,7 +48,7 @@ func (s *settings) flags(f *pflag.FlagSet) {
 // joinWatch lets "--watch 5s" mean "--watch=5s": pflag takes no value from the next argument, because --watch alone has
 // a meaning too.
 func joinWatch(args []string) []string {
-	var joined []string
+	joined := []string{} // in place of nil, cobra would take the arguments of this process
 	i := 0
 	for ; i < len(args) && args[i] != "--"; i++ {
 		if (args[i] == "--watch" || args[i] == "-w") && i+1 < len(args) {
