@@ -267,7 +267,7 @@ func (f *fetcher) probe(ctx context.Context) {
 			continue
 		}
 		for k, i := range lanes {
-			f.hasTasks[i] = todos[k].Pending > 0
+			f.hasTasks[i] = todos[k].Pending > 0 || err != nil // claims show on which queue the key of another type is
 		}
 	}
 }

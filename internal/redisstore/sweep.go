@@ -23,18 +23,13 @@ type SurveyedQueue struct {
 const surveyedWorkers = 1000
 
 // Survey reads the state of stores of one slot, and takes or renews their advisory locks where they are free or ours.
+// Its results are as those of perStore: nothing, and no lock, where keys are of another type.
 func Survey(
 	ctx context.Context, l *Link, stores []*Store, sweeper string, lock time.Duration,
 ) ([]SurveyedQueue, error) {
-	queues := make([]SurveyedQueue, 0, len(stores))
-	for page := range slices.Chunk(stores, slotPage) {
-		some, err := surveyPage(ctx, l, page, sweeper, lock)
-		if err != nil {
-			return nil, err
-		}
-		queues = append(queues, some...)
-	}
-	return queues, nil
+	return perStore(stores, SurveyedQueue{}, func(page []*Store) ([]SurveyedQueue, error) {
+		return surveyPage(ctx, l, page, sweeper, lock)
+	})
 }
 
 func surveyPage(

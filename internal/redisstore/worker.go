@@ -122,31 +122,11 @@ type Todo struct {
 	Group    time.Duration // until the next group is due; negative: none
 }
 
-// Check returns what there is to do on stores of one slot. If keys of a store are of another type, the error says so,
-// nothing is to be done there, and the todos of the other stores are right. After other errors todos is nil.
-func Check(ctx context.Context, src Source, stores []*Store) (todos []Todo, err error) {
-	var faults []error
-	for page := range slices.Chunk(stores, slotPage) {
-		found, err := checkPage(ctx, src, page)
-		switch {
-		case err == nil:
-			todos = append(todos, found...)
-			continue
-		case !IsWrongType(err):
-			return nil, err
-		case len(page) == 1:
-			todos, faults = append(todos, Todo{Due: -1, Group: -1}), append(faults, err)
-			continue
-		}
-		for i := range page {
-			alone, err := Check(ctx, src, page[i:i+1])
-			if alone == nil {
-				return nil, err
-			}
-			todos, faults = append(todos, alone...), append(faults, err)
-		}
-	}
-	return todos, errors.Join(faults...)
+// Check returns what there is to do on stores of one slot, as perStore does: nothing where keys are of another type.
+func Check(ctx context.Context, src Source, stores []*Store) ([]Todo, error) {
+	return perStore(stores, Todo{Due: -1, Group: -1}, func(page []*Store) ([]Todo, error) {
+		return checkPage(ctx, src, page)
+	})
 }
 
 // checkPage is Check for stores of one call.

@@ -46,6 +46,34 @@ func IsWrongType(err error) bool {
 	return errors.As(err, &answer) && strings.Contains(string(answer), "WRONGTYPE")
 }
 
+// perStore reads something about each of the stores of one slot, of as many at once as a script may look at. If keys of a
+// store are of another type, it has nothing in its place, the error says so, and what it has of the other stores is
+// right. After other errors found is nil.
+func perStore[T any](stores []*Store, nothing T, read func(page []*Store) ([]T, error)) (found []T, err error) {
+	var faults []error
+	for page := range slices.Chunk(stores, slotPage) {
+		some, err := read(page)
+		switch {
+		case err == nil:
+		case !IsWrongType(err):
+			return nil, err
+		case len(page) == 1:
+			some, faults = []T{nothing}, append(faults, err)
+		default:
+			some = nil
+			for i := range page { // one after the other, to find which it is
+				alone, err := perStore(page[i:i+1], nothing, read)
+				if alone == nil {
+					return nil, err
+				}
+				some, faults = append(some, alone...), append(faults, err)
+			}
+		}
+		found = append(found, some...)
+	}
+	return found, errors.Join(faults...)
+}
+
 // wrongType adds to an error WRONGTYPE which keys of the command have the wrong type.
 func wrongType(conn redis.Conn, cmd string, args []any, err error) error {
 	if !IsWrongType(err) {

@@ -4,6 +4,7 @@
 package sweep
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -84,17 +85,19 @@ func (g *Group) Run(ctx context.Context) {
 		g.next = loop.Jitter(interval, 0.2)
 		err := g.pass(ctx, interval)
 		next := g.next
-		if err != nil {
-			if ctx.Err() != nil {
-				return
-			}
-			g.link.HangUp()
-			g.cfg.Health.Break()
-			g.cfg.Log.Trouble(&g.trouble, "cannot sweep; trying again", err)
-			next = min(max(wait.Next(), interval/4), interval)
-		} else {
+		switch {
+		case err == nil:
 			g.cfg.Log.Relief(&g.trouble, "sweeping again")
 			wait.Reset()
+		case ctx.Err() != nil:
+			return
+		default:
+			g.cfg.Log.Trouble(&g.trouble, "cannot sweep; trying again", err)
+			if !redisstore.IsWrongType(err) {
+				g.link.HangUp()
+				g.cfg.Health.Break()
+				next = min(max(wait.Next(), interval/4), interval)
+			}
 		}
 		for end := time.Now().Add(next); ctx.Err() == nil; {
 			left := time.Until(end)
@@ -156,25 +159,27 @@ func (g *Group) ping(ctx context.Context) {
 	}
 }
 
-// pass looks once at all queues of the group.
+// pass looks once at all queues of the group. One whose keys are of another type does not keep it from the others.
 func (g *Group) pass(ctx context.Context, interval time.Duration) error {
 	if err := g.open(ctx); err != nil {
 		return err
 	}
 	done := g.cfg.Health.Call()
 	// The lock outlasts the interval, so that the same sweeper keeps it.
-	queues, err := redisstore.Survey(ctx, &g.link, g.cfg.Stores, g.id, interval*3/2)
-	done(err)
-	if err != nil {
-		return err
+	queues, fault := redisstore.Survey(ctx, &g.link, g.cfg.Stores, g.id, interval*3/2)
+	done(fault)
+	if queues == nil {
+		return fault
 	}
 	g.passes++
 	for i := range queues {
-		if err := g.sweepQueue(ctx, g.cfg.Stores[i], &queues[i]); err != nil {
+		err := g.sweepQueue(ctx, g.cfg.Stores[i], &queues[i])
+		if err != nil && !redisstore.IsWrongType(err) {
 			return err
 		}
+		fault = cmp.Or(fault, err)
 	}
-	return nil
+	return fault
 }
 
 // sweepQueue sweeps one queue. Without the advisory lock it only looks, so that it can act as soon as the lock is free.

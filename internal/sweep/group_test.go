@@ -64,6 +64,36 @@ func TestSweeperLooksWhenAHeartbeatEnds(t *testing.T) {
 	}
 }
 
+// TestSweeperBesideAKeyOfAnotherType: whichever key of a queue is of another type, the sweeper gives back the tasks of
+// dead workers of the others, even if it looks anew.
+func TestSweeperBesideAKeyOfAnotherType(t *testing.T) {
+	t.Parallel()
+	for _, suffix := range []string{"_workers", "", "_noti", "_processing", "_processing:dead", "_archived", "_locks"} {
+		b, bad := newBench(t), newBench(t)
+		b.Do("SET", bad.Name+suffix, "another type")
+		if suffix == "_processing:dead" {
+			b.Do("SADD", bad.Name+"_workers", "dead")
+		}
+		b.deadWorker("message")
+		cfg := b.config(time.Minute)
+		cfg.Stores = []*redisstore.Store{bad.store, b.store}
+		g := NewGroup(cfg)
+		g.confirmAfter = time.Millisecond
+		t.Cleanup(g.link.HangUp)
+		ctx := context.Background()
+		b.Until("the task is given back beside a key "+suffix, func() bool {
+			if err := g.pass(ctx, time.Second); err != nil && !redisstore.IsWrongType(err) {
+				t.Fatal(err)
+			}
+			return b.Size("") == 1 && b.Size("_workers") == 0
+		})
+		// The sweeper still complains, unless it cares for this key only now and then, or not at all.
+		if err := g.pass(ctx, time.Second); err == nil && suffix != "_archived" && suffix != "_locks" {
+			t.Errorf("no complaint of a key %s of another type", suffix)
+		}
+	}
+}
+
 // TestSweeperFindsAllThatDiedTogether: one pass gives back the tasks of several dead workers, including legacy ones.
 func TestSweeperFindsAllThatDiedTogether(t *testing.T) {
 	b := newBench(t)

@@ -3,6 +3,8 @@ package sweep
 import (
 	"sync"
 	"time"
+
+	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 // LinkHealth records since when a process has been in contact with one Redis server without a break. Sweepers need it:
@@ -22,7 +24,8 @@ func NewLinkHealth(life time.Duration) *LinkHealth {
 	return &LinkHealth{slow: max(life/4, 100*time.Millisecond), pending: map[uint64]time.Time{}}
 }
 
-// Call notes that a call starts; done notes that it has ended, with its error.
+// Call notes that a call starts; done notes that it has ended, with its error. That keys are of another type is an
+// answer.
 func (h *LinkHealth) Call() (done func(error)) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -35,7 +38,7 @@ func (h *LinkHealth) Call() (done func(error)) {
 		defer h.mu.Unlock()
 		delete(h.pending, id)
 		switch {
-		case err != nil || now.Sub(start) > h.slow:
+		case err != nil && !redisstore.IsWrongType(err), now.Sub(start) > h.slow:
 			h.since = time.Time{}
 		case h.since.IsZero():
 			h.since = now

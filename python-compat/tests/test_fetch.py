@@ -12,7 +12,7 @@ from godelayed.registry import Function, Registry
 from godelayed.worker import Worker, fetch, suspects
 from godelayed.worker.fetch import PROBE_INTERVAL
 from godelayed.worker.finish import MAX_ENDS_WAITING
-from godelayed.worker.link import RefusedError, UnansweredError
+from godelayed.worker.link import RefusedError, UnansweredError, WrongTypeError
 from godelayed.worker.slot import Todo
 from godelayed.worker.store import Haul
 
@@ -28,7 +28,7 @@ def fetcher(worker, monkeypatch):
         answer = answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
-        return answer
+        return answer, None
 
     for module in (fetch, suspects):
         monkeypatch.setattr(module, 'check', check)
@@ -107,9 +107,9 @@ def test_a_look_that_fails_keeps_its_server_for_a_while(fetcher):
     assert not any(lane.hot for lane in f.lanes)
 
 
-def test_a_look_that_redis_refuses_leaves_it_to_claims_to_show_for_which_queue(fetcher):
-    f, answers, _ = fetcher
-    answers.append(RefusedError('WRONGTYPE'))
+def test_a_look_beside_a_key_of_another_type_leaves_it_to_claims_to_show_where_it_is(fetcher, monkeypatch):
+    f, _, _ = fetcher
+    monkeypatch.setattr(fetch, 'check', lambda *_: ([Todo(0, -1, 0, -1)] * 3, WrongTypeError('a')))
     f._probe()
     assert f.waiters[0].until == 0
     assert all(lane.hot for lane in f.lanes)

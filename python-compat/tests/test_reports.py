@@ -162,7 +162,7 @@ def test_parked_tasks_that_are_gone_are_not_looked_for(monkeypatch, parked, left
     lane = Lane(types.SimpleNamespace(link=lambda: None, name='q', parked_page=lambda *_: [('new', None)]), False)
     lane.parked = ['old']
     m = Mover([lane], None, lambda *_: True, lambda: None, 10, types.SimpleNamespace(flush=lambda **_: None))
-    monkeypatch.setattr(mover, 'check', lambda *_: [Todo(0, -1, parked, -1)])
+    monkeypatch.setattr(mover, 'check', lambda *_: ([Todo(0, -1, parked, -1)], None))
     m.look()
     assert lane.parked == left
     assert m.idle == (not left)
@@ -217,7 +217,7 @@ def test_gathered_calls_without_a_go_worker_are_complained_of(monkeypatch, caplo
     now = time.monotonic()
     said = []
     for after, group in ((0, 0), (14, 5), (28, 0), (30, 0), (31, 0), (629, 0), (632, 0)):
-        monkeypatch.setattr(mover, 'check', lambda *_, group=group: [Todo(0, -1, 0, group)])
+        monkeypatch.setattr(mover, 'check', lambda *_, group=group: ([Todo(0, -1, 0, group)], None))
         monkeypatch.setattr(mover.time, 'monotonic', lambda after=after: now + after)
         m.look()
         said.append(caplog.text.count('start a Go worker'))

@@ -31,8 +31,8 @@ def test_each_of_many_queues_gets_the_answer_that_is_its_own(link, redis, monkey
     redis.rpush(f'q{BUSY}_noti', 1, 1, 1)
     monkeypatch.setattr(link, 'run', lambda name, *args: asked.append(name) or run(name, *args))
     pulses, now = slot.beat(link, stores, 60_000, True, True)
-    todos = slot.check(link, stores)
-    sights = slot.survey(link, stores, 'me', 60_000)
+    todos, _ = slot.check(link, stores)
+    sights, _ = slot.survey(link, stores, 'me', 60_000)
     depths = slot.note_depths(link, stores, now)
     pending = [3 if i == BUSY else 0 for i in range(len(stores))]
     alive = [i != UNKNOWN for i in range(len(stores))]
@@ -48,6 +48,6 @@ def test_a_survey_finds_all_of_many_workers(link, redis):
     redis.sadd('few_workers', 'a')
     redis.sadd('many_workers', *many)
     redis.sadd('three_workers', 'b', 'c', 'd')
-    sights = slot.survey(link, [store('few'), store('many'), store('three')], 'me', 60_000)
+    sights, _ = slot.survey(link, [store('few'), store('many'), store('three')], 'me', 60_000)
     assert [sorted(s.workers) for s in sights] == [['a'], many, ['b', 'c', 'd']]
     assert all(s.mine for s in sights)

@@ -90,7 +90,7 @@ def test_a_mover_looks_at_least_every_five_seconds(lane, monkeypatch, part):
     """Others may enqueue tasks for later without a signal, or the signal may be lost."""
     mover = Mover([lane], lambda *_: None, lambda *_: False, lambda: None, 0, Lines())
     monkeypatch.setattr('random.random', lambda: part)
-    assert 3.5 < mover.look() <= 5.0
+    assert 3.5 < mover.look()[0] <= 5.0
     mover.link.hang_up()
 
 

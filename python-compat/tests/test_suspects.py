@@ -467,7 +467,7 @@ def test_missing_heartbeats_of_another_server_say_nothing(monkeypatch):
     s = Sight(monkeypatch)
     server = b'a'
     s.sweeping.link = types.SimpleNamespace(open=lambda: False, do=lambda *_: b'# Server\r\nrun_id:' + server + b'\r\n')
-    monkeypatch.setattr(sweep, 'survey', lambda *_: [])
+    monkeypatch.setattr(sweep, 'survey', lambda *_: ([], None))
     s.sweeping.sweep()
     since = s.contact.unbroken()
     assert since is not None

@@ -302,9 +302,8 @@ def test_what_is_old_is_looked_for_at_the_first_pass_and_then_seldom(sweeping, m
     sweeping.link.do = lambda *_: b'run_id:a\r\n'
     monkeypatch.setattr(sweeping, '_trim', lambda _: trimmed.append(sweeping._passes))
     asked = []
-    monkeypatch.setattr(
-        sweep, 'survey', lambda link, stores, own, lock: asked.append((own, lock)) or [Sight(True, ['own'], 0, 0, 0)]
-    )
+    sights = [Sight(True, ['own'], 0, 0, 0)]
+    monkeypatch.setattr(sweep, 'survey', lambda link, stores, own, lock: asked.append((own, lock)) or (sights, None))
     for _ in range(18):
         sweeping.sweep()
     assert trimmed == [1, 9, 17]

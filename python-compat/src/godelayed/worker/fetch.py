@@ -304,16 +304,12 @@ class Fetcher:
             for lane in lanes:
                 lane.probed = now
             try:
-                todos = check(w.claims, [lane.store for lane in lanes])
-            except RefusedError:
-                for lane in lanes:
-                    lane.hot = True  # claims show for which queue
-                continue
+                todos, fault = check(w.claims, [lane.store for lane in lanes])
             except DelayedError:
                 w.until = now + w.claims_backoff.next()
                 continue
             for lane, todo in zip(lanes, todos):
-                lane.hot = todo.pending > 0
+                lane.hot = todo.pending > 0 or fault is not None  # claims show on which queue the wrong key is
 
     def _arm(self) -> None:
         """Makes the waiters block. Without a fresh heartbeat they do not, because the worker could not claim."""

@@ -39,6 +39,10 @@ class RefusedError(DelayedError):
     """Redis answered with an error. A script may have run in part."""
 
 
+class WrongTypeError(RefusedError):
+    """A key has another type than the command needs: another program uses it."""
+
+
 class ReplyError(DelayedError):
     """The answer of Redis does not have the script's form; another version of the scripts may be in use."""
 
@@ -210,7 +214,8 @@ class Link:
             return UnreachableError(f'{what}: not run, for its slot is elsewhere or on its way: {text}')
         if isinstance(error, redis.exceptions.ReadOnlyError):
             self.hang_up()  # the master has moved: connect anew
-        return RefusedError(f'{what}: {text}')
+        refused = WrongTypeError if 'WRONGTYPE' in text else RefusedError
+        return refused(f'{what}: {text}')
 
 
 def _as_read(value: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -12,7 +13,7 @@ from .info import encode
 from .judge import say_archived, too_large
 from .lane import Lane
 from .lines import Lines
-from .link import Backoff, Complaints, RefusedError, jitter
+from .link import Backoff, Complaints, WrongTypeError, jitter
 from .scheduler import Scheduler
 from .slot import Todo, check
 from .store import Store
@@ -48,7 +49,7 @@ class Mover:
         self.complaints = Complaints()
         self._stores = [lane.store for lane in lanes]
         self._offset = [0] * len(lanes)
-        self._complain = [time.monotonic() + _GROUPS_LATE] * len(lanes)  # when to complain of groups, monotonic
+        self._groups_late = [time.monotonic() + _GROUPS_LATE] * len(lanes)  # when to complain of groups, monotonic
         self._poke = threading.Event()
         self._stop = threading.Event()
         self.idle: bool | None = None  # whether nothing was pending or due at the last look
@@ -70,70 +71,74 @@ class Mover:
             if self._stop.is_set():  # after clear(), because stop() may have set _poke just before
                 break
             try:
-                pause = self.look()
+                pause, fault = self.look()
             except DelayedError as e:
                 if self._stop.is_set():
                     break
-                self.complaints.trouble(logger, 'cannot look for due tasks; trying again', e)
+                self._complain(e)
                 self._stop.wait(wait.next())  # not _poke, which would make it a busy loop
                 continue
-            self.complaints.relief(logger, 'looking for due tasks again')
-            wait.reset()
+            if fault is None:
+                self.complaints.relief(logger, 'looking for due tasks again')
+                wait.reset()
+            else:
+                self._complain(fault)
+                pause = min(pause, wait.next())
             self._poke.wait(pause)
         self.link.hang_up()
 
-    def look(self) -> float:
-        """Moves due tasks and returns in how many seconds to look again."""
-        pause = jitter(_INTERVAL * 7 / 8, 0.14)
-        idle = True
-        for scheduler in self.schedulers:  # first: a tick is pending after it
-            pause = min(pause, scheduler.look())
-        todos, refused = self._check()
-        for i, todo in enumerate(todos):
-            lane = self.lanes[i]
-            due = todo.due
-            if todo.pending > 0 or todo.suspects > 0:
-                lane.waiting = True
-            if todo.pending > 0:
-                self.pending(lane, False)
-            if todo.suspects > 0:
-                self.pending(lane, True)
-            idle = idle and todo.pending == 0 and todo.suspects == 0 and due != 0
-            if due == 0:
-                due = self._move(lane)
-            if due >= 0:
-                pause = min(pause, due / 1000)
-            self._look_at_groups(i, due=todo.group == 0)
-            if todo.parked > 0:
-                self._find(i, todo.parked)
-            else:
-                with lane.mu:
-                    lane.parked = []
-            idle = idle and not lane.parked
-        self._lines.flush(all=False)
-        if refused is not None:
-            raise refused
-        self.idle = idle
-        self.looks += 1
-        return pause
+    def _complain(self, error: DelayedError) -> None:
+        self.complaints.trouble(logger, 'cannot look for due tasks; trying again', error)
 
-    def _check(self) -> tuple[list[Todo], RefusedError | None]:
-        """Looks at all queues, and at one after another if Redis refuses that.
+    def look(self) -> tuple[float, WrongTypeError | None]:
+        """Moves due tasks, and returns in how many seconds to look again.
 
-        One whose keys have the wrong type must not keep the others waiting.
+        A queue whose keys have the wrong type does not keep it from the others; the error of one is returned.
         """
-        try:
-            return check(self.link, self._stores), None
-        except RefusedError as e:
-            refused = e
-        todos: list[Todo] = []
-        for store in self._stores:
+        pause, idle = jitter(_INTERVAL * 7 / 8, 0.14), True
+        fault: WrongTypeError | None = None
+        for scheduler in self.schedulers:  # first: a tick is pending after it
             try:
-                todos += check(self.link, [store])
-            except RefusedError as e:
-                refused = e
-                todos.append(Todo(0, -1, 0, -1))
-        return todos, refused
+                pause = min(pause, scheduler.look())
+            except WrongTypeError as e:
+                fault = e
+        todos, refused = check(self.link, self._stores)
+        fault = refused or fault
+        for i, todo in enumerate(todos):
+            try:
+                due, quiet = self._look_after(i, todo)
+            except WrongTypeError as e:
+                fault = e
+                continue
+            pause, idle = min(pause, due), idle and quiet
+        self._lines.flush(all=False)
+        if fault is None:
+            self.idle = idle
+            self.looks += 1
+        return pause, fault
+
+    def _look_after(self, i: int, todo: Todo) -> tuple[float, bool]:
+        """Does what there is to do on a queue.
+
+        Returns in how many seconds a task is due there, and whether nothing was pending or due.
+        """
+        lane, due = self.lanes[i], todo.due
+        if todo.pending > 0 or todo.suspects > 0:
+            lane.waiting = True
+        if todo.pending > 0:
+            self.pending(lane, False)
+        if todo.suspects > 0:
+            self.pending(lane, True)
+        quiet = todo.pending == 0 and todo.suspects == 0 and due != 0
+        if due == 0:
+            due = self._move(lane)
+        self._look_at_groups(i, due=todo.group == 0)
+        if todo.parked > 0:
+            self._find(i, todo.parked)
+        else:
+            with lane.mu:
+                lane.parked = []
+        return due / 1000 if due >= 0 else math.inf, quiet and not lane.parked
 
     def _move(self, lane: Lane) -> int:
         """Makes all due tasks of a queue pending and returns the ms until the next one is due, negative for none."""
@@ -166,11 +171,11 @@ class Mover:
         """Says so if a queue has gathered calls that are due, but no Go worker, which would put them together."""
         now = time.monotonic()
         if not due:
-            self._complain[i] = now + _GROUPS_LATE
-        elif now >= self._complain[i]:
+            self._groups_late[i] = now + _GROUPS_LATE
+        elif now >= self._groups_late[i]:
             text = 'queue %s: gathered calls are due: start a Go worker on it, which puts them together'
             logger.warning(text, self.lanes[i].name)
-            self._complain[i] = now + _GROUPS_EVERY
+            self._groups_late[i] = now + _GROUPS_EVERY
 
     def _find(self, i: int, parked: int) -> None:
         """Looks for parked tasks that this worker can run, and hands them to the fetcher.

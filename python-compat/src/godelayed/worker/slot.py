@@ -4,16 +4,18 @@ notes how much that is, one is for a sweeper."""
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from ..kinds import is_list
-from .link import Link, ReplyError, size_of
+from .link import Link, ReplyError, WrongTypeError, size_of
 from .store import STATS_LIFE, Store, text_of
 
 _PAGE = 200  # queues that one script looks at
 _DEPTHS = 50  # queues whose depths one script notes
 _WORKERS = 1000  # ids of workers that one survey returns
+
+T = TypeVar('T')
 
 
 @dataclasses.dataclass
@@ -50,17 +52,18 @@ class Todo:
     suspects: int = 0  # also pending, but in a list of their own
 
 
-def check(link: Link, stores: Sequence[Store]) -> list[Todo]:
-    """Looks at queues of one slot."""
-    todos: list[Todo] = []
-    for page in _pages(stores):
+def check(link: Link, stores: Sequence[Store]) -> tuple[list[Todo], WrongTypeError | None]:
+    """Looks at queues of one slot, as _each does: there is nothing to do where a key has the wrong type."""
+
+    def look(page: Sequence[Store]) -> list[Todo]:
         keys: list[Any] = []
         for s in page:
             k = s.keys
             keys += [k.list, k.scheduled, k.retry, k.parked, k.groups, k.suspects]
         v = _run(link, 5 * len(page), 'check', keys)
-        todos += [Todo(*v[i : i + 5]) for i in range(0, len(v), 5)]
-    return todos
+        return [Todo(*v[i : i + 5]) for i in range(0, len(v), 5)]
+
+    return _each(stores, look, lambda: Todo(0, -1, 0, -1))
 
 
 @dataclasses.dataclass
@@ -74,19 +77,25 @@ class Sight:
     legacy: int
 
 
-def survey(link: Link, stores: Sequence[Store], sweeper: str, lock: int) -> list[Sight]:
-    """Looks at queues of one slot, and takes or renews their advisory locks for lock ms where it can."""
-    sights: list[Sight] = []
-    for page in _pages(stores):
+def survey(link: Link, stores: Sequence[Store], sweeper: str, lock: int) -> tuple[list[Sight], WrongTypeError | None]:
+    """Looks at queues of one slot, and takes or renews their advisory locks for lock ms where it can.
+
+    It does so as _each does: where a key has the wrong type, there is nothing, and no lock.
+    """
+
+    def look(page: Sequence[Store]) -> list[Sight]:
         keys: list[Any] = []
         for s in page:
             k = s.keys
             keys += [k.sweeper, k.workers, k.list, k.noti, k.legacy]
+        sights: list[Sight] = []
         for s, row in zip(page, _run(link, len(page), 'survey', keys, sweeper, lock, _WORKERS)):
             mine, workers, pending, noti, legacy = row
             ids = s.scan_workers(link, _WORKERS) if workers is None else [text_of(w) for w in workers]
             sights.append(Sight(mine == 1, ids, pending, noti, legacy))
-    return sights
+        return sights
+
+    return _each(stores, look, lambda: Sight(False, [], 0, 0, 0))
 
 
 def note_depths(link: Link, stores: Sequence[Store], now: float) -> list[int]:
@@ -102,6 +111,30 @@ def note_depths(link: Link, stores: Sequence[Store], now: float) -> list[int]:
             keys += [k.depths, k.list, k.suspects, k.control]
         noted += _run(link, len(page), 'depth', keys, int(now), STATS_LIFE)
     return noted
+
+
+def _each(
+    stores: Sequence[Store], look: Callable[[Sequence[Store]], list[T]], nothing: Callable[[], T]
+) -> tuple[list[T], WrongTypeError | None]:
+    """Looks at some stores at once, and at one after another if a key has the wrong type.
+
+    That must not keep the other queues waiting. Returns what it found, and the last such error.
+    """
+    found: list[T] = []
+    fault: WrongTypeError | None = None
+    for page in _pages(stores):
+        try:
+            found += look(page)
+            continue
+        except WrongTypeError as e:
+            fault = e
+        for s in page:
+            try:
+                found += look([s])
+            except WrongTypeError as e:
+                fault = e
+                found.append(nothing())
+    return found, fault
 
 
 def _pages(stores: Sequence[Store], most: int = _PAGE) -> Iterator[Sequence[Store]]:

@@ -37,7 +37,7 @@ class Suspects:
         """Looks for suspects of all queues, because a worker that has nothing in hand takes them first."""
         for w in self._fetcher.waiters:
             try:
-                todos = check(w.claims, [lane.store for lane in w.lanes])
+                todos, _ = check(w.claims, [lane.store for lane in w.lanes])
             except DelayedError:
                 w.claims.hang_up()
                 continue  # the mover will report them

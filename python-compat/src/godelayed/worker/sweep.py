@@ -15,7 +15,7 @@ from .contact import Contact
 from .judge import DEATHS_LIFE, MAX_DEATHS, say_archived, too_large, verdict
 from .lane import order_of
 from .lines import Lines
-from .link import Backoff, Complaints, Link, jitter
+from .link import Backoff, Complaints, Link, WrongTypeError, jitter
 from .slot import Sight, survey
 from .store import Death, Store, Verdict
 
@@ -73,25 +73,31 @@ class Sweeping:
         while not self._stop.is_set():
             self._next = jitter(self.interval, 0.2)
             try:
-                self.sweep()
+                fault = self.sweep()
                 pause = self._next
             except DelayedError as e:
                 if self._stop.is_set():
                     break
                 self.link.hang_up()
                 self.contact.broken()
-                self.complaints.trouble(logger, 'cannot sweep; trying again', e)
+                self._complain(e)
                 pause = min(max(wait.next(), self.interval / 4), self.interval)
             else:
-                self.complaints.relief(logger, 'sweeping again')
+                if fault is None:
+                    self.complaints.relief(logger, 'sweeping again')
+                else:
+                    self._complain(fault)
                 wait.reset()
             self._lines.flush(all=False)
             self._stop.wait(min(pause, _PATIENCE))
         self._lines.flush()
         self.link.hang_up()
 
-    def sweep(self) -> None:
-        """Looks at all queues once."""
+    def _complain(self, error: DelayedError) -> None:
+        self.complaints.trouble(logger, 'cannot sweep; trying again', error)
+
+    def sweep(self) -> WrongTypeError | None:
+        """Looks at all queues once. One whose keys have the wrong type does not keep it from the others."""
         if self.link.open():
             self.contact.broken()
         with self.contact.call():
@@ -102,10 +108,14 @@ class Sweeping:
             self._server = server
         with self.contact.call():
             # The lock lasts longer than one pass of its holder, so that the sweepers do not take turns with it.
-            sights = survey(self.link, self.stores, self.own, int(self.interval * 1500))
+            sights, fault = survey(self.link, self.stores, self.own, int(self.interval * 1500))
         self._passes += 1
         for store, sight in zip(self.stores, sights):
-            self._sweep_queue(store, sight)
+            try:
+                self._sweep_queue(store, sight)
+            except WrongTypeError as e:
+                fault = e
+        return fault
 
     def _sweep_queue(self, store: Store, sight: Sight) -> None:
         dead = self._judge(store, sight.workers)

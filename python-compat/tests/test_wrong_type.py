@@ -1,0 +1,89 @@
+"""A key of a queue that has the wrong type, because another program uses it, keeps no other queue waiting."""
+
+import pytest
+from working import wait_for
+
+import godelayed
+from godelayed.worker.contact import Contact
+from godelayed.worker.lane import Lane
+from godelayed.worker.lines import Lines
+from godelayed.worker.link import Source, WrongTypeError
+from godelayed.worker.mover import Mover
+from godelayed.worker.store import Store
+from godelayed.worker.sweep import Sweeping
+
+
+@pytest.fixture
+def wrong(redis):
+    """Sets a key of the queue bad."""
+    keys = []
+
+    def make(key):
+        keys.append(key)
+        redis.delete(key)
+        redis.set(key, 'of another program')
+
+    yield make
+    left = [f'bad{suffix}' for suffix in ('_scheduled', '_tasks', '_workers', '_sweeper')]
+    redis.delete(*keys, *left)
+
+
+@pytest.mark.parametrize('key', ['bad', 'bad_noti', 'bad_workers', 'bad_processing', 'bad_processing:dead'])
+def test_tasks_of_dead_workers_are_given_back_on_other_queues(redis, wrong, key):
+    """That Redis refuses something on one queue is no break of contact, after which nobody would be found dead."""
+    godelayed.Queue('q', redis).delay('t:f')
+    redis.hset('q_processing:dead', '1-1', redis.lpop('q'))
+    redis.delete('q_noti')
+    redis.sadd('q_workers', 'dead')
+    redis.sadd('bad_workers', 'dead')
+    wrong(key)
+    sweeping = Sweeping([Store(Source(redis), '', name, 'own') for name in ('bad', 'q')], 'own', 4, 1, Contact(4), 7, 8)
+    sweeping.certain = 0.001
+    faults = []
+    wait_for(lambda: faults.append(sweeping.sweep()) or redis.llen('q') == 1, lambda: f'the task, found {faults}')
+    assert sweeping.contact.unbroken() is not None
+    assert isinstance(faults[-1], WrongTypeError)
+    sweeping.link.hang_up()
+    redis.delete('q', 'q_noti')
+
+
+@pytest.mark.parametrize('key', ['bad', 'bad_scheduled', 'bad_noti', 'bad_parked'])
+def test_due_tasks_of_other_queues_become_pending(redis, wrong, key):
+    queues = [godelayed.Queue(name, redis) for name in ('bad', 'q')]
+    for q in queues:
+        q.options(countdown=0.001).delay('t:f')
+    wrong(key)
+    mover = Mover(
+        [Lane(Store(Source(redis), '', q.name, 'me'), False) for q in queues],
+        lambda *_: None,
+        lambda *_: False,
+        lambda: None,
+        0,
+        Lines(),
+    )
+    faults = []
+    wait_for(lambda: faults.append(mover.look()[1]) or redis.llen('q') == 1, lambda: f'the task, found {faults}')
+    assert all(isinstance(fault, WrongTypeError) for fault in faults)
+    assert mover.idle is None  # it does not know
+    mover.link.hang_up()
+
+
+def test_a_mover_beside_a_wrong_key_waits_for_what_is_due_next(redis, wrong, monkeypatch):
+    """It would be late otherwise, by the time for which it waits after an error."""
+    q = godelayed.Queue('q', redis)
+    wrong('bad')
+    monkeypatch.setattr('random.random', lambda: 0.5)
+    lanes = [Lane(Store(Source(redis), '', name, 'me'), False) for name in ('bad', 'q')]
+    mover, pauses = Mover(lanes, lambda *_: None, lambda *_: False, lambda: None, 0, Lines()), []
+
+    def wait(pause):
+        pauses.append(pause)
+        if len(pauses) == 8:
+            q.options(countdown=1.5).delay('t:f')
+        elif len(pauses) == 9:
+            mover.stop()
+
+    monkeypatch.setattr(mover._poke, 'wait', wait)
+    mover.run()
+    assert pauses[:7] == [0.05 * 2**i for i in range(6)] + [2.0]
+    assert pauses[8] <= 1.5
