@@ -20,7 +20,7 @@ import (
 )
 
 // patience bounds every wait. It is generous because machines of tests are busy.
-const patience = 90 * time.Second
+const patience = 4 * time.Minute
 
 // chromium is the browser of all tests.
 type chromium struct {
