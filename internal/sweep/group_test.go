@@ -80,7 +80,7 @@ func TestSweeperBesideAKeyOfAnotherType(t *testing.T) {
 		g := NewGroup(cfg)
 		g.confirmAfter = time.Millisecond
 		t.Cleanup(g.link.HangUp)
-		ctx := context.Background()
+		ctx := t.Context()
 		b.Until("the task is given back beside a key "+suffix, func() bool {
 			if err := g.pass(ctx, time.Second); err != nil && !redisstore.IsWrongType(err) {
 				t.Fatal(err)
