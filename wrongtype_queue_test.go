@@ -1,10 +1,13 @@
 package delayed_test
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/loop"
@@ -73,7 +76,7 @@ func listTask(...int) {}
 // TestOtherQueuesRunBesideAWrongType: tasks run, and due ones too, while a key of another queue of the worker has
 // another type. That queue's tasks run once the key is gone.
 func TestOtherQueuesRunBesideAWrongType(t *testing.T) {
-	for _, key := range []string{"", "_noti", "_scheduled"} {
+	for _, key := range []string{"", "_noti", "_scheduled", "_control"} {
 		for _, weighted := range []bool{false, true} {
 			t.Run(fmt.Sprintf("key %q, weighted %v", key, weighted), func(t *testing.T) {
 				t.Parallel()
@@ -116,5 +119,51 @@ func TestOtherQueuesRunBesideAWrongType(t *testing.T) {
 				w.mustStop()
 			})
 		}
+	}
+}
+
+// TestOtherQueuesRunBesideARefusedRegistration: where Redis refuses to register a worker, because the set of workers is
+// of another type, the worker serves its other queues, and that one too as soon as it can. At its stop it unregisters
+// from the others.
+func TestOtherQueuesRunBesideARefusedRegistration(t *testing.T) {
+	server := redistest.Start(t)
+	b := newBenchOn(t, server)
+	bad, key := b.Name+"bad", b.Name+"bad_workers"
+	b.Do("SET", key, "of another program")
+	ran := make(chan string, 1)
+	f := b.fn("f", func(name string) { ran <- name })
+	cfg := b.config()
+	cfg.Queues = delayed.Strict{bad, b.Name}
+	w, err := delayed.NewWorker(b.rdb, cfg)
+	b.Must(err)
+	b.Must(w.Register(f))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	result := make(chan error, 1)
+	go func() { result <- w.Run(ctx) }()
+	waits := func() bool {
+		info, err := redis.String(b.Conn.Do("INFO", "clients"))
+		return err == nil && strings.Contains(info, "blocked_clients:1\r\n")
+	}
+	for range 3 {
+		b.Until("the worker waits for tasks", waits)
+		b.delayWith(b.q, f, b.Name)
+		await(b, "a task of the other queue", ran)
+	}
+	if w.Status().Connected {
+		t.Error("the worker says that it is connected to all queues")
+	}
+	b.Do("DEL", key)
+	b.Until("the worker is connected", func() bool { return w.Status().Connected })
+	b.delayWith(delayed.NewQueue(bad, b.rdb), f, bad)
+	await(b, "a task of the queue that was refused", ran)
+	b.Do("DEL", key)
+	b.Do("SET", key, "of another program")
+	cancel()
+	if err := await(b, "the end of Run", result); err == nil || !strings.Contains(err.Error(), key) {
+		t.Errorf("Run returned %v, expected that it cannot unregister because of %s", err, key)
+	}
+	if n := b.Size("_workers"); n != 0 {
+		t.Errorf("the worker is still registered on the other queue")
 	}
 }

@@ -272,13 +272,15 @@ func (f *fetcher) probe(ctx context.Context) {
 	}
 }
 
-// startWaits lets the waiters block on all queues that are neither paused nor at rest. A waiter whose heartbeat is not
-// fresh does not block: Redis would refuse to claim what it finds.
+// startWaits lets the waiters block on all queues that are neither paused nor at rest nor refused. A waiter of which
+// another heartbeat is not fresh does not block: Redis would refuse to claim what it finds.
 func (f *fetcher) startWaits(ctx context.Context) {
-	rests := func(i int) bool { return f.paused(i) || time.Now().Before(f.lanes[i].restsUntil()) }
+	rests := func(i int) bool {
+		return f.paused(i) || f.lanes[i].refused.Load() || time.Now().Before(f.lanes[i].restsUntil())
+	}
+	stale := func(i int) bool { return !f.lanes[i].refused.Load() && !f.lanes[i].fresh(f.life) }
 	for _, w := range f.waiters {
-		if time.Now().Before(w.noClaimsBefore) ||
-			slices.ContainsFunc(w.lanes, func(i int) bool { return !f.lanes[i].fresh(f.life) }) {
+		if time.Now().Before(w.noClaimsBefore) || slices.ContainsFunc(w.lanes, stale) {
 			continue
 		}
 		if w.blocking {

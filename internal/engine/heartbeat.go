@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strconv"
@@ -103,7 +104,7 @@ func (h *heartbeat) run(ctx context.Context) {
 }
 
 // beat renews the heartbeats once.
-func (h *heartbeat) beat(ctx context.Context) error {
+func (h *heartbeat) beat(ctx context.Context) (fault error) {
 	// A short timeout: if the connection is broken, the next attempt uses another one.
 	ctx, cancel := context.WithTimeout(ctx, min(max(h.life/8, shortestBeat), redisstore.CallTimeout))
 	defer cancel()
@@ -129,15 +130,16 @@ func (h *heartbeat) beat(ctx context.Context) error {
 		if pulses[i].Alive && l.confirmed.Load() != nil && !h.unanswered[l] {
 			l.confirmed.Store(&sent)
 			h.emitRegained(l)
-			if err := h.reconcile(ctx, l, pulses[i].Claims, until[i]); err != nil {
-				return err
-			}
-			continue
+			err = h.reconcile(ctx, l, pulses[i].Claims, until[i])
+		} else {
+			l.control.since.CompareAndSwap(0, now.UnixMilli())
+			err = h.register(ctx, l)
+			l.refused.Store(redisstore.IsWrongType(err))
 		}
-		l.control.since.CompareAndSwap(0, now.UnixMilli())
-		if err := h.register(ctx, l); err != nil {
+		if err != nil && !redisstore.IsWrongType(err) {
 			return err
 		}
+		fault = cmp.Or(fault, err) // a key of another type keeps no other queue from its heartbeat
 	}
 	h.onBeat()
 	h.publish(ctx)
@@ -149,7 +151,7 @@ func (h *heartbeat) beat(ctx context.Context) error {
 			h.registry.Announce(ctx, l.store.Name, l.legacy)
 		}
 	}
-	return nil
+	return fault
 }
 
 // publish writes the worker's functions to queues where Redis does not have the present ones. No task depends on it;

@@ -24,6 +24,7 @@ func (w *Worker) unregister() error {
 				"run again", f.lane.store.Name, n))
 		}
 	}
+	var mistyped []error // of queues with a key of another type, which keep no other from unregistering
 	for _, l := range w.lanes {
 		if len(errs) > 0 {
 			break // Redis does not answer: the heartbeat will expire
@@ -34,14 +35,18 @@ func (w *Worker) unregister() error {
 		// Retry, because each pooled connection that idled while Redis was away is dead, and there may be a dozen.
 		// Unregistering twice does no harm.
 		err := w.unregisterFrom(ctx, l)
-		for err != nil && !errors.Is(err, redisstore.ErrClosed) && loop.Sleep(ctx, unregisterPause) {
+		for err != nil && !errors.Is(err, redisstore.ErrClosed) && !redisstore.IsWrongType(err) &&
+			loop.Sleep(ctx, unregisterPause) {
 			err = w.unregisterFrom(ctx, l)
 		}
-		if err != nil {
+		switch {
+		case redisstore.IsWrongType(err):
+			mistyped = append(mistyped, err)
+		case err != nil:
 			errs = append(errs, err)
 		}
 	}
-	err := errors.Join(errs...)
+	err := errors.Join(append(errs, mistyped...)...)
 	if err != nil {
 		w.log.WithError(err).Error("worker could not unregister from Redis")
 		return err

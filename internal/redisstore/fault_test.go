@@ -268,7 +268,7 @@ func TestErrorsOfScripts(t *testing.T) {
 // notLookedAt are the keys whose type does not matter to a script: it only checks whether they exist, or overwrites or
 // deletes them.
 var notLookedAt = map[string][]string{
-	"beat":       {"_worker:w"},
+	"beat":       {"_control", "_processing:w", "_worker:w"}, // it renews the heartbeat all the same
 	"register":   {"_worker:w"},
 	"unregister": {"_claims:w", "_worker:w"},
 	"forget":     {"_claims:w", "_processing:w", "_worker:w"},

@@ -27,9 +27,9 @@ const surveyedWorkers = 1000
 func Survey(
 	ctx context.Context, l *Link, stores []*Store, sweeper string, lock time.Duration,
 ) ([]SurveyedQueue, error) {
-	return perStore(stores, SurveyedQueue{}, func(page []*Store) ([]SurveyedQueue, error) {
-		return surveyPage(ctx, l, page, sweeper, lock)
-	})
+	return perStore(stores,
+		func(page []*Store) ([]SurveyedQueue, error) { return surveyPage(ctx, l, page, sweeper, lock) },
+		func(_ *Store, fault error) (SurveyedQueue, error) { return SurveyedQueue{}, fault })
 }
 
 func surveyPage(

@@ -20,26 +20,44 @@ type Pulse struct {
 	Version int64
 }
 
-// Beat renews a worker's heartbeats on stores of one slot, and returns Redis's time.
+// Beat renews a worker's heartbeats on stores of one slot, and returns Redis's time. Where a key is of another type it
+// renews the heartbeat all the same, without the other answers.
 func Beat(
 	ctx context.Context, l *Link, stores []*Store, worker string, life time.Duration, count, control bool,
 ) (pulses []Pulse, now time.Time, err error) {
-	for page := range slices.Chunk(stores, slotPage) {
-		keys := make([]string, 0, 3*len(page))
-		for _, s := range page {
-			keys = append(keys, s.keys.heartbeat+worker, s.keys.processing+worker, s.keys.control)
-		}
-		reply, err := l.eval(ctx, ScriptBeat, keys, life.Milliseconds(), flag(count), flag(control))
-		values, err := ints(reply, err, 2+3*len(page))
-		if err != nil {
-			return nil, time.Time{}, err
-		}
-		now = time.Unix(values[0], values[1]*1000)
-		for v := range slices.Chunk(values[2:], 3) {
-			pulses = append(pulses, Pulse{Alive: v[0] == 1, Claims: int(v[1]), Version: v[2]})
-		}
+	beat := func(page []*Store, count, control bool) ([]Pulse, error) {
+		some, at, err := beatPage(ctx, l, page, worker, life, count, control)
+		now = at
+		return some, err
 	}
-	return pulses, now, nil
+	pulses, err = perStore(stores, func(page []*Store) ([]Pulse, error) { return beat(page, count, control) },
+		func(s *Store, _ error) (pulse Pulse, err error) {
+			some, err := beat([]*Store{s}, false, false)
+			if err == nil {
+				pulse = some[0]
+			}
+			return pulse, err
+		})
+	return pulses, now, err
+}
+
+// beatPage is Beat for stores of one call.
+func beatPage(
+	ctx context.Context, l *Link, stores []*Store, worker string, life time.Duration, count, control bool,
+) (pulses []Pulse, now time.Time, err error) {
+	keys := make([]string, 0, 3*len(stores))
+	for _, s := range stores {
+		keys = append(keys, s.keys.heartbeat+worker, s.keys.processing+worker, s.keys.control)
+	}
+	reply, err := l.eval(ctx, ScriptBeat, keys, life.Milliseconds(), flag(count), flag(control))
+	values, err := ints(reply, err, 2+3*len(stores))
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	for v := range slices.Chunk(values[2:], 3) {
+		pulses = append(pulses, Pulse{Alive: v[0] == 1, Claims: int(v[1]), Version: v[2]})
+	}
+	return pulses, time.Unix(values[0], values[1]*1000), nil
 }
 
 // Register registers the worker and returns the tokens of its claims that stand.
@@ -124,9 +142,8 @@ type Todo struct {
 
 // Check returns what there is to do on stores of one slot, as perStore does: nothing where keys are of another type.
 func Check(ctx context.Context, src Source, stores []*Store) ([]Todo, error) {
-	return perStore(stores, Todo{Due: -1, Group: -1}, func(page []*Store) ([]Todo, error) {
-		return checkPage(ctx, src, page)
-	})
+	return perStore(stores, func(page []*Store) ([]Todo, error) { return checkPage(ctx, src, page) },
+		func(_ *Store, fault error) (Todo, error) { return Todo{Due: -1, Group: -1}, fault })
 }
 
 // checkPage is Check for stores of one call.

@@ -333,7 +333,7 @@ def test_a_claim_that_redis_refuses_lets_only_its_queue_rest(claiming, caplog):
     ]
 
 
-@pytest.mark.parametrize('key', ['bad', 'bad_noti'])
+@pytest.mark.parametrize('key', ['bad', 'bad_noti', 'bad_control', 'bad_workers'])
 @pytest.mark.parametrize(
     'queues', [['bad', 'hi', 'lo'], ['hi', 'bad', 'lo'], ['hi', 'lo', 'bad'], {'bad': 9, 'hi': 1, 'lo': 1}]
 )

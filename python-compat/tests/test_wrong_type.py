@@ -1,9 +1,13 @@
 """A key of a queue that has the wrong type, because another program uses it, keeps no other queue waiting."""
 
+import threading
+
 import pytest
-from working import wait_for
+from working import LIMIT, wait_for
 
 import godelayed
+from godelayed.registry import Registry
+from godelayed.worker import Worker
 from godelayed.worker.contact import Contact
 from godelayed.worker.lane import Lane
 from godelayed.worker.lines import Lines
@@ -16,16 +20,14 @@ from godelayed.worker.sweep import Sweeping
 @pytest.fixture
 def wrong(redis):
     """Sets a key of the queue bad."""
-    keys = []
 
     def make(key):
-        keys.append(key)
         redis.delete(key)
         redis.set(key, 'of another program')
 
     yield make
-    left = [f'bad{suffix}' for suffix in ('_scheduled', '_tasks', '_workers', '_sweeper')]
-    redis.delete(*keys, *left)
+    for key in redis.keys('bad*'):
+        redis.delete(key)
 
 
 @pytest.mark.parametrize('key', ['bad', 'bad_noti', 'bad_workers', 'bad_processing', 'bad_processing:dead'])
@@ -87,3 +89,23 @@ def test_a_mover_beside_a_wrong_key_waits_for_what_is_due_next(redis, wrong, mon
     mover.run()
     assert pauses[:7] == [0.05 * 2**i for i in range(6)] + [2.0]
     assert pauses[8] <= 1.5
+
+
+def test_a_worker_takes_its_leave_from_other_queues(redis, wrong):
+    w, errors = Worker(redis, ['bad', 'q'], registry=Registry(), processes=False), []
+
+    def run():
+        try:
+            w.run()
+        except godelayed.DelayedError as e:
+            errors.append(str(e))
+
+    t = threading.Thread(target=run)
+    t.start()
+    wait_for(lambda: redis.scard('q_workers') == redis.scard('bad_workers') == 1, 'the worker to register')
+    wrong('bad_workers')
+    w.stop()
+    t.join(LIMIT)
+    assert len(errors) == 1
+    assert 'queue bad: ' in errors[0]
+    assert redis.scard('q_workers') == 0

@@ -228,9 +228,10 @@ class Fetcher:
         """Returns whether heartbeats allow claims from a queue.
 
         The queues of a slot register one after another, so that late heartbeats would leave only the later ones fresh
-        for a moment. The first one counts too, or they would overtake it.
+        for a moment. The first one counts too, unless Redis refuses it, or they would overtake it.
         """
-        return lane.fresh(self.life) and self._of[lane].lanes[0].fresh(self.life)
+        first = next((other for other in self._of[lane].lanes if not other.refused), lane)
+        return lane.fresh(self.life) and first.fresh(self.life)
 
     def link_of(self, lane: Lane) -> Link:
         """Returns the link for claims from a queue."""
@@ -315,11 +316,10 @@ class Fetcher:
         """Makes the waiters block. Without a fresh heartbeat they do not, because the worker could not claim."""
         now = time.monotonic()
         for w in self.waiters:
-            if now < w.until or not all(lane.fresh(self.life) for lane in w.lanes):
+            open = [lane for lane in w.lanes if not lane.refused]
+            if now < w.until or not all(lane.fresh(self.life) for lane in open):
                 continue
-            lanes = [
-                lane for lane in self._arranged() if lane in w.lanes and not self._paused(lane) and now >= lane.rest
-            ]
+            lanes = [lane for lane in self._arranged() if lane in open and not self._paused(lane) and now >= lane.rest]
             if not w.blocking:
                 w.arm(lanes, self.suspects.takes())
                 continue

@@ -11,7 +11,7 @@ from typing import Any
 from ..errors import DelayedError
 from .contact import Contact
 from .lane import Claim, Lane
-from .link import CALL_TIMEOUT, Backoff, Complaints, Link, jitter
+from .link import CALL_TIMEOUT, Backoff, Complaints, Link, WrongTypeError, jitter
 from .slot import beat
 from .store import MAX_TOKENS
 
@@ -63,11 +63,14 @@ class Heartbeat:
             if self._stop.is_set():  # after clear(), because stop() may have set _poke just before
                 break
             pause = jitter(self.life * 9 / 40, 0.1)  # a quarter of the life at most: sweepers count on that
+            fault: DelayedError | None
             try:
-                self.beat()
+                fault = self.beat()
             except DelayedError as e:
                 self.link.hang_up()
-                self.complaints.trouble(logger, 'cannot renew the heartbeat; trying again', e)
+                fault = e
+            if fault is not None:
+                self.complaints.trouble(logger, 'cannot renew the heartbeat; trying again', fault)
                 pause = min(wait.next(), self.life / 8)
                 # Do not wait for _poke here: a claim that waits for this heartbeat would make it a busy loop.
                 self._stop.wait(pause)
@@ -77,8 +80,9 @@ class Heartbeat:
             self._poke.wait(pause)
         self.link.hang_up()
 
-    def beat(self) -> None:
-        """Renews the heartbeats once."""
+    def beat(self) -> WrongTypeError | None:
+        """Renews the heartbeats once. A key of the wrong type keeps no other queue from its heartbeat."""
+        fault: WrongTypeError | None = None
         count, look = False, self._beats % _LOOK_AT_LEAST == 0
         until: list[Any] = []
         for lane in self.lanes:
@@ -96,12 +100,16 @@ class Heartbeat:
             lane.since = lane.since or int(now * 1000)  # the first heartbeat registers
             if pulse.version >= 0 and pulse.version != lane.version:
                 lane.look()
-            if pulse.alive and lane.confirmed is not None and lane not in self._unsure:
-                lane.confirmed = sent
-                self._reconcile(lane, pulse.claims, newest)
-            else:
-                self._register(lane)
+            try:
+                if pulse.alive and lane.confirmed is not None and lane not in self._unsure:
+                    lane.confirmed = sent
+                    self._reconcile(lane, pulse.claims, newest)
+                else:
+                    self._register(lane)
+            except WrongTypeError as e:
+                fault = e
         self.on_beat()
+        return fault
 
     def _register(self, lane: Lane) -> None:
         """Registers the worker on a queue. Claims made before that Redis does not know any more are lost.
@@ -121,10 +129,12 @@ class Heartbeat:
         sent = time.monotonic(), time.time()
         try:
             tokens = lane.store.register(self.link, int(self.life * 1000), pulse)
-        except DelayedError:
+        except DelayedError as e:
+            lane.refused = isinstance(e, WrongTypeError)
             self._unsure.add(lane)
             lane.register()
             raise
+        lane.refused = False
         self._unsure.discard(lane)
         stands = set(tokens)
         lost: list[Claim] = [c for c in before if c.token not in stands and lane.lose(c)]

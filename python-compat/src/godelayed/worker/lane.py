@@ -127,6 +127,7 @@ class Lane:
         self.confirmed: tuple[float, float] | None = (
             None  # when the last confirmed heartbeat was sent: monotonic and wall clock
         )
+        self.refused = False  # Redis refuses to register the worker here, because a key has the wrong type
         self.pulse = ''
 
     def now(self) -> int:

@@ -27,7 +27,7 @@ from .intake import Intake
 from .judge import DEATHS_LIFE, MAX_DEATHS, Judge, Rules
 from .lane import Lane
 from .limits import Limits
-from .link import CALL_TIMEOUT, Backoff, Link, Source
+from .link import CALL_TIMEOUT, Backoff, Link, Source, WrongTypeError
 from .nursery import Nursery
 from .pool import Pool
 from .report import Reporter
@@ -387,6 +387,7 @@ class Worker:
             n = lane.finisher.waiting()
             if n:
                 errors.append(f'queue {lane.name}: Redis has not confirmed how {n} tasks ended; they may run again')
+        mistyped: list[str] = []  # a key of the wrong type keeps the worker from leaving no other queue
         end, wait = time.monotonic() + CALL_TIMEOUT, Backoff()
         for lane in self._lanes:
             if errors:
@@ -399,13 +400,16 @@ class Worker:
                         if not lane.store.unregister(link):
                             self._release_strangers(link, lane)
                     break
+                except WrongTypeError as e:
+                    mistyped.append(f'queue {lane.name}: {e}')
+                    break
                 except DelayedError as e:
                     if time.monotonic() > end:
                         errors.append(f'queue {lane.name}: {e}')
                         break
                     time.sleep(wait.next())
-        if errors:
-            raise DelayedError('the worker could not take its leave from Redis: ' + '; '.join(errors))
+        if errors or mistyped:
+            raise DelayedError('the worker could not take its leave from Redis: ' + '; '.join(errors + mistyped))
 
     def _release_strangers(self, link: Link, lane: Lane) -> None:
         """Gives back claims that a stopping worker holds without knowing them, and unregisters it."""
