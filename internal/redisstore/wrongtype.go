@@ -47,8 +47,8 @@ func IsWrongType(err error) bool {
 }
 
 // perStore reads something about each of the stores of one slot, of as many at once as a script may look at. Where keys
-// are of another type, mistyped returns what to have in its place, and the fault unless it does not matter. The error is
-// that of all such faults, and found is right in spite of it. After other errors found is nil.
+// are of another type, mistyped returns what to have in its place, and the fault unless it does not matter. The error
+// is that of all such faults, and found is right in spite of it. After other errors found is nil.
 func perStore[T any](
 	stores []*Store, read func(page []*Store) ([]T, error), mistyped func(s *Store, fault error) (T, error),
 ) (found []T, err error) {

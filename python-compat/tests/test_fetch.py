@@ -130,6 +130,16 @@ def test_late_heartbeats_let_no_later_queue_overtake(fetcher):
     assert f._claimed == [('a', 5), ('b', 4)]
 
 
+def test_a_queue_on_which_redis_refuses_the_worker_keeps_no_other_waiting(fetcher):
+    f, answers, _ = fetcher
+    a, b, _ = f.lanes
+    a.confirmed, a.refused = None, True
+    a.hot = b.hot = True
+    answers.append([Todo(0, -1, 0, -1)])
+    f._round(5)
+    assert f._claimed == [('b', 5)]
+
+
 def test_suspects_are_looked_for_at_the_start(fetcher):
     """A worker that has nothing in hand takes them first."""
     f, answers, looks = fetcher
