@@ -14,7 +14,7 @@ if [ "${1-}" = fmt ]; then
 	exec "$lint" fmt -c .golangci.yml ./...
 fi
 status=0
-# It collects its garbage less often than it would, which takes less processor time, and up to 3 GiB of memory.
-GOGC=200 "$root/scripts/each.sh" -a "$lint" run -c "$root/.golangci.yml" || status=1
+# It collects its garbage only when it has 4 GiB, which takes a quarter less processor time.
+GOGC=off GOMEMLIMIT=4GiB "$root/scripts/each.sh" -a "$lint" run -c "$root/.golangci.yml" || status=1
 (cd "$root" && "$lint" fmt --diff -c .golangci.yml ./...) || status=1
 exit $status

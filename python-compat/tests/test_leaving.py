@@ -9,7 +9,7 @@ from godelayed import DelayedError
 from godelayed.worker import StillRunningError
 from godelayed.worker import worker as workers
 from godelayed.worker.finish import RELEASE, End
-from godelayed.worker.link import UnansweredError, UnreachableError
+from godelayed.worker.link import RefusedError, UnansweredError, UnreachableError
 
 
 @pytest.fixture
@@ -183,3 +183,20 @@ def test_a_worker_does_not_stop_while_something_is_left(limits, busy):
     busy(limits)
     limits._look_at_limits()
     assert limits.stop_reason == ''
+
+
+@pytest.mark.parametrize(('error', 'asked'), [(UnansweredError, 'a'), (RefusedError, 'ab')])
+def test_a_redis_that_is_away_is_told_once_of_what_has_run(leaving, error, asked):
+    """Otherwise the stop would take a time limit for each queue."""
+    w, told = leaving[0], []
+
+    def tally(lane):
+        def tell(_):
+            told.append(lane.name)
+            raise error('why')
+
+        return types.SimpleNamespace(tell=tell)
+
+    w._tallies = {lane: tally(lane) for lane in w._lanes}
+    w._tell_at_the_end(w._lanes)
+    assert ''.join(told) == asked

@@ -7,7 +7,7 @@ import logging
 import secrets
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import redis
@@ -27,7 +27,7 @@ from .intake import Intake
 from .judge import DEATHS_LIFE, MAX_DEATHS, Judge, Rules
 from .lane import Lane
 from .limits import Limits
-from .link import CALL_TIMEOUT, Backoff, Link, Source, WrongTypeError
+from .link import CALL_TIMEOUT, Backoff, Link, RefusedError, Source, WrongTypeError
 from .nursery import Nursery
 from .pool import Pool
 from .report import Reporter
@@ -348,9 +348,8 @@ class Worker:
         try:
             self._unregister()
         finally:
-            for lane, tally in self._tallies.items():
-                with contextlib.suppress(DelayedError), contextlib.closing(lane.store.link()) as link:
-                    tally.tell(link)
+            for s in self._slots:
+                self._tell_at_the_end(s.heartbeat.lanes)
         self._judge.lines.flush()
         if self._pool is None:
             middleware.call_all(*middleware.process_ends)
@@ -410,6 +409,13 @@ class Worker:
                     time.sleep(wait.next())
         if errors or mistyped:
             raise DelayedError('the worker could not take its leave from Redis: ' + '; '.join(errors + mistyped))
+
+    def _tell_at_the_end(self, lanes: Sequence[Lane]) -> None:
+        """Tells Redis what has run on queues of one slot since the last time. A Redis that is away is asked once."""
+        with contextlib.suppress(DelayedError), contextlib.closing(lanes[0].store.link()) as link:
+            for lane in lanes:
+                with contextlib.suppress(RefusedError):
+                    self._tallies[lane].tell(link)
 
     def _release_strangers(self, link: Link, lane: Lane) -> None:
         """Gives back claims that a stopping worker holds without knowing them, and unregisters it."""
