@@ -134,7 +134,6 @@ func (h *heartbeat) beat(ctx context.Context) (fault error) {
 		} else {
 			l.control.since.CompareAndSwap(0, now.UnixMilli())
 			err = h.register(ctx, l)
-			l.refused.Store(redisstore.IsWrongType(err))
 		}
 		if err != nil && !redisstore.IsWrongType(err) {
 			return err
@@ -281,6 +280,7 @@ func (h *heartbeat) register(ctx context.Context, l *lane) error {
 	defer cancel()
 	tokens, err := l.store.Register(call, h.worker, h.life, pulse)
 	h.unanswered[l] = err != nil
+	l.refused.Store(redisstore.IsWrongType(err))
 	if err == nil || errors.Is(err, redisstore.ErrUnknown) {
 		l.registered.Store(true)
 	}

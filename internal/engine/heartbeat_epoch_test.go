@@ -384,3 +384,28 @@ func TestStopGivesBackUnknownClaims(t *testing.T) {
 		t.Errorf("Redis still knows the worker: %v", redistest.Dump(t, r.b.Conn, r.b.Name))
 	}
 }
+
+// TestRegistrationBesideAKeyOfAnotherType: a worker that is registered is not refused, even if it cannot give back an
+// unknown claim, because it would never wait for the queue's tasks again.
+func TestRegistrationBesideAKeyOfAnotherType(t *testing.T) {
+	h := newBeating(t, nil)
+	h.Do("HSET", h.Name+"_processing:w", "1-1", "message")
+	h.Do("SET", h.Name, "another type")
+	if err := h.beat(t.Context()); !redisstore.IsWrongType(err) {
+		t.Errorf("the heartbeat returned %v, expected that a key is of another type", err)
+	}
+	if h.lane.refused.Load() || !h.lane.fresh(quietLife) {
+		t.Error("the worker is not registered, or takes itself for refused")
+	}
+	h.Do("DEL", h.Name, h.Name+"_workers")
+	h.Do("SET", h.Name+"_workers", "another type")
+	h.Do("DEL", h.Name+"_worker:w") // as if it had expired
+	if err := h.beat(t.Context()); !redisstore.IsWrongType(err) || !h.lane.refused.Load() {
+		t.Errorf("the heartbeat returned %v, expected that the worker is refused", err)
+	}
+	h.Do("DEL", h.Name+"_workers")
+	h.Must(h.beat(t.Context()))
+	if h.lane.refused.Load() {
+		t.Error("the worker takes itself for refused after its registration")
+	}
+}

@@ -107,6 +107,14 @@ def test_a_look_that_fails_keeps_its_server_for_a_while(fetcher):
     assert not any(lane.hot for lane in f.lanes)
 
 
+def test_a_look_that_redis_refuses_leaves_it_to_claims_to_show_for_which_queue(fetcher):
+    f, answers, _ = fetcher
+    answers.append(RefusedError('NOPERM'))
+    f._probe()
+    assert f.waiters[0].until == 0
+    assert all(lane.hot for lane in f.lanes)
+
+
 def test_a_look_beside_a_key_of_another_type_leaves_it_to_claims_to_show_where_it_is(fetcher, monkeypatch):
     f, _, _ = fetcher
     monkeypatch.setattr(fetch, 'check', lambda *_: ([Todo(0, -1, 0, -1)] * 3, WrongTypeError('a')))

@@ -306,6 +306,10 @@ class Fetcher:
                 lane.probed = now
             try:
                 todos, fault = check(w.claims, [lane.store for lane in lanes])
+            except RefusedError:
+                for lane in lanes:
+                    lane.hot = True  # claims show for which queue
+                continue
             except DelayedError:
                 w.until = now + w.claims_backoff.next()
                 continue
@@ -316,10 +320,12 @@ class Fetcher:
         """Makes the waiters block. Without a fresh heartbeat they do not, because the worker could not claim."""
         now = time.monotonic()
         for w in self.waiters:
-            open = [lane for lane in w.lanes if not lane.refused]
-            if now < w.until or not all(lane.fresh(self.life) for lane in open):
+            allowed = [lane for lane in w.lanes if not lane.refused]
+            if now < w.until or not all(lane.fresh(self.life) for lane in allowed):
                 continue
-            lanes = [lane for lane in self._arranged() if lane in open and not self._paused(lane) and now >= lane.rest]
+            lanes = [
+                lane for lane in self._arranged() if lane in allowed and not self._paused(lane) and now >= lane.rest
+            ]
             if not w.blocking:
                 w.arm(lanes, self.suspects.takes())
                 continue
