@@ -389,6 +389,7 @@ func TestStopGivesBackUnknownClaims(t *testing.T) {
 // unknown claim, because it would never wait for the queue's tasks again.
 func TestRegistrationBesideAKeyOfAnotherType(t *testing.T) {
 	h := newBeating(t, nil)
+	h.lane.lastBatch = 1 // of a claim without a reply
 	h.Do("HSET", h.Name+"_processing:w", "1-1", "message")
 	h.Do("SET", h.Name, "another type")
 	if err := h.beat(t.Context()); !redisstore.IsWrongType(err) {
