@@ -261,7 +261,7 @@ func (h *heartbeat) send(ctx context.Context, count, look bool) (pulses []rediss
 func (h *heartbeat) register(ctx context.Context, l *lane) error {
 	before := l.openClaims()
 	again := l.confirmed.Load() != nil
-	if again {
+	if again && !l.refused.Load() { // only once, however often Redis refuses
 		h.emitLost(l, nil)
 		// Redis was away for longer than the heartbeat lives, or this process stood still. The same may hold for all
 		// other workers, so do not judge them dead now.

@@ -404,6 +404,12 @@ func TestRegistrationBesideAKeyOfAnotherType(t *testing.T) {
 	if err := h.beat(t.Context()); !redisstore.IsWrongType(err) || !h.lane.refused.Load() {
 		t.Errorf("the heartbeat returned %v, expected that the worker is refused", err)
 	}
+	if err := h.beat(t.Context()); !redisstore.IsWrongType(err) {
+		t.Errorf("the heartbeat returned %v, expected that the worker is refused", err)
+	}
+	if _, unbroken := h.health.UnbrokenSince(); !unbroken {
+		t.Error("contact counts as broken for as long as the worker is refused: its sweeper would find nobody dead")
+	}
 	h.Do("DEL", h.Name+"_workers")
 	h.Must(h.beat(t.Context()))
 	if h.lane.refused.Load() {

@@ -23,13 +23,14 @@ type SurveyedQueue struct {
 const surveyedWorkers = 1000
 
 // Survey reads the state of stores of one slot, and takes or renews their advisory locks where they are free or ours.
-// Its results are as those of perStore: nothing, and no lock, where keys are of another type.
+// If keys of a store are of another type, the error says so, it has nothing and no lock there, and what it has of the
+// other stores is right. After other errors queues is nil.
 func Survey(
 	ctx context.Context, l *Link, stores []*Store, sweeper string, lock time.Duration,
-) ([]SurveyedQueue, error) {
-	return perStore(stores,
-		func(page []*Store) ([]SurveyedQueue, error) { return surveyPage(ctx, l, page, sweeper, lock) },
-		func(_ *Store, fault error) (SurveyedQueue, error) { return SurveyedQueue{}, fault })
+) (queues []SurveyedQueue, err error) {
+	return perStore(stores, SurveyedQueue{}, func(page []*Store) ([]SurveyedQueue, error) {
+		return surveyPage(ctx, l, page, sweeper, lock)
+	})
 }
 
 func surveyPage(

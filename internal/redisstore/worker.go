@@ -20,25 +20,22 @@ type Pulse struct {
 	Version int64
 }
 
-// Beat renews a worker's heartbeats on stores of one slot, and returns Redis's time. Where a key is of another type it
-// renews the heartbeat all the same, without the other answers.
+// Beat renews a worker's heartbeats on stores of one slot, and returns Redis's time. While a key is of another type it
+// renews them all the same, in one call more, and Claims and Version are -1.
 func Beat(
 	ctx context.Context, l *Link, stores []*Store, worker string, life time.Duration, count, control bool,
 ) (pulses []Pulse, now time.Time, err error) {
-	beat := func(page []*Store, count, control bool) ([]Pulse, error) {
+	for page := range slices.Chunk(stores, slotPage) {
 		some, at, err := beatPage(ctx, l, page, worker, life, count, control)
-		now = at
-		return some, err
+		if IsWrongType(err) {
+			some, at, err = beatPage(ctx, l, page, worker, life, false, false) // it reads nothing that has a type
+		}
+		if err != nil {
+			return nil, time.Time{}, err
+		}
+		pulses, now = append(pulses, some...), at
 	}
-	pulses, err = perStore(stores, func(page []*Store) ([]Pulse, error) { return beat(page, count, control) },
-		func(s *Store, _ error) (pulse Pulse, err error) {
-			some, err := beat([]*Store{s}, false, false)
-			if err == nil {
-				pulse = some[0]
-			}
-			return pulse, err
-		})
-	return pulses, now, err
+	return pulses, now, nil
 }
 
 // beatPage is Beat for stores of one call.
@@ -140,10 +137,12 @@ type Todo struct {
 	Group    time.Duration // until the next group is due; negative: none
 }
 
-// Check returns what there is to do on stores of one slot, as perStore does: nothing where keys are of another type.
-func Check(ctx context.Context, src Source, stores []*Store) ([]Todo, error) {
-	return perStore(stores, func(page []*Store) ([]Todo, error) { return checkPage(ctx, src, page) },
-		func(_ *Store, fault error) (Todo, error) { return Todo{Due: -1, Group: -1}, fault })
+// Check returns what there is to do on stores of one slot. If keys of a store are of another type, the error says so,
+// nothing is to be done there, and the todos of the other stores are right. After other errors todos is nil.
+func Check(ctx context.Context, src Source, stores []*Store) (todos []Todo, err error) {
+	return perStore(stores, Todo{Due: -1, Group: -1}, func(page []*Store) ([]Todo, error) {
+		return checkPage(ctx, src, page)
+	})
 }
 
 // checkPage is Check for stores of one call.

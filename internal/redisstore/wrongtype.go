@@ -46,12 +46,10 @@ func IsWrongType(err error) bool {
 	return errors.As(err, &answer) && strings.Contains(string(answer), "WRONGTYPE")
 }
 
-// perStore reads something about each of the stores of one slot, of as many at once as a script may look at. Where keys
-// are of another type, mistyped returns what to have in its place, and the fault unless it does not matter. The error
-// is that of all such faults, and found is right in spite of it. After other errors found is nil.
-func perStore[T any](
-	stores []*Store, read func(page []*Store) ([]T, error), mistyped func(s *Store, fault error) (T, error),
-) (found []T, err error) {
+// perStore reads something about each of the stores of one slot, of as many at once as a script may look at. If keys
+// of a store are of another type, the error says so, found has nothing in its place, and what it has of the other
+// stores is right. After other errors found is nil.
+func perStore[T any](stores []*Store, nothing T, read func(page []*Store) ([]T, error)) (found []T, err error) {
 	var faults []error
 	for page := range slices.Chunk(stores, slotPage) {
 		some, err := read(page)
@@ -60,15 +58,11 @@ func perStore[T any](
 		case !IsWrongType(err):
 			return nil, err
 		case len(page) == 1:
-			it, err := mistyped(page[0], err)
-			if err != nil && !IsWrongType(err) {
-				return nil, err
-			}
-			some, faults = []T{it}, append(faults, err)
+			some, faults = []T{nothing}, append(faults, err)
 		default:
 			some = nil
 			for i := range page { // one after the other, to find which it is
-				alone, err := perStore(page[i:i+1], read, mistyped)
+				alone, err := perStore(page[i:i+1], nothing, read)
 				if alone == nil {
 					return nil, err
 				}

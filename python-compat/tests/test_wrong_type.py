@@ -9,6 +9,7 @@ import godelayed
 from godelayed.registry import Registry
 from godelayed.worker import Worker
 from godelayed.worker.contact import Contact
+from godelayed.worker.heartbeat import Heartbeat
 from godelayed.worker.lane import Lane
 from godelayed.worker.lines import Lines
 from godelayed.worker.link import Source, WrongTypeError
@@ -109,3 +110,17 @@ def test_a_worker_takes_its_leave_from_other_queues(redis, wrong):
     assert len(errors) == 1
     assert 'queue bad: ' in errors[0]
     assert redis.scard('q_workers') == 0
+
+
+def test_a_worker_that_is_refused_keeps_contact(redis, wrong):
+    """Otherwise its sweeper would find nobody dead for as long as the key is wrong."""
+    lane, contact = Lane(Store(Source(redis), '', 'bad', 'w'), False), Contact(15)
+    beats = Heartbeat([lane], 15, 'v', contact, lambda: None)
+    assert beats.beat() is None
+    wrong('bad_workers')
+    redis.delete('bad_worker:w')  # as if it had expired
+    assert isinstance(beats.beat(), WrongTypeError)
+    assert contact.unbroken() is None
+    assert isinstance(beats.beat(), WrongTypeError)
+    assert contact.unbroken() is not None
+    beats.link.hang_up()

@@ -118,7 +118,7 @@ class Heartbeat:
         """
         before = lane.open()
         again = lane.confirmed is not None
-        if again:
+        if again and not lane.refused:  # only once, however often Redis refuses
             # Redis was away for longer than the heartbeat lives, or this process was suspended: that may be true of all
             # other workers too.
             self.contact.broken()

@@ -30,20 +30,22 @@ class Pulse:
 def beat(link: Link, stores: Sequence[Store], life: int, count: bool, look: bool) -> tuple[list[Pulse], float]:
     """Renews the heartbeats on queues of one slot for life ms, and returns the pulses and Redis's time in seconds.
 
-    Where a key has the wrong type it renews the heartbeat all the same, without the other answers.
+    While a key has the wrong type it renews them all the same, in one call more, as if the caller asked for nothing.
     """
+    pulses: list[Pulse] = []
     now = 0.0
-
-    def send(page: Sequence[Store], count: bool = count, look: bool = look) -> list[Pulse]:
-        nonlocal now
+    for page in _pages(stores):
         keys: list[Any] = []
         for s in page:
             keys += [s.keys.heartbeat + s.worker, s.keys.processing + s.worker, s.keys.control]
-        v = _run(link, 2 + 3 * len(page), 'beat', keys, life, int(count), int(look))
+        size = 2 + 3 * len(page)
+        try:
+            v = _run(link, size, 'beat', keys, life, int(count), int(look))
+        except WrongTypeError:
+            v = _run(link, size, 'beat', keys, life, 0, 0)  # it reads nothing that has a type
+        pulses += [Pulse(v[i] == 1, v[i + 1], v[i + 2]) for i in range(2, len(v), 3)]
         now = v[0] + v[1] / 1e6
-        return [Pulse(v[i] == 1, v[i + 1], v[i + 2]) for i in range(2, len(v), 3)]
-
-    return _each(stores, send, lambda s: send([s], count=False, look=False)[0])[0], now
+    return pulses, now
 
 
 @dataclasses.dataclass
@@ -68,7 +70,7 @@ def check(link: Link, stores: Sequence[Store]) -> tuple[list[Todo], WrongTypeErr
         v = _run(link, 5 * len(page), 'check', keys)
         return [Todo(*v[i : i + 5]) for i in range(0, len(v), 5)]
 
-    return _each(stores, look, lambda _: Todo(0, -1, 0, -1))
+    return _each(stores, look, lambda: Todo(0, -1, 0, -1))
 
 
 @dataclasses.dataclass
@@ -100,7 +102,7 @@ def survey(link: Link, stores: Sequence[Store], sweeper: str, lock: int) -> tupl
             sights.append(Sight(mine == 1, ids, pending, noti, legacy))
         return sights
 
-    return _each(stores, look, lambda _: Sight(False, [], 0, 0, 0))
+    return _each(stores, look, lambda: Sight(False, [], 0, 0, 0))
 
 
 def note_depths(link: Link, stores: Sequence[Store], now: float) -> list[int]:
@@ -119,11 +121,12 @@ def note_depths(link: Link, stores: Sequence[Store], now: float) -> list[int]:
 
 
 def _each(
-    stores: Sequence[Store], look: Callable[[Sequence[Store]], list[T]], instead: Callable[[Store], T]
+    stores: Sequence[Store], look: Callable[[Sequence[Store]], list[T]], nothing: Callable[[], T]
 ) -> tuple[list[T], WrongTypeError | None]:
     """Looks at some stores at once, and at one after another if a key has the wrong type.
 
-    That must not keep the other queues waiting. Returns what it found, or instead of that, and the last such error.
+    That must not keep the other queues waiting. Returns what it found, with nothing in the place of such a store, and
+    the last such error.
     """
     found: list[T] = []
     fault: WrongTypeError | None = None
@@ -138,7 +141,7 @@ def _each(
                 found += look([s])
             except WrongTypeError as e:
                 fault = e
-                found.append(instead(s))
+                found.append(nothing())
     return found, fault
 
 
