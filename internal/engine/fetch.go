@@ -273,7 +273,7 @@ func (f *fetcher) probe(ctx context.Context) {
 }
 
 // startWaits lets the waiters block on all queues that are neither paused nor at rest nor refused. A waiter blocks only
-// if the heartbeats of all its queues that are not refused are fresh: otherwise Redis would refuse to claim what it finds.
+// if the heartbeats of all its queues that are not refused are fresh: Redis would refuse to claim what it finds.
 func (f *fetcher) startWaits(ctx context.Context) {
 	rests := func(i int) bool {
 		return f.paused(i) || f.lanes[i].refused.Load() || time.Now().Before(f.lanes[i].restsUntil())

@@ -64,8 +64,8 @@ func TestSweeperLooksWhenAHeartbeatEnds(t *testing.T) {
 	}
 }
 
-// TestSweeperBesideAKeyOfAnotherType: whichever key of one queue is of another type, the sweeper gives back the tasks of
-// dead workers of another queue, and goes on complaining of the key.
+// TestSweeperBesideAKeyOfAnotherType: whichever key of one queue is of another type, the sweeper gives back the tasks
+// of dead workers of another queue, and goes on complaining of the key.
 func TestSweeperBesideAKeyOfAnotherType(t *testing.T) {
 	t.Parallel()
 	for _, suffix := range []string{"_workers", "", "_noti", "_processing", "_processing:dead", "_archived", "_locks"} {
