@@ -29,6 +29,7 @@ type finisher struct {
 	mu      sync.Mutex // protects the following
 	pending []ending
 	lost    int           // lost claims that the next acknowledgement adds to the counters of the day
+	silent  bool          // Redis has not answered the last call
 	wakes   chan struct{} // has an element if there may be something to tell Redis
 }
 
@@ -125,18 +126,15 @@ func (f *finisher) tellRedis() (worked, ok bool) {
 		return false, true
 	}
 	err := f.ack(done, lost)
-	left := endings
-	if err == nil || redisstore.Answered(err) {
-		left = f.flush(endings)
+	left, answered := endings, err == nil || redisstore.Answered(err)
+	if answered {
+		left, answered = f.flush(endings)
 	}
-	ok = err == nil
-	if len(left) > 0 {
-		f.mu.Lock()
-		f.pending = append(left, f.pending...)
-		f.mu.Unlock()
-		ok = false
-	}
-	return true, ok
+	f.mu.Lock()
+	f.pending = append(left, f.pending...)
+	f.silent = !answered
+	f.mu.Unlock()
+	return true, err == nil && len(left) == 0
 }
 
 // ack acknowledges done claims and reports the number of lost ones. The call is not cancelled when the worker stops:
@@ -198,15 +196,15 @@ func (f *finisher) reportLost(c *Claim) {
 		Warn("claim was lost before the task ended: another worker may run it again")
 }
 
-// flush sends endings and returns those that got no answer. It makes no more calls after one that Redis did not answer:
-// a worker that stops could not wait for all of them.
-func (f *finisher) flush(endings []ending) (left []ending) {
+// flush sends endings and returns those that Redis was not told. It makes no more calls after one that Redis did not
+// answer: a worker that stops could not wait for all of them.
+func (f *finisher) flush(endings []ending) (left []ending, answered bool) {
 	ctx := context.Background() // as in ack
 	var sorted [lifecycle.Outcomes][]ending
 	for _, e := range endings {
 		sorted[e.outcome] = append(sorted[e.outcome], e)
 	}
-	answered := true
+	answered = true
 	for i, group := range sorted {
 		kind := lifecycle.Outcome(i)
 		if !answered {
@@ -225,7 +223,7 @@ func (f *finisher) flush(endings []ending) (left []ending) {
 		}
 		left = append(left, slices.Concat(parts...)...)
 	}
-	return left
+	return left, answered
 }
 
 // sendAll makes a call for each part of the endings of one kind, some at once, so that Redis need not wait for the next
@@ -354,6 +352,13 @@ func (f *finisher) waiting() int {
 	n := len(f.pending)
 	f.mu.Unlock()
 	return n + f.exec.undone(f.lane)
+}
+
+// unanswered reports whether Redis has not answered the last call.
+func (f *finisher) unanswered() bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.silent
 }
 
 // freeForwarded frees the lock and the id of a task that was forwarded to another queue, whose workers cannot do so. If

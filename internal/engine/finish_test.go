@@ -48,7 +48,7 @@ func TestEndingsAreCountedByThemselves(t *testing.T) {
 			message: claims[i].raw, info: (&wire.Info{}).Encode(),
 		}
 	}
-	if left := finisherOf(l).flush(endings); len(left) != 0 {
+	if left, _ := finisherOf(l).flush(endings); len(left) != 0 {
 		t.Fatalf("%d endings are left", len(left))
 	}
 	want := map[string]int{"processed": 3, "failed": 3, "retried": 3, "archived": 4, "expired": 2, "snoozed": 1}

@@ -160,22 +160,26 @@ func (h *heartbeat) publish(ctx context.Context) {
 		return
 	}
 	listing, state := h.listing()
+	var untold error
 	for _, l := range h.lanes {
 		if h.published[l] == state {
 			continue
 		}
 		noted, err := l.store.Publish(ctx, h.worker, listing)
-		if err != nil {
-			if ctx.Err() == nil {
-				h.log.Trouble(&h.untold, "cannot publish the functions of this worker; trying again", err)
-			}
+		if err != nil && ctx.Err() == nil {
+			h.log.Trouble(&h.untold, "cannot publish the functions of this worker; trying again", err)
+		}
+		if err != nil && !redisstore.IsWrongType(err) {
 			return
 		}
 		if noted {
 			h.published[l] = state
 		}
+		untold = cmp.Or(untold, err)
 	}
-	h.log.Relief(&h.untold, "functions of this worker published")
+	if untold == nil {
+		h.log.Relief(&h.untold, "functions of this worker published")
+	}
 }
 
 // publishStatus writes what the worker does, where that is not what Redis has.
@@ -189,7 +193,7 @@ func (h *heartbeat) publishStatus(ctx context.Context) {
 			continue
 		}
 		noted, err := l.store.PublishStatus(ctx, h.worker, status)
-		if err != nil {
+		if err != nil && !redisstore.IsWrongType(err) {
 			return // the next heartbeat tries again
 		}
 		if noted {

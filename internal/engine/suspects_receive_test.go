@@ -254,7 +254,7 @@ func TestParkedTasksTakeRoom(t *testing.T) {
 		endings[i] = r.runner.park(c, parkedUnknown, time.Now())
 		ids[i] = endings[i].id
 	}
-	if left := finisherOf(r.l).flush(endings); len(left) > 0 {
+	if left, _ := finisherOf(r.l).flush(endings); len(left) > 0 {
 		t.Fatalf("%d are not parked", len(left))
 	}
 	for range 5 {

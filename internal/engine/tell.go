@@ -40,7 +40,9 @@ func (w *Worker) tellAtTheEnd() {
 	for _, l := range w.lanes {
 		if err := w.tell(ctx, l); err != nil {
 			w.log.With("queue", l.store.Name).WithError(err).Debug("cannot add to the metrics of the queue")
-			return
+			if !redisstore.IsWrongType(err) {
+				return
+			}
 		}
 	}
 }

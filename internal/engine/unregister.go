@@ -15,22 +15,20 @@ const unregisterPause = 50 * time.Millisecond
 
 // unregister removes the worker from Redis. If that fails, the heartbeat expires and a sweeper removes it.
 func (w *Worker) unregister() error {
-	var errs []error
 	ctx, cancel := context.WithTimeout(context.Background(), redisstore.CallTimeout) // for all queues together
 	defer cancel()
+	var errs []error
+	away := false // Redis does not answer
 	for _, f := range w.finishers {
 		if n := f.waiting(); n > 0 {
 			errs = append(errs, fmt.Errorf("delayed: queue %q: Redis has not confirmed how %d tasks ended; they may "+
 				"run again", f.lane.store.Name, n))
+			away = away || f.unanswered()
 		}
 	}
-	var mistyped []error // of queues with a key of another type, which keep no other from unregistering
-	for _, l := range w.lanes {
-		if len(errs) > 0 {
-			break // Redis does not answer: the heartbeat will expire
-		}
-		if !l.registered.Load() {
-			continue
+	for i, l := range w.lanes {
+		if away || !l.registered.Load() || w.finishers[i].waiting() > 0 {
+			continue // the heartbeat will expire
 		}
 		// Retry, because each pooled connection that idled while Redis was away is dead, and there may be a dozen.
 		// Unregistering twice does no harm.
@@ -39,20 +37,19 @@ func (w *Worker) unregister() error {
 			loop.Sleep(ctx, unregisterPause) {
 			err = w.unregisterFrom(ctx, l)
 		}
-		switch {
-		case redisstore.IsWrongType(err):
-			mistyped = append(mistyped, err)
-		case err != nil:
+		if err != nil {
 			errs = append(errs, err)
+			away = !redisstore.IsWrongType(err) // a key of another type keeps no other queue from it
 		}
 	}
-	err := errors.Join(append(errs, mistyped...)...)
+	if !away {
+		w.tellAtTheEnd()
+	}
+	err := errors.Join(errs...)
 	if err != nil {
 		w.log.WithError(err).Error("worker could not unregister from Redis")
-		return err
 	}
-	w.tellAtTheEnd()
-	return nil
+	return err
 }
 
 // unregisterFrom unregisters the worker from one queue.

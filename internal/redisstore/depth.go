@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -35,22 +36,25 @@ var depthRings = [...]struct {
 }
 
 // NoteDepths notes for stores of one slot how many tasks are pending, where nobody has done so yet for the ten seconds
-// in which now is, a time by Redis's clock. It returns what it has noted; -1: somebody else has.
+// in which now is, a time by Redis's clock. It returns what it has noted; -1: somebody else has, or a key of the store
+// is of another type, which the error says.
 func NoteDepths(ctx context.Context, src Source, stores []*Store, now time.Time) (noted []int64, err error) {
-	for len(stores) > 0 {
-		n := min(len(stores), depthQueues)
-		keys := make([]string, 0, 4*n)
-		for _, s := range stores[:n] {
-			keys = append(keys, s.keys.depths, s.keys.list, s.keys.suspects, s.keys.control)
+	return perStore(stores, -1, func(page []*Store) ([]int64, error) {
+		var noted []int64
+		for part := range slices.Chunk(page, depthQueues) {
+			keys := make([]string, 0, 4*len(part))
+			for _, s := range part {
+				keys = append(keys, s.keys.depths, s.keys.list, s.keys.suspects, s.keys.control)
+			}
+			reply, err := evalOn(ctx, src, ScriptDepth, keys, []any{now.Unix(), statsLife})
+			values, err := ints(reply, err, len(part))
+			if err != nil {
+				return nil, err
+			}
+			noted = append(noted, values...)
 		}
-		reply, err := evalOn(ctx, src, ScriptDepth, keys, []any{now.Unix(), statsLife})
-		values, err := ints(reply, err, n)
-		if err != nil {
-			return noted, err
-		}
-		noted, stores = append(noted, values...), stores[n:]
-	}
-	return noted, nil
+		return noted, nil
+	})
 }
 
 // Depth is how many tasks were pending at most, as far as workers have looked, from a time on.

@@ -220,3 +220,21 @@ func TestDepthsOfManyQueues(t *testing.T) {
 		}
 	}
 }
+
+// A key of another type keeps no other queue's depth from being noted.
+func TestDepthsBesideAKeyOfAnotherType(t *testing.T) {
+	t.Parallel()
+	b := redistest.NewBench(t, redistest.Shared(t))
+	src := dialled(t, b.Server.URL())
+	var stores []*Store
+	for i := range 3 {
+		stores = append(stores, NewStore(src, "", fmt.Sprint(b.Name, "_", i)))
+	}
+	b.Must(stores[2].Enqueue(bg, envelopes(2)))
+	b.Do("SET", b.Name+"_1", "of another program")
+	noted, err := NoteDepths(bg, src, stores, depthTime)
+	if want := []int64{0, -1, 2}; !slices.Equal(noted, want) || !IsWrongType(err) {
+		t.Errorf("noted %v, %v, expected %v and that a key is of another type", noted, err, want)
+	}
+	b.Do("DEL", b.Name+"_1")
+}

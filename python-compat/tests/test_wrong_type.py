@@ -1,5 +1,6 @@
 """A key of a queue that has the wrong type, because another program uses it, keeps no other queue waiting."""
 
+import contextlib
 import threading
 
 import pytest
@@ -12,8 +13,9 @@ from godelayed.worker.contact import Contact
 from godelayed.worker.heartbeat import Heartbeat
 from godelayed.worker.lane import Lane
 from godelayed.worker.lines import Lines
-from godelayed.worker.link import Source, WrongTypeError
+from godelayed.worker.link import Link, Source, WrongTypeError
 from godelayed.worker.mover import Mover
+from godelayed.worker.slot import note_depths
 from godelayed.worker.store import Store
 from godelayed.worker.sweep import Sweeping
 
@@ -110,6 +112,48 @@ def test_a_worker_takes_its_leave_from_other_queues(redis, wrong):
     assert len(errors) == 1
     assert 'queue bad: ' in errors[0]
     assert redis.scard('q_workers') == 0
+
+
+def test_a_worker_leaves_other_queues_where_ends_are_refused(redis, wrong, monkeypatch):
+    """Redis answers, so that only the queue whose tasks have not ended keeps the worker."""
+    started, go_on = threading.Event(), threading.Event()
+    registry = Registry()
+
+    @godelayed.task(path='t:f', registry=registry)
+    def f():
+        started.set()
+        go_on.wait(LIMIT)
+
+    monkeypatch.setattr('godelayed.worker.worker.CALL_TIMEOUT', 0.1)
+    w, errors = Worker(redis, ['bad', 'q'], registry=registry, processes=False, cancel_grace=0.1), []
+
+    def run():
+        try:
+            w.run()
+        except godelayed.DelayedError as e:
+            errors.append(str(e))
+
+    t = threading.Thread(target=run)
+    t.start()
+    godelayed.Queue('bad', redis).delay('t:f')
+    assert started.wait(LIMIT)
+    wrong(f'bad_processing:{w.id}')
+    w.stop()
+    go_on.set()
+    t.join(LIMIT)
+    assert len(errors) == 1
+    assert 'not confirmed how 1 tasks ended' in errors[0]
+    assert redis.scard('bad_workers') == 1
+    assert redis.scard('q_workers') == 0
+
+
+def test_depths_of_other_queues_are_noted(redis, wrong):
+    wrong('bad')
+    godelayed.Queue('q', redis).delay('t:f')
+    source = Source(redis)
+    with contextlib.closing(Link(source)) as link:
+        assert note_depths(link, [Store(source, '', name, 'me') for name in ('r', 'bad', 'q')], 1e9) == [0, -1, 1]
+    redis.delete('q', 'q_noti', 'q_depths', 'r_depths', 'delayed_queues')
 
 
 def test_a_worker_that_is_refused_keeps_contact(redis, wrong):

@@ -77,7 +77,7 @@ class Finisher:
         self._untold = 0  # ends that Redis has not confirmed, including those of a call under way
         self._lost = 0
         self._acking = 0  # done claims of an acknowledgement under way
-        self._silent = False  # whether Redis has not answered the last call
+        self.silent = False  # whether Redis has not answered the last call
         self._signal = threading.Event()
         self._stop = False
         self._abandoned = threading.Event()
@@ -154,7 +154,7 @@ class Finisher:
         self._acking = len(done)
         if not ends and not done and not lost:
             return False, True
-        self._silent = False
+        self.silent = False
         ok = self._ack(done, lost)
         self._acking = 0
         left = self._flush(ends)
@@ -177,7 +177,7 @@ class Finisher:
             self.unanswered(done, e)
             if not may_have_run(e):
                 self.count_lost(lost)
-            self._silent = not isinstance(e, RefusedError)
+            self.silent = not isinstance(e, RefusedError)
             return False
         self.acknowledged(done, stood)
         return True
@@ -229,7 +229,7 @@ class Finisher:
             unsent: list[list[End]] = []
             for part in _parts(kind, group):
                 # Tasks that go to a list keep their order: none overtakes those of a call that has failed.
-                wait = self._silent or (kind not in _SMALL and unsent)
+                wait = self.silent or (kind not in _SMALL and unsent)
                 if part := part if wait else self._tell(kind, part):
                     unsent.append(part)
             for part in unsent[::-1] if kind == RELEASE else unsent:
@@ -251,7 +251,7 @@ class Finisher:
             if may_have_run(error):
                 for c in claims:
                     c.unclear = True
-            self._silent = not isinstance(error, RefusedError)
+            self.silent = not isinstance(error, RefusedError)
             return group
         self.complaints.relief(logger, f'queue {self.lane.name}: Redis has been told how tasks ended')
         self._told(len(group))

@@ -12,7 +12,6 @@ from .link import Link, ReplyError, WrongTypeError, size_of
 from .store import STATS_LIFE, Store, text_of
 
 _PAGE = 200  # queues that one script looks at
-_DEPTHS = 50  # queues whose depths one script notes
 _WORKERS = 1000  # ids of workers that one survey returns
 
 T = TypeVar('T')
@@ -108,16 +107,17 @@ def survey(link: Link, stores: Sequence[Store], sweeper: str, lock: int) -> tupl
 def note_depths(link: Link, stores: Sequence[Store], now: float) -> list[int]:
     """Notes how many tasks are pending where nobody has done so for the ten seconds in which now is, Redis's time.
 
-    Returns what it has noted, -1 where somebody else has.
+    Returns what it has noted, -1 where somebody else has, or where a key has the wrong type.
     """
-    noted: list[int] = []
-    for page in _pages(stores, _DEPTHS):
+
+    def note(page: Sequence[Store]) -> list[int]:
         keys: list[Any] = []
         for s in page:
             k = s.keys
             keys += [k.depths, k.list, k.suspects, k.control]
-        noted += _run(link, len(page), 'depth', keys, int(now), STATS_LIFE)
-    return noted
+        return _run(link, len(page), 'depth', keys, int(now), STATS_LIFE)
+
+    return _each(stores, note, lambda: -1)[0]
 
 
 def _each(

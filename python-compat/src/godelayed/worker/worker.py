@@ -381,34 +381,34 @@ class Worker:
 
     def _unregister(self) -> None:
         """Removes the worker from Redis. If that fails, its heartbeat expires and a sweeper removes it."""
-        errors: list[Any] = []
+        errors: list[str] = []
+        away = False  # whether Redis does not answer
         for lane in self._lanes:
             n = lane.finisher.waiting()
             if n:
                 errors.append(f'queue {lane.name}: Redis has not confirmed how {n} tasks ended; they may run again')
-        mistyped: list[str] = []  # a key of the wrong type keeps the worker from leaving no other queue
+                away = away or lane.finisher.silent
         end, wait = time.monotonic() + CALL_TIMEOUT, Backoff()
         for lane in self._lanes:
-            if errors:
-                break
-            if lane.confirmed is None:
-                continue
+            if away or lane.confirmed is None or lane.finisher.waiting():
+                continue  # the heartbeat will expire
             while True:
                 try:
                     with contextlib.closing(lane.store.link()) as link:
                         if not lane.store.unregister(link):
                             self._release_strangers(link, lane)
                     break
-                except WrongTypeError as e:
-                    mistyped.append(f'queue {lane.name}: {e}')
+                except WrongTypeError as e:  # this keeps it from leaving no other queue
+                    errors.append(f'queue {lane.name}: {e}')
                     break
                 except DelayedError as e:
                     if time.monotonic() > end:
                         errors.append(f'queue {lane.name}: {e}')
+                        away = True
                         break
                     time.sleep(wait.next())
-        if errors or mistyped:
-            raise DelayedError('the worker could not take its leave from Redis: ' + '; '.join(errors + mistyped))
+        if errors:
+            raise DelayedError('the worker could not take its leave from Redis: ' + '; '.join(errors))
 
     def _tell_at_the_end(self, lanes: Sequence[Lane]) -> None:
         """Tells Redis what has run on queues of one slot since the last time. A Redis that is away is asked once."""
