@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/metrics"
+	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 // newWorkerOfTwo returns a worker that is registered on the queue of its bench, where keys will be of another type, and
