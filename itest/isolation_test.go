@@ -156,7 +156,7 @@ func TestHostileHandlers(t *testing.T) {
 	}
 	rdb := handle(t, server)
 	q := delayed.NewQueue(setup.Queue, rdb)
-	rounds := inChaos(200, 10_000)
+	rounds := inChaos(100, 10_000)
 	w := isolatingRole.Start(t, setup)
 	processed := func() int { return count(t, server, setup.Queue, "processed") }
 	delayAll := func(tasks ...*delayed.Task) {

@@ -29,8 +29,8 @@ const (
 // worker held it.
 func TestKill(t *testing.T) {
 	const processes = 8
-	tasks := inChaos(10_000, 20_000)
-	kills := inChaos(12, 24)
+	tasks := inChaos(6_000, 20_000)
+	kills := inChaos(8, 24)
 	rerunsMin := 4 * kills
 	server := redistest.Start(t)
 	f := newFleet(t, server, workerSetup{

@@ -64,7 +64,7 @@ func TestLostReplies(t *testing.T) {
 		workers = 8
 		life    = 2 * time.Second
 	)
-	tasks := inChaos(40_000, 100_000)
+	tasks := inChaos(20_000, 100_000)
 	unknown := tasks / 20 // further tasks that no worker can run, among the others
 	server := redistest.Start(t)
 	queue := redistest.Name(t)

@@ -29,7 +29,7 @@ import (
 // several tasks in hand when they die. For longer runs, set -rapid.checks, 5 by default here and 100 with -chaos, and
 // -rapid.steps, 80.
 func TestModel(t *testing.T) {
-	for name, value := range map[string]string{"rapid.checks": inChaos("5", "100"), "rapid.steps": "80"} {
+	for name, value := range map[string]string{"rapid.checks": inChaos("3", "100"), "rapid.steps": "80"} {
 		if f := flag.Lookup(name); f.Value.String() == f.DefValue {
 			if err := f.Value.Set(value); err != nil {
 				t.Fatal(err)

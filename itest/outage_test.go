@@ -170,7 +170,7 @@ func testPythonOutages(o *outage, leave, comeBack func(*outage)) {
 		work        = 1500 * time.Millisecond
 		between     = 3 * time.Second
 	)
-	times := inChaos(2, 20)
+	times, sweeps := inChaos(2, 20), inChaos("0.2", "0.05")
 	queue := redistest.Name(t)
 	py := newPyLedger(t)
 	m := &supply{
@@ -184,7 +184,7 @@ func testPythonOutages(o *outage, leave, comeBack func(*outage)) {
 	for i := range workers {
 		all = append(all, startGodelayed(t, py.env(), server, "--redis-url", o.line.URL(), "--queue", queue,
 			"--concurrency", strconv.Itoa(concurrency), "--processes", strconv.Itoa(i%2),
-			"--heartbeat-life", strconv.Itoa(int(life/time.Second)), "--sweep-interval", "0.05"))
+			"--heartbeat-life", strconv.Itoa(int(life/time.Second)), "--sweep-interval", sweeps))
 	}
 	seen := func(kind ledger.Kind) int { return len(py.read(t).Of(kind)) }
 	for range times {

@@ -27,7 +27,7 @@ func TestPause(t *testing.T) {
 		atOnce    = 5
 		wakeLimit = time.Second
 	)
-	pauses := inChaos(15, 60)
+	pauses := inChaos(10, 60)
 	server := redistest.Start(t)
 	f := newFleet(t, server, workerSetup{
 		Queue: redistest.Name(t), Concurrency: 4, Prefetch: 4, Life: time.Second, Sweep: 300 * time.Millisecond,

@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -39,21 +38,13 @@ var depthRings = [...]struct {
 // in which now is, a time by Redis's clock. It returns what it has noted; -1: somebody else has, or a key of the store
 // is of another type, which the error says.
 func NoteDepths(ctx context.Context, src Source, stores []*Store, now time.Time) (noted []int64, err error) {
-	return perStore(stores, -1, func(page []*Store) ([]int64, error) {
-		var noted []int64
-		for part := range slices.Chunk(page, depthQueues) {
-			keys := make([]string, 0, 4*len(part))
-			for _, s := range part {
-				keys = append(keys, s.keys.depths, s.keys.list, s.keys.suspects, s.keys.control)
-			}
-			reply, err := evalOn(ctx, src, ScriptDepth, keys, []any{now.Unix(), statsLife})
-			values, err := ints(reply, err, len(part))
-			if err != nil {
-				return nil, err
-			}
-			noted = append(noted, values...)
+	return perStore(stores, depthQueues, -1, func(page []*Store) ([]int64, error) {
+		keys := make([]string, 0, 4*len(page))
+		for _, s := range page {
+			keys = append(keys, s.keys.depths, s.keys.list, s.keys.suspects, s.keys.control)
 		}
-		return noted, nil
+		reply, err := evalOn(ctx, src, ScriptDepth, keys, []any{now.Unix(), statsLife})
+		return ints(reply, err, len(page))
 	})
 }
 

@@ -28,7 +28,7 @@ const surveyedWorkers = 1000
 func Survey(
 	ctx context.Context, l *Link, stores []*Store, sweeper string, lock time.Duration,
 ) (queues []SurveyedQueue, err error) {
-	return perStore(stores, SurveyedQueue{}, func(page []*Store) ([]SurveyedQueue, error) {
+	return perStore(stores, slotPage, SurveyedQueue{}, func(page []*Store) ([]SurveyedQueue, error) {
 		return surveyPage(ctx, l, page, sweeper, lock)
 	})
 }

@@ -140,7 +140,7 @@ type Todo struct {
 // Check returns what there is to do on stores of one slot. If keys of a store are of another type, the error says so,
 // nothing is to be done there, and the todos of the other stores are right. After other errors todos is nil.
 func Check(ctx context.Context, src Source, stores []*Store) (todos []Todo, err error) {
-	return perStore(stores, Todo{Due: -1, Group: -1}, func(page []*Store) ([]Todo, error) {
+	return perStore(stores, slotPage, Todo{Due: -1, Group: -1}, func(page []*Store) ([]Todo, error) {
 		return checkPage(ctx, src, page)
 	})
 }

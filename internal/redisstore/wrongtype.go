@@ -46,12 +46,14 @@ func IsWrongType(err error) bool {
 	return errors.As(err, &answer) && strings.Contains(string(answer), "WRONGTYPE")
 }
 
-// perStore reads something about each of the stores of one slot, of as many at once as a script may look at. If keys
-// of a store are of another type, the error says so, found has nothing in its place, and what it has of the other
-// stores is right. After other errors found is nil.
-func perStore[T any](stores []*Store, nothing T, read func(page []*Store) ([]T, error)) (found []T, err error) {
+// perStore reads something about each of the stores of one slot, about most of them at once. If keys of a store are of
+// another type, the error says so, found has nothing in its place, and what it has of the other stores is right. After
+// other errors found is nil.
+func perStore[T any](
+	stores []*Store, most int, nothing T, read func(page []*Store) ([]T, error),
+) (found []T, err error) {
 	var faults []error
-	for page := range slices.Chunk(stores, slotPage) {
+	for page := range slices.Chunk(stores, most) {
 		some, err := read(page)
 		switch {
 		case err == nil:
@@ -62,7 +64,7 @@ func perStore[T any](stores []*Store, nothing T, read func(page []*Store) ([]T, 
 		default:
 			some = nil
 			for i := range page { // one after the other, to find which it is
-				alone, err := perStore(page[i:i+1], nothing, read)
+				alone, err := perStore(page[i:i+1], 1, nothing, read)
 				if alone == nil {
 					return nil, err
 				}

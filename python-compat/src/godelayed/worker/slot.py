@@ -12,6 +12,7 @@ from .link import Link, ReplyError, WrongTypeError, size_of
 from .store import STATS_LIFE, Store, text_of
 
 _PAGE = 200  # queues that one script looks at
+_DEPTHS = 50  # queues whose depths one script notes
 _WORKERS = 1000  # ids of workers that one survey returns
 
 T = TypeVar('T')
@@ -117,20 +118,20 @@ def note_depths(link: Link, stores: Sequence[Store], now: float) -> list[int]:
             keys += [k.depths, k.list, k.suspects, k.control]
         return _run(link, len(page), 'depth', keys, int(now), STATS_LIFE)
 
-    return _each(stores, note, lambda: -1)[0]
+    return _each(stores, note, lambda: -1, _DEPTHS)[0]
 
 
 def _each(
-    stores: Sequence[Store], look: Callable[[Sequence[Store]], list[T]], nothing: Callable[[], T]
+    stores: Sequence[Store], look: Callable[[Sequence[Store]], list[T]], nothing: Callable[[], T], most: int = _PAGE
 ) -> tuple[list[T], WrongTypeError | None]:
-    """Looks at some stores at once, and at one after another if a key has the wrong type.
+    """Looks at most stores at once, and at one after another if a key has the wrong type.
 
     That must not keep the other queues waiting. Returns what it found, with nothing in the place of such a store, and
     the last such error.
     """
     found: list[T] = []
     fault: WrongTypeError | None = None
-    for page in _pages(stores):
+    for page in _pages(stores, most):
         try:
             found += look(page)
             continue
