@@ -172,12 +172,12 @@ func (f *fetcher) anyToClaim() (found bool, later time.Duration) {
 
 // lookBehind looks whether the worker is behind with telling Redis how tasks of a queue ended. In strict order it
 // claims nothing from later queues then, because that queue may have tasks; but it does if Redis does not answer for
-// it.
+// it, or refuses to be told.
 func (f *fetcher) lookBehind() {
 	f.later = 0
 	for i, l := range f.lanes {
 		f.behind[i] = l.behind()
-		if f.behind[i] && f.later == 0 && f.plan.Weights == nil && l.fresh(f.life) &&
+		if f.behind[i] && !l.endsRefused.Load() && f.later == 0 && f.plan.Weights == nil && l.fresh(f.life) &&
 			!time.Now().Before(f.notBefore(i)) {
 			f.later = len(f.lanes) - 1 - i
 		}
@@ -267,7 +267,7 @@ func (f *fetcher) probe(ctx context.Context) {
 			continue
 		}
 		for k, i := range lanes {
-			f.hasTasks[i] = todos[k].Pending > 0 || err != nil // claims show on which queue the key of another type is
+			f.hasTasks[i] = todos[k].Pending > 0 || todos[k].Unknown // a claim shows it
 		}
 	}
 }

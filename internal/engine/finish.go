@@ -29,7 +29,6 @@ type finisher struct {
 	mu      sync.Mutex // protects the following
 	pending []ending
 	lost    int           // lost claims that the next acknowledgement adds to the counters of the day
-	silent  bool          // Redis has not answered the last call
 	wakes   chan struct{} // has an element if there may be something to tell Redis
 }
 
@@ -132,9 +131,10 @@ func (f *finisher) tellRedis() (worked, ok bool) {
 	}
 	f.mu.Lock()
 	f.pending = append(left, f.pending...)
-	f.silent = !answered
 	f.mu.Unlock()
-	return true, err == nil && len(left) == 0
+	ok = err == nil && len(left) == 0
+	f.lane.endsRefused.Store(answered && !ok)
+	return true, ok
 }
 
 // ack acknowledges done claims and reports the number of lost ones. The call is not cancelled when the worker stops:
@@ -352,13 +352,6 @@ func (f *finisher) waiting() int {
 	n := len(f.pending)
 	f.mu.Unlock()
 	return n + f.exec.undone(f.lane)
-}
-
-// unanswered reports whether Redis has not answered the last call.
-func (f *finisher) unanswered() bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return f.silent
 }
 
 // freeForwarded frees the lock and the id of a task that was forwarded to another queue, whose workers cannot do so. If

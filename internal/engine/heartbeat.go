@@ -25,6 +25,8 @@ type heartbeat struct {
 	log    loop.Journal
 	events *listeners
 	onBeat func() // called after every confirmed heartbeat
+	// onRefused is called after Redis has refused to register the worker on a lane.
+	onRefused func(*lane)
 	// status returns the JSON of what the worker does on a lane; nil: publish none.
 	status func(*lane, time.Time) []byte
 	// tell adds to the metrics of a lane's queue; nil: there are none.
@@ -56,7 +58,7 @@ func newHeartbeat(
 ) *heartbeat {
 	h := &heartbeat{
 		link: lanes[0].store.NewLink(), lanes: lanes, worker: lanes[0].worker, life: life,
-		value: value, health: health, log: log, events: &listeners{}, onBeat: onBeat,
+		value: value, health: health, log: log, events: &listeners{}, onBeat: onBeat, onRefused: func(*lane) {},
 		unanswered: map[*lane]bool{}, reportedLost: map[*lane]bool{}, published: map[*lane]any{},
 		statuses: map[*lane]string{}, poke: make(chan struct{}, 1),
 	}
@@ -285,6 +287,9 @@ func (h *heartbeat) register(ctx context.Context, l *lane) error {
 	tokens, err := l.store.Register(call, h.worker, h.life, pulse)
 	h.unanswered[l] = err != nil
 	l.refused.Store(redisstore.IsWrongType(err))
+	if l.refused.Load() {
+		h.onRefused(l)
+	}
 	if err == nil || errors.Is(err, redisstore.ErrUnknown) {
 		l.registered.Store(true)
 	}

@@ -66,6 +66,7 @@ type lane struct {
 	anyRevoked atomic.Bool // revoked has ids
 
 	endsWaiting atomic.Int64 // endings that Redis has not been told
+	endsRefused atomic.Bool  // Redis has answered the last call about ends of claims with an error
 
 	// confirmed is when the last heartbeat was sent that Redis has confirmed, by the monotonic and the wall clock; nil:
 	// the worker is not registered.
@@ -118,7 +119,7 @@ func (l *lane) fresh(life time.Duration) bool { return l.freshAt(time.Now(), lif
 // virtual machine is suspended.
 func (l *lane) freshAt(now time.Time, life time.Duration) bool {
 	confirmed := l.confirmed.Load()
-	if confirmed == nil {
+	if confirmed == nil || l.refused.Load() {
 		return false
 	}
 	limit := life - life/5
@@ -367,11 +368,15 @@ func (l *lane) find(token string) *Claim {
 	return b.claims[i-1]
 }
 
-// inHand returns the number of claims that are not settled.
+// inHand returns the number of claims that are not settled. Those that have ended do not count where Redis refuses to
+// be told: they may stay for ever.
 func inHand(lanes []*lane) (n int) {
 	for _, l := range lanes {
 		known, _, _ := l.count()
-		n += known
+		if l.endsRefused.Load() {
+			known -= int(l.endsWaiting.Load())
+		}
+		n += max(known, 0)
 	}
 	return n
 }

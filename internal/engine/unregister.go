@@ -23,7 +23,7 @@ func (w *Worker) unregister() error {
 		if n := f.waiting(); n > 0 {
 			errs = append(errs, fmt.Errorf("delayed: queue %q: Redis has not confirmed how %d tasks ended; they may "+
 				"run again", f.lane.store.Name, n))
-			away = away || f.unanswered()
+			away = away || !f.lane.endsRefused.Load()
 		}
 	}
 	for i, l := range w.lanes {

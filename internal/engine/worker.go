@@ -134,6 +134,8 @@ func (w *Worker) makeParts(g *slotGroup, value string) {
 	g.heartbeat.listing, g.heartbeat.events = w.registry.Listing, &w.events
 	g.heartbeat.registry, g.heartbeat.tell = w.cfg.Registry, w.tell
 	g.heartbeat.status = w.statusOf
+	// Tasks that cannot start must not take the executors' places from those of other queues.
+	g.heartbeat.onRefused = func(l *lane) { giveBack(w.exec.takeBackOf(l)) }
 	g.mover = newMover(src, g.lanes, w.log)
 	g.mover.onPending = func(l *lane, suspects bool) { w.fetcher.nudge(l.index, suspects) }
 	g.mover.runnableParked, g.mover.onParkedFound = w.receiver.runnableParked, w.exec.wakeFetcher

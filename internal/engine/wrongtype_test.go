@@ -3,7 +3,9 @@ package engine
 import (
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/metrics"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
@@ -23,6 +25,87 @@ func newWorkerOfTwo(t *testing.T) (r *receivingWorker, other string) {
 	return r, r.b.Name + ".other"
 }
 
+// TestRefusedQueueKeepsNoPlaces: ready tasks of a queue on which Redis refuses to register the worker go back, or they
+// would keep the executors' places from other queues. Nothing may be claimed there.
+func TestRefusedQueueKeepsNoPlaces(t *testing.T) {
+	r, _ := newWorkerOfTwo(t)
+	for range 3 {
+		r.b.delay(r.f, "x")
+	}
+	r.took("before", 3, 3, 3)
+	r.b.Do("DEL", r.b.Name+"_workers", r.b.Name+"_worker:"+r.ID())
+	r.b.Do("SET", r.b.Name+"_workers", "of another program")
+	if err := r.slotGroups[0].heartbeat.beat(t.Context()); !redisstore.IsWrongType(err) {
+		t.Fatalf("the heartbeat returned %v, expected that a key is of another type", err)
+	}
+	if n := len(r.exec.ready); n != 0 || r.l.fresh(quietLife) || !r.lanes[1].fresh(quietLife) {
+		t.Errorf("%d tasks are ready, fresh: %v and %v, expected none, and that only the other queue is", n,
+			r.l.fresh(quietLife), r.lanes[1].fresh(quietLife))
+	}
+	if _, ok := finisherOf(r.l).tellRedis(); !ok || r.b.Size("") != 3 {
+		t.Errorf("%d tasks are pending, expected all three", r.b.Size(""))
+	}
+	r.b.Do("DEL", r.b.Name+"_workers")
+}
+
+// TestUnknownClaimsBesideAKeyOfAnotherType: claims of other queues whose replies were lost are given back.
+func TestUnknownClaimsBesideAKeyOfAnotherType(t *testing.T) {
+	for _, key := range []string{"_control", "_processing:"} {
+		r, other := newWorkerOfTwo(t)
+		if key == "_processing:" {
+			key += r.ID()
+		}
+		r.b.Do("SET", r.b.Name+key, "of another program")
+		r.b.Do("HSET", other+"_processing:"+r.ID(), "1-1", "message")
+		r.b.Do("HSET", other+"_control", "version", "7")
+		r.lanes[1].lastBatch, r.lanes[1].replyLostAt = 1, time.Now()
+		loop.Drain(r.lanes[1].control.poke)
+		r.b.Must(r.slotGroups[0].heartbeat.beat(t.Context()))
+		if n := r.b.Int("LLEN", other); n != 1 || len(r.lanes[1].control.poke) != 1 {
+			t.Errorf("beside %s: %d tasks are pending, expected the one that nobody knew of; news of the control hash: "+
+				"%d, expected 1", key, n, len(r.lanes[1].control.poke))
+		}
+		r.b.Do("DEL", r.b.Name+key, other, other+"_noti", other+"_control")
+	}
+}
+
+// TestRefusedEndsAreNotInHand: otherwise no suspect of another queue would ever be alone.
+func TestRefusedEndsAreNotInHand(t *testing.T) {
+	r, _ := newWorkerOfTwo(t)
+	for range 3 {
+		r.b.delay(r.f, "x")
+	}
+	f := finisherOf(r.l)
+	claims := r.claim(3)
+	f.release(claims[:2])
+	if n := inHand(r.lanes); n != 3 {
+		t.Errorf("%d claims are in hand, expected 3", n)
+	}
+	r.b.Do("RENAME", r.b.Name+"_claims:"+r.ID(), r.b.Name+"_hidden")
+	r.b.Do("SET", r.b.Name+"_claims:"+r.ID(), "of another program")
+	if _, ok := f.tellRedis(); ok || inHand(r.lanes) != 1 {
+		t.Errorf("Redis was told: %v; %d claims are in hand, expected 1", ok, inHand(r.lanes))
+	}
+	r.b.Do("RENAME", r.b.Name+"_hidden", r.b.Name+"_claims:"+r.ID())
+	if _, ok := f.tellRedis(); !ok || inHand(r.lanes) != 1 {
+		t.Errorf("Redis was told: %v; %d claims are in hand, expected 1", ok, inHand(r.lanes))
+	}
+	giveBack(claims[2:])
+	f.tellRedis()
+}
+
+// TestProbeBesideAKeyOfAnotherType: the worker does not claim from each empty queue beside one of which it knows
+// nothing.
+func TestProbeBesideAKeyOfAnotherType(t *testing.T) {
+	r, _ := newWorkerOfTwo(t)
+	r.b.Do("SET", r.b.Name+"_scheduled", "of another program")
+	r.fetcher.probe(t.Context())
+	if has := r.fetcher.hasTasks; !has[0] || has[1] {
+		t.Errorf("claims from the queues: %v, expected from the first one only", has)
+	}
+	r.b.Do("DEL", r.b.Name+"_scheduled")
+}
+
 // TestStopBesideRefusedEnds: where Redis refuses to be told how tasks of one queue ended, the worker unregisters from
 // the others all the same.
 func TestStopBesideRefusedEnds(t *testing.T) {
@@ -31,7 +114,7 @@ func TestStopBesideRefusedEnds(t *testing.T) {
 	f := finisherOf(r.l)
 	f.release(r.claim(1))
 	r.b.Do("SET", r.b.Name+"_processing:"+r.ID(), "of another program")
-	if _, ok := f.tellRedis(); ok || f.unanswered() {
+	if _, ok := f.tellRedis(); ok || !f.lane.endsRefused.Load() {
 		t.Fatalf("Redis was told, or did not answer, expected that it refuses")
 	}
 	if err := r.unregister(); err == nil || !strings.Contains(err.Error(), "not confirmed how 1 tasks ended") {
@@ -51,7 +134,7 @@ func TestStopWithoutRedis(t *testing.T) {
 	f := finisherOf(r.l)
 	f.release(r.claim(1))
 	r.b.Must(r.b.rdb.Close())
-	if _, ok := f.tellRedis(); ok || !f.unanswered() {
+	if _, ok := f.tellRedis(); ok || f.lane.endsRefused.Load() {
 		t.Fatalf("Redis was told, or has answered")
 	}
 	if err := r.unregister(); err == nil || strings.Contains(err.Error(), "\n") {

@@ -15,20 +15,21 @@ import (
 // Pulse is a heartbeat's reply for one queue.
 type Pulse struct {
 	Alive  bool // the heartbeat was renewed; false: it had expired
-	Claims int  // claims that Redis holds for the worker; -1 when not asked for
-	// Version is that of the queue's control hash: 0 if there is none, -1 when not asked for.
+	Claims int  // claims that Redis holds for the worker; -1 when not asked for, or if their key is of another type
+	// Version is that of the queue's control hash: 0 if there is none, -1 when not asked for, or if it is of another
+	// type.
 	Version int64
 }
 
 // Beat renews a worker's heartbeats on stores of one slot, and returns Redis's time. While a key is of another type it
-// renews them all the same, in one call more, and Claims and Version are -1.
+// renews them all the same, in one call more.
 func Beat(
 	ctx context.Context, l *Link, stores []*Store, worker string, life time.Duration, count, control bool,
 ) (pulses []Pulse, now time.Time, err error) {
 	for page := range slices.Chunk(stores, slotPage) {
-		some, at, err := beatPage(ctx, l, page, worker, life, count, control)
+		some, at, err := beatPage(ctx, l, page, worker, life, count, control, false)
 		if IsWrongType(err) {
-			some, at, err = beatPage(ctx, l, page, worker, life, false, false) // it reads nothing that has a type
+			some, at, err = beatPage(ctx, l, page, worker, life, count, control, true)
 		}
 		if err != nil {
 			return nil, time.Time{}, err
@@ -38,15 +39,15 @@ func Beat(
 	return pulses, now, nil
 }
 
-// beatPage is Beat for stores of one call.
+// beatPage is Beat for stores of one call. mistyped: some key is of another type.
 func beatPage(
-	ctx context.Context, l *Link, stores []*Store, worker string, life time.Duration, count, control bool,
+	ctx context.Context, l *Link, stores []*Store, worker string, life time.Duration, count, control, mistyped bool,
 ) (pulses []Pulse, now time.Time, err error) {
 	keys := make([]string, 0, 3*len(stores))
 	for _, s := range stores {
 		keys = append(keys, s.keys.heartbeat+worker, s.keys.processing+worker, s.keys.control)
 	}
-	reply, err := l.eval(ctx, ScriptBeat, keys, life.Milliseconds(), flag(count), flag(control))
+	reply, err := l.eval(ctx, ScriptBeat, keys, life.Milliseconds(), flag(count), flag(control), flag(mistyped))
 	values, err := ints(reply, err, 2+3*len(stores))
 	if err != nil {
 		return nil, time.Time{}, err
@@ -135,12 +136,14 @@ type Todo struct {
 	// Suspects are pending too, in a list of their own.
 	Suspects int
 	Group    time.Duration // until the next group is due; negative: none
+	// Unknown: a key is of another type, so that nothing is known of the queue.
+	Unknown bool
 }
 
 // Check returns what there is to do on stores of one slot. If keys of a store are of another type, the error says so,
-// nothing is to be done there, and the todos of the other stores are right. After other errors todos is nil.
+// and the todos of the other stores are right. After other errors todos is nil.
 func Check(ctx context.Context, src Source, stores []*Store) (todos []Todo, err error) {
-	return perStore(stores, slotPage, Todo{Due: -1, Group: -1}, func(page []*Store) ([]Todo, error) {
+	return perStore(stores, slotPage, Todo{Due: -1, Group: -1, Unknown: true}, func(page []*Store) ([]Todo, error) {
 		return checkPage(ctx, src, page)
 	})
 }

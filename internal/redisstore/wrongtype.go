@@ -62,14 +62,12 @@ func perStore[T any](
 		case len(page) == 1:
 			some, faults = []T{nothing}, append(faults, err)
 		default:
-			some = nil
-			for i := range page { // one after the other, to find which it is
-				alone, err := perStore(page[i:i+1], 1, nothing, read)
-				if alone == nil {
-					return nil, err
-				}
-				some, faults = append(some, alone...), append(faults, err)
+			half := (len(page) + 1) / 2 // a search for the store in question
+			some, err = perStore(page, half, nothing, read)
+			if some == nil {
+				return nil, err
 			}
+			faults = append(faults, err)
 		}
 		found = append(found, some...)
 	}

@@ -117,10 +117,11 @@ def test_a_look_that_redis_refuses_leaves_it_to_claims_to_show_for_which_queue(f
 
 def test_a_look_beside_a_key_of_another_type_leaves_it_to_claims_to_show_where_it_is(fetcher, monkeypatch):
     f, _, _ = fetcher
-    monkeypatch.setattr(fetch, 'check', lambda *_: ([Todo(0, -1, 0, -1)] * 3, WrongTypeError('a')))
+    todos = [Todo(0, -1, 0, -1, unknown=True), Todo(1, -1, 0, -1), Todo(0, -1, 0, -1)]
+    monkeypatch.setattr(fetch, 'check', lambda *_: (todos, WrongTypeError('a')))
     f._probe()
     assert f.waiters[0].until == 0
-    assert all(lane.hot for lane in f.lanes)
+    assert [lane.hot for lane in f.lanes] == [True, True, False]
 
 
 def test_late_heartbeats_let_no_later_queue_overtake(fetcher):
@@ -288,6 +289,47 @@ def test_notifications_are_put_back_behind_waits_that_were_cut_off(worker):
     f.lanes[0].claim = fail
     f.mend_after_stop()
     assert len(mended) == 2
+
+    def refuse(*_):
+        raise WrongTypeError('a')
+
+    f.lanes[0].claim = refuse
+    f.mend_after_stop()
+    assert mended[2:] == [('b', 0, 0, True)]
+
+
+def test_when_waits_are_refused_the_worker_looks_for_what_is_due(fetcher):
+    """Otherwise nobody would hear of it: Redis refuses a wait because of one of the keys."""
+    f, _, _ = fetcher
+    asked = []
+    f._on_due = lambda: asked.append(1)
+    f._handle(f.waiters[0], None, UnansweredError('away'))
+    assert asked == []
+    f._handle(f.waiters[0], None, WrongTypeError('a'))
+    assert asked == [1]
+
+
+def test_refused_ends_of_a_queue_keep_no_later_one_waiting(fetcher):
+    """In strict order later queues wait while the worker is behind with an earlier one, but not for ever."""
+    f, _, _ = fetcher
+    a = f.lanes[0]
+    a.finisher._untold = MAX_ENDS_WAITING
+    for refused, waits in ((False, True), (True, False)):
+        a.finisher.refused = refused
+        f._look_behind()
+        assert [lane.waits for lane in f.lanes] == [False, waits, waits]
+        assert a.behind
+
+
+def test_refused_ends_are_not_unfinished(worker):
+    """Otherwise no task of another queue that must run alone would ever do so."""
+    w = worker('a', 'b')
+    a, b = w._lanes
+    a.known, b.known = 3, 1
+    a.finisher._untold = 3
+    assert w._intake.unfinished() == w._intake.in_hand() == 4
+    a.finisher.refused = True
+    assert (w._intake.unfinished(), w._intake.in_hand()) == (1, 4)
 
 
 def test_what_is_nudged_is_claimed_from_and_its_notifications_mended(fetcher):

@@ -64,15 +64,15 @@ def test_a_worker_says_that_it_could_not_take_its_leave(leaving, monkeypatch):
     assert asked == [('a', 'unregister')]
 
 
-@pytest.mark.parametrize(('silent', 'left'), [(True, []), (False, [('a', 'unregister')])])
-def test_a_worker_that_could_not_tell_how_tasks_ended_is_left_to_the_sweepers(leaving, silent, left):
+@pytest.mark.parametrize(('refused', 'left'), [(False, []), (True, [('a', 'unregister')])])
+def test_a_worker_that_could_not_tell_how_tasks_ended_is_left_to_the_sweepers(leaving, refused, left):
     """As long as the worker is registered, its claims exist: sweepers make their tasks run again.
 
     A Redis that is away is not asked about other queues either.
     """
     w, _, asked, _ = leaving
     w._lanes[1].finisher.add(End(None, RELEASE), End(None, RELEASE))
-    w._lanes[1].finisher.silent = silent
+    w._lanes[1].finisher.refused = refused
     with pytest.raises(DelayedError, match='queue b: Redis has not confirmed how 2 tasks ended; they may run again'):
         w._unregister()
     assert asked == left

@@ -274,7 +274,8 @@ def test_coroutine_is_told_to_end(q, redis, start, how):
         with pytest.raises(godelayed.CanceledError):
             ref.result(timeout=60)
     w.stop()
-    assert ran(redis).count('cancelled') + ran(redis).count('interrupted') == n
+    # More if one was interrupted while it noted that it was cancelled.
+    assert ran(redis).count('cancelled') + ran(redis).count('interrupted') >= n
     says_nothing_of_event_loops(w)
 
 

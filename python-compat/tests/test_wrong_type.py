@@ -2,6 +2,7 @@
 
 import contextlib
 import threading
+import time
 
 import pytest
 from working import LIMIT, wait_for
@@ -70,6 +71,7 @@ def test_due_tasks_of_other_queues_become_pending(redis, wrong, key):
     wait_for(lambda: faults.append(mover.look()[1]) or redis.llen('q') == 1, lambda: f'the task, found {faults}')
     assert all(isinstance(fault, WrongTypeError) for fault in faults)
     assert mover.idle is None  # it does not know
+    assert mover.looks == len(faults)  # or a worker that stops when its queues are empty would look without a pause
     mover.link.hang_up()
 
 
@@ -168,3 +170,94 @@ def test_a_worker_that_is_refused_keeps_contact(redis, wrong):
     assert isinstance(beats.beat(), WrongTypeError)
     assert contact.unbroken() is not None
     beats.link.hang_up()
+
+
+def test_a_refused_queue_keeps_no_places(redis, wrong):
+    """Its tasks that have not started go back, and nothing is claimed there."""
+    registry = Registry()
+
+    @godelayed.task(path='t:f', registry=registry)
+    def f():
+        pass
+
+    w = Worker(redis, ['bad', 'q'], registry=registry, processes=False)
+    bad, q = w._lanes
+    beats, back = w._slots[0].heartbeat, []
+    assert beats.beat() is None
+    w._executors.take_back = lambda lane: back.append(lane.name) or []
+    redis.delete('bad_worker:' + w.id)
+    wrong('bad_workers')
+    assert isinstance(beats.beat(), WrongTypeError)
+    assert back == ['bad']
+    assert (bad.fresh(15), q.fresh(15)) == (False, True)
+    beats.link.hang_up()
+    redis.delete('q_workers', 'q_worker:' + w.id)
+
+
+@pytest.mark.parametrize('key', ['bad_control', 'bad_processing:w'])
+def test_unknown_claims_of_other_queues_are_given_back(redis, wrong, key):
+    """Their replies were lost. No sweeper takes them, because the worker lives."""
+    lanes = [Lane(Store(Source(redis), '', name, 'w'), False) for name in ('bad', 'q')]
+    beats = Heartbeat(lanes, 15, 'v', Contact(15), lambda: None)
+    assert beats.beat() is None
+    wrong(key)
+    redis.hset('q_processing:w', '1-1', 'm')
+    redis.hset('q_control', 'version', 7)
+    looked = []
+    lanes[1].look = lambda: looked.append('q')
+    lanes[1]._next, lanes[1].unclear = 1, time.monotonic()
+    assert beats.beat() is None
+    assert redis.lrange('q', 0, -1) == [b'm']
+    assert looked == ['q']
+    beats.link.hang_up()
+    redis.delete('q', 'q_noti', 'q_control', 'q_workers', 'q_worker:w')
+
+
+def test_metrics_of_other_queues_are_told(redis, wrong):
+    """Nothing depends on metrics: the worker goes on."""
+    registry, ran = Registry(), []
+
+    @godelayed.task(path='t:f', registry=registry)
+    def f():
+        ran.append(1)
+
+    wrong('bad_metrics:total')
+    w, errors = Worker(redis, ['bad', 'q'], registry=registry, processes=False), []
+
+    def run():
+        try:
+            w.run()
+        except BaseException as e:
+            errors.append(e)
+
+    t = threading.Thread(target=run)
+    t.start()
+    for _ in range(2):  # with a heartbeat in between
+        done = len(ran)
+        for name in ('bad', 'q'):
+            godelayed.Queue(name, redis).delay('t:f')
+        wait_for(lambda done=done: len(ran) == done + 2, 'tasks of both queues')
+        w._slots[0].heartbeat.now()
+        wait_for(lambda: not any(tally._seconds for tally in w._tallies.values()), 'a heartbeat to tell it')
+    for name in ('bad', 'q'):
+        godelayed.Queue(name, redis).delay('t:f')
+    wait_for(lambda: len(ran) == 6, 'tasks of both queues')
+    w.stop()
+    t.join(LIMIT)
+    assert errors == []
+    assert w.stop_reason != 'fault'
+    assert redis.exists('q_metrics:total') == 1
+
+
+def test_functions_are_published_when_the_key_is_put_right(redis, wrong):
+    w = Worker(redis, ['bad'], registry=Registry(), processes=False)
+    s = w._slots[0]
+    assert s.heartbeat.beat() is None
+    wrong('bad_functions')
+    with contextlib.closing(Link(Source(redis))) as link:
+        s.teller.tells[0](link)
+        assert redis.type('bad_functions') == b'string'
+        redis.delete('bad_functions')
+        s.teller.tells[0](link)
+    assert redis.hexists('bad_functions', w.id)
+    s.heartbeat.link.hang_up()

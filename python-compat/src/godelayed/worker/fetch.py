@@ -16,7 +16,7 @@ from .finish import RELEASE
 from .intake import Intake
 from .lane import Claim, Lane
 from .lines import Lines
-from .link import Backoff, Complaints, Link, RefusedError
+from .link import Backoff, Complaints, Link, RefusedError, WrongTypeError
 from .slot import check
 from .store import MAX_UNPARKED
 from .suspects import Suspects
@@ -199,13 +199,13 @@ class Fetcher:
         """Looks whether the worker is behind with telling Redis how tasks of a queue ended.
 
         In strict order it claims nothing from later queues then, because that queue may have tasks; but it does if
-        Redis does not answer for it.
+        Redis does not answer for it, or refuses to be told.
         """
         wait, now = False, time.monotonic()
         for lane in self.lanes:
             lane.behind, lane.waits = lane.finisher.behind, wait
-            if lane.behind and self.weights is None and lane.fresh(self.life) and now >= self._not_before(lane):
-                wait = True
+            if lane.behind and self.weights is None and not lane.finisher.refused:
+                wait = wait or (lane.fresh(self.life) and now >= self._not_before(lane))
 
     def _paused(self, lane: Lane) -> bool:
         """Returns whether nothing may be claimed from a queue: it is paused, or the worker is behind with its ends.
@@ -305,7 +305,7 @@ class Fetcher:
             for lane in lanes:
                 lane.probed = now
             try:
-                todos, fault = check(w.claims, [lane.store for lane in lanes])
+                todos, _ = check(w.claims, [lane.store for lane in lanes])
             except RefusedError:
                 for lane in lanes:
                     lane.hot = True  # claims show for which queue
@@ -314,7 +314,7 @@ class Fetcher:
                 w.until = now + w.claims_backoff.next()
                 continue
             for lane, todo in zip(lanes, todos):
-                lane.hot = todo.pending > 0 or fault is not None  # claims show on which queue the wrong key is
+                lane.hot = todo.pending > 0 or todo.unknown  # a claim shows it
 
     def _arm(self) -> None:
         """Makes the waiters block. Without a fresh heartbeat they do not, because the worker could not claim."""
@@ -388,6 +388,8 @@ class Fetcher:
         if not self._stop:
             self.waits.trouble(logger, 'cannot wait for tasks; trying again', error)
             w.failed(error, time.monotonic())
+            if isinstance(error, WrongTypeError):
+                self._on_due()  # nobody hears when something is due, as long as waits are refused
 
     def claim(self, lane: Lane, room: int, held: int, suspects: bool = False, parked: list[str] | None = None) -> int:
         """Claims at most room tasks of a queue, or of its suspects, or some of its parked tasks, and returns how many
@@ -473,6 +475,8 @@ class Fetcher:
             for lane in w.lanes if w.blocking else ():
                 try:
                     lane.claim(w.claims, 0, 0, True, [])
+                except RefusedError:
+                    continue
                 except DelayedError:
                     break  # another worker repairs the list at its next look
             w.claims.hang_up()

@@ -78,6 +78,7 @@ class Finisher:
         self._lost = 0
         self._acking = 0  # done claims of an acknowledgement under way
         self.silent = False  # whether Redis has not answered the last call
+        self.refused = False  # whether it has answered the last calls with an error
         self._signal = threading.Event()
         self._stop = False
         self._abandoned = threading.Event()
@@ -88,6 +89,11 @@ class Finisher:
             self._pending.extend(ends)
             self._untold += len(ends)
         self._signal.set()
+
+    @property
+    def untold(self) -> int:
+        """How many ends Redis has not confirmed, besides claims that are done."""
+        return self._untold
 
     @property
     def behind(self) -> bool:
@@ -162,6 +168,7 @@ class Finisher:
             with self._mu:
                 self._pending[:0] = left
             ok = False
+        self.refused = not ok and not self.silent
         return True, ok
 
     def _ack(self, done: list[Claim], lost: int) -> bool:

@@ -37,6 +37,7 @@ class Heartbeat:
         self.value = value
         self.contact = contact
         self.on_beat = on_beat
+        self.on_refused: Callable[[Lane], None] = lambda _: None  # after Redis has refused to register the worker
         first = lanes[0].store
         # The timeout is short, so that what was sent over a broken connection is soon sent again over another one.
         self.link = Link(first.source, min(max(life / 8, _SHORTEST), CALL_TIMEOUT))
@@ -131,6 +132,8 @@ class Heartbeat:
             tokens = lane.store.register(self.link, int(self.life * 1000), pulse)
         except DelayedError as e:
             lane.refused = isinstance(e, WrongTypeError)
+            if lane.refused:
+                self.on_refused(lane)
             self._unsure.add(lane)
             lane.register()
             raise

@@ -131,7 +131,7 @@ class Intake:
             lane.rest = time.monotonic() + 0.02
             self.give_back(runnable)
             return 0
-        if suspects and self.in_hand() == 1:
+        if suspects and self.unfinished() == 1:
             self._mark(link, runnable[0])
         self._executors.add(runnable)
         if lane.paused:
@@ -152,6 +152,11 @@ class Intake:
     def in_hand(self) -> int:
         """Returns the number of claims whose end Redis has not confirmed."""
         return sum(lane.known for lane in self._lanes)
+
+    def unfinished(self) -> int:
+        """Returns in_hand without claims that have ended where Redis refuses to be told: they may stay for ever."""
+        refused = sum(lane.finisher.untold for lane in self._lanes if lane.finisher.refused)
+        return max(self.in_hand() - refused, 0)
 
     def start_lone(self, link: Link, c: Claim) -> None:
         """Starts a suspect, which must be the only claim in hand."""

@@ -140,7 +140,7 @@ class Lane:
         Both clocks must agree, because one of them stops while a machine is suspended.
         """
         confirmed = self.confirmed
-        if confirmed is None:
+        if confirmed is None or self.refused:
             return False
         limit = life * 0.8
         return time.monotonic() - confirmed[0] < limit and time.time() - confirmed[1] < limit

@@ -96,14 +96,9 @@ class Mover:
         A queue whose keys have the wrong type does not keep it from the others; the error of one is returned.
         """
         pause, idle = jitter(_INTERVAL * 7 / 8, 0.14), True
-        fault: WrongTypeError | None = None
         for scheduler in self.schedulers:  # first: a tick is pending after it
-            try:
-                pause = min(pause, scheduler.look())
-            except WrongTypeError as e:
-                fault = e
-        todos, refused = check(self.link, self._stores)
-        fault = refused or fault
+            pause = min(pause, scheduler.look())
+        todos, fault = check(self.link, self._stores)
         for i, todo in enumerate(todos):
             try:
                 due, quiet = self._look_after(i, todo)
@@ -112,9 +107,8 @@ class Mover:
                 continue
             pause, idle = min(pause, due), idle and quiet
         self._lines.flush(all=False)
-        if fault is None:
-            self.idle = idle
-            self.looks += 1
+        self.idle = idle if fault is None else None  # it does not know
+        self.looks += 1
         return pause, fault
 
     def _look_after(self, i: int, todo: Todo) -> tuple[float, bool]:

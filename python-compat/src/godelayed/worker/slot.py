@@ -30,7 +30,8 @@ class Pulse:
 def beat(link: Link, stores: Sequence[Store], life: int, count: bool, look: bool) -> tuple[list[Pulse], float]:
     """Renews the heartbeats on queues of one slot for life ms, and returns the pulses and Redis's time in seconds.
 
-    While a key has the wrong type it renews them all the same, in one call more, as if the caller asked for nothing.
+    While a key has the wrong type it renews them all the same, in one call more, as if the caller did not ask for what
+    that key has.
     """
     pulses: list[Pulse] = []
     now = 0.0
@@ -42,7 +43,7 @@ def beat(link: Link, stores: Sequence[Store], life: int, count: bool, look: bool
         try:
             v = _run(link, size, 'beat', keys, life, int(count), int(look))
         except WrongTypeError:
-            v = _run(link, size, 'beat', keys, life, 0, 0)  # it reads nothing that has a type
+            v = _run(link, size, 'beat', keys, life, int(count), int(look), 1)
         pulses += [Pulse(v[i] == 1, v[i + 1], v[i + 2]) for i in range(2, len(v), 3)]
         now = v[0] + v[1] / 1e6
     return pulses, now
@@ -57,10 +58,11 @@ class Todo:
     parked: int
     group: int
     suspects: int = 0  # also pending, but in a list of their own
+    unknown: bool = False  # a key has the wrong type
 
 
 def check(link: Link, stores: Sequence[Store]) -> tuple[list[Todo], WrongTypeError | None]:
-    """Looks at queues of one slot, as _each does: there is nothing to do where a key has the wrong type."""
+    """Looks at queues of one slot, as _each does: what there is to do is unknown where a key has the wrong type."""
 
     def look(page: Sequence[Store]) -> list[Todo]:
         keys: list[Any] = []
@@ -70,7 +72,7 @@ def check(link: Link, stores: Sequence[Store]) -> tuple[list[Todo], WrongTypeErr
         v = _run(link, 5 * len(page), 'check', keys)
         return [Todo(*v[i : i + 5]) for i in range(0, len(v), 5)]
 
-    return _each(stores, look, lambda: Todo(0, -1, 0, -1))
+    return _each(stores, look, lambda: Todo(0, -1, 0, -1, unknown=True))
 
 
 @dataclasses.dataclass
@@ -124,7 +126,7 @@ def note_depths(link: Link, stores: Sequence[Store], now: float) -> list[int]:
 def _each(
     stores: Sequence[Store], look: Callable[[Sequence[Store]], list[T]], nothing: Callable[[], T], most: int = _PAGE
 ) -> tuple[list[T], WrongTypeError | None]:
-    """Looks at most stores at once, and at one after another if a key has the wrong type.
+    """Looks at most stores at once, and searches for the one in question if a key has the wrong type.
 
     That must not keep the other queues waiting. Returns what it found, with nothing in the place of such a store, and
     the last such error.
@@ -137,12 +139,11 @@ def _each(
             continue
         except WrongTypeError as e:
             fault = e
-        for s in page:
-            try:
-                found += look([s])
-            except WrongTypeError as e:
-                fault = e
-                found.append(nothing())
+        if len(page) == 1:
+            found.append(nothing())
+        else:
+            some, fault = _each(page, look, nothing, (len(page) + 1) // 2)
+            found += some
     return found, fault
 
 

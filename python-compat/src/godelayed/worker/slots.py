@@ -48,6 +48,8 @@ def slot_of(w: Worker, lanes: list[Lane], archive_for: int) -> Slot:
         teller.now()
 
     heartbeat = Heartbeat(lanes, w._life, f'{socket.gethostname()}:{os.getpid()}', contact, beaten)
+    # Tasks that cannot start must not take the executors' places from those of other queues.
+    heartbeat.on_refused = lambda lane: w._intake.give_back(w._executors.take_back(lane))
     for lane in lanes:
         lane.beat = heartbeat.now
     sweeping = Sweeping(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Callable, Sequence
@@ -83,11 +84,9 @@ class Status:
         told = lane.pulse, text  # read before: a registration meanwhile has Redis forget it
         if self._told.get((lane, what)) == told:
             return
-        try:
+        with contextlib.suppress(RefusedError):  # the next heartbeat tries again
             if lane.store.publish(link, what, text):
                 self._told[lane, what] = told
-        except RefusedError:
-            self._told[lane, what] = told
 
     def _describe(self, lane: Lane, began: dict[str, int]) -> bytes:
         """Describes the worker and what it runs of a lane's tasks, as JSON, so that it stays the same for as long as

@@ -48,7 +48,7 @@ class Suspects:
         """Returns whether the worker may hold another suspect. Those that run alone take at most half of its time."""
         if self.lone is not None or self._executors.crowded:
             return False
-        return time.monotonic() >= self.rest or not self._fetcher.any_hot()[0] and not self._intake.in_hand()
+        return time.monotonic() >= self.rest or not self._fetcher.any_hot()[0] and not self._intake.unfinished()
 
     def claim_any(self) -> bool:
         """Claims one suspect if there may be one and the worker may hold it."""
@@ -80,7 +80,7 @@ class Suspects:
         elif c.lost or c.lane.paused or not f.claims_at_all():
             self.dismiss(DEFER)
             self._over()
-        elif self._intake.in_hand() == 1:
+        elif self._intake.unfinished() == 1:
             self._runs = True
             self._intake.start_lone(f.link_of(c.lane), c)
         elif time.monotonic() - self._since > self.patience:

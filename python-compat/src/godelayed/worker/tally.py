@@ -60,7 +60,7 @@ class _Page(NamedTuple):
         """Adds samples, and returns those that nobody else has changed meanwhile, and for which there was room."""
         room = _FUNCTIONS * (self.grain.span // self.grain.step if self.grain.span else 1)
         fields = _fields(link, key, room, list(samples))
-        olds = _ask(link, 'HMGET', key, *fields)
+        olds = link.do('HMGET', key, *fields)
         args: list[Any] = [self.grain.life, room]
         for (field, places), old in zip(fields.items(), olds):
             total = Sample()
@@ -72,17 +72,12 @@ class _Page(NamedTuple):
         return [place for places, done in zip(fields.values(), answers) if done for place in places]
 
 
-def _ask(link: Link, *command: Any) -> Any:
-    link.send(*command)
-    return link.receive()
-
-
 def _fields(link: Link, key: str, room: int, places: list[tuple[int, str]]) -> dict[str, list[tuple[int, str]]]:
     """Returns the fields of samples. Functions for which the hash has no room share one."""
-    used = int(_ask(link, 'HLEN', key))
+    used = int(link.do('HLEN', key))
     known: set[str] = set()
     if used + len(places) > room:
-        known = {field.decode(errors='replace') for field in _ask(link, 'HKEYS', key)}
+        known = {field.decode(errors='replace') for field in link.do('HKEYS', key)}
     fields: dict[str, list[tuple[int, str]]] = {}
     for step, path in places:
         field = f'{step} {path}'

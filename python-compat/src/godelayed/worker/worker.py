@@ -365,6 +365,8 @@ class Worker:
                 with contextlib.closing(lanes[-1].store.link()) as link:
                     lanes[-1].store.mark(link, 'stopped', '1')
                 lanes.pop()
+            except WrongTypeError:
+                lanes.pop()  # this must not keep the others waiting
             except DelayedError:
                 self._left.wait(wait.next())
 
@@ -387,7 +389,7 @@ class Worker:
             n = lane.finisher.waiting()
             if n:
                 errors.append(f'queue {lane.name}: Redis has not confirmed how {n} tasks ended; they may run again')
-                away = away or lane.finisher.silent
+                away = away or not lane.finisher.refused
         end, wait = time.monotonic() + CALL_TIMEOUT, Backoff()
         for lane in self._lanes:
             if away or lane.confirmed is None or lane.finisher.waiting():
