@@ -9,7 +9,7 @@ from godelayed import DelayedError
 from godelayed.worker import StillRunningError
 from godelayed.worker import worker as workers
 from godelayed.worker.finish import RELEASE, End
-from godelayed.worker.link import RefusedError, UnansweredError, UnreachableError
+from godelayed.worker.link import RefusedError, UnansweredError, UnreachableError, WrongTypeError
 
 
 @pytest.fixture
@@ -89,6 +89,15 @@ def test_that_a_worker_stops_in_good_order_is_noted_again_and_again(leaving, mon
     w._note_stop()
     assert asked == [('b', 'mark', 'stopped', '1')] * 3 + [('a', 'mark', 'stopped', '1')]
     assert len(waits) == 2
+
+
+def test_a_queue_where_the_stop_cannot_be_noted_keeps_no_other(leaving, monkeypatch):
+    w, answers, asked, _ = leaving
+    monkeypatch.setattr(w._left, 'wait', lambda _: w._left.set())
+    w._lanes[0].known = w._lanes[1].known = 1
+    answers['b'] = [WrongTypeError('b')]
+    w._note_stop()
+    assert [lane for lane, *_ in asked] == ['b', 'a']
 
 
 def test_nothing_is_noted_where_nothing_is_in_hand_or_any_more(leaving):
