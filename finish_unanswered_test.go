@@ -3,6 +3,7 @@ package delayed_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,14 +15,14 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// flakySource is a source that refuses some connections.
+// flakySource is a source that refuses some connections to end claims.
 type flakySource struct {
 	delayed.Source
 	next *atomic.Int64 // how many connections it refuses next
 }
 
 func (s flakySource) Conn(ctx context.Context, key string) (redis.Conn, error) {
-	if s.next.Add(-1) >= 0 {
+	if strings.Contains(key, "_processing:") && s.next.Add(-1) >= 0 {
 		return nil, errors.New("connection refused")
 	}
 	return s.Source.Conn(ctx, key)
@@ -47,7 +48,7 @@ func TestUnansweredThenRefused(t *testing.T) {
 	rdb := delayed.FromSource(flakySource{src, &refuse})
 	defer rdb.Close()
 	cfg := b.config()
-	cfg.HeartbeatLife, cfg.NoSweeper = time.Hour, true // only the finisher connects meanwhile
+	cfg.HeartbeatLife, cfg.NoSweeper = time.Hour, true // only the finisher ends claims meanwhile
 	cfg.Backoff = func(int) time.Duration { return time.Hour }
 	f := b.fn("f", func() error { return errors.New("no") })
 	w := b.workWith(rdb, cfg, f)
