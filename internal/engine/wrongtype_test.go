@@ -62,8 +62,8 @@ func TestUnknownClaimsBesideAKeyOfAnotherType(t *testing.T) {
 		loop.Drain(r.lanes[1].control.poke)
 		r.b.Must(r.slotGroups[0].heartbeat.beat(t.Context()))
 		if n := r.b.Int("LLEN", other); n != 1 || len(r.lanes[1].control.poke) != 1 {
-			t.Errorf("beside %s: %d tasks are pending, expected the one that nobody knew of; news of the control hash: "+
-				"%d, expected 1", key, n, len(r.lanes[1].control.poke))
+			t.Errorf("beside %s: %d tasks are pending, expected the one that nobody knew of; "+
+				"news of the control hash: %d, expected 1", key, n, len(r.lanes[1].control.poke))
 		}
 		r.b.Do("DEL", r.b.Name+key, other, other+"_noti", other+"_control")
 	}
