@@ -142,8 +142,7 @@ def _each(
         if len(page) == 1:
             found.append(nothing())
         else:
-            some, fault = _each(page, look, nothing, (len(page) + 1) // 2)
-            found += some
+            found += _each(page, look, nothing, (len(page) + 1) // 2)[0]
     return found, fault
 
 
