@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/target"
@@ -19,8 +18,8 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// patience bounds every wait. It is generous because machines of tests are busy.
-const patience = 4 * time.Minute
+// patience bounds every wait: four minutes, because machines of tests are busy, or less if that of all tests is.
+var patience = 4 * redistest.Patience
 
 // chromium is the browser of all tests.
 type chromium struct {
