@@ -267,15 +267,15 @@ func TestOverdueTasksOfAnEmptyQueueGoBack(t *testing.T) {
 	cfg := b.config()
 	cfg.Concurrency, cfg.HeartbeatLife = 2, quietLife
 	b.work(cfg, f).mustStop() // so that Redis knows the scripts
+	b.Must(b.q.Pause(t.Context()))
 	w := b.workWith(rdb, cfg, f)
 	defer close(leave)
 	w.claimsAhead(10)
-	w.Pause()
 	if _, err := b.q.DelayMany(t.Context(), Call(f, 0), Call(f, 1), Call(f, 2), Call(f, 3)); err != nil {
 		t.Fatal(err)
 	}
 	pending := b.List("")
-	w.Resume()
+	b.Must(b.q.Resume(t.Context()))
 	await(b, "a task", entered)
 	await(b, "a task", entered)
 	start := time.Now()
@@ -305,12 +305,10 @@ func TestShortTasksLeaveAWorkerThatIsStuck(t *testing.T) {
 	cfg := b.config()
 	cfg.Concurrency, cfg.HeartbeatLife = 2, quietLife
 	one, two := functions("one"), functions("two")
+	b.Must(b.q.Pause(t.Context()))
 	stuck := b.work(cfg, one...)
 	defer close(leave)
-	other := b.work(cfg, two...)
 	stuck.claimsAhead(short)
-	stuck.Pause()
-	other.Pause()
 	tasks := []*Task{Call(one[0]), Call(one[0])}
 	for i := range short {
 		tasks = append(tasks, Call(one[1], i))
@@ -318,10 +316,10 @@ func TestShortTasksLeaveAWorkerThatIsStuck(t *testing.T) {
 	if _, err := b.q.DelayMany(t.Context(), tasks...); err != nil {
 		t.Fatal(err)
 	}
-	stuck.Resume()
+	b.Must(b.q.Resume(t.Context()))
 	await(b, "a long task", entered)
 	await(b, "a long task", entered)
-	other.Resume()
+	other := b.work(cfg, two...)
 	start := time.Now()
 	for range short {
 		if who := await(b, "a short task", ran); who != "two" {
