@@ -159,7 +159,7 @@ func (c *chaosCrew) start(p party) {
 	c.t.Helper()
 	s := chaosSetup{
 		c.fleet.URL, c.fleet.Queue, c.fleet.Ledger, chaosLetters[p], tasksOfOne * c.started[p],
-		inChaos(30*time.Millisecond, 12*time.Millisecond),
+		12 * time.Millisecond,
 	}
 	c.started[p]++
 	if p == goParty {
