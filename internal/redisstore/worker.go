@@ -30,6 +30,9 @@ func Beat(
 		some, at, err := beatPage(ctx, l, page, worker, life, count, control, false)
 		if IsWrongType(err) {
 			some, at, err = beatPage(ctx, l, page, worker, life, count, control, true)
+			if Answered(err) { // the user may not call TYPE
+				some, at, err = beatPage(ctx, l, page, worker, life, false, false, false)
+			}
 		}
 		if err != nil {
 			return nil, time.Time{}, err

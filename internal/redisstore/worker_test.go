@@ -3,6 +3,7 @@ package redisstore
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -327,3 +328,23 @@ var rewaitCases = storeTable{script: "rewait", cases: []storeCase{
 		want: redistest.State{"_rewait:w": redistest.Expiring{Value: ones(1), For: time.Hour}},
 	},
 }}
+
+// A user who may not call TYPE can renew heartbeats beside a key of another type.
+func TestBeatWithoutTYPE(t *testing.T) {
+	t.Parallel()
+	b := redistest.NewBench(t, redistest.Start(t))
+	b.Do("ACL", "SETUSER", "u", "on", ">p", "~*", "&*", "+@all", "-type")
+	s := NewStore(dialled(t, strings.Replace(b.Server.URL(), "redis://", "redis://u:p@", 1)), "", b.Name)
+	_, err := s.Register(bg, "w", time.Hour, "v")
+	b.Must(err)
+	b.Do("SET", b.Name+"_control", "of another program")
+	link := s.NewLink()
+	defer link.HangUp()
+	_, err = link.Open(bg)
+	b.Must(err)
+	pulses, _, err := Beat(bg, &link, []*Store{s}, "w", 2*time.Hour, true, true)
+	if want := []Pulse{{true, -1, -1}}; err != nil || !slices.Equal(pulses, want) {
+		t.Errorf("found %v, %v, expected %v", pulses, err, want)
+	}
+	b.Do("DEL", b.Name+"_control")
+}

@@ -14,7 +14,7 @@ from godelayed.worker.contact import Contact
 from godelayed.worker.heartbeat import Heartbeat
 from godelayed.worker.lane import Lane
 from godelayed.worker.lines import Lines
-from godelayed.worker.link import Link, Source, WrongTypeError
+from godelayed.worker.link import Link, RefusedError, Source, WrongTypeError
 from godelayed.worker.mover import Mover
 from godelayed.worker.slot import note_depths
 from godelayed.worker.store import Store
@@ -261,3 +261,22 @@ def test_functions_are_published_when_the_key_is_put_right(redis, wrong):
         s.teller.tells[0](link)
     assert redis.hexists('bad_functions', w.id)
     s.heartbeat.link.hang_up()
+
+
+def test_heartbeats_go_on_without_the_command_type(redis, wrong):
+    """A user may lack the right to call it."""
+    store = Store(Source(redis), '', 'bad', 'w')
+    beats = Heartbeat([Lane(store, False)], 15, 'v', Contact(15), lambda: None)
+    assert beats.beat() is None
+    wrong('bad_control')
+    run = beats.link.run
+
+    def without_type(name, keys, *args):
+        if args[3:] == (1,):
+            raise RefusedError('ACL failure in script')
+        return run(name, keys, *args)
+
+    beats.link.run = without_type
+    assert beats.beat() is None
+    assert redis.pttl('bad_worker:w') > 14_000
+    beats.link.hang_up()

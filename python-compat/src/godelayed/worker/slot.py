@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from ..kinds import is_list
-from .link import Link, ReplyError, WrongTypeError, size_of
+from .link import Link, RefusedError, ReplyError, WrongTypeError, size_of
 from .store import STATS_LIFE, Store, text_of
 
 _PAGE = 200  # queues that one script looks at
@@ -43,7 +43,10 @@ def beat(link: Link, stores: Sequence[Store], life: int, count: bool, look: bool
         try:
             v = _run(link, size, 'beat', keys, life, int(count), int(look))
         except WrongTypeError:
-            v = _run(link, size, 'beat', keys, life, int(count), int(look), 1)
+            try:
+                v = _run(link, size, 'beat', keys, life, int(count), int(look), 1)
+            except RefusedError:  # the user may not call TYPE
+                v = _run(link, size, 'beat', keys, life, 0, 0)
         pulses += [Pulse(v[i] == 1, v[i + 1], v[i + 2]) for i in range(2, len(v), 3)]
         now = v[0] + v[1] / 1e6
     return pulses, now
