@@ -39,7 +39,7 @@ func (w *Worker) unregister() error {
 		}
 		if err != nil {
 			errs = append(errs, err)
-			away = !redisstore.IsWrongType(err) // a key of another type keeps no other queue from it
+			away = !redisstore.IsWrongType(err) // if it is, the worker can unregister from the other queues
 		}
 	}
 	if !away {

@@ -46,9 +46,9 @@ func IsWrongType(err error) bool {
 	return errors.As(err, &answer) && strings.Contains(string(answer), "WRONGTYPE")
 }
 
-// perStore reads something about each of the stores of one slot, about most of them at once. If keys of a store are of
-// another type, the error says so, found has nothing in its place, and what it has of the other stores is right. After
-// other errors found is nil.
+// perStore reads something about each of the stores of one slot, with calls for so many stores as most says. If keys of
+// a store are of another type, the error says so, found has nothing in its place, and what it has of the other stores
+// is right. After other errors found is nil.
 func perStore[T any](
 	stores []*Store, most int, nothing T, read func(page []*Store) ([]T, error),
 ) (found []T, err error) {

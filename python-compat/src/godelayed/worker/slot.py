@@ -129,7 +129,7 @@ def note_depths(link: Link, stores: Sequence[Store], now: float) -> list[int]:
 def _each(
     stores: Sequence[Store], look: Callable[[Sequence[Store]], list[T]], nothing: Callable[[], T], most: int = _PAGE
 ) -> tuple[list[T], WrongTypeError | None]:
-    """Looks at most stores at once, and searches for the one in question if a key has the wrong type.
+    """Looks at so many stores at once as most says, and halves these if a key has the wrong type, to find its store.
 
     That must not keep the other queues waiting. Returns what it found, with nothing in the place of such a store, and
     the last such error.

@@ -400,7 +400,7 @@ class Worker:
                         if not lane.store.unregister(link):
                             self._release_strangers(link, lane)
                     break
-                except WrongTypeError as e:  # this keeps it from leaving no other queue
+                except WrongTypeError as e:  # the worker can leave the other queues all the same
                     errors.append(f'queue {lane.name}: {e}')
                     break
                 except DelayedError as e:
