@@ -27,6 +27,8 @@ type bench struct {
 	q   *delayed.Queue
 	ins *inspect.Inspector
 	log *redistest.Log
+
+	workers int // that work has started
 }
 
 const queueName = "mail"
@@ -46,13 +48,15 @@ func newBench(t *testing.T) *bench {
 	b.q = delayed.NewQueue(queueName, b.rdb)
 	b.ins, err = inspect.New(b.rdb, inspect.Config{})
 	b.Must(err)
-	t.Cleanup(func() { b.Check(redistest.Invariants{}) })
+	// Redis may serve a wait that a worker cuts off when it stops. The next claim makes up for that notification.
+	t.Cleanup(func() { b.Check(redistest.Invariants{LessNoti: b.workers}) })
 	return b
 }
 
 // work runs a worker until the test ends.
 func (b *bench) work(fns ...any) *delayed.Worker {
 	b.T.Helper()
+	b.workers++
 	w, err := delayed.NewWorker(b.rdb, delayed.WorkerConfig{
 		Queues: delayed.Strict{queueName}, Concurrency: 2, HeartbeatLife: 2 * time.Second,
 		SweepInterval: 100 * time.Millisecond, Grace: 5 * time.Second, CancelGrace: time.Second,

@@ -25,10 +25,10 @@ func TestManyQueues(t *testing.T) {
 			do("HSET", name+"_processing:"+worker, "1-1", "x", fmt.Sprint(i, "-1"), "y")
 			do("HSET", name+"_functions", worker+" status", redistest.HostileStatus(fmt.Sprint("library ", worker)))
 		}
-		do("SET", name+"_worker:alive", "host:42:1", "PX", 60_000)
+		do("SET", name+"_worker:alive", "host:42:1", "EX", 3600)
 	}
 	do("SADD", "queue-007_workers", "large")
-	do("SET", "queue-007_worker:large", "host:43:1", "PX", 60_000)
+	do("SET", "queue-007_worker:large", "host:43:1", "EX", 3600)
 	do("HSET", "queue-007_functions", "large status", redistest.HostileStatus(string(make([]byte, 1<<20))))
 	rdb, err := delayed.Dial(server.URL())
 	if err != nil {

@@ -46,7 +46,17 @@ func TestKill(t *testing.T) {
 	start := time.Now()
 	k := &killer{
 		fleet: f, deaths: map[string]int{}, held: map[string]map[string]string{},
-		more: func() { enqueueMix(t, server, f.setup.Queue, oneClass, classes) }, // of the next class
+		more: func() {
+			q := delayed.NewQueue(f.setup.Queue, handle(t, server))
+			if err := q.Pause(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			enqueueMix(t, server, f.setup.Queue, 5*oneClass, classes)
+			shuffle(t, server, f.setup.Queue)
+			if err := q.Resume(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		},
 	}
 	for n := range kills {
 		// Spread the kills over the first two thirds of the run: while many tasks are pending, workers have some in
@@ -190,8 +200,9 @@ func (k *killer) checkKills(log ledger.Log) (withPrefetched int) {
 	return withPrefetched
 }
 
-// oneClass is how many tasks of a class enqueueMix enqueues before it goes on with the next class.
-const oneClass = 1000
+// oneClass is how many tasks of a class enqueueMix enqueues before it goes on with the next class. After five times as
+// many it begins with the first class again.
+const oneClass = 500
 
 // enqueueMix enqueues n more tasks, of 3 to 60 ms and of every class, and notes the class of each.
 func enqueueMix(t *testing.T, server *redistest.Server, queue string, n int, classes map[string]class) {
@@ -229,18 +240,20 @@ func enqueueMix(t *testing.T, server *redistest.Server, queue string, n int, cla
 	}
 }
 
-// shuffle mixes the pending tasks, so that a worker holds tasks of every class whenever it dies.
+// shuffle mixes the pending tasks in one step, so that a worker holds tasks of every class whenever it dies.
 func shuffle(t *testing.T, server *redistest.Server, queue string) {
 	t.Helper()
-	messages, err := redis.Values(server.Do(t, "LRANGE", queue, 0, -1), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rand.Shuffle(len(messages), func(i, j int) { messages[i], messages[j] = messages[j], messages[i] })
-	server.Do(t, "DEL", queue)
-	for some := range slices.Chunk(messages, oneClass) {
-		server.Do(t, "RPUSH", append([]any{queue}, some...)...)
-	}
+	server.Do(t, "EVAL", `
+		local all = redis.call('LRANGE', KEYS[1], 0, -1)
+		redis.call('DEL', KEYS[1])
+		math.randomseed(ARGV[1])
+		for i = #all, 2, -1 do
+			local j = math.random(i)
+			all[i], all[j] = all[j], all[i]
+		end
+		for i = 1, #all, 1000 do
+			redis.call('RPUSH', KEYS[1], unpack(all, i, math.min(i + 999, #all)))
+		end`, 1, queue, rand.Int32())
 }
 
 func keysOf(classes map[string]class) []string {

@@ -103,8 +103,8 @@ func (w *Witness) note(cmd string, args []any, reply any, err error) {
 	}
 }
 
-// noteClaim reads a call of claim, whose first argument after the keys is the batch number. Its reply holds two
-// numbers, the answer to the acks and the messages.
+// noteClaim reads a call of claim, whose first argument after the keys is the batch number. Its reply holds the status,
+// another number, the answer to the acks, with status 2 the version of the control hash, and the messages.
 func (w *Witness) noteClaim(keys, argv []any, reply any, err error) {
 	if len(keys) < 4 || len(argv) == 0 {
 		return
@@ -120,7 +120,11 @@ func (w *Witness) noteClaim(keys, argv []any, reply any, err error) {
 	w.noteAcks(keys[3], argv, values[2], nil)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for i, v := range values[3:] {
+	messages := values[3:]
+	if status, _ := values[0].(int64); status == 2 && len(messages) > 0 {
+		messages = messages[1:]
+	}
+	for i, v := range messages {
 		if message, ok := v.([]byte); ok {
 			w.tokens[w.taskOf(message)] = fmt.Sprintf("%v-%d", argv[0], i+1)
 		}

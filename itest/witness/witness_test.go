@@ -76,6 +76,10 @@ func TestWorker(t *testing.T) {
 			t.Errorf("%s ran as %q", key, got)
 		}
 		waitForAcks(t, dir, key)
+		// From now on, replies to claims name the version of the control hash.
+		if err := errors.Join(q.Pause(t.Context()), q.Resume(t.Context())); err != nil {
+			t.Fatal(err)
+		}
 	}
 	cancel()
 	if err := <-ended; err != nil {
