@@ -8,16 +8,16 @@ cd "$root/python-compat"
 python=$root/.venv/bin/python
 [ -x "$python" ] || die "no Python environment in .venv: run make setup"
 tests=("$python" -m pytest -p no:cacheprovider)
-export MYPY_CACHE_DIR=$root/.cache/mypy-stubs # for a test that runs mypy
+export MYPY_CACHE_DIR=$root/.cache/mypy # for the check of the package, and for a test that runs mypy
 export PYTHONPYCACHEPREFIX=$root/.cache/bytecode # for the tests and for the workers that they start
 unset PYTHONDONTWRITEBYTECODE
 [ $# = 0 ] || exec "${tests[@]}" "$@"
 
 "$python" -m ruff check --no-cache .
 "$python" -m ruff format --no-cache --check .
-"$python" -m mypy --cache-dir="$root/.cache/mypy"
+"$python" -m mypy
 "$python" -m pyright
-"${tests[@]}" -n 2 --dist worksteal # tests wait more than they compute
+"${tests[@]}" -n 4 --dist worksteal # tests wait more than they compute
 
 dist=$(mktemp -d)
 trap 'rm -rf "$dist"' EXIT

@@ -10,7 +10,6 @@ from working import LIMIT, wait_for
 import godelayed
 from godelayed.registry import Function, Registry
 from godelayed.worker import Worker, fetch, suspects
-from godelayed.worker.fetch import PROBE_INTERVAL
 from godelayed.worker.finish import MAX_ENDS_WAITING
 from godelayed.worker.link import RefusedError, UnansweredError, WrongTypeError
 from godelayed.worker.slot import Todo
@@ -45,8 +44,9 @@ def fetcher(worker, monkeypatch):
     return f, answers, looks
 
 
-def test_queues_that_were_empty_are_looked_at_while_others_have_tasks(fetcher):
+def test_queues_that_were_empty_are_looked_at_while_others_have_tasks(fetcher, monkeypatch):
     """Otherwise a queue that comes before them would keep their tasks waiting until it is empty."""
+    monkeypatch.setattr(fetch, 'PROBE_INTERVAL', LIMIT)  # none passes by itself
     f, answers, looks = fetcher
     a, b, c = f.lanes
     b.hot = True
@@ -58,7 +58,7 @@ def test_queues_that_were_empty_are_looked_at_while_others_have_tasks(fetcher):
     f._round(5)
     assert len(looks) == 1  # not again yet
     for lane in (a, c):
-        lane.probed -= PROBE_INTERVAL
+        lane.probed -= fetch.PROBE_INTERVAL
     b.hot = True
     answers.append([Todo(0, -1, 0, -1), Todo(1, -1, 0, -1)])
     f._round(1)
