@@ -28,7 +28,7 @@ type bench struct {
 	ins *inspect.Inspector
 	log *redistest.Log
 
-	workers int // that work has started
+	workers int // started by work
 }
 
 const queueName = "mail"
@@ -48,7 +48,8 @@ func newBench(t *testing.T) *bench {
 	b.q = delayed.NewQueue(queueName, b.rdb)
 	b.ins, err = inspect.New(b.rdb, inspect.Config{})
 	b.Must(err)
-	// Redis may serve a wait that a worker cuts off when it stops. The next claim makes up for that notification.
+	// A worker that stops cuts off its wait, and Redis may have served that with a notification. It is lost then, and
+	// claims of other workers make up for it.
 	t.Cleanup(func() { b.Check(redistest.Invariants{LessNoti: b.workers}) })
 	return b
 }

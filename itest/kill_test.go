@@ -47,6 +47,7 @@ func TestKill(t *testing.T) {
 	k := &killer{
 		fleet: f, deaths: map[string]int{}, held: map[string]map[string]string{},
 		more: func() {
+			// Paused: otherwise the tasks of one class would be done before those of the next are enqueued.
 			q := delayed.NewQueue(f.setup.Queue, handle(t, server))
 			if err := q.Pause(t.Context()); err != nil {
 				t.Fatal(err)

@@ -46,7 +46,7 @@ def fetcher(worker, monkeypatch):
 
 def test_queues_that_were_empty_are_looked_at_while_others_have_tasks(fetcher, monkeypatch):
     """Otherwise a queue that comes before them would keep their tasks waiting until it is empty."""
-    monkeypatch.setattr(fetch, 'PROBE_INTERVAL', LIMIT)  # none passes by itself
+    monkeypatch.setattr(fetch, 'PROBE_INTERVAL', LIMIT)  # longer than this test takes
     f, answers, looks = fetcher
     a, b, c = f.lanes
     b.hot = True
