@@ -49,6 +49,8 @@ def test_queues_that_were_empty_are_looked_at_while_others_have_tasks(fetcher, m
     monkeypatch.setattr(fetch, 'PROBE_INTERVAL', LIMIT)  # longer than this test takes
     f, answers, looks = fetcher
     a, b, c = f.lanes
+    for lane in (a, c):
+        lane.probed = time.monotonic() - LIMIT
     b.hot = True
     answers.append([Todo(3, -1, 0, -1), Todo(0, -1, 0, -1)])
     f._round(5)
