@@ -40,13 +40,13 @@ help: ## Print this list
 ##@ Everything
 
 .PHONY: setup
-setup: ## Install what the tests need: Redis, Prometheus, Chromium, Python packages, linter (4 min once, then 1 s)
+setup: ## Install what the tests need: Redis, Prometheus, Chromium, Python packages (2 min once, then 1 s)
 	@scripts/setup.sh
 
 .PHONY: test
 test: ## Install what is missing, lint and run all tests, stage by stage (10 to 25 min on two processors)
-	@FUZZTIME=$${FUZZTIME:-10000x} scripts/stages.sh setup+tidy,house,vet \
-		verify,lint,race-nested,examples,fuzz,bench-smoke+race-root,python,norace
+	@FUZZTIME=$${FUZZTIME:-10000x} scripts/stages.sh setup+tidy,house \
+		race-nested+lint,vet,race-root,norace,bench-smoke,fuzz,examples+verify,python
 
 .PHONY: ci
 ci: ## What CI runs for a commit: the stages of test (10 to 25 min on two processors)

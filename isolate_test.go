@@ -265,7 +265,10 @@ func TestIsolatedTaskDies(t *testing.T) {
 func TestIsolatedTaskIsCanceled(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	w := b.workIsolated(func(cfg *delayed.WorkerConfig) { cfg.Isolation.Grace = time.Minute })
+	w := b.workIsolated(func(cfg *delayed.WorkerConfig) {
+		cfg.Grace = time.Second // one child uses a processor for as long
+		cfg.Isolation.Grace = time.Minute
+	})
 	ref := b.delay(isolatedProgress)
 	b.Until("it has reported", func() bool {
 		done, total, note, err := ref.Progress(t.Context())

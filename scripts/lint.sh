@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Runs golangci-lint over all modules at once, with the one configuration at the root: "fmt" formats, otherwise it
-# checks style and formatting.
+# checks style and formatting. It builds golangci-lint first if it is not there.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 
 lint=$(golangci_lint)
-[ -x "$lint" ] || die "golangci-lint $golangci_lint_version is not built: run make setup"
+install_tool "$lint" "github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$golangci_lint_version"
 # Its own cache beside the binary: a cache shared with other versions gives stale findings.
 export GOLANGCI_LINT_CACHE="$root/.cache/golangci-lint"
 "$lint" config verify -c "$root/.golangci.yml"

@@ -2,7 +2,7 @@
 # Installs what the tests need beyond Go, through the machine's ordinary package clients: redis-server, prometheus with
 # promtool, systemd-analyze, tmux (tests of what a terminal shows), zsh, fish and bash-completion (tests of completion),
 # Chromium and npm with axe-core in .cache/npm (tests of the dashboard), a C compiler (race detector), git, Python with
-# a virtual environment in .venv, golangci-lint in .cache/bin.
+# a virtual environment in .venv. scripts/lint.sh builds the linter itself, so that tests can run meanwhile.
 # A second run finds everything in place and takes about a second.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
@@ -114,5 +114,4 @@ install_packages
 check_redis
 make_venv
 install_npm
-install_tool "$(golangci_lint)" "github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$golangci_lint_version"
-say "done: $(go env GOVERSION), golangci-lint $golangci_lint_version"
+say "done: $(go env GOVERSION)"

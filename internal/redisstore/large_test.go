@@ -25,7 +25,7 @@ type large struct {
 	server *redistest.Server
 	conn   redis.Conn
 	meter  *meter
-	claims int // thousands of claims of a dead worker
+	scale  int // thousands of claims of a dead worker, tens of thousands of pending tasks
 }
 
 // largeCases are scripts on queues as large as they get when no worker has run for a while.
@@ -33,7 +33,7 @@ var largeCases = []struct {
 	name string
 	run  func(l *large)
 }{
-	{"a million pending without notifications", (*large).pending},
+	{"up to a million pending without notifications", (*large).pending},
 	{"claims of a dead worker", (*large).lost},
 	{"claims of a dead worker to archive", (*large).poison},
 	{"a hundred thousand surplus notifications", (*large).surplus},
@@ -44,12 +44,12 @@ var largeCases = []struct {
 	{"large messages", (*large).bytes},
 }
 
-// onLarge runs a case on a server of its own and returns the largest growth of probe during a command or a script. A
-// dead worker has as many thousand claims.
-func onLarge(t testing.TB, claims int, run func(*large), probe func(*large) float64) *meter {
+// onLarge runs a case on a server of its own and returns the largest growth of probe during a command or a script.
+// It has as many tasks as scale says.
+func onLarge(t testing.TB, scale int, run func(*large), probe func(*large) float64) *meter {
 	t.Helper()
 	server := redistest.Start(t)
-	l := &large{t: t, server: server, conn: server.Dial(t), claims: claims}
+	l := &large{t: t, server: server, conn: server.Dial(t), scale: scale}
 	m := newMeter(dialled(t, server.URL()), func() float64 { return probe(l) })
 	l.Store, l.meter = NewStore(m, "", redistest.Name(t)), m
 	// Do this first, so that neither loading scripts nor connecting counts.
@@ -133,7 +133,7 @@ for i = 1, 1000 do list[i] = string.format('message %d %s', ARGV[1] * 1000 + i, 
 return redis.call('RPUSH', KEYS[1], unpack(list))`
 
 func (l *large) pending() {
-	l.fill(1000, thousand, l.keys.list)
+	l.fill(10*l.scale, thousand, l.keys.list)
 	ask := func() {
 		l.t.Helper()
 		conn, err := l.Src.Conn(bg, l.keys.list)
@@ -152,7 +152,7 @@ func (l *large) pending() {
 	ask()
 	got, err := l.Claim(bg, ClaimCall{Worker: "w", Batch: 1000})
 	l.must(err)
-	if got.Left != 1_000_000 {
+	if got.Left != 10_000*l.scale {
 		l.t.Errorf("%d tasks are left, expected all", got.Left)
 	}
 	for batch := uint64(1); batch <= 40; batch++ {
@@ -205,7 +205,7 @@ var largeSweep = SweepLimits{
 func (l *large) sweepAll(action string) (requeued, archived int) {
 	l.t.Helper()
 	hash := l.keys.processing + "w"
-	l.fill(l.claims, thousandClaims, hash, l.keys.claims+"w", l.keys.workers)
+	l.fill(l.scale, thousandClaims, hash, l.keys.claims+"w", l.keys.workers)
 	for {
 		page, total, err := claimsPage(l.Store, l.ClaimsOf("w"), SweepPage)
 		l.must(err)
@@ -232,14 +232,14 @@ func (l *large) sweepAll(action string) (requeued, archived int) {
 }
 
 func (l *large) lost() {
-	if n, _ := l.sweepAll("count"); n != l.claims*1000 {
-		l.t.Errorf("%d tasks were given back, expected %d,000", n, l.claims)
+	if n, _ := l.sweepAll("count"); n != l.scale*1000 {
+		l.t.Errorf("%d tasks were given back, expected %d,000", n, l.scale)
 	}
 }
 
 func (l *large) poison() {
-	if _, n := l.sweepAll("archive"); n != l.claims*1000 {
-		l.t.Errorf("%d tasks were archived, expected %d,000", n, l.claims)
+	if _, n := l.sweepAll("archive"); n != l.scale*1000 {
+		l.t.Errorf("%d tasks were archived, expected %d,000", n, l.scale)
 	}
 }
 

@@ -53,15 +53,16 @@ func (b *Bench) Must(err error) {
 	}
 }
 
-// Until waits for a condition on something that goes on elsewhere.
+// Until waits for a condition on something that goes on elsewhere. The longer it has waited, the less often it looks,
+// because each look costs processor time that others need.
 func (b *Bench) Until(what string, cond func() bool) {
 	b.T.Helper()
 	deadline := time.Now().Add(Patience)
-	for !cond() {
+	for pause := time.Millisecond; !cond(); pause = min(pause*5/4, 20*time.Millisecond) {
 		if time.Now().After(deadline) {
 			b.inVain("until " + what)
 		}
-		<-time.After(time.Millisecond) // between two looks
+		<-time.After(pause)
 	}
 }
 

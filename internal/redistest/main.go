@@ -24,7 +24,7 @@ func Main(m *testing.M) int {
 
 // leaked waits for goroutines that are about to end and reports those that stay.
 func leaked() int {
-	for deadline := time.Now().Add(5 * time.Second); ; {
+	for deadline := time.Now().Add(5 * time.Second); ; <-time.After(10 * time.Millisecond) {
 		buf := make([]byte, 1<<20)
 		buf = buf[:runtime.Stack(buf, true)]
 		var left []string
@@ -40,7 +40,6 @@ func leaked() int {
 			fmt.Fprintf(os.Stderr, "goroutines left after all tests:\n%s\n", strings.Join(left, "\n\n"))
 			return 1
 		}
-		runtime.Gosched()
 	}
 }
 
