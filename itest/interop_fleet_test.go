@@ -205,7 +205,14 @@ func (f *mixedFleet) kill(b breed) bool {
 	f.t.Helper()
 	for _, i := range rand.Perm(len(f.alive)) {
 		c := f.alive[i]
-		if c.breed != b || len(f.claims(c)) == 0 || f.condemned(c) {
+		if c.breed != b || len(f.claims(c)) == 0 {
+			continue
+		}
+		// A task takes milliseconds. A worker that has ended its tasks since then goes on, because to start another
+		// one takes a second.
+		f.must(c.Pause())
+		if len(f.claims(c)) == 0 || f.condemned(c) {
+			f.must(c.Resume())
 			continue
 		}
 		c.Kill()
@@ -221,6 +228,13 @@ func (f *mixedFleet) kill(b breed) bool {
 		return len(claims) > 0
 	}
 	return false
+}
+
+func (f *mixedFleet) must(err error) {
+	f.t.Helper()
+	if err != nil {
+		f.t.Fatal(err)
+	}
 }
 
 // condemned reports whether one more death would archive a task that the worker holds.
