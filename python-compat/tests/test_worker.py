@@ -226,13 +226,13 @@ def test_timeout_ends_the_task(q, redis, start):
     start('--concurrency', '2', '--stop-when-empty').ends()
     assert left(redis) == {'q_archived', *FILED}
     info = info_of(redis, 'x')
-    assert info['error'].startswith('it took longer than 0.2 s: TaskTimeout')
+    assert info['error'].startswith('it took longer than 1 s: TaskTimeout')
     assert 'time.sleep(120)' in info['stack']
     assert 'godelayed/worker' not in info['stack']
 
 
 def test_timeout_kills_what_does_not_end(q, redis, start):
-    q.options(task_id='x', timeout=0.1, retry=0).delay('worker_tasks:sleep_on', True)
+    q.options(task_id='x', timeout=1, retry=0).delay('worker_tasks:sleep_on', True)
     q.delay('worker_tasks:say', 'beside')
     w = start('--concurrency', '1', '--kill-after', '1', '--stop-when-empty')
     w.ends()
@@ -251,12 +251,12 @@ def says_nothing_of_event_loops(w, tracebacks=0):
 @pytest.mark.parametrize('how', ['await', 'turn'])
 def test_timeout_ends_a_coroutine(q, redis, start, how):
     for i in range(3):
-        q.options(task_id=str(i), timeout=0.2).delay('worker_tasks:wait_long', how)
+        q.options(task_id=str(i), timeout=1).delay('worker_tasks:wait_long', how)
     w = start('--concurrency', '3', '--kill-after', '30', '--stop-when-empty')
     w.ends()
     assert left(redis) == {'q_archived', *FILED}
     for i in '012':
-        assert info_of(redis, i)['error'] == 'it took longer than 0.2 s: TaskTimeout: timeout'
+        assert info_of(redis, i)['error'] == 'it took longer than 1 s: TaskTimeout: timeout'
         assert 'in wait_long' in info_of(redis, i)['stack']
     says_nothing_of_event_loops(w, tracebacks=3)
 

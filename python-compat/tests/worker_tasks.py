@@ -108,7 +108,7 @@ def hold(key='go'):
     note('released')
 
 
-@godelayed.task(timeout=0.2, retry=0)
+@godelayed.task(timeout=1, retry=0)
 def sleep_long():
     note('sleeping')
     time.sleep(120)
