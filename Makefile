@@ -203,7 +203,7 @@ release-check: ## Get and use the modules and the Python package of HEAD as othe
 ##@ Habits
 
 .PHONY: lint
-lint: ## Check style and formatting (1 min)
+lint: ## Check style and formatting; builds the linter the first time, in 3 min (1 min)
 	@scripts/lint.sh
 
 .PHONY: fmt
