@@ -44,12 +44,12 @@ setup: ## Install what the tests need: Redis, Prometheus, Chromium, Python packa
 	@scripts/setup.sh
 
 .PHONY: test
-test: ## Install what is missing, lint and run all tests, stage by stage (10 to 25 min on two processors)
+test: ## Install what is missing, lint and run all tests, stage by stage (15 to 25 min on two processors)
 	@FUZZTIME=$${FUZZTIME:-10000x} scripts/stages.sh setup+tidy,house,vet \
 		verify,lint,race-nested+race-root,python+norace,bench-smoke,fuzz,examples
 
 .PHONY: ci
-ci: ## What CI runs for a commit: the stages of test (10 to 25 min on two processors)
+ci: ## What CI runs for a commit: the stages of test (15 to 25 min on two processors)
 	@.ci/run
 
 .PHONY: fresh
