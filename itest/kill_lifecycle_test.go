@@ -361,29 +361,43 @@ type lifeKiller struct {
 	held   map[string][]string // by worker, ids as Redis held them when the process was dead
 }
 
-// kill kills a member that holds claims and returns its position.
+// kill kills a member while it runs a task, and returns the member's position. It stops the process first, so that the
+// task is not over before the signal arrives.
 func (k *lifeKiller) kill(members []*member) (victim int) {
 	k.t.Helper()
-	waitFor(k.t, "a worker that held claims to be killed", func() bool {
+	must := func(err error) {
+		if err != nil {
+			k.t.Fatal(err)
+		}
+	}
+	waitFor(k.t, "a worker that runs a task to be killed", func() bool {
 		victim = rand.IntN(len(members))
-		id := members[victim].id
-		if ids := k.ids(id); len(ids) == 0 ||
-			slices.ContainsFunc(ids, func(id string) bool { return k.deaths[id] >= 1 }) {
-			return false // a task that dies a third time is archived
-		}
-		members[victim].Kill()
-		k.held[id] = k.ids(id)
-		for _, task := range k.held[id] {
-			k.deaths[task]++
-		}
-		if len(k.held[id]) == 0 {
-			members[victim] = k.start() // it finished its tasks meanwhile, so this kill does not count
-			delete(k.held, id)
+		m := members[victim]
+		must(m.Pause())
+		events := k.log().ByTask()
+		ids := k.ids(m.id)
+		if !slices.ContainsFunc(ids, func(id string) bool { return isRunning(m.id, events[id]) }) ||
+			slices.ContainsFunc(ids, func(id string) bool { return k.deaths[id] >= 1 }) { // the third one archives it
+			must(m.Resume())
 			return false
+		}
+		m.Kill()
+		k.held[m.id] = k.ids(m.id)
+		for _, task := range k.held[m.id] {
+			k.deaths[task]++
 		}
 		return true
 	})
 	return victim
+}
+
+// isRunning says whether the last of a task's events is its start by a worker.
+func isRunning(worker string, events ledger.Log) bool {
+	if len(events) == 0 {
+		return false
+	}
+	last := events[len(events)-1]
+	return last.Kind == ledger.Start && last.Worker == worker
 }
 
 // ids returns the ids of the tasks that a worker holds.
