@@ -24,10 +24,10 @@ func TestParkedTasksAreShown(t *testing.T) {
 		b.Must(err)
 	}
 	b.work(delayed.WorkerConfig{}, delayed.Func(func(user1) {}, name))
-	shows := func(texts ...string) (page string) {
+	shows := func(texts ...string) {
 		b.T.Helper()
 		b.Until(strings.Join(texts, ", "), func() bool {
-			page = b.get(web.Viewer, "parked")
+			page := b.get(web.Viewer, "parked")
 			for _, text := range texts {
 				if !strings.Contains(page, text) {
 					return false
@@ -35,11 +35,15 @@ func TestParkedTasksAreShown(t *testing.T) {
 			}
 			return true
 		})
-		return page
 	}
-	page := shows("mail.Gone", "mail.Letter", "shop.orders:bill")
-	b.has(page, `data-name="Tasks">2<`, "unknown function", "<code>1.Email</code>", "1 worker knows the function",
-		"Start a Python worker of mail", "Start a worker of mail that registers the function",
+	var page string
+	b.Until("both tasks of each function are parked", func() bool {
+		page = b.get(web.Viewer, "parked")
+		return strings.Count(page, `data-name="Tasks">2<`) == 3
+	})
+	b.has(page, "mail.Gone", "mail.Letter", "shop.orders:bill", "unknown function", "<code>1.Email</code>",
+		"1 worker knows the function", "Start a Python worker of mail",
+		"Start a worker of mail that registers the function",
 		"tasks?function=example.com%2Fapp%2Fmail.Gone&amp;queue=mail&amp;reason=unknown&#43;function&amp;state=parked")
 	b.harmless(page)
 
