@@ -11,6 +11,7 @@ import (
 // TestBenchSmoke takes every scenario of `bench` once, with few tasks, to see that the program works. Those that take
 // long by their nature are reduced or left to TestSlowScenarios.
 func TestBenchSmoke(t *testing.T) {
+	t.Parallel()
 	r := smoke(t, "delayed", "asynq", "ceiling")
 	for _, s := range benchScenarios() {
 		switch {
@@ -61,6 +62,7 @@ func TestSlowScenarios(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 20 s")
 	}
+	t.Parallel()
 	r := smoke(t, "delayed", "asynq")
 	for _, s := range []scenario{
 		{name: "memory", take: takeMemory(20_000, "pending")},
@@ -90,6 +92,7 @@ func TestWorstSmoke(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes 10 s, most of it waiting")
 	}
+	t.Parallel()
 	r := smoke(t, "delayed")
 	t.Run("cases", func(t *testing.T) {
 		var mu sync.Mutex // protects r
