@@ -376,8 +376,10 @@ func (k *lifeKiller) kill(members []*member) (victim int) {
 		must(m.Pause())
 		events := k.log().ByTask()
 		ids := k.ids(m.id)
-		if !slices.ContainsFunc(ids, func(id string) bool { return isRunning(m.id, events[id]) }) ||
-			slices.ContainsFunc(ids, func(id string) bool { return k.deaths[id] >= 1 }) { // the third one archives it
+		runs := slices.ContainsFunc(ids, func(id string) bool { return isRunning(m.id, events[id]) })
+		// A task that dies a third time is archived, so no task dies twice here.
+		died := slices.ContainsFunc(ids, func(id string) bool { return k.deaths[id] > 0 })
+		if !runs || died {
 			must(m.Resume())
 			return false
 		}

@@ -28,7 +28,7 @@ fuzz() { # package, target
 		go test "${flags[@]}" "$1"
 		return
 	fi
-	go test -vet=off -c -o "$program" "$1"
+	go test -vet=off -c -o "$program" "$1" || return
 	(cd "$1" && "$program" "${flags[@]/#-/-test.}" -test.fuzzcachedir="$programs/inputs")
 }
 
