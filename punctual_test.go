@@ -84,6 +84,8 @@ func (s *tickServer) do(cmd string, args []any) (any, error) {
 		return nil, nil
 	case "HKEYS":
 		return []any{}, nil
+	case "INFO":
+		return []byte("role:master\r\n"), nil
 	case "PUBLISH":
 		for _, rdb := range s.handles {
 			s.tell(rdb, text(0), text(1))

@@ -43,13 +43,18 @@ func TestDelayWithoutReplyIsUnknown(t *testing.T) {
 	if n := b.Size(""); n != 2 {
 		t.Errorf("%d pending, expected 2", n)
 	}
-	calls := make([]*delayed.Task, redisstore.MaxBatchTasks+1)
-	for i := range calls {
-		calls[i] = delayed.Call(f, i)
+	tasks := make([]*delayed.Task, redisstore.MaxBatchTasks+1)
+	for i := range tasks {
+		tasks[i] = delayed.Call(f, i)
 	}
-	second := 0
-	rdb, _ = b.faulty(faultnet.Once(faultnet.DropRequest, func(r []byte) bool { second++; return second == 2 }))
-	refs, err := delayed.NewQueue(b.Name, rdb).DelayMany(t.Context(), calls...)
+	sent, enqueues := 0, calls(redisstore.ScriptEnqueue)
+	rdb, _ = b.faulty(faultnet.Once(faultnet.DropRequest, func(r []byte) bool {
+		if enqueues(r) {
+			sent++
+		}
+		return sent == 2
+	}))
+	refs, err := delayed.NewQueue(b.Name, rdb).DelayMany(t.Context(), tasks...)
 	var batch *delayed.BatchError
 	if !errors.As(err, &batch) || batch.Sent != redisstore.MaxBatchTasks || len(refs) != redisstore.MaxBatchTasks ||
 		!errors.Is(err, delayed.ErrUnknown) {

@@ -77,7 +77,8 @@ func FromPool(pool *redis.Pool) *Redis {
 	if pool == nil {
 		panic(errors.New("delayed: FromPool(nil): expected a pool; Dial makes one of its own"))
 	}
-	r := newRedis(redisstore.PoolSource{Pool: pool}, redisstore.PoolSource{Pool: pool})
+	src := redisstore.Watch(redisstore.PoolSource{Pool: pool})
+	r := newRedis(src, src)
 	r.where = "an address that a pool of the program knows"
 	return r
 }
@@ -92,7 +93,8 @@ func FromSource(src Source) *Redis {
 	if sized, ok := src.(interface{ PoolSize() int }); ok { // of a URL
 		places = sized.PoolSize()
 	}
-	r := newRedis(&redisstore.BoundedSource{Source: src, Places: make(chan struct{}, places)}, src)
+	watched := redisstore.Watch(src)
+	r := newRedis(&redisstore.BoundedSource{Source: watched, Places: make(chan struct{}, places)}, watched)
 	if named, ok := src.(fmt.Stringer); ok {
 		r.where = named.String()
 	} else {
@@ -192,10 +194,7 @@ func (r *Redis) checkSlots(names []string) error {
 
 // listenerOf returns the source as the listener to tasks that are enqueued through it, nil if it is none.
 func listenerOf(src Source) seam.Listener {
-	if bounded, ok := src.(*redisstore.BoundedSource); ok {
-		src = bounded.Source
-	}
-	l, _ := src.(seam.Listener)
+	l, _ := redisstore.Unwrap(src).(seam.Listener)
 	return l
 }
 

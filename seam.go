@@ -28,11 +28,7 @@ func init() {
 	seam.Locate = func(queue any) (any, string, string) {
 		q := queue.(*Queue) //nolint:errcheck // by contract
 		must(q.checkMade())
-		src := q.store.Src
-		if bounded, ok := src.(*redisstore.BoundedSource); ok {
-			src = bounded.Source
-		}
-		return src, strings.TrimSuffix(q.store.String(), q.name), q.name
+		return redisstore.Unwrap(q.store.Src), strings.TrimSuffix(q.store.String(), q.name), q.name
 	}
 	seam.Renew = renew
 	seam.List = func(ctx context.Context, queue any) ([]seam.Filed, error) {

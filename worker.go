@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/godelayed/delayed/internal/buildinfo"
 	"github.com/godelayed/delayed/internal/engine"
@@ -35,7 +36,7 @@ func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
 	if err := rdb.check(); err != nil {
 		return nil, fmt.Errorf("delayed: NewWorker: %w", err)
 	}
-	if p, ok := rdb.loops.(redisstore.PoolSource); ok && p.Pool.MaxActive > 0 && p.Pool.MaxActive < workerConns {
+	if p, ok := redisstore.Unwrap(rdb.loops).(redisstore.PoolSource); ok && p.Pool.MaxActive > 0 && p.Pool.MaxActive < workerConns {
 		return nil, fmt.Errorf("delayed: the pool's MaxActive is %d: a worker keeps four connections and needs at "+
 			"least one more: expected %d or more, or 0",
 			p.Pool.MaxActive, workerConns)
@@ -261,7 +262,8 @@ func (w *Worker) Status() WorkerStatus {
 	must(w.check())
 	s := w.engine.Status()
 	return WorkerStatus{
-		ID: w.engine.ID(), State: s.Phase, Busy: s.Busy, Connected: s.Connected, StopReason: s.StopReason,
+		ID: w.engine.ID(), State: s.Phase, Busy: s.Busy, Connected: s.Connected, Beat: s.Beat,
+		StopReason: s.StopReason,
 	}
 }
 
@@ -271,8 +273,11 @@ type WorkerStatus struct {
 	State state.Worker
 	// Busy is the number of handlers that run.
 	Busy int
-	// Connected says that Redis has confirmed the worker's heartbeat on every queue within its life.
+	// Connected says that Redis has confirmed the worker's last heartbeat on every queue.
 	Connected bool
+	// Beat is when Redis last confirmed the heartbeat on every queue, zero if it has not. A heartbeat is sent four times
+	// within its life, so this is older while Redis does not answer.
+	Beat time.Time
 	// StopReason says why the worker stops or has stopped: context, closed, max tasks, max time, max memory, empty,
 	// stuck, restart, order or settings. It is "" while the worker does not stop. docs/HOOKS.md explains each.
 	StopReason string

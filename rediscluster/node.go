@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/godelayed/delayed/internal/idleconn"
+	"github.com/godelayed/delayed/internal/staleconn"
 )
 
 // node is a connection to one node.
@@ -58,25 +57,29 @@ func (s *source) newPool(addr string) *nodePool {
 	p := &nodePool{}
 	p.ctx, p.abandon = context.WithCancelCause(context.Background())
 	dialer := &net.Dialer{Timeout: s.limits.DialTimeout}
-	opts := slices.Concat(s.opts, []redis.DialOption{redis.DialContextFunc(
-		func(ctx context.Context, network, addr string) (net.Conn, error) {
-			c, err := dialer.DialContext(ctx, network, addr)
-			if err != nil {
-				return nil, err
-			}
-			stop := context.AfterFunc(p.ctx, func() { c.Close() }) //nolint:contextcheck // outlives the call
-			return &wire{c, stop}, nil
-		})})
+	connect := func(ctx context.Context, network, addr string) (net.Conn, error) {
+		c, err := dialer.DialContext(ctx, network, addr)
+		if err != nil {
+			return nil, err
+		}
+		stop := context.AfterFunc(p.ctx, func() { c.Close() }) //nolint:contextcheck // outlives the call
+		return &wire{c, stop}, nil
+	}
+	watch := staleconn.New(false) // the layout says which node is a master
 	p.Pool = &redis.Pool{
 		DialContext: func(ctx context.Context) (redis.Conn, error) {
 			ctx, cancel := context.WithTimeout(ctx, s.limits.DialTimeout) // handshake included
 			defer cancel()
 			defer context.AfterFunc(p.ctx, cancel)() //nolint:contextcheck // either ends it
-			return redis.DialContext(ctx, "tcp", addr, opts...)
+			c, err := watch.Dial(ctx, "tcp", addr, connect, s.opts...)
+			if err != nil {
+				return nil, err // not c, which is a nil *staleconn.Conn
+			}
+			return c, nil
 		},
 		MaxIdle:             max(idleConns, s.limits.PoolSize),
 		IdleTimeout:         idleTimeout,
-		TestOnBorrowContext: idleconn.Check(pingAfter, s.limits.DialTimeout),
+		TestOnBorrowContext: watch.Test(pingAfter, s.limits.DialTimeout),
 	}
 	return p
 }
@@ -86,6 +89,9 @@ type wire struct {
 	net.Conn
 	forget func() bool // makes the pool forget it
 }
+
+// NetConn returns the connection that w wraps.
+func (w *wire) NetConn() net.Conn { return w.Conn }
 
 func (w *wire) Close() error {
 	w.forget()

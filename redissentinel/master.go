@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"slices"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -33,7 +32,7 @@ func (s *source) newPool() *redis.Pool {
 			if c, ok := c.(*conn); ok && time.Since(c.checked) >= roleAfter {
 				return c.checkRole(ctx)
 			}
-			return nil
+			return c.Err()
 		},
 	}
 }
@@ -71,13 +70,9 @@ func (s *source) connect(ctx context.Context) (*conn, error) {
 func (s *source) dial(ctx context.Context, addr, believed string, epoch int64) (*conn, error) {
 	c := &conn{src: s, addr: addr}
 	dialer := &net.Dialer{Timeout: s.limits.DialTimeout}
-	keep := redis.DialContextFunc(func(ctx context.Context, network, addr string) (wire net.Conn, err error) {
-		c.wire, err = dialer.DialContext(ctx, network, addr)
-		return c.wire, err
-	})
 	var err error
-	if c.Conn, err = redis.DialContext(ctx, "tcp", addr,
-		slices.Concat(s.opts, []redis.DialOption{keep})...); err == nil {
+	if c.Conn, err = s.watch.Dial(ctx, "tcp", addr, dialer.DialContext, s.opts...); err == nil {
+		c.OnError = c.failed
 		if err = c.checkRole(ctx); err == nil {
 			err = s.adopt(c, believed, epoch)
 		}
@@ -107,7 +102,7 @@ func (s *source) adopt(c *conn, believed string, epoch int64) error {
 		return errSuperseded
 	default:
 		for before := range s.conns {
-			before.wire.Close()
+			before.Wire().Close()
 		}
 		if s.addr != "" {
 			old, s.pool = s.pool, s.newPool()

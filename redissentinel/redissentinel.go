@@ -28,6 +28,7 @@ import (
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redisurl"
+	"github.com/godelayed/delayed/internal/staleconn"
 )
 
 const (
@@ -66,6 +67,7 @@ type source struct {
 	sentinels *sentinels
 	opts      []redis.DialOption
 	limits    redisurl.Limits
+	watch     *staleconn.Watch // does not ask: the Sentinels say which server is the master
 
 	ctx  context.Context // the life of the goroutine that listens
 	stop context.CancelFunc
@@ -116,6 +118,7 @@ func newSource(rawURL string) (*source, error) {
 		}, common...)),
 		conns:  map[*conn]bool{},
 		limits: limits,
+		watch:  staleconn.New(false),
 	}
 	s.ctx, s.stop = context.WithCancel(context.Background())
 	s.pool = s.newPool()
@@ -140,6 +143,9 @@ func (s *source) Conn(ctx context.Context, _ string) (redis.Conn, error) {
 	s.mu.Unlock()
 	return pool.GetContext(ctx)
 }
+
+// FollowsFailovers says that connections need not be checked: the source does so.
+func (s *source) FollowsFailovers() {}
 
 // PoolSize returns how many producers may use the source at a time.
 func (s *source) PoolSize() int { return s.limits.PoolSize }

@@ -49,10 +49,11 @@ func (p *program) answer(check func(delayed.WorkerStatus) string) http.HandlerFu
 // alive is the check of /healthz.
 func (p *program) alive(s delayed.WorkerStatus) string {
 	started := p.started.Load()
-	if s.Connected || started == nil || time.Since(*started) < p.settings.life() {
+	life := p.settings.life()
+	if time.Since(s.Beat) < life || started == nil || time.Since(*started) < life {
 		return ""
 	}
-	return fmt.Sprintf("Redis has not confirmed the heartbeat within its life of %v", p.settings.life())
+	return fmt.Sprintf("Redis has not confirmed the heartbeat within its life of %v", life)
 }
 
 // ready is the check of /readyz.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -12,8 +13,10 @@ import (
 type Status struct {
 	Phase      state.Worker
 	Busy       int    // running handlers
-	Connected  bool   // Redis has confirmed the heartbeat of every queue recently
+	Connected  bool   // Redis has confirmed the last heartbeat of every queue
 	StopReason string // "" unless it stops
+	// Beat is when Redis last confirmed the heartbeat of every queue; zero if it has not.
+	Beat time.Time
 }
 
 // ID returns the worker's id, 32 hexadecimal digits. It never changes, and no other worker has it.
@@ -70,8 +73,15 @@ func (w *Worker) Status() Status {
 	}
 	s.Busy = len(w.exec.running())
 	s.Connected = s.Phase != state.Stopped
-	for _, l := range w.lanes {
-		s.Connected = s.Connected && l.fresh(w.cfg.HeartbeatLife)
+	for i, l := range w.lanes {
+		s.Connected = s.Connected && l.fresh(w.cfg.HeartbeatLife) && !l.unanswered.Load()
+		var beat time.Time
+		if confirmed := l.confirmed.Load(); confirmed != nil && !l.refused.Load() {
+			beat = *confirmed
+		}
+		if i == 0 || beat.Before(s.Beat) {
+			s.Beat = beat
+		}
 	}
 	if s.Phase == state.Running {
 		for _, l := range w.lanes {

@@ -347,6 +347,7 @@ func (f *fetcher) handleWake(ctx context.Context, wake wakeUp) {
 			wake.waiter.failed(wake.err, time.Now())
 			for _, i := range wake.waiter.lanes {
 				f.hasTasks[i] = true // a notification may have been lost with the reply
+				f.lanes[i].beatNow() // which shows whether Redis is there, and on which server
 			}
 			if redisstore.IsWrongType(wake.err) {
 				f.onDue() // this wait cannot tell when something is due earlier, on any of its queues

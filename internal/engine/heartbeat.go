@@ -83,10 +83,14 @@ func (h *heartbeat) run(ctx context.Context) {
 	var wait loop.Backoff
 	for ctx.Err() == nil {
 		next := loop.Jitter(h.life*9/40, 0.1) // at most a quarter of the life: sweepers rely on that
-		if err := h.beat(ctx); err != nil {
-			if ctx.Err() != nil {
-				return
-			}
+		err := h.beat(ctx)
+		if ctx.Err() != nil && err != nil {
+			return
+		}
+		for _, l := range h.lanes {
+			l.unanswered.Store(err != nil)
+		}
+		if err != nil {
 			h.log.Trouble(&h.trouble, "cannot renew the heartbeat; trying again", err)
 			h.checkExpired(err)
 			next = min(wait.Next(), h.life/8)

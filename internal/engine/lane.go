@@ -71,6 +71,8 @@ type lane struct {
 	// confirmed is when the last heartbeat was sent that Redis has confirmed, by the monotonic and the wall clock; nil:
 	// the worker is not registered.
 	confirmed atomic.Pointer[time.Time]
+	// unanswered: Redis has not confirmed the last heartbeat. Tasks go on as long as confirmed is fresh.
+	unanswered atomic.Bool
 	// refused: Redis has refused the last attempt to register the worker, because a key of the queue is of another
 	// type.
 	refused atomic.Bool

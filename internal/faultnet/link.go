@@ -17,7 +17,9 @@ const (
 type link struct {
 	proxy          *Proxy
 	client, server *net.TCPConn
+	number         int64       // of the connection, in the order in which they were made
 	lossy          atomic.Bool // bytes have been swallowed
+	stranded       atomic.Bool // everything under way is swallowed from now on
 	cutOnce        sync.Once
 	ended          chan struct{} // closed by cut
 
@@ -95,6 +97,9 @@ func (l *link) write(to *net.TCPConn, chunks <-chan chunk, meet func([]byte) boo
 func (l *link) pass(c chunk) bool {
 	for {
 		mode, latency, changed := l.proxy.state()
+		if l.stranded.Load() {
+			mode = swallow
+		}
 		switch mode {
 		case swallow:
 			if len(c.bytes) > 0 {

@@ -1,9 +1,12 @@
 package faultnet
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -11,12 +14,12 @@ import (
 
 // Proxy forwards TCP connections to a server until it is told otherwise. Its methods are safe for concurrent use.
 type Proxy struct {
-	target   string
 	listener *net.TCPListener
 	counters counters
 	done     sync.WaitGroup // of all goroutines
 
 	mu      sync.Mutex // protects the following fields
+	target  string
 	closed  bool
 	links   map[*link]struct{}
 	mode    mode
@@ -88,6 +91,31 @@ func (p *Proxy) Refuse() {
 	p.refuse = true
 }
 
+// SetTarget makes new connections lead to another server; existing ones go on. This is a fail-over behind an address.
+func (p *Proxy) SetTarget(target string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.target = target
+}
+
+// Strand discards everything that is under way on some of the open connections, from now on, while they stay open and
+// new ones work: their packets are dropped without a sign. which is given their numbers, the oldest first, from 0.
+// Strand returns how many connections there were.
+func (p *Proxy) Strand(which func(n int) bool) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	links := slices.SortedFunc(maps.Keys(p.links), func(a, b *link) int { return cmp.Compare(a.number, b.number) })
+	links = slices.DeleteFunc(links, func(l *link) bool { return l.stranded.Load() })
+	for n, l := range links {
+		if which(n) {
+			l.stranded.Store(true)
+		}
+	}
+	close(p.changed)
+	p.changed = make(chan struct{})
+	return len(links)
+}
+
 // Heal ends Hold, BlackHole and Refuse.
 func (p *Proxy) Heal() {
 	p.mu.Lock()
@@ -145,19 +173,21 @@ func (p *Proxy) accept() {
 // serve forwards one connection until both sides have ended it or it is cut.
 func (p *Proxy) serve(client *net.TCPConn) {
 	p.mu.Lock()
-	refuse := p.refuse || p.closed
+	refuse, target := p.refuse || p.closed, p.target
 	p.mu.Unlock()
 	if refuse {
 		resetConn(client)
 		return
 	}
-	server, err := dialTCP(p.target)
+	server, err := dialTCP(target)
 	if err != nil {
 		resetConn(client)
 		return
 	}
 	p.counters.connections.Add(1)
-	l := &link{proxy: p, client: client, server: server, ended: make(chan struct{})}
+	l := &link{
+		proxy: p, client: client, server: server, number: p.counters.connections.Load(), ended: make(chan struct{}),
+	}
 	p.mu.Lock()
 	p.links[l] = struct{}{}
 	if p.closed {

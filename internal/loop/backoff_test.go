@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// TestBackoffDoubles: the wait doubles after each failure, up to 2 s, and begins again after a success.
+// TestBackoffDoubles: the wait doubles after each failure, up to 1 s, and begins again after a success.
 func TestBackoffDoubles(t *testing.T) {
 	var b Backoff
 	for range 2 {
-		for i, ms := range []int{50, 100, 200, 400, 800, 1600, 2000, 2000, 2000} {
+		for i, ms := range []int{50, 100, 200, 400, 800, 1000, 1000, 1000} {
 			want := time.Duration(ms) * time.Millisecond
 			if got := b.Next(); got < want/2 || got > want*3/2 {
 				t.Errorf("after failure %d it waits for %v, expected %v ± 50 %%", i+1, got, want)

@@ -59,6 +59,7 @@ var redisCommands = map[string]redisCommand{
 	"HSET":          {"2.0.0", grows, map[string]string{"several": "4.0.0"}},
 	"HSETNX":        {"2.0.0", grows, nil},
 	"INFO":          {"1.0.0", reads, nil},
+	"ROLE":          {"2.8.12", reads, nil},
 	"LINDEX":        {"1.0.0", reads, nil},
 	"LLEN":          {"1.0.0", reads, nil},
 	"LPOP":          {"1.0.0", frees, map[string]string{"several": "6.2.0"}},

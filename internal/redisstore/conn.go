@@ -16,11 +16,8 @@ import (
 func Connect(ctx context.Context, src Source, key string) (redis.Conn, error) {
 	conn, err := src.Conn(ctx, key)
 	if err == nil && wire.IsNil(conn) {
-		if bounded, ok := src.(*BoundedSource); ok {
-			src = bounded.Source
-		}
 		return nil, fmt.Errorf("the Conn of a %T has returned neither a connection nor an error: expected one of them",
-			src)
+			Unwrap(src))
 	}
 	return conn, err
 }
@@ -32,11 +29,12 @@ type Link struct {
 	conn redis.Conn
 }
 
-// Open connects unless there is a connection, and reports whether it has made a new one.
+// Open connects unless there is a connection that works as far as is known, and reports whether it has made a new one.
 func (l *Link) Open(ctx context.Context) (fresh bool, err error) {
-	if l.conn != nil {
+	if l.conn != nil && l.conn.Err() == nil {
 		return false, nil
 	}
+	l.HangUp()
 	conn, err := Connect(ctx, l.Src, l.Key)
 	if err != nil {
 		return false, ConnError(err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"runtime"
 	"strconv"
@@ -12,8 +13,8 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/godelayed/delayed/internal/idleconn"
 	"github.com/godelayed/delayed/internal/redisurl"
+	"github.com/godelayed/delayed/internal/staleconn"
 )
 
 // DialSources returns a source for producers, one for loops, and the address. They connect when needed.
@@ -22,25 +23,31 @@ func DialSources(rawURL string) (calls, loops Source, addr string, err error) {
 	if err != nil {
 		return nil, nil, "", err
 	}
+	watch := staleconn.New(true)
+	dialer := &net.Dialer{Timeout: limits.DialTimeout} // it resolves the name anew for each connection
 	dial := func(ctx context.Context) (redis.Conn, error) {
 		// The time-out covers the handshake too: a frozen server accepts connections, but does not answer on them.
 		ctx, cancel := context.WithTimeout(ctx, limits.DialTimeout)
 		defer cancel()
-		conn, err := redis.DialContext(ctx, network, addr, opts...)
-		return conn, ofOtherKind(ctx, nil, 0, err)
+		conn, err := watch.Dial(ctx, network, addr, dialer.DialContext, opts...)
+		if err != nil {
+			return nil, ofOtherKind(ctx, nil, 0, err)
+		}
+		return conn, nil
 	}
-	pool := newPool(dial)
+	pool := newPool(dial, watch)
 	pool.MaxActive, pool.MaxIdle, pool.Wait = limits.PoolSize, limits.PoolSize, true
 	initPool(pool)
-	return PoolSource{pool}, PoolSource{newPool(dial)}, addr, nil
+	return PoolSource{pool, watch}, PoolSource{newPool(dial, watch), watch}, addr, nil
 }
 
-func newPool(dial func(context.Context) (redis.Conn, error)) *redis.Pool {
+func newPool(dial func(context.Context) (redis.Conn, error), watch *staleconn.Watch) *redis.Pool {
 	return &redis.Pool{
 		DialContext:         dial,
 		MaxIdle:             CallerConns,
 		IdleTimeout:         idleTimeout,
-		TestOnBorrowContext: idleconn.Check(PingAfter, CallTimeout),
+		MaxConnLifetime:     staleconn.Life,
+		TestOnBorrowContext: watch.Test(PingAfter, CallTimeout),
 	}
 }
 
@@ -55,7 +62,13 @@ func initPool(pool *redis.Pool) {
 }
 
 // PoolSource is the source of one server.
-type PoolSource struct{ Pool *redis.Pool }
+type PoolSource struct {
+	Pool  *redis.Pool
+	watch *staleconn.Watch // nil: the pool is one of the program
+}
+
+// Watched reports whether a change of the server would be noticed without borrowing connections.
+func (s PoolSource) Watched() bool { return s.watch == nil || s.watch.Watched() }
 
 // closedPool is what redigo says of a pool that is closed.
 const closedPool = "redigo: get on closed pool"
@@ -135,7 +148,7 @@ func ParseURL(rawURL string) (network, addr string, opts []redis.DialOption, lim
 		opts = append(opts, redis.DialUsername(u.User), redis.DialPassword(u.Password))
 	}
 	opts = append(opts, redis.DialDatabase(u.DB), redis.DialUseTLS(u.TLS), redis.DialTLSConfig(secure),
-		redis.DialTLSHandshakeTimeout(limits.DialTimeout), redis.DialConnectTimeout(limits.DialTimeout))
+		redis.DialTLSHandshakeTimeout(limits.DialTimeout))
 	return "tcp", u.Hosts[0], opts, limits, nil
 }
 

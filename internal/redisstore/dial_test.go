@@ -42,7 +42,7 @@ func TestPoolIsClosedWhileAContextEnds(t *testing.T) {
 		ended <- struct{}{}
 		return nil, nil
 	}}
-	if _, err := (PoolSource{pool}).Conn(bg, "q"); err == nil || !errors.Is(ConnError(err), ErrClosed) {
+	if _, err := (PoolSource{Pool: pool}).Conn(bg, "q"); err == nil || !errors.Is(ConnError(err), ErrClosed) {
 		t.Errorf("found %v, expected the error of a closed handle", err)
 	}
 	defer func() {
@@ -51,6 +51,6 @@ func TestPoolIsClosedWhileAContextEnds(t *testing.T) {
 		}
 	}()
 	pool = &redis.Pool{DialContext: func(context.Context) (redis.Conn, error) { panic("other") }}
-	_, err := PoolSource{pool}.Conn(bg, "q")
+	_, err := PoolSource{Pool: pool}.Conn(bg, "q")
 	t.Errorf("another panic became %v", err)
 }

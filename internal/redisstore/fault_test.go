@@ -157,7 +157,7 @@ func TestStoreWithoutReply(t *testing.T) {
 					redis.DialReadTimeout(CallTimeout))
 			}}
 			to := serverTarget(t, server.URL())
-			to.src = PoolSource{pool}
+			to.src = PoolSource{Pool: pool}
 			to.before = func(_ testing.TB, table *storeTable) {
 				dialer.SetPlan(faultnet.Once(fault, calls(Scripts[table.script])))
 			}

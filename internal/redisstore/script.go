@@ -167,7 +167,7 @@ func (s *Script) Explain(err error) error {
 // transient are the beginnings of errors that Redis answers for a short time, while it starts or is busy.
 var transient = []string{
 	"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "MOVED", "ASK", "READONLY",
-	"UNKILLABLE", "ERR max number of clients",
+	"UNKILLABLE", "UNBLOCKED", "ERR max number of clients",
 }
 
 // Refused reports whether trying again is useless, because Redis has answered with a lasting error, such as a wrong

@@ -13,12 +13,16 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/staleconn"
 )
 
 const (
 	// signalPing is the time between two PINGs on the connection. It becomes shorter on connections that time out
 	// earlier.
 	signalPing = 10 * time.Second
+	// signalCheck is the time between two looks whether the server is still the master. A replica keeps subscriptions,
+	// and nothing is published on it.
+	signalCheck = time.Second
 	// signalLinger is how long the connection outlives the last subscription.
 	signalLinger = 10 * time.Second
 	// signalLife is how long a connection is used. A server that has left its cluster, or a master that was replaced,
@@ -191,10 +195,9 @@ func (s *Signals) keepConnected(ctx context.Context) {
 		if s.idle(ctx) {
 			return
 		}
-		var answer redis.Error
 		switch {
-		case errors.Is(err, errSignalAge), errors.Is(err, errSignalIdle):
-		case errors.As(err, &answer):
+		case errors.Is(err, errSignalAge), errors.Is(err, errSignalIdle), errors.Is(err, staleconn.ErrGivenUp):
+		case Refused(err):
 			loop.Sleep(ctx, signalRefused)
 		default:
 			if time.Since(started) > signalPing {
@@ -243,8 +246,9 @@ func (s *Signals) session(ctx context.Context, ping *time.Duration) error {
 	}
 	old := time.NewTimer(loop.Jitter(signalLife, 0.2))
 	defer old.Stop()
-	alive := time.NewTicker(*ping)
+	alive, check := time.NewTicker(*ping), time.NewTicker(signalCheck)
 	defer alive.Stop()
+	defer check.Stop()
 	ctx, cancel = context.WithCancel(ctx)
 	received := make(chan error, 1)
 	over := false
@@ -280,6 +284,11 @@ func (s *Signals) session(ctx context.Context, ping *time.Duration) error {
 			if err := errors.Join(conn.Send("PING"), conn.Flush()); err != nil {
 				return fmt.Errorf("delayed: PING: %w", err)
 			}
+		case <-check.C:
+			s.borrow(ctx, key)
+			if err := conn.Err(); err != nil {
+				return err //nolint:wrapcheck // ours
+			}
 		case err := <-received:
 			over = true
 			return err
@@ -290,6 +299,19 @@ func (s *Signals) session(ctx context.Context, ping *time.Duration) error {
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
+	}
+}
+
+// borrow takes a connection out of the source and gives it back, if only that shows a change of the server.
+func (s *Signals) borrow(ctx context.Context, key string) {
+	src, ok := s.src.(interface{ Watched() bool })
+	if !ok || src.Watched() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+	defer cancel()
+	if conn, err := Connect(ctx, s.src, key); err == nil {
+		conn.Close()
 	}
 }
 

@@ -2,10 +2,14 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/staleconn"
 )
 
 // Source has the methods of delayed.Source, which documents them.
@@ -14,6 +18,63 @@ type Source interface {
 	Slot(key string) int
 	Close() error
 }
+
+// WatchedSource gives up the connections of a source that does not follow a fail-over by itself.
+type WatchedSource struct {
+	Source
+	watch *staleconn.Watch
+}
+
+// follower is a source that follows a fail-over by itself: what it hands out leads to a server that accepts writes.
+type follower interface{ FollowsFailovers() }
+
+// Watch returns src as one whose connections are given up when their server cannot serve them any more.
+func Watch(src Source) Source {
+	_, follows := src.(follower)
+	if pool, ok := src.(PoolSource); ok && pool.watch != nil || follows || src.Slot("0") != src.Slot("1") {
+		return src
+	}
+	return &WatchedSource{src, staleconn.New(true)}
+}
+
+// Unwrap returns the source that a program has given.
+func Unwrap(src Source) Source {
+	for {
+		switch s := src.(type) {
+		case *BoundedSource:
+			src = s.Source
+		case *WatchedSource:
+			src = s.Source
+		default:
+			return src
+		}
+	}
+}
+
+// staleTries bounds how many connections of a source are given up for one call. A pool may hold as many that lead to an
+// old master.
+const staleTries = 1000
+
+// Conn takes a connection out of the source.
+func (s *WatchedSource) Conn(ctx context.Context, key string) (redis.Conn, error) {
+	for try := 1; ; try++ {
+		conn, err := Connect(ctx, s.Source, key)
+		if err != nil {
+			return nil, err
+		}
+		lent, err := s.watch.Lend(ctx, conn, CallTimeout)
+		if err == nil {
+			return lent, nil
+		}
+		var network net.Error
+		if late := errors.As(err, &network) && network.Timeout(); late || try == staleTries || ctx.Err() != nil {
+			return nil, err
+		}
+	}
+}
+
+// Watched reports whether a change of the server would be noticed without borrowing connections.
+func (s *WatchedSource) Watched() bool { return s.watch.Watched() }
 
 // BoundedSource bounds how many calls use a source at a time.
 type BoundedSource struct {

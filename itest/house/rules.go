@@ -20,7 +20,7 @@ var ours = rules{
 		{
 			"event", "state", "internal/wire", "internal/funcpath", "internal/catalog", "internal/redisurl",
 			"internal/nearest",
-			"internal/idleconn", "internal/loop", "internal/seam", "internal/metrics", "internal/buildinfo",
+			"internal/staleconn", "internal/loop", "internal/seam", "internal/metrics", "internal/buildinfo",
 			// For tests only:
 			"internal/childproc", "internal/fakeredis", "internal/faultnet", "internal/jsonschema",
 			"internal/redistest",
