@@ -11,7 +11,7 @@ FUZZTIME ?= 30s
 SOAK ?= 20
 # The tests of make chaos: those with published counts, and others of which make test repeats less.
 published := PoisonAmongInnocents|OneKill|KillsInARow|RollingDeploys|Recovery|Fresh.*|Outages
-published := $(published)|Python(Outages|Poison.*)|MixedChaos
+published := $(published)|Python(Outages|Poison.*)|MixedChaos|FailOver.*
 isolated := Quarantine|HostileHandlers|ChildrenEndWithTheirWorker
 smaller := IdleCost|Kill.*|LostReplies|Model|Pause|Filters
 CHAOS ?= ^Test($(published)|$(isolated)|$(smaller))$$
@@ -104,6 +104,7 @@ cgroups: ## Try limits of memory by control groups on a kernel of its own: user-
 
 .PHONY: chaos
 chaos: ## Kill workers, cut off Redis, flood queues, as often as docs/RELIABILITY.md says; idle machine (20 min)
+	@go test -count=1 -v -run='^Test(FailOver|HalfOpen)' -timeout=1h . -args -failovers 20 -half-open
 	@cd itest && go test -count=1 -v -run='$(CHAOS)' -timeout=2h . -args -chaos -limits
 
 .PHONY: fuzz

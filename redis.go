@@ -19,7 +19,9 @@ import (
 // write one to connect in another way. Its methods are called concurrently.
 type Source interface {
 	// Conn returns a connection on which commands and scripts for key may be sent, or the error of dialling. The caller
-	// closes it. It should implement redis.ConnWithTimeout and redis.ConnWithContext.
+	// closes it. It should implement redis.ConnWithTimeout and redis.ConnWithContext. One whose server is no longer the
+	// master is not to be used again: if it has a method Discard() error, that is called before Close, else a call
+	// whose context has ended, after which redigo's connections are broken.
 	Conn(ctx context.Context, key string) (redis.Conn, error)
 	// Slot returns a number that is the same for keys which one script may use together: the hash slot in a cluster, 0
 	// otherwise.
@@ -46,7 +48,8 @@ type Redis struct {
 
 // Dial returns a handle for a URL such as redis://user:password@host:6379/0, rediss://host:6380 (TLS) or
 // unix:///path/redis.sock?db=1&password=…. It connects on first use; call Ping to connect now. At most 64 connections
-// serve concurrent producers, more callers wait; workers have connections of their own.
+// serve concurrent producers, more callers wait; workers have connections of their own. When another server has taken
+// the place of the one behind the address, all connections are dialled anew.
 //
 // The URL may have these parameters, and so may those of rediscluster.Dial and redissentinel.Dial:
 //
