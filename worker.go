@@ -36,7 +36,8 @@ func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
 	if err := rdb.check(); err != nil {
 		return nil, fmt.Errorf("delayed: NewWorker: %w", err)
 	}
-	if p, ok := redisstore.Unwrap(rdb.loops).(redisstore.PoolSource); ok && p.Pool.MaxActive > 0 && p.Pool.MaxActive < workerConns {
+	p, ok := redisstore.Unwrap(rdb.loops).(redisstore.PoolSource)
+	if ok && p.Pool.MaxActive > 0 && p.Pool.MaxActive < workerConns {
 		return nil, fmt.Errorf("delayed: the pool's MaxActive is %d: a worker keeps four connections and needs at "+
 			"least one more: expected %d or more, or 0",
 			p.Pool.MaxActive, workerConns)
@@ -275,8 +276,8 @@ type WorkerStatus struct {
 	Busy int
 	// Connected says that Redis has confirmed the worker's last heartbeat on every queue.
 	Connected bool
-	// Beat is when Redis last confirmed the heartbeat on every queue, zero if it has not. A heartbeat is sent four times
-	// within its life, so this is older while Redis does not answer.
+	// Beat is when Redis last confirmed the heartbeat on every queue; zero: it has not. A worker sends four of them
+	// within the life of one.
 	Beat time.Time
 	// StopReason says why the worker stops or has stopped: context, closed, max tasks, max time, max memory, empty,
 	// stuck, restart, order or settings. It is "" while the worker does not stop. docs/HOOKS.md explains each.

@@ -70,7 +70,8 @@ func (w *Watch) Dial(
 		return c.wire, err
 	})
 	var err error
-	if c.Conn, err = redis.DialContext(ctx, network, addr, slices.Concat(opts, []redis.DialOption{keep})...); err != nil {
+	opts = slices.Concat(opts, []redis.DialOption{keep})
+	if c.Conn, err = redis.DialContext(ctx, network, addr, opts...); err != nil {
 		return nil, err //nolint:wrapcheck // redigo's own text
 	}
 	if err := w.admit(ctx, c); err != nil {

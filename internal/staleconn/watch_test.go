@@ -157,12 +157,13 @@ func TestAnotherServerBehindTheAddress(t *testing.T) {
 		old := dialled(t, w, &test.first)
 		fresh := dialled(t, w, &test.second)
 		if gone := old.Err() != nil; gone != test.gone || fresh.Err() != nil {
-			t.Errorf("%s: the old one is given up: %v, expected %v; the new one: %v", what, gone, test.gone, fresh.Err())
+			t.Errorf("%s: the old one is given up: %v, expected %v; the new one: %v", what, gone, test.gone,
+				fresh.Err())
 		}
 	}
 }
 
-// TestPooledConnectionsAsk: who only reads would never hear that a master has become a replica. Who waits in BLPOP would.
+// TestPooledConnectionsAsk: who only reads would never hear that a master has become a replica. A worker's BLPOP would.
 func TestPooledConnectionsAsk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(true)
