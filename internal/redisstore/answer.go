@@ -1,0 +1,50 @@
+package redisstore
+
+import (
+	"errors"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// raised is what Redis 6.2 puts in front of the error that ended a script: the script's name and, once or twice, the
+// line. The error of a command that Redis refused before it ran begins with a minus sign.
+var raised = regexp.MustCompile(`^ERR Error running script \(call to \w+\): (?:@user_script: ?\d+: )+-?`)
+
+// forbidden are the beginnings of errors with which a script ends that calls a command or key that its user may not:
+// up to Redis 7.0, and later.
+var forbidden = []string{"The user executing the script can't ", "ACL failure in script: "}
+
+// AnswerCode returns the code of an error that Redis has answered: the word in capitals at its beginning, such as
+// READONLY, OOM or WRONGTYPE, and ERR for errors without a code of their own. If a script ended with an error, that is
+// the code of the command that failed in it, on every version of Redis; NOPERM if the user may not call that command.
+// AnswerCode returns "" if err is no answer of Redis.
+func AnswerCode(err error) string {
+	var answer redis.Error
+	if !errors.As(err, &answer) {
+		return ""
+	}
+	text := string(answer)
+	wrapper := raised.FindString(text)
+	code, rest, _ := strings.Cut(text[len(wrapper):], " ")
+	switch {
+	case wrapper != "":
+		rest = text[len(wrapper):]
+	case code != "ERR":
+		return codeOrERR(code)
+	}
+	if slices.ContainsFunc(forbidden, func(start string) bool { return strings.HasPrefix(rest, start) }) {
+		return "NOPERM"
+	}
+	return codeOrERR(code)
+}
+
+// codeOrERR returns a word that can be a code, and ERR for any other.
+func codeOrERR(word string) string {
+	if len(word) < 2 || strings.Trim(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ") != "" {
+		return "ERR"
+	}
+	return word
+}
