@@ -85,6 +85,10 @@ func TestWaitThatRedisRefuses(t *testing.T) {
 		"LOADING Redis is loading": false,
 		"BUSY Redis is busy":       false, "READONLY You can't write": false,
 		"ERR max number of clients reached": false,
+		"UNBLOCKED force unblock":           false,
+		// As Redis 6.2 words the errors of scripts.
+		"ERR Error running script (call to f_0): @user_script:1: @user_script: 1: -READONLY You can't write": false,
+		"ERR Error running script (call to f_0): @user_script:1: WRONGTYPE Operation":                        true,
 	} {
 		if redisstore.Refused(redis.Error(text)) != want {
 			t.Errorf("%s: expected that Redis refuses: %v", text, want)

@@ -21,8 +21,7 @@ func ofOtherKind(ctx context.Context, conn redis.Conn, timeout time.Duration, er
 	if !ok {
 		return err
 	}
-	kind, _, _ := strings.Cut(string(answer), " ")
-	switch kind {
+	switch AnswerCode(answer) {
 	case "MOVED", "ASK", "CROSSSLOT", "CLUSTERDOWN":
 		return fmt.Errorf("%s: %w", useCluster, err)
 	}

@@ -244,6 +244,8 @@ func TestErrorsOfScripts(t *testing.T) {
 			"disk. script: 219c, on @user_script:4."), ErrFull},
 		{redis.Error("ERR Error running script (call to f_219c): @user_script:4: @user_script: 4: -MISCONF Redis is " +
 			"configured to save RDB snapshots. "), ErrFull},
+		{redis.Error("ERR unknown command 'EVALSHA', with args beginning with: '-OOM command not allowed' "), nil},
+		{redis.Error("ERR user_script:1: MISCONF script: 219c, on @user_script:4."), nil},
 		{redis.Error("WRONGTYPE Operation against a key holding the wrong kind of value"), nil},
 		{redis.Error("READONLY You can't write against a read only replica."), nil},
 		{redis.Error("BUSY Redis is busy running a script."), nil},

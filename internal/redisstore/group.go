@@ -3,7 +3,6 @@ package redisstore
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -122,8 +121,7 @@ func numbered(reply []any) (n int64, rest []any, err error) {
 
 // Answered reports whether an error is an answer of Redis, rather than a missing one.
 func Answered(err error) bool {
-	var answer redis.Error
-	return errors.As(err, &answer)
+	return AnswerCode(err) != ""
 }
 
 // Peek reads the first messages of a group: size, which is the most calls to combine, and one more. It reads fewer if

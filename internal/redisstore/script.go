@@ -134,8 +134,7 @@ func (s *Script) send(ctx context.Context, conn redis.Conn, timeout time.Duratio
 	if err == nil {
 		return reply, nil
 	}
-	var answer redis.Error
-	if errors.As(err, &answer) && strings.HasPrefix(string(answer), "NOSCRIPT") {
+	if AnswerCode(err) == "NOSCRIPT" {
 		all[0] = s.Source
 		if reply, err = do(ctx, conn, timeout, "EVAL", all...); err == nil {
 			return reply, nil
@@ -149,25 +148,21 @@ var errNoAnswer = errors.New("no answer of Redis")
 
 // Explain tells errors after which nothing was written from those after which that is unknown, which wrap ErrUnknown.
 func (s *Script) Explain(err error) error {
-	var answer redis.Error
-	if !errors.As(err, &answer) {
-		if s.Reads {
-			return fmt.Errorf("delayed: %s: %w: %w", s.Name, errNoAnswer, err)
-		}
+	switch code := AnswerCode(err); {
+	case code == "" && s.Reads:
+		return fmt.Errorf("delayed: %s: %w: %w", s.Name, errNoAnswer, err)
+	case code == "":
 		return fmt.Errorf("%w: %s: %w", ErrUnknown, s.Name, err)
-	}
-	text := string(answer)
-	if strings.HasPrefix(text, "OOM") || strings.Contains(text, "MISCONF") || strings.Contains(text, "-OOM") ||
-		strings.Contains(text, "OOM command not allowed") {
+	case code == "OOM", code == "MISCONF":
 		return fmt.Errorf("%w: %s: %w", ErrFull, s.Name, err)
 	}
 	return fmt.Errorf("delayed: %s: %w", s.Name, err)
 }
 
-// transient are the beginnings of errors that Redis answers for a short time, while it starts or is busy.
+// transient are the codes of errors that Redis answers for a short time, while it starts, is busy or fails over.
 var transient = []string{
-	"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "MOVED", "ASK", "READONLY",
-	"UNKILLABLE", "UNBLOCKED", "ERR max number of clients",
+	"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "MOVED", "ASK", "READONLY", "UNBLOCKED", "NOREPLICAS",
+	"UNKILLABLE",
 }
 
 // Refused reports whether trying again is useless, because Redis has answered with a lasting error, such as a wrong
@@ -177,14 +172,14 @@ func Refused(err error) bool {
 	if !errors.As(err, &answer) {
 		return errors.Is(err, ErrClosed) || errors.Is(err, ErrNoID) || errors.Is(err, ErrReply)
 	}
-	return !slices.ContainsFunc(transient, func(start string) bool { return strings.HasPrefix(string(answer), start) })
+	return !slices.Contains(transient, AnswerCode(err)) &&
+		!strings.HasPrefix(string(answer), "ERR max number of clients")
 }
 
 // MayHaveRun reports whether a script may have run, in whole or in part, in spite of the error: its reply was lost, or
 // it failed half-way.
 func MayHaveRun(err error) bool {
-	var answer redis.Error
-	return errors.Is(err, ErrUnknown) || errors.Is(err, ErrReply) || errors.As(err, &answer)
+	return errors.Is(err, ErrUnknown) || errors.Is(err, ErrReply) || Answered(err)
 }
 
 // do sends one command. An error about the type of a key says which key.

@@ -3,7 +3,6 @@ package redisstore
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -127,12 +126,9 @@ func Inspect(ctx context.Context, src Source, server Server) (f Findings, err er
 
 // passing reports whether an error says nothing about a server's settings, because the server does not answer now.
 func passing(err error) bool {
-	var answer redis.Error
-	if err == nil || !errors.As(err, &answer) {
+	switch AnswerCode(err) {
+	case "":
 		return err != nil
-	}
-	code, _, _ := strings.Cut(string(answer), " ")
-	switch code {
 	case "LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "NOAUTH":
 		return true
 	default:

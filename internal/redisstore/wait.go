@@ -2,9 +2,7 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -30,8 +28,7 @@ func (s *Script) sendWaiting(
 	ctx context.Context, conn redis.Conn, within time.Duration, replicas int, all []any,
 ) (any, error) {
 	reply, confirmed, err, lacking := pipelined(ctx, conn, within, replicas, "EVALSHA", all)
-	var answer redis.Error
-	if errors.As(err, &answer) && strings.HasPrefix(string(answer), "NOSCRIPT") {
+	if AnswerCode(err) == "NOSCRIPT" {
 		all[0] = s.Source
 		reply, confirmed, err, lacking = pipelined(ctx, conn, within, replicas, "EVAL", all)
 	}
@@ -61,8 +58,7 @@ func pipelined(ctx context.Context, conn redis.Conn, within time.Duration, repli
 	if err != nil {
 		return nil, 0, err, nil
 	}
-	var answer redis.Error
-	if reply, err = receive(ctx, conn); err != nil && !errors.As(err, &answer) {
+	if reply, err = receive(ctx, conn); err != nil && !Answered(err) {
 		return nil, 0, err, nil
 	}
 	confirmed, lacking = redis.Int(receive(ctx, conn))

@@ -42,8 +42,7 @@ func TypeOfKey(key string) string {
 
 // IsWrongType reports whether Redis has refused a command because a key is of another type than it needs.
 func IsWrongType(err error) bool {
-	var answer redis.Error
-	return errors.As(err, &answer) && strings.Contains(string(answer), "WRONGTYPE")
+	return AnswerCode(err) == "WRONGTYPE"
 }
 
 // perStore reads something about each of the stores of one slot, with calls for so many stores as most says. If keys of
@@ -108,8 +107,7 @@ func typesOf(conn redis.Conn, keys []string) []string {
 	}
 	for i := range types {
 		reply, err := redis.ReceiveWithTimeout(conn, CallTimeout)
-		var answer redis.Error
-		if err != nil && !errors.As(err, &answer) {
+		if err != nil && !Answered(err) {
 			break
 		}
 		types[i], _ = redis.String(reply, err)
