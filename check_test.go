@@ -72,13 +72,13 @@ func TestCheck(t *testing.T) {
 			warning: "maxmemory-policy allkeys-lru",
 		},
 		{
-			name: "replica", args: []string{"--appendonly", "yes", "--replicaof", host + " " + port}, want: "replica",
+			name: "replica", args: []string{"--appendonly", "yes", "--replicaof", host, port}, want: "replica",
 			text: []string{"is a replica"},
 		},
 		{
 			name: "replica that evicts", args: []string{
 				"--appendonly", "yes", "--maxmemory-policy", "allkeys-lru",
-				"--replicaof", host + " " + port,
+				"--replicaof", host, port,
 			},
 			allow: []string{"replica"}, want: "eviction", warning: "is a replica",
 		},

@@ -19,7 +19,7 @@ func replicated(t *testing.T) (master, replica *redistest.Server) {
 	t.Helper()
 	master = redistest.Start(t, "--repl-diskless-sync-delay", "0")
 	host, port, _ := strings.Cut(master.Addr(), ":")
-	replica = redistest.Start(t, "--replicaof", host+" "+port)
+	replica = redistest.Start(t, "--replicaof", host, port)
 	for deadline := time.Now().Add(20 * time.Second); ; <-time.After(2 * time.Millisecond) {
 		info, err := redis.String(master.Do(t, "INFO", "replication"), nil)
 		if err == nil && strings.Contains(info, "state=online") {

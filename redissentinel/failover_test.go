@@ -45,7 +45,7 @@ func startWatched(t *testing.T) *watched {
 	atOnce := []string{"--repl-diskless-sync-delay", "0"}
 	w := &watched{master: redistest.Start(t, atOnce...)}
 	host, port, _ := strings.Cut(w.master.Addr(), ":")
-	w.replica = redistest.Start(t, append(atOnce, "--replicaof", host+" "+port)...)
+	w.replica = redistest.Start(t, append(atOnce, "--replicaof", host, port)...)
 	eventually(t, "the replica is connected", func() bool {
 		info, err := redis.String(w.replica.Do(t, "INFO", "replication"), nil)
 		return err == nil && strings.Contains(info, "master_link_status:up")

@@ -36,6 +36,7 @@ func binary() (string, error) {
 var shared struct {
 	sync.Mutex
 	server *Server
+	dir    string
 	err    error
 }
 
@@ -47,8 +48,10 @@ func Shared(t testing.TB) *Server {
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.server == nil && shared.err == nil {
-		// Nothing is ever saved, so the directory is not written to.
-		shared.server, shared.err = launch(os.TempDir(), nil)
+		// Nothing is ever saved, but a server loads the snapshot that it finds in its folder.
+		if shared.dir, shared.err = os.MkdirTemp("", "redistest"); shared.err == nil {
+			shared.server, shared.err = launch(shared.dir, nil)
+		}
 	}
 	if shared.err != nil {
 		t.Fatalf("redistest: %v", shared.err)
@@ -63,6 +66,9 @@ func StopShared() {
 	defer shared.Unlock()
 	if shared.server != nil {
 		shared.server.proc.Kill()
+	}
+	if shared.dir != "" {
+		_ = os.RemoveAll(shared.dir)
 	}
 	shared.server, shared.err = nil, errors.New("the shared server has been stopped")
 }

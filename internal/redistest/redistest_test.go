@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -44,6 +45,8 @@ func (r *recorder) Fatalf(format string, args ...any) {
 
 func (r *recorder) Fatal(args ...any) { r.Fatalf("%s", fmt.Sprint(args...)) }
 
+func (r *recorder) Skip(args ...any) { r.Fatalf("skipped: %s", fmt.Sprint(args...)) }
+
 // run calls f and returns what it reported.
 func (r *recorder) run(f func(testing.TB)) (reported string) {
 	defer func() {
@@ -60,6 +63,10 @@ func TestShared(t *testing.T) {
 	s := Shared(t)
 	if s != Shared(t) {
 		t.Error("two calls of Shared gave two servers")
+	}
+	dir, err := redis.Strings(s.Dial(t).Do("CONFIG", "GET", "dir"))
+	if err != nil || !strings.HasPrefix(filepath.Base(dir[1]), "redistest") {
+		t.Errorf("its folder is %q, %v: expected one of its own, as a server loads the snapshot it finds", dir, err)
 	}
 	if pong, err := redis.String(s.Dial(t).Do("PING")); err != nil || pong != "PONG" {
 		t.Errorf("PING: %q, %v", pong, err)
@@ -93,6 +100,29 @@ func TestOtherServer(t *testing.T) {
 	t.Setenv("REDIS_SERVER", link)
 	if s := Start(t); s.path != link {
 		t.Errorf("started %s, expected %s", s.path, link)
+	}
+}
+
+// TestServerWithoutTLS: a test fails if the server lacks TLS, unless the environment allows it.
+func TestServerWithoutTLS(t *testing.T) {
+	certs := NewTLS(t)
+	for name, says := range map[string]string{
+		"Redis":  `>>> 'tls-port "1"'; Bad directive or wrong number of arguments`,
+		"Valkey": "# Failed finding TLS support.",
+	} {
+		program := filepath.Join(t.TempDir(), name)
+		script := "#!/bin/sh\ncat <<'END'\n" + says + "\nEND\nexit 1\n"
+		if err := os.WriteFile(program, []byte(script), 0o700); err != nil { //nolint:gosec // it is a program
+			t.Fatal(err)
+		}
+		t.Setenv("REDIS_SERVER", program)
+		for allow, want := range map[string]string{"": "built without TLS, expected one", "1": "skipped: "} {
+			t.Setenv(withoutTLS, allow)
+			got := (&recorder{TB: t}).run(func(tb testing.TB) { tb.Helper(); certs.Start(tb) })
+			if !strings.Contains(got, want) {
+				t.Errorf("%s, %s=%q: expected %q, found %q", name, withoutTLS, allow, want, got)
+			}
+		}
 	}
 }
 
