@@ -99,7 +99,7 @@ func TestStoreOnBrokenDisk(t *testing.T) {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	server := redistest.Start(t, "--save", "3600 1", "--dir", dir)
+	server := redistest.Start(t, "--save", "3600", "1", "--dir", dir)
 	if err := os.Remove(dir); err != nil {
 		t.Fatal(err)
 	}
