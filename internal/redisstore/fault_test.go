@@ -223,7 +223,8 @@ func TestCallsThatSendNothing(t *testing.T) {
 		t.Errorf("handle is closed: %v", err)
 	}
 	server.Restart(t)
-	if n := server.CommandStats(t).Total("info", "client|setname"); n > 0 {
+	// Valkey 9.1 reads its own settings with CONFIG GET when it loads Lua.
+	if n := server.CommandStats(t).Total("info", "client|setname", "config|get"); n > 0 {
 		t.Errorf("%d commands reached the new server", n)
 	}
 }
