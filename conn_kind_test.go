@@ -69,3 +69,69 @@ func TestServerOfAnotherKind(t *testing.T) {
 		})
 	}
 }
+
+// TestServerWithoutLua: whatever needs scripts says so at once, and does not try again.
+func TestServerWithoutLua(t *testing.T) {
+	for name, refusal := range map[string]string{
+		"Valkey without its module": "-ERR Could not find scripting engine 'lua'\r\n",
+		"renamed command":           "-ERR unknown command 'EVAL', with args beginning with: 'hunter2' \r\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, err := fakeredis.Start(func(args []string) string {
+				switch args[0] {
+				case "EVAL":
+					return refusal
+				case "EVALSHA":
+					return "-NOSCRIPT No matching script.\r\n"
+				case "INFO":
+					return fakeredis.Bulk("redis_version:7.2.4\r\nrole:master\r\nmaxmemory_policy:noeviction\r\n" +
+						"aof_enabled:1\r\n")
+				case "SUBSCRIBE":
+					return ""
+				case "HGET":
+					return "$-1\r\n"
+				case "HKEYS":
+					return fakeredis.Array()
+				}
+				return "+OK\r\n"
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer server.Close()
+			rdb, err := delayed.Dial("redis://" + server.Addr())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer rdb.Close()
+			const want = "the server"
+			q, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: "mail"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = q.Enqueue(t.Context(), delayed.NewGoTask("example.com/app/mail.Welcome"))
+			if err == nil || !strings.Contains(err.Error(), want) || errors.Is(err, delayed.ErrUnknown) {
+				t.Errorf("Enqueue: expected an error with %q, found %v", want, err)
+			}
+
+			w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{Queues: delayed.Strict{"mail"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var unfit *delayed.SettingError
+			if err := w.Run(t.Context()); !errors.As(err, &unfit) || unfit.Name != "scripts" {
+				t.Errorf("Worker.Run: expected the setting scripts, found %v", err)
+			}
+
+			for _, owner := range []string{"", "app"} {
+				s, err := delayed.NewScheduler(rdb, delayed.SchedulerConfig{Queue: "mail", Owner: owner})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := s.Run(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+					t.Errorf("Scheduler.Run, owner %q: expected an error with %q, found %v", owner, want, err)
+				}
+			}
+		})
+	}
+}

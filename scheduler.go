@@ -147,7 +147,7 @@ func newSchedulers(rdb *Redis, cfg WorkerConfig) (all []*Scheduler, err error) {
 
 // Run declares the entries and enqueues what is due until ctx ends, and returns nil then. A second Run returns
 // ErrClosed, and so does one whose handle on Redis is closed, before or meanwhile. While Redis is away it tries again,
-// and carries on by itself.
+// and carries on by itself; a server that runs no Lua scripts ends it at the start, with the server's answer.
 func (s *Scheduler) Run(ctx context.Context) error {
 	if s == nil || s.store == nil {
 		return errNoSchedule
@@ -166,21 +166,28 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		if err == nil || ctx.Err() != nil {
 			break
 		}
+		if redisstore.LacksScripts(err) {
+			return err
+		}
 		s.log.Trouble(&s.trouble, "cannot declare periodic entries; trying again", err)
 		loop.Sleep(ctx, wait.Next())
 	}
 	wait.Reset()
 	told, forget := s.signals.SubscribeQueue(s.store) //nolint:contextcheck // the connection serves others too
 	defer forget()
-	for ctx.Err() == nil {
+	for looked := false; ctx.Err() == nil; {
 		next, err := s.enqueueDue(ctx)
 		if err != nil {
 			if ctx.Err() != nil {
 				break
 			}
+			if !looked && redisstore.LacksScripts(err) {
+				return err
+			}
 			s.log.Trouble(&s.trouble, "cannot look for periodic entries that are due; trying again", err)
 			next = wait.Next()
 		} else {
+			looked = true
 			s.log.Relief(&s.trouble, "looking for periodic entries again")
 			wait.Reset()
 		}

@@ -68,7 +68,7 @@ func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
 	e := cfg.engine(rdb, plan)
 	e.Prepare, e.Call, e.Wrapped, e.Misfit = w.build, w.callFunction, w.hasMiddleware, misfitPath
 	for _, s := range schedulers {
-		// Its only error is that of a second Run.
+		// What its error can say, the worker finds too: that the handle is closed, or that Redis runs no scripts.
 		e.Beside = append(e.Beside, func(ctx context.Context) { _ = s.Run(ctx) })
 	}
 	w.engine = engine.New(e)

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 const (
 	useCluster  = "the server is a node of a Redis Cluster: connect with rediscluster.Dial, and name queues like {mail}"
+	loadLua     = "the server has no Lua, in which the scripts are written: load its module lua, or use another server"
 	useSentinel = "the server is a Sentinel: connect with redissentinel.Dial, which asks it for the master"
 )
 
@@ -28,6 +30,9 @@ func ofOtherKind(ctx context.Context, conn redis.Conn, timeout time.Duration, er
 	if strings.Contains(string(answer), "is not allowed in cluster mode") {
 		return fmt.Errorf("%s, without a database: %w", useCluster, err)
 	}
+	if strings.HasPrefix(string(answer), noEngine) {
+		return fmt.Errorf("%s: %w", loadLua, err)
+	}
 	if !strings.HasPrefix(string(answer), "ERR unknown command") {
 		return err
 	}
@@ -40,6 +45,21 @@ func ofOtherKind(ctx context.Context, conn redis.Conn, timeout time.Duration, er
 		}
 	}
 	return fmt.Errorf("the server, or a proxy before it, does not have what a Redis of version 6.2 has: %w", answer)
+}
+
+// noEngine is the beginning of what Valkey answers to EVAL when its module lua is not loaded.
+const noEngine = "ERR Could not find scripting engine"
+
+// LacksScripts reports whether an error says that the server cannot run scripts at all, so that it is useless to try
+// again.
+func LacksScripts(err error) bool {
+	var answer redis.Error
+	if !errors.As(err, &answer) {
+		return false
+	}
+	command, unknown := strings.CutPrefix(string(answer), "ERR unknown command ")
+	return unknown && strings.HasPrefix(strings.TrimLeft(command, "'`"), "EVAL") ||
+		strings.HasPrefix(string(answer), noEngine)
 }
 
 func first(values []any) any {
