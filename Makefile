@@ -23,6 +23,9 @@ ifneq ($(REDIS_SERVER),)
 export REDIS_SERVER
 endif
 
+# The server of make servers, such as redis-6.2; if empty, all.
+SERVER ?=
+
 # By default, the race detector sleeps for a second before a program ends.
 GORACE ?= atexit_sleep_ms=0
 export GORACE
@@ -89,6 +92,10 @@ norace: ## Run the tests of delayedvet, without the race detector: types take th
 .PHONY: cover
 cover: ## Check that the tests of the root module cover 85 % of the engine (4 min)
 	@scripts/cover.sh
+
+.PHONY: servers
+servers: ## Run the tests on five servers, from Redis 6.2 to Valkey 9.1; SERVER=redis-6.2 for one of them (6 min)
+	@scripts/servers.sh $(SERVER)
 
 .PHONY: itest
 itest: ## Run the tests across processes, servers and languages (3 min)
