@@ -155,10 +155,7 @@ func (c *Conn) do(w wait, name string, args []any) (any, error) {
 	}
 	for _, reply := range replies {
 		if err := asError(reply); err != nil {
-			if last := replies[len(replies)-1]; asError(last) == nil {
-				return last, err
-			}
-			return nil, err
+			return replies[len(replies)-1], err
 		}
 	}
 	return replies[len(replies)-1], nil

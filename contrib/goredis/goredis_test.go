@@ -1,0 +1,27 @@
+package goredis
+
+import (
+	"os"
+	"testing"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/internal/redistest/sourcetest"
+)
+
+func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
+
+// TestSource runs the tests of all sources with both versions of Redis's protocol.
+func TestSource(t *testing.T) {
+	for name, protocol := range map[string]int{"RESP2": 2, "RESP3": 3} {
+		t.Run(name, func(t *testing.T) {
+			sourcetest.Run(t, func(t testing.TB, addr string, poolSize int) delayed.Source {
+				client := goredis.NewClient(&goredis.Options{Addr: addr, PoolSize: poolSize, Protocol: protocol})
+				t.Cleanup(func() { client.Close() })
+				return newSource(client)
+			})
+		})
+	}
+}

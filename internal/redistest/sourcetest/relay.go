@@ -1,0 +1,176 @@
+//go:build unix
+
+package sourcetest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/internal/redistest"
+)
+
+// testStore runs the store's own table of all scripts. Only that package can call it, so it gets the address of a relay
+// that hands all commands to the source.
+func testStore(t *testing.T, open Maker) {
+	root, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}",
+		"github.com/godelayed/delayed").Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	dir := strings.TrimSpace(string(root))
+	if _, err := os.Stat(filepath.Join(dir, "internal", "redisstore", "store_test.go")); err != nil {
+		t.Fatalf("expected the root module in the same repository: %v", err)
+	}
+	addr := relay(t, open(t, redistest.Shared(t).Addr(), 100))
+	args := []string{"test", "-vet=off", "-count=1", "-run=^TestStore$", "-v", "./internal/redisstore"}
+	cmd := exec.CommandContext(t.Context(), "go", args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "DELAYED_STORE_URL=redis://"+addr)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("go %q: %v\n%s", args, err, out)
+	}
+	if !bytes.Contains(out, []byte("--- PASS: TestStore/claim")) {
+		t.Fatalf("go %q has not run the table:\n%s", args, out)
+	}
+}
+
+// relay serves Redis's protocol over a source, one of its connections for each client, and returns the address.
+func relay(t testing.TB, src delayed.Source) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // does not block
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	t.Cleanup(func() { cancel(); l.Close(); wg.Wait() })
+	wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() {
+				defer c.Close()
+				defer context.AfterFunc(ctx, func() { c.Close() })()
+				if err := serve(ctx, c, src); err != nil && !errors.Is(err, io.EOF) && ctx.Err() == nil {
+					t.Logf("relay: %v", err)
+				}
+			})
+		}
+	})
+	return l.Addr().String()
+}
+
+// serve answers the commands of one client. What came in one request goes out in one.
+func serve(ctx context.Context, c net.Conn, src delayed.Source) error {
+	conn, err := src.Conn(ctx, "relay")
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	r, w := bufio.NewReaderSize(c, 1<<20), bufio.NewWriter(c)
+	for {
+		sent := 0
+		for sent == 0 || r.Buffered() > 0 {
+			args, err := command(r)
+			if err != nil {
+				return err
+			}
+			if err := conn.Send(args[0].(string), args[1:]...); err != nil {
+				return err
+			}
+			sent++
+		}
+		if err := conn.Flush(); err != nil {
+			return err
+		}
+		for range sent {
+			reply, err := redis.ReceiveContext(conn, ctx)
+			var answer redis.Error
+			if errors.As(err, &answer) {
+				reply, err = answer, nil
+			}
+			if err != nil {
+				return err
+			}
+			write(w, reply)
+		}
+		if err := w.Flush(); err != nil {
+			return err
+		}
+	}
+}
+
+// command reads one command.
+func command(r *bufio.Reader) ([]any, error) {
+	n, err := length(r, '*')
+	if err != nil {
+		return nil, err
+	}
+	args := make([]any, n)
+	for i := range args {
+		size, err := length(r, '$')
+		if err != nil {
+			return nil, err
+		}
+		text := make([]byte, size+2)
+		if _, err := io.ReadFull(r, text); err != nil {
+			return nil, err
+		}
+		if args[i] = text[:size]; i == 0 {
+			args[i] = string(text[:size])
+		}
+	}
+	return args, nil
+}
+
+func length(r *bufio.Reader, kind byte) (int, error) {
+	line, err := r.ReadString('\n')
+	if err != nil {
+		return 0, err
+	}
+	if line[0] != kind {
+		return 0, fmt.Errorf("found %q, expected %q", line, kind)
+	}
+	return strconv.Atoi(strings.TrimSpace(line[1:]))
+}
+
+// write writes a reply of redigo in RESP2.
+func write(w *bufio.Writer, reply any) {
+	switch r := reply.(type) {
+	case nil:
+		w.WriteString("$-1\r\n")
+	case int64:
+		fmt.Fprintf(w, ":%d\r\n", r)
+	case string:
+		fmt.Fprintf(w, "+%s\r\n", r)
+	case []byte:
+		fmt.Fprintf(w, "$%d\r\n%s\r\n", len(r), r)
+	case redis.Error:
+		fmt.Fprintf(w, "-%s\r\n", string(r))
+	case []any:
+		fmt.Fprintf(w, "*%d\r\n", len(r))
+		for _, e := range r {
+			write(w, e)
+		}
+	default:
+		fmt.Fprintf(w, "-ERR the source has returned a %T\r\n", reply)
+	}
+}
