@@ -25,3 +25,11 @@ func TestSource(t *testing.T) {
 		})
 	}
 }
+
+func TestCluster(t *testing.T) {
+	sourcetest.RunCluster(t, func(t testing.TB, addrs []string) delayed.Source {
+		client := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: addrs})
+		t.Cleanup(func() { client.Close() })
+		return newSource(client)
+	})
+}
