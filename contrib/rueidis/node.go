@@ -175,5 +175,6 @@ func texts(args []any) []string {
 // Release implements clientconn.Wire.
 func (w *wire) Release() { w.release() }
 
-// Discard implements clientconn.Wire.
-func (w *wire) Discard() { w.client.Close() }
+// Discard implements clientconn.Wire. It waits for nothing: with RESP2, rueidis connects anew before it has closed a
+// connection.
+func (w *wire) Discard() { go w.client.Close() }
