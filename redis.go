@@ -72,10 +72,22 @@ func Dial(rawURL string) (*Redis, error) {
 	return r, nil
 }
 
-// FromPool returns a handle on an existing pool of package github.com/gomodule/redigo/redis. A worker takes three
-// connections out of it for long, and the handle takes one to be told of changes, so MaxActive, if set, should leave
-// room for them. A read timeout of less than ten seconds makes idle workers poll more often. Close closes the pool.
-// FromPool(nil) panics.
+// FromPool returns a handle on an existing pool of package github.com/gomodule/redigo/redis. For clients of go-redis and
+// rueidis see contrib/goredis and contrib/rueidis. Close closes the pool. FromPool(nil) panics. The pool must allow:
+//
+//   - Connections in use for long. A worker keeps three: one that waits for tasks, one for its heartbeat, one of its
+//     sweeper. The handle keeps one to be told of changes, for all its workers and for calls that wait for results.
+//   - More for a short time. At its start and while it is busy, a worker takes up to eight more at a time, and each
+//     concurrent call of a producer takes one. So MaxActive, unless it is 0, should be twelve for each worker and one
+//     for each concurrent producer. With fewer, calls wait for each other if Wait is set, and fail if it is not. The
+//     error names the pool.
+//   - Waits. BLPOP blocks for five seconds, and its connection then waits five more for the answer. A read timeout of
+//     less than ten seconds makes idle workers poll more often. Other calls have five seconds at most. A write timeout
+//     keeps a call from hanging on a server that reads nothing.
+//   - Contexts. Connections must implement redis.ConnWithTimeout and redis.ConnWithContext, as those of redigo do. A
+//     cancelled call closes its connection. Dial with DialContext, so that a cancelled call does not wait for it.
+//   - Restarts of Redis. Set TestOnBorrow to send PING on connections that have idled for a while: otherwise the first
+//     call on each dead one fails, as ErrUnknown.
 func FromPool(pool *redis.Pool) *Redis {
 	if pool == nil {
 		panic(errors.New("delayed: FromPool(nil): expected a pool; Dial makes one of its own"))

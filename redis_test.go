@@ -8,9 +8,13 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/redistest"
 )
 
 func TestDialUnderstandsURLs(t *testing.T) {
@@ -115,6 +119,40 @@ func TestProducersShareABoundedNumberOfConnections(t *testing.T) {
 	for _, q := range queues {
 		if n, err := q.Len(t.Context()); n != 4 || err != nil {
 			t.Errorf("%s has %d tasks, %v", q.Name(), n, err)
+		}
+	}
+}
+
+// TestPoolUsedUp takes all connections of a pool of the program: calls say that the pool is why they fail, whether the
+// pool waits or not.
+func TestPoolUsedUp(t *testing.T) {
+	t.Parallel()
+	server := redistest.Shared(t)
+	for _, wait := range []bool{false, true} {
+		pool := server.Pool(t)
+		pool.MaxActive, pool.Wait = 2, wait
+		rdb := delayed.FromPool(pool)
+		q := delayed.NewQueue(redistest.Name(t), rdb)
+		taken := []redis.Conn{pool.Get(), pool.Get()}
+		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		_, err := q.Len(ctx)
+		cancel()
+		const want = "the pool has all its 2 connections in use: expected a free one: raise its MaxActive"
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Wait %t: %v, expected %q", wait, err, want)
+		}
+		if cause := context.DeadlineExceeded; wait && !errors.Is(err, cause) {
+			t.Errorf("%v, expected that it wraps %v", err, cause)
+		}
+		taken[0].Close()
+		if _, err := q.Len(t.Context()); err != nil {
+			t.Errorf("Wait %t: a connection is free: %v", wait, err)
+		}
+		// A context that ends for another reason says nothing about the pool.
+		canceled, cancel := context.WithCancel(t.Context())
+		cancel()
+		if _, err := q.Len(canceled); err == nil || strings.Contains(err.Error(), "the pool") {
+			t.Errorf("Wait %t: a cancelled call: %v", wait, err)
 		}
 	}
 }

@@ -88,9 +88,21 @@ func (s PoolSource) Conn(ctx context.Context, _ string) (_ redis.Conn, err error
 		err = checkDialled(conn)
 	}
 	if err != nil {
-		return nil, err
+		return nil, s.explain(err)
 	}
 	return conn, nil
+}
+
+// explain adds to the error of taking a connection that the pool is the reason, if it is: either it does not wait, or
+// the caller has waited as long as it wanted.
+func (s PoolSource) explain(err error) error {
+	ended := errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+	if stats := s.Pool.Stats(); !errors.Is(err, redis.ErrPoolExhausted) &&
+		(!ended || s.Pool.MaxActive == 0 || stats.ActiveCount < s.Pool.MaxActive || stats.IdleCount > 0) {
+		return err
+	}
+	return fmt.Errorf("delayed: the pool has all its %d connections in use: expected a free one: raise its MaxActive, "+
+		"or end other uses of it sooner: %w", s.Pool.MaxActive, err)
 }
 
 // Slot returns 0: all keys are on one server.
