@@ -33,3 +33,12 @@ func TestCluster(t *testing.T) {
 		return newSource(client)
 	})
 }
+
+// BenchmarkBesideRedigo compares with the connections of delayed.Dial.
+func BenchmarkBesideRedigo(b *testing.B) {
+	sourcetest.Compare(b, func(t testing.TB, addr string, poolSize int) delayed.Source {
+		client := goredis.NewClient(&goredis.Options{Addr: addr, PoolSize: poolSize})
+		t.Cleanup(func() { client.Close() })
+		return newSource(client)
+	})
+}

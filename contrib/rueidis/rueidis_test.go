@@ -42,3 +42,10 @@ func TestCluster(t *testing.T) {
 		return dial(t, rueidis.ClientOption{InitAddress: addrs})
 	})
 }
+
+// BenchmarkBesideRedigo compares with the connections of delayed.Dial.
+func BenchmarkBesideRedigo(b *testing.B) {
+	sourcetest.Compare(b, func(t testing.TB, addr string, poolSize int) delayed.Source {
+		return dial(t, rueidis.ClientOption{InitAddress: []string{addr}, BlockingPoolSize: poolSize})
+	})
+}
