@@ -10,8 +10,8 @@
 // Calls take a connection out of the client's pool for as long as they last, and workers keep some for long:
 // delayed.FromPool says how many. Two kinds of connections are not taken out of the pool, because go-redis cannot end a
 // wait on such a one: those on which an idle worker waits for tasks, one for each slot, and one for each handle for
-// messages. They are made with the client's dialler, credentials and database, as the connections for
-// Subscribe of go-redis are; its hooks and its OnConnect do not see them.
+// messages. They are made with the client's dialler, credentials and database, and are outside of its pool as
+// those for Subscribe of go-redis are; hooks and OnConnect do not see them.
 //
 // A command is never sent a second time, whatever MaxRetries of the client is. A reply is waited for five seconds,
 // whatever ReadTimeout is. When a context ends during a call, the call returns at once, and its connection leaves the

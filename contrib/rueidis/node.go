@@ -154,8 +154,8 @@ func (w *wire) Do(ctx context.Context, limit time.Duration, cmds []clientconn.Co
 	return replies, nil
 }
 
-// build makes a command of rueidis. It counts as one that blocks, so that only our deadlines end it and Discard does not
-// wait for replies.
+// build makes a command of rueidis. It counts as one that blocks, so that only our deadlines end it and Discard does
+// not wait for replies.
 func (w *wire) build(cmd clientconn.Command) rueidis.Completed {
 	return w.client.B().Arbitrary(cmd.Name).Args(texts(cmd.Args)...).Blocking()
 }

@@ -7,9 +7,9 @@
 //
 // The program owns the client: closing the *delayed.Redis leaves it open. Close the *delayed.Redis first.
 //
-// All connections are dedicated ones of rueidis, out of the pool that its option BlockingPoolSize bounds: calls take one
-// for as long as they last, and workers keep some for long; delayed.FromPool says how many. The connections on which
-// rueidis joins concurrent commands are not used, as a large claim would hold up the other commands there.
+// All connections are dedicated ones of rueidis, out of the pool that its option BlockingPoolSize bounds: calls take
+// one for as long as they last, and workers keep some for long; delayed.FromPool says how many. The connections on
+// which rueidis joins concurrent commands are not used, as a large claim would hold up the other commands there.
 //
 // A command is never sent a second time, whether or not the client retries. When a context ends during a call, its
 // connection is closed.

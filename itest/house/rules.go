@@ -20,7 +20,8 @@ var ours = rules{
 		{
 			"event", "state", "internal/wire", "internal/funcpath", "internal/catalog", "internal/redisurl",
 			"internal/nearest",
-			"internal/staleconn", "internal/loop", "internal/seam", "internal/metrics", "internal/buildinfo",
+			"internal/staleconn", "internal/clientconn", "internal/loop", "internal/seam", "internal/metrics",
+			"internal/buildinfo",
 			// For tests only:
 			"internal/childproc", "internal/fakeredis", "internal/faultnet", "internal/jsonschema",
 			"internal/redistest",
@@ -34,7 +35,7 @@ var ours = rules{
 		{"."},
 		{
 			"inspect", "semaphore", "typed", "rediscluster", "redissentinel", "workermain",
-			"internal/redistest/controltest",
+			"internal/redistest/controltest", "internal/redistest/sourcetest",
 		},
 		{"inspect/scale", "inspect/call"},
 		{"inspect/document"},

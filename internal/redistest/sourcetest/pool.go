@@ -70,7 +70,7 @@ func testDiscard(t *testing.T, open Maker) {
 	if conn.Err() == nil {
 		t.Error("the server is a replica, and Err is nil")
 	}
-	last := id2(t, server)
+	last := newest(t, server)
 	conn.Close()
 	server.Do(t, "REPLICAOF", "NO", "ONE")
 	if now := id(take(t, src, "k")); now < last {
@@ -78,8 +78,8 @@ func testDiscard(t *testing.T, open Maker) {
 	}
 }
 
-// id2 returns the id of a new connection.
-func id2(t testing.TB, server *redistest.Server) int64 {
+// newest returns the id of a new connection.
+func newest(t testing.TB, server *redistest.Server) int64 {
 	t.Helper()
 	id, err := redis.Int64(server.Do(t, "CLIENT", "ID"), nil)
 	if err != nil {

@@ -317,9 +317,15 @@ func testSentOnce(t *testing.T, open Maker) {
 	b := redistest.NewBench(t, server)
 	src := open(t, proxy.Addr(), poolSize)
 	calls := map[string]func(conn redis.Conn) error{
-		"Do":            func(c redis.Conn) error { _, err := c.Do("INCR", b.Name); return err },
-		"DoWithTimeout": func(c redis.Conn) error { _, err := redis.DoWithTimeout(c, 5*time.Second, "INCR", b.Name); return err },
-		"DoContext":     func(c redis.Conn) error { _, err := redis.DoContext(c, t.Context(), "INCR", b.Name); return err },
+		"Do": func(c redis.Conn) error { _, err := c.Do("INCR", b.Name); return err },
+		"DoWithTimeout": func(c redis.Conn) error {
+			_, err := redis.DoWithTimeout(c, 5*time.Second, "INCR", b.Name)
+			return err
+		},
+		"DoContext": func(c redis.Conn) error {
+			_, err := redis.DoContext(c, t.Context(), "INCR", b.Name)
+			return err
+		},
 		"pipeline": func(c redis.Conn) error {
 			if err := errors.Join(c.Send("INCR", b.Name), c.Send("PING"), c.Flush()); err != nil {
 				return err
