@@ -42,3 +42,11 @@ func BenchmarkBesideRedigo(b *testing.B) {
 		return newSource(client)
 	})
 }
+
+func TestSentinel(t *testing.T) {
+	sourcetest.RunSentinel(t, func(t testing.TB, addr string) delayed.Source {
+		client := goredis.NewFailoverClient(&goredis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{addr}})
+		t.Cleanup(func() { client.Close() })
+		return newSource(client)
+	})
+}

@@ -49,3 +49,11 @@ func BenchmarkBesideRedigo(b *testing.B) {
 		return dial(t, rueidis.ClientOption{InitAddress: []string{addr}, BlockingPoolSize: poolSize})
 	})
 }
+
+func TestSentinel(t *testing.T) {
+	sourcetest.RunSentinel(t, func(t testing.TB, addr string) delayed.Source {
+		return dial(t, rueidis.ClientOption{
+			InitAddress: []string{addr}, Sentinel: rueidis.SentinelOption{MasterSet: "m"},
+		})
+	})
+}
