@@ -54,7 +54,8 @@ func newSource(client goredis.UniversalClient) *source {
 			return &source{newCluster(c), fmt.Sprint(c.Options().Addrs, " (go-redis, cluster)"), clientconn.Slot}
 		}
 	}
-	panic(fmt.Errorf("delayed: goredis.New(%T): expected a *redis.Client or *redis.ClusterClient that is not nil", client))
+	panic(fmt.Errorf("delayed: goredis.New(%T): expected a *redis.Client or *redis.ClusterClient that is not nil",
+		client))
 }
 
 // Conn takes a connection for key out of the client's pool. The caller closes it. Its method Discard() error closes the

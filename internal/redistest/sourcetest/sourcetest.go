@@ -287,7 +287,8 @@ func testCancelledCall(t *testing.T, open Maker) {
 		if !errors.Is(err, context.DeadlineExceeded) || conn.Err() == nil {
 			t.Errorf("a call whose time is over: %v, then Err %v", err, conn.Err())
 		}
-		if _, err := redis.DoWithTimeout(second, 20*time.Millisecond, "ECHO", "late"); err == nil || second.Err() == nil {
+		_, err = redis.DoWithTimeout(second, 20*time.Millisecond, "ECHO", "late")
+		if err == nil || second.Err() == nil {
 			t.Errorf("a call with a time-out: %v, then Err %v", err, second.Err())
 		}
 		conn.Close()
