@@ -115,7 +115,7 @@ chaos: ## Kill workers, cut off Redis, flood queues, as often as docs/RELIABILIT
 	@cd itest && go test -count=1 -v -run='$(CHAOS)' -timeout=2h . -args -chaos -limits
 
 .PHONY: fuzz
-fuzz: ## Run each Fuzz function for FUZZTIME, 30s by default (5 min)
+fuzz: ## Run each Fuzz function for FUZZTIME, 30s by default; with DELAYED_LIMITS=1 also check memory (5 min)
 	@$(behind) scripts/fuzz.sh $(FUZZFLAGS) $(FUZZTIME)
 
 .PHONY: examples
@@ -173,7 +173,9 @@ bench-guard: ## Check that no published ratio has become worse by more than 15 %
 	@cd bench && go run . guard $(BENCH)
 
 .PHONY: limits
-limits: ## Check time and memory with a million tasks, large messages, long texts and scripts; idle machine (9 min)
+limits: ## Run the tests that measure: time, memory and allocations; idle machine (12 min)
+	@DELAYED_LIMITS=1 go test -count=1 -p 1 $$(git grep -l --untracked '\<limits\.\(Only\|Errorf\)(' -- '*_test.go' | \
+		sed 's,^,./,; s,/[^/]*$$,,' | sort -u)
 	@cd itest && go test -run='^TestMillion$$|^TestLargeMessages' -count=1 -v . -args -limits
 	@cd itest && go test -run='^TestLogsOfHostileTexts$$' -count=1 .
 	@cd cmd/delayed && go test -run='^TestTextsOfStrangers$$' -count=1 ./internal/...
@@ -187,7 +189,7 @@ bench-smoke: ## Run each Go benchmark once, to see that it works (20 s)
 
 .PHONY: planted
 planted: ## Break the code in each way kept in itest/planted and expect a test to fail (an hour on two processors)
-	@cd itest && go run ./planted $(PLANTED)
+	@cd itest && DELAYED_LIMITS=1 go run ./planted $(PLANTED)
 
 ##@ Python
 

@@ -14,6 +14,7 @@ import (
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/function"
+	"github.com/godelayed/delayed/internal/limits"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/state"
 )
@@ -309,6 +310,7 @@ func TestReceivedTaskIsEnqueuedAgain(t *testing.T) {
 
 // TestNoMiddlewareCostsNothing: without middleware, the worker makes no Task for a call.
 func TestNoMiddlewareCostsNothing(t *testing.T) {
+	limits.Only(t)
 	b := newBench(t)
 	claims := make(chan *engine.Claim, 1)
 	f := b.fn("f", func(int) {})

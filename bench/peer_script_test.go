@@ -68,7 +68,7 @@ func TestScriptPeers(t *testing.T) {
 			begin := time.Now()
 			worker.close()
 			awaitGone(t, family)
-			if took := time.Since(begin); took > 5*time.Second {
+			if took := time.Since(begin); took > time.Minute {
 				t.Errorf("closing took %v", took)
 			}
 		})

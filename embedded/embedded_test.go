@@ -103,6 +103,7 @@ func TestRealTimePasses(t *testing.T) {
 	const life = 200 * time.Millisecond
 	before := time.Now()
 	first := timeOf(t, conn)
+	asked := time.Now()
 	do(t, conn, "SET", "k", "v", "PX", life.Milliseconds())
 	eventually(t, "the key expires", func() bool {
 		gone := do(t, conn, "EXISTS", "k") == int64(0)
@@ -111,12 +112,14 @@ func TestRealTimePasses(t *testing.T) {
 		}
 		return gone
 	})
-	passed, expected := timeOf(t, conn).Sub(first), time.Since(before)
-	if off := expected - passed; off < -5*time.Millisecond || off > 100*time.Millisecond {
-		t.Errorf("TIME moved by %v in %v", passed, expected)
+	least := time.Since(asked)
+	passed, most := timeOf(t, conn).Sub(first), time.Since(before)
+	if passed < least-5*time.Millisecond || passed > most+5*time.Millisecond {
+		t.Errorf("TIME moved by %v in %v to %v", passed, least, most)
 	}
-	if off := time.Since(srv.Now()); off < -time.Second || off > time.Second {
-		t.Errorf("Now is %v off", off)
+	before = time.Now()
+	if now := srv.Now(); now.Before(before.Add(-time.Second)) || time.Since(now) < -time.Second {
+		t.Errorf("Now is %v, expected about %v", now, before)
 	}
 }
 
@@ -125,13 +128,18 @@ func TestHeartbeatIsRenewed(t *testing.T) {
 	srv := start(t, embedded.Config{})
 	conn := dial(t, srv)
 	const life = 120 * time.Millisecond
+	renewed := time.Now()
 	do(t, conn, "SET", "beat", "1", "PX", life.Milliseconds())
 	for range 20 {
 		<-time.After(life / 6)
 		before := time.Now()
-		if do(t, conn, "PEXPIRE", "beat", life.Milliseconds()) != int64(1) && time.Since(before) < life/2 {
-			t.Fatal("the key was gone although it was renewed six times in its life")
+		if do(t, conn, "PEXPIRE", "beat", life.Milliseconds()) != int64(1) {
+			if since := time.Since(renewed); since < life {
+				t.Fatalf("a key with a life of %v was gone %v after it was renewed", life, since)
+			}
+			do(t, conn, "SET", "beat", "1", "PX", life.Milliseconds()) // the machine was too busy to renew it
 		}
+		renewed = before
 	}
 }
 

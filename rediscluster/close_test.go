@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/godelayed/delayed/internal/fakeredis"
+	"github.com/godelayed/delayed/internal/limits"
 )
 
 // TestCloseEndsConnections expects that idle connections end with the handle, others when they are given back.
@@ -109,6 +110,7 @@ func TestLateErrorOfAnOldConnection(t *testing.T) {
 
 // TestClosedConnectionsAreForgotten expects that a pool holds nothing of connections that have ended.
 func TestClosedConnectionsAreForgotten(t *testing.T) {
+	limits.Only(t)
 	const n = 300
 	a, _ := pair(t, func([]string) string { return "+OK\r\n" }, nil)
 	src := open(t, "redis://"+a.Addr())

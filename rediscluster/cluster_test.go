@@ -16,6 +16,7 @@ import (
 	"github.com/mna/redisc"
 
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/internal/limits"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/redistest/controltest"
 )
@@ -351,7 +352,7 @@ func testContext(t *testing.T, cluster *redistest.Cluster) {
 		t.Errorf("expected %v, found %v", context.Canceled, err)
 	}
 	if took := time.Since(start); took > 10*time.Second {
-		t.Errorf("took %v", took)
+		limits.Errorf(t, "took %v", took)
 	}
 	if c.Err() == nil {
 		t.Error("the connection passes for good although a reply may still come")

@@ -12,6 +12,7 @@ import (
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/fakeredis"
+	"github.com/godelayed/delayed/internal/limits"
 )
 
 func TestComplete(t *testing.T) {
@@ -114,7 +115,7 @@ func TestDeadNetworkDoesNotStall(t *testing.T) {
 		start := time.Now()
 		connTo(t, src, "k")
 		if took := time.Since(start); took > askTimeout+3*time.Second {
-			t.Errorf("took %v beside a silent node", took)
+			limits.Errorf(t, "took %v beside a silent node", took)
 		}
 	}
 }
@@ -170,7 +171,7 @@ func TestClose(t *testing.T) {
 		t.Errorf("Close: %v", err)
 	}
 	if took := time.Since(start); took > askTimeout/2 {
-		t.Errorf("Close took %v: expected that it ends a question that is not answered", took)
+		limits.Errorf(t, "Close took %v: expected that it ends a question that is not answered", took)
 	}
 	if err := receive(t, "the end of Conn", waiting); !errors.Is(err, delayed.ErrClosed) {
 		t.Errorf("Conn during Close: %v", err)

@@ -23,6 +23,7 @@ import (
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/childproc"
+	"github.com/godelayed/delayed/internal/limits"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/redistest/controltest"
 )
@@ -192,7 +193,7 @@ func testFailover(t *testing.T, w *watched) {
 	start := time.Now()
 	eventually(t, "the replica is the master of new connections", func() bool { return serves(src, w.replica) })
 	if took := time.Since(start); took > 8*time.Second {
-		t.Errorf("the new master was found after %v: expected that the Sentinel's announcement is heard", took)
+		limits.Errorf(t, "the new master was found after %v: expected that the Sentinel's announcement is heard", took)
 	}
 	if err := receive(t, "the end of BLPOP on the old master", blocked); err == nil {
 		t.Error("BLPOP on the old master returned without an error")

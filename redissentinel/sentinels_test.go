@@ -13,6 +13,7 @@ import (
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/fakeredis"
+	"github.com/godelayed/delayed/internal/limits"
 )
 
 // TestEverySentinelIsAsked has a single one that knows the master, in each place of the list.
@@ -167,7 +168,7 @@ func TestSilentSentinel(t *testing.T) {
 	start := time.Now()
 	connTo(t, src)
 	if took := time.Since(start); took > askTimeout+3*time.Second {
-		t.Errorf("took %v beside a silent Sentinel", took)
+		limits.Errorf(t, "took %v beside a silent Sentinel", took)
 	}
 }
 
@@ -187,7 +188,7 @@ func TestClose(t *testing.T) {
 		t.Errorf("Close: %v", err)
 	}
 	if took := time.Since(start); took > askTimeout/2 {
-		t.Errorf("Close took %v: expected that it ends a question that is not answered", took)
+		limits.Errorf(t, "Close took %v: expected that it ends a question that is not answered", took)
 	}
 	if err := receive(t, "the end of Conn", waiting); !errors.Is(err, delayed.ErrClosed) {
 		t.Errorf("Conn during Close: %v", err)

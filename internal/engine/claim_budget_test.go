@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/internal/faultnet"
+	"github.com/godelayed/delayed/internal/limits"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
@@ -281,7 +282,7 @@ func TestOverdueTasksOfAnEmptyQueueGoBack(t *testing.T) {
 	start := time.Now()
 	b.Until("two are back", func() bool { return released.Load() > 0 && b.Size("") == 2 })
 	if took := time.Since(start); took > 3*time.Second {
-		t.Errorf("given back after %v, expected %v", took, overdueTime)
+		limits.Errorf(t, "given back after %v, expected %v", took, overdueTime)
 	}
 	if back := b.List(""); !slices.Equal(back, pending[2:]) {
 		t.Errorf("%q are back, expected %q", back, pending[2:])
@@ -327,7 +328,7 @@ func TestShortTasksLeaveAWorkerThatIsStuck(t *testing.T) {
 		}
 	}
 	if took := time.Since(start); took > 3*time.Second {
-		t.Errorf("the short tasks waited for %v, expected about %v", took, overdueTime)
+		limits.Errorf(t, "the short tasks waited for %v, expected about %v", took, overdueTime)
 	}
 	b.Until("what is left are the long tasks", func() bool {
 		return b.Size("")+b.Size("_processing:"+other.ID()) == 0 && b.Size("_processing:"+stuck.ID()) == 2

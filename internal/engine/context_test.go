@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/limits"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -44,6 +45,7 @@ func TestTaskContext(t *testing.T) {
 
 // The context of a handler is part of its claim: it allocates no more than the standard library's.
 func TestTaskContextAllocates(t *testing.T) {
+	limits.Only(t)
 	w, c := &Worker{}, &Claim{}
 	w.handlersCtx, w.cancelHandlers = context.WithCancelCause(t.Context())
 	defer w.cancelHandlers(nil)

@@ -14,6 +14,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/faultnet"
+	"github.com/godelayed/delayed/internal/limits"
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
@@ -69,8 +70,10 @@ func TestProxyLatency(t *testing.T) {
 	if _, err := conn.Do(""); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(start); took < 40*time.Millisecond || took > time.Second {
-		t.Errorf("a pipeline took %v, expected 40 ms and little more", took)
+	if took := time.Since(start); took < 40*time.Millisecond {
+		t.Errorf("a pipeline took %v, expected 40 ms", took)
+	} else if took > time.Second {
+		limits.Errorf(t, "a pipeline took %v, expected 40 ms and little more", took)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/limits"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -133,7 +134,7 @@ func checkCalls(t *testing.T, fns []*Function, payload []byte, n int) {
 			least = min(least, allocated(func() { callAll(t, fns[i:i+1], &parsed) }))
 		}
 		if least > limit {
-			t.Errorf("%T allocated %d bytes for a payload of %d", fn.fn.Interface(), least, len(payload))
+			limits.Errorf(t, "%T allocated %d bytes for a payload of %d", fn.fn.Interface(), least, len(payload))
 		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/godelayed/delayed/internal/limits"
 )
 
 // Every form in which arguments can arrive: with the number of arguments (n) and without (noN).
@@ -338,6 +340,7 @@ func TestCallContext(t *testing.T) {
 
 // The limit for calls: three allocations for two arguments, of which one is the string itself.
 func TestCallAllocates(t *testing.T) {
+	limits.Only(t)
 	for _, tt := range []struct {
 		fn     any
 		args   []any

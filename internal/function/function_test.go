@@ -13,6 +13,7 @@ import (
 
 	"github.com/godelayed/delayed/internal/funcpath"
 	"github.com/godelayed/delayed/internal/funcpath/testdata/program/mail.v3"
+	"github.com/godelayed/delayed/internal/limits"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -217,7 +218,7 @@ func TestFunctionOfIsCached(t *testing.T) {
 		}
 	}
 	if n := testing.AllocsPerRun(100, func() { _, _ = Of(fnTwo) }); n != 0 {
-		t.Errorf("%v allocations for a known function", n)
+		limits.Errorf(t, "%v allocations for a known function", n)
 	}
 }
 

@@ -15,6 +15,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/godelayed/delayed/internal/limits"
 )
 
 // TestJobOutlivesAChildThatHasNotReadIt: a child that ends before it has read a job costs the job nothing.
@@ -137,7 +139,7 @@ func TestSetUpThatHangs(t *testing.T) {
 	}
 	p.Close()
 	if took := time.Since(start); took > startLimit/2 {
-		t.Errorf("it took %v", took)
+		limits.Errorf(t, "it took %v", took)
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/godelayed/delayed/internal/limits"
 )
 
 // allocated returns the bytes that f allocates.
@@ -23,6 +25,7 @@ func allocated(f func()) int {
 
 // memSize, memArray and memMap return at least what the runtime takes.
 func TestMemSize(t *testing.T) {
+	limits.Only(t)
 	var sink []byte
 	for n := 1; n < 70000; n += 1 + n/50 {
 		times := max(16, 10000/n)
@@ -40,6 +43,7 @@ func TestMemSize(t *testing.T) {
 }
 
 func TestMemMap(t *testing.T) {
+	limits.Only(t)
 	// These lengths include those at which the hash most often splits or doubles tables: 897, 1780, 1793, 3560, 3585,
 	// 7130, 14250.
 	type big [200]byte
@@ -194,7 +198,7 @@ func TestDecodeMemory(t *testing.T) {
 		var err error
 		got := allocated(func() { _, err = codec.Decode(c.in, dst) })
 		if got > bound(len(c.in)) {
-			t.Errorf("%v from %d bytes (%x…): %d bytes allocated, the bound is %d (error %v)", c.typ, len(c.in),
+			limits.Errorf(t, "%v from %d bytes (%x…): %d bytes allocated, the bound is %d (error %v)", c.typ, len(c.in),
 				c.in[:min(9, len(c.in))], got, bound(len(c.in)), err)
 		}
 		if err != nil && strings.Contains(err.Error(), "bytes of memory") {

@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/godelayed/delayed/internal/limits"
 )
 
 // pack writes a value for tests; strings beginning with "hex:" stand for raw bytes.
@@ -305,6 +307,7 @@ func TestParseLimits(t *testing.T) {
 }
 
 func TestParseAllocatesNothingForGo(t *testing.T) {
+	limits.Only(t)
 	m := Message{
 		Kind: GoExtended, Path: "example.com/app/mail.Send", Payload: pack(t, []any{42, "en"}),
 		Meta: Meta{ID: "0123456789abcdef", HasN: true, N: 2, EnqueuedAt: 1, HasMaxRetry: true, MaxRetry: 3},

@@ -24,7 +24,7 @@ var ours = rules{
 			"internal/buildinfo",
 			// For tests only:
 			"internal/childproc", "internal/fakeredis", "internal/faultnet", "internal/jsonschema",
-			"internal/redistest",
+			"internal/limits", "internal/redistest",
 		},
 		{"internal/lifecycle", "internal/isolate"},
 		{"internal/function", "internal/schedule", "internal/group"},
