@@ -57,7 +57,7 @@ setup: ## Install what the tests need: Redis, Prometheus, Chromium, Python packa
 test: ## Install what is missing, lint and run all tests, stage by stage (12 min on two processors, or more)
 	@GOFLAGS="$$(go env GOFLAGS) $(once)" FUZZTIME=$${FUZZTIME:-10000x} FUZZFLAGS=-b \
 		scripts/stages.sh setup+tidy,house,build \
-		race-root,python,race-nested,examples,bench-smoke+verify,lint+vet,norace,fuzz
+		race-root,python,race-nested,examples,bench-smoke+verify,lint+vet,platforms,norace,fuzz
 
 .PHONY: ci
 ci: ## What CI runs for a commit: the stages of test (12 min on two processors, or more)
@@ -72,6 +72,11 @@ fresh: ## Clone HEAD into an empty folder with empty caches and run the README's
 .PHONY: build
 build: ## Compile each module alone, without the workspace, as its users do (1 min once, then 5 s)
 	@GOGC=400 $(each) -o go list -export ./... >/dev/null # go build would link the programs as well
+
+.PHONY: platforms
+platforms: ## Compile code and tests for linux/386 and Windows too, as far as they are meant for it (3 min once, then 10 s)
+	@CGO_ENABLED=0 GOOS=linux GOARCH=386 $(behind) $(each) -a go vet -race=false
+	@CGO_ENABLED=0 GOOS=windows GOARCH=amd64 $(behind) $(each) -x bench -a go vet -race=false
 
 .PHONY: race
 race: ## Run all Go tests with the race detector, in random order (at least 6 min)

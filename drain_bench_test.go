@@ -29,7 +29,7 @@ func BenchmarkDrain(b *testing.B) {
 				f := env.fn("f", func(int64, string) { ran.Add(1) })
 				tasks := make([]*delayed.Task, b.N)
 				for i := range tasks {
-					tasks[i] = delayed.Call(f, int64(1_700_000_000_000+i), "hello-task")
+					tasks[i] = delayed.Call(f, 1_700_000_000_000+int64(i), "hello-task")
 				}
 				if _, err := q.DelayMany(b.Context(), tasks...); err != nil {
 					b.Fatal(err)

@@ -22,8 +22,8 @@ var patience = redistest.Patience
 // Due times that are in the past, or in the future, whenever these tests run.
 const (
 	past  = 1_000
-	later = 4_000_000_000_001
-	round = 4_000_000_000_000 // which some servers write as 4e+12
+	later = int64(4_000_000_000_001)
+	round = int64(4_000_000_000_000) // which some servers write as 4e+12
 )
 
 var bg = context.Background()

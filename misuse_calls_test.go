@@ -321,7 +321,7 @@ func misusedArguments(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 		"bytes for a text":          {wrongText, []any{[]byte("x")}, "argument 1: expected string"},
 		"nil for a number":          {wrongOne, []any{nil}, "argument 1: expected int, found nil"},
 		"nil in the tail":           {wrongList, []any{"x", 1, nil}, "argument 3: expected int64, found nil"},
-		"a large number for floats": {wrongFloat, []any{math.MaxInt64}, "argument 1: expected float32"},
+		"a large number for floats": {wrongFloat, []any{int64(math.MaxInt64)}, "argument 1: expected float32"},
 		"a text that is not UTF-8":  {wrongText, []any{"\xff"}, "UTF-8"},
 		"a channel":                 {wrongAny, []any{make(chan int)}, "argument 1"},
 		"a function":                {wrongAny, []any{wrongOne}, "argument 1"},

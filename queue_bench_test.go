@@ -51,7 +51,7 @@ func BenchmarkDelay(b *testing.B) {
 					ctx = b.Context()
 				}
 				produce(b, producers, func(i int) error {
-					_, err := env.q.DelayContext(ctx, benchFunction, int64(1_700_000_000_000+i), "hello-task")
+					_, err := env.q.DelayContext(ctx, benchFunction, 1_700_000_000_000+int64(i), "hello-task")
 					return err
 				})
 			})
@@ -82,7 +82,7 @@ func BenchmarkDelayMany(b *testing.B) {
 	b.ReportAllocs()
 	for i := range b.N {
 		if tasks = append(tasks,
-			delayed.Call(benchFunction, int64(1_700_000_000_000+i), "hello-task")); len(tasks) < many &&
+			delayed.Call(benchFunction, 1_700_000_000_000+int64(i), "hello-task")); len(tasks) < many &&
 			i+1 < b.N {
 			continue
 		}
@@ -98,7 +98,7 @@ func BenchmarkDelayMany(b *testing.B) {
 func BenchmarkNewTask(b *testing.B) {
 	b.ReportAllocs()
 	for i := range b.N {
-		if t := delayed.Call(benchFunction, int64(1_700_000_000_000+i), "hello-task"); t.Path() == "" {
+		if t := delayed.Call(benchFunction, 1_700_000_000_000+int64(i), "hello-task"); t.Path() == "" {
 			b.Fatal(t)
 		}
 	}

@@ -1,3 +1,5 @@
+//go:build unix
+
 package itest_test
 
 import (

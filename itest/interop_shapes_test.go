@@ -56,7 +56,7 @@ func (r *recorded) functions() []any {
 	add := func(name string, fn any) { fns = append(fns, delayed.Func(fn, delayed.Name("interop."+name))) }
 	add("Nothing", func() { r.add("Nothing") })
 	add("OnlyContext", func(ctx context.Context) { r.add("OnlyContext", hasContext(ctx)) })
-	add("Int", func(n int) { r.add("Int", n) })
+	add("Int", func(n int64) { r.add("Int", n) })
 	add("Uint8", func(n uint8) { r.add("Uint8", n) })
 	add("Uint64", func(n uint64) { r.add("Uint64", n) })
 	add("Float", func(f float64) { r.add("Float", f) })
@@ -93,8 +93,8 @@ var goShapes = map[string]recordedCall{
 	"bare-context": {"OnlyContext", []any{true}},
 	"empty-tuple":  {"Nothing", nil},
 
-	"one-int":         {"Int", []any{42}},
-	"one-negative":    {"Int", []any{math.MinInt64}},
+	"one-int":         {"Int", []any{int64(42)}},
+	"one-negative":    {"Int", []any{int64(math.MinInt64)}},
 	"one-uint64":      {"Uint64", []any{uint64(math.MaxUint64)}},
 	"one-float":       {"Float", []any{1.5}},
 	"one-whole-float": {"Float", []any{3.0}},
@@ -109,7 +109,7 @@ var goShapes = map[string]recordedCall{
 	"one-any": {"Any", []any{map[string]any{
 		"deep": []any{int64(1), map[string]any{"er": nil}}, "b": []byte("x"),
 	}}},
-	"one-in-tuple":     {"Int", []any{42}},
+	"one-in-tuple":     {"Int", []any{int64(42)}},
 	"one-str-in-tuple": {"String", []any{"x"}},
 	"context-and-one":  {"ContextInt", []any{true, 42}},
 

@@ -1,5 +1,3 @@
-//go:build unix
-
 // Package childproc runs child processes for tests: servers and workers that are killed, stopped and continued, and
 // that never outlive the test binary where the system allows it.
 package childproc
@@ -97,7 +95,7 @@ func (p *Process) Kill() {
 // kills the child and returns an error. A child that has ended is fine.
 func (p *Process) Stop(limit time.Duration) error {
 	_ = p.Signal(syscall.SIGTERM)
-	_ = p.Signal(syscall.SIGCONT)
+	_ = p.Signal(sigCont)
 	late := time.NewTimer(limit)
 	defer late.Stop()
 	select {
@@ -111,7 +109,7 @@ func (p *Process) Stop(limit time.Duration) error {
 
 // Pause sends SIGSTOP and waits until the child has really stopped, which takes a moment when its threads are running.
 func (p *Process) Pause() error {
-	if err := p.Signal(syscall.SIGSTOP); err != nil {
+	if err := p.Signal(sigStop); err != nil {
 		return err
 	}
 	return p.awaitStopped(true)
@@ -119,7 +117,7 @@ func (p *Process) Pause() error {
 
 // Resume sends SIGCONT and waits until the child is no longer stopped.
 func (p *Process) Resume() error {
-	if err := p.Signal(syscall.SIGCONT); err != nil {
+	if err := p.Signal(sigCont); err != nil {
 		return err
 	}
 	return p.awaitStopped(false)

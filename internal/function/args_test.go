@@ -138,7 +138,7 @@ func TestEncodeRefuses(t *testing.T) {
 		{"integer too big", fnInt8, []any{128}, 0, "int8", "int 128"},
 		{"negative for unsigned", namedLiteral(func(uint) {}), []any{-1}, 0, "uint", "int -1"},
 		{"unsigned too big", fnInt, []any{uint64(math.MaxUint64)}, 0, "int", "uint64 18446744073709551615"},
-		{"inexact float", fnFloat, []any{1<<53 + 1}, 0, "float64", "int 9007199254740993"},
+		{"inexact float", fnFloat, []any{int64(1<<53 + 1)}, 0, "float64", "int64 9007199254740993"},
 
 		{"in the tail", fnOneAndVariadic, []any{"s", 1, "x"}, 2, "int", "string"},
 		{"nil in the tail", fnVariadic, []any{nil}, 0, "int", "nil"},

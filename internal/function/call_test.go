@@ -219,7 +219,7 @@ func TestCallRefuses(t *testing.T) {
 		{"negative for unsigned", namedLiteral(func(uint) {}), -1, noN, 0, "uint", "out of range"},
 		{"unsigned too big", namedLiteral(func(int64) {}), argTooBig, noN, 0, "int64", "out of range"},
 		{"float for integer", fnInt, 1.5, noN, 0, "int", "float"},
-		{"inexact", fnFloat, 1<<53 + 1, noN, 0, "float64", "cannot hold exactly"},
+		{"inexact", fnFloat, int64(1<<53 + 1), noN, 0, "float64", "cannot hold exactly"},
 		{"huge float for float32", fnFloat32, math.MaxFloat64, noN, 0, "float32", ""},
 		{"string for integer", fnTwo, wireList{"s3cr3t", "x"}, noN, 0, "int64", "string"},
 		{"second argument", fnTwo, wireList{1, 2}, noN, 1, "string", "integer"},

@@ -118,7 +118,7 @@ func TestStructChanges(t *testing.T) {
 			"",
 		},
 		{"integer to float", struct{ N int }{5}, struct{ N float64 }{}, struct{ N float64 }{5}, ""},
-		{"integer to float, not exact", struct{ N int }{1<<53 + 1}, struct{ N float64 }{}, missing, ""},
+		{"integer to float, not exact", struct{ N int64 }{1<<53 + 1}, struct{ N float64 }{}, missing, ""},
 		{
 			"another type of the same fields", ada,
 			struct{ First, Last string }{},

@@ -174,6 +174,8 @@ func appendPacked(b []byte, v any) []byte {
 		return wire.AppendBool(b, v)
 	case int:
 		return wire.AppendInt(b, int64(v))
+	case int64:
+		return wire.AppendInt(b, v)
 	case uint64:
 		return wire.AppendUint(b, v)
 	case float64:

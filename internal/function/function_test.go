@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/godelayed/delayed/internal/funcpath"
@@ -49,7 +48,7 @@ func TestFunctionAccepts(t *testing.T) {
 			needsMethod: true,
 		},
 		{fn: fmt.Println, path: "fmt.Println", params: 1, variadic: true, result: true, fails: true},
-		{fn: syscall.Kill, path: "syscall.Kill", params: 2, fails: true},
+		{fn: os.Rename, path: "os.Rename", params: 2, fails: true},
 		{fn: http.Get, path: "net/http.Get", params: 1, result: true, fails: true},
 		{fn: os.Remove, path: "os.Remove", params: 1, fails: true},
 		{fn: Func(fnInt), path: testPath + "fnInt", params: 1},

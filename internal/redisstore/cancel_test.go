@@ -275,11 +275,11 @@ var pardonCases = storeTable{script: "pardon", cases: []storeCase{
 	{
 		name: "the last, and a control hash whose next version could be the same",
 		seed: redistest.State{
-			"_revoked": redistest.Zset{"a": past}, "_control": redistest.Hash{"version": strconv.Itoa(later)},
+			"_revoked": redistest.Zset{"a": past}, "_control": redistest.Hash{"version": strconv.FormatInt(later, 10)},
 		},
 		do:     pardonSome,
 		result: 1,
-		want:   redistest.State{"_control": redistest.Hash{"version": strconv.Itoa(later)}},
+		want:   redistest.State{"_control": redistest.Hash{"version": strconv.FormatInt(later, 10)}},
 	},
 	{
 		name:   "the last, and a control hash that says something",
@@ -296,7 +296,7 @@ func TestRevokedIDs(t *testing.T) {
 	b := redistest.NewBench(t, redistest.Shared(t))
 	s := NewStore(dialled(t, b.Server.URL()), "", b.Name)
 	for i := range 5 {
-		b.Do("ZADD", b.Name+"_revoked", later+i, fmt.Sprint("id", i))
+		b.Do("ZADD", b.Name+"_revoked", later+int64(i), fmt.Sprint("id", i))
 	}
 	for n, want := range map[int]string{
 		4: "[id0 id1 id2 id3] false", 5: "[id0 id1 id2 id3 id4] true",

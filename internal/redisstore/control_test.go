@@ -3,6 +3,7 @@ package redisstore
 import (
 	"fmt"
 	"maps"
+	"strconv"
 	"time"
 
 	"github.com/godelayed/delayed/internal/redistest"
@@ -83,10 +84,10 @@ var controlCases = storeTable{script: "control", cases: []storeCase{
 	},
 	{
 		name:   "a version ahead of the clock rises all the same",
-		seed:   redistest.State{"_control": redistest.Hash{"version": fmt.Sprint(later), "weight": "2"}},
+		seed:   redistest.State{"_control": redistest.Hash{"version": strconv.FormatInt(later, 10), "weight": "2"}},
 		do:     controlWith(ControlWeight, "9"),
-		result: fmt.Sprintf("true {%d false  9 }", later+1),
-		want:   redistest.State{"_control": redistest.Hash{"version": fmt.Sprint(later + 1), "weight": "9"}},
+		result: fmt.Sprintf("true {%d false  9 }", int64(later+1)),
+		want:   redistest.State{"_control": redistest.Hash{"version": strconv.FormatInt(later+1, 10), "weight": "9"}},
 	},
 	{
 		name:   "what cannot be read counts for nothing",

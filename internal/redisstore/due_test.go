@@ -155,7 +155,7 @@ var manyDue, manyMoved = func() (state redistest.State, list redistest.List) {
 
 // veryLate is what move counts of n tasks that were due in 1970.
 func veryLate(n int) any {
-	return counted(redistest.Hash{"164": strconv.Itoa(n), "sum": strconv.Itoa(n << 42)})
+	return counted(redistest.Hash{"164": strconv.Itoa(n), "sum": strconv.FormatInt(int64(n)<<42, 10)})
 }
 
 var moveCases = storeTable{script: "move", cases: []storeCase{

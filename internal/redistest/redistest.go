@@ -1,5 +1,3 @@
-//go:build unix
-
 // Package redistest gives tests real Redis servers: one that all tests of a binary share, private ones that may be
 // stopped, killed and paused, and a cluster of three nodes. It also writes and reads whole queues, and checks that a
 // queue's keys agree with one another. It is for tests only.

@@ -57,7 +57,7 @@ func TestCodecRoundTrip(t *testing.T) {
 	for _, v := range []any{
 		true, false, flag(true), int8(-128), int8(127), int16(-129), int32(math.MinInt32), int64(math.MinInt64),
 		int64(math.MaxInt64), 0, -1, -32, -33, 127, 128,
-		uint8(255), uint16(256), uint32(65536), uint64(math.MaxUint64), uint(1 << 32), color(7), secs(-5),
+		uint8(255), uint16(256), uint32(65536), uint64(math.MaxUint64), uint(math.MaxUint), color(7), secs(-5),
 		float32(1.5), float32(math.Inf(1)), 1.5, math.Inf(-1), math.MaxFloat64, math.SmallestNonzeroFloat64, -0.5,
 		"", "a", strings.Repeat("é", 20), strings.Repeat("x", 300), strings.Repeat("x", 70000), label("l"),
 		[]byte(nil),

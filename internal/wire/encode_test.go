@@ -18,7 +18,7 @@ import (
 func TestEncodeAsTheLibrary(t *testing.T) {
 	five := 5
 	for _, v := range []any{
-		true, int8(-5), 1 << 40, math.MinInt64, uint64(math.MaxUint64), float32(1.25), 2.5, "", "text",
+		true, int8(-5), int64(1 << 40), int64(math.MinInt64), uint64(math.MaxUint64), float32(1.25), 2.5, "", "text",
 		strings.Repeat("x", 40), strings.Repeat("x", 400),
 		strings.Repeat("x", 70000),
 		[]byte{1},

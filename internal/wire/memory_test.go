@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"math"
 	"reflect"
 	"runtime"
 	"runtime/debug"
@@ -100,7 +101,7 @@ func TestMemMap(t *testing.T) {
 }
 
 func TestMemArrayDoesNotOverflow(t *testing.T) {
-	const huge = 1 << 62
+	const huge = math.MaxInt/2 + 1
 	for _, c := range [][2]int{{huge, huge}, {huge, 4}, {3, huge}, {2, huge}} {
 		if n := memArray(c[0], c[1]); n < huge {
 			t.Errorf("memArray(%d, %d) = %d", c[0], c[1], n)
@@ -214,7 +215,7 @@ func TestDecodeMemory(t *testing.T) {
 // A sum of memory that overflows an int is too much, too.
 func TestMemoryDoesNotOverflow(t *testing.T) {
 	huge := reflect.StructOf([]reflect.StructField{{
-		Name: "A", Type: reflect.ArrayOf(1<<46, reflect.TypeFor[byte]()),
+		Name: "A", Type: reflect.ArrayOf(1<<(strconv.IntSize-18), reflect.TypeFor[byte]()),
 		Tag: `msgpack:",omitempty"`,
 	}})
 	typ := reflect.SliceOf(reflect.SliceOf(huge))
