@@ -73,7 +73,8 @@ func Dial(rawURL string) (*Redis, error) {
 }
 
 // FromPool returns a handle on an existing pool of package github.com/gomodule/redigo/redis. For clients of go-redis
-// and rueidis see contrib/goredis and contrib/rueidis. Close closes the pool. FromPool(nil) panics. The pool must allow:
+// and rueidis see contrib/goredis and contrib/rueidis. Close closes the pool. FromPool(nil) panics. The pool must
+// allow:
 //
 //   - Connections in use for long. A worker keeps three: one that waits for tasks, one for its heartbeat, one of its
 //     sweeper. The handle keeps one to be told of changes, for all its workers and for calls that wait for results.

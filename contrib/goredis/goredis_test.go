@@ -50,3 +50,31 @@ func TestSentinel(t *testing.T) {
 		return newSource(client)
 	})
 }
+
+// TestClientIsThePrograms closes a handle, which leaves the client open.
+func TestClientIsThePrograms(t *testing.T) {
+	client := goredis.NewClient(&goredis.Options{Addr: redistest.Shared(t).Addr()})
+	defer client.Close()
+	rdb := New(client)
+	if err := rdb.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := rdb.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := client.Ping(t.Context()).Err(); err != nil {
+		t.Errorf("the client after the handle was closed: %v", err)
+	}
+	ring := goredis.NewRing(&goredis.RingOptions{})
+	defer ring.Close()
+	for _, wrong := range []goredis.UniversalClient{nil, (*goredis.Client)(nil), (*goredis.ClusterClient)(nil), ring} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("New(%T) does not panic", wrong)
+				}
+			}()
+			New(wrong)
+		}()
+	}
+}

@@ -57,3 +57,28 @@ func TestSentinel(t *testing.T) {
 		})
 	})
 }
+
+// TestClientIsThePrograms closes a handle, which leaves the client open.
+func TestClientIsThePrograms(t *testing.T) {
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{redistest.Shared(t).Addr()}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	rdb := New(client)
+	if err := rdb.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := rdb.Close(); err != nil {
+		t.Error(err)
+	}
+	if err := client.Do(t.Context(), client.B().Ping().Build()).Error(); err != nil {
+		t.Errorf("the client after the handle was closed: %v", err)
+	}
+	defer func() {
+		if recover() == nil {
+			t.Error("New(nil) does not panic")
+		}
+	}()
+	New(nil)
+}

@@ -352,7 +352,7 @@ func (c *Conn) Close() error {
 		c.sent, c.flushed = nil, append(c.flushed, c.sent...)
 		c.exchange(wait{limit: dialTimeout}) //nolint:errcheck // redigo's Close sends what is buffered too
 	}
-	if c.err != nil || c.sub != nil || c.multi {
+	if c.err != nil || c.sub != nil {
 		return c.Discard()
 	}
 	c.leavePool()

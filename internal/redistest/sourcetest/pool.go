@@ -4,6 +4,7 @@ package sourcetest
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -61,6 +62,20 @@ func testDiscard(t *testing.T, open Maker) {
 	conn = take(t, src, "k")
 	if third := id(conn); third == first {
 		t.Error("the discarded connection came back")
+	}
+	// A call is cancelled, so its reply is to come.
+	third := id(conn)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
+	defer cancel()
+	const slow = "local function ms() local t = redis.call('TIME') return t[1] * 1000 + t[2] / 1000 end " +
+		"local start = ms() while ms() - start < 200 do end return 'late'"
+	if _, err := redis.DoContext(conn, ctx, "EVAL", slow, 0); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a slow script: %v, expected that its context ends", err)
+	}
+	conn.Close()
+	conn = take(t, src, "k")
+	if fourth := id(conn); fourth == third {
+		t.Error("the connection of a cancelled call came back")
 	}
 	// An answer that only a replica gives means that the pool must not hand the connection out again.
 	server.Do(t, "REPLICAOF", "127.0.0.1", "1")
