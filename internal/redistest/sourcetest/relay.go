@@ -36,7 +36,8 @@ func testStore(t *testing.T, open Maker) {
 	if _, err := os.Stat(filepath.Join(dir, "internal", "redisstore", "store_test.go")); err != nil {
 		t.Fatalf("expected the root module in the same repository: %v", err)
 	}
-	addr := relay(t, open(t, redistest.Shared(t).Addr(), 100))
+	// Every run of the store's tests names its queues alike, so each needs a server of its own.
+	addr := relay(t, open(t, redistest.Start(t).Addr(), 100))
 	args := []string{"test", "-vet=off", "-count=1", "-run=^TestStore$", "-v", "./internal/redisstore"}
 	cmd := exec.CommandContext(t.Context(), "go", args...)
 	cmd.Dir = dir
