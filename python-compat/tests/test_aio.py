@@ -26,6 +26,8 @@ def connections(monkeypatch):
         left = [list(a) for a in answers]
 
         class PubSub:
+            connection = None
+
             def __init__(self):
                 self.answers = left.pop(0) if left else []
 
@@ -46,7 +48,8 @@ def connections(monkeypatch):
             async def aclose(self):
                 raise redis.exceptions.ConnectionError('broken')  # as every other call on it
 
-        return Signals(types.SimpleNamespace(pubsub=PubSub))
+        client = types.SimpleNamespace(pubsub=PubSub)
+        return Signals(types.SimpleNamespace(client=client, adopt=lambda _: None, drop=lambda _: None))
 
     monkeypatch.setattr(signals, 'pause', lambda failures: pauses.append(failures) or 0)
     return make, pauses

@@ -26,7 +26,7 @@ def test_what_is_no_address(text):
 @pytest.fixture
 def worker():
     config = types.SimpleNamespace(seconds=lambda _: 60.0)
-    return types.SimpleNamespace(id='w', state='running', busy=3, connected=True, config=config)
+    return types.SimpleNamespace(id='w', state='running', busy=3, connected=True, in_touch=True, config=config)
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_health_and_readiness(worker, ask, monkeypatch):
     worker.state = 'paused'
     assert ask('/readyz') == (503, {**fine, 'state': 'paused', 'status': 'unavailable', 'reason': 'paused'})
     assert ask('/healthz')[0] == 200
-    worker.state, worker.connected = 'running', False
+    worker.state, worker.connected, worker.in_touch = 'running', False, False
     status, answer = ask('/readyz')
     assert (status, answer['reason']) == (503, 'not connected to Redis')
     assert ask('/healthz')[0] == 200  # it has only just started

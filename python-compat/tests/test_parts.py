@@ -282,7 +282,7 @@ def test_what_was_claimed_last_is_given_back_first():
     store = types.SimpleNamespace(
         name='q',
         keys=Keys('q', ''),
-        link=lambda: None,
+        link=types.SimpleNamespace,
         now=lambda: 0,
         death_of=lambda *_: Death(),
         claim_tokens=lambda *_: pages.pop(0),
@@ -308,7 +308,7 @@ def test_only_the_one_claim_of_a_dead_worker_died_alone(claims, actions):
     store = types.SimpleNamespace(
         name='q',
         keys=Keys('q', ''),
-        link=lambda: None,
+        link=types.SimpleNamespace,
         now=lambda: 0,
         death_of=lambda *_: Death(),
         claim_tokens=lambda *_: (held[:1], len(held)),
@@ -370,13 +370,30 @@ def test_no_parked_task_is_left_out(looks, counts):
 
 @pytest.mark.parametrize(
     ('error', 'stays'),
-    [(redis_py.exceptions.ReadOnlyError('READONLY'), False), (redis_py.exceptions.ResponseError('WRONGTYPE'), True)],
+    [
+        (redis_py.exceptions.ReadOnlyError("You can't write against a read only replica."), False),
+        (redis_py.exceptions.MasterDownError('Link with MASTER is down'), False),
+        (redis_py.exceptions.BusyLoadingError('Redis is loading the dataset in memory'), False),
+        (
+            redis_py.exceptions.ResponseError(
+                "ERR Error running script (call to f_1): @user_script:1: -READONLY You can't write against a replica."
+            ),
+            False,
+        ),
+        (
+            redis_py.exceptions.ResponseError('UNBLOCKED force unblock, instance state changed (master -> replica?)'),
+            False,
+        ),
+        (redis_py.exceptions.ResponseError('UNBLOCKED client unblocked via CLIENT UNBLOCK'), True),
+        (redis_py.exceptions.ResponseError('WRONGTYPE'), True),
+    ],
 )
 def test_a_master_that_has_become_a_replica_is_left(error, stays):
-    link = Link(None)
+    link, given_up = Link(types.SimpleNamespace(give_up=lambda _: given_up.append(1))), []
     link._connection = types.SimpleNamespace(disconnect=lambda: None)
     link._refused('claim', error)
     assert link.connected == stays
+    assert bool(given_up) is not stays
 
 
 def test_a_function_that_is_loaded_again_takes_the_place_of_the_old_one():
@@ -412,7 +429,7 @@ def written(caplog, text):
 
 def test_claims_of_dead_legacy_workers_take_a_line_a_second(caplog):
     store = types.SimpleNamespace(
-        name='q', source=None, keys=Keys('q', ''), link=lambda: None, now=lambda: 1, claims=lambda *_: ([], 1)
+        name='q', source=None, keys=Keys('q', ''), link=types.SimpleNamespace, now=lambda: 1, claims=lambda *_: ([], 1)
     )
     sweeping = Sweeping([store], 'own', 4.0, 1.0, contact.Contact(4.0), 1, 1)
     sweeping._take = lambda *_: (1, 0)

@@ -17,6 +17,7 @@ import godelayed.aio
 import godelayed.aio.signals
 import godelayed.ref
 from godelayed import NoResultError, NotArchivedError, Queue, TaskError, WaitTimeoutError
+from godelayed.link import AsyncLink
 
 GO = 'example.com/app/mail.Welcome'
 
@@ -352,7 +353,7 @@ def test_who_begins_to_wait_beside_another_looks_once_more(server):
 
     async def run():
         async with redis_asyncio.Redis(port=server.port) as client:
-            signals = godelayed.aio.signals.Signals(client)
+            signals = godelayed.aio.signals.Signals(AsyncLink.of(client))
             with signals.listen('c') as first:
                 await first.wait(60)
                 with signals.listen('c') as second:
@@ -364,11 +365,11 @@ def test_who_begins_to_wait_beside_another_looks_once_more(server):
 
 def test_the_channel_of_who_has_given_up_is_left(server, redis, monkeypatch):
     """It unsubscribes at once, while others go on listening."""
-    monkeypatch.setattr(godelayed.aio.signals, '_READ', 3600.0)
+    monkeypatch.setattr(godelayed.aio.signals, 'VERIFY_EVERY', 3600.0)
 
     async def run():
         async with redis_asyncio.Redis(port=server.port) as client:
-            signals = godelayed.aio.signals.Signals(client)
+            signals = godelayed.aio.signals.Signals(AsyncLink.of(client))
             with signals.listen('stays') as stays:
                 with signals.listen('leaves') as leaves:
                     await leaves.wait(60)

@@ -20,6 +20,8 @@ from godelayed.worker.report import Reporter
 from godelayed.worker.slot import Todo
 from godelayed.worker.store import Acked, Store
 
+OPEN = {'send': lambda *_: None, 'current': True, 'dials': 1}  # a link with a connection
+
 
 @pytest.mark.parametrize(
     ('kind', 'data', 'told'),
@@ -45,7 +47,7 @@ def test_a_subscription_that_begins_makes_up_for_what_was_missed(lane, kind, dat
         listener._stop.set()
         return [kind, b'q_signals', data]
 
-    listener.link = types.SimpleNamespace(send=lambda *_: None, readable=lambda _: True, receive=receive)
+    listener.link = types.SimpleNamespace(**OPEN, readable=lambda _: True, receive=receive)
     listener._session()
     assert heard == told
 
@@ -104,9 +106,10 @@ def test_nothing_is_reported_behind_the_end_of_a_task(lane):
     assert not r._thread.is_alive()
 
 
-def test_a_listener_leaves_a_connection_that_does_not_answer(lane):
+def test_a_listener_leaves_a_connection_that_does_not_answer(lane, monkeypatch):
     """It asks for an answer, because it is normal that nothing is published for a while."""
     lane.store.keys = types.SimpleNamespace(signals='q_signals', watch='q_watch')
+    monkeypatch.setattr(follow, '_PING', 0)
     listener = Listener([lane], None, None)
     sent, readable = [], [False, True, False, False]
 
@@ -114,7 +117,9 @@ def test_a_listener_leaves_a_connection_that_does_not_answer(lane):
         return b'PONG'
 
     listener.link = types.SimpleNamespace(
-        send=lambda *command: sent.append(command[0]), readable=lambda _: readable.pop(0), receive=receive
+        **{**OPEN, 'send': lambda *command: sent.append(command[0])},
+        readable=lambda _: readable.pop(0),
+        receive=receive,
     )
     listener._session()
     assert sent == ['SUBSCRIBE', 'PING', 'PING']
@@ -132,7 +137,7 @@ def test_a_listener_connects_anew_from_time_to_time(lane, monkeypatch):
         now[0] += 10
         return True
 
-    listener.link = types.SimpleNamespace(send=lambda *_: None, readable=readable, receive=lambda: b'PONG')
+    listener.link = types.SimpleNamespace(**OPEN, readable=readable, receive=lambda: b'PONG')
     listener._session()
     assert 240 <= now[0] - 1000 <= 370
 

@@ -184,7 +184,7 @@ def test_connections_of_a_worker_try_nothing_again(redis, own, connect):
 def test_pauses_while_redis_is_away(monkeypatch):
     monkeypatch.setattr('random.random', lambda: 0.5)
     b = Backoff()
-    assert [b.next() for _ in range(9)] == [0.05, 0.1, 0.2, 0.4, 0.8, 1.6, 2.0, 2.0, 2.0]
+    assert [b.next() for _ in range(9)] == [0.05, 0.1, 0.2, 0.4, 0.8, 1.0, 1.0, 1.0, 1.0]
     b.reset()
     assert b.next() == 0.05
     for part, pause in ((0.0, 0.025), (1.0, 0.075)):

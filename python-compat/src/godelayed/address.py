@@ -20,6 +20,7 @@ from .errors import ArgumentsError
 _SCHEMES = ('redis', 'rediss', 'unix')
 _NUMBERS = {'db': 0, 'protocol': 2, 'health_check_interval': 0, 'max_connections': 1}  # with the lowest values
 _SECONDS = ('socket_timeout', 'socket_connect_timeout')
+_LIMITS = dict.fromkeys(_SECONDS, 5.0)  # unless the URL says else: some versions of redis-py have no limit
 _TEXTS = ('username', 'password', 'client_name')
 _SWITCHES = ('socket_keepalive', 'ssl_check_hostname')
 _TLS = (
@@ -85,7 +86,7 @@ def client_of(url: str, name: str, aio: bool = False) -> Any:
 
     def client(host: str, port: int) -> Any:
         netloc = f'{login}{at}[{host}]:{port}' if ':' in host else f'{login}{at}{host}:{port}'
-        return kind.from_url(urllib.parse.urlunsplit(parts._replace(netloc=netloc, query=own)))
+        return kind.from_url(urllib.parse.urlunsplit(parts._replace(netloc=netloc, query=own)), **_LIMITS)
 
     try:
         if sentinel:
@@ -94,7 +95,7 @@ def client_of(url: str, name: str, aio: bool = False) -> Any:
             made = Cluster([(host, port or 6379) for host, port in addresses], client)
             made.node(*made.hosts[0])  # checks the values of the parameters
         elif parts.scheme == 'unix':
-            made = kind.from_url(f'unix://{parts.netloc}{parts.path}?{own}')
+            made = kind.from_url(f'unix://{parts.netloc}{parts.path}?{own}', socket_timeout=5.0)
         else:
             made = client(addresses[0][0] or 'localhost', addresses[0][1] or 6379)
         pool: Any = made.connection_pool
@@ -108,6 +109,7 @@ def _master(url: str, sentinels: list[tuple[str, int | None]], given: dict[str, 
     """Returns a client of a master. url has the settings for it; those for TLS hold for the Sentinels too."""
     settings: Any = cast('Any', redis.connection).parse_url(url)
     settings.pop('host')
+    settings = {**_LIMITS, **settings}
     tls = {k: v for k, v in settings.items() if k.startswith(('ssl_', 'socket_'))}
     if settings.pop('connection_class', None) is not None:  # that of TLS
         settings['ssl'] = tls['ssl'] = True

@@ -35,7 +35,7 @@ def listen(worker: Worker, where: tuple[str, int]) -> http.server.ThreadingHTTPS
     def ready() -> str:
         if worker.state != 'running':
             return worker.state
-        return '' if worker.connected else 'not connected to Redis'
+        return '' if worker.in_touch else 'not connected to Redis'
 
     class Handler(http.server.BaseHTTPRequestHandler):
         timeout = 10  # seconds for a request

@@ -7,6 +7,7 @@ them wait: run takes their result at the first step. With a client of redis.asyn
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
 import weakref
@@ -31,6 +32,7 @@ T = TypeVar('T')
 
 _CALLS = 32
 _MOVING = 5.0  # seconds for which a slot of a cluster may be on its way to another node
+_ASK_EVERY = 1.0  # seconds for which a connection's server is taken to have the role that it had
 _ANSWERS = (
     redis.exceptions.ResponseError,
     redis.exceptions.AuthenticationError,
@@ -63,6 +65,21 @@ class Blocking(Generic[S, P, T]):
         return call
 
 
+def gone(error: BaseException) -> bool:
+    """Returns whether an answer says that the server cannot serve the connection any more, or not for long: it has
+    become a replica, or loads the data of its master. Nothing was run then."""
+    kinds = redis.exceptions.ReadOnlyError, redis.exceptions.BusyLoadingError, redis.exceptions.MasterDownError
+    # Clients of Sentinel raise another error while they handle the first one.
+    if isinstance(error, kinds) or isinstance(error.__context__, redis.exceptions.ReadOnlyError):
+        return True
+    if not isinstance(error, redis.exceptions.ResponseError):
+        return False
+    # Before version 7, Redis puts other text in front where a script has called the command.
+    text = of_redis(error)
+    marks = '-READONLY ', '-MASTERDOWN ', '-LOADING ', 'on a stale replica', 'instance state changed'
+    return any(mark in text for mark in marks)
+
+
 def explain(what: str, error: BaseException, *, reads: bool = False) -> DelayedError:
     """Converts the error of a command that was sent into one that says whether Redis may have written something.
 
@@ -71,12 +88,12 @@ def explain(what: str, error: BaseException, *, reads: bool = False) -> DelayedE
     text = of_redis(error)
     if isinstance(error, redis.exceptions.BusyLoadingError):
         return UnavailableError(f'{what}: Redis has only just started: {text}')
+    if gone(error):
+        return UnavailableError(f'{what}: nothing was written, for another server is the master now: {text}')
     if isinstance(error, _ANSWERS):
         if 'OOM' in text or 'MISCONF' in text or isinstance(error, redis.exceptions.OutOfMemoryError):
             return FullError(f'{what}: Redis refuses writes: {text}')
         return DelayedError(f'{what}: {text}')
-    if isinstance(error.__context__, redis.exceptions.ReadOnlyError):  # as clients of Sentinel raise it
-        return UnavailableError(f'{what}: nothing was written, for another server is the master now: {text}')
     if reads:
         return UnavailableError(f'{what}: Redis did not answer: {text}')
     return UnknownError(f'{what}: Redis did not answer, and may or may not have run it: {text}')
@@ -111,6 +128,12 @@ class Link:
 
     It bypasses the client's own retries, which would enqueue a task twice when only the reply was lost. It returns
     replies as bytes, even if the client decodes.
+
+    An address may stay while the server behind it changes. Open connections still lead to the old one, which refuses
+    writes for ever, or takes them although nobody else reads them. So all connections are given up when an answer shows
+    that (see gone), or when a server has another role or other data than the one before: each new connection is asked
+    for them, and others when they are used and were not asked for a second. Those of an epoch that has passed are
+    dialled anew.
     """
 
     name = 'redis.Redis'
@@ -120,6 +143,10 @@ class Link:
     def __init__(self, client: Any) -> None:
         self.client = client
         self.announced = Announced()
+        self.epoch = 0
+        self._server: tuple[bytes, bytes] | None = None  # role and replication id, as the last one answered
+        self._mute = False  # servers do not let us ask
+        self._verified = 0.0
         self.most = most_calls(client)
         self._semaphore: Any = threading.BoundedSemaphore(self.most)
 
@@ -149,6 +176,88 @@ class Link:
     def cut(self, connection: Any) -> Any:
         """Closes a connection."""
         return connection.disconnect()
+
+    def give_up(self, epoch: int) -> None:
+        """Gives up all connections of an epoch. In a cluster, calls ask the nodes instead, which know who has a key."""
+        if epoch == self.epoch and not isinstance(self.client, Cluster):
+            self.epoch += 1
+
+    async def meet(self, connection: Any) -> None:
+        """Takes a new connection, and gives up earlier ones if they lead to another server."""
+        if not self._mute and not isinstance(self.client, Cluster):
+            who = await self._ask(connection)
+            if self._server is not None and who != self._server and who[0]:
+                self.give_up(self.epoch)
+            self._server = who if who[0] else None
+        self._stamp(connection)
+
+    async def verify(self) -> None:
+        """Asks a server for its role, at most once a second. Who uses a connection that gets no answers looks then
+        whether its epoch has passed."""
+        now = time.monotonic()
+        if now - self._verified >= _ASK_EVERY and not self._mute and not isinstance(self.client, Cluster):
+            self._verified = now
+            with contextlib.suppress(DelayedError):
+                await self.send('PING')
+
+    def current(self, connection: Any) -> bool:
+        """Returns whether a connection is not given up."""
+        return connection is None or bool(connection.godelayed[0] == self.epoch)
+
+    def adopt(self, connection: Any) -> None:
+        """Notes a connection that a subscription has taken from the pool, unless it is known."""
+        if connection is not None and not hasattr(connection, 'godelayed'):
+            self._stamp(connection)
+
+    def drop(self, connection: Any) -> None:
+        """Notes that a subscription is about to close its connection, so that its next user dials anew."""
+        if connection is not None:
+            self._stamp(connection)
+
+    def _stamp(self, connection: Any) -> None:
+        connection.godelayed = self.epoch, time.monotonic()
+
+    async def _freshen(self, connection: Any) -> None:
+        """Dials a connection anew if it is given up, or leads to a server that is no master or not the last one."""
+        epoch, asked = getattr(connection, 'godelayed', (self.epoch, None))
+        if asked is None:  # it is new, or the program has used it until now
+            await self.meet(connection)
+            return
+        if epoch == self.epoch:
+            if self._mute or time.monotonic() - asked < _ASK_EVERY or isinstance(self.client, Cluster):
+                return
+            try:
+                who = await self._ask(connection)
+            except (redis.exceptions.RedisError, OSError):
+                pass  # nothing was sent but the question
+            else:
+                if who[0] != b'slave' and (self._server is None or who == self._server):
+                    self._server = who if who[0] else None
+                    self._stamp(connection)
+                    return
+        await self.do(self.cut(connection))
+        await self.do(connection.connect())
+        await self.meet(connection)
+
+    async def _ask(self, connection: Any) -> tuple[bytes, bytes]:
+        """Returns the server's role and its replication id, which changes when another server becomes the master. What
+        is unknown is empty."""
+        for command in (('INFO', 'replication'), ('ROLE',)):
+            try:
+                await self.do(connection.send_command(*command))
+                reply = await self.do(connection.read_response(disable_decoding=True))
+            except redis.exceptions.ResponseError:  # the user may not ask
+                continue
+            reply = reply.encode() if isinstance(reply, str) else reply
+            if isinstance(reply, bytes):
+                fields = dict(line.split(b':', 1) for line in reply.split() if line.count(b':') == 1)
+                role, data = fields.get(b'role', b''), fields.get(b'master_replid', b'')
+            else:
+                role, data = reply[0], b''
+            if role:
+                return role, data
+        self._mute = True
+        return b'', b''
 
     async def send(self, *command: Any) -> Any:
         """Sends a command that only reads and returns the undecoded reply.
@@ -224,17 +333,31 @@ class Link:
         except redis.exceptions.RedisError as e:
             raise unreachable(what, e) from e
         try:
+            try:
+                await self._freshen(connection)
+            except (redis.exceptions.RedisError, OSError) as e:
+                raise unreachable(what, e) from e
             if wait:
                 return await self._waiting(what, connection, command, wait)
             await self.do(connection.send_command(*command))
             return await self.do(connection.read_response(disable_decoding=True))
-        except redis.exceptions.ResponseError:
+        except redis.exceptions.ResponseError as e:
+            if gone(e):
+                await self._leave(connection)
             raise
-        except BaseException:
-            await self.do(self.cut(connection))
+        except BaseException as e:
+            if gone(e):
+                await self._leave(connection)
+            else:
+                await self.do(self.cut(connection))
             raise
         finally:
             await self.do(pool.release(connection))
+
+    async def _leave(self, connection: Any) -> None:
+        """Closes a connection whose server cannot serve it any more, and gives up the others."""
+        self.give_up(connection.godelayed[0])
+        await self.do(self.cut(connection))
 
     async def _waiting(self, what: str, connection: Any, command: tuple[Any, ...], wait: int) -> Any:
         """Sends a command, and WAIT after it on the same connection."""

@@ -85,4 +85,4 @@ class Queue(Producer):
         return Periodic(self)
 
     def _listen(self, channel: str) -> Any:
-        return Told(self._link.client, channel)
+        return Told(self._link, channel)

@@ -12,7 +12,7 @@ import redis.exceptions
 from .asks import Asks, look
 from .errors import CanceledError, NoIdError, NoResultError, UnavailableError, WaitTimeoutError
 from .info import Outcome
-from .link import Blocking, run
+from .link import Blocking, Link, run
 from .options import Options
 from .restore import restore
 from .signature import R
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 REPLACED = (b'replaced', 'replaced', b'canceled', 'canceled')
 
 LOOK_EVERY = 5.0  # seconds between two looks of a caller that waits and has received no signal
+VERIFY_EVERY = 1.0  # seconds between two looks whether its subscription leads to the server that serves now
+QUIET = 5.0  # seconds of silence before a PING, and until its answer
 _PAUSES = (0.05, 1.0)  # seconds, first and longest, between tries to subscribe while Redis is away
 
 
@@ -186,11 +188,13 @@ class Ref(Base[R]):
 class Told:
     """A caller that waits for messages of a channel, over a connection of its own."""
 
-    def __init__(self, client: Any, channel: str) -> None:
+    def __init__(self, link: Link, channel: str) -> None:
         self.replaced = False  # whether another task has replaced the one that the caller waits for
-        self._client = client
+        self._link = link
         self._channel = channel
         self._pubsub: Any = None
+        self._heard = 0.0  # monotonic
+        self._pinged = False
         self._failures = 0
 
     def __enter__(self) -> Told:
@@ -198,20 +202,43 @@ class Told:
 
     def __exit__(self, *_: object) -> None:
         if self._pubsub is not None:
+            self._link.drop(self._pubsub.connection)
             self._pubsub.close()
             self._pubsub = None
 
     async def wait(self, timeout: float) -> None:
         """Waits until something was published, or may have been missed, or until timeout seconds are over."""
+        end = time.monotonic() + timeout
         try:
             if self._pubsub is None:
-                self._pubsub = self._client.pubsub()
+                self._heard, self._pinged = time.monotonic(), False
+                self._pubsub = self._link.client.pubsub()
                 self._pubsub.subscribe(self._channel)
-            # A message says that the task has ended or that the subscription is active; None: there was none.
-            message = self._pubsub.get_message(timeout=timeout)
+                self._link.adopt(self._pubsub.connection)
+            message: Any = None
+            while message is None and (left := end - time.monotonic()) > 0:
+                # A message says that the task has ended or that the subscription is active; None: there was none.
+                message = self._pubsub.get_message(timeout=min(left, VERIFY_EVERY))
+                if message is None and left > VERIFY_EVERY and not await self._sound():
+                    self.__exit__()
+                    return
             self.replaced = message is not None and message['data'] in REPLACED
             self._failures = 0
+            if message is not None:
+                self._heard, self._pinged = time.monotonic(), False
         except redis.exceptions.RedisError:
             self.__exit__()
             time.sleep(min(pause(self._failures), timeout))
             self._failures += 1
+
+    async def _sound(self) -> bool:
+        """Returns whether messages may still come over the subscription."""
+        await self._link.verify()
+        if not self._link.current(self._pubsub.connection):
+            return False
+        if time.monotonic() - self._heard > QUIET:
+            if self._pinged:
+                return False
+            self._pubsub.ping()
+            self._heard, self._pinged = time.monotonic(), True
+        return True

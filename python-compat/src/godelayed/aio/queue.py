@@ -34,7 +34,7 @@ class Queue(Producer):
         check: bool = False,
     ) -> None:
         super().__init__(name, AsyncLink.of(redis), legacy, prefix, wait, check)
-        self._signals = Signals(redis)
+        self._signals = Signals(self._link)
         self._coalescer = AsyncCoalescer(self._enqueue)
 
     async def length(self) -> int:

@@ -7,12 +7,10 @@ import contextlib
 from collections.abc import Generator
 from typing import Any
 
-import redis.asyncio
 import redis.exceptions
 
-from ..ref import REPLACED, pause
-
-_READ = 5.0  # the longest wait of one read for messages, in seconds
+from ..link import Link
+from ..ref import QUIET, REPLACED, VERIFY_EVERY, pause
 
 
 class Told:
@@ -44,8 +42,8 @@ class Signals:
     Messages may be lost with a connection: so all callers are woken once there is a connection again.
     """
 
-    def __init__(self, client: redis.asyncio.Redis) -> None:
-        self._client = client
+    def __init__(self, link: Link) -> None:
+        self._link = link
         self._reset(None)
 
     def _reset(self, loop: asyncio.AbstractEventLoop | None) -> None:
@@ -82,10 +80,10 @@ class Signals:
                 self._task = None
 
     async def _run(self, changed: asyncio.Event) -> None:
-        failures = 0
+        failures, loop = 0, asyncio.get_running_loop()
         while True:
-            client: Any = self._client
-            told: Any = client.pubsub()
+            heard, pinged = loop.time(), False
+            told: Any = self._link.client.pubsub()
             message: Any
             reading: asyncio.Future[Any] | None = None
             try:
@@ -93,6 +91,7 @@ class Signals:
                 while True:
                     changed.clear()
                     await self._subscribe(told, known)
+                    self._link.adopt(told.connection)
                     if reading is None:
                         reading = asyncio.ensure_future(_read(told))
                     more = asyncio.ensure_future(changed.wait())
@@ -104,6 +103,16 @@ class Signals:
                         message, reading = reading.result(), None
                         failures = 0
                         self._tell(message)
+                        if message is not None:
+                            heard, pinged = loop.time(), False
+                            continue
+                        await self._link.verify()
+                        silent = loop.time() - heard > QUIET
+                        if not self._link.current(told.connection) or (silent and pinged):
+                            raise redis.exceptions.ConnectionError('no messages come over this connection any more')
+                        if silent:
+                            await told.ping()
+                            heard, pinged = loop.time(), True
             except (redis.exceptions.RedisError, OSError):
                 await asyncio.sleep(pause(failures))
                 failures += 1
@@ -112,6 +121,7 @@ class Signals:
                     reading.cancel()
                     with contextlib.suppress(BaseException):
                         await reading
+                self._link.drop(told.connection)
                 with contextlib.suppress(redis.exceptions.RedisError, OSError):
                     await told.aclose()
 
@@ -134,4 +144,4 @@ class Signals:
 
 
 async def _read(told: Any) -> Any:
-    return await told.get_message(timeout=_READ)
+    return await told.get_message(timeout=VERIFY_EVERY)

@@ -19,7 +19,8 @@ from .store import REVOKED_MOST, Control
 
 logger = logging.getLogger('godelayed.worker')
 
-_PING = 10.0  # seconds between two PINGs
+_PING = 10.0  # seconds of silence before a PING
+_LOOK = 1.0  # seconds between two looks whether the connection is given up
 _LIFE = 300.0  # seconds after which a connection is replaced
 
 
@@ -64,15 +65,18 @@ class Listener:
 
     def _session(self) -> None:
         self.link.send('SUBSCRIBE', *self._lanes, *self._watched)
-        end, pinged = time.monotonic() + jitter(_LIFE, 0.2), False
-        while time.monotonic() < end and not self._stop.is_set():
-            if not self.link.readable(_PING):
+        end, pinged, heard = time.monotonic() + jitter(_LIFE, 0.2), False, time.monotonic()
+        dials = self.link.dials  # a send may dial anew, and the new connection is not subscribed
+        while time.monotonic() < end and not self._stop.is_set() and self.link.current and self.link.dials == dials:
+            if not self.link.readable(_LOOK):
+                if time.monotonic() - heard < _PING:
+                    continue
                 if pinged:
                     return  # Redis does not answer
                 self.link.send('PING')
-                pinged = True
+                pinged, heard = True, time.monotonic()
                 continue
-            pinged = False
+            pinged, heard = False, time.monotonic()
             reply = self.link.receive()
             if not is_list(reply) or len(reply) < 3:
                 continue  # the answer to a PING

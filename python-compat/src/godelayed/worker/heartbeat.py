@@ -37,6 +37,8 @@ class Heartbeat:
         self.value = value
         self.contact = contact
         self.on_beat = on_beat
+        self.answered = True  # whether the last heartbeat has got its answer
+        self.on_registered: Callable[[], None] = lambda: None
         self.on_refused: Callable[[Lane], None] = lambda _: None  # after Redis has refused to register the worker
         first = lanes[0].store
         # The timeout is short, so that what was sent over a broken connection is soon sent again over another one.
@@ -67,7 +69,9 @@ class Heartbeat:
             fault: DelayedError | None
             try:
                 fault = self.beat()
+                self.answered = True
             except DelayedError as e:
+                self.answered = False
                 self.link.hang_up()
                 fault = e
             if fault is not None:
@@ -153,6 +157,7 @@ class Heartbeat:
                 len(lost),
                 len(before) - len(lost),
             )
+        self.on_registered()
         self._release(lane, lane.strangers(tokens, until))
 
     def _reconcile(self, lane: Lane, claims: int, until: int) -> None:

@@ -6,7 +6,7 @@ import contextlib
 import random
 import socket
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import redis
@@ -80,6 +80,16 @@ class Source:
         if isinstance(self.client, Cluster):
             self.client.forget()
 
+    def current(self, connection: Any) -> bool:
+        """Returns whether a connection leads to the server that serves now, as far as is known."""
+        return self._link.current(connection)
+
+    def give_up(self, connection: Any) -> None:
+        """Notes that the server of a connection cannot serve any more: all connections are dialled anew."""
+        if connection is not None:
+            self._link.give_up(connection.godelayed[0])
+        self.moved()
+
     def connect(self, timeout: float) -> Any:
         """Returns a new connection. timeout, in seconds, holds for each answer, and for connecting as well."""
         try:
@@ -100,6 +110,7 @@ class Source:
             )
             connection = pool.connection_class(**kwargs)
             connection.connect()
+            shared.run(self._link.meet(connection))
         except (redis.exceptions.RedisError, OSError, UnavailableError) as e:
             self.moved()
             raise UnreachableError(f'connecting to Redis: {e or type(e).__name__}') from e
@@ -112,6 +123,8 @@ class Link:
     def __init__(self, source: Source, timeout: float = CALL_TIMEOUT) -> None:
         self.source = source
         self.timeout = timeout
+        self.dials = 0  # connections that were made
+        self.on_dial: Callable[[], None] = lambda: None
         self._connection: Any = None
         self._cut = False
 
@@ -119,16 +132,26 @@ class Link:
     def connected(self) -> bool:
         return self._connection is not None
 
+    @property
+    def current(self) -> bool:
+        """Whether there is a connection that is not given up."""
+        connection = self._connection
+        return connection is not None and self.source.current(connection)
+
     def open(self) -> bool:
-        """Connects unless there is a connection, and returns whether it has made a new one."""
+        """Connects unless there is a connection that is not given up, and returns whether it has made a new one."""
         if self._connection is not None:
-            return False
+            if self.source.current(self._connection):
+                return False
+            self.hang_up()
         if self._cut:
             raise UnreachableError('the connection was given up')
         self._connection = self.source.connect(self.timeout)
         if self._cut:  # cut was called meanwhile
             self.hang_up()
             raise UnreachableError('the connection was given up')
+        self.dials += 1
+        self.on_dial()
         return True
 
     def hang_up(self) -> None:
@@ -170,6 +193,8 @@ class Link:
             return self._connection.read_response()
         except redis.exceptions.ResponseError:
             raise
+        except redis.exceptions.BusyLoadingError as e:  # for redis-py it is no answer
+            raise self._refused('Redis', e) from e
         except (redis.exceptions.RedisError, OSError) as e:
             self.hang_up()
             raise UnansweredError(f'no answer from Redis: {e or type(e).__name__}') from e
@@ -206,14 +231,16 @@ class Link:
         except redis.exceptions.ResponseError as e:
             raise self._refused(name, e) from e
 
-    def _refused(self, what: str, error: redis.exceptions.ResponseError) -> DelayedError:
+    def _refused(self, what: str, error: redis.exceptions.RedisError) -> DelayedError:
         text = of_redis(error)
+        if shared.gone(error):
+            self.source.give_up(self._connection)
+            self.hang_up()
+            return UnreachableError(f'{what}: not run, for the server is a replica, or loads its data: {text}')
         if isinstance(error, MOVED):
             self.source.moved()
             self.hang_up()
             return UnreachableError(f'{what}: not run, for its slot is elsewhere or on its way: {text}')
-        if isinstance(error, redis.exceptions.ReadOnlyError):
-            self.hang_up()  # the master has moved: connect anew
         refused = WrongTypeError if 'WRONGTYPE' in text else RefusedError
         return refused(f'{what}: {text}')
 
@@ -224,13 +251,13 @@ def _as_read(value: Any) -> Any:
 
 
 class Backoff:
-    """Spaces the attempts of one loop while Redis is away: 50 ms, doubled up to 2 s, ± 50 %."""
+    """Spaces the attempts of one loop while Redis is away: 50 ms, doubled up to 1 s, ± 50 %."""
 
     def __init__(self) -> None:
         self._failures = 0
 
     def next(self) -> float:
-        d = min(0.05 * (1 << min(self._failures, 6)), 2.0)
+        d = min(0.05 * (1 << min(self._failures, 6)), 1.0)
         self._failures += 1
         return jitter(d, 0.5)
 

@@ -144,6 +144,11 @@ class Worker:
         """Whether Redis has confirmed the worker's heartbeat on every queue within its life."""
         return all(lane.fresh(self._life) for lane in self._lanes)
 
+    @property
+    def in_touch(self) -> bool:
+        """Whether the worker is connected, and Redis has answered the last heartbeats."""
+        return self.connected and all(s.heartbeat.answered for s in self._slots)
+
     def stop(self) -> None:
         """Stops the worker like a signal does. A signal handler may call it, and it never blocks."""
         self._stop_for('stop')
