@@ -1,4 +1,5 @@
-"""Fail-overs behind one address: the address stays, and the server behind it changes."""
+"""Fail-overs behind one address: the address stays, and the server behind it changes; what a worker has told a server
+that has lost it; and sweeps without INFO."""
 
 import asyncio
 import contextlib
@@ -12,7 +13,7 @@ import pytest
 import redis as redis_py
 from conftest import Server
 from redis import asyncio as redis_asyncio
-from working import LIMIT, Command, ran, wait_for
+from working import LIMIT, Command, notes, ran, wait_for
 
 import godelayed
 import godelayed.aio
@@ -345,3 +346,48 @@ def test_a_replica_on_purpose_is_read(pair, monkeypatch):
         with pytest.raises(UnavailableError, match='nothing was written, for another server is the master now'):
             q.delay('worker_tasks:say', 1)
         pair.master.delete('q')
+
+
+def test_what_a_server_has_lost_is_told_again(server, redis, own_server, tmp_path):
+    """After FLUSHALL: the announcement, the functions, the status and the entries that the code declares."""
+    args = '--queue', 'q', '--heartbeat-life', '2', '--redis-url', own_server.url
+    w = Command(server, tmp_path / 'log', *args, module='periodic_tasks')
+    with own_server.client() as c, notes(redis) as noted:
+
+        def complete():
+            told = {k.decode() for k in c.hkeys('q_functions')}
+            status = any(k.endswith(' status') for k in told)
+            return c.hexists('delayed_queues', 'q') and len(told) == 2 and status and c.hexists('q_periodic', 'every')
+
+        try:
+            for lose in (c.flushall, c.flushall, lambda: (own_server.stop(), own_server.start())):
+                wait_for(complete, lambda: f'what the worker tells, found {c.keys()}\n{w.output()}')
+                lose()
+            wait_for(complete, lambda: f'what the worker tells, found {c.keys()}\n{w.output()}')
+            c.delete('delayed_queues')
+            wait_for(complete, lambda: f'the announcement, found {c.keys()}\n{w.output()}')
+            ticks = int(noted.get('ticks 1') or 0)
+            wait_for(lambda: int(noted.get('ticks 1') or 0) > ticks, 'a tick')
+            w.stop()
+        finally:
+            w.kill()
+
+
+@pytest.mark.parametrize('refused', ['-info', '-info -role'])
+def test_tasks_of_killed_workers_come_back_without_info(server, redis, own_server, tmp_path, refused):
+    with own_server.client() as c:
+        c.execute_command('ACL', 'SETUSER', 'default', *refused.split())
+        args = '--queue', 'q', '--heartbeat-life', '1', '--sweep-interval', '0.1', '--redis-url', own_server.url
+        q = godelayed.Queue('q', c)
+        q.delay('worker_tasks:hold')
+        first = Command(server, tmp_path / 'first', *args)
+        second = None
+        try:
+            wait_for(lambda: 'holding' in ran(redis), lambda: first.output())
+            first.kill()
+            second = Command(server, tmp_path / 'second', *args)
+            wait_for(lambda: ran(redis).count('holding') == 2, lambda: second.output())
+        finally:
+            first.kill()
+            if second:
+                second.kill()

@@ -1,6 +1,7 @@
 """Periodic entries: set at run time, declared in code, and their ticks."""
 
 import datetime
+import types
 
 import msgpack
 import pytest
@@ -118,7 +119,7 @@ def scheduler(redis):
 
     def make(*declared):
         links.append(Link(Source(redis)))
-        return Scheduler(Settings('q', '', False), links[-1], declared)
+        return Scheduler(Settings('q', '', False), links[-1], declared, types.SimpleNamespace(pulse='1'))
 
     yield make
     for link in links:
@@ -214,6 +215,23 @@ def test_what_code_declares_is_written_and_removed(redis, q, app, scheduler):
     assert [(e.spec, e.paused) for e in q.periodic.list()] == [('@weekly', False), ('@yearly', True), ('@daily', False)]
     scheduler(*declare(app, ('b', '@yearly'))).look()
     assert [e.name for e in q.periodic.list()] == ['b', 'own']
+
+
+def test_what_redis_may_have_lost_is_declared_again(redis, q, app, scheduler):
+    """After another registration or over another connection; what newer code has changed or added meanwhile stays."""
+    s = scheduler(*declare(app, ('a', '@daily'), ('b', '@hourly')))
+    s.look()
+    redis.delete('q_periodic', 'q_ticks')
+    scheduler(*declare(app, ('b', '@yearly'), ('c', '@weekly'))).look()
+    s.look()
+    assert [e.name for e in q.periodic.list()] == ['b', 'c']
+    s._lane.pulse = '2'
+    s.look()
+    assert [(e.name, e.spec) for e in q.periodic.list()] == [('a', '@daily'), ('b', '@yearly'), ('c', '@weekly')]
+    q.periodic.remove('a')
+    s._link.hang_up()
+    s.look()
+    assert [e.name for e in q.periodic.list()] == ['a', 'b', 'c']
 
 
 def test_owners_and_versions(redis, q, app, scheduler, caplog):

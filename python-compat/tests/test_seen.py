@@ -93,7 +93,7 @@ class Lane:
 
 def test_a_worker_that_registers_again_tells_everything_again():
     """Who has forgotten the worker has forgotten that too."""
-    lane, link = Lane(), types.SimpleNamespace(run=lambda *_: None)
+    lane, link = Lane(), types.SimpleNamespace(open=lambda: None, dials=1, do=lambda *_: [b'0'], run=lambda *_: None)
     status = Status(Executors(1, None, 15.0), Registry(), False, 'q (strict)', lambda: 'running')
     status.tell(link, [lane])
     status.tell(link, [lane])
@@ -101,6 +101,9 @@ def test_a_worker_that_registers_again_tells_everything_again():
     lane.pulse = 'host:1:2'
     status.tell(link, [lane])
     assert lane.published == ['', ' status'] * 2
+    link.dials = 2  # perhaps to another server
+    status.tell(link, [lane])
+    assert lane.published == ['', ' status'] * 3
 
 
 def test_memory():

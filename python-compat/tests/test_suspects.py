@@ -437,7 +437,7 @@ class Sight:
             pass
 
     def link(self):
-        return None
+        return types.SimpleNamespace()
 
     def lifetimes(self, link, workers):
         return [self.left[w] for w in workers]

@@ -8,8 +8,8 @@ from typing import Any
 from .errors import DelayedError, FullError, UnavailableError, UnknownError
 
 _MOST = 100_000  # queues that Redis remembers
-_EVERY = 3600.0  # seconds after which a queue is announced again, because somebody may have deleted it
-PAUSE = 60.0  # seconds after which a producer tries again
+_EVERY = 3.0  # seconds after which a queue in use is announced again: Redis may have lost its data
+_REFUSED = 3600.0  # the same after Redis has refused it
 
 
 class Announced:
@@ -18,20 +18,22 @@ class Announced:
     def __init__(self) -> None:
         self._next: dict[tuple[str, str, bool], float] = {}
 
-    def ask(
-        self, prefix: str, name: str, legacy: bool, pause: float = PAUSE
-    ) -> tuple[str, list[str], list[Any]] | None:
-        """Returns the name of the script to run now, its keys and arguments; None if the queue is known. It is asked
-        again after pause, in seconds, unless done is called."""
+    def ask(self, prefix: str, name: str, legacy: bool) -> tuple[str, list[str], list[Any]] | None:
+        """Returns the name of the script to run now, its keys and arguments; None if the queue was announced a moment
+        ago."""
         queue, now = (prefix, name, legacy), time.monotonic()
         at = self._next.get(queue)
         if at is not None and now < at:
             return None
-        self._next[queue] = now + pause
-        return 'announce', [prefix + 'delayed_queues'], [name, int(legacy), _MOST]
+        self._next[queue] = now + _EVERY
+        return announcement(prefix, name, legacy)
 
-    def done(self, prefix: str, name: str, legacy: bool, error: DelayedError | None = None) -> None:
-        """Notes that Redis has answered, or refuses the queue for good. Nobody needs to hear of an error: the queue
-        works without."""
-        if not isinstance(error, (FullError, UnavailableError, UnknownError)):
-            self._next[prefix, name, legacy] = time.monotonic() + _EVERY
+    def refused(self, prefix: str, name: str, legacy: bool, error: DelayedError) -> None:
+        """Notes an error. Nobody needs to hear of it: the queue works without."""
+        if not isinstance(error, (FullError, UnavailableError, UnknownError)):  # the user may not write there
+            self._next[prefix, name, legacy] = time.monotonic() + _REFUSED
+
+
+def announcement(prefix: str, name: str, legacy: bool) -> tuple[str, list[str], list[Any]]:
+    """Returns the name of the script that announces a queue, its keys and arguments."""
+    return 'announce', [prefix + 'delayed_queues'], [name, int(legacy), _MOST]

@@ -360,9 +360,8 @@ class Producer:
             return
         try:
             await self._link.run(*ask)
-            announced.done(s.prefix, s.name, s.legacy)
         except DelayedError as e:
-            announced.done(s.prefix, s.name, s.legacy, e)
+            announced.refused(s.prefix, s.name, s.legacy, e)
 
     async def _enqueue(self, messages: list[bytes]) -> None:
         await self._link.run(*self._settings.enqueue(messages), self._wait)

@@ -104,9 +104,13 @@ class Agenda:
         now, ahead, *rest = await self.link.run('agenda', [k.periodic, k.ticks], [skip, PAGE])
         return now, ahead, [(_text(name), raw) for name, raw in zip(rest[::2], rest[1::2])]
 
-    async def declare(self, owner: str, version: int, declared: Mapping[str, Definition]) -> None:
+    async def declare(self, owner: str, version: int, declared: Mapping[str, Definition], again: bool = False) -> None:
         """Writes the entries that an owner's code declares, and removes those that it no longer declares, unless Redis
-        knows a newer version of the owner."""
+        knows a newer version of the owner.
+
+        again: it has done so before, and Redis may have lost some of them. Then it only writes those that are missing,
+        because newer code may have changed others meanwhile.
+        """
         q, mark = self.settings.name, '@' + owner  # names of entries do not begin with @
         was = await self.read(mark)
         known = int(was) if was.isdigit() else 0
@@ -120,6 +124,8 @@ class Agenda:
         for name, definition in declared.items():
 
             def edit(r: Record, now: int, definition: Definition = definition) -> None:
+                if again and r.raw:
+                    return
                 if r.owner not in ('', owner):
                     text = 'queue %s: periodic entry %s: %s declares it, and that stays: choose another name'
                     logger.error(text, q, r.name, r.owner)
@@ -127,7 +133,7 @@ class Agenda:
                     r.declare(owner, definition, now)
 
             await self.change(name, edit, create=True)
-        for name, raw in await self.everything():
+        for name, raw in () if again else await self.everything():
             with contextlib.suppress(DelayedError):  # it cannot be read
                 if Record(name, raw).owner != owner or name in declared:
                     continue

@@ -13,6 +13,7 @@ from ..registry import Registry
 from .agenda import PAGE, Agenda
 from .config import WorkerConfig
 from .entries import Definition, Record
+from .lane import Lane
 from .link import Complaints, Link, UnansweredError, UnreachableError
 from .message import MessageError
 
@@ -41,11 +42,11 @@ def declarations(registry: Registry, queue: str) -> list[Declared]:
     return list(found.values())
 
 
-def schedulers(link: Link, cfg: WorkerConfig, registry: Registry, names: Sequence[str]) -> list[Scheduler]:
+def schedulers(link: Link, cfg: WorkerConfig, registry: Registry, lanes: Sequence[Lane]) -> list[Scheduler]:
     """Returns the schedulers of some of a worker's queues, which share a link; none if the worker has none."""
     return [
-        Scheduler(Settings(name, cfg.prefix, cfg.legacy), link, declarations(registry, name))
-        for name in (names if cfg.periodic else ())
+        Scheduler(Settings(lane.name, cfg.prefix, cfg.legacy), link, declarations(registry, lane.name), lane)
+        for lane in (lanes if cfg.periodic else ())
     ]
 
 
@@ -65,10 +66,16 @@ class _Blocking:
 class Scheduler:
     """Sees to the entries of one queue. It belongs to the mover's thread."""
 
-    def __init__(self, settings: Settings, link: Link, declared: Sequence[Declared]) -> None:
+    def __init__(self, settings: Settings, link: Link, declared: Sequence[Declared], lane: Lane) -> None:
         self._name = settings.name
+        self._link = link
+        self._lane = lane
         self._agenda = Agenda(settings, _Blocking(link))
-        self._declared = list(declared)  # what is not declared yet
+        self._declared = list(declared)
+        self._left = list(declared)  # what is not declared yet
+        self._again = False
+        # The registration and the connection when it was declared. After other ones Redis may not know it any more.
+        self._when = '', 0
         self._complaints, self._unservable = Complaints(), Complaints()
 
     def look(self) -> float:
@@ -84,9 +91,15 @@ class Scheduler:
         return pause
 
     def _look(self) -> float:
-        while self._declared:
-            run(self._agenda.declare(*self._declared[0]))
-            del self._declared[0]
+        if self._declared:
+            self._link.open()
+            when = self._lane.pulse, self._link.dials
+            if self._when[0] and when != self._when and not self._left:
+                self._left, self._again = list(self._declared), True
+            self._when = when
+        while self._left:
+            run(self._agenda.declare(*self._left[0], self._again))
+            del self._left[0]
         pause, left = _LATER, 0
         while True:
             now, ahead, entries = run(self._agenda.due(left))

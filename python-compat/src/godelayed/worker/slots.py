@@ -34,7 +34,7 @@ def slot_of(w: Worker, lanes: list[Lane], archive_for: int) -> Slot:
     """Makes the threads for some queues of a worker. archive_for is in ms."""
     cfg, contact = w.config, Contact(w._life)
     mover = Mover(lanes, w._fetcher.nudge, w._intake.can_run, w._fetcher.signal, archive_for, w._judge.lines)
-    mover.schedulers = schedulers(mover.link, cfg, w.registry, [lane.name for lane in lanes])
+    mover.schedulers = schedulers(mover.link, cfg, w.registry, lanes)
     status = Status(w._executors, w.registry, cfg.legacy, cfg.plan(), lambda: w.state)
 
     def tell_status(link: Link) -> None:
@@ -50,6 +50,7 @@ def slot_of(w: Worker, lanes: list[Lane], archive_for: int) -> Slot:
     heartbeat = Heartbeat(lanes, w._life, f'{socket.gethostname()}:{os.getpid()}', contact, beaten)
     # Tasks that cannot start must not take the executors' places from those of other queues.
     heartbeat.on_refused = lambda lane: w._intake.give_back(w._executors.take_back(lane))
+    heartbeat.on_registered = mover.now  # what the code declares may be lost with the last registration
     for lane in lanes:
         lane.beat = heartbeat.now
     sweeping = Sweeping(

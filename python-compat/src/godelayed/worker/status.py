@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import __version__
-from ..announce import Announced
+from ..announce import announcement
 from ..catalog import listing
 from ..registry import Registry
 from .executors import Executors
@@ -20,6 +20,7 @@ from .memory import ToldMemory, resident
 LIBRARY = f'godelayed {__version__}'
 
 _TOLD_RUN = 1.0  # seconds after which a running task is told of
+_PAGE = 200  # queues that one command looks for
 _MAX_TOLD = 100  # running tasks that are told of, for each queue
 
 
@@ -40,10 +41,11 @@ class Status:
         self._legacy = legacy
         self._plan = plan
         self._state = state
-        self._announced = Announced()
+        self._announced: dict[Lane, tuple[str, int]] = {}  # in a cluster: the registration and the connection then
         self._memory = ToldMemory()
         self._started = int(time.time() * 1000)
-        self._told: dict[tuple[Lane, str], tuple[str, bytes]] = {}  # the registration, and what was told
+        # The registration, the connection, and what was told: another server may not know it.
+        self._told: dict[tuple[Lane, str], tuple[str, int, bytes]] = {}
         self._began: dict[str, int] = {}  # when running tasks began, by their tokens
         self._listing = 0, b''  # of so many functions
 
@@ -55,33 +57,36 @@ class Status:
         for lane in lanes:
             if lane.confirmed is None:
                 continue
-            self._announce(link, lane)
             self._publish(link, lane, '', self._listing[1])
             self._publish(link, lane, ' status', self._describe(lane, began))
         self._began = began
+        with contextlib.suppress(RefusedError):
+            self._announce(link, [lane for lane in lanes if lane.confirmed is not None])
 
-    def _announce(self, link: Link, lane: Lane) -> None:
-        queue = (lane.store.prefix, lane.name, self._legacy)
-        ask = self._announced.ask(*queue, pause=0)
-        if ask is None:
-            return
-        script, keys, args = ask
-        source = lane.store.source.of(keys[0])
-        if source is not lane.store.source:  # in a cluster, that key is on another node
-            link = Link(source)
-        try:
-            link.run(script, keys, *args)
-        except RefusedError as e:
-            if 'OOM' not in str(e):
-                self._announced.done(*queue)
-        else:
-            self._announced.done(*queue)
-        finally:
-            if source is not lane.store.source:
-                link.hang_up()
+    def _announce(self, link: Link, lanes: Sequence[Lane]) -> None:
+        """Announces the queues that Redis does not know, or has lost."""
+        for i in range(0, len(lanes), _PAGE):
+            page = lanes[i : i + _PAGE]
+            asks = [announcement(lane.store.prefix, lane.name, self._legacy) for lane in page]
+            key = asks[0][1][0]  # all queues of a worker have one prefix
+            source = page[0].store.source.of(key)
+            if source is page[0].store.source:
+                known = link.do('HMGET', key, *(lane.name for lane in page))
+                for (script, keys, args), value in zip(asks, known):
+                    if value is None or value < str(args[1]).encode():
+                        link.run(script, keys, *args)
+                continue
+            # In a cluster, that key is on another node.
+            news = [a for a, lane in zip(asks, page) if self._announced.get(lane) != (lane.pulse, link.dials)]
+            if news:
+                with contextlib.closing(Link(source)) as other:
+                    for script, keys, args in news:
+                        other.run(script, keys, *args)
+                self._announced.update({lane: (lane.pulse, link.dials) for lane in page})
 
     def _publish(self, link: Link, lane: Lane, what: str, text: bytes) -> None:
-        told = lane.pulse, text  # read before: a registration meanwhile has Redis forget it
+        link.open()
+        told = lane.pulse, link.dials, text  # read before: a registration meanwhile has Redis forget it
         if self._told.get((lane, what)) == told:
             return
         with contextlib.suppress(RefusedError):  # the next heartbeat tries again

@@ -15,7 +15,7 @@ from .contact import Contact
 from .judge import DEATHS_LIFE, MAX_DEATHS, say_archived, too_large, verdict
 from .lane import order_of
 from .lines import Lines
-from .link import Backoff, Complaints, Link, WrongTypeError, jitter
+from .link import Backoff, Complaints, Link, RefusedError, WrongTypeError, jitter
 from .slot import Sight, survey
 from .store import Death, Store, Verdict
 
@@ -54,6 +54,8 @@ class Sweeping:
         self.archive_max = archive_max
         self.archive_for = archive_for  # ms
         self.link = stores[0].link()
+        # A heartbeat that is missing on another server, or on this one after a reconnect, says nothing of its worker.
+        self.link.on_dial = contact.broken
         self.complaints = Complaints()
         self._server = b''
         self._missed: dict[tuple[Store, str], dict[str, float]] = {}  # when the heartbeat of a worker was first missing
@@ -98,10 +100,9 @@ class Sweeping:
 
     def sweep(self) -> WrongTypeError | None:
         """Looks at all queues once. One whose keys have the wrong type does not keep it from the others."""
-        if self.link.open():
-            self.contact.broken()
+        self.link.open()
         with self.contact.call():
-            server = _server_id(self.link.do('INFO', 'server'))
+            server = self._server_id()
         if server != self._server:
             if self._server:
                 self.contact.broken()  # this may be another server, to which some heartbeats were never written
@@ -116,6 +117,15 @@ class Sweeping:
             except WrongTypeError as e:
                 fault = e
         return fault
+
+    def _server_id(self) -> bytes:
+        """Returns the id of the server's process; b'' where INFO is not allowed: then only a reconnect shows another
+        server, which an unbroken connection proves as well."""
+        try:
+            answer = self.link.do('INFO', 'server')
+        except RefusedError:
+            return b''
+        return next((line for line in bytes(answer).splitlines() if line.startswith(b'run_id:')), b'')
 
     def _sweep_queue(self, store: Store, sight: Sight) -> None:
         dead = self._judge(store, sight.workers)
@@ -297,12 +307,3 @@ def sweeper_of(store: Store, limits: Sequence[int]) -> Callable[[Link, list[Verd
         store.sweep(link, k.heartbeat + 'process', k.processing + store.worker, limits, verdicts)
 
     return sweep
-
-
-def _server_id(answer: object) -> bytes:
-    """Returns the id of the server's process from the answer to INFO."""
-    text = answer if isinstance(answer, bytes) else str(answer).encode()
-    for line in text.splitlines():
-        if line.startswith(b'run_id:'):
-            return line
-    return b''
