@@ -51,6 +51,12 @@ func TestFailOverWithPythonAndDashboard(t *testing.T) {
 			"run":     func() bool { return len(log().Of(ledger.End)) > ran+1 },
 			"show":    func() bool { return page.Load() > shown+1 },
 		}
+		defer func() {
+			if len(left) > 0 {
+				t.Logf("%d do not go on:%s\nproducer:\n%s\nworker:\n%s", len(left), report, producer.Output(),
+					worker.Output())
+			}
+		}()
 		waitFor(t, "everything to go on", func() bool {
 			for what, well := range left {
 				if well() {
@@ -111,7 +117,7 @@ func openDashboard(t *testing.T, rdb *delayed.Redis, queue string) *atomic.Int64
 	go func() {
 		defer answer.Body.Close()
 		for lines := bufio.NewScanner(answer.Body); lines.Scan(); {
-			if strings.HasPrefix(lines.Text(), "event: ") {
+			if strings.HasPrefix(lines.Text(), "data: ") {
 				shown.Add(1)
 			}
 		}
