@@ -92,9 +92,10 @@ func (a *app) exit(err error) int {
 }
 
 // refused reports whether Redis has refused a command or key to the user of the URL. Scripts that may not call a
-// command fail with an error of another kind than single commands.
+// command fail with an error of another kind than single commands, in other words since Redis 7.2 and in Valkey.
 func refused(text string) bool {
-	return strings.Contains(text, "NOPERM") || strings.Contains(text, "user executing the script can't")
+	return strings.Contains(text, "NOPERM") || strings.Contains(text, "user executing the script can't") ||
+		strings.Contains(text, "ACL failure in script")
 }
 
 // mostError is how much of an error is printed.
