@@ -39,6 +39,38 @@ func produce(b *testing.B, producers int, f func(i int) error) {
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "tasks/s")
 }
 
+// BenchmarkDelayDurable enqueues tasks on a server with one replica, with each setting that makes it less likely that a
+// task is lost. docs/SERVERS.md quotes it.
+func BenchmarkDelayDurable(b *testing.B) {
+	for _, fsync := range []string{"none", "everysec", "always"} {
+		for _, replicas := range []int{0, 1} {
+			for _, producers := range []int{1, 64} {
+				name := fmt.Sprintf("appendfsync=%s/replicas=%d/producers=%d", fsync, replicas, producers)
+				b.Run(name, func(b *testing.B) {
+					var args []string
+					if fsync != "none" {
+						args = []string{"--appendonly", "yes", "--appendfsync", fsync}
+					}
+					master, _ := replicated(b, args...)
+					rdb, err := delayed.Dial(master.URL())
+					if err != nil {
+						b.Fatal(err)
+					}
+					defer rdb.Close()
+					q, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: "mail", WaitReplicas: replicas})
+					if err != nil {
+						b.Fatal(err)
+					}
+					produce(b, producers, func(i int) error {
+						_, err := q.Delay(benchFunction, int64(1_700_000_000_000+i), "hello-task")
+						return err
+					})
+				})
+			}
+		}
+	}
+}
+
 // BenchmarkDelay enqueues one task a call, from several goroutines at once.
 func BenchmarkDelay(b *testing.B) {
 	for _, producers := range []int{1, 2, 4, 16, 64, 256} {

@@ -14,10 +14,10 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// replicated starts a master with a replica that is up to date.
-func replicated(t *testing.T) (master, replica *redistest.Server) {
+// replicated starts a master with the given arguments, and a replica that is up to date.
+func replicated(t testing.TB, args ...string) (master, replica *redistest.Server) {
 	t.Helper()
-	master = redistest.Start(t, "--repl-diskless-sync-delay", "0")
+	master = redistest.Start(t, append(args, "--repl-diskless-sync-delay", "0")...)
 	host, port, _ := strings.Cut(master.Addr(), ":")
 	replica = redistest.Start(t, "--replicaof", host, port)
 	for deadline := time.Now().Add(20 * time.Second); ; <-time.After(2 * time.Millisecond) {
