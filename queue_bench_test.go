@@ -61,10 +61,15 @@ func BenchmarkDelayDurable(b *testing.B) {
 					if err != nil {
 						b.Fatal(err)
 					}
-					produce(b, producers, func(i int) error {
+					call := func(i int) error {
 						_, err := q.Delay(benchFunction, int64(1_700_000_000_000+i), "hello-task")
 						return err
-					})
+					}
+					// The master sends the replica nothing until that has confirmed its copy, once a second.
+					if err := call(0); err != nil {
+						b.Fatal(err)
+					}
+					produce(b, producers, call)
 				})
 			}
 		}
