@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/answer"
 )
 
 // Client is the program's own client of another library. It is called concurrently.
@@ -259,7 +261,7 @@ func (c *Conn) exchange(w wait) error {
 	}
 	for i, cmd := range cmds {
 		refused, _ := replies[i].(redis.Error)
-		c.heed(string(refused))
+		c.heed(refused)
 		if refused == "" || c.multi || !c.client.Cluster() {
 			c.track(cmd.Name, refused == "")
 			continue
@@ -320,10 +322,9 @@ func (c *Conn) track(name string, ok bool) {
 
 // heed gives the connection up when Redis answers that it leads to a replica: a master that was replaced. The pool must
 // not hand it out again.
-func (c *Conn) heed(answer string) {
-	if strings.HasPrefix(answer, "READONLY ") || strings.Contains(answer, "-READONLY ") ||
-		strings.HasPrefix(answer, "UNBLOCKED ") || strings.HasPrefix(answer, "MASTERDOWN ") {
-		c.err = redis.Error(answer)
+func (c *Conn) heed(err redis.Error) {
+	if answer.FromReplaced(err) {
+		c.err = err
 	}
 }
 

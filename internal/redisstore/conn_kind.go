@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/answer"
 )
 
 const (
@@ -19,32 +21,32 @@ const (
 // ofOtherKind adds advice to the error of a command if a handle for a single server has met a node of a cluster, a
 // Sentinel or an old server. It looks at bare errors only: sources that follow redirections wrap theirs.
 func ofOtherKind(ctx context.Context, conn redis.Conn, timeout time.Duration, err error) error {
-	answer, ok := err.(redis.Error) //nolint:errorlint // see above
+	refusal, ok := err.(redis.Error) //nolint:errorlint // see above
 	if !ok {
 		return err
 	}
-	switch AnswerCode(answer) {
+	switch answer.Code(refusal) {
 	case "MOVED", "ASK", "CROSSSLOT", "CLUSTERDOWN":
 		return fmt.Errorf("%s: %w", useCluster, err)
 	}
-	if strings.Contains(string(answer), "is not allowed in cluster mode") {
+	if strings.Contains(string(refusal), "is not allowed in cluster mode") {
 		return fmt.Errorf("%s, without a database: %w", useCluster, err)
 	}
-	if strings.HasPrefix(string(answer), noEngine) {
+	if strings.HasPrefix(string(refusal), noEngine) {
 		return fmt.Errorf("%s: %w", loadLua, err)
 	}
-	if !strings.HasPrefix(string(answer), "ERR unknown command") {
+	if !strings.HasPrefix(string(refusal), "ERR unknown command") {
 		return err
 	}
-	short, _, _ := strings.Cut(string(answer), ", with args") // the rest repeats the task
-	answer = redis.Error(short)
+	short, _, _ := strings.Cut(string(refusal), ", with args") // the rest repeats the task
+	refusal = redis.Error(short)
 	if conn != nil {
 		role, err := redis.Values(rawDo(ctx, conn, timeout, "ROLE"))
 		if kind, _ := redis.String(first(role), err); kind == "sentinel" {
-			return fmt.Errorf("%s: %w", useSentinel, answer)
+			return fmt.Errorf("%s: %w", useSentinel, refusal)
 		}
 	}
-	return fmt.Errorf("the server, or a proxy before it, does not have what a Redis of version 6.2 has: %w", answer)
+	return fmt.Errorf("the server, or a proxy before it, does not have what a Redis of version 6.2 has: %w", refusal)
 }
 
 // noEngine is the beginning of what Valkey answers to EVAL when its module lua is not loaded.
@@ -53,13 +55,13 @@ const noEngine = "ERR Could not find scripting engine"
 // LacksScripts reports whether an error says that the server cannot run scripts at all, so that it is useless to try
 // again.
 func LacksScripts(err error) bool {
-	var answer redis.Error
-	if !errors.As(err, &answer) {
+	var refusal redis.Error
+	if !errors.As(err, &refusal) {
 		return false
 	}
-	command, unknown := strings.CutPrefix(string(answer), "ERR unknown command ")
+	command, unknown := strings.CutPrefix(string(refusal), "ERR unknown command ")
 	return unknown && strings.HasPrefix(strings.TrimLeft(command, "'`"), "EVAL") ||
-		strings.HasPrefix(string(answer), noEngine)
+		strings.HasPrefix(string(refusal), noEngine)
 }
 
 func first(values []any) any {

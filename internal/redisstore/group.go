@@ -9,6 +9,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed/internal/answer"
 	"github.com/godelayed/delayed/internal/group"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -121,7 +122,7 @@ func numbered(reply []any) (n int64, rest []any, err error) {
 
 // Answered reports whether an error is an answer of Redis, rather than a missing one.
 func Answered(err error) bool {
-	return AnswerCode(err) != ""
+	return answer.Code(err) != ""
 }
 
 // Peek reads the first messages of a group: size, which is the most calls to combine, and one more. It reads fewer if

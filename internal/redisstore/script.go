@@ -12,6 +12,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed/internal/answer"
 	"github.com/godelayed/delayed/lua"
 )
 
@@ -134,7 +135,7 @@ func (s *Script) send(ctx context.Context, conn redis.Conn, timeout time.Duratio
 	if err == nil {
 		return reply, nil
 	}
-	if AnswerCode(err) == "NOSCRIPT" {
+	if answer.Code(err) == "NOSCRIPT" {
 		all[0] = s.Source
 		if reply, err = do(ctx, conn, timeout, "EVAL", all...); err == nil {
 			return reply, nil
@@ -148,7 +149,7 @@ var errNoAnswer = errors.New("no answer of Redis")
 
 // Explain tells errors after which nothing was written from those after which that is unknown, which wrap ErrUnknown.
 func (s *Script) Explain(err error) error {
-	switch code := AnswerCode(err); {
+	switch code := answer.Code(err); {
 	case code == "" && s.Reads:
 		return fmt.Errorf("delayed: %s: %w: %w", s.Name, errNoAnswer, err)
 	case code == "":
@@ -168,12 +169,12 @@ var transient = []string{
 // Refused reports whether trying again is useless, because Redis has answered with a lasting error, such as a wrong
 // password or a key of another type, or because the handle is closed.
 func Refused(err error) bool {
-	var answer redis.Error
-	if !errors.As(err, &answer) {
+	var refusal redis.Error
+	if !errors.As(err, &refusal) {
 		return errors.Is(err, ErrClosed) || errors.Is(err, ErrNoID) || errors.Is(err, ErrReply)
 	}
-	return !slices.Contains(transient, AnswerCode(err)) &&
-		!strings.HasPrefix(string(answer), "ERR max number of clients")
+	return !slices.Contains(transient, answer.Code(refusal)) &&
+		!strings.HasPrefix(string(refusal), "ERR max number of clients")
 }
 
 // MayHaveRun reports whether a script may have run, in whole or in part, in spite of the error: its reply was lost, or

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/answer"
 )
 
 // What UnfitSetting.Name can be. The documentation of delayed.SettingError says what each means.
@@ -126,7 +128,7 @@ func Inspect(ctx context.Context, src Source, server Server) (f Findings, err er
 
 // passing reports whether an error says nothing about a server's settings, because the server does not answer now.
 func passing(err error) bool {
-	switch AnswerCode(err) {
+	switch answer.Code(err) {
 	case "":
 		return err != nil
 	case "LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "MOVED", "ASK", "NOAUTH":

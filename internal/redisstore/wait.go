@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/answer"
 )
 
 // LongestWait is how long a call without a deadline waits for replicas. It is shorter than the call's time-out, so that
@@ -28,7 +30,7 @@ func (s *Script) sendWaiting(
 	ctx context.Context, conn redis.Conn, within time.Duration, replicas int, all []any,
 ) (any, error) {
 	reply, confirmed, err, lacking := pipelined(ctx, conn, within, replicas, "EVALSHA", all)
-	if AnswerCode(err) == "NOSCRIPT" {
+	if answer.Code(err) == "NOSCRIPT" {
 		all[0] = s.Source
 		reply, confirmed, err, lacking = pipelined(ctx, conn, within, replicas, "EVAL", all)
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/answer"
 )
 
 // keyTypes maps what a key adds to its queue's name to the key's type. lua/README.md says what each holds.
@@ -42,7 +44,7 @@ func TypeOfKey(key string) string {
 
 // IsWrongType reports whether Redis has refused a command because a key is of another type than it needs.
 func IsWrongType(err error) bool {
-	return AnswerCode(err) == "WRONGTYPE"
+	return answer.Code(err) == "WRONGTYPE"
 }
 
 // perStore reads something about each of the stores of one slot, with calls for so many stores as most says. If keys of

@@ -2,13 +2,14 @@ package staleconn
 
 import (
 	"context"
-	"errors"
 	"net"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/answer"
 )
 
 // Conn is a connection that its Watch can give up. Like every connection of redigo, it is for one goroutine at a time;
@@ -27,24 +28,10 @@ type Conn struct {
 	broken atomic.Pointer[error] // why it is of no use; nil: it is
 }
 
-// lasting reports whether an answer says that the server cannot serve this connection any more, or not for long: it has
-// become a replica, or loads the data of its master. Before version 7, Redis puts other text in front where a script
-// has called the command.
-func lasting(answer redis.Error) bool {
-	text := string(answer)
-	for _, code := range []string{"READONLY", "MASTERDOWN", "LOADING", "UNBLOCKED"} {
-		if strings.HasPrefix(text, code+" ") || strings.Contains(text, "-"+code+" ") {
-			return true
-		}
-	}
-	return false
-}
-
 // heard looks at what a call returns, and returns it.
 func (c *Conn) heard(reply any, err error) (any, error) {
 	c.touch()
-	var answer redis.Error
-	if err != nil && errors.As(err, &answer) && lasting(answer) {
+	if err != nil && answer.FromReplaced(err) {
 		c.broken.CompareAndSwap(nil, &err)
 		c.watch.giveUp(c.epoch)
 	}

@@ -4,7 +4,7 @@
 // are open then still lead to the old server, which has become a replica, or a master that nobody else uses. It answers
 // PING and every read, and refuses writes for ever. A subscription on it is silent. So connections are given up:
 //
-//   - all of a Watch, when one of them gets an answer that only such a server gives (see lasting);
+//   - all of a Watch, when one of them gets an answer that only such a server gives (answer.FromReplaced);
 //   - all of a Watch, when a server says that it is not in the role, or has not the data, that it had: each new
 //     connection asks, and so do pooled ones when they are taken out and nobody has asked for a while;
 //   - all that were dialled before, when one that has idled for long does not answer a PING;

@@ -19,7 +19,7 @@ var ours = rules{
 	floors: [][]string{
 		{
 			"event", "state", "internal/wire", "internal/funcpath", "internal/catalog", "internal/redisurl",
-			"internal/nearest",
+			"internal/nearest", "internal/answer",
 			"internal/staleconn", "internal/clientconn", "internal/loop", "internal/seam", "internal/metrics",
 			"internal/buildinfo",
 			// For tests only:

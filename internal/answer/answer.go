@@ -1,4 +1,5 @@
-package redisstore
+// Package answer reads errors that Redis has answered.
+package answer
 
 import (
 	"errors"
@@ -17,11 +18,11 @@ var raised = regexp.MustCompile(`^ERR Error running script \(call to \w+\): (?:@
 // up to Redis 7.0, and later.
 var forbidden = []string{"The user executing the script can't ", "ACL failure in script: "}
 
-// AnswerCode returns the code of an error that Redis has answered: the word in capitals at its beginning, such as
+// Code returns the code of an error that Redis has answered: the word in capitals at its beginning, such as
 // READONLY, OOM or WRONGTYPE, and ERR for errors without a code of their own. If a script ended with an error, that is
 // the code of the command that failed in it, on every version of Redis; NOPERM if the user may not call that command.
-// AnswerCode returns "" if err is no answer of Redis.
-func AnswerCode(err error) string {
+// Code returns "" if err is no answer of Redis.
+func Code(err error) string {
 	var answer redis.Error
 	if !errors.As(err, &answer) {
 		return ""
@@ -47,4 +48,14 @@ func codeOrERR(word string) string {
 		return "ERR"
 	}
 	return word
+}
+
+// FromReplaced reports whether an error says that its connection leads to a server that cannot serve it any more, or not
+// for long: a master that has become a replica, or a replica that loads the data of its master.
+func FromReplaced(err error) bool {
+	switch Code(err) {
+	case "READONLY", "MASTERDOWN", "LOADING", "UNBLOCKED":
+		return true
+	}
+	return false
 }

@@ -1,4 +1,4 @@
-package redisstore
+package answer
 
 import (
 	"errors"
@@ -8,8 +8,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// TestAnswerCode reads errors as servers of several versions write them.
-func TestAnswerCode(t *testing.T) {
+// TestCode reads errors as servers of several versions write them.
+func TestCode(t *testing.T) {
 	const call = "ERR Error running script (call to f_17fce80281c3f94639514d661c73216a51a765cc): "
 	for text, want := range map[string]string{
 		// Commands.
@@ -47,13 +47,13 @@ func TestAnswerCode(t *testing.T) {
 		call + "@user_script:7: @user_script: 7: Script attempted to access a non local key in a cluster node": "ERR",
 	} {
 		for _, err := range []error{redis.Error(text), fmt.Errorf("delayed: ack: %w", redis.Error(text))} {
-			if got := AnswerCode(err); got != want {
+			if got := Code(err); got != want {
 				t.Errorf("%q: expected %q, found %q", err, want, got)
 			}
 		}
 	}
-	for _, err := range []error{nil, errors.New("READONLY EOF"), fmt.Errorf("OOM: %w", ErrUnknown)} {
-		if got := AnswerCode(err); got != "" {
+	for _, err := range []error{nil, errors.New("READONLY EOF"), fmt.Errorf("OOM: %w", errors.New("EOF"))} {
+		if got := Code(err); got != "" {
 			t.Errorf("%v, which is no answer of Redis: expected no code, found %q", err, got)
 		}
 	}
