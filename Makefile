@@ -74,7 +74,7 @@ build: ## Compile each module alone, without the workspace, as its users do (1 m
 	@GOGC=400 $(each) -o go list -export ./... >/dev/null # go build would link the programs as well
 
 .PHONY: platforms
-platforms: ## Compile code and tests for linux/386 and Windows too, as far as they are meant for it (3 min once, then 10 s)
+platforms: ## Compile code and tests for linux/386 and Windows too (3 min once, then 10 s)
 	@CGO_ENABLED=0 GOOS=linux GOARCH=386 $(behind) $(each) -a go vet -race=false
 	@CGO_ENABLED=0 GOOS=windows GOARCH=amd64 $(behind) $(each) -x bench -a go vet -race=false
 

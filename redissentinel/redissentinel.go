@@ -144,8 +144,8 @@ func (s *source) Conn(ctx context.Context, _ string) (redis.Conn, error) {
 	return pool.GetContext(ctx)
 }
 
-// FollowsFailovers says that connections need not be checked: the source does so.
-func (s *source) FollowsFailovers() {}
+// FollowsFailovers says that nobody else needs to check connections.
+func (s *source) FollowsFailovers() bool { return true }
 
 // PoolSize returns how many producers may use the source at a time.
 func (s *source) PoolSize() int { return s.limits.PoolSize }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/event"
+	"github.com/godelayed/delayed/internal/answer"
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -125,7 +126,7 @@ func (f *finisher) tellRedis() (worked, ok bool) {
 		return false, true
 	}
 	err := f.ack(done, lost)
-	left, answered := endings, err == nil || redisstore.Answered(err)
+	left, answered := endings, err == nil || answer.Is(err)
 	if answered {
 		left, answered = f.flush(endings)
 	}
@@ -250,7 +251,7 @@ func (f *finisher) sendAll(
 		}
 		calls.Wait()
 		for i := first; i < next; i++ {
-			if errs[i] != nil && !redisstore.Answered(errs[i]) {
+			if errs[i] != nil && !answer.Is(errs[i]) {
 				copy(unsent[next:], parts[next:])
 				return unsent, false
 			}

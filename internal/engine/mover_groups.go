@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/godelayed/delayed/internal/answer"
 	"github.com/godelayed/delayed/internal/group"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -25,7 +26,7 @@ func (m *mover) fire(ctx context.Context, i int) (next time.Duration, err error)
 		next = -1
 		for len(m.lent[i]) > 0 {
 			due, err := m.fireGroup(ctx, s, m.lent[i][0])
-			if err != nil && !redisstore.Answered(err) {
+			if err != nil && !answer.Is(err) {
 				return 0, err // keep the group, and try again
 			}
 			if err != nil {

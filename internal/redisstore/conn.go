@@ -8,19 +8,7 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
-
-	"github.com/godelayed/delayed/internal/wire"
 )
-
-// Connect takes a connection out of a source.
-func Connect(ctx context.Context, src Source, key string) (redis.Conn, error) {
-	conn, err := src.Conn(ctx, key)
-	if err == nil && wire.IsNil(conn) {
-		return nil, fmt.Errorf("the Conn of a %T has returned neither a connection nor an error: expected one of them",
-			Unwrap(src))
-	}
-	return conn, err
-}
 
 // Link is a connection that a loop keeps open. It is not safe for concurrent use.
 type Link struct {

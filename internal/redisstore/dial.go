@@ -67,6 +67,9 @@ type PoolSource struct {
 	watch *staleconn.Watch // nil: the pool is one of the program
 }
 
+// FollowsFailovers reports whether connections are given up when their server cannot serve them any more.
+func (s PoolSource) FollowsFailovers() bool { return s.watch != nil }
+
 // Watched reports whether a change of the server would be noticed without borrowing connections.
 func (s PoolSource) Watched() bool { return s.watch == nil || s.watch.Watched() }
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/godelayed/delayed/internal/answer"
 	"github.com/godelayed/delayed/internal/group"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -118,11 +117,6 @@ func numbered(reply []any) (n int64, rest []any, err error) {
 		return 0, nil, fmt.Errorf("%w: %T in place of a number", ErrReply, reply[0])
 	}
 	return n, reply[1:], nil
-}
-
-// Answered reports whether an error is an answer of Redis, rather than a missing one.
-func Answered(err error) bool {
-	return answer.Code(err) != ""
 }
 
 // Peek reads the first messages of a group: size, which is the most calls to combine, and one more. It reads fewer if

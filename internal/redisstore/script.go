@@ -180,7 +180,7 @@ func Refused(err error) bool {
 // MayHaveRun reports whether a script may have run, in whole or in part, in spite of the error: its reply was lost, or
 // it failed half-way.
 func MayHaveRun(err error) bool {
-	return errors.Is(err, ErrUnknown) || errors.Is(err, ErrReply) || Answered(err)
+	return errors.Is(err, ErrUnknown) || errors.Is(err, ErrReply) || answer.Is(err)
 }
 
 // do sends one command. An error about the type of a key says which key.

@@ -10,6 +10,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/staleconn"
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 // Source has the methods of delayed.Source, which documents them.
@@ -19,6 +20,16 @@ type Source interface {
 	Close() error
 }
 
+// Connect takes a connection out of a source.
+func Connect(ctx context.Context, src Source, key string) (redis.Conn, error) {
+	conn, err := src.Conn(ctx, key)
+	if err == nil && wire.IsNil(conn) {
+		return nil, fmt.Errorf("the Conn of a %T has returned neither a connection nor an error: expected one of them",
+			Unwrap(src))
+	}
+	return conn, err
+}
+
 // WatchedSource gives up the connections of a source that does not follow a fail-over by itself.
 type WatchedSource struct {
 	Source
@@ -26,12 +37,12 @@ type WatchedSource struct {
 }
 
 // follower is a source that follows a fail-over by itself: what it hands out leads to a server that accepts writes.
-type follower interface{ FollowsFailovers() }
+type follower interface{ FollowsFailovers() bool }
 
 // Watch returns src as one whose connections are given up when their server cannot serve them any more.
 func Watch(src Source) Source {
-	_, follows := src.(follower)
-	if pool, ok := src.(PoolSource); ok && pool.watch != nil || follows || src.Slot("0") != src.Slot("1") {
+	f, ok := src.(follower)
+	if ok && f.FollowsFailovers() || src.Slot("0") != src.Slot("1") {
 		return src
 	}
 	return &WatchedSource{src, staleconn.New(true)}

@@ -60,7 +60,7 @@ func pipelined(ctx context.Context, conn redis.Conn, within time.Duration, repli
 	if err != nil {
 		return nil, 0, err, nil
 	}
-	if reply, err = receive(ctx, conn); err != nil && !Answered(err) {
+	if reply, err = receive(ctx, conn); err != nil && !answer.Is(err) {
 		return nil, 0, err, nil
 	}
 	confirmed, lacking = redis.Int(receive(ctx, conn))

@@ -9,6 +9,7 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed/internal/answer"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -30,7 +31,7 @@ func Beat(
 		some, at, err := beatPage(ctx, l, page, worker, life, count, control, false)
 		if IsWrongType(err) {
 			some, at, err = beatPage(ctx, l, page, worker, life, count, control, true)
-			if Answered(err) { // the user may not call TYPE
+			if answer.Is(err) { // the user may not call TYPE
 				some, at, err = beatPage(ctx, l, page, worker, life, false, false, false)
 			}
 		}

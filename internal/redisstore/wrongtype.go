@@ -109,7 +109,7 @@ func typesOf(conn redis.Conn, keys []string) []string {
 	}
 	for i := range types {
 		reply, err := redis.ReceiveWithTimeout(conn, CallTimeout)
-		if err != nil && !Answered(err) {
+		if err != nil && !answer.Is(err) {
 			break
 		}
 		types[i], _ = redis.String(reply, err)
