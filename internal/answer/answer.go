@@ -53,8 +53,8 @@ func codeOrERR(word string) string {
 // Is reports whether an error is an answer of Redis, rather than a missing one.
 func Is(err error) bool { return Code(err) != "" }
 
-// FromReplaced reports whether an error says that its connection leads to a server that cannot serve it any more, or not
-// for long: a master that has become a replica, or a replica that loads the data of its master.
+// FromReplaced reports whether an error says that its connection leads to a server that cannot serve it any more, or
+// not for long: a master that has become a replica, or a replica that loads the data of its master.
 func FromReplaced(err error) bool {
 	switch Code(err) {
 	case "READONLY", "MASTERDOWN", "LOADING", "UNBLOCKED":

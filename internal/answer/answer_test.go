@@ -34,17 +34,17 @@ func TestCode(t *testing.T) {
 		"ERR ACL failure in script: User u has no permissions script: on @user_script:1.":           "NOPERM",
 		"ERR Error compiling script (new function): user_script:1: near '@user_script:1: -OOM '":    "ERR",
 		// Scripts, Redis 6.2.
-		call + "@user_script:1: WRONGTYPE Operation against a key holding the wrong kind of value":             "WRONGTYPE",
-		call + "@user_script:1: @user_script: 1: -OOM command not allowed when used memory > 'maxmemory'.":     "OOM",
-		call + "@user_script:14: @user_script: 14: -MISCONF Redis is configured to save RDB snapshots. ":       "MISCONF",
-		call + "@user_script:1: @user_script: 1: -READONLY You can't write against a read only replica.":       "READONLY",
-		call + "@user_script:1: @user_script: 1: -NOREPLICAS Not enough good replicas to write.":               "NOREPLICAS",
-		call + "@user_script:1: @user_script: 1: Unknown Redis command called from Lua script":                 "ERR",
-		call + "@user_script:1: user_script:1: OOM x":                                                          "ERR",
-		call + "@user_script:1: ERR no such key":                                                               "ERR",
-		call + "@user_script:1: user_script:1: '@user_script: 1: -READONLY no'":                                "ERR",
-		call + "@user_script:1: @user_script: 1: The user executing the script can't run this command":         "NOPERM",
-		call + "@user_script:7: @user_script: 7: Script attempted to access a non local key in a cluster node": "ERR",
+		call + "@user_script:1: WRONGTYPE Operation against a key":                             "WRONGTYPE",
+		call + "@user_script:1: @user_script: 1: -OOM command not allowed.":                    "OOM",
+		call + "@user_script:14: @user_script: 14: -MISCONF Redis is configured. ":             "MISCONF",
+		call + "@user_script:1: @user_script: 1: -READONLY You can't write.":                   "READONLY",
+		call + "@user_script:1: @user_script: 1: -NOREPLICAS Not enough replicas.":             "NOREPLICAS",
+		call + "@user_script:1: @user_script: 1: Unknown Redis command called from Lua script": "ERR",
+		call + "@user_script:1: user_script:1: OOM x":                                          "ERR",
+		call + "@user_script:1: ERR no such key":                                               "ERR",
+		call + "@user_script:1: user_script:1: '@user_script: 1: -READONLY no'":                "ERR",
+		call + "@user_script:1: @user_script: 1: The user executing the script can't run it":   "NOPERM",
+		call + "@user_script:7: @user_script: 7: Script attempted to access a non local key":   "ERR",
 	} {
 		for _, err := range []error{redis.Error(text), fmt.Errorf("delayed: ack: %w", redis.Error(text))} {
 			if got := Code(err); got != want {

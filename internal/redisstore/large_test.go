@@ -386,7 +386,7 @@ func (l *large) over() {
 		}
 		_, err = l.Cancel(bg, fmt.Sprint("some ", i), "", false, time.Hour, nil)
 		l.must(err)
-		// From the beginning of the hash, Redis looks in vain where locks were dropped before, and gives up at some point.
+		// From the beginning of the hash, Redis would look in vain where locks were dropped before, and give up.
 		var dropped int
 		cursor, _, dropped, err = l.Lapse(bg, cursor, LapsePage)
 		l.must(err)
