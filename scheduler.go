@@ -1,6 +1,7 @@
 package delayed
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -62,8 +63,18 @@ type Scheduler struct {
 	started    atomic.Bool
 	signals    *redisstore.Signals
 	every      time.Duration // engine.CheckInterval
+	announcer  *engine.Announcer
 	trouble    loop.Complaints
+	lossy      loop.Complaints // about entries that Redis may have lost
 	unservable loop.Complaints // about entries that this version cannot serve
+
+	// Each declaration that changes entries writes a larger stamp beside them. generation is the stamp of what this
+	// scheduler declares, latest the largest that it has seen: larger if another version of the program has declared
+	// since.
+	generation, latest int64
+	yielded            bool      // a lost declaration of another version was left to that version, once
+	nothingAhead       bool      // at the last look, no entry had a time at which it ticks
+	upheld, announceAt time.Time // when it last looked for lost entries; when to announce the queue next
 }
 
 // declaration is an entry that the code declares.
@@ -95,6 +106,8 @@ func newScheduler(rdb *Redis, cfg SchedulerConfig, shortest time.Duration) (*Sch
 		log:     loop.NewJournal(cfg.Logger).With("queue", cfg.Queue),
 		signals: rdb.signals, every: engine.CheckInterval,
 	}
+	s.announcer = engine.NewAnnouncer(rdb.registry, rdb.loops, map[string]bool{cfg.Queue: cfg.Legacy},
+		engine.CheckInterval, s.log)
 	var errs []error
 	switch {
 	case len(cfg.Entries) > 0 && cfg.Owner == "":
@@ -162,6 +175,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	defer end()
 	var wait loop.Backoff
 	for ctx.Err() == nil {
+		s.announce(ctx)
 		err := s.declare(ctx)
 		if err == nil || ctx.Err() != nil {
 			break
@@ -175,7 +189,10 @@ func (s *Scheduler) Run(ctx context.Context) error {
 	wait.Reset()
 	told, forget := s.signals.SubscribeQueue(s.store) //nolint:contextcheck // the connection serves others too
 	defer forget()
+	s.upheld = time.Now()
 	for looked := false; ctx.Err() == nil; {
+		s.announce(ctx)
+		s.uphold(ctx)
 		next, err := s.enqueueDue(ctx)
 		if err != nil {
 			if ctx.Err() != nil {
@@ -223,27 +240,38 @@ func (s *Scheduler) declare(ctx context.Context) error {
 	} else if newer {
 		s.log.WithField("version", s.cfg.Version).
 			Warn("periodic entries are not declared: Redis knows a newer version of their owner")
-		return nil
+		_, stamp, err := s.readStamp(ctx)
+		s.generation, s.latest = 0, max(s.latest, stamp)
+		return err
 	}
-	names := map[string]bool{}
+	names, changed := map[string]bool{}, false
 	for i := range s.declared {
 		d := &s.declared[i]
 		names[d.name] = true
 		if err := s.periodic.settleForm(ctx, d.task); err != nil {
 			return err
 		}
+		other := false
 		if err := s.periodic.change(ctx, d.name, true, func(r *schedule.Record, now time.Time) error {
+			other = false
 			if r.Owner != "" && r.Owner != s.cfg.Owner {
 				s.log.With("entry", d.name).WithField("owner", r.Owner).
 					Error("periodic entry is declared by another owner, whose declaration stays: choose another name")
 				return nil
 			}
-			return r.Declare(s.cfg.Owner, d.def, now)
+			err := r.Declare(s.cfg.Owner, d.def, now)
+			other = err == nil && !bytes.Equal(r.Encode(), r.Was.Raw)
+			return err
 		}); err != nil {
 			return err
 		}
+		changed = changed || other
 	}
-	return s.prune(ctx, names)
+	pruned, err := s.prune(ctx, names)
+	if err != nil {
+		return err
+	}
+	return s.stamp(ctx, changed || pruned)
 }
 
 // outdated notes this program's version, and says whether a higher one has declared entries.
@@ -263,11 +291,11 @@ func (s *Scheduler) outdated(ctx context.Context) (bool, error) {
 	return false, s.store.SetEntry(ctx, was, strconv.AppendInt(nil, s.cfg.Version, 10), time.Time{})
 }
 
-// prune removes the entries of this owner that the code no longer declares.
-func (s *Scheduler) prune(ctx context.Context, names map[string]bool) error {
+// prune removes the entries of this owner that the code no longer declares, and reports whether there were any.
+func (s *Scheduler) prune(ctx context.Context, names map[string]bool) (pruned bool, err error) {
 	values, err := s.store.Entries(ctx)
 	if err != nil {
-		return err
+		return false, err
 	}
 	for _, v := range values {
 		r, err := schedule.Decode(v)
@@ -276,13 +304,14 @@ func (s *Scheduler) prune(ctx context.Context, names map[string]bool) error {
 		}
 		switch err := s.store.SetEntry(ctx, v, nil, time.Time{}); {
 		case errors.Is(err, redisstore.ErrEntryChanged):
-			return err // the caller begins again
+			return pruned, err // the caller begins again
 		case err != nil:
-			return err
+			return pruned, err
 		}
+		pruned = true
 		s.log.With("entry", v.Name).Info("periodic entry removed: the code does not declare it any more")
 	}
-	return nil
+	return pruned, nil
 }
 
 // enqueueDue enqueues what is due and returns when to look again.
@@ -309,6 +338,7 @@ func (s *Scheduler) enqueueDue(ctx context.Context) (next time.Duration, err err
 		if a.Next >= 0 {
 			next = min(next, a.Next)
 		}
+		s.nothingAhead = a.Next < 0 && left == 0 && len(a.Entries) == 0
 		if !moved && len(a.Entries) < redisstore.AgendaPage {
 			return next, nil
 		}

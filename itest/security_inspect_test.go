@@ -13,6 +13,7 @@ import (
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/internal/answer"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/state"
 )
@@ -154,7 +155,7 @@ func refuseObserver(ctx context.Context, t *testing.T, s *site) {
 		"Pause": ins.Pause(ctx, s.queue), "SetWeight": ins.SetWeight(ctx, s.queue, 1),
 		"RemoveEntry": ins.RemoveEntry(ctx, s.queue, "never"),
 	} {
-		if redisstore.AnswerCode(err) != "NOPERM" || strings.Contains(err.Error(), "audit") {
+		if answer.Code(err) != "NOPERM" || strings.Contains(err.Error(), "audit") {
 			t.Errorf("observer, %s: found %v, expected that Redis refuses it", what, err)
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/internal/answer"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/semaphore"
 )
@@ -290,7 +291,7 @@ func testUsers(t *testing.T, s *site) {
 		"worker": {{"RPUSH", "other", "x"}, {"FLUSHALL"}, {"KEYS", "*"}, {"CONFIG", "GET", "*"}, {"ACL", "LIST"}},
 	} {
 		for _, cmd := range cmds {
-			if err := s.try(t, user, cmd); redisstore.AnswerCode(err) != "NOPERM" {
+			if err := s.try(t, user, cmd); answer.Code(err) != "NOPERM" {
 				t.Errorf("%s may %v: %v", user, cmd, err)
 			}
 		}

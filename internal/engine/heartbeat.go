@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/event"
+	"github.com/godelayed/delayed/internal/answer"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/sweep"
 )
 
 // heartbeat keeps a worker alive on the queues of one slot. It renews the heartbeats in Redis, registers the worker
-// again when they have expired, marks claims that were lost meanwhile, and gives back claims whose replies were lost.
+// again when they have expired, writes again what else Redis has lost of the worker, marks claims that were lost meanwhile, and gives back claims whose replies were lost.
 type heartbeat struct {
 	lanes  []*lane
 	stores []*redisstore.Store
@@ -33,8 +34,8 @@ type heartbeat struct {
 	tell func(context.Context, *lane) error
 	// listing returns the JSON of the registered functions, and a value that changes with it; nil: publish nothing.
 	listing func() ([]byte, any)
-	// registry is where those who look for queues find them; nil: nowhere.
-	registry *redisstore.Registry
+	// onRegistered is called after a beat that has registered the worker: Redis may have lost all that it knew.
+	onRegistered func()
 
 	beats         int // heartbeats that Redis has answered
 	registrations int // attempts to register
@@ -43,6 +44,8 @@ type heartbeat struct {
 	reportedLost map[*lane]bool   // listeners were told that the heartbeat is lost
 	published    map[*lane]any    // the value of listing that Redis has; nil: none
 	statuses     map[*lane]string // the status that Redis has; "": none
+
+	forbidden bool // this user may not find out what Redis has lost of the worker
 
 	poke    chan struct{}
 	trouble loop.Complaints
@@ -58,7 +61,7 @@ func newHeartbeat(
 ) *heartbeat {
 	h := &heartbeat{
 		link: lanes[0].store.NewLink(), lanes: lanes, worker: lanes[0].worker, life: life,
-		value: value, health: health, log: log, events: &listeners{}, onBeat: onBeat, onRefused: func(*lane) {},
+		value: value, health: health, log: log, events: &listeners{}, onBeat: onBeat, onRefused: func(*lane) {}, onRegistered: func() {},
 		unanswered: map[*lane]bool{}, reportedLost: map[*lane]bool{}, published: map[*lane]any{},
 		statuses: map[*lane]string{}, poke: make(chan struct{}, 1),
 	}
@@ -128,6 +131,7 @@ func (h *heartbeat) beat(ctx context.Context) (fault error) {
 		return err
 	}
 	h.beats++
+	registrations := h.registrations
 	for i, l := range h.lanes {
 		l.store.RedisTime(now)
 		if pulses[i].Version >= 0 {
@@ -147,16 +151,49 @@ func (h *heartbeat) beat(ctx context.Context) (fault error) {
 		fault = cmp.Or(fault, err) // a key of another type keeps no other queue from its heartbeat
 	}
 	h.onBeat()
+	if look {
+		h.remind(ctx)
+	}
 	h.publish(ctx)
 	h.publishStatus(ctx)
 	h.tellAll(ctx)
 	h.noteDepths(ctx, now)
-	for _, l := range h.lanes {
-		if h.registry != nil {
-			h.registry.Announce(ctx, l.store.Name, l.legacy)
-		}
+	if h.registrations != registrations {
+		h.onRegistered()
 	}
 	return fault
+}
+
+// remind puts the worker back where Redis has lost it although its heartbeat is there, and makes publish write again
+// what is lost of it.
+func (h *heartbeat) remind(ctx context.Context) {
+	if h.forbidden || ctx.Err() != nil {
+		return
+	}
+	var lanes []*lane
+	var stores []*redisstore.Store
+	for _, l := range h.lanes {
+		if l.confirmed.Load() != nil && !h.unanswered[l] {
+			lanes, stores = append(lanes, l), append(stores, l.store)
+		}
+	}
+	if len(lanes) == 0 {
+		return
+	}
+	known, err := redisstore.Known(ctx, &h.link, stores, h.worker)
+	if err != nil {
+		// The next look asks again.
+		if h.forbidden = redisstore.Forbidden(err); !answer.Is(err) {
+			h.link.HangUp()
+		}
+		h.log.WithError(err).Debug("cannot find out whether Redis has lost this worker")
+		return
+	}
+	for i, l := range lanes {
+		if !known[i] {
+			h.forgetPublished(l)
+		}
+	}
 }
 
 // publish writes the worker's functions to queues where Redis does not have the present ones. No task depends on it;
@@ -186,6 +223,12 @@ func (h *heartbeat) publish(ctx context.Context) {
 	if untold == nil {
 		h.log.Relief(&h.untold, "functions of this worker published")
 	}
+}
+
+// forgetPublished makes this beat publish anew what Redis has lost of a lane.
+func (h *heartbeat) forgetPublished(l *lane) {
+	delete(h.published, l)
+	delete(h.statuses, l)
 }
 
 // publishStatus writes what the worker does, where that is not what Redis has.
@@ -279,8 +322,7 @@ func (h *heartbeat) register(ctx context.Context, l *lane) error {
 	}
 	until := l.newest()
 	l.nextEpoch()
-	delete(h.published, l) // Redis has forgotten the functions with the worker
-	delete(h.statuses, l)
+	h.forgetPublished(l) // Redis has forgotten it with the worker
 	h.registrations++
 	pulse := h.value + ":" + strconv.Itoa(h.registrations)
 	sent := time.Now()
@@ -376,6 +418,7 @@ func (h *heartbeat) releaseTokens(ctx context.Context, l *lane, tokens []string)
 	return nil
 }
 
-// lookAtLeast: every heartbeat of this number asks for the version of the control hash. A worker that has claims, or
-// waits for the end of a pause or an order, asks with each heartbeat.
+// lookAtLeast: every heartbeat of this number asks for the version of the control hash, and whether Redis still has
+// what it was told of the worker. That is at least once in the life of a heartbeat. A worker that has claims, or waits
+// for the end of a pause or an order, asks with each heartbeat.
 const lookAtLeast = 4

@@ -112,6 +112,7 @@ func (r *workerRun) start(ctx context.Context, answered bool) {
 			r.loops.Go(func() { g.sweeper.Run(ctx) })
 		}
 	}
+	r.beats.Go(func() { w.announcer.run(r.beating) })
 	r.beats.Go(func() { w.events.air.run(r.beating, w.log) })
 	if w.cfg.StuckAfter > 0 {
 		r.beats.Go(func() { w.watchdog.run(r.beating) })

@@ -80,6 +80,7 @@ func (s *stepper) Beat(ctx context.Context) error {
 			}
 		}
 	}
+	s.w.announcer.Announce(ctx)
 	return nil
 }
 

@@ -32,6 +32,7 @@ type Worker struct {
 	receiver   *receiver
 	fetcher    *fetcher
 	watchdog   *watchdog
+	announcer  *Announcer
 	lines      loop.LineLimit // limits log lines about tasks
 
 	handlersCtx    context.Context // parent of all handlers' contexts; cancelled with the cause ErrShutdown
@@ -91,6 +92,11 @@ func New(cfg Config) *Worker {
 		receive: w.receiver.receive, startLone: w.receiver.startLone, mayClaim: w.mayClaim, onDue: w.pokeMovers,
 		life: cfg.HeartbeatLife, log: w.log,
 	}
+	queues := map[string]bool{}
+	for _, l := range w.lanes {
+		queues[l.store.Name] = l.legacy
+	}
+	w.announcer = NewAnnouncer(cfg.Registry, cfg.Source, queues, cfg.HeartbeatLife*9/40, w.log)
 	w.groupLanes()
 	return w
 }
@@ -132,7 +138,7 @@ func (w *Worker) makeParts(g *slotGroup, value string) {
 	health := sweep.NewLinkHealth(life)
 	g.heartbeat = newHeartbeat(g.lanes, life, value, health, w.log, w.onBeat)
 	g.heartbeat.listing, g.heartbeat.events = w.registry.Listing, &w.events
-	g.heartbeat.registry, g.heartbeat.tell = w.cfg.Registry, w.tell
+	g.heartbeat.onRegistered, g.heartbeat.tell = w.announcer.now, w.tell
 	g.heartbeat.status = w.statusOf
 	// Tasks that cannot start must not take the executors' places from those of other queues.
 	g.heartbeat.onRefused = func(l *lane) { giveBack(w.exec.takeBackOf(l)) }

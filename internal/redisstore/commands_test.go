@@ -80,6 +80,7 @@ var redisCommands = map[string]redisCommand{
 	"SET":           {"1.0.0", grows, map[string]string{"PX": "2.6.12", "NX": "2.6.12"}},
 	"SELECT":        {"1.0.0", reads, nil},
 	"SENTINEL":      {"2.8.4", reads, map[string]string{"MASTER": "2.8.4"}},
+	"SISMEMBER":     {"1.0.0", reads, nil},
 	"SMEMBERS":      {"1.0.0", reads, nil},
 	"SSCAN":         {"2.8.0", reads, map[string]string{"COUNT": "2.8.0"}},
 	"SREM":          {"1.0.0", frees, nil},

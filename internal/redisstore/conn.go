@@ -72,9 +72,13 @@ func (l *Link) Time(ctx context.Context) (time.Time, error) {
 	return time.Unix(parts[0], parts[1]*1000), nil
 }
 
-// ServerID returns the id of the server's process, which changes when it starts anew.
+// ServerID returns the id of the server's process, which changes when it starts anew; "" if the server does not tell it,
+// or this user may not ask.
 func (l *Link) ServerID(ctx context.Context) (string, error) {
 	info, err := redis.String(l.do(ctx, "INFO", "server"))
+	if Forbidden(err) {
+		return "", nil
+	}
 	if err != nil {
 		return "", err
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -119,13 +120,22 @@ func (s *Store) Entry(ctx context.Context, name string) (schedule.EntryValue, er
 	return schedule.EntryValue{Name: name, Raw: raw}, nil
 }
 
+// EntryNames returns the names of all entries, in no order, and those of what else is kept beside them.
+func (s *Store) EntryNames(ctx context.Context) ([]string, error) {
+	return redis.Strings(s.do(ctx, "HKEYS", s.keys.periodic))
+}
+
 // Entries returns all entries, in no order.
 func (s *Store) Entries(ctx context.Context) ([]schedule.EntryValue, error) {
-	names, err := redis.Strings(s.do(ctx, "HKEYS", s.keys.periodic))
+	names, err := s.EntryNames(ctx)
 	if err != nil {
 		return nil, err
 	}
-	var all []schedule.EntryValue
+	return s.EntriesOf(ctx, names)
+}
+
+// EntriesOf returns those of the named entries that exist.
+func (s *Store) EntriesOf(ctx context.Context, names []string) (all []schedule.EntryValue, err error) {
 	for len(names) > 0 {
 		n := min(len(names), AgendaPage)
 		args := make([]any, 0, n+1)
@@ -148,6 +158,31 @@ func (s *Store) Entries(ctx context.Context) ([]schedule.EntryValue, error) {
 		names = names[n:]
 	}
 	return all, nil
+}
+
+// NotTicking returns those of the given entries for which the ticks set has no time: they are paused, have ticked for
+// the last time, are gone, or Redis has lost the set.
+func (s *Store) NotTicking(ctx context.Context, names []string) (without []string, err error) {
+	for page := range slices.Chunk(names, AgendaPage) {
+		args := make([]any, 0, len(page)+1)
+		args = append(args, s.keys.ticks)
+		for _, name := range page {
+			args = append(args, name)
+		}
+		scores, err := redis.Values(s.do(ctx, "ZMSCORE", args...))
+		if err != nil {
+			return nil, err
+		}
+		if len(scores) != len(page) {
+			return nil, fmt.Errorf("%w: ZMSCORE", ErrReply)
+		}
+		for i, score := range scores {
+			if score == nil {
+				without = append(without, page[i])
+			}
+		}
+	}
+	return without, nil
 }
 
 // HistoryOf returns the lines of an entry's history, the latest first.

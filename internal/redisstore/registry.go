@@ -1,13 +1,17 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/answer"
 )
 
 // maxRegistered bounds the queues of a registry.
@@ -36,11 +40,11 @@ type announcement struct {
 }
 
 const (
-	// AnnounceEvery is how often a process announces a queue, so that it is known again after somebody has deleted it.
-	AnnounceEvery = time.Hour
-	// announcePause is how long a producer waits until it tries again, or looks again whether it is time. A worker does
-	// so with each heartbeat.
-	announcePause = time.Minute
+	// AnnounceEvery is how often a producer announces a queue, with a call that enqueues, so that it is known again
+	// after Redis has lost it.
+	AnnounceEvery = time.Minute
+	// announcePause is how long a producer waits after Redis has refused that, which a full Redis does.
+	announcePause = 5 * time.Second
 )
 
 // NewRegistry returns the registry of handles with a prefix.
@@ -59,19 +63,56 @@ func (r *Registry) Announce(ctx context.Context, name string, legacy bool) time.
 	id := [2]string{r.key, name}
 	r.mu.Lock()
 	was := r.queues[id]
-	skip := time.Since(was.at) < AnnounceEvery && (was.legacy || !legacy)
+	left := AnnounceEvery - time.Since(was.at)
 	r.mu.Unlock()
-	if skip {
-		return announcePause
+	if left > 0 && (was.legacy || !legacy) {
+		return left
 	}
-	_, err := evalOn(ctx, r.src, scriptAnnounce, []string{r.key}, []any{name, flag(legacy), maxRegistered})
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err == nil || Refused(err) { // a user without access to the key need not try again
-		r.queues[id] = announcement{was.legacy || legacy, time.Now()}
+	err := r.write(ctx, r.src, name, legacy)
+	if err != nil {
+		if answer.Is(err) && !Forbidden(err) {
+			return announcePause
+		}
+		// Each try may hold up a call that enqueues, and Redis logs what its ACL forbids.
 		return AnnounceEvery
 	}
-	return announcePause
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.queues[id] = announcement{was.legacy || legacy, time.Now()}
+	return AnnounceEvery
+}
+
+func (r *Registry) write(ctx context.Context, src Source, name string, legacy bool) error {
+	_, err := evalOn(ctx, src, scriptAnnounce, []string{r.key}, []any{name, flag(legacy), maxRegistered})
+	return err
+}
+
+// Uphold asks Redis whether it knows the queues, and makes those known that it does not. queues maps names to whether
+// legacy workers share the queue. The connection is one of src, which need not be the registry's.
+func (r *Registry) Uphold(ctx context.Context, src Source, queues map[string]bool) error {
+	names := slices.Sorted(maps.Keys(queues))
+	args := []any{r.key}
+	for _, name := range names {
+		args = append(args, name)
+	}
+	conn, err := Connect(ctx, src, r.key)
+	if err != nil {
+		return ConnError(err)
+	}
+	known, err := redis.Strings(do(ctx, conn, CallTimeout, "HMGET", args...))
+	conn.Close()
+	if err != nil {
+		return fmt.Errorf("delayed: the registry of queues: %w", err)
+	}
+	if len(known) != len(names) {
+		return fmt.Errorf("%w: HMGET", ErrReply)
+	}
+	for i, name := range names {
+		if known[i] == "" || known[i] == "0" && queues[name] {
+			err = cmp.Or(r.write(ctx, src, name, queues[name]), err)
+		}
+	}
+	return err
 }
 
 // Names returns the queues that are known, and of each whether legacy workers share it.

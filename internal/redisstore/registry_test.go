@@ -23,7 +23,7 @@ func TestAnnounceAgain(t *testing.T) {
 	r := NewRegistry(src, redistest.Name(t)+":")
 	t.Cleanup(func() { server.Do(t, "DEL", r.key) })
 
-	if again := r.Announce(bg, "mail", false); again != announcePause || asked == 0 {
+	if again := r.Announce(bg, "mail", false); again != AnnounceEvery || asked == 0 {
 		t.Errorf("without Redis: asked %d times, again after %v", asked, again)
 	}
 	away = false

@@ -79,6 +79,7 @@ var (
 	scriptAnnul      = newScript("annul", 7)
 	scriptPardon     = newScript("pardon", 2)
 	scriptPublish    = newScript("publish", 2)
+	scriptKnown      = newScriptEach("known", 2)
 	scriptOverview   = newScriptEach("overview", 12)
 	scriptShelf      = newScript("shelf", 1)
 	scriptWithdraw   = newScript("withdraw", 10)
@@ -158,6 +159,14 @@ func (s *Script) Explain(err error) error {
 		return fmt.Errorf("%w: %s: %w", ErrFull, s.Name, err)
 	}
 	return fmt.Errorf("delayed: %s: %w", s.Name, err)
+}
+
+// Forbidden reports whether Redis has answered that this user may not run a command or use a key, or that it does not
+// have the command. That lasts until somebody changes its configuration.
+func Forbidden(err error) bool {
+	var refusal redis.Error
+	return errors.As(err, &refusal) && (answer.Code(refusal) == "NOPERM" ||
+		strings.Contains(string(refusal), "unknown command") || strings.Contains(string(refusal), "Unknown Redis command"))
 }
 
 // transient are the codes of errors that Redis answers for a short time, while it starts, is busy or fails over.

@@ -44,7 +44,7 @@ var storeTables = []storeTable{
 	enqueueCases, scheduleCases, enlistCases, modeCases, reformCases,
 	claimCases, unlockCases,
 	ackCases, shelveCases, completeCases, releaseCases,
-	beatCases, registerCases, unregisterCases, forgetCases, markCases, rewaitCases, publishCases,
+	beatCases, registerCases, unregisterCases, forgetCases, knownCases, markCases, rewaitCases, publishCases,
 	surveyCases, livesCases, sweepCases, repairCases,
 	checkCases, moveCases, unparkCases, condemnCases, trimCases, lapseCases,
 	fieldsCases, pageCases, lookCases, progressCases, expireCases, rerunCases, deleteCases,

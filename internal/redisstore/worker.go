@@ -62,6 +62,41 @@ func beatPage(
 	return pulses, time.Unix(values[0], values[1]*1000), nil
 }
 
+// Known reports for each of the stores, which are of one slot, whether Redis has the worker's functions. It puts the
+// worker back into worker sets that have lost it, so that sweepers see it. Call it after Beat, with the stores on which
+// the worker is alive. Keys of another type count as known.
+func Known(ctx context.Context, l *Link, stores []*Store, worker string) (known []bool, err error) {
+	for page := range slices.Chunk(stores, slotPage) {
+		keys := make([]string, 0, 2*len(page))
+		for _, s := range page {
+			keys = append(keys, s.keys.workers, s.keys.functions)
+		}
+		reply, err := l.eval(ctx, scriptKnown, keys, worker)
+		switch {
+		case IsWrongType(err) && len(page) > 1:
+			for _, s := range page {
+				one, err := Known(ctx, l, []*Store{s}, worker)
+				if err != nil {
+					return nil, err
+				}
+				known = append(known, one...)
+			}
+			continue
+		case IsWrongType(err):
+			known = append(known, true)
+			continue
+		}
+		values, err := ints(reply, err, len(page))
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range values {
+			known = append(known, v == 1)
+		}
+	}
+	return known, nil
+}
+
 // Register registers the worker and returns the tokens of its claims that stand.
 func (s *Store) Register(ctx context.Context, worker string, life time.Duration, value string) ([]string, error) {
 	keys := []string{s.keys.heartbeat + worker, s.keys.workers, s.keys.processing + worker}

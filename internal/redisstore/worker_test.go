@@ -261,6 +261,35 @@ var publishCases = storeTable{script: "publish", cases: []storeCase{
 	},
 }}
 
+// knownTo asks about worker v.
+func knownTo(s *Store) (any, error) {
+	l := s.NewLink()
+	defer l.HangUp()
+	if _, err := l.Open(bg); err != nil {
+		return nil, err
+	}
+	return Known(bg, &l, []*Store{s}, "v")
+}
+
+var knownCases = storeTable{script: "known", cases: []storeCase{
+	{
+		name:   "lost",
+		seed:   redistest.State{"_workers": redistest.Set{"w"}, "_functions": redistest.Hash{"w": "f"}},
+		do:     knownTo,
+		result: []bool{false},
+		want: redistest.State{
+			"_workers": redistest.Set{"v", "w"}, "_functions": redistest.Hash{"w": "f"},
+		},
+	},
+	{
+		name:   "known",
+		seed:   redistest.State{"_workers": redistest.Set{"v"}, "_functions": redistest.Hash{"v": "f"}},
+		do:     knownTo,
+		result: []bool{true},
+		idle:   true,
+	},
+}}
+
 // TestTokens reads the tokens of a worker's claims.
 func TestTokens(t *testing.T) {
 	server := redistest.Shared(t)

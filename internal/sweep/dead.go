@@ -19,11 +19,21 @@ func (g *Group) findDead(ctx context.Context, s *redisstore.Store, workers []str
 		}
 	}
 	if len(others) > 0 {
+		asked := others
+		own := g.server == "" && g.cfg.Worker != ""
+		if own {
+			asked = append(asked, g.cfg.Worker)
+		}
 		done := g.cfg.Health.Call()
-		left, err := s.Lifetimes(ctx, &g.link, others)
+		left, err := s.Lifetimes(ctx, &g.link, asked)
 		done(err)
 		if err != nil {
 			return nil, err
+		}
+		if own && left[len(others)] < 0 {
+			// Nothing else tells whether this is the server of the look before. It does not have this worker's
+			// heartbeat, so it may not have had those of the others, who need time to register.
+			delete(g.missed, s)
 		}
 		for i, w := range others {
 			if left[i] < 0 {

@@ -44,7 +44,8 @@ type Group struct {
 	limits       redisstore.SweepLimits
 
 	link    redisstore.Link
-	server  string                                     // id of the Redis server's process
+	server  string                                     // id of the Redis server's process; "" if it does not tell
+	asked   bool                                       // this connection's server was asked for its id, and did not tell
 	missed  map[*redisstore.Store]map[string]time.Time // when the heartbeat of a worker was first missed
 	deficit map[*redisstore.Store]int                  // notifications that were missing at the last pass
 	lapsed  map[*redisstore.Store]string               // cursor where to look for expired locks
@@ -115,7 +116,9 @@ func (g *Group) Run(ctx context.Context) {
 }
 
 // open connects, and notices when the server is not the one from before: heartbeats may be missing there because they
-// were never written.
+// were never written. Another connection may lead to another server. So may the same one, through a proxy; then the id
+// of the server's process tells, and if the server does not tell its id, findDead finds the worker's own heartbeat
+// missing.
 func (g *Group) open(ctx context.Context) error {
 	fresh, err := g.link.Open(ctx)
 	if err != nil {
@@ -123,18 +126,10 @@ func (g *Group) open(ctx context.Context) error {
 	}
 	if fresh {
 		g.cfg.Health.Break()
+		g.asked = false
 	}
-	done := g.cfg.Health.Call()
-	id, err := g.link.ServerID(ctx)
-	done(err)
-	if err != nil {
+	if err := g.checkServer(ctx); err != nil {
 		return err
-	}
-	if id != g.server {
-		if g.server != "" {
-			g.cfg.Health.Break()
-		}
-		g.server = id
 	}
 	if g.cfg.Worker != "" {
 		return nil // the worker's heartbeat brings the time
@@ -145,6 +140,27 @@ func (g *Group) open(ctx context.Context) error {
 	}
 	for _, s := range g.cfg.Stores {
 		s.RedisTime(now)
+	}
+	return nil
+}
+
+// checkServer notices when the connection leads to another server than before.
+func (g *Group) checkServer(ctx context.Context) error {
+	if g.asked {
+		return nil // Redis logs what it forbids, so do not ask with each pass
+	}
+	done := g.cfg.Health.Call()
+	id, err := g.link.ServerID(ctx)
+	done(err)
+	if err != nil {
+		return err
+	}
+	g.asked = id == ""
+	if id != g.server {
+		if g.server != "" {
+			g.cfg.Health.Break()
+		}
+		g.server = id
 	}
 	return nil
 }
