@@ -25,6 +25,7 @@ import (
 // The functions of children. Each has a name, because children and tests are the same binary.
 var (
 	errTransient = errors.New("transient")
+	errExit      = errors.New("whoever is asked about it ends its goroutine")
 
 	isolatedPid  = isolatedFunc("pid", os.Getpid)
 	isolatedEcho = isolatedFunc("echo", func(ctx context.Context, text string) (string, error) {
@@ -61,6 +62,8 @@ var (
 			return delayed.RetryIn(time.Hour, errors.New("later"))
 		case "transient":
 			return errTransient
+		case "backoff exits":
+			return errExit
 		case "bytes":
 			return delayed.Discard(errors.New("Latin-1: \xe9"))
 		case "long":
@@ -74,6 +77,9 @@ var (
 	}, delayed.BackoffFunc(func(_ int, err error) time.Duration {
 		if errors.Is(err, errTransient) {
 			return 2 * time.Hour
+		}
+		if errors.Is(err, errExit) {
+			runtime.Goexit()
 		}
 		return 3 * time.Hour
 	}))
@@ -195,6 +201,7 @@ func TestIsolatedTaskSays(t *testing.T) {
 		{"transient", state.Retry, "not failed", 2 * time.Hour, "transient"},
 		{"panic", state.Retry, "failed", 3 * time.Hour, "isolate_test.go"},
 		{"goexit", state.Retry, "failed", 3 * time.Hour, "runtime.Goexit"},
+		{"backoff exits", state.Retry, "failed", 0, "BackoffFunc) ended its goroutine by runtime.Goexit"},
 		{"", state.Retry, "failed", 3 * time.Hour, "failed"},
 	} {
 		ref := b.delay(isolatedSays, test.what)

@@ -26,9 +26,9 @@ const ReasonCanceled = "canceled"
 // cancelClaim ends the claim of a cancelled task. certain: the task counts as cancelled, even if Redis does not know
 // that it was.
 func (r *runner) cancelClaim(c *Claim, certain bool) {
-	r.logOf(c).Info("task canceled")
 	r.events.emitFor(c, Event{Kind: event.TaskCanceled})
 	c.lane.ends.add(r.cancellation(c, certain))
+	r.logOf(c).Info("task canceled") // last, because a logger may end this goroutine
 }
 
 // cancellation returns the ending of a cancelled task.

@@ -101,7 +101,7 @@ func (c *child) call(j isolate.Job, task *job, v *verdict) error {
 	returned := false
 	defer func() {
 		if !returned {
-			*v = c.judge(claim, function.NewPanic(nil))
+			c.judge(claim, function.NewPanic(nil), v)
 		}
 	}()
 	result, err := c.w.cfg.Call(ctx, claim)
@@ -110,7 +110,7 @@ func (c *child) call(j isolate.Job, task *job, v *verdict) error {
 		if errors.Is(context.Cause(ctx), ErrTimeout) {
 			err = &timeoutError{task.Limit, err}
 		}
-		*v = c.judge(claim, err)
+		c.judge(claim, err, v)
 		return nil
 	}
 	*v = verdict{OK: true, Delay: -1}
@@ -145,14 +145,20 @@ func (c *child) report(claim *Claim, p wire.Progress) error {
 	return now.report(b)
 }
 
-// judge asks the functions of the user about an error. If one panics, the error counts as a failure like any other.
-func (c *child) judge(claim *Claim, err error) (v verdict) {
-	v = verdict{Delay: -1}
+// judge asks the functions of the user about an error, and writes the verdict. If one panics or calls runtime.Goexit,
+// the error counts as a failure like any other.
+func (c *child) judge(claim *Claim, err error, into *verdict) {
+	v := verdict{Delay: -1}
+	returned := false
 	defer func() {
-		if p := recover(); p != nil {
+		switch p := recover(); {
+		case p != nil:
 			v = verdict{Delay: -1, Text: fmt.Sprintf("delayed: the error of the handler, a %T, or a function that was "+
 				"asked about it panicked: %v", err, p)}
+		case !returned:
+			v = verdict{Delay: -1, Text: exited(err).Error()}
 		}
+		*into = v
 	}()
 	v.Text, v.Stack = err.Error(), stackOf(err)
 	var timeout *timeoutError
@@ -173,5 +179,5 @@ func (c *child) judge(claim *Claim, err error) (v verdict) {
 			v.Delay = max(backoff(claim.msg.Meta.Retried, err), 0)
 		}
 	}
-	return v
+	returned = true
 }

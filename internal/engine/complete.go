@@ -8,23 +8,25 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// endSuccess returns the ending of a successful task that leaves something behind. value is what its function returned,
-// began when it was called.
-func (r *runner) endSuccess(c *Claim, value any, began, now time.Time) ending {
+// succeed ends the claim of a successful task that leaves something behind. value is what its function returned, began
+// when it was called.
+func (r *runner) succeed(c *Claim, value any, began, now time.Time) {
 	info := wire.Info{
 		Reason: "completed", Function: c.msg.Path, Attempts: c.msg.Meta.Retried + 1, Deaths: c.msg.Meta.Deaths,
 		Began: began, At: now, Worker: r.worker,
 	}
+	var err error
 	if c.msg.Meta.Extra.Keeps() {
-		var err error
 		if info.Result, err = encodeResult(c, value); err != nil {
 			// Do not retry: the function has succeeded, and its next result would not fit either.
 			info.Error = err.Error()
-			r.logOf(c).WithError(err).
-				Error("task succeeded, but its result cannot be kept")
 		}
 	}
-	return endComplete(c, &info)
+	c.lane.ends.add(endComplete(c, &info))
+	if err != nil { // last, because a logger may end this goroutine
+		r.logOf(c).WithError(err).
+			Error("task succeeded, but its result cannot be kept")
+	}
 }
 
 // encodeResult encodes what a function returned. A child process has done that already.

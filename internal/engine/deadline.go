@@ -68,12 +68,12 @@ func (r *runner) archiveIfLate(c *Claim) bool {
 	if x.FirstFailed != 0 {
 		info.FirstFailed = time.UnixMilli(x.FirstFailed)
 	}
-	r.log.With("queue", c.lane.store.Name).With("function", c.msg.Path).With("id", id).Warn("task archived: " + text)
 	r.events.emitFor(c, Event{Kind: event.TaskExpired})
 	r.events.emitFor(c, Event{Kind: event.TaskArchived, Reason: info.Reason})
 	c.lane.ends.add(ending{
 		claim: c, outcome: lifecycle.OutcomeExpire, wait: lifecycle.ArchivedLife, id: id, message: c.raw,
 		info: info.Encode(),
 	})
+	r.log.With("queue", c.lane.store.Name).With("function", c.msg.Path).With("id", id).Warn("task archived: " + text)
 	return true
 }

@@ -13,22 +13,44 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// decide decides what becomes of a task whose handler has returned err. done: acknowledge it as if it had succeeded.
-func (r *runner) decide(c *Claim, err error, now time.Time) (e ending, done bool) {
+// decide decides what becomes of a task whose handler has returned err, and writes it to v. It may end this goroutine
+// after that, because the methods of the error, the functions that are asked about it and the logger are users' code,
+// which may call runtime.Goexit.
+func (r *runner) decide(c *Claim, err error, now time.Time, v *decided) {
+	d := decision{r: r, c: c, err: err, now: now, callUserCode: true}
 	defer func() {
-		// The methods of the error and the functions that decide about it are users' code, and may panic. A nil pointer
-		// in an error is a common mistake, which must not end the process.
+		if v.made {
+			return
+		}
+		// A nil pointer in an error is a common mistake, which must not end the process.
 		if p := recover(); p != nil {
-			err := fmt.Errorf("delayed: the error of the handler, a %T, or a function that was asked about it "+
+			err = fmt.Errorf("delayed: the error of the handler, a %T, or a function that was asked about it "+
 				"(WorkerConfig.IsFailure, "+
 				"WorkerConfig.Backoff, BackoffFunc) panicked: %v; does it return a nil pointer as an error? The "+
 				"error: %v", err, p, err)
-			d := decision{r: r, c: c, err: err, now: now}
-			e, done = d.make()
+		} else {
+			err = exited(err)
 		}
+		d = decision{r: r, c: c, err: err, now: now}
+		d.makeInto(v)
 	}()
-	d := decision{r: r, c: c, err: err, now: now, callUserCode: true, remote: remoteOf(err)}
-	return d.make()
+	d.remote = remoteOf(err)
+	d.makeInto(v)
+}
+
+// exited returns what becomes of a handler's error whose methods cannot be trusted to return.
+func exited(err error) error {
+	return fmt.Errorf("delayed: the error of the handler, a %T, or a function that was asked about it "+
+		"(WorkerConfig.IsFailure, WorkerConfig.Backoff, BackoffFunc) ended its goroutine by runtime.Goexit, as FailNow "+
+		"of package testing does; let it return", err)
+}
+
+// decided is what becomes of a task.
+type decided struct {
+	made bool // the rest is set
+	end  ending
+	done bool  // acknowledge the task as if it had succeeded
+	err  error // that was decided about: the handler's, unless that cannot be used
 }
 
 // decision decides about one task whose handler has returned an error.
@@ -42,6 +64,16 @@ type decision struct {
 
 	msg  wire.Message // the message as it is filed
 	info wire.Info
+	log  func() // says what becomes of the task
+}
+
+// makeInto decides, and logs the decision when it stands.
+func (d *decision) makeInto(v *decided) {
+	v.end, v.done = d.make()
+	v.err, v.made = d.err, true
+	if d.log != nil {
+		d.log()
+	}
 }
 
 func (d *decision) make() (e ending, done bool) {
@@ -144,18 +176,20 @@ func (d *decision) prepare() {
 	d.info.Stack = stackOf(d.err)
 }
 
-// say logs what becomes of the task, and how long it waits; a negative wait means that it does not.
+// say notes what the log says of the task, and how long it waits; a negative wait means that it does not.
 func (d *decision) say(level loop.Level, wait time.Duration, text string) {
 	if !d.r.log.Wants(level) {
 		return
 	}
-	fields := loop.Fields{
-		"queue": d.c.lane.store.Name, "function": d.msg.Path, "id": d.msg.Meta.ID, "attempt": d.info.Attempts,
+	d.log = func() {
+		fields := loop.Fields{
+			"queue": d.c.lane.store.Name, "function": d.msg.Path, "id": d.msg.Meta.ID, "attempt": d.info.Attempts,
+		}
+		if wait >= 0 {
+			fields["delay"] = wait.String()
+		}
+		d.r.log.Line(level, fields, d.err, text)
 	}
-	if wait >= 0 {
-		fields["delay"] = wait.String()
-	}
-	d.r.log.Line(level, fields, d.err, text)
 }
 
 // retryOrArchive retries the task, or archives it if no retries or no time are left. If given, it waits for wait, else

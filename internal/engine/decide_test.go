@@ -98,7 +98,9 @@ func (j trial) judge(t *testing.T) (e ending, done bool, info map[string]any) {
 		c.msg = wire.Message{Kind: wire.GoPlain, Path: "judged"}
 	}
 	before := fmt.Sprintf("%+v %+v", c.msg, j.extra)
-	e, done = r.decide(c, j.err, judgedAt)
+	var v decided
+	r.decide(c, j.err, judgedAt, &v)
+	e, done = v.end, v.done
 	if after := fmt.Sprintf("%+v %+v", c.msg, j.extra); after != before {
 		t.Errorf("the claim's message was changed from %s to %s", before, after)
 	}

@@ -71,7 +71,7 @@ func (l *listeners) start(log loop.Journal) {
 	l.mu.Lock()
 	l.more.L, l.log, l.delivered = &l.mu, log, make(chan struct{})
 	l.mu.Unlock()
-	go l.deliver(nil)
+	go l.deliver(nil, 0)
 }
 
 // stop waits until the listeners have returned from all events, but no longer than patience.
@@ -89,22 +89,25 @@ func (l *listeners) stop(patience time.Duration) {
 }
 
 // deliver calls the listeners: first with events, which an earlier goroutine has left, then with all that follow, until
-// stop.
-func (l *listeners) deliver(events []Event) {
-	next, returned := 0, false
+// stop. The first event is for the listeners from one on.
+func (l *listeners) deliver(events []Event, from int) {
+	next, first, returned := 0, from, false
 	defer func() {
 		if !returned {
-			go l.deliver(events[next:]) // a listener has ended this goroutine by runtime.Goexit
+			// A listener, or the logger, has ended this goroutine by runtime.Goexit. The listeners behind it have not
+			// heard the event.
+			go l.deliver(events[next:], first)
 		}
 	}()
 	var spare []Event
 	for {
 		for next < len(events) {
-			e := events[next]
-			next++
-			for _, listener := range l.fns {
-				l.call(listener, e)
+			for first < len(l.fns) {
+				first++
+				l.call(l.fns[first-1], events[next])
 			}
+			first = 0
+			next++
 		}
 		clear(events) // lets go of their claims
 		if cap(events) > cap(spare) {
@@ -125,12 +128,18 @@ func (l *listeners) deliver(events []Event) {
 	}
 }
 
-// call calls one listener, and logs if it panics.
+// call calls one listener, and logs if it does not return.
 func (l *listeners) call(listener func(Event), e Event) {
+	returned := false
 	defer func() {
-		if p := recover(); p != nil {
+		switch p := recover(); {
+		case p != nil:
 			l.log.Trouble(&l.trouble, "a listener panicked", function.NewPanic(p))
+		case !returned:
+			l.log.Trouble(&l.trouble, "a listener ended its goroutine by runtime.Goexit; let it return",
+				function.NewPanic(nil))
 		}
 	}()
 	listener(e)
+	returned = true
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/event"
+	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/state"
@@ -106,34 +107,53 @@ func (r *workerRun) start(ctx context.Context, answered bool) {
 	w.exec.start()
 	w.runner.isolation.start(&w.registry)
 	for _, g := range w.slotGroups {
-		r.beats.Go(func() { g.heartbeat.run(r.beating) })
-		r.loops.Go(func() { g.mover.run(ctx) })
+		keep(&r.beats, func() { g.heartbeat.run(r.beating) })
+		keep(&r.loops, func() { g.mover.run(ctx) })
 		if !w.cfg.NoSweeper {
-			r.loops.Go(func() { g.sweeper.Run(ctx) })
+			keep(&r.loops, func() { g.sweeper.Run(ctx) })
 		}
 	}
-	r.beats.Go(func() { w.announcer.run(r.beating) })
-	r.beats.Go(func() { w.events.air.run(r.beating, w.log) })
+	keep(&r.beats, func() { w.announcer.run(r.beating) })
+	keep(&r.beats, func() { w.events.air.run(r.beating, w.log) })
 	if w.cfg.StuckAfter > 0 {
-		r.beats.Go(func() { w.watchdog.run(r.beating) })
+		keep(&r.beats, func() { w.watchdog.run(r.beating) })
 	}
 	for _, wt := range w.fetcher.waiters {
-		r.loops.Go(func() { wt.run(ctx) })
+		keep(&r.loops, func() { wt.run(ctx) })
 	}
 	for _, f := range w.finishers {
-		r.finishers.Go(func() { f.run(r.finishing, r.retrying) })
+		keep(&r.finishers, func() { f.run(r.finishing, r.retrying) })
 	}
 	for _, lane := range w.lanes {
-		r.beats.Go(func() { w.follow(r.beating, lane) })
+		keep(&r.beats, func() { w.follow(r.beating, lane) })
 	}
-	r.loops.Go(func() { w.fetcher.run(ctx) })
-	r.loops.Go(func() { w.afterStart(ctx, answered) })
+	keep(&r.loops, func() { w.fetcher.run(ctx) })
+	keep(&r.loops, func() { w.afterStart(ctx, answered) })
 	for _, beside := range w.cfg.Beside {
-		r.loops.Go(func() { beside(ctx) })
+		keep(&r.loops, func() { beside(ctx) })
 	}
 	for _, watch := range w.watches() {
-		r.loops.Go(func() { watch(ctx) })
+		keep(&r.loops, func() { watch(ctx) })
 	}
+}
+
+// keep runs a loop of the worker. A worker cannot do without any of them: if what the program has given to the worker
+// ends a loop by runtime.Goexit, such as a logger that calls FailNow of package testing, the process ends as if that had
+// panicked.
+func keep(group *sync.WaitGroup, run func()) {
+	group.Go(func() {
+		returned := false
+		defer func() {
+			if returned {
+				return
+			}
+			if p := function.NewPanic(nil); p.ErrorType() == "goexit" {
+				panic(fmt.Errorf("delayed: a logger or a source of connections has ended a loop of the worker: %w", p))
+			}
+		}()
+		run()
+		returned = true
+	})
 }
 
 // stop ends claiming, logs why, and returns the reason.

@@ -8,6 +8,7 @@ import (
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 // runner calls the functions of claimed tasks and decides how their claims end. All executors share it.
@@ -71,8 +72,8 @@ func (r *runner) execute(c *Claim) (done bool) {
 	defer func() {
 		c.endReports()
 		if done = r.conclude(c, err, returned, limit); done && c.needsComplete() {
-			c.lane.ends.add(r.endSuccess(c, result, began, c.lane.now()))
 			done = false
+			r.succeed(c, result, began, c.lane.now())
 		}
 	}()
 	if isolated {
@@ -88,10 +89,10 @@ func (r *runner) execute(c *Claim) (done bool) {
 func (r *runner) conclude(c *Claim, err error, returned bool, limit time.Duration) (done bool) {
 	if c.lane.handlerReturned(c) {
 		c.lane.settle(c)
-		r.logOf(c).
-			Warn("task ended after its claim was lost; its outcome is discarded")
 		c.lane.ends.countLost(1)
 		r.events.emitFor(c, Event{Kind: event.TaskLost})
+		r.logOf(c).
+			Warn("task ended after its claim was lost; its outcome is discarded")
 		return false
 	}
 	if !returned {
@@ -113,13 +114,23 @@ func (r *runner) conclude(c *Claim, err error, returned bool, limit time.Duratio
 		r.events.emitEnd(c, nil, nil, true)
 		return true
 	}
-	e, done := r.decide(c, err, c.lane.now())
-	c.outcome = e.outcome
-	r.events.emitEnd(c, err, &e, done)
-	if !done {
-		c.lane.ends.add(e)
-	}
-	return done
+	v := decided{err: err}
+	over := false
+	// Deferred, because decide may end this goroutine.
+	defer func() {
+		if v.done && !over { // the caller cannot learn it
+			v.done, v.end = false, endComplete(c, &wire.Info{Reason: "dropped", At: c.lane.now(), Worker: r.worker})
+			v.end.outcome = lifecycle.OutcomeDrop
+		}
+		c.outcome = v.end.outcome
+		if !v.done {
+			defer c.lane.ends.add(v.end)
+		}
+		r.events.emitEnd(c, v.err, &v.end, v.done)
+	}()
+	r.decide(c, err, c.lane.now(), &v)
+	over = true
+	return v.done
 }
 
 // logOf returns the log with the fields of one task.
