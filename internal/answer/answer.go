@@ -53,6 +53,14 @@ func codeOrERR(word string) string {
 // Is reports whether an error is an answer of Redis, rather than a missing one.
 func Is(err error) bool { return Code(err) != "" }
 
+// Forbidden reports whether Redis has answered that this user may not run a command or use a key, or that it does not
+// have the command. That lasts until somebody changes its configuration.
+func Forbidden(err error) bool {
+	var refusal redis.Error
+	return errors.As(err, &refusal) && (Code(err) == "NOPERM" ||
+		strings.Contains(string(refusal), "unknown command") || strings.Contains(string(refusal), "Unknown Redis command"))
+}
+
 // FromReplaced reports whether an error says that its connection leads to a server that cannot serve it any more, or
 // not for long: a master that has become a replica, or a replica that loads the data of its master.
 func FromReplaced(err error) bool {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/godelayed/delayed/internal/answer"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
@@ -67,7 +68,7 @@ func (a *Announcer) Announce(ctx context.Context) time.Duration {
 	err := a.registry.Uphold(ctx, a.src, a.queues)
 	switch {
 	case ctx.Err() != nil:
-	case redisstore.Forbidden(err):
+	case answer.Forbidden(err):
 		// Nothing depends on it. Redis logs what it forbids, so do not ask with each heartbeat.
 		a.log.WithError(err).Debug("queues are not announced")
 		return announceForbidden

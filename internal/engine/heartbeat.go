@@ -183,7 +183,7 @@ func (h *heartbeat) remind(ctx context.Context) {
 	known, err := redisstore.Known(ctx, &h.link, stores, h.worker)
 	if err != nil {
 		// The next look asks again.
-		if h.forbidden = redisstore.Forbidden(err); !answer.Is(err) {
+		if h.forbidden = answer.Forbidden(err); !answer.Is(err) {
 			h.link.HangUp()
 		}
 		h.log.WithError(err).Debug("cannot find out whether Redis has lost this worker")

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/answer"
 )
 
 // Link is a connection that a loop keeps open. It is not safe for concurrent use.
@@ -76,7 +78,7 @@ func (l *Link) Time(ctx context.Context) (time.Time, error) {
 // or this user may not ask.
 func (l *Link) ServerID(ctx context.Context) (string, error) {
 	info, err := redis.String(l.do(ctx, "INFO", "server"))
-	if Forbidden(err) {
+	if answer.Forbidden(err) {
 		return "", nil
 	}
 	if err != nil {

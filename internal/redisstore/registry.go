@@ -70,7 +70,7 @@ func (r *Registry) Announce(ctx context.Context, name string, legacy bool) time.
 	}
 	err := r.write(ctx, r.src, name, legacy)
 	if err != nil {
-		if answer.Is(err) && !Forbidden(err) {
+		if answer.Is(err) && !answer.Forbidden(err) {
 			return announcePause
 		}
 		// Each try may hold up a call that enqueues, and Redis logs what its ACL forbids.

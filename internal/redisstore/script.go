@@ -161,14 +161,6 @@ func (s *Script) Explain(err error) error {
 	return fmt.Errorf("delayed: %s: %w", s.Name, err)
 }
 
-// Forbidden reports whether Redis has answered that this user may not run a command or use a key, or that it does not
-// have the command. That lasts until somebody changes its configuration.
-func Forbidden(err error) bool {
-	var refusal redis.Error
-	return errors.As(err, &refusal) && (answer.Code(refusal) == "NOPERM" ||
-		strings.Contains(string(refusal), "unknown command") || strings.Contains(string(refusal), "Unknown Redis command"))
-}
-
 // transient are the codes of errors that Redis answers for a short time, while it starts, is busy or fails over.
 var transient = []string{
 	"LOADING", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY", "MOVED", "ASK", "READONLY", "UNBLOCKED", "NOREPLICAS",

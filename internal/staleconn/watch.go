@@ -25,6 +25,8 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/answer"
 )
 
 const (
@@ -71,7 +73,11 @@ func (w *Watch) Dial(
 	})
 	var err error
 	opts = slices.Concat(opts, []redis.DialOption{keep})
-	if c.Conn, err = redis.DialContext(ctx, network, addr, opts...); err != nil {
+	c.Conn, err = redis.DialContext(ctx, network, addr, opts...)
+	if answer.Forbidden(err) { // CLIENT, with which the connection gets a name for CLIENT LIST
+		c.Conn, err = redis.DialContext(ctx, network, addr, append(opts, redis.DialClientName(""))...)
+	}
+	if err != nil {
 		return nil, err //nolint:wrapcheck // redigo's own text
 	}
 	if err := w.admit(ctx, c); err != nil {
