@@ -8,7 +8,16 @@
 local form, holds = redis.call('GET', KEYS[1]), ARGV[2]
 local n = redis.call('LLEN', KEYS[2]) + redis.call('ZCARD', KEYS[3]) + redis.call('ZCARD', KEYS[4])
 n = n + redis.call('ZCARD', KEYS[5]) + redis.call('ZCARD', KEYS[6]) + redis.call('HLEN', KEYS[7])
-n = n + redis.call('HLEN', KEYS[8]) + redis.call('LLEN', KEYS[9])
+n = n + redis.call('LLEN', KEYS[9])
+-- What stands beside the entries, such as the stamp of a declaration, has a name that begins with @.
+local entries = redis.call('HLEN', KEYS[8])
+if entries > 0 and entries <= 100 then
+  local names = redis.call('HKEYS', KEYS[8])
+  for i = 1, #names do
+    if string.sub(names[i], 1, 1) == '@' then entries = entries - 1 end
+  end
+end
+n = n + entries
 if form and (form ~= ARGV[1] or n > 0) then holds = form end
 redis.call('SET', KEYS[1], holds)
 return holds
