@@ -36,8 +36,8 @@ func (h exitingHook) Fire(e *logrus.Entry) error {
 	return nil
 }
 
-// TestCallbacksThatEndTheirGoroutine: as FailNow of package testing does, each function that a program gives to a worker
-// calls runtime.Goexit. The task ends as after a panic of that function, and the worker goes on.
+// TestCallbacksThatEndTheirGoroutine: as FailNow of package testing does, each function that a program gives to a
+// worker calls runtime.Goexit. The task ends as after a panic of that function, and the worker goes on.
 func TestCallbacksThatEndTheirGoroutine(t *testing.T) {
 	t.Parallel()
 	failed := errors.New("failed")
@@ -63,9 +63,11 @@ func TestCallbacksThatEndTheirGoroutine(t *testing.T) {
 				delayed.BackoffFunc(func(int, error) time.Duration { runtime.Goexit(); return 0 }),
 			}, err: failed, says: exit,
 		},
-		"method of the error":          {err: exitingError{failed}, says: exit},
-		"method of an error to drop":   {err: delayed.Drop(exitingError{failed}), says: ""},
-		"method of an error to snooze": {err: errors.Join(exitingError{failed}, delayed.Snooze(time.Hour)), says: exit},
+		"method of the error":        {err: exitingError{failed}, says: exit},
+		"method of an error to drop": {err: delayed.Drop(exitingError{failed}), says: ""},
+		"method of an error to snooze": {
+			err: errors.Join(exitingError{failed}, delayed.Snooze(time.Hour)), says: exit,
+		},
 		"Logger": {
 			cfg: func(cfg *delayed.WorkerConfig, b *bench) {
 				l := logrus.New()

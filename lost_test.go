@@ -153,7 +153,9 @@ func TestRefusedWrites(t *testing.T) {
 			b.Must(os.RemoveAll(dir))
 			c.refuse(b)
 			f := newFleet(t, b)
-			f.Until("it complains", func() bool { return strings.Contains(f.log.String(), "level=warning msg=\"cannot") })
+			f.Until("it complains", func() bool {
+				return strings.Contains(f.log.String(), "level=warning msg=\"cannot")
+			})
 			if len(f.missing()) == 0 {
 				t.Fatal("Redis has accepted everything")
 			}

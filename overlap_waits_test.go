@@ -33,7 +33,7 @@ func TestWaitingTickIsNoTrouble(t *testing.T) {
 		b.Must(err)
 		return len(entries) == 2 && entries[1].Waiting
 	}
-	b.Until("it is declared", func() bool { return b.Size("_periodic") == 2 })
+	b.Until("it is declared", func() bool { return b.Size("_ticks") == 2 })
 	var ticked *delayed.DuplicateError // a tick came before
 	if _, err = b.q.Periodic().RunNow(t.Context(), "held"); !errors.As(err, &ticked) {
 		b.Must(err)

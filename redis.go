@@ -222,9 +222,10 @@ func (q *Queue) accepted(ctx context.Context, now time.Time) {
 	q.announce(ctx, now)
 }
 
-// announce lets inspectors know the queue, at most once in redisstore.AnnounceEvery.
+// announce lets inspectors know the queue, at most once in redisstore.AnnounceEvery. One of concurrent callers does it.
 func (q *Queue) announce(ctx context.Context, now time.Time) {
-	if now.Unix()-q.announced.Load() >= int64(redisstore.AnnounceEvery/time.Second) {
+	last := q.announced.Load()
+	if now.Unix()-last >= int64(redisstore.AnnounceEvery/time.Second) && q.announced.CompareAndSwap(last, now.Unix()) {
 		// What the caller wanted is done: that nobody can look for the queue yet is no error of that.
 		ctx, cancel := context.WithTimeout(ctx, announceTime)
 		defer cancel()

@@ -9,7 +9,6 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/godelayed/delayed/internal/redisurl"
 )
 
 // errSuperseded says that a connection leads to a server that is no longer the master.

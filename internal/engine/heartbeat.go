@@ -15,7 +15,8 @@ import (
 )
 
 // heartbeat keeps a worker alive on the queues of one slot. It renews the heartbeats in Redis, registers the worker
-// again when they have expired, writes again what else Redis has lost of the worker, marks claims that were lost meanwhile, and gives back claims whose replies were lost.
+// again when they have expired, writes again what else Redis has lost of the worker, marks claims that were lost
+// meanwhile, and gives back claims whose replies were lost.
 type heartbeat struct {
 	lanes  []*lane
 	stores []*redisstore.Store
@@ -61,7 +62,8 @@ func newHeartbeat(
 ) *heartbeat {
 	h := &heartbeat{
 		link: lanes[0].store.NewLink(), lanes: lanes, worker: lanes[0].worker, life: life,
-		value: value, health: health, log: log, events: &listeners{}, onBeat: onBeat, onRefused: func(*lane) {}, onRegistered: func() {},
+		value: value, health: health, log: log, events: &listeners{}, onBeat: onBeat,
+		onRefused: func(*lane) {}, onRegistered: func() {},
 		unanswered: map[*lane]bool{}, reportedLost: map[*lane]bool{}, published: map[*lane]any{},
 		statuses: map[*lane]string{}, poke: make(chan struct{}, 1),
 	}

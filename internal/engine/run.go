@@ -138,8 +138,8 @@ func (r *workerRun) start(ctx context.Context, answered bool) {
 }
 
 // keep runs a loop of the worker. A worker cannot do without any of them: if what the program has given to the worker
-// ends a loop by runtime.Goexit, such as a logger that calls FailNow of package testing, the process ends as if that had
-// panicked.
+// ends a loop by runtime.Goexit, such as a logger that calls FailNow of package testing, the process ends as if that
+// had panicked.
 func keep(group *sync.WaitGroup, run func()) {
 	group.Go(func() {
 		returned := false

@@ -74,8 +74,8 @@ func (l *Link) Time(ctx context.Context) (time.Time, error) {
 	return time.Unix(parts[0], parts[1]*1000), nil
 }
 
-// ServerID returns the id of the server's process, which changes when it starts anew; "" if the server does not tell it,
-// or this user may not ask.
+// ServerID returns the id of the server's process, which changes when it starts anew; "" if the server does not tell
+// it, or this user may not ask.
 func (l *Link) ServerID(ctx context.Context) (string, error) {
 	info, err := redis.String(l.do(ctx, "INFO", "server"))
 	if answer.Forbidden(err) {

@@ -56,6 +56,29 @@ func TestSweeperForgetsWhatItSawBeforeContactBroke(t *testing.T) {
 	}
 }
 
+// TestSweeperWithoutServerID: where Redis does not tell which server it is, a server without the worker's own heartbeat
+// may be another one than at the look before, so that look does not count.
+func TestSweeperWithoutServerID(t *testing.T) {
+	b := newBench(t)
+	id := b.deadWorker("m1")
+	g := b.group(time.Minute, 10*time.Minute)
+	g.cfg.Worker, g.server, g.asked = "own", "", true
+	for _, own := range []bool{false, true} {
+		if own {
+			b.Do("SET", b.Name+"_worker:own", "v", "EX", 60)
+		}
+		b.pass(g)
+		if b.Size("") != 0 {
+			t.Fatalf("judged at first sight; its own heartbeat is there: %t", own)
+		}
+		g.missed[b.store][id] = time.Now().Add(-2 * time.Minute)
+		b.pass(g)
+		if swept := b.Size("") == 1; swept != own {
+			t.Errorf("swept: %t; its own heartbeat is there: %t", swept, own)
+		}
+	}
+}
+
 func TestSweeperWithoutLockOnlyLooks(t *testing.T) {
 	b := newBench(t)
 	b.deadWorker("m")

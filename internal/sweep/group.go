@@ -45,7 +45,7 @@ type Group struct {
 
 	link    redisstore.Link
 	server  string                                     // id of the Redis server's process; "" if it does not tell
-	asked   bool                                       // this connection's server was asked for its id, and did not tell
+	asked   bool                                       // the server of this connection does not tell its id
 	missed  map[*redisstore.Store]map[string]time.Time // when the heartbeat of a worker was first missed
 	deficit map[*redisstore.Store]int                  // notifications that were missing at the last pass
 	lapsed  map[*redisstore.Store]string               // cursor where to look for expired locks

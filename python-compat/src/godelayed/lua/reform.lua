@@ -13,8 +13,8 @@ n = n + redis.call('LLEN', KEYS[9])
 local entries = redis.call('HLEN', KEYS[8])
 if entries > 0 and entries <= 100 then
   local names = redis.call('HKEYS', KEYS[8])
-  for i = 1, #names do
-    if string.sub(names[i], 1, 1) == '@' then entries = entries - 1 end
+  for i = 1, 100 do
+    if names[i] and string.sub(names[i], 1, 1) == '@' then entries = entries - 1 end
   end
 end
 n = n + entries
