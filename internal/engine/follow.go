@@ -11,6 +11,10 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
+// controlReaders bounds the queues of a slot whose control hashes are read at once. When a worker of ten thousand
+// queues starts, all want to, and each would make a connection of its own.
+const controlReaders = 8
+
 const (
 	// signalControl is published when a control hash has changed.
 	signalControl = "control"
@@ -53,7 +57,14 @@ func (w *Worker) follow(ctx context.Context, l *lane) {
 		case <-ctx.Done():
 			return
 		}
-		if err := w.readControl(ctx, l); err != nil && ctx.Err() == nil {
+		select {
+		case l.control.turns <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+		err := w.readControl(ctx, l)
+		<-l.control.turns
+		if err != nil && ctx.Err() == nil {
 			// The next heartbeat finds the new version again.
 			w.log.With("queue", l.store.Name).WithError(err).Debug("cannot read the control hash")
 		}

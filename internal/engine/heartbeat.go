@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"time"
 
@@ -29,8 +30,8 @@ type heartbeat struct {
 	onBeat func() // called after every confirmed heartbeat
 	// onRefused is called after Redis has refused to register the worker on a lane.
 	onRefused func(*lane)
-	// status returns the JSON of what the worker does on a lane; nil: publish none.
-	status func(*lane, time.Time) []byte
+	// status returns a function that gives the JSON of what the worker does on a lane; nil: publish none.
+	status func(time.Time) func(*lane) []byte
 	// tell adds to the metrics of a lane's queue; nil: there are none.
 	tell func(context.Context, *lane) error
 	// listing returns the JSON of the registered functions, and a value that changes with it; nil: publish nothing.
@@ -56,6 +57,9 @@ type heartbeat struct {
 
 // shortestBeat is the shortest timeout of a heartbeat call.
 const shortestBeat = 500 * time.Millisecond
+
+// registeredAtOnce bounds the queues on which a worker registers with calls that are sent together.
+const registeredAtOnce = 200
 
 func newHeartbeat(
 	lanes []*lane, life time.Duration, value string, health *sweep.LinkHealth, log loop.Journal, onBeat func(),
@@ -120,6 +124,7 @@ func (h *heartbeat) beat(ctx context.Context) (fault error) {
 	ctx, cancel := context.WithTimeout(ctx, min(max(h.life/8, shortestBeat), redisstore.CallTimeout))
 	defer cancel()
 	count, look := false, h.beats%lookAtLeast == 0
+	var missing []*lane
 	until := make([]uint64, len(h.lanes))
 	for i, l := range h.lanes {
 		known, _, unclear := l.count()
@@ -145,13 +150,18 @@ func (h *heartbeat) beat(ctx context.Context) (fault error) {
 			err = h.reconcile(ctx, l, pulses[i].Claims, until[i])
 		} else {
 			l.control.since.CompareAndSwap(0, now.UnixMilli())
-			err = h.register(ctx, l)
+			missing = append(missing, l)
 		}
 		if err != nil && !redisstore.IsWrongType(err) {
 			return err
 		}
 		fault = cmp.Or(fault, err) // a key of another type keeps no other queue from its heartbeat
 	}
+	refused, err := h.register(ctx, missing)
+	if err != nil {
+		return err
+	}
+	fault = cmp.Or(fault, refused)
 	h.onBeat()
 	if look {
 		h.remind(ctx)
@@ -206,19 +216,24 @@ func (h *heartbeat) publish(ctx context.Context) {
 	}
 	listing, state := h.listing()
 	var untold error
+	var lanes []*lane
+	var stores []*redisstore.Store
 	for _, l := range h.lanes {
-		if h.published[l] == state {
-			continue
+		if h.published[l] != state {
+			lanes, stores = append(lanes, l), append(stores, l.store)
 		}
-		noted, err := l.store.Publish(ctx, h.worker, listing)
+	}
+	listings := slices.Repeat([][]byte{listing}, len(lanes))
+	for i, a := range redisstore.PublishEach(ctx, stores, h.worker, listings) {
+		err := a.Err
 		if err != nil && ctx.Err() == nil {
 			h.log.Trouble(&h.untold, "cannot publish the functions of this worker; trying again", err)
 		}
 		if err != nil && !redisstore.IsWrongType(err) {
 			return
 		}
-		if noted {
-			h.published[l] = state
+		if a.Value {
+			h.published[lanes[i]] = state
 		}
 		untold = cmp.Or(untold, err)
 	}
@@ -238,17 +253,18 @@ func (h *heartbeat) publishStatus(ctx context.Context) {
 	if h.status == nil {
 		return
 	}
+	var lanes []*lane
+	var stores []*redisstore.Store
+	var statuses [][]byte
+	statusOf := h.status(time.Now())
 	for _, l := range h.lanes {
-		status := h.status(l, time.Now())
-		if string(status) == h.statuses[l] {
-			continue
+		if status := statusOf(l); string(status) != h.statuses[l] {
+			lanes, stores, statuses = append(lanes, l), append(stores, l.store), append(statuses, status)
 		}
-		noted, err := l.store.PublishStatus(ctx, h.worker, status)
-		if err != nil && !redisstore.IsWrongType(err) {
-			return // the next heartbeat tries again
-		}
-		if noted {
-			h.statuses[l] = string(status)
+	}
+	for i, a := range redisstore.PublishStatusEach(ctx, stores, h.worker, statuses) {
+		if a.Value { // otherwise the next heartbeat tries again
+			h.statuses[lanes[i]] = string(statuses[i])
 		}
 	}
 }
@@ -311,28 +327,91 @@ func (h *heartbeat) send(ctx context.Context, count, look bool) (pulses []rediss
 	return redisstore.Beat(ctx, &h.link, h.stores, h.worker, h.life, count, look)
 }
 
-// register registers the worker on a queue. Earlier claims that Redis does not list in its answer are lost. The answer
-// says nothing about claims that were made after the script was sent.
-func (h *heartbeat) register(ctx context.Context, l *lane) error {
-	before := l.openClaims()
-	again := l.confirmed.Load() != nil
-	if again && !l.refused.Load() { // only once, however often Redis refuses
+// registration is an attempt to register the worker on a queue.
+type registration struct {
+	lane   *lane
+	before []*Claim // that were open before the script was sent
+	until  uint64   // the newest of them
+	again  bool
+	pulse  string
+	sent   time.Time
+	lost   int // of before; -1 until Redis has answered
+}
+
+// register registers the worker on queues, and reports keys of another type apart from other errors.
+func (h *heartbeat) register(ctx context.Context, lanes []*lane) (refused, err error) {
+	// Do not cancel this when the worker stops: unregister must come after the registration.
+	deadline, _ := ctx.Deadline()
+	call, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline)
+	defer cancel()
+	// Few at a time: claims whose calls are under way during a registration are given back.
+	for page := range slices.Chunk(lanes, registeredAtOnce) {
+		var all []registration
+		var stores []*redisstore.Store
+		var pulses []string
+		for _, l := range page {
+			r := h.beginRegistration(l)
+			all, stores, pulses = append(all, r), append(stores, l.store), append(pulses, r.pulse)
+		}
+		for i, a := range redisstore.RegisterEach(call, stores, h.worker, h.life, pulses) {
+			switch e := h.endRegistration(ctx, &all[i], a.Value, a.Err); {
+			case redisstore.IsWrongType(e):
+				refused = cmp.Or(refused, e)
+			default:
+				err = cmp.Or(err, e)
+			}
+		}
+		h.logExpired(all)
+		if err != nil {
+			return refused, err
+		}
+	}
+	return refused, nil
+}
+
+// logExpired logs, in one line, the queues on which the heartbeat had expired.
+func (h *heartbeat) logExpired(all []registration) {
+	var names []string
+	lost, kept := 0, 0
+	for i := range all {
+		if r := &all[i]; r.again && r.lost >= 0 {
+			names, lost, kept = append(names, r.lane.store.Name), lost+r.lost, kept+len(r.before)-r.lost
+		}
+	}
+	log := h.log.WithField("lost", lost).WithField("kept", kept)
+	switch n := len(names); n {
+	case 0:
+		return
+	case 1:
+		log = log.WithField("queue", names[0])
+	default:
+		log = log.WithField("queues", names[:min(n, mostLogged)]).WithField("count", n)
+	}
+	log.Warn("heartbeat had expired; registered again")
+}
+
+// beginRegistration notes what must be known of a queue before the worker registers there.
+func (h *heartbeat) beginRegistration(l *lane) registration {
+	r := registration{lost: -1, lane: l, before: l.openClaims(), again: l.confirmed.Load() != nil}
+	if r.again && !l.refused.Load() { // only once, however often Redis refuses
 		h.emitLost(l, nil)
 		// Redis was away for longer than the heartbeat lives, or this process stood still. The same may hold for all
 		// other workers, so do not judge them dead now.
 		h.health.Break()
 	}
-	until := l.newest()
+	r.until = l.newest()
 	l.nextEpoch()
 	h.forgetPublished(l) // Redis has forgotten it with the worker
 	h.registrations++
-	pulse := h.value + ":" + strconv.Itoa(h.registrations)
-	sent := time.Now()
-	// Do not cancel this when the worker stops: unregister must come after the registration.
-	deadline, _ := ctx.Deadline()
-	call, cancel := context.WithDeadline(context.WithoutCancel(ctx), deadline)
-	defer cancel()
-	tokens, err := l.store.Register(call, h.worker, h.life, pulse)
+	r.pulse = h.value + ":" + strconv.Itoa(h.registrations)
+	r.sent = time.Now()
+	return r
+}
+
+// endRegistration does what follows from the answer. Earlier claims that Redis does not list in it are lost. It says
+// nothing about claims that were made after the script was sent.
+func (h *heartbeat) endRegistration(ctx context.Context, r *registration, tokens []string, err error) error {
+	l := r.lane
 	h.unanswered[l] = err != nil
 	l.refused.Store(redisstore.IsWrongType(err))
 	if l.refused.Load() {
@@ -349,23 +428,19 @@ func (h *heartbeat) register(ctx context.Context, l *lane) error {
 	for _, token := range tokens {
 		stands[token] = true
 	}
-	lost := 0
-	for _, c := range before {
+	r.lost = 0
+	for _, c := range r.before {
 		if !stands[c.token] && l.lose(c) {
-			lost++
+			r.lost++
 		}
 	}
-	l.pulse.Store(&pulse)
+	l.pulse.Store(&r.pulse)
 	// End the registration before the heartbeat counts as fresh, which lets the fetcher claim: claims whose call begins
 	// during a registration are given back.
 	l.nextEpoch()
-	l.confirmed.Store(&sent)
+	l.confirmed.Store(&r.sent)
 	h.emitRegained(l)
-	if again {
-		h.log.With("queue", l.store.Name).WithField("lost", lost).WithField("kept", len(before)-lost).
-			Warn("heartbeat had expired; registered again")
-	}
-	return h.releaseTokens(ctx, l, l.unknownTokens(tokens, until))
+	return h.releaseTokens(ctx, l, l.unknownTokens(tokens, r.until))
 }
 
 // checkExpired tells listeners when a heartbeat that cannot be renewed may have expired.

@@ -15,6 +15,7 @@ type laneControl struct {
 	readOften atomic.Bool   // a pause or an order stands: each heartbeat asks for the version, to notice its end
 	weight    atomic.Int32  // replaces the configured weight; 0: none
 	poke      chan struct{} // asks for a reading; holds one element
+	turns     chan struct{} // shared by the queues of a slot: readings under way
 
 	trouble loop.Complaints
 	reading sync.Mutex         // held during a reading, so that an older one cannot overwrite a newer one

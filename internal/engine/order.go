@@ -48,14 +48,25 @@ func (p *Order) reweigh(of func(i int) int) {
 	}
 }
 
-// String returns the order as configured: "critical, mail (strict)" or "critical=6, mail=3 (weighted)".
+// mostNamed bounds the queues that String names. A worker writes the text to Redis for each of its queues: with ten
+// thousand, all names would be hundreds of megabytes.
+const mostNamed = 100
+
+// String returns the order as configured: "critical, mail (strict)" or "critical=6, mail=3 (weighted)". It counts the
+// queues after the first hundred.
 func (p *Order) String() string {
-	if p.Configured == nil {
-		return strings.Join(p.Names, ", ") + " (strict)"
+	var items []string
+	for i, name := range p.Names[:min(len(p.Names), mostNamed)] {
+		if p.Configured != nil {
+			name = fmt.Sprintf("%s=%d", name, p.Configured[i])
+		}
+		items = append(items, name)
 	}
-	items := make([]string, len(p.Names))
-	for i, name := range p.Names {
-		items[i] = fmt.Sprintf("%s=%d", name, p.Configured[i])
+	if more := len(p.Names) - len(items); more > 0 {
+		items = append(items, fmt.Sprintf("… and %d more", more))
+	}
+	if p.Configured == nil {
+		return strings.Join(items, ", ") + " (strict)"
 	}
 	return strings.Join(items, ", ") + " (weighted)"
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"strings"
 	"testing"
 )
 
@@ -35,5 +36,17 @@ func TestReweigh(t *testing.T) {
 	strict.reweigh(func(int) int { return 7 })
 	if strict.Weights != nil {
 		t.Error("a strict order has weights")
+	}
+}
+
+// TestManyQueuesAreCounted: a text about ten thousand queues is not as long as their names, because each queue gets it.
+func TestManyQueuesAreCounted(t *testing.T) {
+	p := Order{Names: make([]string, mostNamed+2)}
+	for i := range p.Names {
+		p.Names[i] = "q"
+	}
+	if got, end := p.String(), "q, … and 2 more (strict)"; !strings.HasSuffix(got, end) ||
+		strings.Count(got, "q") != mostNamed {
+		t.Errorf("found %q, expected %d names and %q", got, mostNamed, end)
 	}
 }

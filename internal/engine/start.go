@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/godelayed/delayed/internal/loop"
@@ -11,6 +12,9 @@ import (
 
 // startCheck bounds how long the start of a worker waits for the settings of Redis.
 const startCheck = time.Second
+
+// mostLogged bounds the queues that a line of the log names. It counts all.
+const mostLogged = 10
 
 // checkSettings asks the servers of the worker's queues for their settings, logs warnings, and returns an error if the
 // settings are unfit for tasks. answered is false if a server did not answer.
@@ -48,12 +52,20 @@ func (w *Worker) afterStart(ctx context.Context, answered bool) {
 			return
 		}
 	}
+	var unused []string
 	for _, l := range w.lanes {
 		if used, err := l.store.Used(ctx, w.id); err == nil && !used {
-			w.log.With("queue", l.store.Name).
-				Warn("Redis knows of no task of this queue, now or in the last 90 days: is its name right, and the " +
-					"key prefix?")
+			unused = append(unused, l.store.Name)
 		}
+	}
+	const doubt = "now or in the last 90 days: is its name right, and the key prefix?"
+	switch n := len(unused); {
+	case n == 1:
+		w.log.With("queue", unused[0]).Warn("Redis knows of no task of this queue, " + doubt)
+	case n > 1: // in one line, however many they are
+		w.log.WithField("queues", unused[:min(n, mostLogged)]).WithField("count", n).
+			Warn("Redis knows of no task of several queues, " +
+				strings.Replace(doubt, "is its name", "are their names", 1))
 	}
 }
 

@@ -26,8 +26,12 @@ func (w *Worker) unregister() error {
 			away = away || !f.lane.endsRefused.Load()
 		}
 	}
+	gone := map[*lane]bool{}
+	if !away {
+		gone = w.unregisterTogether(ctx)
+	}
 	for i, l := range w.lanes {
-		if away || !l.registered.Load() || w.finishers[i].waiting() > 0 {
+		if away || gone[l] || !l.registered.Load() || w.finishers[i].waiting() > 0 {
 			continue // the heartbeat will expire
 		}
 		// Retry, because each pooled connection that idled while Redis was away is dead, and there may be a dozen.
@@ -50,6 +54,32 @@ func (w *Worker) unregister() error {
 		w.log.WithError(err).Error("worker could not unregister from Redis")
 	}
 	return err
+}
+
+// unregisterTogether unregisters the worker from its queues with calls that are sent together, and returns those where
+// that was all there was to do.
+func (w *Worker) unregisterTogether(ctx context.Context) map[*lane]bool {
+	gone := map[*lane]bool{}
+	waits := map[*lane]bool{}
+	for i, l := range w.lanes {
+		waits[l] = w.finishers[i].waiting() > 0
+	}
+	for _, g := range w.slotGroups {
+		var lanes []*lane
+		var stores []*redisstore.Store
+		for _, l := range g.lanes {
+			if l.registered.Load() && !waits[l] {
+				lanes, stores = append(lanes, l), append(stores, l.store)
+			}
+		}
+		if len(lanes) < 2 {
+			continue
+		}
+		for i, a := range redisstore.UnregisterEach(ctx, stores, w.id) {
+			gone[lanes[i]] = a.Err == nil && a.Value
+		}
+	}
+	return gone
 }
 
 // unregisterFrom unregisters the worker from one queue.

@@ -135,11 +135,15 @@ func (w *Worker) groupLanes() {
 // makeParts makes the parts of a group. value identifies this process in the heartbeat's value.
 func (w *Worker) makeParts(g *slotGroup, value string) {
 	src, life := w.cfg.Source, w.cfg.HeartbeatLife
+	turns := make(chan struct{}, controlReaders)
+	for _, l := range g.lanes {
+		l.control.turns = turns
+	}
 	health := sweep.NewLinkHealth(life)
 	g.heartbeat = newHeartbeat(g.lanes, life, value, health, w.log, w.onBeat)
 	g.heartbeat.listing, g.heartbeat.events = w.registry.Listing, &w.events
 	g.heartbeat.onRegistered, g.heartbeat.tell = w.announcer.now, w.tell
-	g.heartbeat.status = w.statusOf
+	g.heartbeat.status = w.statusAt
 	// Tasks that cannot start must not take the executors' places from those of other queues.
 	g.heartbeat.onRefused = func(l *lane) { giveBack(w.exec.takeBackOf(l)) }
 	g.mover = newMover(src, g.lanes, w.log)

@@ -85,7 +85,8 @@ func decodedAny(t *testing.T, m *wire.Message) (args []any) {
 // madeFor returns a value that often fits a type.
 func madeFor(r *rand.Rand, t reflect.Type, depth int) any {
 	odd := []any{
-		nil, true, 0, -1, 300, int64(math.MinInt64), uint64(math.MaxUint64), 1.5, 2.0, "text", []byte("four"), time.Unix(7, 0),
+		nil, true, 0, -1, 300, int64(math.MinInt64), uint64(math.MaxUint64), 1.5, 2.0, "text", []byte("four"),
+		time.Unix(7, 0),
 		[]any{},
 		[]any{1, "x"},
 		map[string]any{},

@@ -65,6 +65,53 @@ func TestManyQueuesOfOneSlot(t *testing.T) {
 	}
 }
 
+// TestManyQueuesTogether sends the calls for more queues than are sent at once. Redis does not know the scripts at
+// first, and a key of one queue is of another type: each queue gets its own answer all the same.
+func TestManyQueuesTogether(t *testing.T) {
+	server := redistest.Start(t)
+	src := dialled(t, server.URL())
+	stores, values := make([]*Store, 2*sentTogether+1), make([]string, 2*sentTogether+1)
+	for i := range stores {
+		stores[i], values[i] = NewStore(src, "", fmt.Sprint("q", i)), fmt.Sprint("v", i)
+	}
+	const claims, odd = sentTogether + 7, 3
+	server.Do(t, "HSET", stores[claims].keys.processing+"w", "token", "m")
+	server.Do(t, "SET", stores[odd].keys.workers, "another type")
+	before := server.CommandStats(t)
+	for i, a := range RegisterEach(bg, stores, "w", time.Hour, values) {
+		want := []string{}
+		if i == claims {
+			want = []string{"token"}
+		}
+		if IsWrongType(a.Err) != (i == odd) || i != odd && (a.Err != nil || !slices.Equal(a.Value, want)) {
+			t.Errorf("register on queue %d: %q, %v", i, a.Value, a.Err)
+		}
+		value := fmt.Sprintf("%s", server.Do(t, "GET", stores[i].keys.heartbeat+"w"))
+		if i != odd && value != values[i] {
+			t.Errorf("the heartbeat of queue %d has the value %s, expected %s", i, value, values[i])
+		}
+	}
+	if n := server.CommandStats(t).Since(before)["sadd"]; n != int64(len(stores)) && n != int64(len(stores)-1) {
+		t.Errorf("%d registrations of %d queues", n, len(stores))
+	}
+	for i, a := range PublishStatusEach(bg, stores, "w", slices.Repeat([][]byte{[]byte("s")}, len(stores))) {
+		if a.Err != nil || a.Value != (i != odd) {
+			t.Errorf("status on queue %d: %v, %v", i, a.Value, a.Err)
+		}
+	}
+	for i, a := range UnregisterEach(bg, stores, "w") {
+		if IsWrongType(a.Err) != (i == odd) || i != odd && (a.Err != nil || a.Value != (i != claims)) {
+			t.Errorf("unregister from queue %d: %v, %v", i, a.Value, a.Err)
+		}
+	}
+	server.Stop(t)
+	for i, a := range UnregisterEach(bg, stores, "w") {
+		if a.Err == nil {
+			t.Errorf("unregister from queue %d of a server that is gone: no error", i)
+		}
+	}
+}
+
 // TestSurveyOfManyWorkers finds all workers of a queue that has more than one reply may hold, and those of its
 // neighbors; so does an inspector.
 func TestSurveyOfManyWorkers(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -99,8 +100,13 @@ func Known(ctx context.Context, l *Link, stores []*Store, worker string) (known 
 
 // Register registers the worker and returns the tokens of its claims that stand.
 func (s *Store) Register(ctx context.Context, worker string, life time.Duration, value string) ([]string, error) {
-	keys := []string{s.keys.heartbeat + worker, s.keys.workers, s.keys.processing + worker}
-	return redis.Strings(s.eval(ctx, ScriptRegister, keys, life.Milliseconds(), worker, value))
+	keys, args := s.registration(worker, life, value)
+	return redis.Strings(s.eval(ctx, ScriptRegister, keys, args...))
+}
+
+func (s *Store) registration(worker string, life time.Duration, value string) (keys []string, args []any) {
+	keys = []string{s.keys.heartbeat + worker, s.keys.workers, s.keys.processing + worker}
+	return keys, []any{life.Milliseconds(), worker, value}
 }
 
 // Unregister removes the registration of a worker that stops, and reports false if it still holds claims.
@@ -122,8 +128,13 @@ func (s *Store) workerKeys(worker string) []string {
 
 // Publish writes the listing of the functions that a worker runs. It reports false if the worker is not registered.
 func (s *Store) Publish(ctx context.Context, worker string, listing []byte) (bool, error) {
-	return redis.Bool(s.eval(ctx, scriptPublish, []string{s.keys.heartbeat + worker, s.keys.functions}, worker,
-		listing))
+	keys, args := s.publication(worker, listing)
+	return redis.Bool(s.eval(ctx, scriptPublish, keys, args...))
+}
+
+func (s *Store) publication(worker string, listing []byte) (keys []string, args []any) {
+	id, _ := strings.CutSuffix(worker, statusMark)
+	return []string{s.keys.heartbeat + id, s.keys.functions}, []any{worker, listing}
 }
 
 // statusMark stands behind a worker's id in the functions hash, for its status.
@@ -131,8 +142,7 @@ const statusMark = " status"
 
 // PublishStatus writes what a worker does. It reports false if the worker is not registered.
 func (s *Store) PublishStatus(ctx context.Context, worker string, status []byte) (bool, error) {
-	return redis.Bool(s.eval(ctx, scriptPublish, []string{s.keys.heartbeat + worker, s.keys.functions},
-		worker+statusMark, status))
+	return s.Publish(ctx, worker+statusMark, status)
 }
 
 // FunctionsOf returns the listing that a worker has published, nil for none.

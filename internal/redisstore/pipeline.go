@@ -1,0 +1,146 @@
+package redisstore
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
+)
+
+// sentTogether bounds the calls of a script that are sent before their answers are read. Other clients of the server
+// are served between them.
+const sentTogether = 200
+
+// Answer is what Redis said to one of several calls that were sent together.
+type Answer[T any] struct {
+	Value T
+	Err   error // of Script.Explain
+}
+
+// evalEach runs a script once for each of the stores, which are of one slot, and returns the answers in their order. It
+// sends the calls together: ten thousand that wait for each other take seconds. Like eval it runs none twice, unless
+// Redis answers with an error: then it calls again, alone. call returns the keys and arguments for a store.
+func evalEach[T any](
+	ctx context.Context, sc *Script, stores []*Store, read func(any, error) (T, error),
+	call func(i int) (keys []string, args []any),
+) []Answer[T] {
+	answers := make([]Answer[T], len(stores))
+	for from := 0; from < len(stores); from += sentTogether {
+		page := answers[from:min(from+sentTogether, len(stores))]
+		err := sendEach(ctx, sc, stores[from].Src, page, read, func(i int) ([]string, []any) { return call(from + i) })
+		if err == nil {
+			continue
+		}
+		for i := range answers[from+len(page):] { // nothing was sent of these
+			answers[from+len(page)+i].Err = err
+		}
+		break
+	}
+	return answers
+}
+
+// sendEach is evalEach for a page. An error says that there is no connection any more; the answers of the page say so
+// too, where they are missing.
+func sendEach[T any](
+	ctx context.Context, sc *Script, src Source, page []Answer[T], read func(any, error) (T, error),
+	call func(i int) (keys []string, args []any),
+) error {
+	alone := func(i int) {
+		keys, args := call(i)
+		page[i].Value, page[i].Err = read(evalOn(ctx, src, sc, keys, args))
+	}
+	if len(page) == 1 {
+		alone(0)
+		return nil
+	}
+	replies, err := sendPage(ctx, sc, src, len(page), call)
+	for i := range page {
+		var refused redis.Error
+		switch {
+		case i >= len(replies):
+			page[i].Err = err
+		case errors.As(replies[i].Err, &refused):
+			alone(i) // Redis does not know the script yet, or the connection's node does not have the key
+		default:
+			page[i].Value, page[i].Err = read(replies[i].Value, sc.explainEach(replies[i].Err))
+		}
+	}
+	return err
+}
+
+// explainEach is Explain, for no error too.
+func (s *Script) explainEach(err error) error {
+	if err == nil {
+		return nil
+	}
+	return s.Explain(err)
+}
+
+// sendPage sends n calls on one connection and reads the answers. With an error it returns those that have come.
+func sendPage(
+	ctx context.Context, sc *Script, src Source, n int, call func(i int) (keys []string, args []any),
+) (replies []Answer[any], err error) {
+	if bounded, ok := src.(*BoundedSource); ok {
+		if err := bounded.acquire(ctx); err != nil {
+			return nil, err
+		}
+		defer bounded.release()
+	}
+	keys, args := call(0)
+	conn, err := Connect(ctx, src, keys[0])
+	if err != nil {
+		return nil, ConnError(err)
+	}
+	defer conn.Close()
+	ctx, cancel := context.WithTimeout(ctx, CallTimeout)
+	defer cancel()
+	for i := range n {
+		if i > 0 {
+			keys, args = call(i)
+		}
+		if err := conn.Send("EVALSHA", sc.evalshaArgs(keys, args)...); err != nil {
+			return nil, sc.Explain(err)
+		}
+	}
+	if err := conn.Flush(); err != nil {
+		return nil, sc.Explain(err)
+	}
+	for range n {
+		reply, err := redis.ReceiveContext(conn, ctx)
+		var refused redis.Error
+		if err != nil && !errors.As(err, &refused) {
+			return replies, sc.Explain(err)
+		}
+		replies = append(replies, Answer[any]{reply, err})
+	}
+	return replies, nil
+}
+
+// RegisterEach is Store.Register for stores of one slot: it registers the worker with each of the values.
+func RegisterEach(
+	ctx context.Context, stores []*Store, worker string, life time.Duration, values []string,
+) []Answer[[]string] {
+	return evalEach(ctx, ScriptRegister, stores, redis.Strings, func(i int) ([]string, []any) {
+		return stores[i].registration(worker, life, values[i])
+	})
+}
+
+// UnregisterEach is Store.Unregister for stores of one slot.
+func UnregisterEach(ctx context.Context, stores []*Store, worker string) []Answer[bool] {
+	return evalEach(ctx, scriptUnregister, stores, redis.Bool, func(i int) ([]string, []any) {
+		return stores[i].workerKeys(worker), []any{worker}
+	})
+}
+
+// PublishEach is Store.Publish for stores of one slot, with a listing for each.
+func PublishEach(ctx context.Context, stores []*Store, worker string, listings [][]byte) []Answer[bool] {
+	return evalEach(ctx, scriptPublish, stores, redis.Bool, func(i int) ([]string, []any) {
+		return stores[i].publication(worker, listings[i])
+	})
+}
+
+// PublishStatusEach is Store.PublishStatus for stores of one slot, with a status for each.
+func PublishStatusEach(ctx context.Context, stores []*Store, worker string, statuses [][]byte) []Answer[bool] {
+	return PublishEach(ctx, stores, worker+statusMark, statuses)
+}
