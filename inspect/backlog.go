@@ -29,6 +29,9 @@ type Backlog struct {
 	// Waiting says that no worker serves a queue where one has something to do beside running pending tasks: tasks or
 	// groups that are or become due, or claims of a dead worker.
 	Waiting bool
+	// Periodic says that one of the queues has a periodic entry that will tick. Neither is paused. Only a worker, or a
+	// Scheduler, makes entries tick.
+	Periodic bool
 }
 
 // QueueBacklog is the part of a Backlog that is in one queue.
@@ -74,6 +77,11 @@ func (ins *Inspector) Backlog(ctx context.Context, queues ...string) (Backlog, e
 				return Backlog{}, err
 			}
 			b.Waiting = b.Waiting || waits
+			if !b.Periodic {
+				if b.Periodic, err = ins.ticks(ctx, q.Name); err != nil {
+					return Backlog{}, err
+				}
+			}
 		}
 		b.add(&part)
 		active += q.Active
@@ -144,6 +152,15 @@ func (ins *Inspector) waitsForWorker(ctx context.Context, q *Queue) (bool, error
 	return false, nil
 }
 
+// ticks reports whether an entry of a queue will tick.
+func (ins *Inspector) ticks(ctx context.Context, queue string) (bool, error) {
+	entries, err := ins.Entries(ctx, queue)
+	if slices.ContainsFunc(entries, func(e Entry) bool { return !e.Next.IsZero() }) {
+		return true, nil
+	}
+	return false, err
+}
+
 func (b *Backlog) add(q *QueueBacklog) {
 	b.Queues = append(b.Queues, *q)
 	if q.Paused {
@@ -188,8 +205,8 @@ func (b *Backlog) Wait() time.Duration { return b.Work / time.Duration(max(b.Con
 
 // WorkersFor returns how many workers are wanted so that Wait is at most target, if each runs so many handlers at once;
 // 0 means as many as the present workers have on average, or one if there is none. It is at least as many as keep the
-// busy handlers, at least one if anything waits for a worker, and at least those that there are while the run times of
-// pending tasks are unknown. The target must be positive.
+// busy handlers, at least one if anything waits for a worker or a periodic entry will tick, and at least those that
+// there are while the run times of pending tasks are unknown. The target must be positive.
 func (b *Backlog) WorkersFor(target time.Duration, concurrency int) (int, error) {
 	if target <= 0 {
 		return 0, fmt.Errorf("inspect: WorkersFor: expected a positive target, found %v", target)
@@ -203,7 +220,7 @@ func (b *Backlog) WorkersFor(target time.Duration, concurrency int) (int, error)
 	}
 	handlers := max(float64(b.Work)/float64(target), float64(b.Busy))
 	wanted := int(min(math.Ceil(handlers/each), math.MaxInt32))
-	if b.Pending > 0 || b.Waiting {
+	if b.Pending > 0 || b.Waiting || b.Periodic {
 		wanted = max(wanted, 1)
 	}
 	if b.Unmeasured > 0 {

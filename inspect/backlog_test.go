@@ -143,6 +143,27 @@ func TestBacklogWithoutWorkers(t *testing.T) {
 	})
 }
 
+// TestBacklogOfPeriodicEntries keeps one worker for a queue that only has periodic entries, until they are paused.
+func TestBacklogOfPeriodicEntries(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	wanted := func(what string, want int) {
+		t.Helper()
+		found, err := b.ins.Backlog(bg, queueName)
+		b.Must(err)
+		if n, err := found.WorkersFor(time.Minute, 0); n != want || err != nil || found.Periodic != (want > 0) {
+			t.Errorf("%s: %d workers (%v), expected %d: %+v", what, n, err, want, found)
+		}
+	}
+	b.Must(b.q.Periodic().Set(bg, delayed.Entry{Name: "e", Spec: "@yearly", Task: delayed.Call(welcome, 1, "en")}))
+	wanted("an entry", 1)
+	b.Must(b.q.Periodic().Pause(bg, "e"))
+	wanted("a paused entry", 0)
+	b.Must(b.q.Periodic().Resume(bg, "e"))
+	b.Must(b.q.Pause(bg))
+	wanted("an entry of a paused queue", 0)
+}
+
 func TestWorkersFor(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

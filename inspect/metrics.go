@@ -37,7 +37,9 @@ type Sample struct {
 	// for 60 × 64 in the seconds of a minute together, and likewise for the minutes of an hour.
 	Function string
 
-	Runs     uint64 // handlers that have returned, or were not called because the arguments do not fit
+	// Runs are handlers that have returned, or were not called because the arguments do not fit. A task that was
+	// snoozed, for example because a semaphore had no place for it, counts neither here nor in Wait and Run.
+	Runs     uint64
 	Failed   uint64 // of Runs: those that count as failures
 	Archived uint64 // of Failed: those that are not tried again
 

@@ -41,7 +41,7 @@
 // What a worker that dies has done since its last heartbeat is missing; delayed_outcomes_total has it:
 //
 //   - delayed_tasks_run_total{queue,function}: handlers that have returned, or were not called because the
-//     arguments do not fit.
+//     arguments do not fit; snoozed tasks count in none of these series.
 //   - delayed_tasks_failed_total{queue,function}: of those, the ones that count as failures.
 //   - delayed_tasks_archived_total{queue,function}: of the failures, those that are not tried again.
 //   - delayed_task_wait_seconds{queue,function}: histogram of how long tasks waited for a worker.

@@ -10,7 +10,7 @@ import (
 type Answer struct {
 	At *time.Time `json:"at"` // by Redis's clock; null if there is no queue
 	// WantedWorkers is the number to scale to, so that BacklogSeconds is at most TargetSeconds; see
-	// inspect.Backlog.WorkersFor. 0: there is nothing to do.
+	// inspect.Backlog.WorkersFor. 0: there is nothing to do, and no periodic entry will tick.
 	WantedWorkers int     `json:"wanted_workers"`
 	TargetSeconds float64 `json:"target_seconds"`
 

@@ -28,9 +28,11 @@ type talliedSecond struct {
 	fns map[*function.Function]*metrics.Sample
 }
 
-// add counts a task whose handler has returned after it ran for took. skew is how far Redis's clock is ahead.
+// add counts a task whose handler has returned after it ran for took. skew is how far Redis's clock is ahead. A snoozed
+// task does not count: a semaphore that turns tasks away would make the mean run as short as that takes, and an
+// autoscaler would take a long queue for a short one.
 func (t *tally) add(c *Claim, took, skew time.Duration) {
-	if !c.ran {
+	if !c.ran || c.outcome == lifecycle.OutcomeSnooze {
 		return
 	}
 	began := c.started.UnixMilli() + skew.Milliseconds()

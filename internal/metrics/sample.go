@@ -10,7 +10,7 @@ import (
 
 // Sample is what has happened to the tasks of one function in some time.
 type Sample struct {
-	Runs     uint64 // handlers that have returned, or were not called because the arguments do not fit
+	Runs     uint64 // handlers that have returned, or were not called because the arguments do not fit; none snoozed
 	Failed   uint64 // of Runs: those that count as failures
 	Archived uint64 // of Failed: those that are not tried again
 

@@ -237,6 +237,22 @@ def test_nothing_is_kept_of_a_task_that_has_reported(lane, died, what, ended):
     assert (r._late, r._sent) == ({other: 1.0}, {other: 1.0})
 
 
+@pytest.mark.parametrize(
+    ('ended', 'counted'),
+    [
+        (Ended(ok=True), [(False, False)]),
+        (Ended(ok=False, says='snooze'), []),
+        (Ended(ok=False, error='x'), [(True, False)]),
+    ],
+)
+def test_a_snoozed_task_is_no_run(lane, ended, counted):
+    c, _ = lane.open()
+    c.message, c.function = Message(msgpack.packb(['m:f', [], {}, 0, {'id': 'x'}])), Function('m:f', None)
+    lane.store.now, lane.finisher.add, found = lambda: 5, lambda _: None, []
+    Runs(Judge('w', Rules()), Reporter('w'), lambda _, *more: found.append(more)).conclude(c, ended)
+    assert found == counted
+
+
 def test_texts_are_cut_between_characters():
     assert info.clip('x' + 'é' * 3000) == 'x' + 'é' * 2047
     assert info.clip('é' * 2048) == 'é' * 2048

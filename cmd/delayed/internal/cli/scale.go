@@ -37,8 +37,9 @@ func (a *app) scaleCommand() *cobra.Command {
 		Long: "Say how many seconds of work wait in queues that the same workers serve, all queues if none is\n" +
 			"named: pending tasks × mean run of the last 15 minutes / handlers of all workers. Wanted are as\n" +
 			"many workers as bring that down to --target, and at least those whose handlers are busy. It is\n" +
-			"at least one if something waits for a worker (0 lets an autoscaler stop the last one, but then\n" +
-			"nobody ticks periodic entries). While the mean run is unknown, present workers stay.\n\n" +
+			"at least one if something waits for a worker, or a periodic entry will tick: pause the entry or the\n" +
+			"queue to let an autoscaler stop the last one. While the mean run is unknown, present workers stay.\n" +
+			"Tasks that were snoozed, as by a semaphore, are no runs.\n\n" +
 			"With --print only one figure is printed, a number on a line: wanted, backlog and latency (in\n" +
 			"seconds), pending or workers. Paused queues do not count.",
 		Example: "  delayed scale mail --target 30s\n" +

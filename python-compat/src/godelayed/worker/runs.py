@@ -130,7 +130,8 @@ class Runs:
         except Exception:
             logger.exception('queue %s: %s: cannot say what becomes of it; it is given back', lane.name, c.message.path)
             end = End(c, RELEASE)
-        self._count(c, end is not None and 'failed' in end.counted, end is not None and end.kind == ARCHIVE)
+        if end is None or end.kind != SNOOZE:  # what was turned away has not run: it would shorten the mean run
+            self._count(c, end is not None and 'failed' in end.counted, end is not None and end.kind == ARCHIVE)
         self._tell(_kinds(ended, end), c, took=_took(c), wait=end.wait if end else 0, error=ended.error)
         if end is None:
             return True
