@@ -292,8 +292,9 @@ func (s Strict) plan() (engine.Order, error) {
 	return engine.Order{Names: slices.Clone(s)}, checkNames(s)
 }
 
-// Weighted serves queues at random, each as often as its weight says while all have tasks; no queue starves. Weights
-// are 1 to 1000; Queue.SetWeight changes them while workers run.
+// Weighted serves queues at random, each as often as its weight says while all have tasks; no queue starves. It shares
+// claims, not time: with equal weights, a queue whose tasks take ten times as long gets about ten times as much of the
+// executors' time. Weights are 1 to 1000; Queue.SetWeight changes them while workers run.
 type Weighted map[string]int
 
 func (w Weighted) plan() (engine.Order, error) {

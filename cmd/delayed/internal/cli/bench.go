@@ -84,7 +84,7 @@ func (a *app) benchCommand() *cobra.Command {
 		if err := f.check(); err != nil {
 			return err
 		}
-		if a.watch != 0 {
+		if a.watched() {
 			return usagef("--watch: bench measures once")
 		}
 		if err := a.connect(); err != nil {

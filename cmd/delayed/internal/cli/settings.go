@@ -45,6 +45,9 @@ func (s *settings) flags(f *pflag.FlagSet) {
 	f.Lookup("watch").NoOptDefVal = watchDefault.String()
 }
 
+// watched reports whether --watch was given, with whatever value.
+func (s *settings) watched() bool { return s.given != nil && s.given.Changed("watch") }
+
 // joinWatch lets "--watch 5s" mean "--watch=5s": pflag takes no value from the next argument, because --watch alone has
 // a meaning too.
 func joinWatch(args []string) []string {

@@ -63,7 +63,7 @@ func (a *app) tailCommand() *cobra.Command {
 		if most < 0 {
 			return usagef("--limit %d: expected 0 or more", most)
 		}
-		if a.watch != 0 {
+		if a.watched() {
 			return usagef("--watch: tail follows events without it")
 		}
 		return a.tail(cmd.Context(), &f, most, args)

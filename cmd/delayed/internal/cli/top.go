@@ -32,7 +32,7 @@ func (a *app) topCommand() *cobra.Command {
 		Long: topLong, Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
-			case a.json || a.watch != 0:
+			case a.json || a.watched():
 				return usagef("top is for people: --json and --watch belong to commands such as delayed queues")
 			case interval < leastInterval:
 				return usagef("--interval %v: expected %v or more", interval, leastInterval)

@@ -28,7 +28,7 @@ func (a *app) show(ctx context.Context, collect func(context.Context) (view, err
 	if err := a.connect(); err != nil {
 		return err
 	}
-	if a.watch < 0 {
+	if a.watch < 0 || a.watch == 0 && a.watched() {
 		return usagef("--watch %v: expected a positive duration", a.watch)
 	}
 	for first := true; ; first = false {
