@@ -14,7 +14,6 @@ import (
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/inspect"
 	"github.com/godelayed/delayed/internal/answer"
-	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/state"
 )
 

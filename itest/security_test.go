@@ -17,7 +17,6 @@ import (
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/answer"
-	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/semaphore"
 )
 

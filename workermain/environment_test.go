@@ -84,7 +84,7 @@ func TestSettingsOfRedis(t *testing.T) {
 	c.sees(`worker started.*functions="\[\S+say \S+hold \S+obey]"` +
 		`|worker started.*functions="\[\S+hold \S+obey \S+say]"`)
 	c.sees(`worker started.*queues="mail=3, news=1 \(weighted\)".*redis="` + server.Addr() + `".*version=`)
-	c.sees(`knows of no task of this queue.*queue=news`)
+	c.sees(`knows of no task of several queues.*queues="\[mail news\]"`)
 	c.sends(syscall.SIGTERM)
 	c.ends(exitClean)
 	if strings.Contains(c.Output(), "hunter2") {
