@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/gomodule/redigo/redis"
-
 )
 
 // errSuperseded says that a connection leads to a server that is no longer the master.
