@@ -10,6 +10,8 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/gomodule/redigo/redis"
+
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/redistest"
@@ -99,8 +101,10 @@ func TestCallbacksThatEndTheirGoroutine(t *testing.T) {
 			b.delay(works)
 			await(b, "the next task", ran)
 			b.Until("no task is active", func() bool {
-				for _, id := range b.Do("SMEMBERS", b.Name+"_workers").([]any) {
-					if b.Size("_processing:"+string(id.([]byte))) > 0 {
+				ids, err := redis.Strings(b.Do("SMEMBERS", b.Name+"_workers"), nil)
+				b.Must(err)
+				for _, id := range ids {
+					if b.Size("_processing:"+id) > 0 {
 						return false
 					}
 				}

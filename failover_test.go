@@ -56,7 +56,7 @@ type traffic struct {
 	refused  atomic.Int64
 	worker   *started
 	// What has gone well lately.
-	enqueued, done, awaited, read, ticked, heard atomic.Int64
+	enqueued, done, awaited, read, ticked atomic.Int64
 }
 
 // startTraffic starts producers, a worker, a scheduler, programs that wait for results, read, and listen to events.
@@ -185,7 +185,7 @@ func TestFailOverBehindOneAddress(t *testing.T) {
 				traffic.goesOn()
 				pair.Settled(t)
 				pair.FailOver(t, i%2 == 0)
-				b.Bench.Conn = pair.Master().Dial(t)
+				b.Conn = pair.Master().Dial(t)
 				t.Logf("fail-over %d:%s", i+1, traffic.goesOn())
 			}
 			traffic.end()
@@ -235,7 +235,7 @@ func TestSubscriptionOnADemotedMaster(t *testing.T) {
 			}
 			b.Until("it listens", func() bool { return subscribed(pair.Master()) })
 			pair.FailOver(t, false)
-			b.Bench.Conn = pair.Master().Dial(t)
+			b.Conn = pair.Master().Dial(t)
 			b.Until("it listens to the new master", func() bool { return subscribed(pair.Master()) })
 			b.workWith(b.dial(delayed.Dial, pair.URL()), b.config(), f)
 			b.Must(await(b, "the end of the task", answer))
@@ -308,6 +308,6 @@ func TestHeartbeatsOnAServerThatClosesIdleConnections(t *testing.T) {
 	if text := b.log.String(); strings.Contains(text, "heartbeat") {
 		t.Error(text)
 	}
-	b.Bench.Conn = b.Server.Dial(t)
+	b.Conn = b.Server.Dial(t)
 	b.Check(redistest.Invariants{Idle: true})
 }

@@ -145,7 +145,7 @@ func TestRefusedWrites(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir, err := os.MkdirTemp(t.TempDir(), "gone")
+			dir, err := os.MkdirTemp(t.TempDir(), "gone") //nolint:usetesting // the test removes it
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -77,7 +77,7 @@ func (s *source) dial(ctx context.Context, addr, believed string, epoch int64) (
 			err = s.adopt(c, believed, epoch)
 		}
 		if err != nil {
-			c.Conn.Close()
+			c.Conn.Close() //nolint:contextcheck // it sends nothing
 		}
 	}
 	if err != nil {

@@ -51,7 +51,7 @@ func (w *wire) Do(ctx context.Context, limit time.Duration, cmds []clientconn.Co
 	go func() {
 		replies, err := w.exchange(context.WithoutCancel(ctx), cmds)
 		done <- result{replies, err}
-		w.leave()
+		w.leave() //nolint:contextcheck // the call may be over
 	}()
 	select {
 	case r := <-done:
@@ -77,6 +77,7 @@ func (w *wire) exchange(ctx context.Context, cmds []clientconn.Command) ([]any, 
 	}
 	replies := make([]any, len(sent))
 	for i, cmd := range sent {
+		//nolint:errcheck // sent has no others
 		if replies[i], err = clientconn.Parse(cmd.(noRetry).Val()); err != nil {
 			return nil, err
 		}

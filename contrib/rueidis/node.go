@@ -129,13 +129,13 @@ func (w *wire) Do(ctx context.Context, limit time.Duration, cmds []clientconn.Co
 	replies := make([]any, len(cmds))
 	var err error
 	if len(cmds) == 1 {
-		replies[0], err = value(w.client.Do(until, w.build(cmds[0])))
+		replies[0], err = value(w.client.Do(until, w.build(cmds[0]))) //nolint:contextcheck // it has a limit of its own
 	} else {
 		sent := make([]rueidis.Completed, len(cmds))
 		for i, cmd := range cmds {
 			sent[i] = w.build(cmd)
 		}
-		for i, result := range w.client.DoMulti(until, sent...) {
+		for i, result := range w.client.DoMulti(until, sent...) { //nolint:contextcheck // see above
 			if replies[i], err = value(result); err != nil {
 				break
 			}

@@ -14,6 +14,9 @@ import (
 // line. The error of a command that Redis refused before it ran begins with a minus sign.
 var raised = regexp.MustCompile(`^ERR Error running script \(call to \w+\): (?:@user_script: ?\d+: )+-?`)
 
+// unknownCommand is what Redis answers to a command that it does not have, also in a script.
+var unknownCommand = regexp.MustCompile(`[uU]nknown (Redis )?command`)
+
 // forbidden are the beginnings of errors with which a script ends that calls a command or key that its user may not:
 // up to Redis 7.0, and later.
 var forbidden = []string{"The user executing the script can't ", "ACL failure in script: "}
@@ -57,8 +60,7 @@ func Is(err error) bool { return Code(err) != "" }
 // have the command. That lasts until somebody changes its configuration.
 func Forbidden(err error) bool {
 	var refusal redis.Error
-	return errors.As(err, &refusal) && (Code(err) == "NOPERM" ||
-		strings.Contains(string(refusal), "unknown command") || strings.Contains(string(refusal), "Unknown Redis command"))
+	return errors.As(err, &refusal) && (Code(err) == "NOPERM" || unknownCommand.MatchString(string(refusal)))
 }
 
 // FromReplaced reports whether an error says that its connection leads to a server that cannot serve it any more, or

@@ -132,6 +132,8 @@ func (c *Conn) DoWithTimeout(timeout time.Duration, cmd string, args ...any) (an
 }
 
 // DoContext implements redis.ConnWithContext.
+//
+//nolint:contextcheck // wait carries it
 func (c *Conn) DoContext(ctx context.Context, cmd string, args ...any) (any, error) {
 	return c.do(wait{ctx: ctx}, cmd, args)
 }
@@ -202,6 +204,8 @@ func (c *Conn) ReceiveWithTimeout(timeout time.Duration) (any, error) {
 }
 
 // ReceiveContext implements redis.ConnWithContext.
+//
+//nolint:contextcheck // wait carries it
 func (c *Conn) ReceiveContext(ctx context.Context) (any, error) { return c.receive(wait{ctx: ctx}) }
 
 func (c *Conn) receive(w wait) (any, error) {

@@ -47,7 +47,8 @@ func Shared(t testing.TB) *Server {
 	defer shared.Unlock()
 	if shared.server == nil && shared.err == nil {
 		// Nothing is ever saved, but a server loads the snapshot that it finds in its folder.
-		if shared.dir, shared.err = os.MkdirTemp("", "redistest"); shared.err == nil {
+		shared.dir, shared.err = os.MkdirTemp("", "redistest") //nolint:usetesting // it outlives the test
+		if shared.err == nil {
 			shared.server, shared.err = launch(shared.dir, nil)
 		}
 	}

@@ -110,7 +110,7 @@ func TestServerWithoutTLS(t *testing.T) {
 	} {
 		program := filepath.Join(t.TempDir(), name)
 		script := "#!/bin/sh\ncat <<'END'\n" + says + "\nEND\nexit 1\n"
-		if err := os.WriteFile(program, []byte(script), 0o700); err != nil { //nolint:gosec // it is a program
+		if err := os.WriteFile(program, []byte(script), 0o700); err != nil {
 			t.Fatal(err)
 		}
 		t.Setenv("REDIS_SERVER", program)

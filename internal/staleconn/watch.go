@@ -146,7 +146,7 @@ func (w *Watch) Lend(ctx context.Context, conn redis.Conn, limit time.Duration) 
 		ctx, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
 		if err := w.check(ctx, conn); err != nil {
-			discard(conn)
+			discard(conn) //nolint:contextcheck // its context has ended
 			conn.Close()
 			return nil, err
 		}

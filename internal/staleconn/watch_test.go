@@ -176,12 +176,12 @@ func TestPooledConnectionsAsk(t *testing.T) {
 			t.Error(err)
 		}
 		below.expect(t, "at once")
-		time.Sleep(askEvery)
+		<-time.After(askEvery)
 		if err := borrow(); err != nil {
 			t.Error(err)
 		}
 		below.expect(t, "a second later", "INFO")
-		time.Sleep(askEvery)
+		<-time.After(askEvery)
 		w.blocked.Add(1)
 		if err := borrow(); err != nil {
 			t.Error(err)
@@ -202,7 +202,7 @@ func TestServersThatDoNotSayWhoTheyAre(t *testing.T) {
 		below := &fakeConn{}
 		c := dialled(t, w, below)
 		below.expect(t, "dialling", "INFO", "ROLE")
-		time.Sleep(time.Minute)
+		<-time.After(time.Minute)
 		if err := w.Test(time.Hour, time.Second)(t.Context(), c, time.Now()); err != nil {
 			t.Error(err)
 		}
@@ -217,7 +217,7 @@ func TestLentConnections(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := New(true)
 		lend := func(below *fakeConn) (*Conn, error) { return w.Lend(t.Context(), below, 5*time.Second) }
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		first := &fakeConn{role: "master", data: "1", answer: redis.Error("READONLY You can't write")}
 		c, err := lend(first)
 		if err != nil {

@@ -114,7 +114,7 @@ func testClusterWorker(t *testing.T, cluster *redistest.Cluster, src delayed.Sou
 	})
 	b.Must(err)
 	b.Must(w.Register(Mark))
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)
 	go func() { result <- w.Run(ctx) }()
 	var wg sync.WaitGroup

@@ -54,11 +54,11 @@ func testStore(t *testing.T, open Maker) {
 // relay serves Redis's protocol over a source, one of its connections for each client, and returns the address.
 func relay(t testing.TB, src delayed.Source) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // does not block
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	t.Cleanup(func() { cancel(); l.Close(); wg.Wait() })
 	wg.Go(func() {
@@ -94,7 +94,7 @@ func serve(ctx context.Context, c net.Conn, src delayed.Source) error {
 			if err != nil {
 				return err
 			}
-			if err := conn.Send(args[0].(string), args[1:]...); err != nil {
+			if err := conn.Send(fmt.Sprint(args[0]), args[1:]...); err != nil {
 				return err
 			}
 			sent++
@@ -157,7 +157,7 @@ func length(r *bufio.Reader, kind byte) (int, error) {
 func write(w *bufio.Writer, reply any) {
 	switch r := reply.(type) {
 	case nil:
-		w.WriteString("$-1\r\n")
+		fmt.Fprint(w, "$-1\r\n")
 	case int64:
 		fmt.Fprintf(w, ":%d\r\n", r)
 	case string:

@@ -62,7 +62,7 @@ func worker(b *redistest.Bench, rdb *delayed.Redis, concurrency int) (stop func(
 	})
 	b.Must(err)
 	b.Must(w.Register(Mark))
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(b.T.Context())
 	result := make(chan error, 1)
 	go func() { result <- w.Run(ctx) }()
 	stop = sync.OnceFunc(func() {
@@ -139,7 +139,7 @@ func testKilledWorker(t *testing.T, open Maker) {
 	})
 	b.Must(err)
 	b.Must(w.Register(Mark))
-	ctx, cancel := context.WithCancel(context.Background())
+	ctx, cancel := context.WithCancel(t.Context())
 	result := make(chan error, 1)
 	go func() { result <- w.Run(ctx) }()
 	q := delayed.NewQueue(b.Name, rdb)
@@ -158,7 +158,7 @@ func testKilledWorker(t *testing.T, open Maker) {
 	b.Until("nothing is left", func() bool { return b.Size("") == 0 && b.Size("_processing") == 0 })
 	cancel()
 	close(hold)
-	redistest.Await(b, "the cut-off worker ends", result)
+	_ = redistest.Await(b, "the cut-off worker ends", result) // with an error, as it is cut off
 	doomed.Close()
 	stop()
 }
