@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/event"
+	"github.com/godelayed/delayed/internal/answer"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/sweep"
@@ -18,6 +19,7 @@ import (
 // again when they have expired, writes again what else Redis has lost of the worker, marks claims that were lost
 // meanwhile, and gives back claims whose replies were lost.
 type heartbeat struct {
+	publication
 	lanes  []*lane
 	stores []*redisstore.Store
 	worker string
@@ -29,12 +31,8 @@ type heartbeat struct {
 	onBeat func() // called after every confirmed heartbeat
 	// onRefused is called after Redis has refused to register the worker on a lane.
 	onRefused func(*lane)
-	// status returns a function that gives the JSON of what the worker does on a lane; nil: publish none.
-	status func(time.Time) func(*lane) []byte
 	// tell adds to the metrics of a lane's queue; nil: there are none.
 	tell func(context.Context, *lane) error
-	// listing returns the JSON of the registered functions, and a value that changes with it; nil: publish nothing.
-	listing func() ([]byte, any)
 	// onRegistered is called after a beat that has registered the worker: Redis may have lost all that it knew.
 	onRegistered func()
 
@@ -42,15 +40,12 @@ type heartbeat struct {
 	registrations int // attempts to register
 	// unanswered: the last registration got no answer. It must be repeated, because the answer says which claims stand.
 	unanswered   map[*lane]bool
-	reportedLost map[*lane]bool   // listeners were told that the heartbeat is lost
-	published    map[*lane]any    // the value of listing that Redis has; nil: none
-	statuses     map[*lane]string // the status that Redis has; "": none
+	reportedLost map[*lane]bool // listeners were told that the heartbeat is lost
 
 	forbidden bool // this user may not find out what Redis has lost of the worker
 
 	poke    chan struct{}
 	trouble loop.Complaints
-	untold  loop.Complaints // about functions that could not be published
 	link    redisstore.Link
 }
 
@@ -67,8 +62,10 @@ func newHeartbeat(
 		link: lanes[0].store.NewLink(), lanes: lanes, worker: lanes[0].worker, life: life,
 		value: value, health: health, log: log, events: &listeners{}, onBeat: onBeat,
 		onRefused: func(*lane) {}, onRegistered: func() {},
-		unanswered: map[*lane]bool{}, reportedLost: map[*lane]bool{}, published: map[*lane]any{},
-		statuses: map[*lane]string{}, poke: make(chan struct{}, 1),
+		unanswered: map[*lane]bool{}, reportedLost: map[*lane]bool{}, poke: make(chan struct{}, 1),
+		publication: publication{
+			lanes: lanes, worker: lanes[0].worker, log: log, published: map[*lane]any{}, statuses: map[*lane]string{},
+		},
 	}
 	for _, l := range lanes {
 		h.stores = append(h.stores, l.store)
@@ -173,6 +170,38 @@ func (h *heartbeat) beat(ctx context.Context) (fault error) {
 		h.onRegistered()
 	}
 	return fault
+}
+
+// remind puts the worker back where Redis has lost it although its heartbeat is there, and makes publish write again
+// what is lost of it.
+func (h *heartbeat) remind(ctx context.Context) {
+	if h.forbidden || ctx.Err() != nil {
+		return
+	}
+	var lanes []*lane
+	var stores []*redisstore.Store
+	for _, l := range h.lanes {
+		if l.confirmed.Load() != nil && !h.unanswered[l] {
+			lanes, stores = append(lanes, l), append(stores, l.store)
+		}
+	}
+	if len(lanes) == 0 {
+		return
+	}
+	known, err := redisstore.Known(ctx, &h.link, stores, h.worker)
+	if err != nil {
+		// The next look asks again.
+		if h.forbidden = answer.Forbidden(err); !answer.Is(err) {
+			h.link.HangUp()
+		}
+		h.log.WithError(err).Debug("cannot find out whether Redis has lost this worker")
+		return
+	}
+	for i, l := range lanes {
+		if !known[i] {
+			h.forgetPublished(l)
+		}
+	}
 }
 
 // tellAll tells Redis what the worker's tasks have done.
