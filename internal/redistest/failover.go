@@ -33,14 +33,12 @@ func (p *Pair) Master() *Server { return p.master }
 // Replica returns the other server.
 func (p *Pair) Replica() *Server { return p.replica }
 
-// follow makes one server the replica of the other, and waits until it is.
+// follow makes one server the replica of the other.
 func (p *Pair) follow(t testing.TB) {
 	t.Helper()
 	host, port, _ := strings.Cut(p.master.Addr(), ":")
 	p.replica.Do(t, "REPLICAOF", host, port)
-	p.wait(t, "the replica follows", func() bool {
-		return strings.Contains(p.info(t, p.replica), "master_link_status:up")
-	})
+	p.Settled(t)
 }
 
 // FailOver makes the replica the master, and the master its replica. New connections lead to the new master; if
@@ -64,8 +62,9 @@ func (p *Pair) FailOver(t testing.TB, switchFirst bool) {
 // Settled waits until the replica follows the master, so that another FailOver may come.
 func (p *Pair) Settled(t testing.TB) {
 	t.Helper()
-	p.wait(t, "the old master follows", func() bool {
-		return strings.Contains(p.info(t, p.replica), "master_link_status:up")
+	p.wait(t, "the replica follows", func() bool {
+		return strings.Contains(p.info(t, p.replica), "master_link_status:up") &&
+			strings.Contains(p.info(t, p.master), "state=online")
 	})
 }
 

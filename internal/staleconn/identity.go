@@ -39,10 +39,7 @@ func (id identity) update(now identity) identity {
 // asked again.
 func (w *Watch) ask(ctx context.Context, conn redis.Conn) (id identity, err error) {
 	w.asked.Store(time.Now().UnixNano())
-	w.mu.Lock()
-	mute := w.mute
-	w.mu.Unlock()
-	if mute {
+	if w.mute.Load() {
 		return id, nil
 	}
 	info, err := redis.String(answered(redis.DoContext(conn, ctx, "INFO", "replication")))
@@ -55,9 +52,7 @@ func (w *Watch) ask(ctx context.Context, conn redis.Conn) (id identity, err erro
 		}
 	}
 	if err == nil && id == (identity{}) {
-		w.mu.Lock()
-		w.mute = true
-		w.mu.Unlock()
+		w.mute.Store(true)
 	}
 	return id, err
 }

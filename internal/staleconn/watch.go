@@ -51,10 +51,10 @@ type Watch struct {
 	blocked atomic.Int64  // connections that wait in BLPOP
 	asked   atomic.Int64  // when a server was last asked, in ns since 1970
 	doubt   atomic.Int64  // until when lent connections are asked, in ns since 1970
+	mute    atomic.Bool   // servers refuse to say
 
-	mu     sync.Mutex // protects the following
+	mu     sync.Mutex // protects server
 	server identity
-	mute   bool // servers do not let us ask
 }
 
 // New returns a Watch. If asks is true, it asks servers for their role and data.
@@ -161,7 +161,7 @@ func (w *Watch) Watched() bool { return !w.asks || w.blocked.Load() > 0 }
 
 // due reports whether the caller should ask a server who it is.
 func (w *Watch) due() bool {
-	if w.Watched() {
+	if w.Watched() || w.mute.Load() {
 		return false
 	}
 	now, last := time.Now().UnixNano(), w.asked.Load()

@@ -208,6 +208,10 @@ func TestServersThatDoNotSayWhoTheyAre(t *testing.T) {
 		}
 		dialled(t, w, below)
 		below.expect(t, "later")
+		if err := w.Test(time.Hour, time.Second)(t.Context(), c, time.Now().Add(-2*time.Hour)); err != nil {
+			t.Error(err)
+		}
+		below.expect(t, "after it has idled for long", "PING")
 	})
 }
 
