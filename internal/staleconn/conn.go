@@ -19,7 +19,8 @@ type Conn struct {
 	watch *Watch
 	wire  net.Conn // nil: unknown
 	epoch uint64
-	lent  bool // by a pool or source that does not know of the watch
+	lent  bool      // by a pool or source that does not know of the watch
+	born  time.Time // when it was dialled by a watch that asks; zero: it was not
 	// OnError is called with each error of a call, if it is not nil.
 	OnError func(error)
 
@@ -28,10 +29,14 @@ type Conn struct {
 	broken atomic.Pointer[error] // why it is of no use; nil: it is
 }
 
+// infancy is how long a new connection is not given up because of an answer: while the address still leads to a
+// replica, dialling again for each call would use up the ports of this machine.
+const infancy = 100 * time.Millisecond
+
 // heard looks at what a call returns, and returns it.
 func (c *Conn) heard(reply any, err error) (any, error) {
 	c.touch()
-	if err != nil && answer.FromReplaced(err) {
+	if err != nil && answer.FromReplaced(err) && (c.born.IsZero() || time.Since(c.born) >= infancy) {
 		c.broken.CompareAndSwap(nil, &err)
 		c.watch.giveUp(c.epoch)
 	}
@@ -41,7 +46,7 @@ func (c *Conn) heard(reply any, err error) (any, error) {
 	return reply, err
 }
 
-// Broken reports whether the server cannot serve the connection any more, by what it has answered, or has closed it.
+// Broken reports whether the server has answered that it cannot serve the connection any more, or has closed it.
 func (c *Conn) Broken() bool { return c.broken.Load() != nil }
 
 // Wire returns the network connection. Closing it ends calls under way.

@@ -100,6 +100,7 @@ func (w *Watch) admit(ctx context.Context, c *Conn) error {
 		}
 		w.server = w.server.update(who)
 		w.mu.Unlock()
+		c.born = time.Now()
 	}
 	c.epoch = w.epoch.Load()
 	c.touch()

@@ -125,8 +125,14 @@ func TestAnswersOfADemotedMaster(t *testing.T) {
 		w := New(true)
 		below := &fakeConn{role: "master", data: "1", answer: redis.Error(answer)}
 		c, idle := dialled(t, w, below), dialled(t, w, &fakeConn{role: "master", data: "1"})
-		if _, err := c.DoContext(t.Context(), "INCR", "k"); !errors.Is(err, below.answer) {
-			t.Errorf("%s: found error %v", answer, err)
+		for _, age := range []time.Duration{0, infancy} {
+			if c.Err() != nil {
+				t.Errorf("%s: a new connection is given up at once", answer)
+			}
+			c.born = time.Now().Add(-age)
+			if _, err := c.DoContext(t.Context(), "INCR", "k"); !errors.Is(err, below.answer) {
+				t.Errorf("%s: found error %v", answer, err)
+			}
 		}
 		if found := c.Err() != nil; found != gone {
 			t.Errorf("%s: its connection is given up: %v, expected %v", answer, found, gone)
