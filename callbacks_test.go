@@ -8,9 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/sirupsen/logrus"
-
 	"github.com/gomodule/redigo/redis"
+	"github.com/sirupsen/logrus"
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/event"
