@@ -62,7 +62,7 @@ func BenchmarkDelayDurable(b *testing.B) {
 						b.Fatal(err)
 					}
 					call := func(i int) error {
-						_, err := q.Delay(benchFunction, int64(1_700_000_000_000+i), "hello-task")
+						_, err := q.Delay(benchFunction, 1_700_000_000_000+int64(i), "hello-task")
 						return err
 					}
 					// The master sends the replica nothing until that has confirmed its copy, once a second.
