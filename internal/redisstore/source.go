@@ -62,9 +62,9 @@ func Unwrap(src Source) Source {
 	}
 }
 
-// staleTries bounds how many connections of a source are given up for one call. A pool may hold as many that lead to an
-// old master.
-const staleTries = 1000
+// staleTries bounds how many connections are given up for one call. A pool may hold some that lead to an old master;
+// but while the address itself leads to a replica, each try dials.
+const staleTries = 30
 
 // Conn takes a connection out of the source.
 func (s *WatchedSource) Conn(ctx context.Context, key string) (redis.Conn, error) {
