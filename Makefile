@@ -192,10 +192,6 @@ bench-smoke: ## Run each Go benchmark once, to see that it works (20 s)
 	@$(gotest) -run='^$$' -bench=. -benchtime=1x $$(git grep -l --untracked '^func Benchmark' -- '*_test.go' | \
 		sed 's,^,./,; s,/[^/]*$$,,' | sort -u)
 
-.PHONY: planted
-planted: ## Break the code in each way kept in itest/planted and expect a test to fail (an hour on two processors)
-	@cd itest && DELAYED_LIMITS=1 go run ./planted $(PLANTED)
-
 ##@ Python
 
 .PHONY: python
