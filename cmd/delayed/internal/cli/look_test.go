@@ -84,8 +84,8 @@ func TestCommandsOfTheReadme(t *testing.T) {
 			}
 		}
 	}
-	if n != 9 {
-		t.Errorf("found %d commands, expected 9", n)
+	if n != 6 {
+		t.Errorf("found %d commands, expected 6", n)
 	}
 }
 
