@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/godelayed/delayed/internal/catalog"
 	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -107,6 +108,19 @@ func public(err error) error {
 	return err
 }
 
+// misfit turns the error about a call that no worker takes into an exported one.
+func misfit(path string, err error) error {
+	var wrong *catalog.MisfitError
+	if errors.As(err, &wrong) {
+		want := wrong.Want
+		if wrong.Index >= 0 {
+			want += ", as in " + wrong.Function
+		}
+		return &ArgumentError{Func: path, Index: wrong.Index, Want: wire.OneLine(want), Got: wire.OneLine(wrong.Got)}
+	}
+	return fmt.Errorf("%w: %s: %s", ErrFunction, path, wire.OneLine(err.Error()))
+}
+
 // DuplicateError names the task that is in the way of a new one: it has the same id, or holds the same lock of Unique.
 // errors.Is(err, ErrDuplicate) holds for it.
 type DuplicateError struct {
@@ -179,6 +193,20 @@ func (e *BatchError) Error() string {
 // Unwrap returns the cause.
 func (e *BatchError) Unwrap() error { return e.Err }
 
+// batchError returns err, which DelayMany met after it had enqueued the tasks of refs, as a *BatchError.
+func batchError(refs []*Ref, err error) error {
+	if err == nil {
+		return nil
+	}
+	if batch := (*BatchError)(nil); errors.As(err, &batch) {
+		return err
+	}
+	return &BatchError{Sent: len(refs), Err: err}
+}
+
+// ofTask returns err as the error of a task of DelayMany; i counts from 0.
+func ofTask(i int, err error) error { return fmt.Errorf("task %d: %w", i+1, err) }
+
 // StillRunningError is returned by Worker.Run when handlers did not return although their contexts were cancelled.
 // Their claims stand until the process exits; then a sweeper gives the tasks back.
 type StillRunningError struct {
@@ -239,6 +267,7 @@ func publicErrors(err error) (replaced bool, translated error) {
 // Errors of handles that no constructor has made. Methods that return no error panic with them.
 var (
 	errNilContext = errors.New("delayed: the context is nil: pass context.Background() where there is no other")
+	errNoQueue    = errors.New("delayed: the *Queue is nil or zero: make it with NewQueue or OpenQueue")
 )
 
 // must panics with err unless it is nil, in functions that return no error.

@@ -16,16 +16,15 @@ func Message(q *Queue, t *Task, nowMs int64) (message []byte, ref *Ref, lock str
 	if q.optErr != nil {
 		return nil, nil, "", q.optErr
 	}
-	t, ref = t.forQueue(q), &Ref{queue: q}
-	h, err := t.holdOf(&q.options)
-	if err != nil {
+	d := new(draft)
+	ref = new(Ref)
+	if err := d.add(q, t, ref, nowMs); err != nil {
 		return nil, nil, "", err
 	}
-	if h != nil {
+	if h := d.tasks[0].Hold; h != nil {
 		lock = h.Name
 	}
-	message, err = t.appendMessage(nil, q, nowMs, ref, h)
-	return message, ref, lock, err
+	return d.message, ref, lock, nil
 }
 
 // Signals returns the Pub/Sub connection of a handle.

@@ -2,7 +2,6 @@ package delayed
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"fmt"
 	"strconv"
@@ -16,10 +15,8 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-const (
-	// maxGroupKey bounds the key of a group, in bytes.
-	maxGroupKey = 256
-)
+// maxGroupKey bounds the key of a group, in bytes.
+const maxGroupKey = 256
 
 // Group gathers the call with others that have the same key, and one call is made of them, the combined call:
 //
@@ -207,22 +204,4 @@ func lastIsList(msg *wire.Message, how *wire.Gather) error {
 	how.Fixed = n - 1
 	msg.Meta.HasN, msg.Meta.N = false, 0
 	return nil
-}
-
-// gather adds messages to their groups. It returns how many it has added.
-func (q *Queue) gather(ctx context.Context, messages []redisstore.Envelope) (sent int, err error) {
-	members := make([]group.Member, len(messages))
-	for i := range messages {
-		if members[i], err = group.NewMember(messages[i].Message); err != nil {
-			return 0, err
-		}
-	}
-	for sent < len(members) {
-		n, err := q.store.Gather(ctx, members[sent:])
-		if err != nil {
-			return sent, err
-		}
-		sent += n
-	}
-	return sent, nil
 }

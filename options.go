@@ -32,6 +32,42 @@ type Option interface {
 	forQueueWith(*callOptions)
 }
 
+// With returns a queue that enqueues all tasks with the given options, in addition to those of q. It is cheap and
+// leaves q as it is.
+//
+//	q.With(delayed.In(time.Hour), delayed.MaxRetry(5)).Delay(mail.Welcome, userID, "en")
+func (q *Queue) With(opts ...Option) *Queue {
+	must(q.checkMade())
+	c := *q
+	c.options.given = c.options.given || len(opts) > 0
+	for i, o := range opts {
+		if o == nil {
+			c.optErr = fmt.Errorf("%w: option %d is nil: leave it out", ErrArguments, i+1)
+			return &c
+		}
+		o.forQueueWith(&c.options)
+	}
+	if c.options.err != nil {
+		c.optErr = c.options.err
+	}
+	if id := c.options.id; id != nil && (*id == "" || len(*id) > wire.MaxTaskID || !utf8.ValidString(*id)) {
+		c.optErr = fmt.Errorf("%w: TaskID of %d bytes, expected 1 to %d in UTF-8", ErrArguments, len(*id),
+			wire.MaxTaskID)
+	}
+	if c.optErr == nil && len(c.options.headers) > 0 {
+		c.optErr = checkHeaders(c.options.headers, "Header")
+	}
+	if c.options.front && c.options.later {
+		c.optErr = fmt.Errorf("%w: Front with In, At or Debounce: a scheduled task joins the end of its queue when "+
+			"it is due", ErrArguments)
+	}
+	if c.options.timed && c.options.debounce {
+		c.optErr = fmt.Errorf("%w: Debounce with In or At: Debounce says when the task runs: leave one of them out",
+			ErrArguments)
+	}
+	return &c
+}
+
 // callOptions are the combined options of one call. The zero value is a call without options.
 type callOptions struct {
 	due      int64 // ms: from now if relative, else since 1970

@@ -1,14 +1,17 @@
 package delayed
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
+	"github.com/godelayed/delayed/internal/catalog"
 	"github.com/godelayed/delayed/internal/group"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/seam"
@@ -37,48 +40,404 @@ type Queue struct {
 	signatures *redisstore.Signatures
 }
 
-// NewQueue returns the queue with the given name. It panics if the name is malformed; OpenQueue returns an error
-// instead.
-func NewQueue(name string, rdb *Redis) *Queue {
-	q, err := OpenQueue(rdb, QueueConfig{Name: name})
-	if err != nil {
-		panic(err)
-	}
-	return q
+// Delay enqueues a call of fn with args, which a worker runs as soon as one is free. It returns once Redis has the
+// task.
+//
+// fn is a function of a package, a method expression or what Func returned. The arguments must be assignable to its
+// parameters, or be integers that fit. A leading context.Context is left out, because the worker provides it, and so is
+// the receiver of a method expression, which the worker has: q.Delay((*Mailer).Send, 42). Errors wrap ErrFunction,
+// ErrArguments, ErrDuplicate, ErrFull, ErrUnknown, or are those of dialling Redis.
+//
+// Delay gives up when connecting to Redis fails or takes longer than 5 s, or than the dial_timeout of the URL: nothing
+// was enqueued then. It also gives up when Redis does not answer within 5 s after the task was sent: then the error
+// wraps ErrUnknown. Before that it may wait for a free connection of the handle, without limit. DelayContext bounds all
+// of this as you like. The same limits apply to each request of all other methods, even if their context allows more;
+// Ref.Wait and Await go on until their context ends.
+//
+// Goroutines that call it at the same time share round trips, so that many are faster than one; for one goroutine with
+// many tasks there is DelayMany. Tasks of one goroutine keep their order.
+func (q *Queue) Delay(fn any, args ...any) (*Ref, error) {
+	return q.DelayContext(context.Background(), fn, args...)
 }
 
-// OpenQueue is NewQueue with settings, and returns errors instead of panicking. It does not connect.
-func OpenQueue(rdb *Redis, cfg QueueConfig) (*Queue, error) {
-	if err := rdb.check(); err != nil {
-		return nil, fmt.Errorf("delayed: OpenQueue: %w", err)
-	}
-	if err := rdb.checkQueue(cfg.Name); err != nil {
+// DelayContext is Delay with a context that bounds the wait for Redis. The context is not passed on to the function. If
+// it ends before the task is sent, nothing was enqueued and the error wraps the context's; if it ends while Redis is
+// asked, the error wraps ErrUnknown as well, and tasks of others that went with it are not affected.
+func (q *Queue) DelayContext(ctx context.Context, fn any, args ...any) (*Ref, error) {
+	if err := q.ready(ctx); err != nil {
 		return nil, err
 	}
-	if cfg.Legacy && rdb.prefix != "" {
-		return nil, fmt.Errorf("delayed: a legacy queue cannot have the key prefix %q: legacy workers do not know it",
-			rdb.prefix)
+	f, err := functionOf(fn)
+	if err != nil {
+		return nil, err
 	}
-	if cfg.WaitReplicas < 0 {
-		return nil, fmt.Errorf("delayed: QueueConfig.WaitReplicas is %d: expected the number of replicas that must "+
-			"have a task, from 0", cfg.WaitReplicas)
+	d := newDraft()
+	form := wire.ByName
+	if q.legacy {
+		form = wire.ByPosition
 	}
-	s := redisstore.NewStore(rdb.calls, rdb.prefix, cfg.Name)
-	if listenerOf(s.Src) == nil { // the server of delayedtest has no replicas
-		s.Wait = cfg.WaitReplicas
+	payload, _, err := f.AppendPayload(form, d.payload[:0], args, noArgument)
+	if err != nil {
+		return nil, public(err)
 	}
-	q := &Queue{
-		store: s, coalescer: rdb.coalescers.Of(s), signals: rdb.signals, name: cfg.Name, legacy: cfg.Legacy,
-		inject: cfg.Inject, around: cfg.Around,
-		settled: new(atomic.Int64), listener: listenerOf(s.Src),
-		registry: rdb.registry, announced: new(atomic.Int64),
+	if payload != nil {
+		d.payload = payload
 	}
-	if cfg.Check {
-		q.signatures = rdb.signatures.Get(rdb.prefix+cfg.Name, func() *redisstore.Signatures {
-			return redisstore.NewSignatures(s)
-		})
+	own := defaultsOf(f)
+	t := Task{
+		msg: wire.Message{Kind: wire.GoPlain, Path: f.Path(), Payload: payload}, maxRetry: f.Policy.MaxRetry,
+		extras: own.extras, locks: own.locks, fn: f,
 	}
-	return q, nil
+	return q.enqueue(ctx, &t, d)
+}
+
+// Enqueue enqueues a task made by Call, NewGoTask or NewPyTask. Errors are those of Delay.
+func (q *Queue) Enqueue(ctx context.Context, t *Task) (*Ref, error) {
+	if err := q.ready(ctx); err != nil {
+		return nil, err
+	}
+	if err := t.check(); err != nil {
+		return nil, err
+	}
+	return q.enqueue(ctx, t, newDraft())
+}
+
+// DelayMany enqueues tasks in order, 1,000 or 1 MiB at a time; each such batch is accepted as a whole or not at all. If
+// one of the tasks is faulty, none is enqueued. Each error is a *BatchError, which says how many of the first tasks are
+// enqueued; the Refs are those of these tasks.
+//
+// A batch is at most 500 tasks with In, At or Group, where each group after the first counts as four tasks more, and at
+// most 100 tasks with Unique, UniqueKey, Debounce, TaskID or Front. TaskID with more than one task is an error, and so
+// is Front with more than one batch. If another task holds the lock or has the id of one of the tasks, none of its
+// batch is enqueued, and the error names the task and wraps a *DuplicateError. With OnConflict(Skip) the Ref of such a
+// task is that of the other one, which may be an earlier task of the same call.
+//
+//	refs, err := q.DelayMany(ctx, delayed.Call(mail.Welcome, 1, "en"), delayed.Call(mail.Welcome, 2, "de"))
+func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {
+	if err := q.ready(ctx); err != nil {
+		return nil, batchError(nil, err)
+	}
+	if q.options.id != nil && len(tasks) > 1 {
+		return nil, batchError(nil, fmt.Errorf("%w: TaskID with %d tasks: an id names one task", ErrArguments,
+			len(tasks)))
+	}
+	for i, t := range tasks {
+		err := t.check()
+		if err == nil {
+			err = q.compare(ctx, t)
+		}
+		if err != nil {
+			return nil, batchError(nil, ofTask(i, err))
+		}
+	}
+	if q.around == nil {
+		return q.sendMany(ctx, tasks)
+	}
+	kept := slices.Clone(tasks) // the caller's own may change when Around keeps them
+	refs, err := q.within(ctx, kept, func(ctx context.Context) ([]*Ref, error) { return q.sendMany(ctx, kept) })
+	return refs, batchError(refs, err)
+}
+
+// enqueue enqueues one task; d provides the memory for its message.
+func (q *Queue) enqueue(ctx context.Context, t *Task, d *draft) (*Ref, error) {
+	if err := q.compare(ctx, t); err != nil {
+		return nil, err
+	}
+	if q.around == nil {
+		return q.sendOne(ctx, t, d)
+	}
+	own := *t // Around may keep it, while d is used again
+	own.msg.Payload = bytes.Clone(t.msg.Payload)
+	d.free()
+	refs, err := q.within(ctx, []*Task{&own}, func(ctx context.Context) ([]*Ref, error) {
+		ref, err := q.sendOne(ctx, &own, newDraft())
+		if err != nil {
+			return nil, err
+		}
+		return []*Ref{ref}, nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return refs[0], nil
+}
+
+// ready returns an error if q cannot enqueue anything.
+func (q *Queue) ready(ctx context.Context) error {
+	if err := q.check(ctx); err != nil {
+		return err
+	}
+	return q.optErr
+}
+
+// compare returns an error if no worker of the queue would take the call, as QueueConfig.Check says.
+func (q *Queue) compare(ctx context.Context, t *Task) error {
+	if q.signatures == nil {
+		return nil
+	}
+	c := *t // which goes to the heap; t need not
+	args, kwargs, err := c.Args()
+	if err != nil {
+		return err
+	}
+	_, _, list := wire.ArrayHeader(c.msg.Payload)
+	// Without the number of arguments, only the function tells whether a list is one argument or all of them.
+	counted := c.msg.Python() || c.msg.Meta.HasN || c.function() != nil || !list
+	return q.signatures.Check(ctx, func(p catalog.Published) error {
+		if err := p.Check(c.msg.Path, args, kwargs, counted); err != nil {
+			return misfit(c.msg.Path, err)
+		}
+		return nil
+	})
+}
+
+var (
+	errNotEnqueued = errors.New("delayed: QueueConfig.Around did not enqueue: expected that it calls the function " +
+		"that it is given once")
+	errEnqueuedTwice = errors.New("delayed: QueueConfig.Around enqueues a second time: expected one call of the " +
+		"function that it is given")
+)
+
+// within calls enqueue within QueueConfig.Around.
+func (q *Queue) within(
+	ctx context.Context, tasks []*Task, enqueue func(context.Context) ([]*Ref, error),
+) (refs []*Ref, err error) {
+	err = errNotEnqueued
+	called := false
+	q.around(ctx, tasks, func(ctx context.Context) ([]*Ref, error) {
+		if called {
+			return nil, errEnqueuedTwice
+		}
+		called = true
+		if err = checkContext(ctx); err == nil {
+			refs, err = enqueue(ctx)
+		}
+		return slices.Clone(refs), err
+	})
+	return refs, err
+}
+
+// sendOne sends a task with the headers that Inject finds.
+func (q *Queue) sendOne(ctx context.Context, t *Task, d *draft) (*Ref, error) {
+	q, err := q.injected(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ref, now := new(Ref), time.Now()
+	if err := d.add(q, t, ref, q.stamp(now)); err != nil {
+		return nil, err
+	}
+	if _, err := q.send(ctx, d, []*Ref{ref}, now); err != nil {
+		return nil, duplicate(err)
+	}
+	return ref, nil
+}
+
+// sendMany is sendOne for tasks of DelayMany. Errors are *BatchError.
+func (q *Queue) sendMany(ctx context.Context, tasks []*Task) ([]*Ref, error) {
+	q, err := q.injected(ctx)
+	if err != nil {
+		return nil, batchError(nil, err)
+	}
+	d, now := newDraft(), time.Now()
+	refs, slab := make([]*Ref, len(tasks)), make([]Ref, len(tasks))
+	for i, t := range tasks {
+		refs[i] = &slab[i]
+		if err := d.add(q, t, refs[i], q.stamp(now)); err != nil {
+			return nil, batchError(nil, ofTask(i, err))
+		}
+	}
+	sent, err := q.send(ctx, d, refs, now)
+	if err == nil {
+		return refs, nil
+	}
+	if refused := (*redisstore.EnlistError)(nil); errors.As(err, &refused) {
+		err = ofTask(sent+refused.Index, duplicate(err))
+	}
+	return refs[:sent], batchError(refs[:sent], duplicate(err))
+}
+
+// injected returns q with the headers that its Inject finds in ctx. Those of Header take precedence.
+func (q *Queue) injected(ctx context.Context) (*Queue, error) {
+	if q.inject == nil {
+		return q, nil
+	}
+	found := q.inject(ctx)
+	if len(found) == 0 {
+		return q, nil
+	}
+	c := *q
+	c.options.injected = make(map[string]string, len(found)+len(q.options.headers))
+	maps.Copy(c.options.injected, found) // Inject may use its map again
+	maps.Copy(c.options.injected, q.options.headers)
+	if err := checkHeaders(c.options.injected, "QueueConfig.Inject"); err != nil {
+		return nil, err
+	}
+	return &c, nil
+}
+
+// draft is the messages of a call of Delay or DelayMany, in memory that is used again.
+type draft struct {
+	payload, message []byte
+	tasks            []redisstore.Envelope // parts of message
+	members          []group.Member        // the tasks, if they join groups at once
+	held             bool                  // one of them holds an id or a lock
+	python           bool                  // one of them is a Python task
+}
+
+var drafts = sync.Pool{New: func() any { return new(draft) }}
+
+func newDraft() *draft {
+	return drafts.Get().(*draft) //nolint:errcheck // it holds nothing else
+}
+
+// free makes d available again when nothing refers to it any more, unless it has grown large.
+func (d *draft) free() {
+	const most = 256 << 10
+	if cap(d.message) > most || cap(d.payload) > most {
+		return
+	}
+	clear(d.tasks)
+	clear(d.members)
+	*d = draft{payload: d.payload[:0], message: d.message[:0], tasks: d.tasks[:0], members: d.members[:0]}
+	drafts.Put(d)
+}
+
+// add writes the message of a task for a queue at a time, in ms since 1970, and gives ref its id.
+func (d *draft) add(q *Queue, t *Task, ref *Ref, nowMs int64) error {
+	ref.queue = q
+	t = t.forQueue(q)
+	hold, err := t.holdOf(&q.options)
+	if err != nil {
+		return err
+	}
+	start := len(d.message)
+	if d.message, err = t.appendMessage(d.message, q, nowMs, ref, hold); err != nil {
+		return err
+	}
+	message := d.message[start:]
+	d.tasks = append(d.tasks, redisstore.Envelope{ID: ref.id, Message: message, Hold: hold})
+	d.held = d.held || hold != nil
+	d.python = d.python || t.msg.Python()
+	if q.options.group != nil && !q.options.later {
+		var m group.Member
+		m, err = group.NewMember(message)
+		d.members = append(d.members, m)
+	}
+	return err
+}
+
+// send has Redis take the tasks of d, whose Refs are refs: into their groups, among those that hold ids or locks, until
+// they are due, or at the end of the queue. It returns how many of the first ones are enqueued. Where an existing task
+// is kept instead, it changes the Ref to that one.
+func (q *Queue) send(ctx context.Context, d *draft, refs []*Ref, now time.Time) (sent int, err error) {
+	if d.python {
+		if err := q.settleForm(ctx); err != nil {
+			return 0, err
+		}
+	}
+	o := &q.options
+	for sent < len(d.tasks) {
+		batch := d.tasks[sent:]
+		n := len(batch)
+		switch {
+		case len(d.members) > 0:
+			n, err = q.coalescer.Gather(ctx, d.members[sent:], now)
+		case d.held || o.front:
+			batch = fitting(batch, redisstore.MaxEnlisted)
+			if n = len(batch); o.front && n < len(d.tasks) {
+				return 0, fmt.Errorf("%w: Front with %d tasks: %d go to the front together", ErrArguments,
+					len(d.tasks), n)
+			}
+			var others []string
+			others, err = q.coalescer.Enlist(ctx, o.place(), batch, now)
+			for i, other := range others {
+				if other != "" {
+					refs[sent+i].referTo(other)
+				}
+			}
+		case o.later:
+			batch = fitting(batch, redisstore.MaxFiled)
+			n, err = len(batch), q.coalescer.Schedule(ctx, batch, o.due, o.relative, now)
+		default:
+			batch = fitting(batch, redisstore.MaxBatchTasks)
+			n, err = len(batch), q.coalescer.Enqueue(ctx, batch, now)
+		}
+		if err != nil {
+			return sent, err // d may be in use
+		}
+		sent += n
+	}
+	d.free()
+	if q.listener != nil {
+		q.listener.Enqueued(q.store.String())
+	}
+	q.announce(ctx, now)
+	return sent, nil
+}
+
+// fitting returns the first tasks that one script may take: at most n, and MaxCallBytes unless it is one.
+func fitting(tasks []redisstore.Envelope, n int) []redisstore.Envelope {
+	size := 0
+	for i := range tasks {
+		size += len(tasks[i].Message)
+		if i == n || i > 0 && size > redisstore.MaxCallBytes {
+			return tasks[:i]
+		}
+	}
+	return tasks
+}
+
+// announce lets inspectors know the queue, at most once in redisstore.AnnounceEvery. One of concurrent callers does it.
+// now is the present time; it need not be exact.
+func (q *Queue) announce(ctx context.Context, now time.Time) {
+	last := q.announced.Load()
+	if now.Unix()-last < int64(redisstore.AnnounceEvery/time.Second) || !q.announced.CompareAndSwap(last, now.Unix()) {
+		return
+	}
+	// What the caller wanted is done: that nobody can look for the queue yet is no error of that.
+	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	defer cancel()
+	again := q.registry.Announce(ctx, q.name, q.legacy)
+	q.announced.Store(now.Add(again - redisstore.AnnounceEvery).Unix())
+}
+
+// settleLife is how long a producer relies on the form that Redis has confirmed: once the queue is empty, another
+// program may settle the other form.
+const settleLife = time.Second
+
+var clockStart = time.Now()
+
+// clock is a monotonic time, never 0.
+func clock() int64 { return int64(time.Since(clockStart)) + 1 }
+
+// settleForm makes sure that the queue's Python tasks have the form that q was opened for.
+func (q *Queue) settleForm(ctx context.Context) error {
+	now := clock()
+	if at := q.settled.Load(); at > 0 && now-at < int64(settleLife) {
+		return nil
+	}
+	want := redisstore.ExtendedForm
+	if q.legacy {
+		want = redisstore.PlainForm
+	}
+	form, err := q.store.SettleMode(ctx, want)
+	if err == nil && form != want {
+		var none bool
+		if none, err = q.store.HoldsNone(ctx); none {
+			form, err = q.store.Reform(ctx, form, want)
+		}
+	}
+	switch {
+	case err != nil:
+		return err
+	case form != want:
+		return fmt.Errorf("delayed: queue %q may hold %s Python tasks, but was opened for %s ones: open it with "+
+			"QueueConfig{Legacy: %t}, or wait until it holds no task, archived ones and periodic entries included",
+			q.name, form, want, form == redisstore.PlainForm)
+	}
+	q.settled.Store(now)
+	return nil
 }
 
 // Name returns the queue's name.
@@ -107,367 +466,6 @@ func (q *Queue) Len(ctx context.Context) (int, error) {
 	}
 	return q.store.Length(ctx)
 }
-
-// Ref returns a reference to the task with the given id. It does not ask Redis whether there is one.
-func (q *Queue) Ref(id string) *Ref {
-	must(q.checkMade())
-	return &Ref{queue: q, id: id}
-}
-
-// With returns a queue that enqueues all tasks with the given options, in addition to those of q. It is cheap and
-// leaves q as it is.
-//
-//	q.With(delayed.In(time.Hour), delayed.MaxRetry(5)).Delay(mail.Welcome, userID, "en")
-func (q *Queue) With(opts ...Option) *Queue {
-	must(q.checkMade())
-	c := *q
-	c.options.given = c.options.given || len(opts) > 0
-	for i, o := range opts {
-		if o == nil {
-			c.optErr = fmt.Errorf("%w: option %d is nil: leave it out", ErrArguments, i+1)
-			return &c
-		}
-		o.forQueueWith(&c.options)
-	}
-	if c.options.err != nil {
-		c.optErr = c.options.err
-	}
-	if id := c.options.id; id != nil && (*id == "" || len(*id) > wire.MaxTaskID || !utf8.ValidString(*id)) {
-		c.optErr = fmt.Errorf("%w: TaskID of %d bytes, expected 1 to %d in UTF-8", ErrArguments, len(*id),
-			wire.MaxTaskID)
-	}
-	if c.optErr == nil && len(c.options.headers) > 0 {
-		c.optErr = checkHeaders(c.options.headers, "Header")
-	}
-	if c.options.front && c.options.later {
-		c.optErr = fmt.Errorf("%w: Front with In, At or Debounce: a scheduled task joins the end of its queue when "+
-			"it is due", ErrArguments)
-	}
-	if c.options.timed && c.options.debounce {
-		c.optErr = fmt.Errorf("%w: Debounce with In or At: Debounce says when the task runs: leave one of them out",
-			ErrArguments)
-	}
-	return &c
-}
-
-// Delay enqueues a call of fn with args, which a worker runs as soon as one is free. It returns once Redis has the
-// task.
-//
-// fn is a function of a package, a method expression or what Func returned. The arguments must be assignable to its
-// parameters, or be integers that fit. A leading context.Context is left out, because the worker provides it, and so is
-// the receiver of a method expression, which the worker has: q.Delay((*Mailer).Send, 42). Errors wrap ErrFunction,
-// ErrArguments, ErrDuplicate, ErrFull, ErrUnknown, or are those of dialling Redis.
-//
-// Delay gives up when connecting to Redis fails or takes longer than 5 s, or than the dial_timeout of the URL: nothing
-// was enqueued then. It also gives up when Redis does not answer within 5 s after the task was sent: then the error
-// wraps ErrUnknown. Before that it may wait for a free connection of the handle, without limit. DelayContext bounds all
-// of this as you like. The same limits apply to each request of all other methods, even if their context allows more;
-// Ref.Wait and Await go on until their context ends.
-//
-// Goroutines that call it at the same time share round trips, so that many are faster than one; for one goroutine with
-// many tasks there is DelayMany. Tasks of one goroutine keep their order.
-func (q *Queue) Delay(fn any, args ...any) (*Ref, error) {
-	return q.DelayContext(context.Background(), fn, args...)
-}
-
-// DelayContext is Delay with a context that bounds the wait for Redis. The context is not passed on to the function. If
-// it ends before the task is sent, nothing was enqueued and the error wraps the context's; if it ends while Redis is
-// asked, the error wraps ErrUnknown as well, and tasks of others that went with it are not affected.
-func (q *Queue) DelayContext(ctx context.Context, fn any, args ...any) (*Ref, error) {
-	if err := q.check(ctx); err != nil {
-		return nil, err
-	}
-	if q.optErr != nil {
-		return nil, q.optErr
-	}
-	f, err := functionOf(fn)
-	if err != nil {
-		return nil, err
-	}
-	d := newDraft()
-	form := wire.ByName
-	if q.legacy {
-		form = wire.ByPosition
-	}
-	payload, _, err := f.AppendPayload(form, d.payload[:0], args, noArgument)
-	if err != nil {
-		return nil, public(err)
-	}
-	if payload != nil {
-		d.payload = payload
-	}
-	own := defaultsOf(f)
-	t := Task{
-		msg: wire.Message{Kind: wire.GoPlain, Path: f.Path(), Payload: payload}, maxRetry: f.Policy.MaxRetry,
-		extras: own.extras, locks: own.locks, fn: f,
-	}
-	return q.enqueue(ctx, &t, d)
-}
-
-// DelayMany enqueues tasks in order, 1,000 or 1 MiB at a time; each such batch is accepted as a whole or not at all. If
-// one of the tasks is faulty, none is enqueued. Each error is a *BatchError, which says how many of the first tasks are
-// enqueued; the Refs are those of these tasks.
-//
-// A batch is at most 500 tasks with In, At or Group, where each group after the first counts as four tasks more, and at
-// most 100 tasks with Unique, UniqueKey, Debounce, TaskID or Front. TaskID with more than one task is an error, and so
-// is Front with more than one batch. If another task holds the lock or has the id of one of the tasks, none of its
-// batch is enqueued, and the error names the task and wraps a *DuplicateError. With OnConflict(Skip) the Ref of such a
-// task is that of the other one, which may be an earlier task of the same call.
-//
-//	refs, err := q.DelayMany(ctx, delayed.Call(mail.Welcome, 1, "en"), delayed.Call(mail.Welcome, 2, "de"))
-func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {
-	if err := q.check(ctx); err != nil {
-		return nil, &BatchError{Err: err}
-	}
-	if q.optErr != nil {
-		return nil, &BatchError{Err: q.optErr}
-	}
-	if q.options.id != nil && len(tasks) > 1 {
-		return nil, &BatchError{Err: fmt.Errorf("%w: TaskID with %d tasks: an id names one task", ErrArguments,
-			len(tasks))}
-	}
-	if err := q.compareAll(ctx, tasks); err != nil {
-		return nil, &BatchError{Err: err}
-	}
-	if q.around != nil {
-		return q.manyWithin(ctx, tasks)
-	}
-	return q.delayMany(ctx, tasks)
-}
-
-// delayMany is DelayMany within QueueConfig.Around.
-func (q *Queue) delayMany(ctx context.Context, tasks []*Task) ([]*Ref, error) {
-	with, err := q.injected(ctx)
-	if err != nil {
-		return nil, &BatchError{Err: err}
-	}
-	d := newDraft()
-	refs, slab := make([]*Ref, len(tasks)), make([]Ref, len(tasks))
-	now := q.stamp(time.Now())
-	python := false
-	var holds []*redisstore.Hold // nil: no task holds an id or a lock
-	for i, t := range tasks {
-		if err := t.check(); err != nil {
-			return nil, &BatchError{Err: fmt.Errorf("task %d: %w", i+1, err)}
-		}
-		t = t.forQueue(q)
-		h, err := t.holdOf(&q.options)
-		if err != nil {
-			return nil, &BatchError{Err: fmt.Errorf("task %d: %w", i+1, err)}
-		}
-		if h != nil {
-			if holds == nil {
-				holds = make([]*redisstore.Hold, len(tasks))
-			}
-			holds[i] = h
-		}
-		ref := &slab[i]
-		ref.queue, refs[i] = q, ref
-		start := len(d.message)
-		b, err := t.appendMessage(d.message, with, now, ref, h)
-		if err != nil {
-			return nil, &BatchError{Err: fmt.Errorf("task %d: %w", i+1, err)}
-		}
-		python = python || t.msg.Python()
-		d.message = b
-		d.envelopes = append(d.envelopes, redisstore.Envelope{ID: ref.id, Message: b[start:]})
-	}
-	if python {
-		if err := q.settleForm(ctx); err != nil {
-			return nil, &BatchError{Err: err}
-		}
-	}
-	most, enlist := redisstore.MaxBatchTasks, holds != nil || q.options.front
-	switch {
-	case enlist:
-		most = redisstore.MaxEnlisted
-	case q.options.later:
-		most = redisstore.MaxFiled
-	}
-	sent := 0
-	if q.options.group != nil && !q.options.later {
-		if sent, err = q.gather(ctx, d.envelopes); err != nil {
-			return refs[:sent], &BatchError{Sent: sent, Err: err}
-		}
-	}
-	for sent < len(d.envelopes) {
-		n, size := 0, 0
-		for _, e := range d.envelopes[sent:] {
-			size += len(e.Message)
-			if n == most || n > 0 && size > redisstore.MaxCallBytes {
-				break
-			}
-			n++
-		}
-		if q.options.front && n < len(refs) {
-			return nil, &BatchError{Err: fmt.Errorf("%w: Front with %d tasks: %d go to the front together",
-				ErrArguments, len(refs), n)}
-		}
-		var err error
-		if enlist {
-			err = q.enlist(ctx, d.envelopes, holds, refs, sent, n)
-		} else {
-			err = q.send(ctx, d.envelopes[sent:sent+n])
-		}
-		if err != nil {
-			return refs[:sent], &BatchError{Sent: sent, Err: err}
-		}
-		sent += n
-	}
-	d.free()
-	q.accepted(ctx, time.Now())
-	return refs, nil
-}
-
-// Enqueue enqueues a task made by Call, NewGoTask or NewPyTask. Errors are those of Delay.
-func (q *Queue) Enqueue(ctx context.Context, t *Task) (*Ref, error) {
-	if err := q.check(ctx); err != nil {
-		return nil, err
-	}
-	if q.optErr != nil {
-		return nil, q.optErr
-	}
-	if err := t.check(); err != nil {
-		return nil, err
-	}
-	return q.enqueue(ctx, t, newDraft())
-}
-
-// enqueue enqueues one task; d provides the memory for its message.
-func (q *Queue) enqueue(ctx context.Context, t *Task, d *draft) (*Ref, error) {
-	if err := q.compare(ctx, t); err != nil {
-		return nil, err
-	}
-	if q.around != nil {
-		return q.oneWithin(ctx, t, d)
-	}
-	return q.enqueueOne(ctx, t, d)
-}
-
-// enqueueOne is enqueue within QueueConfig.Around.
-func (q *Queue) enqueueOne(ctx context.Context, t *Task, d *draft) (*Ref, error) {
-	t = t.forQueue(q)
-	now := time.Now()
-	ref := &Ref{queue: q}
-	with, err := q.injected(ctx)
-	if err != nil {
-		return nil, err
-	}
-	h, err := t.holdOf(&q.options)
-	if err != nil {
-		return nil, err
-	}
-	if d.message, err = t.appendMessage(d.message, with, q.stamp(now), ref, h); err != nil {
-		return nil, err
-	}
-	if t.msg.Python() {
-		if err := q.settleForm(ctx); err != nil {
-			return nil, err
-		}
-	}
-	switch o := &q.options; {
-	case o.group != nil && !o.later:
-		var m group.Member
-		if m, err = group.NewMember(d.message); err == nil {
-			err = q.coalescer.Gather(ctx, &m, now)
-		}
-	case h != nil || o.front:
-		var other string
-		other, err = q.coalescer.Enlist(ctx, o.place(), redisstore.Listing{
-			Envelope: redisstore.Envelope{ID: ref.id, Message: d.message},
-			Hold:     h,
-		}, now)
-		if other != "" {
-			ref.referTo(other)
-		}
-	case o.later:
-		err = q.coalescer.Schedule(ctx, redisstore.Envelope{ID: ref.id, Message: d.message}, o.due, o.relative, now)
-	default:
-		err = q.coalescer.Enqueue(ctx, d.message, now)
-	}
-	if err != nil {
-		return nil, duplicate(err) // d may be in use
-	}
-	d.free()
-	q.accepted(ctx, now)
-	return ref, nil
-}
-
-// draft is reusable memory for messages.
-type draft struct {
-	payload, message []byte
-	envelopes        []redisstore.Envelope // parts of message
-}
-
-var drafts = sync.Pool{New: func() any { return new(draft) }}
-
-func newDraft() *draft {
-	return drafts.Get().(*draft) //nolint:errcheck // it holds nothing else
-}
-
-// free makes d available again when nothing refers to it any more, unless it has grown large.
-func (d *draft) free() {
-	const most = 256 << 10
-	if cap(d.message) > most || cap(d.payload) > most {
-		return
-	}
-	clear(d.envelopes)
-	d.payload, d.message, d.envelopes = d.payload[:0], d.message[:0], d.envelopes[:0]
-	drafts.Put(d)
-}
-
-// send enqueues one batch.
-func (q *Queue) send(ctx context.Context, batch []redisstore.Envelope) error {
-	if o := &q.options; o.later {
-		return duplicate(q.store.Schedule(ctx, batch, o.due, o.relative))
-	}
-	return q.store.Enqueue(ctx, batch)
-}
-
-// form returns the form of the queue's Python tasks.
-func (q *Queue) form() string {
-	if q.legacy {
-		return redisstore.PlainForm
-	}
-	return redisstore.ExtendedForm
-}
-
-// settleLife is how long a producer relies on the form that Redis has confirmed: once the queue is empty, another
-// program may settle the other form.
-const settleLife = time.Second
-
-var clockStart = time.Now()
-
-// clock is a monotonic time, never 0.
-func clock() int64 { return int64(time.Since(clockStart)) + 1 }
-
-// settleForm makes sure that the queue's Python tasks have the form that q was opened for.
-func (q *Queue) settleForm(ctx context.Context) error {
-	now := clock()
-	if at := q.settled.Load(); at > 0 && now-at < int64(settleLife) {
-		return nil
-	}
-	form, err := q.store.SettleMode(ctx, q.form())
-	if err == nil && form != q.form() {
-		var none bool
-		if none, err = q.store.HoldsNone(ctx); none {
-			form, err = q.store.Reform(ctx, form, q.form())
-		}
-	}
-	if err != nil {
-		return err
-	}
-	if form != q.form() {
-		return fmt.Errorf("delayed: queue %q may hold %s Python tasks, but was opened for %s ones: open it with "+
-			"QueueConfig{Legacy: %t}, or wait "+
-			"until it holds no task, archived ones and periodic entries included", q.name, form, q.form(),
-			form == redisstore.PlainForm)
-	}
-	q.settled.Store(now)
-	return nil
-}
-
-var errNoQueue = errors.New("delayed: the *Queue is nil or zero: make it with NewQueue or OpenQueue")
 
 // checkMade returns an error if q was not made by a constructor.
 func (q *Queue) checkMade() error {

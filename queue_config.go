@@ -1,15 +1,11 @@
 package delayed
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"maps"
-	"slices"
+	"sync/atomic"
 
-	"github.com/godelayed/delayed/internal/catalog"
-	"github.com/godelayed/delayed/internal/wire"
+	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 // QueueConfig says how a queue is opened. All programs that enqueue tasks on one queue should open it in the same way;
@@ -65,133 +61,46 @@ type QueueConfig struct {
 	Check bool
 }
 
-// compare returns an error if no worker of the queue would take the call, as QueueConfig.Check says.
-func (q *Queue) compare(ctx context.Context, t *Task) error {
-	if q.signatures == nil {
-		return nil
-	}
-	c := *t // which goes to the heap; t need not
-	args, kwargs, err := c.Args()
+// NewQueue returns the queue with the given name. It panics if the name is malformed; OpenQueue returns an error
+// instead.
+func NewQueue(name string, rdb *Redis) *Queue {
+	q, err := OpenQueue(rdb, QueueConfig{Name: name})
 	if err != nil {
-		return err
+		panic(err)
 	}
-	_, _, list := wire.ArrayHeader(c.msg.Payload)
-	// Without the number of arguments, only the function tells whether a list is one argument or all of them.
-	counted := c.msg.Python() || c.msg.Meta.HasN || c.function() != nil || !list
-	return q.signatures.Check(ctx, func(p catalog.Published) error {
-		if err := p.Check(c.msg.Path, args, kwargs, counted); err != nil {
-			return misfit(c.msg.Path, err)
-		}
-		return nil
-	})
+	return q
 }
 
-// misfit turns the error about a call that no worker takes into an exported one.
-func misfit(path string, err error) error {
-	var wrong *catalog.MisfitError
-	if errors.As(err, &wrong) {
-		want := wrong.Want
-		if wrong.Index >= 0 {
-			want += ", as in " + wrong.Function
-		}
-		return &ArgumentError{Func: path, Index: wrong.Index, Want: wire.OneLine(want), Got: wire.OneLine(wrong.Got)}
+// OpenQueue is NewQueue with settings, and returns errors instead of panicking. It does not connect.
+func OpenQueue(rdb *Redis, cfg QueueConfig) (*Queue, error) {
+	if err := rdb.check(); err != nil {
+		return nil, fmt.Errorf("delayed: OpenQueue: %w", err)
 	}
-	return fmt.Errorf("%w: %s: %s", ErrFunction, path, wire.OneLine(err.Error()))
-}
-
-// compareAll is compare for several tasks.
-func (q *Queue) compareAll(ctx context.Context, tasks []*Task) error {
-	if q.signatures == nil {
-		return nil
-	}
-	for i, t := range tasks {
-		err := t.check()
-		if err == nil {
-			err = q.compare(ctx, t)
-		}
-		if err != nil {
-			return fmt.Errorf("task %d: %w", i+1, err)
-		}
-	}
-	return nil
-}
-
-// injected returns q with the headers that its Inject finds in ctx. Those of Header take precedence.
-func (q *Queue) injected(ctx context.Context) (*Queue, error) {
-	if q.inject == nil {
-		return q, nil
-	}
-	found := q.inject(ctx)
-	if len(found) == 0 {
-		return q, nil
-	}
-	c := *q
-	c.options.injected = make(map[string]string, len(found)+len(q.options.headers))
-	maps.Copy(c.options.injected, found) // Inject may use its map again
-	maps.Copy(c.options.injected, q.options.headers)
-	if err := checkHeaders(c.options.injected, "QueueConfig.Inject"); err != nil {
+	if err := rdb.checkQueue(cfg.Name); err != nil {
 		return nil, err
 	}
-	return &c, nil
-}
-
-var (
-	errNotEnqueued = errors.New("delayed: QueueConfig.Around did not enqueue: expected that it calls the function " +
-		"that it is given once")
-	errEnqueuedTwice = errors.New("delayed: QueueConfig.Around enqueues a second time: expected one call of the " +
-		"function that it is given")
-)
-
-// within calls enqueue within QueueConfig.Around.
-func (q *Queue) within(
-	ctx context.Context, tasks []*Task, enqueue func(context.Context) ([]*Ref, error),
-) (refs []*Ref, err error) {
-	err = errNotEnqueued
-	called := false
-	q.around(ctx, tasks, func(ctx context.Context) ([]*Ref, error) {
-		if called {
-			return nil, errEnqueuedTwice
-		}
-		called = true
-		if err = checkContext(ctx); err == nil {
-			refs, err = enqueue(ctx)
-		}
-		return slices.Clone(refs), err
-	})
-	return refs, err
-}
-
-// oneWithin is enqueue with QueueConfig.Around. The task that Around gets has memory of its own, because d is used
-// again.
-func (q *Queue) oneWithin(ctx context.Context, t *Task, d *draft) (*Ref, error) {
-	c := *t
-	c.msg.Payload = bytes.Clone(t.msg.Payload)
-	d.free()
-	refs, err := q.within(ctx, []*Task{&c}, func(ctx context.Context) ([]*Ref, error) {
-		ref, err := q.enqueueOne(ctx, &c, newDraft())
-		if err != nil {
-			return nil, err
-		}
-		return []*Ref{ref}, nil
-	})
-	if err != nil {
-		return nil, err
+	if cfg.Legacy && rdb.prefix != "" {
+		return nil, fmt.Errorf("delayed: a legacy queue cannot have the key prefix %q: legacy workers do not know it",
+			rdb.prefix)
 	}
-	return refs[0], nil
-}
-
-// manyWithin is delayMany with QueueConfig.Around.
-func (q *Queue) manyWithin(ctx context.Context, tasks []*Task) ([]*Ref, error) {
-	tasks = slices.Clone(tasks) // the caller's own may change when Around keeps them
-	for _, t := range tasks {
-		if err := t.check(); err != nil {
-			return q.delayMany(ctx, tasks) // says which of them
-		}
+	if cfg.WaitReplicas < 0 {
+		return nil, fmt.Errorf("delayed: QueueConfig.WaitReplicas is %d: expected the number of replicas that must "+
+			"have a task, from 0", cfg.WaitReplicas)
 	}
-	refs, err := q.within(ctx, tasks, func(ctx context.Context) ([]*Ref, error) { return q.delayMany(ctx, tasks) })
-	var batch *BatchError
-	if err != nil && !errors.As(err, &batch) {
-		err = &BatchError{Err: err}
+	s := redisstore.NewStore(rdb.calls, rdb.prefix, cfg.Name)
+	if listenerOf(s.Src) == nil { // the server of delayedtest has no replicas
+		s.Wait = cfg.WaitReplicas
 	}
-	return refs, err
+	q := &Queue{
+		store: s, coalescer: rdb.coalescers.Of(s), signals: rdb.signals, name: cfg.Name, legacy: cfg.Legacy,
+		inject: cfg.Inject, around: cfg.Around,
+		settled: new(atomic.Int64), listener: listenerOf(s.Src),
+		registry: rdb.registry, announced: new(atomic.Int64),
+	}
+	if cfg.Check {
+		q.signatures = rdb.signatures.Get(rdb.prefix+cfg.Name, func() *redisstore.Signatures {
+			return redisstore.NewSignatures(s)
+		})
+	}
+	return q, nil
 }

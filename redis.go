@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/gomodule/redigo/redis"
 
@@ -213,29 +212,6 @@ func listenerOf(src Source) seam.Listener {
 	l, _ := redisstore.Unwrap(src).(seam.Listener)
 	return l
 }
-
-// accepted is called when Redis has accepted tasks. now is the present time; it need not be exact.
-func (q *Queue) accepted(ctx context.Context, now time.Time) {
-	if q.listener != nil {
-		q.listener.Enqueued(q.store.String())
-	}
-	q.announce(ctx, now)
-}
-
-// announce lets inspectors know the queue, at most once in redisstore.AnnounceEvery. One of concurrent callers does it.
-func (q *Queue) announce(ctx context.Context, now time.Time) {
-	last := q.announced.Load()
-	if now.Unix()-last >= int64(redisstore.AnnounceEvery/time.Second) && q.announced.CompareAndSwap(last, now.Unix()) {
-		// What the caller wanted is done: that nobody can look for the queue yet is no error of that.
-		ctx, cancel := context.WithTimeout(ctx, announceTime)
-		defer cancel()
-		again := q.registry.Announce(ctx, q.name, q.legacy)
-		q.announced.Store(now.Add(again - redisstore.AnnounceEvery).Unix())
-	}
-}
-
-// announceTime bounds how long a call waits until inspectors know its queue.
-const announceTime = time.Second
 
 // SettingError says why a Redis server must not, or cannot, hold tasks.
 type SettingError struct {

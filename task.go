@@ -362,6 +362,12 @@ type Ref struct {
 	loose bool            // the message does not carry the id, which names the task only while it is scheduled
 }
 
+// Ref returns a reference to the task with the given id. It does not ask Redis whether there is one.
+func (q *Queue) Ref(id string) *Ref {
+	must(q.checkMade())
+	return &Ref{queue: q, id: id}
+}
+
 // random gives r a random id. A Ref is made once and never changes, so its id may share its memory.
 func (r *Ref) random() {
 	r.text.Fill()

@@ -1,10 +1,8 @@
 package delayed
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/base64"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -165,11 +163,8 @@ type frontOption struct{}
 func (frontOption) forQueueWith(c *callOptions) { c.front = true }
 func (frontOption) String() string              { return "Front()" }
 
-const (
-
-	// maxLockKey bounds a key of the caller, in bytes; with its prefix it is a name in messages.
-	maxLockKey = 510
-)
+// maxLockKey bounds a key of the caller, in bytes; with its prefix it is a name in messages.
+const maxLockKey = 510
 
 // holdOf returns the id and lock that the task is to hold with the given options; nil for neither.
 func (t *Task) holdOf(o *callOptions) (*redisstore.Hold, error) {
@@ -231,31 +226,6 @@ func digestOf(m *wire.Message) string {
 	d.Write(m.Args())
 	d.Write(m.Kwargs())
 	return base64.RawURLEncoding.EncodeToString(d.Sum(nil)[:24])
-}
-
-// enlist enqueues n of the tasks, from number first on. Where an existing task is kept instead, it changes the Ref to
-// that one.
-func (q *Queue) enlist(
-	ctx context.Context, envelopes []redisstore.Envelope, holds []*redisstore.Hold, refs []*Ref, first, n int,
-) error {
-	tasks := make([]redisstore.Listing, n)
-	for i := range tasks {
-		tasks[i].Envelope = envelopes[first+i]
-		if holds != nil {
-			tasks[i].Hold = holds[first+i]
-		}
-	}
-	others, err := q.store.Enlist(ctx, q.options.place(), tasks)
-	var refused *redisstore.EnlistError
-	if errors.As(err, &refused) {
-		return fmt.Errorf("task %d: %w", first+refused.Index+1, &DuplicateError{ID: refused.ID})
-	}
-	for i, other := range others {
-		if other != "" {
-			refs[first+i].referTo(other)
-		}
-	}
-	return err
 }
 
 // place returns where a task with these options goes.

@@ -72,7 +72,7 @@ func TestCancelAfterSuccess(t *testing.T) {
 		e, err := task.envelope()
 		b.Must(err)
 		_, err = b.q.store.Enlist(t.Context(), redisstore.Place{How: "back"},
-			[]redisstore.Listing{{Envelope: e, Hold: hold}})
+			[]redisstore.Envelope{{ID: e.ID, Message: e.Message, Hold: hold}})
 		b.Must(err)
 		return &Ref{b.q, e.ID}
 	}

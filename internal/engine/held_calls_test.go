@@ -47,7 +47,9 @@ func TestCoalescerAfterAllHaveLeft(t *testing.T) {
 	c := redisstore.NewCoalescer(s)
 	ctx, leave := context.WithCancel(t.Context())
 	sent := make(chan error, 2)
-	send := func(ctx context.Context) { sent <- c.Enqueue(ctx, []byte("m"), time.Now()) }
+	send := func(ctx context.Context) {
+		sent <- c.Enqueue(ctx, []redisstore.Envelope{{Message: []byte("m")}}, time.Now())
+	}
 	waiting := func(n int) func() bool {
 		return func() bool {
 			c.Mu.Lock()
@@ -83,7 +85,7 @@ func TestCoalescerWaitsAsTheMostPatient(t *testing.T) {
 	for n, life := range []time.Duration{time.Hour, time.Second} {
 		ctx, cancel := context.WithTimeout(t.Context(), life)
 		defer cancel()
-		go func() { sent <- c.Enqueue(ctx, []byte("m"), time.Now()) }()
+		go func() { sent <- c.Enqueue(ctx, []redisstore.Envelope{{Message: []byte("m")}}, time.Now()) }()
 		b.Until("one more waits", func() bool {
 			c.Mu.Lock()
 			defer c.Mu.Unlock()

@@ -54,50 +54,72 @@ func NewCoalescer(s *Store) *Coalescer {
 	return c
 }
 
-// Enqueue makes a task pending, and returns when Redis has confirmed it. When ctx ends before a call has taken the
-// task, nothing is sent; when ctx ends later, the error wraps ErrUnknown. After an error, message may still be in use.
-// now is the present time; it need not be exact. All of this applies to Schedule, Enlist and Gather too.
-func (c *Coalescer) Enqueue(ctx context.Context, message []byte, now time.Time) error {
-	_, err := c.call(ctx, byEnqueue, now, len(message), "", message)
+// Enqueue makes tasks pending, all or none, and returns when Redis has confirmed them. A single task shares a call with
+// those of other callers; several have a call of their own. When ctx ends before a call has taken the tasks, nothing is
+// sent; when ctx ends later, the error wraps ErrUnknown. After an error, the messages may still be in use. now is the
+// present time; it need not be exact. All of this applies to Schedule, Enlist and Gather too. For how many tasks they
+// take see those of Store.
+func (c *Coalescer) Enqueue(ctx context.Context, tasks []Envelope, now time.Time) error {
+	if len(tasks) > 1 {
+		return c.store.Enqueue(ctx, tasks)
+	}
+	_, err := c.call(ctx, byEnqueue, now, len(tasks[0].Message), "", tasks[0].Message)
 	return err
 }
 
-// Schedule files a task until it is due, in ms from now if relative, else since 1970. If another filed task has its id,
-// the error is a *TakenError.
-func (c *Coalescer) Schedule(ctx context.Context, e Envelope, due int64, relative bool, now time.Time) error {
-	_, err := c.call(ctx, bySchedule, now, len(e.Message), "", dueArg(due, relative), e.ID, e.Message)
+// Schedule files tasks until they are due, in ms from now if relative, else since 1970. If another filed task has the
+// id of one of them, the error is a *TakenError.
+func (c *Coalescer) Schedule(ctx context.Context, tasks []Envelope, due int64, relative bool, now time.Time) error {
+	if len(tasks) > 1 {
+		return c.store.Schedule(ctx, tasks, due, relative)
+	}
+	t := &tasks[0]
+	_, err := c.call(ctx, bySchedule, now, len(t.Message), "", dueArg(due, relative), t.ID, t.Message)
 	if _, taken := err.(*TakenError); taken { //nolint:errorlint // bare
-		return &TakenError{ID: e.ID}
+		return &TakenError{ID: t.ID}
 	}
 	return err
 }
 
-// Enlist makes a task pending or files it until it is due. It returns "", or the id of the existing task that was kept
-// instead. If the task is refused, the error is a *TakenError.
-func (c *Coalescer) Enlist(ctx context.Context, at Place, t Listing, now time.Time) (other string, err error) {
-	task := listingArgs(&t, at)
+// Enlist makes tasks pending or files them until they are due. It returns the ids of existing tasks that were kept
+// instead, as those of Store does, or nothing if there are none. If a task is refused, the error is an *EnlistError.
+func (c *Coalescer) Enlist(
+	ctx context.Context, at Place, tasks []Envelope, now time.Time,
+) (others []string, err error) {
+	if len(tasks) > 1 {
+		return c.store.Enlist(ctx, at, tasks)
+	}
+	t := &tasks[0]
+	task := listingArgs(t, at)
 	fails := t.Hold == nil || t.Hold.Conflict == conflictFail
 	if fails {
 		task[ruleArg] = ruleWords[conflictSkip] // a refusal must not be that of the other tasks
 	}
 	answer, err := c.call(ctx, byEnlist, now, len(t.Message), "", task[:]...)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	if other, err = redis.String(answer, nil); err != nil {
-		return "", fmt.Errorf("%w: enlist: %w", ErrReply, err)
+	switch other, err := redis.String(answer, nil); {
+	case err != nil:
+		return nil, fmt.Errorf("%w: enlist: %w", ErrReply, err)
+	case other == "":
+		return nil, nil
+	case fails:
+		return nil, &EnlistError{TakenError: TakenError{ID: other}}
+	default:
+		return []string{other}, nil
 	}
-	if fails && other != "" {
-		return "", &TakenError{ID: other}
-	}
-	return other, nil
 }
 
-// Gather adds a call to its group.
-func (c *Coalescer) Gather(ctx context.Context, m *group.Member, now time.Time) error {
+// Gather adds calls to their groups, as many of the first ones as one script takes, and returns how many.
+func (c *Coalescer) Gather(ctx context.Context, members []group.Member, now time.Time) (n int, err error) {
+	if len(members) > 1 {
+		return c.store.Gather(ctx, members)
+	}
+	m := &members[0]
 	task := memberArgs(m, 1)
-	_, err := c.call(ctx, byGather, now, len(m.Message), m.Group, task[:]...)
-	return err
+	_, err = c.call(ctx, byGather, now, len(m.Message), m.Group, task[:]...)
+	return 1, err
 }
 
 // call sends the arguments of one task, alone or with others, and returns the script's answer to it, if it has one.

@@ -28,10 +28,10 @@ func newHeldKinds(t *testing.T) *held {
 }
 
 // memberOf returns a call for a group; its message is made of the id.
-func memberOf(name, id string) *group.Member {
-	return &group.Member{
+func memberOf(name, id string) []group.Member {
+	return []group.Member{{
 		Message: []byte("m " + id), Group: name, How: wire.Gather{Grace: 60_000, MaxSize: 100}, Bytes: 1, Values: 1,
-	}
+	}}
 }
 
 // outcome is what a caller got.
@@ -60,18 +60,24 @@ func (h *held) later(f func() (string, error)) chan outcome {
 func (h *held) schedule(ctx context.Context, id string, due int64, relative bool) chan outcome {
 	h.T.Helper()
 	return h.later(func() (string, error) {
-		return "", h.c.Schedule(ctx, Envelope{id, []byte("m " + id)}, due, relative, h.now)
+		return "", h.c.Schedule(ctx, []Envelope{{ID: id, Message: []byte("m " + id)}}, due, relative, h.now)
 	})
 }
 
-func (h *held) enlist(ctx context.Context, at Place, l Listing) chan outcome {
+func (h *held) enlist(ctx context.Context, at Place, e Envelope) chan outcome {
 	h.T.Helper()
-	return h.later(func() (string, error) { return h.c.Enlist(ctx, at, l, h.now) })
+	return h.later(func() (string, error) {
+		others, err := h.c.Enlist(ctx, at, []Envelope{e}, h.now)
+		return strings.Join(others, ","), err
+	})
 }
 
 func (h *held) gather(ctx context.Context, name, id string) chan outcome {
 	h.T.Helper()
-	return h.later(func() (string, error) { return "", h.c.Gather(ctx, memberOf(name, id), h.now) })
+	return h.later(func() (string, error) {
+		_, err := h.c.Gather(ctx, memberOf(name, id), h.now)
+		return "", err
+	})
 }
 
 // told checks what a caller got: an existing task's id, an error, or neither.
@@ -330,12 +336,15 @@ func TestCoalescerLostAnswerOfAKind(t *testing.T) {
 func TestCoalescerLoneCallerSendsItself(t *testing.T) {
 	h := newHeldKinds(t)
 	for name, call := range map[string]func() error{
-		"schedule": func() error { return h.c.Schedule(bg, Envelope{"a", []byte("m")}, 1000, true, h.now) },
+		"schedule": func() error { return h.c.Schedule(bg, alone("m"), 1000, true, h.now) },
 		"enlist": func() error {
-			_, err := h.c.Enlist(bg, atBack, toEnlist("b", ownID), h.now)
+			_, err := h.c.Enlist(bg, atBack, []Envelope{toEnlist("b", ownID)}, h.now)
 			return err
 		},
-		"gather": func() error { return h.c.Gather(bg, memberOf("g", "a"), h.now) },
+		"gather": func() error {
+			_, err := h.c.Gather(bg, memberOf("g", "a"), h.now)
+			return err
+		},
 	} {
 		panicked := make(chan any, 1)
 		go func() {

@@ -191,7 +191,7 @@ func TestCoalescerTakesTasksBack(t *testing.T) {
 	if !errors.Is(err, errLeft) || !errors.Is(err, context.Canceled) || errors.Is(err, ErrUnknown) {
 		t.Errorf("taken back: %v", err)
 	}
-	if err := h.c.Enqueue(ctx, []byte("never"), h.now); !errors.Is(err, errLeft) || errors.Is(err, ErrUnknown) {
+	if err := h.c.Enqueue(ctx, alone("never"), h.now); !errors.Is(err, errLeft) || errors.Is(err, ErrUnknown) {
 		t.Errorf("a context that had ended: %v", err)
 	}
 	calls[0].OK()
@@ -277,11 +277,11 @@ func TestCoalescerPanicOfTheCaller(t *testing.T) {
 	panicked := make(chan any, 1)
 	go func() {
 		defer func() { panicked <- recover() }()
-		_ = h.c.Enqueue(bg, []byte("a"), h.now)
+		_ = h.c.Enqueue(bg, alone("a"), h.now)
 	}()
 	first := h.call()
 	b := make(chan error, 1)
-	go func() { b <- h.c.Enqueue(bg, []byte("b"), h.now) }()
+	go func() { b <- h.c.Enqueue(bg, alone("b"), h.now) }()
 	second := h.call()
 	c := h.enqueue(bg, "c")
 	first.Answer <- faultnet.ErrPanic
@@ -313,14 +313,14 @@ func TestCoalescerDeserted(t *testing.T) {
 		ctx, cancel := context.WithTimeout(bg, time.Second)
 		defer cancel()
 		first := make(chan error, 1)
-		go func() { first <- c.Enqueue(ctx, []byte("a"), time.Now()) }()
+		go func() { first <- c.Enqueue(ctx, alone("a"), time.Now()) }()
 		synctest.Wait()
 		time.Sleep(time.Second) //nolint:forbidigo // of the bubble's clock
 		if err := <-first; !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, ErrUnknown) {
 			t.Errorf("%v", err)
 		}
 		second := make(chan error, 1)
-		go func() { second <- c.Enqueue(t.Context(), []byte("b"), time.Now()) }()
+		go func() { second <- c.Enqueue(t.Context(), alone("b"), time.Now()) }()
 		call := <-src.Calls
 		call.OK()
 		if err := <-second; err != nil || !slices.Equal(call.Messages, []string{"b"}) {
@@ -342,7 +342,7 @@ func TestCoalescerStall(t *testing.T) {
 		var group sync.WaitGroup
 		enqueue := func() {
 			group.Go(func() {
-				if err := c.Enqueue(bg, []byte("m"), time.Now()); err != nil {
+				if err := c.Enqueue(bg, alone("m"), time.Now()); err != nil {
 					t.Error(err)
 				}
 			})

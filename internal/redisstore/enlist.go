@@ -21,12 +21,6 @@ type Place struct {
 	Due int64  // ms, for the last two
 }
 
-// Listing is a task to be enlisted.
-type Listing struct {
-	Envelope
-	Hold *Hold // nil: it holds neither id nor lock
-}
-
 // arg returns the place as the script takes it.
 func (p Place) arg() string {
 	switch p.How {
@@ -49,7 +43,7 @@ func (s *Store) enlistHead() []any {
 const ruleArg = 5
 
 // listingArgs returns the arguments of a task.
-func listingArgs(t *Listing, at Place) [7]any {
+func listingArgs(t *Envelope, at Place) [7]any {
 	reserve, name, life, rule := int64(0), "", int64(0), conflictFail
 	if h := t.Hold; h != nil {
 		name, life, rule = h.Name, h.Life, h.Conflict
@@ -63,7 +57,7 @@ func listingArgs(t *Listing, at Place) [7]any {
 // Enlist makes tasks pending or files them until they are due, all or none, at most MaxEnlisted and MaxCallBytes. For
 // each task it returns "", or the id of the existing task that was kept instead. If a task is refused, the error is an
 // *EnlistError.
-func (s *Store) Enlist(ctx context.Context, at Place, tasks []Listing) ([]string, error) {
+func (s *Store) Enlist(ctx context.Context, at Place, tasks []Envelope) ([]string, error) {
 	args := newArgs(s.enlistHead())
 	for i := range tasks {
 		task := listingArgs(&tasks[i], at)

@@ -53,8 +53,8 @@ func joined[M ~map[string]V, V any](old any, more M) M {
 }
 
 // toEnlist is a task with a message made of its id.
-func toEnlist(id string, h *Hold) Listing {
-	return Listing{Envelope{id, []byte("m " + id)}, h}
+func toEnlist(id string, h *Hold) Envelope {
+	return Envelope{id, []byte("m " + id), h}
 }
 
 // lockOf returns a lock that lasts an hour.
@@ -82,7 +82,7 @@ func (e refusedError) Error() string {
 }
 
 // enlistWith returns the id of the existing task for each one that was not enqueued.
-func enlistWith(at Place, tasks ...Listing) func(s *Store) (any, error) {
+func enlistWith(at Place, tasks ...Envelope) func(s *Store) (any, error) {
 	return func(s *Store) (any, error) {
 		others, err := s.Enlist(bg, at, tasks)
 		var refused *EnlistError
@@ -93,13 +93,13 @@ func enlistWith(at Place, tasks ...Listing) func(s *Store) (any, error) {
 	}
 }
 
-var manyListed, manyListedState = func() (list []Listing, state redistest.State) {
+var manyListed, manyListedState = func() (list []Envelope, state redistest.State) {
 	locks := redistest.Hash{}
 	var messages redistest.List
 	for i := range MaxEnlisted {
 		id := fmt.Sprintf("id%d", i)
-		list = append(list, Listing{
-			Envelope{id, []byte("m " + id)},
+		list = append(list, Envelope{
+			id, []byte("m " + id),
 			&Hold{Reserve: true, Name: "k:" + id, Life: LockLife.Milliseconds()},
 		})
 		locks["#"+id], locks["k:"+id] = id, id
@@ -156,8 +156,8 @@ var enlistCases = storeTable{script: "enlist", refused: true, cases: []storeCase
 	{
 		name: "a lock and an id: both last as long as the longer",
 		do: enlistWith(atBack,
-			Listing{
-				Envelope{"x", []byte("m x")},
+			Envelope{
+				"x", []byte("m x"),
 				&Hold{Reserve: true, Name: "k:a", Life: LockLife.Milliseconds() + 5},
 			}),
 		result: `[""]`,
@@ -424,7 +424,7 @@ func TestEnlistOnKeysOfAnotherType(t *testing.T) {
 			for i, at := range []Place{atBack, atFront, inMin, {How: "at", Due: later}} {
 				// The first ones replace tasks that are filed, the last one a pending one.
 				hold := &Hold{Reserve: reserve, Name: "k:" + "frkp"[i:i+1], Life: 1000, Conflict: conflictReplace}
-				task := listingArgs(&Listing{Envelope{fmt.Sprint("x", i), []byte("m")}, hold}, at)
+				task := listingArgs(&Envelope{fmt.Sprint("x", i), []byte("m"), hold}, at)
 				args.list = append(args.list, task[:]...)
 			}
 			if _, err := s.accept(bg, byEnlist, args, 4); !IsWrongType(err) || errors.Is(err, ErrUnknown) {

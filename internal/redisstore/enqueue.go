@@ -24,6 +24,7 @@ const (
 type Envelope struct {
 	ID      string
 	Message []byte
+	Hold    *Hold // nil: the task holds neither id nor lock; for Enlist only
 }
 
 // scriptArgs are the arguments of one call of a script, as redigo takes them.

@@ -14,7 +14,7 @@ var bg = context.Background()
 // envelopes are n tasks with ids that begin with id0 and messages that begin with message0.
 func envelopes(n int) (batch []Envelope) {
 	for i := range n {
-		batch = append(batch, Envelope{fmt.Sprintf("id%d", i), fmt.Appendf(nil, "message%d", i)})
+		batch = append(batch, Envelope{ID: fmt.Sprintf("id%d", i), Message: fmt.Appendf(nil, "message%d", i)})
 	}
 	return batch
 }
@@ -174,8 +174,9 @@ var scheduleCases = storeTable{script: "schedule", refused: true, cases: []store
 	{
 		name: "an id twice in one call",
 		do: func(s *Store) (any, error) {
-			return nil, s.Schedule(bg, []Envelope{{"a", []byte("m1")}, {"b", []byte("m2")}, {"a", []byte("m3")}}, later,
-				false)
+			tasks := envelopes(3)
+			tasks[2].ID = tasks[0].ID
+			return nil, s.Schedule(bg, tasks, later, false)
 		},
 		err: ErrDuplicate,
 	},

@@ -37,7 +37,7 @@ func (h *held) enqueue(ctx context.Context, message string) (result chan error) 
 	}
 	before := count()
 	result = make(chan error, 1)
-	go func() { result <- h.c.Enqueue(ctx, []byte(message), h.now) }()
+	go func() { result <- h.c.Enqueue(ctx, alone(message), h.now) }()
 	h.Until("the task waits", func() bool { return count() > before })
 	return result
 }
@@ -55,7 +55,7 @@ func (h *held) busy() (calls []*faultnet.HeldCall, results []chan error) {
 	h.T.Helper()
 	for i := range callsAtOnce {
 		result := make(chan error, 1)
-		go func() { result <- h.c.Enqueue(bg, fmt.Append(nil, "busy", i), h.now) }()
+		go func() { result <- h.c.Enqueue(bg, alone(fmt.Sprint("busy", i)), h.now) }()
 		calls = append(calls, redistest.Await(h.Bench, "a call", h.src.Calls))
 		results = append(results, result)
 	}
@@ -84,3 +84,6 @@ func (h *held) idle() {
 		return h.c.calls+h.c.givenUp+h.c.opening == 0 && h.c.first == nil && h.c.Last == nil
 	})
 }
+
+// alone returns the task that has a message, as a batch.
+func alone(message string) []Envelope { return []Envelope{{ID: "a", Message: []byte(message)}} }

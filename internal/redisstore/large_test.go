@@ -357,11 +357,11 @@ func (l *large) over() {
 	l.fill(10, thousandClaims, l.keys.processing+"w", l.keys.claims+"w", l.keys.workers)
 	cursor := "0"
 	for i := range 10 {
-		batch := make([]Listing, MaxEnlisted)
+		batch := make([]Envelope, MaxEnlisted)
 		ends := make([]Completed, MaxShelved)
 		for j := range batch {
 			name := fmt.Sprintf("%d of %d", j, i)
-			batch[j].Envelope = Envelope{"id " + name, []byte("message")}
+			batch[j].ID, batch[j].Message = "id "+name, []byte("message")
 			// Every second one replaces the one before.
 			batch[j].Hold = &Hold{
 				Reserve: true, Name: fmt.Sprint("lock ", j, i/2), Life: 60_000,
@@ -377,7 +377,7 @@ func (l *large) over() {
 		}
 		_, err := l.Enlist(bg, Place{How: "in", Due: 1000}, batch)
 		l.must(err)
-		_, err = l.Enlist(bg, Place{How: "back"}, []Listing{{Envelope: Envelope{"one", []byte("m")}}})
+		_, err = l.Enlist(bg, Place{How: "back"}, []Envelope{{ID: "one", Message: []byte("m")}})
 		l.must(err)
 		stood, err := l.Complete(bg, "w", nil, ends)
 		l.must(err)
