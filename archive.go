@@ -196,7 +196,7 @@ func (r *Ref) runAgain(ctx context.Context, t *Task) error {
 
 // moves reports whether an inspector moves an archived task to another queue: nobody else may take it meanwhile.
 func (q *Queue) moves(ctx context.Context, i *TaskInfo) (bool, error) {
-	if i.Reason != lifecycle.ReasonMoving {
+	if i.Reason != state.ReasonMoving {
 		return false, nil
 	}
 	now, err := q.store.Time(ctx)

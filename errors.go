@@ -149,9 +149,8 @@ func duplicate(err error) error {
 type TaskError struct {
 	ID    string
 	State state.Task // where it is now
-	// Reason is failed, arguments, expired, undecodable, too large, deaths, parked too long, by hand, moving, dropped
-	// or canceled; see TaskInfo.Reason.
-	Reason   string
+	// Reason is one of the reasons why a task is archived, or state.ReasonDropped or state.ReasonCanceled.
+	Reason   state.Reason
 	Text     string    // of its last error; "" if there was none
 	Attempts int       // see TaskInfo.Attempts; 0 if nothing is kept of the task
 	Deaths   int       // see Task.Deaths
@@ -161,8 +160,8 @@ type TaskError struct {
 // Error implements error.
 func (e *TaskError) Error() string {
 	text := fmt.Sprintf("delayed: task %s is %s", e.ID, e.State)
-	if e.Reason != e.State.String() {
-		text += " (" + e.Reason + ")"
+	if string(e.Reason) != e.State.String() {
+		text += " (" + string(e.Reason) + ")"
 	}
 	if e.Attempts > 0 {
 		text += fmt.Sprintf(" after %d attempts", e.Attempts)
@@ -175,7 +174,7 @@ func (e *TaskError) Error() string {
 
 // Is makes errors.Is(err, ErrCanceled) true for a task that was cancelled.
 func (e *TaskError) Is(target error) bool {
-	return target == ErrCanceled && e.Reason == engine.ReasonCanceled
+	return target == ErrCanceled && e.Reason == state.ReasonCanceled
 }
 
 // BatchError says how far DelayMany came: the first Sent tasks are enqueued, the others are not. Exception: if Err

@@ -5,6 +5,7 @@ import (
 
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/engine"
+	"github.com/godelayed/delayed/state"
 )
 
 // Event is something that has happened in a worker; Worker.Listen subscribes to them. docs/HOOKS.md says when each kind
@@ -22,11 +23,8 @@ type Event struct {
 	Duration time.Duration
 	// Wait is how long the task waits until it is tried again, or with event.TaskStarted how long ago it was enqueued.
 	Wait time.Duration
-	// Reason says why. With event.TaskArchived and event.TaskParked it is as in TaskInfo.Reason; with event.TaskStuck
-	// it is long (the handler has run for very long), replaced (another task may run in its place) or given up (the
-	// worker stops because of it); with event.WorkerStopping and event.WorkerStopped it is as in
-	// WorkerStatus.StopReason.
-	Reason string
+	// Reason says why, with the events TaskArchived, TaskParked, TaskStuck, WorkerStopping and WorkerStopped.
+	Reason state.Reason
 	// Err is the error that led to it.
 	Err error
 	// Missed is the number of events before this one that were dropped, because listeners had not kept up.

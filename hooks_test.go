@@ -188,13 +188,13 @@ func TestHooksPage(t *testing.T) {
 		}
 	}
 	_, reasons, _ := strings.Cut(string(page), "\n### Why a worker stops\n")
-	source, err = os.ReadFile("internal/engine/limits.go")
+	source, err = os.ReadFile("state/reason.go")
 	if err != nil {
 		t.Fatal(err)
 	}
-	said, listed := first(source, `(?m)^\s*(?:const )?[Ss]top[A-Z]\w* += "([^"]+)"`),
+	said, listed := first(source, `(?m)^\tStop\w+ +Reason = "([^"]+)"`),
 		first([]byte(reasons), "(?m)^- `([^`]+)`: ")
 	if len(said) == 0 || !slices.Equal(said, listed) {
-		t.Errorf("reasons to stop in limits.go and docs/HOOKS.md differ:\n%q\n%q", said, listed)
+		t.Errorf("reasons to stop in state/reason.go and docs/HOOKS.md differ:\n%q\n%q", said, listed)
 	}
 }

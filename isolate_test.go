@@ -188,7 +188,7 @@ func TestIsolatedTaskSays(t *testing.T) {
 	for _, test := range []struct {
 		what   string
 		state  state.Task
-		reason string
+		reason state.Reason
 		in     time.Duration // when it runs again
 		text   string
 	}{

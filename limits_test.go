@@ -6,10 +6,11 @@ import (
 	"testing"
 
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/state"
 )
 
 // runToEnd runs a worker until it stops by itself, and returns why it did.
-func (b *bench) runToEnd(cfg delayed.WorkerConfig, fns ...any) string {
+func (b *bench) runToEnd(cfg delayed.WorkerConfig, fns ...any) state.Reason {
 	b.T.Helper()
 	w, _ := b.listened(cfg, fns...)
 	result := make(chan error, 1)

@@ -180,8 +180,8 @@ func TestNoValueAndNoControlCharacterIsKept(t *testing.T) {
 	texts := map[string]string{"log": b.log.String()}
 	for id, raw := range b.Hash("_info") {
 		i := wire.ParseInfo([]byte(raw))
-		texts["info of "+id] = i.Error + i.Function + i.Reason
-		if strings.ContainsFunc(i.Error+i.Function+i.Reason, wire.IsControl) {
+		texts["info of "+id] = i.Error + i.Function + string(i.Reason)
+		if strings.ContainsFunc(i.Error+i.Function+string(i.Reason), wire.IsControl) {
 			t.Errorf("%q holds control characters: %+v", id, i)
 		}
 	}

@@ -119,7 +119,7 @@ func (b *bench) archive(n int) {
 			Meta: wire.Meta{ID: id, Retried: 3, Deaths: 1, DiedAt: 5, EnqueuedAt: 7},
 		}
 		info := wire.Info{
-			Reason: []string{"failed", "deaths"}[i%2], Function: "a.b", Error: "no",
+			Reason: []state.Reason{"failed", "deaths"}[i%2], Function: "a.b", Error: "no",
 			At: time.UnixMilli(9), Attempts: 4,
 		}
 		b.Do("HSET", b.Name+"_tasks", id, msg.Append(nil))
@@ -145,7 +145,7 @@ func TestArchivedPages(t *testing.T) {
 		want := delayed.TaskInfo{
 			ID: fmt.Sprintf("t%04d", 10+i), State: state.Archived, Function: "a.b", Due: due, At: time.UnixMilli(9),
 			EnqueuedAt: time.UnixMilli(7),
-			Reason:     []string{"failed", "deaths"}[i%2],
+			Reason:     []state.Reason{"failed", "deaths"}[i%2],
 			Error:      "no", Attempts: 4,
 		}
 		if task != want || time.Until(due) > time.Hour+time.Minute || time.Until(due) < 50*time.Minute {

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/internal/engine"
-	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
@@ -95,9 +94,9 @@ const (
 func leftNothing(how string) *wire.Info {
 	switch how {
 	case endedReplaced:
-		return &wire.Info{Reason: engine.ReasonCanceled, Error: "another task has taken its place", At: time.Now()}
+		return &wire.Info{Reason: state.ReasonCanceled, Error: "another task has taken its place", At: time.Now()}
 	case endedGathered:
-		return &wire.Info{Reason: engine.ReasonCanceled, At: time.Now()}
+		return &wire.Info{Reason: state.ReasonCanceled, At: time.Now()}
 	}
 	return nil
 }
@@ -171,10 +170,10 @@ func (r *Ref) outcome(ctx context.Context) (info wire.Info, ended bool, err erro
 
 // failure returns the error of a task that has ended; nil if it has succeeded.
 func (r *Ref) failure(where state.Task, info *wire.Info) error {
-	if info.Reason == "completed" {
+	if info.Reason == state.ReasonCompleted {
 		return nil
 	}
-	if info.Reason == engine.ReasonCanceled {
+	if info.Reason == state.ReasonCanceled {
 		where = state.Canceled
 	}
 	return &TaskError{
@@ -239,7 +238,7 @@ func (r *Ref) Info(ctx context.Context) (TaskInfo, error) {
 	task.ID, task.State, task.Due = r.id, where, due
 	message := found.Message.Bytes
 	if size := found.Message.Size; size > 0 && task.Reason == "" {
-		task.Reason, task.Error = lifecycle.ReasonTooLarge, redisstore.TooLarge(size).Error()
+		task.Reason, task.Error = state.ReasonTooLarge, redisstore.TooLarge(size).Error()
 	}
 	if where == state.Unknown {
 		var waits bool
@@ -277,9 +276,9 @@ func stateOf(s *redisstore.Seen) (where state.Task, due time.Time, info []byte) 
 	where = placeStates[place]
 	if where == state.Completed {
 		switch info := wire.ParseInfo(info); info.Reason {
-		case "dropped":
+		case state.ReasonDropped:
 			where = state.Dropped
-		case engine.ReasonCanceled:
+		case state.ReasonCanceled:
 			where = state.Canceled
 		}
 	}
@@ -317,35 +316,13 @@ type TaskInfo struct {
 	// Due is when a scheduled or retrying task is due, when a parked one is archived, when an archived or completed one
 	// is deleted.
 	Due         time.Time
-	EnqueuedAt  time.Time // by the producer's clock
-	Began       time.Time // when the successful run of a completed task began
-	At          time.Time // when it failed, was parked, was completed or reported its progress
-	FirstFailed time.Time // zero if it has not failed
-	// Reason says why the task is where it is:
-	//
-	//	failed            its handler failed: it is tried again, or archived
-	//	not failed        its handler returned an error that WorkerConfig.IsFailure does not count
-	//	snoozed           its handler returned Snooze
-	//	arguments         its arguments do not fit the function
-	//	expired           its TTL or Deadline was over before it could start
-	//	undecodable       its bytes are not a message
-	//	too large         its message is larger than workers read
-	//	deaths            see Task.Deaths
-	//	unknown function  parked: the worker does not know the function
-	//	unknown fields    parked: the worker's structs lack fields of the arguments
-	//	python            parked: it is a Python task, and the worker has no PythonQueue
-	//	extended python on a queue for plain ones
-	//	                  parked: see WorkerConfig.PythonQueue
-	//	parked too long   no worker that can run it came within seven days
-	//	by hand           somebody has archived it, by package inspect
-	//	moving            somebody is moving it to another queue, by package inspect, or did not finish that
-	//	completed         it has succeeded
-	//	dropped           its handler returned Drop
-	//	canceled          it was cancelled
-	//	active            it runs, and has reported its progress
-	Reason string
-	Error  string // the text of the error of its last run, up to 4 KiB; "" after Snooze, which is no failure
-	Stack  string // of the panic of its last run, up to 4 KiB
+	EnqueuedAt  time.Time    // by the producer's clock
+	Began       time.Time    // when the successful run of a completed task began
+	At          time.Time    // when it failed, was parked, was completed or reported its progress
+	FirstFailed time.Time    // zero if it has not failed
+	Reason      state.Reason // why the task is where it is
+	Error       string       // the text of the error of its last run, up to 4 KiB; "" after Snooze, which is no failure
+	Stack       string       // of the panic of its last run, up to 4 KiB
 	// Attempts depends on Reason. Failed, not failed, snoozed, arguments, completed, dropped: Task.Attempt of the last
 	// run. Expired, canceled, active: how many runs have failed before. By hand, moving: unchanged. Others: 0.
 	Attempts    int

@@ -279,9 +279,8 @@ type WorkerStatus struct {
 	// Beat is when Redis last confirmed the heartbeat on every queue; zero: it has not. A worker sends four of them
 	// within the life of one.
 	Beat time.Time
-	// StopReason says why the worker stops or has stopped: context, closed, max tasks, max time, max memory, empty,
-	// stuck, restart, order or settings. It is "" while the worker does not stop. docs/HOOKS.md explains each.
-	StopReason string
+	// StopReason says why the worker stops or has stopped. It is "" while the worker does not stop.
+	StopReason state.Reason
 }
 
 // check returns an error if w was not made by NewWorker.

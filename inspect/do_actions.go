@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed"
-	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/seam"
 	"github.com/godelayed/delayed/internal/wire"
@@ -52,7 +51,7 @@ func (w *hand) renewed(t *listed, call any, keep bool) (redisstore.Rerun, error)
 }
 
 // archiveInfo returns what is kept of a task that is archived.
-func (w *hand) archiveInfo(t *listed, reason string, at time.Time) []byte {
+func (w *hand) archiveInfo(t *listed, reason state.Reason, at time.Time) []byte {
 	info := wire.ParseInfo(t.info)
 	info.Reason, info.At = reason, at
 	if info.Function == "" {
@@ -69,12 +68,12 @@ const archiveFor = 90 * 24 * time.Hour
 
 // archive archives tasks that wait.
 func (w *hand) archive(ctx context.Context, tasks []listed) error {
-	_, err := w.toArchive(ctx, tasks, lifecycle.ReasonByHand)
+	_, err := w.toArchive(ctx, tasks, state.ReasonByHand)
 	return err
 }
 
 // toArchive archives tasks with a reason, and returns those that are archived now.
-func (w *hand) toArchive(ctx context.Context, tasks []listed, reason string) (done []listed, err error) {
+func (w *hand) toArchive(ctx context.Context, tasks []listed, reason state.Reason) (done []listed, err error) {
 	at := w.store.Now()
 	until := at.Add(archiveFor)
 	if tasks[0].State == state.Pending {

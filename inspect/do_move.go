@@ -18,14 +18,14 @@ const movingName = "#moving"
 
 // moves reports whether somebody else moves a task at the moment.
 func (w *hand) moves(t *listed) bool {
-	return t.State == state.Archived && t.Reason == lifecycle.ReasonMoving && w.now.Sub(t.At) < lifecycle.MovingTime
+	return t.State == state.Archived && t.Reason == state.ReasonMoving && w.now.Sub(t.At) < lifecycle.MovingTime
 }
 
 // move moves tasks to another queue, which may be on another node of a cluster, where no script reaches both. A task is
 // archived on its way, so that it cannot run at both ends, and is in one of them at least whenever this ends.
 func (w *hand) move(ctx context.Context, tasks []listed) error {
 	began := time.Now()
-	way, err := w.toArchive(ctx, tasks, lifecycle.ReasonMoving)
+	way, err := w.toArchive(ctx, tasks, state.ReasonMoving)
 	w.report.Done -= len(way)
 	if err != nil {
 		return err

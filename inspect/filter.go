@@ -47,7 +47,7 @@ func (f *Filter) Match(t *Task, now time.Time) bool {
 	case f.Function != "" && !isFunction(t.Function, f.Function),
 		!strings.HasPrefix(t.ID, f.ID),
 		f.Error != "" && !strings.Contains(strings.ToLower(t.Error), strings.ToLower(f.Error)),
-		f.Reason != "" && t.Reason != f.Reason,
+		f.Reason != "" && string(t.Reason) != f.Reason,
 		f.Worker != "" && t.Worker != f.Worker,
 		f.Group != "" && t.Options.Group != f.Group,
 		f.Text != "" && !strings.Contains(t.Call, f.Text),

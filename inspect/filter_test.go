@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/state"
 )
 
 // anyFilter returns a filter in which about every third field is set. Each field has few values, so that tasks match.
@@ -45,7 +46,7 @@ func anyTask(r *rand.Rand, now time.Time) *inspect.Task {
 		EnqueuedAt: now.Add(-time.Duration(r.IntN(240)) * time.Minute),
 	}
 	t.Function, t.Call, t.Args = []string{"app/mail.Welcome", "app/mail.Other"}[r.IntN(2)], word(), []any{r.IntN(2)}
-	t.Error, t.Reason, t.Options.Group = word(), word(), word()
+	t.Error, t.Reason, t.Options.Group = word(), state.Reason(word()), word()
 	if r.IntN(2) == 0 {
 		t.Headers = map[string]string{"k": "v"}
 	}

@@ -58,9 +58,9 @@ func (t *Task) completed() {
 		return
 	}
 	switch t.Reason {
-	case "dropped":
+	case state.ReasonDropped:
 		t.State = state.Dropped
-	case "canceled":
+	case state.ReasonCanceled:
 		t.State = state.Canceled
 	}
 }

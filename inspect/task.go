@@ -37,8 +37,8 @@ type Task struct {
 	// more than a second.
 	Started time.Time
 
-	Reason string    // why it is where it is: failed, snoozed, arguments, undecodable, …; see TaskInfo.Reason
-	At     time.Time // when that became known
+	Reason state.Reason // why it is where it is
+	At     time.Time    // when that became known
 	// UnknownFields are fields of its arguments that the worker lacked which has parked it with the reason "unknown
 	// fields"; up to 16 paths for Function.Lacks.
 	UnknownFields []string
@@ -145,7 +145,7 @@ func (t *Task) know(raw []byte, m *redisstore.Stored) {
 	t.Reason, t.Error, t.Stack, t.Worker = i.Reason, i.Error, i.Stack, i.Worker
 	t.At, t.FirstFailed, t.Began, t.EnqueuedAt = i.At, i.FirstFailed, i.Began, i.Enqueued
 	t.Attempt, t.Deaths, t.Function, t.UnknownFields = i.Attempts, i.Deaths, i.Function, i.Fields
-	if i.Reason == "canceled" {
+	if i.Reason == state.ReasonCanceled {
 		t.Attempt++ // the info has how often it was retried
 	}
 	t.Done, t.Total, t.Note = i.Progress.Done, i.Progress.Total, i.Progress.Note

@@ -16,7 +16,7 @@ const (
 	Retry
 	// Parked means that the task waits for a worker that knows its function, and all fields of its arguments.
 	Parked
-	// Archived means that the task does not run again by itself; TaskInfo.Reason says why.
+	// Archived means that the task does not run again by itself; a Reason says why.
 	Archived
 	// Active means that the task runs and has reported its progress.
 	Active

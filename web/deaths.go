@@ -122,7 +122,7 @@ func readDied(ctx context.Context, ins *inspect.Inspector, queue *inspect.Queue)
 	}
 	var err error
 	d.archived, d.unreadArchive, err = look(inspect.Query{State: state.Archived, NewestFirst: true},
-		func(t *inspect.Task) bool { return t.Reason == "deaths" })
+		func(t *inspect.Task) bool { return t.Reason == state.ReasonDeaths })
 	return d, err
 }
 

@@ -85,13 +85,14 @@ func parkedRows(tasks []inspect.Task) (rows []parkedRow) {
 	place := map[[2]string]int{}
 	for i := range tasks {
 		t := &tasks[i]
-		key := [2]string{t.Function, t.Reason}
+		key := [2]string{t.Function, string(t.Reason)}
 		at, ok := place[key]
 		if !ok {
 			at = len(rows)
 			place[key] = at
 			rows = append(rows, parkedRow{
-				Queue: t.Queue, Function: t.Function, Reason: t.Reason, Problem: t.Problem, Since: t.At, First: t.Due,
+				Queue: t.Queue, Function: t.Function, Reason: string(t.Reason), Problem: t.Problem,
+				Since: t.At, First: t.Due,
 			})
 		}
 		r := &rows[at]

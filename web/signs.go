@@ -95,7 +95,7 @@ func samplesOf(ctx context.Context, ins *inspect.Inspector, queues []inspect.Que
 			}
 			for i := range page.Tasks {
 				t := &page.Tasks[i]
-				s.Why[inspect.Printable(inspect.ShortName(t.Function))+" ("+inspect.Printable(t.Reason)+")"]++
+				s.Why[inspect.Printable(inspect.ShortName(t.Function))+" ("+inspect.Printable(string(t.Reason))+")"]++
 			}
 			s.Parked = max(page.Total, len(page.Tasks))
 		}

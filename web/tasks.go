@@ -94,12 +94,12 @@ func (t *taskRow) Code() string {
 // Wrong is what went wrong with the task, on one line; "" if nothing did.
 func (t *taskRow) Wrong() string {
 	switch {
-	case t.Error != "" && t.Reason != "" && t.Reason != "failed":
-		return t.Reason + ": " + t.Error
-	case t.Reason == "completed":
+	case t.Error != "" && t.Reason != "" && t.Reason != state.ReasonFailed:
+		return string(t.Reason) + ": " + t.Error
+	case t.Reason == state.ReasonCompleted:
 		return ""
 	}
-	return cmp.Or(t.Error, t.Reason)
+	return cmp.Or(t.Error, string(t.Reason))
 }
 
 // Took is how long the run of a completed task took; 0 if that is unknown.

@@ -22,26 +22,26 @@ type happening struct {
 }
 
 // reasons are words for Task.Reason.
-var reasons = map[string]string{
-	"failed":           "no retries are left, or its handler gave it up",
-	"arguments":        "its arguments do not fit the function",
-	"expired":          "it was too late to start it",
-	"undecodable":      "its bytes are not a message",
-	"too large":        "its message is larger than workers read",
-	"deaths":           "its worker died too often",
-	"by hand":          "by hand",
-	"moving":           "on the way to another queue",
-	"parked too long":  "no worker came that can run it",
-	"unknown function": "no worker knows its function",
-	"unknown fields":   "no worker knows all fields of its arguments",
+var reasons = map[state.Reason]string{
+	state.ReasonFailed:          "no retries are left, or its handler gave it up",
+	state.ReasonArguments:       "its arguments do not fit the function",
+	state.ReasonExpired:         "it was too late to start it",
+	state.ReasonUndecodable:     "its bytes are not a message",
+	state.ReasonTooLarge:        "its message is larger than workers read",
+	state.ReasonDeaths:          "its worker died too often",
+	state.ReasonByHand:          "by hand",
+	state.ReasonMoving:          "on the way to another queue",
+	state.ReasonParkedTooLong:   "no worker came that can run it",
+	state.ReasonUnknownFunction: "no worker knows its function",
+	state.ReasonUnknownFields:   "no worker knows all fields of its arguments",
 }
 
 // reasonOf returns the words for a reason, or the reason.
-func reasonOf(reason string) string {
+func reasonOf(reason state.Reason) string {
 	if words, ok := reasons[reason]; ok {
 		return words
 	}
-	return reason
+	return string(reason)
 }
 
 // timeline returns what is known to have happened to a task and what will, in the order of time. Clocks differ, but a
@@ -78,7 +78,8 @@ func beginning(t *inspect.Task) []happening {
 			Error: f.Error, Stack: f.Stack,
 		})
 	}
-	if failed := t.State == state.Retry || t.State == state.Archived && t.Reason == "failed"; failed && !known(t.At) {
+	failed := t.State == state.Retry || t.State == state.Archived && t.Reason == state.ReasonFailed
+	if failed && !known(t.At) {
 		all = append(all, happening{
 			At: t.At, What: "Failed", Kind: "bad-state", Worker: t.Worker, Error: t.Error, Stack: t.Stack,
 		})

@@ -29,7 +29,7 @@ type Task struct {
 	Worker      string            `json:"worker,omitempty"` // that has it, or had it last
 	ClaimedAt   *time.Time        `json:"claimed_at,omitempty"`
 	StartedAt   *time.Time        `json:"started_at,omitempty"` // if it has run for more than a second
-	Reason      string            `json:"reason,omitempty"`     // why it is in its state
+	Reason      state.Reason      `json:"reason,omitempty"`     // why it is in its state
 	At          *time.Time        `json:"at,omitempty"`         // when the reason became known
 	FirstFailed *time.Time        `json:"first_failed_at,omitempty"`
 	BeganAt     *time.Time        `json:"began_at,omitempty"` // when the successful run began

@@ -111,7 +111,7 @@ func (b *broadcast) add(e *Event) {
 func toldEvent(e *Event) catalog.Event {
 	out := catalog.Event{
 		Kind: e.Kind.String(), At: e.At.UnixMilli(), Took: e.Duration.Microseconds(), Wait: e.Wait.Milliseconds(),
-		Reason: e.Reason,
+		Reason: string(e.Reason),
 	}
 	msg := e.Message
 	if e.Claim != nil {

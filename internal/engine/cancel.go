@@ -6,12 +6,13 @@ import (
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/wire"
+	"github.com/godelayed/delayed/state"
 )
 
 // CanceledInfo returns what is kept of a cancelled task.
 func CanceledInfo(m *wire.Message, now time.Time) wire.Info {
 	info := wire.Info{
-		Reason: ReasonCanceled, Function: m.Path, Attempts: m.Meta.Retried, Deaths: m.Meta.Deaths,
+		Reason: state.ReasonCanceled, Function: m.Path, Attempts: m.Meta.Retried, Deaths: m.Meta.Deaths,
 		At: now,
 	}
 	if at := m.Meta.EnqueuedAt; at > 0 {
@@ -19,9 +20,6 @@ func CanceledInfo(m *wire.Message, now time.Time) wire.Info {
 	}
 	return info
 }
-
-// ReasonCanceled is the reason in CanceledInfo.
-const ReasonCanceled = "canceled"
 
 // cancelClaim ends the claim of a cancelled task. certain: the task counts as cancelled, even if Redis does not know
 // that it was.

@@ -6,14 +6,15 @@ import (
 
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/wire"
+	"github.com/godelayed/delayed/state"
 )
 
 // succeed ends the claim of a successful task that leaves something behind. value is what its function returned, began
 // when it was called.
 func (r *runner) succeed(c *Claim, value any, began, now time.Time) {
 	info := wire.Info{
-		Reason: "completed", Function: c.msg.Path, Attempts: c.msg.Meta.Retried + 1, Deaths: c.msg.Meta.Deaths,
-		Began: began, At: now, Worker: r.worker,
+		Reason: state.ReasonCompleted, Function: c.msg.Path, Attempts: c.msg.Meta.Retried + 1,
+		Deaths: c.msg.Meta.Deaths, Began: began, At: now, Worker: r.worker,
 	}
 	var err error
 	if c.msg.Meta.Extra.Keeps() {

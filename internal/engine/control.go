@@ -12,9 +12,9 @@ import (
 // Status is a snapshot of a worker.
 type Status struct {
 	Phase      state.Worker
-	Busy       int    // running handlers
-	Connected  bool   // Redis has confirmed the last heartbeat of every queue
-	StopReason string // "" unless it stops
+	Busy       int          // running handlers
+	Connected  bool         // Redis has confirmed the last heartbeat of every queue
+	StopReason state.Reason // "" unless it stops
 	// Beat is when Redis last confirmed the heartbeat of every queue; zero if it has not.
 	Beat time.Time
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/wire"
+	"github.com/godelayed/delayed/state"
 )
 
 // timeLimit returns how long the handler of a claim may run, counted from its start; 0 is no limit. ran is how long it
@@ -62,7 +63,7 @@ func (r *runner) archiveIfLate(c *Claim) bool {
 	text := fmt.Sprintf("it did not start in time: %s at %s", why,
 		time.UnixMilli(at).UTC().Format("2006-01-02T15:04:05.000Z"))
 	info := wire.Info{
-		Reason: lifecycle.ReasonExpired, Function: c.msg.Path, Error: text, Attempts: m.Retried, Deaths: m.Deaths,
+		Reason: state.ReasonExpired, Function: c.msg.Path, Error: text, Attempts: m.Retried, Deaths: m.Deaths,
 		At: now, Worker: r.worker,
 	}
 	if x.FirstFailed != 0 {

@@ -11,6 +11,7 @@ import (
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/sweep"
 	"github.com/godelayed/delayed/internal/wire"
+	"github.com/godelayed/delayed/state"
 )
 
 // decide decides what becomes of a task whose handler has returned err, and writes it to v. It may end this goroutine
@@ -87,14 +88,14 @@ func (d *decision) make() (e ending, done bool) {
 	case SaysDrop:
 		d.say(loop.InfoLevel, -1, "task dropped: its handler said so")
 		if d.c.needsComplete() {
-			d.info.Reason = "dropped"
+			d.info.Reason = state.ReasonDropped
 			e = endComplete(d.c, &d.info)
 			e.outcome = lifecycle.OutcomeDrop
 			return e, false
 		}
 		return ending{}, true
 	case SaysSnooze:
-		d.info.Reason, d.info.Error, d.info.Stack = "snoozed", "", "" // it has not failed
+		d.info.Reason, d.info.Error, d.info.Stack = state.ReasonSnoozed, "", "" // it has not failed
 		d.say(loop.DebugLevel, wait, "task snoozed")
 		return d.file(lifecycle.OutcomeSnooze, wait, d.again(wait)), false
 	default:
@@ -103,10 +104,10 @@ func (d *decision) make() (e ending, done bool) {
 	switch {
 	case d.misfit():
 		if fields := d.c.fn.UnknownFields(&d.c.msg); len(fields) > 0 {
-			return d.r.park(d.c, parkedFields, d.now, fields...), false
+			return d.r.park(d.c, state.ReasonUnknownFields, d.now, fields...), false
 		}
 		// A retry with the same bytes would fail again.
-		d.info.Reason = lifecycle.ReasonArguments
+		d.info.Reason = state.ReasonArguments
 		d.say(loop.ErrorLevel, -1, "task archived: its arguments do not fit the function")
 		return d.file(lifecycle.OutcomeArchive, lifecycle.ArchivedLife, d.c.raw), false
 	case says == SaysDiscard:
@@ -142,7 +143,7 @@ func (d *decision) diedInQuarantine() bool {
 // countDeath counts a death alone. The task runs again at once, unless these were too many.
 func (d *decision) countDeath() ending {
 	if sweep.CountDeath(&d.msg, true, d.now) >= lifecycle.MaxDeaths {
-		d.info.Reason, d.info.Deaths = lifecycle.ReasonDeaths, d.msg.Meta.Deaths
+		d.info.Reason, d.info.Deaths = state.ReasonDeaths, d.msg.Meta.Deaths
 		return d.archive("its processes died too often")
 	}
 	d.info.Reason, d.info.Deaths = "not failed", d.msg.Meta.Deaths
@@ -170,7 +171,7 @@ func (d *decision) prepare() {
 		m.ID = wire.NewTaskID()
 	}
 	d.info = wire.Info{
-		Reason: lifecycle.ReasonFailed, Function: d.msg.Path, Error: d.err.Error(), Attempts: m.Retried + 1,
+		Reason: state.ReasonFailed, Function: d.msg.Path, Error: d.err.Error(), Attempts: m.Retried + 1,
 		Deaths: m.Deaths, At: d.now, Worker: d.r.worker, Progress: d.c.lastReport(),
 	}
 	d.info.Stack = stackOf(d.err)
@@ -217,7 +218,7 @@ func (d *decision) postpone() ending {
 	if d.tooLate(wait) {
 		return d.archive("there is no time left for another try")
 	}
-	d.info.Reason = "not failed"
+	d.info.Reason = state.ReasonNotFailed
 	d.say(loop.InfoLevel, wait, "task is tried again; this was no failure")
 	return d.file(lifecycle.OutcomePostpone, wait, d.again(wait))
 }

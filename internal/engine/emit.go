@@ -7,6 +7,7 @@ import (
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/wire"
+	"github.com/godelayed/delayed/state"
 )
 
 // emitFor tells listeners what has happened to a claimed task. It fills in queue and claim.
@@ -65,7 +66,7 @@ func (l *listeners) emitEnd(c *Claim, err error, end *ending, done bool) {
 }
 
 // emitSwept tells listeners that the sweeper has archived a task; msg is nil if the message was not read.
-func (l *listeners) emitSwept(queue string, msg *wire.Message, reason string, err error) {
+func (l *listeners) emitSwept(queue string, msg *wire.Message, reason state.Reason, err error) {
 	if !l.any() {
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/internal/lifecycle"
+	"github.com/godelayed/delayed/state"
 )
 
 // ending says how a claim ends. A finisher sends it to Redis.
@@ -14,7 +15,7 @@ type ending struct {
 	id      string        // under which the task is filed
 	message []byte        // the message as it is filed; nil: as it was claimed
 	info    []byte        // what is kept of the task
-	reason  string        // for listeners
+	reason  state.Reason  // for listeners
 	certain bool          // the task counts as cancelled, even if Redis does not know that it was
 }
 

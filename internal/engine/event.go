@@ -5,6 +5,7 @@ import (
 
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/wire"
+	"github.com/godelayed/delayed/state"
 )
 
 // Event is something that has happened in a worker.
@@ -19,7 +20,7 @@ type Event struct {
 
 	Duration time.Duration // how long the handler ran
 	Wait     time.Duration // until the task is tried again; with event.TaskStarted, since it was enqueued
-	Reason   string
+	Reason   state.Reason
 	Err      error
 	Missed   int // events that were dropped before this one
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/state"
 )
 
 // controlReaders bounds the queues of a slot whose control hashes are read at once. When a worker of ten thousand
@@ -107,7 +108,7 @@ func (w *Worker) readControl(ctx context.Context, l *lane) error {
 		w.obeyOrder(last.Order, now.Order)
 	}
 	if now.Restart != "" && now.Restart != last.Restart {
-		w.stopFor(stopRestart)
+		w.stopFor(state.StopRestart)
 	}
 	lc.version.Store(now.Version)
 	return nil
@@ -136,7 +137,7 @@ func (w *Worker) obeyOrder(last, order string) {
 	case OrderQuiet:
 		w.Quiet()
 	case OrderStop:
-		w.stopFor(stopOrder)
+		w.stopFor(state.StopOrder)
 	case "":
 		if last == OrderPause {
 			w.Resume()

@@ -7,6 +7,7 @@ import (
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/state"
 )
 
 // emptyInterval and emptyMaxInterval bound the time between two checks whether there is anything to do.
@@ -36,7 +37,7 @@ func (v *idleWatch) run(ctx context.Context) {
 	v.since = time.Now()
 	for loop.Sleep(ctx, interval) {
 		if v.check(ctx, time.Now()) {
-			v.worker.stopFor(stopEmpty)
+			v.worker.stopFor(state.StopEmpty)
 			return
 		}
 	}

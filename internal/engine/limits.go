@@ -5,21 +5,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/internal/loop"
-)
-
-// Reasons why a worker stops, as in WorkerStatus.StopReason, the log and event.WorkerStopping.
-const (
-	stopContext = "context"    // the context of Run has ended
-	stopClosed  = "closed"     // the handle on Redis was closed
-	stopTasks   = "max tasks"  // WorkerConfig.MaxTasks tasks have ended, or the one of Once
-	stopTime    = "max time"   // the worker has run for WorkerConfig.MaxTime
-	stopMemory  = "max memory" // the process uses more than WorkerConfig.MaxMemory
-	stopEmpty   = "empty"      // the queues are empty: StopWhenEmpty, StopWhenEmptyFor, Once
-	stopStuck   = "stuck"      // too many handlers are stuck
-	stopRestart = "restart"    // Queue.Restart
-	stopOrder   = "order"      // WorkerControl.Stop
-
-	stopSettings = "settings" // Redis has come back with settings that lose tasks
+	"github.com/godelayed/delayed/state"
 )
 
 // memoryInterval is the time between two checks of the memory of the process.
@@ -27,14 +13,14 @@ const memoryInterval = time.Second
 
 // stopFor makes the worker stop as if the context of Run had ended. If it is called again, the first reason holds. It
 // never blocks and may be called at any time.
-func (w *Worker) stopFor(reason string) {
+func (w *Worker) stopFor(reason state.Reason) {
 	if w.reason.CompareAndSwap(nil, &reason) {
 		close(w.stopping)
 	}
 }
 
 // stopReason returns why the worker stops, "" if it does not.
-func (w *Worker) stopReason() string {
+func (w *Worker) stopReason() state.Reason {
 	if reason := w.reason.Load(); reason != nil {
 		return *reason
 	}
@@ -45,7 +31,7 @@ func (w *Worker) stopReason() string {
 func (w *Worker) setTaskLimits() {
 	w.exec.rest = w.cfg.Rest
 	w.exec.limited, w.exec.startsLeft = w.cfg.MaxTasks > 0, w.cfg.MaxTasks
-	w.exec.onUsedUp = func() { w.stopFor(stopTasks) }
+	w.exec.onUsedUp = func() { w.stopFor(state.StopMaxTasks) }
 }
 
 // watches returns functions that keep the other limits and notice when the worker is idle. Each runs until its context
@@ -54,7 +40,7 @@ func (w *Worker) watches() (watches []func(context.Context)) {
 	if w.cfg.MaxTime > 0 {
 		watches = append(watches, func(ctx context.Context) {
 			if loop.Sleep(ctx, w.cfg.MaxTime) {
-				w.stopFor(stopTime)
+				w.stopFor(state.StopMaxTime)
 			}
 		})
 	}
@@ -86,7 +72,7 @@ func (w *Worker) watchMemory(ctx context.Context) {
 		if used := memoryUsed(); used > w.cfg.MaxMemory {
 			w.log.WithField("bytes", used).WithField("limit",
 				w.cfg.MaxMemory).Warn("the process uses more memory than WorkerConfig.MaxMemory")
-			w.stopFor(stopMemory)
+			w.stopFor(state.StopMaxMemory)
 			return
 		}
 	}

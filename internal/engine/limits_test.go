@@ -22,7 +22,7 @@ import (
 )
 
 // runToEnd runs a worker until it stops by itself, and returns why it did.
-func (b *bench) runToEnd(cfg WorkerConfig, fns ...*Function) string {
+func (b *bench) runToEnd(cfg WorkerConfig, fns ...*Function) state.Reason {
 	b.T.Helper()
 	w, _ := b.listened(cfg, fns...)
 	result := make(chan error, 1)
@@ -53,8 +53,8 @@ func TestMaxTasksIsNeverExceeded(t *testing.T) {
 			}
 			cfg := b.config()
 			cfg.MaxTasks, cfg.Concurrency, cfg.Prefetch = c.most, c.executors, c.prefetch
-			if reason := b.runToEnd(cfg, f); reason != stopTasks {
-				t.Errorf("expected %q, found %q", stopTasks, reason)
+			if reason := b.runToEnd(cfg, f); reason != state.StopMaxTasks {
+				t.Errorf("expected %q, found %q", state.StopMaxTasks, reason)
 			}
 			if n := ran.Load(); n != int64(c.most) {
 				t.Errorf("expected %d tasks, found %d", c.most, n)
@@ -98,8 +98,8 @@ func TestMaxTasksWaitsForTheLast(t *testing.T) {
 	close(leave)
 	b.Until("the worker has stopped", func() bool { return w.Status().Phase == state.Stopped })
 	s.mustStop()
-	if events := h.of(event.WorkerStopping); len(events) != 1 || events[0].Reason != stopTasks {
-		t.Errorf("expected one event with reason %q, found %+v", stopTasks, events)
+	if events := h.of(event.WorkerStopping); len(events) != 1 || events[0].Reason != state.StopMaxTasks {
+		t.Errorf("expected one event with reason %q, found %+v", state.StopMaxTasks, events)
 	}
 	if n := b.counters()["processed"]; n != 2 || b.Size("_retry") != 0 {
 		t.Errorf("expected 2 tasks done and no retries, found %d and %d", n, b.Size("_retry"))
@@ -113,8 +113,8 @@ func TestMaxTasksCountsWhatEndsItsGoroutine(t *testing.T) {
 	b.delay(f)
 	cfg := b.config()
 	cfg.MaxTasks = 1
-	if reason := b.runToEnd(cfg, f); reason != stopTasks || b.Size("_archived") != 1 {
-		t.Errorf("expected %q and an archived task, found %q and %d", stopTasks, reason, b.Size("_archived"))
+	if reason := b.runToEnd(cfg, f); reason != state.StopMaxTasks || b.Size("_archived") != 1 {
+		t.Errorf("expected %q and an archived task, found %q and %d", state.StopMaxTasks, reason, b.Size("_archived"))
 	}
 }
 
@@ -122,8 +122,8 @@ func TestMaxTime(t *testing.T) {
 	b := newBench(t)
 	cfg := b.config()
 	cfg.MaxTime = 20 * time.Millisecond
-	if reason := b.runToEnd(cfg); reason != stopTime {
-		t.Errorf("expected %q, found %q", stopTime, reason)
+	if reason := b.runToEnd(cfg); reason != state.StopMaxTime {
+		t.Errorf("expected %q, found %q", state.StopMaxTime, reason)
 	}
 }
 
@@ -132,16 +132,16 @@ func TestMaxMemory(t *testing.T) {
 	b := newBench(t)
 	cfg := b.config()
 	cfg.MaxMemory = 1 << 20
-	if reason := b.runToEnd(cfg); reason != stopMemory {
-		t.Errorf("expected %q, found %q", stopMemory, reason)
+	if reason := b.runToEnd(cfg); reason != state.StopMaxMemory {
+		t.Errorf("expected %q, found %q", state.StopMaxMemory, reason)
 	}
 	if !strings.Contains(b.log.String(), "WorkerConfig.MaxMemory") {
 		t.Errorf("the log does not say why:\n%s", b.log)
 	}
 	cfg.MaxMemory = math.MaxInt64
 	cfg.MaxTime = 2 * memoryInterval
-	if reason := b.runToEnd(cfg); reason != stopTime {
-		t.Errorf("within the limit: expected %q, found %q", stopTime, reason)
+	if reason := b.runToEnd(cfg); reason != state.StopMaxTime {
+		t.Errorf("within the limit: expected %q, found %q", state.StopMaxTime, reason)
 	}
 }
 
@@ -193,8 +193,8 @@ func TestStopWhenEmpty(t *testing.T) {
 	b.delayAt(time.Now().Add(-time.Hour), f, 0)
 	cfg := b.config()
 	cfg.StopWhenEmpty = true
-	if reason := b.runToEnd(cfg, f); reason != stopEmpty {
-		t.Errorf("expected %q, found %q", stopEmpty, reason)
+	if reason := b.runToEnd(cfg, f); reason != state.StopEmpty {
+		t.Errorf("expected %q, found %q", state.StopEmpty, reason)
 	}
 	if n := ran.Load(); n != 8 || b.Size("_scheduled") != 1 || b.Size("_parked") != 0 {
 		t.Errorf("expected 8 tasks, 1 scheduled and none parked, found %d, %d and %d", n, b.Size("_scheduled"),
@@ -225,8 +225,8 @@ func TestStopWhenEmptyWaitsForHandlers(t *testing.T) {
 	b.Until("the worker has stopped", func() bool { return w.Status().Phase == state.Stopped })
 	s.mustStop()
 	if events := h.of(event.WorkerIdle, event.WorkerStopping); len(events) != 2 || events[0].Kind != event.WorkerIdle ||
-		events[1].Reason != stopEmpty {
-		t.Errorf("expected that the worker is idle and stops for %q, found %+v", stopEmpty, events)
+		events[1].Reason != state.StopEmpty {
+		t.Errorf("expected that the worker is idle and stops for %q, found %+v", state.StopEmpty, events)
 	}
 }
 
@@ -371,8 +371,8 @@ func TestStopWhenEmptyLeavesPausedQueues(t *testing.T) {
 	b.delay(f)
 	cfg := b.config()
 	cfg.StopWhenEmpty = true
-	if reason := b.runToEnd(cfg, f); reason != stopEmpty || b.Size("") != 1 {
-		t.Errorf("expected %q and the task where it was, found %q and %d", stopEmpty, reason, b.Size(""))
+	if reason := b.runToEnd(cfg, f); reason != state.StopEmpty || b.Size("") != 1 {
+		t.Errorf("expected %q and the task where it was, found %q and %d", state.StopEmpty, reason, b.Size(""))
 	}
 }
 

@@ -1,10 +1,13 @@
 package engine
 
+import "github.com/godelayed/delayed/state"
+
 // unlockStart frees the lock of a task that is about to start. It returns false if the task must not start; then it has
 // handled the end of the claim.
 func (r *runner) unlockStart(c *Claim) bool {
 	if fields := c.fn.UnknownFields(&c.msg); len(fields) > 0 {
-		c.lane.ends.add(r.park(c, parkedFields, c.lane.now(), fields...)) // a task that does not start keeps its lock
+		// A task that does not start keeps its lock.
+		c.lane.ends.add(r.park(c, state.ReasonUnknownFields, c.lane.now(), fields...))
 		return false
 	}
 	if r.unlock(c) {

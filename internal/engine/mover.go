@@ -10,6 +10,7 @@ import (
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/state"
 )
 
 const (
@@ -196,7 +197,7 @@ func (m *mover) archiveLarge(
 		for _, t := range part {
 			redisstore.LogTooLarge(m.log, &m.lines, s.Name, t.ID, t.Size)
 			m.events.emit(Event{
-				Kind: event.TaskArchived, Queue: s.Name, Reason: lifecycle.ReasonTooLarge,
+				Kind: event.TaskArchived, Queue: s.Name, Reason: state.ReasonTooLarge,
 				Err: redisstore.TooLarge(t.Size),
 			})
 		}

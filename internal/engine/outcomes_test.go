@@ -196,7 +196,7 @@ func (b *bench) stateNow(worker string) lifecycle.State {
 	results := b.Hash("_results")
 	for range b.Size("_completed") {
 		for _, info := range results {
-			states = append(states, wire.ParseInfo([]byte(info)).Reason)
+			states = append(states, string(wire.ParseInfo([]byte(info)).Reason))
 		}
 	}
 	if states == nil {

@@ -9,30 +9,22 @@ import (
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/wire"
-)
-
-// Reasons for parking a task.
-const (
-	parkedUnknown = "unknown function"
-	// parkedFields: structs of this worker lack fields that the task's arguments have.
-	parkedFields = "unknown fields"
-	parkedPython = "python"
-	parkedPlain  = "extended python on a queue for plain ones"
+	"github.com/godelayed/delayed/state"
 )
 
 // park returns the ending that parks a task until a worker comes that can run it.
-func (r *runner) park(c *Claim, reason string, now time.Time, fields ...string) ending {
+func (r *runner) park(c *Claim, reason state.Reason, now time.Time, fields ...string) ending {
 	id := c.msg.Meta.ID
 	if id == "" {
 		id = wire.NewTaskID()
 	}
 	queue, path := c.lane.store.Name, c.msg.Path
-	r.lines.Log(loop.LineKey{Queue: queue, Reason: reason, Function: path}, func(n int) {
+	r.lines.Log(loop.LineKey{Queue: queue, Reason: string(reason), Function: path}, func(n int) {
 		log := r.log.With("queue", queue).With("function", path).With("id", id).Counted(n)
 		if len(fields) > 0 {
 			log = log.With("fields", strings.Join(fields, ", "))
 		}
-		log.Warn("task parked: this worker cannot run it (" + reason + ")" + parkedAdvice[reason])
+		log.Warn("task parked: this worker cannot run it (" + string(reason) + ")" + parkedAdvice[reason])
 	})
 	r.events.emitFor(c, Event{Kind: event.TaskParked, Reason: reason})
 	info := wire.Info{Reason: reason, Function: c.msg.Path, Fields: fields, At: now, Worker: r.worker}
@@ -46,10 +38,9 @@ func (r *runner) park(c *Claim, reason string, now time.Time, fields ...string) 
 }
 
 // parkedAdvice says in the log what to do, where more is needed than a worker that knows the function.
-var parkedAdvice = map[string]string{
-	parkedPlain: ": the workers of WorkerConfig.PythonQueue break on extended messages; serve another queue with " +
-		"godelayed's workers and name that, " +
-		"or have its producers open this queue as Legacy",
+var parkedAdvice = map[state.Reason]string{
+	state.ReasonPlainPython: ": the workers of WorkerConfig.PythonQueue break on extended messages; serve another " +
+		"queue with godelayed's workers and name that, or have its producers open this queue as Legacy",
 }
 
 // unknownFieldsText returns the error of a task that is parked because of fields.

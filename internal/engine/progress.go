@@ -8,6 +8,7 @@ import (
 
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
+	"github.com/godelayed/delayed/state"
 )
 
 // progressEvery is the shortest time between two reports of one task that are sent to Redis.
@@ -99,7 +100,7 @@ func (c *Claim) sendProgress(ctx context.Context, p wire.Progress) error {
 		return c.lane.report(c, p)
 	}
 	info := wire.Info{
-		Reason: "active", Function: c.msg.Path, At: c.lane.now(), Worker: c.lane.worker,
+		Reason: state.ReasonActive, Function: c.msg.Path, At: c.lane.now(), Worker: c.lane.worker,
 		Attempts: c.msg.Meta.Retried, Deaths: c.msg.Meta.Deaths, Progress: p,
 	}
 	if at := c.msg.Meta.EnqueuedAt; at > 0 {

@@ -8,6 +8,7 @@ import (
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
+	"github.com/godelayed/delayed/state"
 )
 
 // forwardPython returns the ending that forwards a Python task to the queue for them. It parks the task if there is no
@@ -15,7 +16,7 @@ import (
 func (r *receiver) forwardPython(ctx context.Context, c *Claim, now time.Time) ending {
 	to := r.python
 	if to == nil || to.SameQueue(c.lane.store) {
-		return r.runner.park(c, parkedPython, now)
+		return r.runner.park(c, state.ReasonPython, now)
 	}
 	if c.msg.Kind == wire.PyExtended {
 		reads, err := r.readsExtended(ctx, to)
@@ -23,7 +24,7 @@ func (r *receiver) forwardPython(ctx context.Context, c *Claim, now time.Time) e
 			return ending{claim: c, outcome: lifecycle.OutcomeRelease} // unknown: ask again after the next claim
 		}
 		if !reads {
-			return r.runner.park(c, parkedPlain, now)
+			return r.runner.park(c, state.ReasonPlainPython, now)
 		}
 	}
 	r.runner.events.emitFor(c, Event{Kind: event.TaskForwarded})

@@ -11,6 +11,7 @@ import (
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
+	"github.com/godelayed/delayed/state"
 )
 
 // receiver handles claimed tasks: it gives the executors those that can run here, and ends the claims of all others.
@@ -96,7 +97,7 @@ func (r *receiver) canRun(ctx context.Context, c *Claim, now time.Time) bool {
 		}
 	}
 	if c.fn = r.registry.Lookup(c.msg.Path); c.fn == nil {
-		ends.add(r.runner.park(c, parkedUnknown, now))
+		ends.add(r.runner.park(c, state.ReasonUnknownFunction, now))
 		return false
 	}
 	c.suspicion = suspicionOf(c, now)
@@ -114,12 +115,12 @@ func (r *receiver) canRun(ctx context.Context, c *Claim, now time.Time) bool {
 func (r *receiver) undecodable(c *Claim, err error, now time.Time) ending {
 	id := wire.NewTaskID()
 	s := c.lane.store
-	info := wire.Info{Reason: lifecycle.ReasonUndecodable, Error: err.Error(), At: now, Worker: r.worker}
+	info := wire.Info{Reason: state.ReasonUndecodable, Error: err.Error(), At: now, Worker: r.worker}
 	if size := c.large(); size > 0 {
-		info.Reason = lifecycle.ReasonTooLarge
+		info.Reason = state.ReasonTooLarge
 		redisstore.LogTooLarge(r.log, r.lines, s.Name, id, size)
 	} else {
-		r.lines.Log(loop.LineKey{Queue: s.Name, Reason: info.Reason}, func(n int) {
+		r.lines.Log(loop.LineKey{Queue: s.Name, Reason: string(info.Reason)}, func(n int) {
 			r.log.With("queue", s.Name).With("id",
 				id).Counted(n).WithError(err).Error("message archived: it cannot be decoded")
 		})

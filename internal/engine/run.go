@@ -50,9 +50,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		if redisstore.Closing(ctx) != nil {
-			w.stopFor(stopClosed)
+			w.stopFor(state.StopClosed)
 		}
-		w.stopFor(stopContext)
+		w.stopFor(state.StopContext)
 	case <-w.stopping:
 	}
 	defer context.AfterFunc(w.cfg.Signals.Open, r.endRetrying)() // the connections are closed: retries are in vain
@@ -157,7 +157,7 @@ func keep(group *sync.WaitGroup, run func()) {
 }
 
 // stop ends claiming, logs why, and returns the reason.
-func (r *workerRun) stop(end context.CancelFunc) (reason string) {
+func (r *workerRun) stop(end context.CancelFunc) (reason state.Reason) {
 	w := r.w
 	w.controlMu.Lock()
 	w.phase.Store(int32(state.Stopping))
@@ -167,7 +167,7 @@ func (r *workerRun) stop(end context.CancelFunc) (reason string) {
 	reason = w.stopReason()
 	w.log.WithField("reason", reason).Info("worker stops: it claims no more tasks")
 	w.events.emit(Event{Kind: event.WorkerStopping, Reason: reason})
-	if reason != stopStuck {
+	if reason != state.StopStuck {
 		for _, lane := range w.lanes {
 			r.beats.Go(func() { w.noteStop(r.beating, lane) })
 		}
@@ -180,7 +180,7 @@ func (r *workerRun) stop(end context.CancelFunc) (reason string) {
 
 // drain gives back tasks that have not started and waits for running handlers: first for the grace period, then with
 // their contexts cancelled. It closes the channel that it returns when all of them have returned.
-func (r *workerRun) drain(reason string) (idle <-chan struct{}) {
+func (r *workerRun) drain(reason state.Reason) (idle <-chan struct{}) {
 	w := r.w
 	giveBack(w.exec.takeBack())
 	w.exec.stop()
@@ -192,7 +192,7 @@ func (r *workerRun) drain(reason string) (idle <-chan struct{}) {
 		close(all)
 	}()
 	awaited := all
-	if reason == stopStuck {
+	if reason == state.StopStuck {
 		awaited = sound // stuck handlers do not return
 	}
 	if !loop.Await(awaited, time.Until(r.grace)) {
@@ -203,7 +203,7 @@ func (r *workerRun) drain(reason string) (idle <-chan struct{}) {
 }
 
 // finish waits for all handlers, tells Redis how the last tasks ended, and unregisters the worker.
-func (r *workerRun) finish(idle <-chan struct{}, reason string) error {
+func (r *workerRun) finish(idle <-chan struct{}, reason state.Reason) error {
 	w := r.w
 	<-idle
 	w.cancelHandlers(ErrShutdown)
@@ -228,13 +228,13 @@ func (r *workerRun) finish(idle <-chan struct{}, reason string) error {
 
 // stopError returns what Run returns: err, joined with the cause if the worker stopped because of stuck handlers, of a
 // closed handle on Redis or of the settings of Redis.
-func (w *Worker) stopError(reason string, err error) error {
+func (w *Worker) stopError(reason state.Reason, err error) error {
 	switch {
-	case reason == stopSettings:
+	case reason == state.StopSettings:
 		return errors.Join(w.unfit, err)
-	case reason == stopClosed && !errors.Is(err, redisstore.ErrClosed):
+	case reason == state.StopClosed && !errors.Is(err, redisstore.ErrClosed):
 		return errors.Join(redisstore.ErrHandleClosed, err)
-	case reason != stopStuck:
+	case reason != state.StopStuck:
 		return err
 	case err == nil:
 		return w.watchdog.fatal
@@ -243,14 +243,14 @@ func (w *Worker) stopError(reason string, err error) error {
 }
 
 // stillRunning returns the error of a worker whose handlers have not returned.
-func (w *Worker) stillRunning(reason string) error {
+func (w *Worker) stillRunning(reason state.Reason) error {
 	running := &RunningError{}
 	for _, c := range w.exec.running() {
-		if reason != stopStuck || !w.exec.isStuck(c) {
+		if reason != state.StopStuck || !w.exec.isStuck(c) {
 			running.Funcs = append(running.Funcs, c.fn.Path())
 		}
 	}
-	if reason == stopStuck && len(running.Funcs) == 0 {
+	if reason == state.StopStuck && len(running.Funcs) == 0 {
 		return w.watchdog.fatal
 	}
 	return w.stopError(reason, running)

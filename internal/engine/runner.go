@@ -9,6 +9,7 @@ import (
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/wire"
+	"github.com/godelayed/delayed/state"
 )
 
 // runner calls the functions of claimed tasks and decides how their claims end. All executors share it.
@@ -119,7 +120,8 @@ func (r *runner) conclude(c *Claim, err error, returned bool, limit time.Duratio
 	// Deferred, because decide may end this goroutine.
 	defer func() {
 		if v.done && !over { // the caller cannot learn it
-			v.done, v.end = false, endComplete(c, &wire.Info{Reason: "dropped", At: c.lane.now(), Worker: r.worker})
+			v.done = false
+			v.end = endComplete(c, &wire.Info{Reason: state.ReasonDropped, At: c.lane.now(), Worker: r.worker})
 			v.end.outcome = lifecycle.OutcomeDrop
 		}
 		c.outcome = v.end.outcome

@@ -8,6 +8,7 @@ import (
 
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/state"
 )
 
 // startCheck bounds how long the start of a worker waits for the settings of Redis.
@@ -45,7 +46,7 @@ func (w *Worker) afterStart(ctx context.Context, answered bool) {
 		var err error
 		if answered, err = w.checkSettings(ctx, redisstore.CallTimeout); err != nil {
 			w.unfit = err
-			w.stopFor(stopSettings)
+			w.stopFor(state.StopSettings)
 			return
 		}
 		if !answered && !loop.Sleep(ctx, wait.Next()) {

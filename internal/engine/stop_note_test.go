@@ -9,6 +9,7 @@ import (
 
 	"github.com/godelayed/delayed/internal/faultnet"
 	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/state"
 )
 
 // Also when Redis does not answer at the moment of the stop, it learns that the worker stops in good order.
@@ -45,10 +46,11 @@ func TestStopIsNotedOnceRedisAnswers(t *testing.T) {
 // Redis learns that a worker stops in good order whatever makes it stop; only stuck handlers are an exception.
 func TestStopIsNotedWhateverTheReason(t *testing.T) {
 	t.Parallel()
-	for _, reason := range []string{
-		stopContext, stopTasks, stopTime, stopMemory, stopEmpty, stopRestart, stopOrder, stopSettings,
+	for _, reason := range []state.Reason{
+		state.StopContext, state.StopMaxTasks, state.StopMaxTime, state.StopMaxMemory, state.StopEmpty,
+		state.StopRestart, state.StopOrder, state.StopSettings,
 	} {
-		t.Run(reason, func(t *testing.T) {
+		t.Run(string(reason), func(t *testing.T) {
 			t.Parallel()
 			b := newBench(t)
 			entered, leave := make(chan string, 10), make(chan struct{})

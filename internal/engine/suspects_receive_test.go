@@ -9,6 +9,7 @@ import (
 
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/state"
 )
 
 // onLog is a logger that calls a function for each line.
@@ -251,7 +252,7 @@ func TestParkedTasksTakeRoom(t *testing.T) {
 	ids := make([]string, len(claims))
 	for i, c := range claims {
 		c.msg, _ = c.parse()
-		endings[i] = r.runner.park(c, parkedUnknown, time.Now())
+		endings[i] = r.runner.park(c, state.ReasonUnknownFunction, time.Now())
 		ids[i] = endings[i].id
 	}
 	if left, _ := finisherOf(r.l).flush(endings); len(left) > 0 {

@@ -7,6 +7,7 @@ import (
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
+	"github.com/godelayed/delayed/state"
 )
 
 const (
@@ -29,11 +30,11 @@ func (r *receiver) runnableParked(ctx context.Context, l *lane, page []redisstor
 	for _, t := range page {
 		info := wire.ParseInfo(t.Info)
 		switch to := r.python; {
-		case !r.knows(info.Function) || info.Worker == r.worker && info.Reason == parkedPython:
+		case !r.knows(info.Function) || info.Worker == r.worker && info.Reason == state.ReasonPython:
 		case r.registry.Lookup(info.Function) != nil:
 			ours = append(ours, t)
 		case to.SameQueue(l.store):
-		case info.Reason == parkedPlain:
+		case info.Reason == state.ReasonPlainPython:
 			reads, err := r.readsExtended(ctx, to)
 			if err != nil {
 				return nil, err
@@ -60,7 +61,7 @@ func runnableHere(
 		info := wire.ParseInfo(t.Info)
 		switch f := r.Lookup(info.Function); {
 		case f == nil:
-		case info.Reason != parkedFields:
+		case info.Reason != state.ReasonUnknownFields:
 			ids = append(ids, t.ID)
 		case !f.LacksAny(info.Fields):
 			ask = append(ask, t.ID)

@@ -13,6 +13,7 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
+	"github.com/godelayed/delayed/state"
 )
 
 // Workers that lack a field of a parked task leave it alone, even if each lacks a different one; a worker that has all
@@ -49,7 +50,7 @@ func TestParkedForFieldsGoesToNobodyElse(t *testing.T) {
 		t.Errorf("parked %d times, %d are", n, b.Size("_parked"))
 	}
 	info := wire.ParseInfo([]byte(b.Hash("_info")[ref.ID()]))
-	if info.Reason != parkedFields || !slices.Equal(info.Fields, []string{"1.C"}) || info.Deaths != 0 ||
+	if info.Reason != state.ReasonUnknownFields || !slices.Equal(info.Fields, []string{"1.C"}) || info.Deaths != 0 ||
 		info.Attempts != 0 {
 		t.Errorf("info %+v", info)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/state"
 )
 
 const (
@@ -132,17 +133,17 @@ func (d *watchdog) report(l overrun, replaced bool, stack string) {
 	if stack != "" {
 		log = log.With("stack", stack)
 	}
-	var reason string
+	var reason state.Reason
 	switch {
 	case l.limit == 0:
-		reason = "long"
+		reason = state.StuckLong
 		log.Warn("handler has been running for very long; if that is too long, give it a Timeout")
 	case replaced:
-		reason = "replaced"
+		reason = state.StuckReplaced
 		log.With("limit", l.limit.Round(time.Millisecond).String()).
 			Error("handler is stuck: it ignores that its context has ended; another task may run in its place")
 	default:
-		reason = "given up"
+		reason = state.StuckGivenUp
 		log.With("limit", l.limit.Round(time.Millisecond).String()).
 			Error("handler is stuck: it ignores that its context has ended; too many handlers are stuck to go on")
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/sweep"
 	"github.com/godelayed/delayed/internal/wire"
+	"github.com/godelayed/delayed/state"
 )
 
 // Worker claims tasks from its queues and calls the functions registered with it. Its methods are safe for concurrent
@@ -38,7 +39,7 @@ type Worker struct {
 	handlersCtx    context.Context // parent of all handlers' contexts; cancelled with the cause ErrShutdown
 	cancelHandlers context.CancelCauseFunc
 
-	unfit    error // why the settings of Redis are unfit for tasks; set with the reason stopSettings
+	unfit    error // why the settings of Redis are unfit for tasks; set with the reason state.StopSettings
 	events   listeners
 	memory   toldMemory    // that the status tells
 	stopping chan struct{} // closed by stopFor
@@ -47,7 +48,7 @@ type Worker struct {
 	phase     atomic.Int32
 	paused    atomic.Bool
 	quiet     atomic.Bool
-	reason    atomic.Pointer[string] // why the worker stops; nil: it does not
+	reason    atomic.Pointer[state.Reason] // why the worker stops; nil: it does not
 }
 
 // slotGroup has the parts of a worker that serve the queues of one slot together.
@@ -74,7 +75,7 @@ func New(cfg Config) *Worker {
 	w.setTaskLimits()
 	w.exec.reserve(cfg.MaxStuck)
 	w.watchdog = newWatchdog(w.exec, w.runner.timeLimit, cfg.StuckAfter, w.log)
-	w.watchdog.emit, w.watchdog.stopWorker = w.events.emit, func() { w.stopFor(stopStuck) }
+	w.watchdog.emit, w.watchdog.stopWorker = w.events.emit, func() { w.stopFor(state.StopStuck) }
 	var python *redisstore.Store
 	if cfg.PythonQueue != "" {
 		python = redisstore.NewStore(cfg.Source, cfg.Prefix, cfg.PythonQueue)

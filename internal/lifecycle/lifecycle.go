@@ -1,6 +1,6 @@
 // Package lifecycle has the state machine of tasks, as tables: the states, the outcomes of claims and what each means,
-// and all other changes of state. It also has what workers and sweepers must agree on: how long Redis keeps tasks, and
-// the reasons for archiving them. It knows neither Redis nor functions.
+// and all other changes of state. It also has what workers and sweepers must agree on: how long Redis keeps tasks. It
+// knows neither Redis nor functions.
 package lifecycle
 
 import (

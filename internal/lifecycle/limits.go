@@ -13,4 +13,7 @@ const (
 	ArchivedLife = 90 * 24 * time.Hour
 	// MaxArchived is how many archived tasks Redis keeps of a queue, unless configured otherwise.
 	MaxArchived = 10_000
+	// MovingTime is how long nobody else may take an archived task with state.ReasonMoving: it is on its way to another
+	// queue.
+	MovingTime = time.Minute
 )

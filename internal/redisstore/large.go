@@ -7,9 +7,9 @@ import (
 
 	"github.com/gomodule/redigo/redis"
 
-	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/wire"
+	"github.com/godelayed/delayed/state"
 )
 
 // maxInfo bounds the info that is read of each task in a list. No info that this package writes is as large.
@@ -20,13 +20,13 @@ func TooLarge(size int) error { return wire.TooLong(size, wire.WorkerLimits) }
 
 // TooLargeInfo returns the info to keep of such a message.
 func TooLargeInfo(size int, at time.Time, worker string) []byte {
-	info := wire.Info{Reason: lifecycle.ReasonTooLarge, Error: TooLarge(size).Error(), At: at, Worker: worker}
+	info := wire.Info{Reason: state.ReasonTooLarge, Error: TooLarge(size).Error(), At: at, Worker: worker}
 	return info.Encode()
 }
 
 // LogTooLarge logs that such a message of a queue was archived as the task id.
 func LogTooLarge(log loop.Journal, lines *loop.LineLimit, queue, id string, size int) {
-	lines.Log(loop.LineKey{Queue: queue, Reason: lifecycle.ReasonTooLarge}, func(n int) {
+	lines.Log(loop.LineKey{Queue: queue, Reason: string(state.ReasonTooLarge)}, func(n int) {
 		log.With("queue", queue).With("id", id).Counted(n).WithError(TooLarge(size)).
 			Error("message archived: it is too large, and stays in Redis")
 	})

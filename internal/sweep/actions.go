@@ -9,6 +9,7 @@ import (
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
+	"github.com/godelayed/delayed/state"
 )
 
 // actions decides what happens to the claims of a dead worker. Only deaths alone bring a task nearer to the archive.
@@ -39,7 +40,7 @@ func (g *Group) action(
 		a.ID = wire.NewTaskID()
 	}
 	info := wire.Info{
-		Reason: lifecycle.ReasonDeaths, Function: msg.Path, At: now, Worker: d.Worker,
+		Reason: state.ReasonDeaths, Function: msg.Path, At: now, Worker: d.Worker,
 		Error: fmt.Sprintf("delayed: %d times its worker died while it had nothing but this task in hand",
 			lifecycle.MaxDeaths),
 	}
@@ -104,7 +105,7 @@ func (g *Group) archiveTooLarge(
 	}
 	redisstore.LogTooLarge(g.cfg.Log, g.lines, s.Name, a.ID, c.Size)
 	if g.cfg.OnArchive != nil {
-		g.cfg.OnArchive(s.Name, nil, lifecycle.ReasonTooLarge, redisstore.TooLarge(c.Size))
+		g.cfg.OnArchive(s.Name, nil, state.ReasonTooLarge, redisstore.TooLarge(c.Size))
 	}
 	return a
 }

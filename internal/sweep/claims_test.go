@@ -15,6 +15,7 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
+	"github.com/godelayed/delayed/state"
 )
 
 func TestSweeperRequeuesInOldOrderAndCountsDeaths(t *testing.T) {
@@ -101,7 +102,7 @@ func TestSweeperArchivesAfterThreeDeathsAlone(t *testing.T) {
 	if info := b.Hash("_info")["culprit"]; !strings.Contains(info, "deaths") {
 		t.Errorf("info %q", info)
 	}
-	if !slices.Equal(b.told, []string{"deaths"}) {
+	if !slices.Equal(b.told, []state.Reason{state.ReasonDeaths}) {
 		t.Errorf("told of %q, expected the one task whose message carries its deaths", b.told)
 	}
 	if how := redistest.Await(b.Bench, "that it has ended", ends); how != "ended" {
@@ -212,7 +213,7 @@ func TestLargeMessagesOfTheDead(t *testing.T) {
 	if len(lines) != 2 || strings.Contains(strings.Join(lines, "\n"), "count=") {
 		t.Errorf("found the lines %q, expected one for each of two tasks", lines)
 	}
-	if !slices.Equal(b.told, []string{"too large", "too large"}) {
+	if !slices.Equal(b.told, []state.Reason{state.ReasonTooLarge, state.ReasonTooLarge}) {
 		t.Errorf("told of %q", b.told)
 	}
 	archived := b.Hash("_info")

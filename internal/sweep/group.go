@@ -12,6 +12,7 @@ import (
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
+	"github.com/godelayed/delayed/state"
 )
 
 // trimEvery is how many passes go by between two checks of the age of archived and parked tasks.
@@ -33,7 +34,7 @@ type Config struct {
 	Log    loop.Journal
 	// OnArchive, if not nil, is called before a dead worker's task is archived: for its deaths, or because its message
 	// is too large to be read; then msg is nil and err says how large it is.
-	OnArchive func(queue string, msg *wire.Message, reason string, err error)
+	OnArchive func(queue string, msg *wire.Message, reason state.Reason, err error)
 }
 
 // Group sweeps queues of one slot.

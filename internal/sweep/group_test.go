@@ -15,6 +15,7 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
+	"github.com/godelayed/delayed/state"
 )
 
 // TestLoneSweeperKeepsContact pings between two passes, so that it knows of a break between them, and makes no pass
@@ -117,7 +118,7 @@ func TestSweeperFindsAllThatDiedTogether(t *testing.T) {
 func TestSweepAll(t *testing.T) {
 	b := newBench(t)
 	const most = 3*redisstore.TrimPage + 1
-	state := redistest.State{
+	seed := redistest.State{
 		"_parked": redistest.Zset{}, "_archived": redistest.Zset{}, "_completed": redistest.Zset{},
 		"_revoked": redistest.Zset{}, "_tasks": redistest.Hash{},
 		"_info":    redistest.Hash{},
@@ -130,17 +131,17 @@ func TestSweepAll(t *testing.T) {
 			"_parked": "_tasks", "_archived": "_tasks", "_completed": "_results",
 		} {
 			id := fmt.Sprint(set, i)
-			state[set].(redistest.Zset)[id] = at   //nolint:errcheck // as above
-			state[hash].(redistest.Hash)[id] = "m" //nolint:errcheck // as above
+			seed[set].(redistest.Zset)[id] = at   //nolint:errcheck // as above
+			seed[hash].(redistest.Hash)[id] = "m" //nolint:errcheck // as above
 		}
-		infos := state["_info"].(redistest.Hash) //nolint:errcheck // as above
+		infos := seed["_info"].(redistest.Hash) //nolint:errcheck // as above
 		infos[fmt.Sprint("_parked", i)] = string(parked.Encode())
-		state["_locks"].(redistest.Hash)[fmt.Sprint("k:", i)] = fmt.Sprint(at, " x") //nolint:errcheck // as above
+		seed["_locks"].(redistest.Hash)[fmt.Sprint("k:", i)] = fmt.Sprint(at, " x") //nolint:errcheck // as above
 	}
 	for i := range 3*redisstore.PardonPage + 1 {
-		state["_revoked"].(redistest.Zset)[fmt.Sprint(i)] = int64(1000 + i) //nolint:errcheck // as above
+		seed["_revoked"].(redistest.Zset)[fmt.Sprint(i)] = int64(1000 + i) //nolint:errcheck // as above
 	}
-	redistest.Seed(t, b.Conn, b.Name, state)
+	redistest.Seed(t, b.Conn, b.Name, seed)
 	b.deadWorker("m0")
 	b.deadWorker("m1")
 	b.Must(b.group(time.Minute, time.Hour).SweepAll(t.Context()))
@@ -154,7 +155,7 @@ func TestSweepAll(t *testing.T) {
 	}
 	// Those in the archive now were parked for too long; the older ones were deleted.
 	info := wire.ParseInfo([]byte(b.Hash("_info")[fmt.Sprint("_parked", most-1)]))
-	if info.Reason != lifecycle.ReasonParkedTooLong || info.Function != "f" || info.Error != parked.Error {
+	if info.Reason != state.ReasonParkedTooLong || info.Function != "f" || info.Error != parked.Error {
 		t.Errorf("found %+v", info)
 	}
 	b.Check(redistest.Invariants{})
@@ -170,7 +171,7 @@ func TestArchivedForItsDeaths(t *testing.T) {
 	b.Do("HSET", b.Name+"_claims:"+worker, redisstore.MarkAlone, "1-1")
 	b.sweptDry(b.group(time.Millisecond, time.Hour))
 	info := wire.ParseInfo([]byte(b.Hash("_info")["culprit"]))
-	if info.Worker != worker || info.Reason != lifecycle.ReasonDeaths || info.Function != "a.f" ||
+	if info.Worker != worker || info.Reason != state.ReasonDeaths || info.Function != "a.f" ||
 		info.Deaths != lifecycle.MaxDeaths+2 || !strings.Contains(info.Error, "3 times its worker died") ||
 		time.Since(info.At).Abs() > time.Minute {
 		t.Errorf("found %+v", info)

@@ -13,6 +13,7 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
+	"github.com/godelayed/delayed/state"
 )
 
 // bench is a queue on a real server with what tests need around it.
@@ -21,7 +22,7 @@ type bench struct {
 	source redisstore.Source
 	store  *redisstore.Store
 	log    *redistest.Log
-	told   []string // the reasons with which OnArchive was called
+	told   []state.Reason // the reasons with which OnArchive was called
 }
 
 func newBench(t testing.TB) *bench {
@@ -46,7 +47,7 @@ func (b *bench) config(life time.Duration) Config {
 		Stores: []*redisstore.Store{b.store}, Interval: time.Second, Life: life,
 		ArchiveMax: lifecycle.MaxArchived, ArchiveFor: lifecycle.ArchivedLife,
 		Health: NewLinkHealth(life), Log: loop.NewJournal(b.log.Logger()),
-		OnArchive: func(_ string, _ *wire.Message, reason string, _ error) { b.told = append(b.told, reason) },
+		OnArchive: func(_ string, _ *wire.Message, reason state.Reason, _ error) { b.told = append(b.told, reason) },
 	}
 }
 

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 
-	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
+	"github.com/godelayed/delayed/state"
 )
 
 // trim drops expired locks, deletes old archived and completed tasks, and archives tasks that were parked for too long.
@@ -38,7 +38,7 @@ func (g *Group) trim(ctx context.Context, s *redisstore.Store) error {
 			}
 			parked := wire.ParseInfo(page[i].Info)
 			info := wire.Info{
-				Reason: lifecycle.ReasonParkedTooLong, Function: parked.Function, Error: parked.Error, At: s.Now(),
+				Reason: state.ReasonParkedTooLong, Function: parked.Function, Error: parked.Error, At: s.Now(),
 			}
 			page[i].Info = info.Encode()
 		}

@@ -3,6 +3,8 @@ package wire
 import (
 	"strings"
 	"time"
+
+	"github.com/godelayed/delayed/state"
 )
 
 // maxInfoText is the longest text of an error that Redis keeps with a task, in bytes.
@@ -11,9 +13,7 @@ const maxInfoText = 4096
 // Info is what Redis keeps about a task besides its message, while the task is retrying, parked or archived, and what
 // it keeps of a completed task.
 type Info struct {
-	// Reason is failed, arguments, undecodable, too large, unknown function, unknown fields, python, deaths,
-	// parked too long, expired, snoozed, not failed or completed.
-	Reason      string
+	Reason      state.Reason
 	Function    string
 	Fields      []string // fields of Function.UnknownFields that the worker which parked the task lacks
 	Error       string
@@ -58,7 +58,7 @@ func (i *Info) Encode() []byte {
 			pairs = AppendInt(pairs, t.UnixMilli())
 		}
 	}
-	text("reason", i.Reason)
+	text("reason", string(i.Reason))
 	moment("at", i.At)
 	moment("first", i.FirstFailed)
 	moment("enqueued", i.Enqueued)
@@ -114,7 +114,7 @@ func ParseInfo(b []byte) (i Info) {
 			*dst = time.UnixMilli(ms)
 		}
 	}
-	text(&i.Reason, "reason")
+	text((*string)(&i.Reason), "reason")
 	text(&i.Function, "function")
 	paths, _ := fields["fields"].([]any)
 	for _, path := range paths[:min(len(paths), MaxUnknownFields)] {

@@ -167,7 +167,7 @@ func (a *app) diagnoseParked(ctx context.Context, v *doctorView, q *inspect.Queu
 	why := map[string]int{}
 	for i := range page.Tasks {
 		t := &page.Tasks[i]
-		text := inspect.ShortName(t.Function) + ": " + t.Reason
+		text := inspect.ShortName(t.Function) + ": " + string(t.Reason)
 		if t.Error != "" {
 			text += ": " + t.Error
 		}

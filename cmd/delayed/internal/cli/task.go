@@ -98,14 +98,14 @@ func when(t *document.Task, now time.Time) string {
 // why says why a task is where it is.
 func why(t *document.Task) term.Cell {
 	switch {
-	case t.Error != "" && t.Reason != "" && t.Reason != "failed":
-		return term.C(t.Reason+": "+t.Error, term.Red)
+	case t.Error != "" && t.Reason != "" && t.Reason != state.ReasonFailed:
+		return term.C(string(t.Reason)+": "+t.Error, term.Red)
 	case t.Error != "":
 		return term.C(t.Error, term.Red)
 	case t.Problem != "" && t.Function != "" && t.SizeBytes > 0: // of what has ended, less may be kept on purpose
 		return term.C(t.Problem, term.Red)
-	case t.Reason != "" && t.Reason != "completed":
-		return term.C(t.Reason, term.Yellow)
+	case t.Reason != "" && t.Reason != state.ReasonCompleted:
+		return term.C(string(t.Reason), term.Yellow)
 	case t.State == state.Active.String():
 		return term.C(t.Worker, term.Dim)
 	}

@@ -24,7 +24,7 @@ func printTask(p *term.Page, t *document.Task) {
 	p.Field("id", term.C(t.ID))
 	p.Field("queue", term.C(t.Queue))
 	p.Field("state", term.C(t.State, stateStyle(stateOf(t.State))))
-	p.Field("reason", term.C(t.Reason))
+	p.Field("reason", term.C(string(t.Reason)))
 	p.Field("function", term.C(t.Function))
 	p.Field("problem", term.C(t.Problem, term.Red))
 	at := func(name string, when *time.Time) {

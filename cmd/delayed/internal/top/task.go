@@ -77,8 +77,8 @@ func (s *taskScreen) lines(width int) (lines [][]term.Cell) {
 	}
 	field("call", callOf(t), term.Bold)
 	shown := t.State.String()
-	if t.Reason != "" && t.Reason != shown {
-		shown += ": " + t.Reason
+	if t.Reason != "" && string(t.Reason) != shown {
+		shown += ": " + string(t.Reason)
 	}
 	field("state", shown, stateStyle(t.State, 1))
 	field("problem", t.Problem, term.Red)

@@ -111,12 +111,12 @@ func (s *tasksScreen) when(t *inspect.Task) string {
 // why says why a task is where it is.
 func why(t *inspect.Task) term.Cell {
 	switch {
-	case t.Error != "" && t.Reason != "" && t.Reason != "failed":
-		return term.C(t.Reason+": "+t.Error, term.Red)
+	case t.Error != "" && t.Reason != "" && t.Reason != state.ReasonFailed:
+		return term.C(string(t.Reason)+": "+t.Error, term.Red)
 	case t.Error != "":
 		return term.C(t.Error, term.Red)
-	case t.Reason != "" && t.Reason != "completed":
-		return term.C(t.Reason, term.Yellow)
+	case t.Reason != "" && t.Reason != state.ReasonCompleted:
+		return term.C(string(t.Reason), term.Yellow)
 	}
 	return term.C("")
 }
