@@ -75,7 +75,7 @@ func TestWorkerLeavesNothingBehind(t *testing.T) {
 	b.Check(redistest.Invariants{Idle: true})
 	where := redistest.Dump(t, b.Conn, b.Name)
 	for suffix := range where {
-		if suffix != "_sweeper" && suffix != "_depths" && !strings.HasPrefix(suffix, "_stats:") &&
+		if suffix != "_sweeper" && !strings.HasPrefix(suffix, "_stats:") &&
 			!strings.HasPrefix(suffix, "_metrics:") {
 			t.Errorf("key %q is left", suffix)
 		}

@@ -103,7 +103,7 @@ func (s *inspected) addresses(ctx context.Context) ([]string, error) {
 // apiReads returns the addresses of all reads of the API, but for streams and what needs a job or an entry.
 func apiReads(queue, task, worker string) (reads []string) {
 	for _, read := range []string{
-		"me", "openapi.json", "queues", "queues/" + queue, "queues/" + queue + "/depths?last=1h",
+		"me", "openapi.json", "queues", "queues/" + queue,
 		"queues/" + queue + "/history?days=90", "stats", "metrics?queue=" + queue + "&last=1h",
 		"backlog?queue=" + queue, "functions", "workers", "workers/" + worker, "groups", "entries", "jobs", "audit",
 		"tasks/" + task + "?queue=" + queue, "tasks?queue=" + queue + "&state=pending&text=none+has+this",

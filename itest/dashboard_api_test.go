@@ -107,7 +107,7 @@ func TestOpenAPIAnswers(t *testing.T) {
 	}
 	for address, name := range map[string]string{
 		"me": "Me", "queues": "Queues", "queues/mail": "OneQueue", "queues/mail/history": "History",
-		"queues/mail/depths": "Depths", "stats": "Stats", "metrics?per=day": "Metrics", "backlog?queue=mail": "Scale",
+		"stats": "Stats", "metrics?per=day": "Metrics", "backlog?queue=mail": "Scale",
 		"tasks?queue=mail": "Lists", "tasks/7c3q9v5tn8w2x0y4": "Found", "jobs": "Jobs", "functions": "Functions",
 		"workers": "Workers", "entries": "Entries", "groups": "Groups", "audit": "Audit", "jobs/none": "Problem",
 		"POST queues/mail/pause": "Did", "DELETE tasks/none": "Problem",

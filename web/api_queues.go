@@ -122,18 +122,6 @@ func (c *apiCall) per() (document.Per, error) {
 	return per, nil
 }
 
-func apiDepths(s *site, c *apiCall) (v document.Depths, err error) {
-	per, err := c.per()
-	if err != nil {
-		return v, err
-	}
-	q, err := c.queue(s)
-	if err != nil {
-		return v, err
-	}
-	return document.ReadDepths(c.ctx, c.ins, per, &q)
-}
-
 func apiMetrics(s *site, c *apiCall) (v document.Metrics, err error) {
 	per, err := c.per()
 	if err != nil {

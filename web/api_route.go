@@ -22,12 +22,6 @@ func endpoints() []endpoint {
 			0, answers(apiHistory),
 		},
 		{
-			get, "queues/{queue}/depths", Viewer, "getDepths",
-			"Say how many tasks of a queue were pending, as time went on.",
-			[]param{perParam, lastParam},
-			0, answers(apiDepths),
-		},
-		{
 			post, "queues/{queue}/pause", Operator, "pauseQueue",
 			"Let workers run no further tasks of a queue; what runs goes on.", nil, 0,
 			apiSteer("pause", func(c *apiCall, name string) error { return c.ins.Pause(c.ctx, name) }),

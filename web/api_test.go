@@ -178,7 +178,6 @@ func TestAPIReads(t *testing.T) {
 	if list, _ := at(days, "days").([]any); len(list) != 3 {
 		t.Errorf("the history is %v", days)
 	}
-	b.same(b.read("queues/mail/depths?per=second&last=1h"), `"second"`, "per")
 	b.same(b.read("stats?queue=mail"), "1", "workers")
 	b.same(b.read("metrics?per=day"), `"day"`, "per")
 	b.same(b.read("metrics?function=sumOf&per=minute&last=2h"), `"minute"`, "per")

@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"html/template"
-	"slices"
 	"strings"
 	"time"
 
@@ -76,9 +75,7 @@ func showOverview(s *site, q *request) (*page, error) {
 		return nil, err
 	}
 	o.Spans, o.Reading = spanLinks(o.Span), !chosen.Complete()
-	if o.Charts, err = s.chartsOf(q, o.Queue, chosen, queues); err != nil {
-		return nil, err
-	}
+	o.Charts = chosen.charts()
 	o.Figures = append(sizeFigures(queues, shownStates, o.Queue), ranFigures(queues, workers, chosen, o.Queue)...)
 	o.Table = tableOf(queues, recent.runsOf(sparkParts), q.args)
 	found, err := read(q.ctx, s.slow, "look "+o.Queue, func(ctx context.Context) (*looked, error) {
@@ -129,24 +126,6 @@ func (s *site) flows(q *request, o *overview, queues []inspect.Queue) (recent, c
 	}
 	chosen, err = p.get(q.ctx, q.ins, names, o.Span, o.At)
 	return recent, chosen, err
-}
-
-// chartsOf returns the pictures of what has run and what was pending in queues. queue is the name of the only one, or
-// "".
-func (s *site) chartsOf(q *request, queue string, f *flow, queues []inspect.Queue) ([]*chart, error) {
-	depths, err := read(q.ctx, s.slow, "depths "+f.span.Name+" "+queue, func(ctx context.Context) ([]float64, error) {
-		var names []string
-		for i := range queues {
-			if one := &queues[i]; one.Err == nil && one.Pending+one.Workers > 0 {
-				names = append(names, one.Name)
-			}
-		}
-		return depthsOf(ctx, q.ins, names, f.span, f.now)
-	})
-	if err != nil {
-		return nil, err
-	}
-	return slices.Insert(f.charts(), 1, f.depthChart(depths)), nil
 }
 
 // idle reports whether nothing has run in a queue in the last hour: nothing has today, and today is older.

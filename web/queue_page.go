@@ -147,10 +147,7 @@ func (s *site) flowOfQueue(q *request, p *queuePage, workers []inspect.Worker) e
 	sum := r.flow.sum()
 	one := []inspect.Queue{p.Queue}
 	p.Sizes, p.Figures = sizeFigures(one, inspect.States, name), ranFigures(one, workers, r.flow, name)
-	if p.Charts, err = s.chartsOf(q, name, r.flow, one); err != nil {
-		return err
-	}
-	p.Charts = append(p.Charts, spread("waits", "How long tasks waited", &sum.Wait),
+	p.Charts = append(r.flow.charts(), spread("waits", "How long tasks waited", &sum.Wait),
 		spread("spread", "How long handlers took", &sum.Run))
 	p.Functions = functionsOf(r.sums, p.Waiting.by)
 	return nil

@@ -67,7 +67,6 @@ func TestQueuePage(t *testing.T) {
 	if n := strings.Count(page, `<th scope="row" class="nowrap">`); n != 1 {
 		t.Errorf("%d days are shown, expected only those with counts", n)
 	}
-	b.has(picture(page, "depth"), "Pending")
 	b.has(row(page, b.today()), `<td class="n">4</td><td class="n">1</td><td class="n">1</td><td class="n zero">0</td>`)
 	b.has(picture(page, "spread"), `class="column s1"`, "p50 ")
 	b.hasNot(page, "of 5 tasks", "style=")

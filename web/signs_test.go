@@ -2,8 +2,6 @@ package web
 
 import (
 	"context"
-	"math"
-	"slices"
 	"testing"
 	"time"
 
@@ -67,46 +65,5 @@ func TestFailingIn(t *testing.T) {
 	h.Must(err)
 	if want := (failing{"mail", "app/mail.Welcome", 20, 10}); len(found) != 1 || found[0] != want {
 		t.Errorf("found %+v, expected %+v", found, want)
-	}
-}
-
-// TestDepthsOfQueues adds up how many tasks were pending. A queue that nobody notes any more counts as before, beside
-// others; alone it has a gap.
-func TestDepthsOfQueues(t *testing.T) {
-	t.Parallel()
-	h := newHistory(t)
-	other := redisstore.NewStore(h.store.Src, "", "other")
-	note := func(s *redisstore.Store, at time.Time, pending int) {
-		h.Do("DEL", s.Name)
-		for range pending {
-			h.Do("RPUSH", s.Name, "x")
-		}
-		_, err := redisstore.NoteDepths(t.Context(), s.Src, []*redisstore.Store{s}, at)
-		h.Must(err)
-	}
-	last := h.now.Truncate(hourSpan.step)
-	note(h.store, last.Add(-85*time.Second), 5)
-	note(h.store, last.Add(-55*time.Second), 2)
-	note(h.store, last.Add(-45*time.Second), 4)
-	note(other, last.Add(-55*time.Second), 7)
-	note(other, h.now, 1)
-	ctx := t.Context()
-	for _, test := range []struct {
-		names []string
-		want  []float64 // of the last five buckets
-	}{
-		{[]string{"mail"}, []float64{gap, 5, 4, gap, gap}},
-		{[]string{"other"}, []float64{gap, gap, 7, gap, 1}},
-		{[]string{"mail", "other"}, []float64{gap, 5, 11, 11, 5}},
-		{nil, []float64{gap, gap, gap, gap, gap}},
-	} {
-		depths, err := depthsOf(ctx, h.ins, test.names, &hourSpan, h.now)
-		h.Must(err)
-		got := depths[len(depths)-5:]
-		if len(depths) != hourSpan.n || !slices.EqualFunc(got, test.want, func(a, b float64) bool {
-			return a == b || math.IsNaN(a) && math.IsNaN(b)
-		}) {
-			t.Errorf("%q: %v, expected %v", test.names, got, test.want)
-		}
 	}
 }

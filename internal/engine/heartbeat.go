@@ -165,7 +165,6 @@ func (h *heartbeat) beat(ctx context.Context) (fault error) {
 	h.publish(ctx)
 	h.publishStatus(ctx)
 	h.tellAll(ctx)
-	h.noteDepths(ctx, now)
 	if h.registrations != registrations {
 		h.onRegistered()
 	}
@@ -212,36 +211,6 @@ func (h *heartbeat) tellAll(ctx context.Context) {
 		}
 		if err := h.tell(ctx, l); err != nil && ctx.Err() == nil {
 			h.log.With("queue", l.store.Name).WithError(err).Debug("cannot add to the metrics of the queue")
-		}
-	}
-}
-
-// noteDepths notes how many tasks are pending, where that is due. Redis's clock shows now. Nothing depends on it, and a
-// full Redis refuses it.
-func (h *heartbeat) noteDepths(ctx context.Context, now time.Time) {
-	at := time.Now()
-	var lanes []*lane
-	var stores []*redisstore.Store
-	for _, l := range h.lanes {
-		if l.depth.due(at, l.waiting.Load()) {
-			lanes, stores = append(lanes, l), append(stores, l.store)
-		}
-	}
-	if len(lanes) == 0 {
-		return
-	}
-	noted, err := redisstore.NoteDepths(ctx, stores[0].Src, stores, now)
-	if err != nil && ctx.Err() == nil {
-		h.log.WithError(err).Debug("cannot note how many tasks are pending")
-	}
-	for i, l := range lanes {
-		pending := int64(-1)
-		if i < len(noted) {
-			pending = noted[i]
-		}
-		l.depth.done(pending, at, now)
-		if pending == 0 {
-			l.waiting.Store(false)
 		}
 	}
 }

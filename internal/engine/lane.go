@@ -52,9 +52,6 @@ type lane struct {
 	// untold are samples that no heartbeat could tell Redis yet. The heartbeat owns them, and Run when that has ended.
 	untold [][]redisstore.MetricsPart
 
-	depth   laneDepth   // owned by the heartbeat
-	waiting atomic.Bool // the mover has found pending tasks since the heartbeat has found none
-
 	report func(*Claim, wire.Progress) error // sends reports, in a child process; nil: to Redis
 
 	beatNow func() // asks for a heartbeat of this queue at once

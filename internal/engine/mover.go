@@ -124,9 +124,6 @@ func (m *mover) round(ctx context.Context) (next time.Duration, err error) {
 
 // lookAfter does what there is to do on a queue, and returns when something is due there again; negative for never.
 func (m *mover) lookAfter(ctx context.Context, i int, t redisstore.Todo) (next time.Duration, err error) {
-	if t.Pending > 0 || t.Suspects > 0 {
-		m.lanes[i].waiting.Store(true)
-	}
 	if t.Pending > 0 {
 		m.onPending(m.lanes[i], false)
 	}

@@ -16,7 +16,7 @@ func (s *Store) Destroy(ctx context.Context, workers []string) error {
 	doomed := []any{
 		k.list, k.noti, k.wake, k.suspects, k.suspectsNoti, k.legacy, k.workers, k.scheduled, k.retry, k.archived,
 		k.parked, k.tasks, k.info, k.deaths, k.sweeper, k.mode, k.completed, k.results, k.locks, k.revoked,
-		k.control, k.functions, k.groups, k.gathered, k.periodic, k.ticks, k.depths,
+		k.control, k.functions, k.groups, k.gathered, k.periodic, k.ticks,
 		k.metricsKey(GrainTotal, time.Time{}), k.metrics + latenessMark,
 	}
 	for _, w := range workers {

@@ -19,7 +19,7 @@ var keySuffixes = []string{
 	"_info",
 	"_deaths", "_sweeper", "_mode", "_results", "_locks", "_revoked", "_control", "_functions",
 	"_groups", "_gathered", "_suspects", "_suspects_noti",
-	"_periodic", "_ticks", "_depths",
+	"_periodic", "_ticks",
 }
 
 // The keys that all queues share whose handles have one prefix; they stand behind it.
@@ -54,7 +54,6 @@ type keys struct {
 	suspects, suspectsNoti               string // as list and noti, for tasks that run with few others or alone
 	rewait                               string // a worker's id follows
 	metrics                              string // a grain and a time follow
-	depths                               string
 }
 
 // newQueueKeys returns the keys of a queue.
@@ -71,7 +70,7 @@ func newQueueKeys(prefix, name string) keys {
 		groups: n + "_groups", gathered: n + "_gathered", group: n + "_group:",
 		periodic: n + "_periodic", ticks: n + "_ticks", history: n + "_history:",
 		processing: n + "_processing:", claims: n + "_claims:", heartbeat: n + "_worker:", stats: n + "_stats:",
-		metrics: n + "_metrics:", depths: n + "_depths",
+		metrics: n + "_metrics:",
 	}
 }
 

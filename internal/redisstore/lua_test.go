@@ -17,7 +17,7 @@ import (
 // refusedByFullRedis are the scripts that add tasks or queues: a full Redis refuses them as a
 // whole.
 var refusedByFullRedis = []string{
-	"announce", "depth", "enlist", "enqueue", "gather", "metrics", "mode", "reform", "schedule", "tick",
+	"announce", "enlist", "enqueue", "gather", "metrics", "mode", "reform", "schedule", "tick",
 }
 
 var (

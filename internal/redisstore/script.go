@@ -91,7 +91,6 @@ var (
 	scriptAnnounce   = newScript("announce", 1)
 	scriptAcquire    = newScript("acquire", 1)
 	scriptMetrics    = newScript("metrics", 1)
-	ScriptDepth      = newScriptEach("depth", 4)
 )
 
 func newScript(name string, keys int) *Script {

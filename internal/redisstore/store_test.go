@@ -51,7 +51,7 @@ var storeTables = []storeTable{
 	gatherCases, ripeCases, peekCases, fireCases, joinCases,
 	controlCases, cancelCases, annulCases, pardonCases,
 	agendaCases, entryCases, tickCases,
-	withdrawCases, refileCases, shelfCases, metricsCases, depthCases, hastenCases,
+	withdrawCases, refileCases, shelfCases, metricsCases, hastenCases,
 }
 
 const (
@@ -264,7 +264,6 @@ func TestCommandsOnEmptyQueues(t *testing.T) {
 		{"check", checkOne, 1 + 1},
 		{"survey", surveyOf(false), 1 + 4},
 		{"beat", beatWith(time.Hour, true, true, false), 1 + 3},
-		{"depth", noteLater(), 1 + 3},
 		{"claim", claimWith(ClaimCall{Most: 10}), 1 + 6},
 	} {
 		for range 2 { // the second time, the script is known and the lock is taken

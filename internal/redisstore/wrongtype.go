@@ -18,7 +18,7 @@ var keyTypes = map[string]string{
 	"_scheduled": "zset", "_retry": "zset", "_parked": "zset", "_archived": "zset", "_completed": "zset",
 	"_results": "hash", "_tasks": "hash", "_info": "hash", "_deaths": "hash", "_sweeper": "string", "_mode": "string",
 	"_control": "hash", "_locks": "hash", "_revoked": "zset", "_groups": "zset", "_gathered": "hash",
-	"_periodic": "hash", "_ticks": "zset", "_depths": "hash",
+	"_periodic": "hash", "_ticks": "zset",
 	"_processing:": "hash", "_claims:": "hash", "_worker:": "string", "_stats:": "hash", "_group:": "list",
 	"_history:": "list", "_metrics:": "hash",
 	registryName: "hash", auditName: "list", semaphoreInfix: "zset",

@@ -57,7 +57,6 @@ var layout = []layoutRow{
 	{"_groups", "zset", false},
 	{"_gathered", "hash", false},
 	{"_metrics:", "hash", true},
-	{"_depths", "hash", true},
 	{"_group:", "list", false},
 }
 

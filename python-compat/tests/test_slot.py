@@ -30,17 +30,16 @@ def test_each_of_many_queues_gets_the_answer_that_is_its_own(link, redis, monkey
     redis.rpush(f'q{BUSY}', 'a', 'b', 'c')
     redis.rpush(f'q{BUSY}_noti', 1, 1, 1)
     monkeypatch.setattr(link, 'run', lambda name, *args: asked.append(name) or run(name, *args))
-    pulses, now = slot.beat(link, stores, 60_000, True, True)
+    pulses, _ = slot.beat(link, stores, 60_000, True, True)
     todos, _ = slot.check(link, stores)
     sights, _ = slot.survey(link, stores, 'me', 60_000)
-    depths = slot.note_depths(link, stores, now)
     pending = [3 if i == BUSY else 0 for i in range(len(stores))]
     alive = [i != UNKNOWN for i in range(len(stores))]
     assert [p.alive for p in pulses] == alive
-    assert [t.pending for t in todos] == [s.pending for s in sights] == depths == pending
+    assert [t.pending for t in todos] == [s.pending for s in sights] == pending
     assert [s.workers for s in sights] == [['w'] if a else [] for a in alive]
     assert all(s.mine for s in sights)
-    assert asked == ['beat'] * 3 + ['check'] * 3 + ['survey'] * 3 + ['depth'] * 9
+    assert asked == ['beat'] * 3 + ['check'] * 3 + ['survey'] * 3
 
 
 def test_a_survey_finds_all_of_many_workers(link, redis):

@@ -16,7 +16,6 @@ from godelayed.worker.lane import Lane
 from godelayed.worker.lines import Lines
 from godelayed.worker.link import Link, RefusedError, Source, WrongTypeError
 from godelayed.worker.mover import Mover
-from godelayed.worker.slot import note_depths
 from godelayed.worker.store import Store
 from godelayed.worker.sweep import Sweeping
 
@@ -147,15 +146,6 @@ def test_a_worker_leaves_other_queues_where_ends_are_refused(redis, wrong, monke
     assert 'not confirmed how 1 tasks ended' in errors[0]
     assert redis.scard('bad_workers') == 1
     assert redis.scard('q_workers') == 0
-
-
-def test_depths_of_other_queues_are_noted(redis, wrong):
-    wrong('bad')
-    godelayed.Queue('q', redis).delay('t:f')
-    source = Source(redis)
-    with contextlib.closing(Link(source)) as link:
-        assert note_depths(link, [Store(source, '', name, 'me') for name in ('r', 'bad', 'q')], 1e9) == [0, -1, 1]
-    redis.delete('q', 'q_noti', 'q_depths', 'r_depths', 'delayed_queues')
 
 
 def test_a_worker_that_is_refused_keeps_contact(redis, wrong):

@@ -86,12 +86,10 @@ def runs(redis, *words):
 
 
 def left(redis):
-    """Returns the keys of the queue that exist when no worker runs, without counters, metrics, depths, sweeper's lock
-    and mode."""
+    """Returns the keys of the queue that exist when no worker runs, without counters, metrics, sweeper's lock and
+    mode."""
     keys = {k.decode() for k in redis.scan_iter('q*')}
-    return {
-        k for k in keys if not k.startswith(('q_stats:', 'q_metrics:')) and k not in ('q_sweeper', 'q_mode', 'q_depths')
-    }
+    return {k for k in keys if not k.startswith(('q_stats:', 'q_metrics:')) and k not in ('q_sweeper', 'q_mode')}
 
 
 def counters(redis):

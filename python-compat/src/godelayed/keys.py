@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .errors import ArgumentsError
 
 _NAMES = """noti wake workers scheduled retry archived completed parked tasks info deaths sweeper mode results locks
-revoked control functions groups gathered suspects periodic ticks depths"""
+revoked control functions groups gathered suspects periodic ticks"""
 _NAMES_OF_PREFIXES = 'processing claims rewait stats group history metrics'
 # The attributes of Keys, each with what follows the name of the queue in the key.
 _OF_QUEUES = {'legacy': '_processing', **{name: f'_{name}' for name in _NAMES.split()}}

@@ -111,7 +111,6 @@ class Lane:
         self.waits = False  # whether it waits for that of an earlier queue, in strict order
         self.probed = 0.0
 
-        self.waiting = False  # the mover has found pending tasks since the heartbeat has found none
         self.parked: list[str] = []  # ids of parked tasks that this worker can run, unless another one is faster
 
         self.paused = False

@@ -117,8 +117,6 @@ class Mover:
         Returns in how many seconds a task is due there, and whether nothing was pending or due.
         """
         lane, due = self.lanes[i], todo.due
-        if todo.pending > 0 or todo.suspects > 0:
-            lane.waiting = True
         if todo.pending > 0:
             self.pending(lane, False)
         if todo.suspects > 0:

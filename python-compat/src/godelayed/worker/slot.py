@@ -1,5 +1,5 @@
 """Scripts for all queues of one slot at once: one renews a worker's heartbeats, one finds out what there is to do, one
-notes how much that is, one is for a sweeper."""
+is for a sweeper."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from typing import Any, TypeVar
 
 from ..kinds import is_list
 from .link import Link, RefusedError, ReplyError, WrongTypeError, size_of
-from .store import STATS_LIFE, Store, text_of
+from .store import Store, text_of
 
 _PAGE = 200  # queues that one script looks at
-_DEPTHS = 50  # queues whose depths one script notes
 _WORKERS = 1000  # ids of workers that one survey returns
 
 T = TypeVar('T')
@@ -108,22 +107,6 @@ def survey(link: Link, stores: Sequence[Store], sweeper: str, lock: int) -> tupl
         return sights
 
     return _each(stores, look, lambda: Sight(False, [], 0, 0, 0))
-
-
-def note_depths(link: Link, stores: Sequence[Store], now: float) -> list[int]:
-    """Notes how many tasks are pending where nobody has done so for the ten seconds in which now is, Redis's time.
-
-    Returns what it has noted, -1 where somebody else has, or where a key has the wrong type.
-    """
-
-    def note(page: Sequence[Store]) -> list[int]:
-        keys: list[Any] = []
-        for s in page:
-            k = s.keys
-            keys += [k.depths, k.list, k.suspects, k.control]
-        return _run(link, len(page), 'depth', keys, int(now), STATS_LIFE)
-
-    return _each(stores, note, lambda: -1, _DEPTHS)[0]
 
 
 def _each(

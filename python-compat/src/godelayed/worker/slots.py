@@ -7,7 +7,6 @@ import socket
 from typing import TYPE_CHECKING, NamedTuple
 
 from .contact import Contact
-from .depth import Depths
 from .heartbeat import Heartbeat
 from .lane import Lane
 from .link import Link
@@ -40,7 +39,7 @@ def slot_of(w: Worker, lanes: list[Lane], archive_for: int) -> Slot:
     def tell_status(link: Link) -> None:
         status.tell(link, lanes)
 
-    tells = [tell_status, Depths(lanes).tell, *(w._tallies[lane].tell for lane in lanes)]
+    tells = [tell_status, *(w._tallies[lane].tell for lane in lanes)]
     teller = Teller(lanes[0].store.source, tells)
 
     def beaten() -> None:
