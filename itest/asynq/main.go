@@ -1,8 +1,8 @@
 // Migrate moves an application from asynq to delayed, step by step, while it runs. docs/MIGRATION.md says when to do
 // what. The first command runs tasks of both; the second moves asynq's waiting tasks and deletes asynq's queue.
 //
-//	go run ./migrate -redis redis://localhost:6379/0 -queue mail
-//	go run ./migrate -redis redis://localhost:6379/0 -queue mail -drain
+//	go run ./asynq -redis redis://localhost:6379/0 -queue mail
+//	go run ./asynq -redis redis://localhost:6379/0 -queue mail -drain
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/godelayed/delayed"
-	"github.com/godelayed/delayed/bench/migrate/mail"
+	"github.com/godelayed/delayed/itest/asynq/mail"
 )
 
 func main() {

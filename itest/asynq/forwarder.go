@@ -9,7 +9,7 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/godelayed/delayed"
-	"github.com/godelayed/delayed/bench/migrate/mail"
+	"github.com/godelayed/delayed/itest/asynq/mail"
 )
 
 // calls returns, for each type of asynq's tasks, the call that replaces it.

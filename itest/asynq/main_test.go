@@ -4,13 +4,9 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"os"
-	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -20,44 +16,13 @@ import (
 	"github.com/hibiken/asynq"
 
 	"github.com/godelayed/delayed"
-	"github.com/godelayed/delayed/bench/migrate/mail"
+	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/itest/asynq/mail"
 	"github.com/godelayed/delayed/state"
 )
 
 // limit is the timeout for events that should come soon.
 const limit = 60 * time.Second
-
-// startRedis starts a Redis of the test's own and returns its address.
-func startRedis(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	addr := l.Addr().String()
-	_ = l.Close()
-	_, port, _ := net.SplitHostPort(addr)
-	cmd := exec.Command(cmp.Or(os.Getenv("REDIS_SERVER"), "redis-server"), "--port", port, "--bind", "127.0.0.1",
-		"--save", "",
-		"--dir", t.TempDir(), "--loglevel", "warning")
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	await(t, "an answer of redis-server", func() error {
-		conn, err := redis.Dial("tcp", addr)
-		if err != nil {
-			return err
-		}
-		defer conn.Close()
-		_, err = conn.Do("PING")
-		return err
-	})
-	return addr
-}
 
 // await waits until done returns nil.
 func await(t *testing.T, what string, done func() error) {
@@ -103,7 +68,7 @@ func mailTask(user int, options ...asynq.Option) *asynq.Task {
 }
 
 func TestMigrate(t *testing.T) {
-	addr := startRedis(t)
+	addr := redistest.Start(t).Addr()
 	url, opt := "redis://"+addr, asynq.RedisClientOpt{Addr: addr}
 	box := &outbox{}
 	mail.Out = box
@@ -233,7 +198,7 @@ func checkEmpty(t *testing.T, addr string, inspector *asynq.Inspector) {
 
 // A drain stops at what it cannot move, and says what that is.
 func TestDrainRefuses(t *testing.T) {
-	addr := startRedis(t)
+	addr := redistest.Start(t).Addr()
 	opt := asynq.RedisClientOpt{Addr: addr}
 	client, inspector := asynq.NewClient(opt), asynq.NewInspector(opt)
 	defer client.Close()
