@@ -4,18 +4,19 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
 
-# For each Fuzz function in `make fuzz`: a time, or a number of inputs such as 30000x. `make test` gives a number,
+# For each Fuzz function in `make fuzz`: a time, or a number of inputs such as 30000x. `make check` gives a number,
 # because Go sometimes reports the end of a time as the failure "context deadline exceeded".
 FUZZTIME ?= 30s
-# How often make soak repeats its tests.
+# How often make soak repeats its tests, and make repeat runs make test.
 SOAK ?= 20
+N ?= 20
 # The tests of make chaos: those with published counts, and others of which make test repeats less.
 published := PoisonAmongInnocents|OneKill|KillsInARow|RollingDeploys|Recovery|Fresh.*|Outages
 published := $(published)|Python(Outages|Poison.*)|MixedChaos|FailOver.*
 isolated := Quarantine|HostileHandlers|ChildrenEndWithTheirWorker
 smaller := IdleCost|Kill.*|LostReplies|Model|Pause|Filters
 CHAOS ?= ^Test($(published)|$(isolated)|$(smaller))$$
-# Go test flags for race and itest, for instance TESTFLAGS='-run TestKill -v'.
+# Go test flags for test-go, race and browser, for instance TESTFLAGS='-run TestKill -v'.
 TESTFLAGS ?=
 # The server that the tests start; if empty, redis-server on the PATH.
 REDIS_SERVER ?=
@@ -23,7 +24,7 @@ ifneq ($(REDIS_SERVER),)
 export REDIS_SERVER
 endif
 
-# The server of make servers, such as redis-6.2; if empty, all.
+# The servers of make servers, such as redis-6.2; if empty, all.
 SERVER ?=
 
 # By default, the race detector sleeps for a second before a program ends.
@@ -31,68 +32,69 @@ GORACE ?= atexit_sleep_ms=0
 export GORACE
 
 each := scripts/each.sh
-# make lint vets the code, so go test need not. The compiler collects its garbage less often than it would:
-# that takes a seventh less processor time, and more memory.
-gotest := go test -vet=off -shuffle=on -toolexec='env GOGC=400'
+# make lint vets the code, so go test need not.
+gotest := go test -vet=off -count=1 -timeout=20m
+# The packages of make test, those of itest first, as their tests take longest. Tests of bench and those in a browser
+# have targets of their own.
+packages := $(each) -x bench -a go list | grep -v /itest/dashboard
 
 .PHONY: help
 help: ## Print this list
 	@awk 'BEGIN { FS = ":.*## " } /^##@ / { print "\n" substr($$0, 5) } \
 		/^[a-z-]+:.*## / { printf "  %-18s %s\n", $$1, $$2 }' Makefile
 
-# What only computes runs behind tests that wait and have limits of time, when both run side by side.
-behind := nice -n 19
-
-# Go's flags in make test: all stages, and what tests build, use the race detector, so that each package is compiled
-# once. Nothing reads the tables for debuggers, and without them compiling takes a seventh less processor time.
-once := -race -gcflags=all=-dwarf=false
+# The stages of make check. CHECK='race lint' runs these alone.
+CHECK ?= tidy house verify lint vet build platforms check-python bench-smoke examples browser servers fuzz race pythons
 
 ##@ Everything
 
 .PHONY: setup
-setup: ## Install what the tests need: Redis, Prometheus, Chromium, Python packages (2 min once, then 1 s)
+setup: ## Install what make test needs: Redis, Prometheus, shells, Python packages (1 min once, then 1 s)
 	@scripts/setup.sh
 
-.PHONY: test
-test: ## Install what is missing, lint and run all tests, stage by stage (12 min on two processors, or more)
-	@GOFLAGS="$$(go env GOFLAGS) $(once)" FUZZTIME=$${FUZZTIME:-10000x} FUZZFLAGS=-b \
-		scripts/stages.sh setup+tidy,house,build \
-		race-root,python,race-nested,examples,bench-smoke+verify,lint+vet,platforms,norace,fuzz
+.PHONY: setup-check
+setup-check: ## Install what make check needs too: Chromium, npm packages, a C compiler (1 min once, then 1 s)
+	@scripts/setup.sh check
 
-.PHONY: ci
-ci: ## What CI runs for a commit: the stages of test (12 min on two processors, or more)
-	@.ci/run
+.PHONY: test
+test: ## Install what is missing and run the tests of Go and Python (5 min on two cores, 8 with empty caches)
+	@scripts/stages.sh setup test-go test-python
+
+.PHONY: check
+check: ## What is left of CI, stage by stage: race detector, linters, browser, fuzzing, servers (30 min)
+	@FUZZTIME=$${FUZZTIME:-10000x} FUZZFLAGS=-b SERVER="$${SERVER:-redis-6.2 valkey-9.1}" \
+		scripts/stages.sh setup-check $(CHECK)
+
+.PHONY: repeat
+repeat: ## Run make test N times, 20 by default, beside four busy loops, until it fails (3 h)
+	@scripts/repeat.sh $(N)
 
 .PHONY: fresh
-fresh: ## Clone HEAD into an empty folder with empty caches and run the README's two commands (at least 12 min)
+fresh: ## Clone HEAD into an empty folder with empty caches and run the README's two commands (10 min)
 	@scripts/fresh.sh
 
 ##@ Go
 
 .PHONY: build
 build: ## Compile each module alone, without the workspace, as its users do (1 min once, then 5 s)
-	@GOGC=400 $(each) -o go list -export ./... >/dev/null # go build would link the programs as well
+	@$(each) -o go list -export ./... >/dev/null # go build would link the programs as well
 
 .PHONY: platforms
 platforms: ## Compile code and tests for linux/386 and Windows too (3 min once, then 10 s)
-	@CGO_ENABLED=0 GOOS=linux GOARCH=386 $(behind) $(each) -a go vet -race=false
-	@CGO_ENABLED=0 GOOS=windows GOARCH=amd64 $(behind) $(each) -x bench -a go vet -race=false
+	@CGO_ENABLED=0 GOOS=linux GOARCH=386 $(each) -a go vet
+	@CGO_ENABLED=0 GOOS=windows GOARCH=amd64 $(each) -x bench -a go vet
+
+.PHONY: test-go
+test-go: ## Run all Go tests but those of bench and those in a browser (4 min)
+	@$(gotest) $(TESTFLAGS) $$($(packages))
 
 .PHONY: race
-race: ## Run all Go tests with the race detector, in random order (at least 6 min)
-	@$(each) -a $(gotest) -race -count=1 -timeout=20m $(TESTFLAGS)
+race: ## The same but for delayedvet with the race detector, in random order (8 min)
+	@$(gotest) -race -shuffle=on $(TESTFLAGS) $$($(packages) | grep -v /delayedvet)
 
-.PHONY: race-root
-race-root: ## The same for the root module alone, as its users get it: without the workspace (4 min)
-	@GOWORK=off $(gotest) -race -count=1 -timeout=20m $(TESTFLAGS) ./...
-
-.PHONY: race-nested
-race-nested: ## The same for the other modules, but for delayedvet (6 min)
-	@$(each) -n -x delayedvet -a $(gotest) -race -count=1 -timeout=20m $(TESTFLAGS)
-
-.PHONY: norace
-norace: ## Run the tests of delayedvet, without the race detector: types take three times as long with it (10 s)
-	@$(behind) $(gotest) -race=false -count=1 -timeout=20m ./delayedvet/...
+.PHONY: browser
+browser: ## Run the tests of the dashboard in Chromium (3 min)
+	@cd itest && $(gotest) $(TESTFLAGS) ./dashboard/...
 
 .PHONY: cover
 cover: ## Check that the tests of the root module cover 85 % of the engine (4 min)
@@ -102,13 +104,9 @@ cover: ## Check that the tests of the root module cover 85 % of the engine (4 mi
 servers: ## Run the tests on five servers, from Redis 6.2 to Valkey 9.1; SERVER=redis-6.2 for one of them (6 min)
 	@scripts/servers.sh $(SERVER)
 
-.PHONY: itest
-itest: ## Run the tests across processes, servers and languages (3 min)
-	@cd itest && $(gotest) -race -count=1 -timeout=20m $(TESTFLAGS) ./...
-
 .PHONY: soak
 soak: ## Repeat the tests in itest SOAK times, 20 by default (1 h)
-	@cd itest && $(gotest) -count=$(SOAK) -timeout=12h $(TESTFLAGS) ./...
+	@cd itest && go test -vet=off -count=$(SOAK) -timeout=12h $(TESTFLAGS) ./...
 
 .PHONY: cgroups
 cgroups: ## Try limits of memory by control groups on a kernel of its own: user-mode Linux; installs it (20 s)
@@ -121,7 +119,7 @@ chaos: ## Kill workers, cut off Redis, flood queues, as often as docs/RELIABILIT
 
 .PHONY: fuzz
 fuzz: ## Run each Fuzz function for FUZZTIME, 30s by default; with DELAYED_LIMITS=1 also check memory (5 min)
-	@$(behind) scripts/fuzz.sh $(FUZZFLAGS) $(FUZZTIME)
+	@scripts/fuzz.sh $(FUZZFLAGS) $(FUZZTIME)
 
 .PHONY: examples
 examples: ## Run the quickstart and the dashboard as a newcomer does (40 s)
@@ -188,15 +186,20 @@ limits: ## Run the tests that measure: time, memory and allocations; idle machin
 	@go test -run='^$$' -bench='^BenchmarkScripts$$' -benchtime=1x ./internal/redisstore
 
 .PHONY: bench-smoke
-bench-smoke: ## Run each Go benchmark once, to see that it works (20 s)
+bench-smoke: ## Run the tests of bench, and each Go benchmark once, to see that it works (1 min)
+	@cd bench && $(gotest) ./...
 	@$(gotest) -run='^$$' -bench=. -benchtime=1x $$(git grep -l --untracked '^func Benchmark' -- '*_test.go' | \
 		sed 's,^,./,; s,/[^/]*$$,,' | sort -u)
 
 ##@ Python
 
-.PHONY: python
-python: ## Check style, types and packaging of python-compat, and run its tests (1 min)
+.PHONY: test-python
+test-python: ## Run the tests of python-compat (1 min)
 	@scripts/python.sh
+
+.PHONY: check-python
+check-python: ## Check style, types and packaging of python-compat, and the first steps of its README (1 min)
+	@scripts/check-python.sh
 
 .PHONY: pythons
 pythons: ## Run the tests of python-compat with each version of Python that it names (10 min)
@@ -219,7 +222,7 @@ release-check: ## Get and use the modules and the Python package of HEAD as othe
 
 .PHONY: lint
 lint: ## Check style and formatting; builds the linter the first time, in 2 min (1 min)
-	@$(behind) scripts/lint.sh
+	@scripts/lint.sh
 
 .PHONY: fmt
 fmt: ## Format all Go files and tidy every go.mod (20 s)
@@ -228,11 +231,11 @@ fmt: ## Format all Go files and tidy every go.mod (20 s)
 
 .PHONY: house
 house: ## Measure the layout: imports that point up, knots, long files, wide lines; HOUSE=-v lists all (10 s)
-	@cd itest && go run -race=false ./house $(HOUSE)
+	@cd itest && go run ./house $(HOUSE)
 
 .PHONY: vet
 vet: ## Run delayedvet, which checks calls of the library; make lint does what go vet does (2 min once, then 1 s)
-	@$(behind) scripts/delayedvet.sh
+	@scripts/delayedvet.sh
 
 .PHONY: tidy
 tidy: ## Check that every go.mod is tidy; make fmt repairs it (5 s)

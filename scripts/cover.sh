@@ -9,8 +9,7 @@ minimum=85.0
 packages=.,./internal/engine,./internal/function,./internal/group,./internal/lifecycle,./internal/loop
 packages=$packages,./internal/redisstore,./internal/schedule,./internal/sweep
 mkdir -p .cache
-# The compiler collects its garbage less often than it would, which takes less processor time.
-GOWORK=off go test -race -vet=off -shuffle=on -count=1 -timeout=20m -toolexec='env GOGC=400' \
+GOWORK=off go test -race -vet=off -shuffle=on -count=1 -timeout=20m \
 	-coverpkg="$packages" \
 	-coverprofile=.cache/cover.out ./...
 total=$(GOWORK=off go tool cover -func=.cache/cover.out | awk '$1 == "total:" { sub("%", "", $NF); print $NF }')

@@ -5,9 +5,8 @@ set -euo pipefail
 cd "$root"
 
 unset GOWORK # go finds go.work by itself
-export GOGC=400 # as in the Makefile
 tool=$root/.cache/bin/delayedvet
 mkdir -p "$(dirname "$tool")"
-go build -race=false -o "$tool" ./delayedvet/cmd/delayedvet
+go build -o "$tool" ./delayedvet/cmd/delayedvet
 # shellcheck disable=SC2046 # a list of words
 go vet -vettool="$tool" $(modules | sed 's,$,/...,')

@@ -54,7 +54,7 @@ for name in $(compgen -e); do
 		[Hh][Tt][Tt][Pp]_[Pp][Rr][Oo][Xx][Yy] | [Hh][Tt][Tt][Pp][Ss]_[Pp][Rr][Oo][Xx][Yy] | \
 		[Nn][Oo]_[Pp][Rr][Oo][Xx][Yy] | [Aa][Ll][Ll]_[Pp][Rr][Oo][Xx][Yy] | \
 		SSL_CERT_FILE | SSL_CERT_DIR | CURL_CA_BUNDLE | REQUESTS_CA_BUNDLE | GIT_SSL_CAINFO | NODE_EXTRA_CA_CERTS | \
-		REDIS_SERVER | CHROMIUM | FUZZTIME)
+		REDIS_SERVER)
 		environment+=("$name=${!name}")
 		;;
 	esac

@@ -30,9 +30,10 @@ for version in $versions; do
 	python=$(interpreter "$version")
 	"$python" -m venv "$place/$version"
 	# shellcheck disable=SC2086 # a list of words
-	"$place/$version/bin/python" -m pip install -q --disable-pip-version-check $libraries "$package"
+	"$place/$version/bin/python" -m pip install -q --disable-pip-version-check $libraries pytest-xdist "$package"
 	printf 'pythons: %s\n' "$("$place/$version/bin/python" --version)"
-	"$place/$version/bin/python" -B -m pytest -p no:cacheprovider -k 'not checks_calls and not ruff_would' ||
+	"$place/$version/bin/python" -B -m pytest -p no:cacheprovider -n 4 --dist worksteal \
+		-k 'not checks_calls and not ruff_would' ||
 		die "the tests fail with Python $version"
 	rm -rf "${place:?}/$version"
 done

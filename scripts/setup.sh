@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
 # Installs what the tests need beyond Go, through the machine's ordinary package clients: redis-server, prometheus with
 # promtool, systemd-analyze, tmux (tests of what a terminal shows), zsh, fish and bash-completion (tests of completion),
-# Chromium and npm with axe-core in .cache/npm (tests of the dashboard), a C compiler (race detector), git, Python with
-# a virtual environment in .venv. scripts/lint.sh builds the linter itself, so that tests can run meanwhile.
-# A second run finds everything in place and takes about a second.
+# git, Python with a virtual environment in .venv. "setup.sh check" also installs what `make check` needs: Chromium and
+# npm with axe-core in .cache/npm (tests of the dashboard), and a C compiler (race detector). scripts/lint.sh builds the
+# linter itself. A second run finds everything in place and takes about a second.
 set -euo pipefail
 . "$(dirname "$0")/lib.sh"
 cd "$root"
+for=${1:-test}
+[ "$for" = test ] || [ "$for" = check ] || die "unknown argument $for: expected test or check"
 
 say() { printf 'setup: %s\n' "$*"; }
 
@@ -32,7 +34,6 @@ bash_completion=${BASH_COMPLETION:-/usr/share/bash-completion/bash_completion}
 # Each line: a test, and the Debian packages to install when it fails.
 missing_packages() {
 	command -v git >/dev/null || echo git
-	command -v "$(go env CC)" >/dev/null || echo gcc libc6-dev
 	[ -n "${REDIS_SERVER-}" ] || command -v redis-server >/dev/null || echo redis-server
 	command -v prometheus >/dev/null && command -v promtool >/dev/null || echo prometheus
 	[ "$(uname)" != Linux ] || command -v systemd-analyze >/dev/null || echo systemd
@@ -40,9 +41,11 @@ missing_packages() {
 	command -v zsh >/dev/null || echo zsh
 	command -v fish >/dev/null || echo fish
 	[ -e "$bash_completion" ] || echo bash-completion
+	venv_works || echo python3 python3-venv
+	[ "$for" = check ] || return 0
+	command -v "$(go env CC)" >/dev/null || echo gcc libc6-dev
 	[ -n "${CHROMIUM-}" ] || command -v chromium >/dev/null || echo chromium
 	command -v npm >/dev/null || echo npm
-	venv_works || echo python3 python3-venv
 }
 
 install_packages() {
@@ -113,5 +116,5 @@ check_go
 install_packages
 check_redis
 make_venv
-install_npm
+[ "$for" = test ] || install_npm
 say "done: $(go env GOVERSION)"
