@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/godelayed/delayed/internal/schedule"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -179,4 +181,30 @@ func (t *Task) bare(q *Queue, nowMs int64) (msg wire.Message, err error) {
 	msg, err = wire.Parse(raw, wire.WorkerLimits)
 	msg.Meta.ID, msg.Meta.EnqueuedAt = "", 0
 	return msg, err
+}
+
+// SchedulerConfig says what a scheduler does. Only Queue is required.
+type SchedulerConfig struct {
+	// Queue is where the entries are kept and their tasks enqueued. Required.
+	Queue string
+	// Legacy opens the queue as QueueConfig.Legacy does. Set it as all other programs that enqueue tasks there do.
+	// Defaults to false.
+	Legacy bool
+	// Owner names the program, or the service of several programs, whose code declares Entries. Programs that declare
+	// the same entries have the same Owner; all others need another one, because a scheduler removes the entries of its
+	// Owner that its own code does not declare. Up to 128 bytes. Required with Entries.
+	Owner string
+	// Entries are those that the code declares. When the scheduler starts it writes them to Redis: it creates new ones,
+	// updates changed ones, and removes those that the same Owner has declared before and that are no longer among
+	// Entries. Entries of other owners, and those set with PeriodicControl.Set, stay. If another owner has declared a
+	// name, its entry stays, and the log says so. Changes made at run time stay until the declaration changes. With no
+	// Entries and no Owner, no entry is written or removed. With an Owner but no Entries, all entries of that Owner are
+	// removed.
+	Entries []Entry
+	// Version keeps an old program, started while a new one is being rolled out, from undoing what the new one has
+	// declared: nothing is declared once Redis knows a higher version of the same Owner. A counter of migrations or the
+	// time of the build will do. Defaults to 0: whichever program starts last is right.
+	Version int64
+	// Logger receives what the scheduler has to say. Defaults to logrus's standard logger.
+	Logger logrus.FieldLogger
 }

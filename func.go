@@ -5,8 +5,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/godelayed/delayed/internal/function"
+	"github.com/godelayed/delayed/internal/wire"
 )
 
 // Function is a function with a path and defaults of its own. Func makes it; the same value is given to Queue.Delay and
@@ -34,6 +36,37 @@ func defaultsOf(f *function.Function) *defaults {
 	return &noDefaults
 }
 
+// FuncOption is an option of Func: Name, Alias, Optional, Middleware, BackoffFunc, ArchiveOnTimeout, Isolated or a
+// TaskOption. Its String method shows it as it is written in code.
+type FuncOption interface {
+	fmt.Stringer
+	// The name appears in the compiler's error about an option that does not belong here.
+	forFunc(*funcDefaults)
+}
+
+// funcDefaults collects the options of one Func call.
+type funcDefaults struct {
+	defaults
+
+	spec       function.Spec
+	err        error // of the first faulty option; wraps ErrFunction
+	middleware []func(HandlerFunc) HandlerFunc
+}
+
+// defaults are the settings of a function's tasks by the options of Func, beside those for workers. They are immutable.
+type defaults struct {
+	extras []extra      // what they write into messages
+	locks  []lockOption // what they set for locks
+	gather *wire.Gather // how calls are gathered; nil: the defaults
+	chain  HandlerFunc  // through the function's middleware; nil: it has none
+}
+
+func (d *funcDefaults) fault(o fmt.Stringer, want string) {
+	if d.err == nil {
+		d.err = fmt.Errorf("%w: option %v: expected %s", ErrFunction, o, want)
+	}
+}
+
 // funcOption is an option that only Func accepts.
 type funcOption struct {
 	text  string
@@ -50,6 +83,26 @@ func Name(path string) FuncOption {
 	return funcOption{
 		fmt.Sprintf("Name(%q)", path), func(d *funcDefaults) { d.spec.Name, d.spec.Named = path, true },
 	}
+}
+
+// ArchiveOnTimeout archives tasks of a function that exceed their Timeout or Deadline and return an error, instead of
+// retrying them.
+func ArchiveOnTimeout() FuncOption {
+	return funcOption{"ArchiveOnTimeout()", func(d *funcDefaults) { d.spec.Policy.FailOnTimeout = true }}
+}
+
+// BackoffFunc says how long a failed task of a function waits before it is tried again: the worker calls fn with how
+// often the task was retried before, 0 after its first failure, and with the error of the handler, which wraps
+// ErrTimeout if the handler took too long. It is called concurrently. A negative delay means none; if fn panics, the
+// default of WorkerConfig.Backoff applies. MaxBackoff bounds it, and a Backoff that the task was enqueued with goes
+// before it.
+func BackoffFunc(fn func(retried int, err error) time.Duration) FuncOption {
+	return funcOption{"BackoffFunc(…)", func(d *funcDefaults) {
+		if fn == nil && d.err == nil {
+			d.err = function.Refusal("BackoffFunc", "a function", "nil", "leave it out")
+		}
+		d.spec.Policy.Backoff = fn
+	}}
 }
 
 // Alias adds paths under which workers run the function as well: those it had before it was renamed or moved. Tasks

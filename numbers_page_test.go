@@ -40,7 +40,7 @@ func TestNumbersOfThePages(t *testing.T) {
 		{"options.go", "7 days", redisstore.LockLife, 7 * day},
 		{"options.go", "at most 64 headers", wire.MaxHeaders, 64},
 		{"options.go", "8,192 bytes", wire.MaxHeaderBytes, 8_192},
-		{"options_retry.go", "64 of them", wire.MaxRetryDelays, 64},
+		{"options.go", "64 of them", wire.MaxRetryDelays, 64},
 		{"group.go", "Defaults to a minute", group.DefaultGrace, time.Minute},
 		{"group.go", "Defaults to 1,000", group.DefaultGroupSize, 1_000},
 		{"group.go", "never more than 5,000", group.MaxGroupSize, 5_000},

@@ -3,11 +3,12 @@ package delayed
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
-	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -84,13 +85,15 @@ type callOptions struct {
 	err      error             // of the first faulty option; wraps ErrArguments
 	headers  map[string]string // by Header; copied before a change
 	injected map[string]string // headers with those of Inject; nil: it found none
-	locks    []func(*lockRule)
+	locks    []lockOption
 	front    bool
 	given    bool // With was given options
 }
 
-// extra is an option of a function or of a call that only writes into the message. nowMs is the producer's time.
-type extra func(x *wire.Extra, nowMs int64)
+// extra is an option of a function or of a call that writes into the message. nowMs is the producer's time.
+type extra interface {
+	write(x *wire.Extra, nowMs int64)
+}
 
 // extraOf returns what the defaults of a function and the options of a call write into the message; the options take
 // precedence. nil: nothing.
@@ -99,11 +102,11 @@ func extraOf(defaults, options []extra, nowMs int64) *wire.Extra {
 		return nil
 	}
 	x := new(wire.Extra)
-	for _, write := range defaults {
-		write(x, nowMs)
+	for _, o := range defaults {
+		o.write(x, nowMs)
 	}
-	for _, write := range options {
-		write(x, nowMs)
+	for _, o := range options {
+		o.write(x, nowMs)
 	}
 	return x
 }
@@ -263,48 +266,201 @@ func withHeaders(x *wire.Extra, headers map[string]string) *wire.Extra {
 	return x
 }
 
+// Timeout bounds one run of the task: after d, rounded up to milliseconds, the context of its handler ends with cause
+// ErrTimeout. The handler decides what follows. If it returns an error the task has failed, and is retried or archived
+// as after any other failure; see ArchiveOnTimeout. If it returns none, the task is done. A handler that does not look
+// at its context is not ended by force; see WorkerConfig.StuckAfter.
+//
+// Timeout(0) is no bound, whatever the function and the worker say; a negative d is an error. Without the option,
+// WorkerConfig.Timeout applies. Of Timeout and Deadline, the earlier one applies.
+func Timeout(d time.Duration) TaskOption { return durationOption{"Timeout", d} }
+
+// TTL says how long the task is of use: one that has not started d after it was enqueued, rounded up to milliseconds,
+// is not run but archived, with the reason "expired", and counted as expired. That applies to each start, so the task
+// is not tried again after d either. The producer computes the end by its own clock, and workers compare it with
+// Redis's clock: a producer whose clock is a minute behind takes a minute off d, and one whose clock is a minute ahead
+// adds a minute. A task that In or At postpones for as long as its TTL, or longer, is refused. d must be positive.
+func TTL(d time.Duration) TaskOption { return durationOption{"TTL", d} }
+
+// MaxBackoff bounds how long a failed task waits before it is tried again, whoever says how long: Backoff, BackoffFunc
+// or WorkerConfig.Backoff. It does not bound RetryIn. d is rounded up to milliseconds and must be positive.
+func MaxBackoff(d time.Duration) TaskOption { return durationOption{"MaxBackoff", d} }
+
 // KeepResult keeps how the task ended (succeeded, dropped or cancelled) and what the function returned, for d after its
 // end. That is the T of a result T or (T, error), which must be of a type that can be an argument. Await reads it, in
 // any process. If the function returns no T, or the task has not succeeded, Ref.Wait still tells how it ended. Ref.Wait
 // and Await also return when the task fails for good. A d of zero or less keeps nothing.
-func KeepResult(d time.Duration) TaskOption {
-	return keepOption{"KeepResult", d, func(x *wire.Extra, ms int64) { x.KeepResult = ms }}
-}
+func KeepResult(d time.Duration) TaskOption { return durationOption{"KeepResult", d} }
 
 // Retention keeps the task itself for d after it has succeeded or was dropped or cancelled: its call, its times and
 // what the function returned. Without it a task is gone once it is done. A d of zero or less keeps nothing. With
 // KeepResult, everything is kept for the longer of the two.
-func Retention(d time.Duration) TaskOption {
-	return keepOption{"Retention", d, func(x *wire.Extra, ms int64) { x.Retention = ms }}
-}
+func Retention(d time.Duration) TaskOption { return durationOption{"Retention", d} }
 
-// keepOption says how long to keep the result, or the task, after success.
-type keepOption struct {
+// durationOption is one of the options above; its name says which.
+type durationOption struct {
 	name string
-	life time.Duration
-	set  func(x *wire.Extra, ms int64)
+	d    time.Duration
 }
 
-func (o keepOption) extra() extra {
-	return func(x *wire.Extra, _ int64) { o.set(x, max(o.life.Milliseconds(), 0)) }
+func (o durationOption) keeps() bool { return o.name == "KeepResult" || o.name == "Retention" }
+
+func (o durationOption) wrong() (want string, wrong bool) {
+	switch {
+	case o.d < 0 && o.name == "Timeout":
+		return "a positive duration, or 0 for no bound", true
+	case o.d <= 0 && (o.name == "TTL" || o.name == "MaxBackoff"):
+		return "a positive duration", true
+	}
+	return tooShort(o.d)
 }
 
-func (o keepOption) forQueueWith(c *callOptions) {
-	if want, wrong := tooShort(o.life); wrong {
+func (o durationOption) write(x *wire.Extra, nowMs int64) {
+	ms := o.d.Milliseconds()
+	if o.d > time.Duration(ms)*time.Millisecond && !o.keeps() {
+		ms++ // because messages omit 0
+	}
+	switch o.name {
+	case "Timeout":
+		if x.Timeout = ms; ms == 0 {
+			x.Timeout = wire.Unlimited
+		}
+	case "TTL":
+		x.Expiry = nowMs + ms
+	case "MaxBackoff":
+		x.RetryCap = ms
+	case "KeepResult":
+		x.KeepResult = max(ms, 0)
+	case "Retention":
+		x.Retention = max(ms, 0)
+	}
+}
+
+func (o durationOption) forQueueWith(c *callOptions) {
+	if want, wrong := o.wrong(); wrong {
 		c.fault(o, want)
+		return
 	}
-	c.write(o.extra())
-	c.kept = o.life >= time.Millisecond
+	c.write(o)
+	if o.keeps() {
+		c.kept = o.d > 0
+	}
 }
 
-func (o keepOption) forFunc(d *funcDefaults) {
-	if want, wrong := tooShort(o.life); wrong {
+func (o durationOption) forFunc(d *funcDefaults) {
+	if want, wrong := o.wrong(); wrong {
 		d.fault(o, want)
+		return
 	}
-	d.write(o.extra())
+	d.extras = append(d.extras, o)
+	switch o.name {
+	case "Timeout":
+		if d.spec.Policy.Timeout = o.d; o.d == 0 {
+			d.spec.Policy.Timeout = math.MaxInt64
+		}
+	case "MaxBackoff":
+		d.spec.Policy.Longest = o.d
+	}
 }
 
-func (o keepOption) String() string { return fmt.Sprintf("%s(%v)", o.name, o.life) }
+func (o durationOption) String() string { return fmt.Sprintf("%s(%v)", o.name, o.d) }
+
+// Deadline says when the task must be over, compared with Redis's clock: at t the context of its handler ends with
+// cause ErrTimeout, as after Timeout. A task that has not started by then is not run, nor is one that would be tried
+// again later: it is archived. t must lie after 1970, and after the moment of In or At, if they are given. A t in the
+// past is accepted: the first worker that claims the task archives it with the reason "expired".
+func Deadline(t time.Time) Option { return timeOption{"Deadline", t} }
+
+// RetryUntil has a failed task tried again until t, compared with Redis's clock, instead of a number of times: neither
+// MaxRetry nor the worker's default counts. A task whose next try would come at t or later is archived. Snooze is not
+// bounded by it. t must lie after 1970.
+func RetryUntil(t time.Time) Option { return timeOption{"RetryUntil", t} }
+
+// timeOption is Deadline or RetryUntil; its name says which.
+type timeOption struct {
+	name string
+	t    time.Time
+}
+
+func (o timeOption) write(x *wire.Extra, _ int64) {
+	if o.name == "Deadline" {
+		x.Deadline = o.t.UnixMilli()
+	} else {
+		x.RetryUntil = o.t.UnixMilli()
+	}
+}
+
+func (o timeOption) forQueueWith(c *callOptions) {
+	if o.t.UnixMilli() <= 0 || o.t.Year() > maxYear {
+		c.fault(o, fmt.Sprintf("a time after 1970, up to the year %d", maxYear))
+		return
+	}
+	c.write(o)
+}
+
+func (o timeOption) String() string { return o.name + "(" + o.t.Format(time.RFC3339Nano) + ")" }
+
+// Backoff says how long a failed task waits before it is tried again: the first delay before the first retry and so on,
+// the last one before all further. The worker keeps to them exactly, without jitter. After a delay of less than a
+// millisecond the task is pending at once, behind the others. There are 1 to 64 of them, none negative. MaxRetry or
+// RetryUntil says how often a task is tried. Without Backoff, BackoffFunc applies, and without that
+// WorkerConfig.Backoff.
+func Backoff(delays ...time.Duration) TaskOption { return backoffOption(slices.Clone(delays)) }
+
+type backoffOption []time.Duration
+
+func (o backoffOption) wrong() (want string) {
+	if n := len(o); n < 1 || n > wire.MaxRetryDelays {
+		return fmt.Sprintf("1 to %d delays, found %d", wire.MaxRetryDelays, n)
+	}
+	for i, d := range o {
+		if d < 0 {
+			return fmt.Sprintf("no negative delay, found %v as number %d", d, i+1)
+		}
+		if want, wrong := tooShort(d); wrong {
+			return fmt.Sprintf("%s, found %v as number %d", want, d, i+1)
+		}
+	}
+	return ""
+}
+
+// retryDelays are those of Backoff in ms, which messages share.
+type retryDelays []int64
+
+func (d retryDelays) write(x *wire.Extra, _ int64) { x.RetryDelays = d }
+
+func (o backoffOption) retryDelays() retryDelays {
+	ms := make(retryDelays, len(o))
+	for i, d := range o {
+		ms[i] = d.Milliseconds()
+	}
+	return ms
+}
+
+func (o backoffOption) forQueueWith(c *callOptions) {
+	if want := o.wrong(); want != "" {
+		c.fault(o, want)
+		return
+	}
+	c.write(o.retryDelays())
+}
+
+func (o backoffOption) forFunc(d *funcDefaults) {
+	if want := o.wrong(); want != "" {
+		d.fault(o, want)
+		return
+	}
+	d.spec.Policy.Delays = o
+	d.extras = append(d.extras, o.retryDelays())
+}
+
+func (o backoffOption) String() string {
+	text := make([]string, min(len(o), wire.MaxRetryDelays+1))
+	for i := range text {
+		text[i] = o[i].String()
+	}
+	return "Backoff(" + strings.Join(text, ", ") + ")"
+}
 
 // write adds what an option writes into messages. Queues made by With share the slice.
 func (o *callOptions) write(e extra) { o.extras = append(slices.Clip(o.extras), e) }
@@ -319,48 +475,4 @@ func (o *callOptions) fault(wrong fmt.Stringer, want string) {
 	if o.err == nil {
 		o.err = fmt.Errorf("%w: option %v: expected %s", ErrArguments, wrong, want)
 	}
-}
-
-func (d *funcDefaults) write(e extra) { d.extras = append(d.extras, e) }
-
-func (d *funcDefaults) fault(o fmt.Stringer, want string) {
-	if d.err == nil {
-		d.err = fmt.Errorf("%w: option %v: expected %s", ErrFunction, o, want)
-	}
-}
-
-// FuncOption is an option of Func: Name, Alias, Optional, Middleware, BackoffFunc, ArchiveOnTimeout, Isolated or a
-// TaskOption. Its String method shows it as it is written in code.
-type FuncOption interface {
-	fmt.Stringer
-	// The name appears in the compiler's error about an option that does not belong here.
-	forFunc(*funcDefaults)
-}
-
-// funcDefaults collects the options of one Func call.
-type funcDefaults struct {
-	defaults
-
-	spec       function.Spec
-	err        error // of the first faulty option; wraps ErrFunction
-	middleware []func(HandlerFunc) HandlerFunc
-}
-
-// defaults are the settings of a function's tasks by the options of Func, beside those for workers. They are immutable.
-type defaults struct {
-	extras []extra           // what they write into messages
-	locks  []func(*lockRule) // what they set for locks
-	gather *wire.Gather      // how calls are gathered; nil: the defaults
-	chain  HandlerFunc       // through the function's middleware; nil: it has none
-}
-
-// lockRule holds the options for the lock of a task.
-type lockRule struct {
-	over       string // redisstore.LockNothing, redisstore.LockArgs or redisstore.LockKey
-	key        string
-	ttl        time.Duration
-	untilStart bool
-	conflict   Conflict
-	ruled      bool // conflict was given
-	err        error
 }

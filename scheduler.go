@@ -10,8 +10,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/sirupsen/logrus"
-
 	"github.com/godelayed/delayed/internal/engine"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -24,32 +22,6 @@ const (
 	// maxOwner bounds SchedulerConfig.Owner, in bytes.
 	maxOwner = 128
 )
-
-// SchedulerConfig says what a scheduler does. Only Queue is required.
-type SchedulerConfig struct {
-	// Queue is where the entries are kept and their tasks enqueued. Required.
-	Queue string
-	// Legacy opens the queue as QueueConfig.Legacy does. Set it as all other programs that enqueue tasks there do.
-	// Defaults to false.
-	Legacy bool
-	// Owner names the program, or the service of several programs, whose code declares Entries. Programs that declare
-	// the same entries have the same Owner; all others need another one, because a scheduler removes the entries of its
-	// Owner that its own code does not declare. Up to 128 bytes. Required with Entries.
-	Owner string
-	// Entries are those that the code declares. When the scheduler starts it writes them to Redis: it creates new ones,
-	// updates changed ones, and removes those that the same Owner has declared before and that are no longer among
-	// Entries. Entries of other owners, and those set with PeriodicControl.Set, stay. If another owner has declared a
-	// name, its entry stays, and the log says so. Changes made at run time stay until the declaration changes. With no
-	// Entries and no Owner, no entry is written or removed. With an Owner but no Entries, all entries of that Owner are
-	// removed.
-	Entries []Entry
-	// Version keeps an old program, started while a new one is being rolled out, from undoing what the new one has
-	// declared: nothing is declared once Redis knows a higher version of the same Owner. A counter of migrations or the
-	// time of the build will do. Defaults to 0: whichever program starts last is right.
-	Version int64
-	// Logger receives what the scheduler has to say. Defaults to logrus's standard logger.
-	Logger logrus.FieldLogger
-}
 
 // Scheduler enqueues the tasks of a queue's periodic entries when they are due, by the clock of Redis. Any number of
 // schedulers may run, beside workers (WorkerConfig.Schedulers) or by themselves: each tick is enqueued once, by
@@ -143,19 +115,6 @@ func newScheduler(rdb *Redis, cfg SchedulerConfig, shortest time.Duration) (*Sch
 		return nil, err
 	}
 	return s, nil
-}
-
-// newSchedulers returns the schedulers that run beside a worker.
-func newSchedulers(rdb *Redis, cfg WorkerConfig) (all []*Scheduler, err error) {
-	var errs []error
-	for _, c := range cfg.Schedulers {
-		if c.Logger == nil {
-			c.Logger = cfg.Logger
-		}
-		s, err := NewScheduler(rdb, c)
-		all, errs = append(all, s), append(errs, err)
-	}
-	return all, errors.Join(errs...)
 }
 
 // Run declares the entries and enqueues what is due until ctx ends, and returns nil then. A second Run returns
@@ -387,3 +346,147 @@ func ignoreChange(err error) error {
 }
 
 var errNoSchedule = errors.New("delayed: the *Scheduler is nil or zero: make it with NewScheduler")
+
+// announce keeps the scheduler's queue known to those who look for queues.
+func (s *Scheduler) announce(ctx context.Context) {
+	if now := time.Now(); !now.Before(s.announceAt) {
+		s.announceAt = now.Add(s.announcer.Announce(ctx))
+	}
+}
+
+// uphold writes again what Redis has lost of the entries: at most once in s.every.
+func (s *Scheduler) uphold(ctx context.Context) {
+	if time.Since(s.upheld) < s.every/2 {
+		return // a signal or a tick has ended the rest early
+	}
+	err := s.restore(ctx)
+	switch {
+	case err == nil:
+		s.log.Relief(&s.lossy, "the periodic entries are in Redis again")
+	case ctx.Err() == nil:
+		s.log.Trouble(&s.lossy, "cannot find out whether Redis has lost periodic entries; trying again", err)
+		return
+	}
+	s.upheld = time.Now()
+}
+
+// restore declares the entries again if Redis has lost the declaration, and mends the times of their ticks.
+func (s *Scheduler) restore(ctx context.Context) error {
+	if lost, err := s.lost(ctx); err != nil {
+		return err
+	} else if lost {
+		if err := s.declare(ctx); err != nil {
+			return err
+		}
+		s.log.Warn("Redis had lost the periodic entries that the code declares; they are declared again")
+	}
+	return s.mendTicks(ctx)
+}
+
+// lost reports whether Redis has lost the declaration of the entries. An entry that somebody has removed is not lost:
+// the stamp is there still. What another version of the program has declared since, a scheduler of that version should
+// restore; only if none does until the next look, this one declares its own.
+func (s *Scheduler) lost(ctx context.Context) (bool, error) {
+	if s.cfg.Owner == "" {
+		return false, nil
+	}
+	_, stamp, err := s.readStamp(ctx)
+	if err != nil {
+		return false, err
+	}
+	if stamp >= s.latest {
+		s.latest, s.yielded = stamp, false
+		return false, nil
+	}
+	if s.generation < s.latest && !s.yielded {
+		s.yielded = true
+		return false, nil
+	}
+	s.yielded = false
+	return true, nil
+}
+
+// readStamp returns the stamp of the last declaration of this owner, 0 if there is none.
+func (s *Scheduler) readStamp(ctx context.Context) (was schedule.EntryValue, stamp int64, err error) {
+	was, err = s.store.Entry(ctx, "@declared:"+s.cfg.Owner) // names of entries do not begin with @
+	if err != nil {
+		return was, 0, err
+	}
+	stamp, err = strconv.ParseInt(string(was.Raw), 10, 64)
+	if err != nil {
+		stamp = 0 // none, or not a number
+	}
+	return was, stamp, nil
+}
+
+// stamp notes that the entries are declared. Stamps are times in ms since 1970, which rise also when Redis has lost the
+// last one. A declaration that has changed nothing shares the stamp of the one before.
+func (s *Scheduler) stamp(ctx context.Context, changed bool) error {
+	was, stamp, err := s.readStamp(ctx)
+	if err != nil {
+		return err
+	}
+	if changed || stamp < s.latest || stamp == 0 && len(s.declared) > 0 {
+		now, err := s.store.Time(ctx)
+		if err != nil {
+			return err
+		}
+		stamp = max(now.UnixMilli(), stamp+1, s.latest+1)
+		// After redisstore.ErrEntryChanged, which another program has caused, the caller tries again.
+		if err := s.store.SetEntry(ctx, was, strconv.AppendInt(nil, stamp, 10), time.Time{}); err != nil {
+			return err
+		}
+	}
+	s.generation, s.latest = stamp, stamp
+	return nil
+}
+
+// mendTicks gives times to entries that should tick and have none, because Redis has lost the set of these times. It
+// looks at the declared entries, and at all if one of them or everything has no time.
+func (s *Scheduler) mendTicks(ctx context.Context) error {
+	names := make([]string, 0, len(s.declared))
+	for i := range s.declared {
+		names = append(names, s.declared[i].name)
+	}
+	for all := s.nothingAhead; ; all = true {
+		if all {
+			var err error
+			if names, err = s.store.EntryNames(ctx); err != nil {
+				return err
+			}
+		}
+		n, err := s.mendTicksOf(ctx, names)
+		if n > 0 {
+			s.log.WithField("entries", n).Warn("Redis had lost when periodic entries tick; it is written again")
+		}
+		if n == 0 || err != nil || all {
+			return err
+		}
+	}
+}
+
+// mendTicksOf is mendTicks for the named entries. It returns how many had no time.
+func (s *Scheduler) mendTicksOf(ctx context.Context, names []string) (mended int, err error) {
+	if names, err = s.store.NotTicking(ctx, names); err != nil {
+		return 0, err
+	}
+	values, err := s.store.EntriesOf(ctx, names)
+	if err != nil {
+		return 0, err
+	}
+	for _, v := range values {
+		r, err := schedule.Decode(v)
+		if err != nil {
+			continue // a newer version has written it, or it is no entry
+		}
+		due, err := r.Due()
+		if err != nil || due.IsZero() {
+			continue
+		}
+		if err := ignoreChange(s.store.SetEntry(ctx, v, v.Raw, due)); err != nil {
+			return mended, err
+		}
+		mended++
+	}
+	return mended, nil
+}

@@ -25,7 +25,7 @@ type Task struct {
 	msg      wire.Message
 	maxRetry *int               // the function's default
 	extras   []extra            // the function's defaults
-	locks    []func(*lockRule)  // the function's defaults
+	locks    []lockOption       // the function's defaults
 	fn       *function.Function // nil: given by path
 	err      error
 	claimed  *claimedTask // nil for a task that is to be enqueued

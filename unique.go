@@ -21,56 +21,19 @@ import (
 //
 // A call that finds the lock taken fails with a *DuplicateError, which names the task that is there; OnConflict changes
 // that.
-func Unique(ttl time.Duration) TaskOption { return uniqueOption{ttl} }
-
-type uniqueOption struct{ ttl time.Duration }
-
-func (o uniqueOption) forQueueWith(c *callOptions) {
-	c.locks = append(slices.Clip(c.locks), o.applyLock)
-}
-func (o uniqueOption) forFunc(d *funcDefaults) { d.locks = append(slices.Clip(d.locks), o.applyLock) }
-func (o uniqueOption) applyLock(r *lockRule)   { r.over, r.ttl = redisstore.LockArgs, o.ttl }
-func (o uniqueOption) String() string          { return fmt.Sprintf("Unique(%v)", o.ttl) }
+func Unique(ttl time.Duration) TaskOption { return lockOption{name: "Unique", ttl: ttl} }
 
 // UniqueKey is Unique over a key of your own, in place of function and arguments: of all tasks of the queue that have
 // the same key, one is there at a time. The key is 1 to 510 bytes in UTF-8.
 //
 //	q.With(delayed.UniqueKey("invoice:17", time.Hour)).Delay(invoice.Send, 17)
-func UniqueKey(key string, ttl time.Duration) TaskOption { return uniqueKeyOption{key, ttl} }
-
-type uniqueKeyOption struct {
-	key string
-	ttl time.Duration
+func UniqueKey(key string, ttl time.Duration) TaskOption {
+	return lockOption{name: "UniqueKey", key: key, ttl: ttl}
 }
-
-func (o uniqueKeyOption) forQueueWith(c *callOptions) {
-	c.locks = append(slices.Clip(c.locks), o.applyLock)
-}
-
-func (o uniqueKeyOption) forFunc(d *funcDefaults) {
-	d.locks = append(slices.Clip(d.locks), o.applyLock)
-}
-
-func (o uniqueKeyOption) applyLock(r *lockRule) {
-	r.over, r.key, r.ttl = redisstore.LockKey, o.key, o.ttl
-}
-func (o uniqueKeyOption) String() string { return fmt.Sprintf("UniqueKey(%q, %v)", o.key, o.ttl) }
 
 // UntilStart ends the lock of Unique or UniqueKey when the task starts to run for the first time, not when it is over,
 // so that it can be enqueued once more while it runs.
-func UntilStart() TaskOption { return untilStartOption{} }
-
-type untilStartOption struct{}
-
-func (o untilStartOption) forQueueWith(c *callOptions) {
-	c.locks = append(slices.Clip(c.locks), o.applyLock)
-}
-
-func (o untilStartOption) forFunc(d *funcDefaults) {
-	d.locks = append(slices.Clip(d.locks), o.applyLock)
-}
-func (untilStartOption) applyLock(r *lockRule) { r.untilStart = true }
-func (untilStartOption) String() string        { return "UntilStart()" }
+func UntilStart() TaskOption { return lockOption{name: "UntilStart"} }
 
 // Conflict says what becomes of a new task when another task already has the lock or id that it asks for; see
 // OnConflict. The zero value is Fail.
@@ -107,19 +70,7 @@ func (c Conflict) String() string {
 
 // OnConflict says what becomes of a task whose lock is held, or whose id is taken: Fail, Skip or Replace. Without it,
 // it is Fail.
-func OnConflict(c Conflict) TaskOption { return conflictOption(c) }
-
-type conflictOption Conflict
-
-func (o conflictOption) forQueueWith(c *callOptions) {
-	c.locks = append(slices.Clip(c.locks), o.applyLock)
-}
-
-func (o conflictOption) forFunc(d *funcDefaults) {
-	d.locks = append(slices.Clip(d.locks), o.applyLock)
-}
-func (o conflictOption) applyLock(r *lockRule) { r.conflict, r.ruled = Conflict(o), true }
-func (o conflictOption) String() string        { return fmt.Sprintf("OnConflict(%v)", Conflict(o)) }
+func OnConflict(c Conflict) TaskOption { return lockOption{name: "OnConflict", conflict: c} }
 
 // Debounce runs a burst of calls once, with the arguments of the last, when d has passed since the last one: it is
 // In(d) with Unique, UntilStart and OnConflict(Replace); an OnConflict given after it applies instead of Replace. Its
@@ -139,20 +90,65 @@ func (o debounceOption) forQueueWith(c *callOptions) {
 	}
 	c.dueIn(time.Duration(o))
 	c.debounce = true
-	c.locks = append(slices.Clip(c.locks), o.applyLock)
-}
-
-func (o debounceOption) applyLock(r *lockRule) {
-	if r.over == redisstore.LockNothing {
-		r.over, r.ttl = redisstore.LockArgs, redisstore.LockLife
-	}
-	r.untilStart, r.conflict, r.ruled = true, Replace, true
-	if o <= 0 {
-		r.err = fmt.Errorf("%w: %v, expected a positive duration", ErrArguments, o)
-	}
+	lockOption{name: "Debounce", ttl: time.Duration(o)}.forQueueWith(c)
 }
 
 func (o debounceOption) String() string { return fmt.Sprintf("Debounce(%v)", time.Duration(o)) }
+
+// lockOption is Unique, UniqueKey, UntilStart, OnConflict or what Debounce says of locks; its name says which.
+type lockOption struct {
+	name, key string
+	ttl       time.Duration // of Debounce: its delay
+	conflict  Conflict
+}
+
+func (o lockOption) forQueueWith(c *callOptions) { c.locks = append(slices.Clip(c.locks), o) }
+func (o lockOption) forFunc(d *funcDefaults)     { d.locks = append(slices.Clip(d.locks), o) }
+
+func (o lockOption) String() string {
+	switch o.name {
+	case "Unique":
+		return fmt.Sprintf("Unique(%v)", o.ttl)
+	case "UniqueKey":
+		return fmt.Sprintf("UniqueKey(%q, %v)", o.key, o.ttl)
+	case "OnConflict":
+		return fmt.Sprintf("OnConflict(%v)", o.conflict)
+	}
+	return o.name + "()"
+}
+
+// lockRule holds the options for the lock of a task.
+type lockRule struct {
+	over       string // redisstore.LockNothing, redisstore.LockArgs or redisstore.LockKey
+	key        string
+	ttl        time.Duration
+	untilStart bool
+	conflict   Conflict
+	ruled      bool // conflict was given
+	err        error
+}
+
+// add applies an option.
+func (r *lockRule) add(o lockOption) {
+	switch o.name {
+	case "Unique":
+		r.over, r.ttl = redisstore.LockArgs, o.ttl
+	case "UniqueKey":
+		r.over, r.key, r.ttl = redisstore.LockKey, o.key, o.ttl
+	case "UntilStart":
+		r.untilStart = true
+	case "OnConflict":
+		r.conflict, r.ruled = o.conflict, true
+	case "Debounce":
+		if r.over == redisstore.LockNothing {
+			r.over, r.ttl = redisstore.LockArgs, redisstore.LockLife
+		}
+		r.untilStart, r.conflict, r.ruled = true, Replace, true
+		if o.ttl <= 0 {
+			r.err = fmt.Errorf("%w: %v, expected a positive duration", ErrArguments, debounceOption(o.ttl))
+		}
+	}
+}
 
 // Front puts the task at the front of its queue, to run next: for the one that is urgent. It goes with neither In nor
 // At, whose tasks join the end of the queue when they are due.
@@ -172,11 +168,11 @@ func (t *Task) holdOf(o *callOptions) (*redisstore.Hold, error) {
 		return nil, nil //nolint:nilnil // nil holds nothing
 	}
 	var r lockRule
-	for _, apply := range t.locks {
-		apply(&r)
+	for _, lock := range t.locks {
+		r.add(lock)
 	}
-	for _, apply := range o.locks {
-		apply(&r)
+	for _, lock := range o.locks {
+		r.add(lock)
 	}
 	h := &redisstore.Hold{
 		Reserve: o.id != nil, Start: r.untilStart, Conflict: redisstore.Conflict(r.conflict),
