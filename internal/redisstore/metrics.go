@@ -189,13 +189,41 @@ func (s *Store) Metrics(ctx context.Context, g Grain, from time.Time) (parts []M
 	if err != nil {
 		return nil, from, err
 	}
+	parts, next = metricsOf(all, g, from)
+	return parts, next, nil
+}
+
+// MetricsEach reads the samples of one grain from a time to another of each of the stores, which are of one handle.
+func MetricsEach(ctx context.Context, stores []*Store, g Grain, from, to time.Time) ([][]MetricsPart, error) {
+	all := make([][]MetricsPart, len(stores))
+	for len(stores) > 0 && !from.After(to) {
+		_, next := metricsOf(nil, g, from)
+		err := readEach(ctx, stores, func(s *Store) (string, []any) {
+			return "HGETALL", []any{s.keys.metricsKey(g, from)}
+		}, func(i int, reply any) error {
+			fields, err := redis.StringMap(reply, nil)
+			parts, _ := metricsOf(fields, g, from)
+			all[i] = append(all[i], parts...)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		from = next
+	}
+	return all, nil
+}
+
+// metricsOf reads the samples from a time on in the hash that has that time, and returns the time from which the next
+// hash goes on.
+func metricsOf(fields map[string]string, g Grain, from time.Time) (parts []MetricsPart, next time.Time) {
 	begin := time.Time{}
 	if span := grains[g].span; span > 0 {
 		ms := span.Milliseconds()
 		begin = time.UnixMilli(from.UnixMilli() / ms * ms).UTC()
 		next = begin.Add(span)
 	}
-	for field, raw := range all {
+	for field, raw := range fields {
 		number, function, _ := strings.Cut(field, " ")
 		n, err := strconv.Atoi(number)
 		p := MetricsPart{Grain: g, At: begin.Add(time.Duration(n) * grains[g].step), Function: function}
@@ -204,5 +232,5 @@ func (s *Store) Metrics(ctx context.Context, g Grain, from time.Time) (parts []M
 		}
 		parts = append(parts, p)
 	}
-	return parts, next, nil
+	return parts, next
 }

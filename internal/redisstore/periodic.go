@@ -185,6 +185,34 @@ func (s *Store) NotTicking(ctx context.Context, names []string) (without []strin
 	return without, nil
 }
 
+// DueTick is when an entry is to tick next.
+type DueTick struct {
+	Entry string
+	At    time.Time // by the clock of Redis
+}
+
+// DueTicks returns of each of the stores, which are of one handle, up to AgendaPage ticks that were due before a time,
+// the earliest first.
+func DueTicks(ctx context.Context, stores []*Store, before time.Time) ([][]DueTick, error) {
+	all := make([][]DueTick, len(stores))
+	err := readEach(ctx, stores, func(s *Store) (string, []any) {
+		return "ZRANGE", []any{
+			s.keys.ticks, "-inf", before.UnixMilli(), "BYSCORE", "LIMIT", 0, AgendaPage, "WITHSCORES",
+		}
+	}, func(i int, reply any) error {
+		rest, err := redis.Values(reply, nil)
+		for err == nil && len(rest) > 0 {
+			var name string
+			var ms float64
+			if rest, err = redis.Scan(rest, &name, &ms); err == nil {
+				all[i] = append(all[i], DueTick{name, time.UnixMilli(int64(ms))})
+			}
+		}
+		return err
+	})
+	return all, err
+}
+
 // HistoryOf returns the lines of an entry's history, the latest first.
 func (s *Store) HistoryOf(ctx context.Context, name string) ([]string, error) {
 	return redis.Strings(s.do(ctx, "LRANGE", s.keys.history+name, 0, historyMost-1))

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -54,7 +55,10 @@ func sendEach[T any](
 		alone(0)
 		return nil
 	}
-	replies, err := sendPage(ctx, sc, src, len(page), call)
+	replies, err := sendPage(ctx, src, len(page), sc.Explain, func(i int) (string, string, []any) {
+		keys, args := call(i)
+		return keys[0], "EVALSHA", sc.evalshaArgs(keys, args)
+	})
 	for i := range page {
 		var refused redis.Error
 		switch {
@@ -77,9 +81,10 @@ func (s *Script) explainEach(err error) error {
 	return s.Explain(err)
 }
 
-// sendPage sends n calls on one connection and reads the answers. With an error it returns those that have come.
+// sendPage sends n commands on one connection, which is that of the first one's key, and reads the answers. With an error
+// it returns those that have come.
 func sendPage(
-	ctx context.Context, sc *Script, src Source, n int, call func(i int) (keys []string, args []any),
+	ctx context.Context, src Source, n int, explain func(error) error, command func(i int) (key, name string, args []any),
 ) (replies []Answer[any], err error) {
 	if bounded, ok := src.(*BoundedSource); ok {
 		if err := bounded.acquire(ctx); err != nil {
@@ -87,8 +92,8 @@ func sendPage(
 		}
 		defer bounded.release()
 	}
-	keys, args := call(0)
-	conn, err := Connect(ctx, src, keys[0])
+	key, name, args := command(0)
+	conn, err := Connect(ctx, src, key)
 	if err != nil {
 		return nil, ConnError(err)
 	}
@@ -97,24 +102,60 @@ func sendPage(
 	defer cancel()
 	for i := range n {
 		if i > 0 {
-			keys, args = call(i)
+			_, name, args = command(i)
 		}
-		if err := conn.Send("EVALSHA", sc.evalshaArgs(keys, args)...); err != nil {
-			return nil, sc.Explain(err)
+		if err := conn.Send(name, args...); err != nil {
+			return nil, explain(err)
 		}
 	}
 	if err := conn.Flush(); err != nil {
-		return nil, sc.Explain(err)
+		return nil, explain(err)
 	}
 	for range n {
 		reply, err := redis.ReceiveContext(conn, ctx)
 		var refused redis.Error
 		if err != nil && !errors.As(err, &refused) {
-			return replies, sc.Explain(err)
+			return replies, explain(err)
 		}
 		replies = append(replies, Answer[any]{reply, err})
 	}
 	return replies, nil
+}
+
+// readEach runs a command that only reads once for each of the stores, which are of one handle, and gives take the
+// replies. It sends the commands of a slot together. Stores of which the key has a wrong type are left out.
+func readEach(
+	ctx context.Context, stores []*Store, command func(*Store) (name string, args []any),
+	take func(i int, reply any) error,
+) error {
+	return bySlot(stores, sentTogether, func(places []int) error {
+		name, _ := command(stores[places[0]])
+		explain := func(err error) error { return fmt.Errorf("delayed: %s: %w", name, err) }
+		replies, err := sendPage(ctx, stores[places[0]].Src, len(places), explain, func(i int) (string, string, []any) {
+			s := stores[places[i]]
+			name, args := command(s)
+			return s.keys.list, name, args
+		})
+		if err != nil {
+			return err
+		}
+		for i, p := range places {
+			reply := replies[i].Value
+			if replies[i].Err != nil { // the connection's node does not have the key, or it has a wrong type
+				name, args := command(stores[p])
+				switch reply, err = stores[p].do(ctx, name, args...); {
+				case IsWrongType(err):
+					continue
+				case err != nil:
+					return err
+				}
+			}
+			if err := take(p, reply); err != nil {
+				return explain(err)
+			}
+		}
+		return nil
+	})
 }
 
 // RegisterEach is Store.Register for stores of one slot: it registers the worker with each of the values.
