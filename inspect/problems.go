@@ -267,9 +267,9 @@ func (p *Problem) explainParked(tasks []Task) {
 	first, why := map[string]*Task{}, map[string]int{}
 	for i := range tasks {
 		t := &tasks[i]
-		text := ShortName(t.Function) + " (" + t.Reason + ")"
+		text := ShortName(t.Function) + " (" + string(t.Reason) + ")"
 		if t.Error != "" {
-			text = ShortName(t.Function) + " (" + t.Reason + ": " + t.Error + ")"
+			text = ShortName(t.Function) + " (" + string(t.Reason) + ": " + t.Error + ")"
 		}
 		if first[text] == nil {
 			first[text] = t

@@ -52,6 +52,11 @@ func endpoints() []endpoint {
 			0, answers(apiMetrics),
 		},
 		{
+			get, "diagnosis", Viewer, "getDiagnosis",
+			"Say what is wrong with Redis, queues and workers, or with some queues alone, and what to do.", queues, 0,
+			answers(apiDiagnosis),
+		},
+		{
 			get, "backlog", Viewer, "getBacklog", "Say how much work waits, and how many workers are wanted for it.",
 			[]param{queuesParam, targetParam, concurrencyParam, minParam, maxParam},
 			0, answers(apiBacklog),

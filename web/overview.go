@@ -17,8 +17,8 @@ type overview struct {
 	Queue    string // all on the page is about this one; "": about all
 	Names    []string
 	Figures  []figure
-	Troubles []trouble
-	More     int // troubles that are not shown
+	Problems []problemRow
+	More     int // problems that are not shown
 	Span     *span
 	Spans    []spanLink
 	Charts   []*chart
@@ -27,8 +27,8 @@ type overview struct {
 	At       time.Time
 }
 
-// shownTroubles bounds the troubles that are shown unless somebody asks for all.
-const shownTroubles = 10
+// shownProblems bounds the problems that are shown unless somebody asks for all.
+const shownProblems = 10
 
 // figure is a number with its name.
 type figure struct {
@@ -78,17 +78,11 @@ func showOverview(s *site, q *request) (*page, error) {
 	o.Charts = chosen.charts()
 	o.Figures = append(sizeFigures(queues, shownStates, o.Queue), ranFigures(queues, workers, chosen, o.Queue)...)
 	o.Table = tableOf(queues, recent.runsOf(sparkParts), q.args)
-	found, err := read(q.ctx, s.slow, "look "+o.Queue, func(ctx context.Context) (*looked, error) {
-		return look(ctx, q.ins, queues)
-	})
-	if err != nil {
+	if o.Problems, err = s.problems(q, o.Queue); err != nil {
 		return nil, err
 	}
-	o.Troubles = troubles(&signs{
-		queues: queues, workers: workers, failing: recent.failing(lately), late: found.late, samples: found.samples,
-	})
-	if n := shownTroubles; len(o.Troubles) > n && q.args.Get("all") == "" {
-		o.More, o.Troubles = len(o.Troubles)-n, o.Troubles[:n]
+	if n := shownProblems; len(o.Problems) > n && q.args.Get("all") == "" {
+		o.More, o.Problems = len(o.Problems)-n, o.Problems[:n]
 	}
 	return p, nil
 }
@@ -231,7 +225,7 @@ func busy(queues []inspect.Queue, workers []inspect.Worker, queue string) figure
 	n, executors, claims := 0, 0, 0
 	for i := range workers {
 		w := &workers[i]
-		if !w.Alive() || queue != "" && !serves(w, queue) {
+		if !w.Alive() || queue != "" && !w.Serves(queue) {
 			continue
 		}
 		n++

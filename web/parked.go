@@ -147,7 +147,7 @@ func (s *site) findTakers(q *request, rows []parkedRow) error {
 			for _, id := range f.Workers {
 				w := alive[id]
 				switch {
-				case w == nil || !serves(w, f.Queue):
+				case w == nil || !w.Serves(f.Queue):
 				case f.Queue == r.Queue:
 					r.Know++
 					if !slices.ContainsFunc(r.Fields, f.Lacks) {

@@ -1,7 +1,6 @@
 package web
 
 import (
-	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -109,25 +108,6 @@ func (f *flow) runsOf(parts int) map[string][]float64 {
 			sums[i*parts/len(tallies)] += float64(t.runs)
 		}
 	}
-	return all
-}
-
-// failing returns the functions of which some runs have failed lately, by queue and function.
-func (f *flow) failing(lately time.Duration) (all []failing) {
-	n := int(lately / f.span.step)
-	for key, tallies := range f.calls {
-		found := failing{Queue: key.queue, Function: key.function}
-		for _, t := range tallies[max(len(tallies)-n, 0):] {
-			found.Runs += t.runs
-			found.Failed += t.failed
-		}
-		if found.Failed > 0 {
-			all = append(all, found)
-		}
-	}
-	slices.SortFunc(all, func(a, b failing) int {
-		return cmp.Or(cmp.Compare(a.Queue, b.Queue), cmp.Compare(a.Function, b.Function))
-	})
 	return all
 }
 

@@ -20,7 +20,7 @@ type queuePage struct {
 	Sizes     []figure
 	Deletable []queueSize // states in which there is something that can be deleted
 	Figures   []figure
-	Troubles  []trouble
+	Problems  []problemRow
 	Span      *span
 	Spans     []spanLink
 	Charts    []*chart
@@ -90,22 +90,9 @@ func showQueue(s *site, q *request) (*page, error) {
 	if err := s.flowOfQueue(q, p, workers); err != nil {
 		return nil, err
 	}
-	one := []inspect.Queue{queue}
-	found, err := read(q.ctx, s.slow, "look "+name, func(ctx context.Context) (*looked, error) {
-		return look(ctx, q.ins, one)
-	})
-	if err != nil {
+	if p.Problems, err = s.problems(q, name); err != nil {
 		return nil, err
 	}
-	fails, err := read(q.ctx, s.slow, "failing "+name, func(ctx context.Context) ([]failing, error) {
-		return failingIn(ctx, q.ins, name, queue.At)
-	})
-	if err != nil {
-		return nil, err
-	}
-	p.Troubles = troubles(&signs{
-		queues: one, workers: workers, failing: fails, late: found.late, samples: found.samples,
-	})
 	p.Days, err = s.daysOf(q, name, &p.MoreDays)
 	if err != nil {
 		return nil, err

@@ -79,7 +79,7 @@ func newWorkerRow(w *inspect.Worker, all []inspect.Worker) workerRow {
 		}
 		d := deadQueue{Name: q.Name, Claims: q.Claims, Alone: true}
 		for i := range all {
-			d.Alone = d.Alone && !serves(&all[i], q.Name)
+			d.Alone = d.Alone && !all[i].Serves(q.Name)
 		}
 		r.Dead = append(r.Dead, d)
 	}
