@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -203,4 +204,13 @@ func parsed(t testing.TB, message []byte) wire.Message {
 		t.Fatal(err)
 	}
 	return m
+}
+
+// childMain lets this binary run isolated tasks, where the system has that.
+var childMain = func() {}
+
+func TestMain(m *testing.M) {
+	childMain()
+	redistest.SideBySide()
+	os.Exit(redistest.Main(m))
 }

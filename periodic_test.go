@@ -3,9 +3,11 @@ package delayed_test
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +17,205 @@ import (
 	"github.com/godelayed/delayed/internal/seam"
 	"github.com/godelayed/delayed/internal/wire"
 )
+
+func TestEntryChecks(t *testing.T) {
+	rdb, err := delayed.Dial("redis://localhost:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rdb.Close()
+	work := delayed.Func(func(int) {}, delayed.Name("checks.work"))
+	good := delayed.Entry{Name: "e", Spec: "@daily", Task: delayed.Call(work, 1)}
+	for _, c := range []struct {
+		want   string // text of the error; empty: none
+		change func(e *delayed.Entry)
+	}{
+		{"", func(*delayed.Entry) {}},
+		{"", func(e *delayed.Entry) {
+			e.Options, e.Zone, e.CatchUp, e.Overlap = []delayed.Option{delayed.MaxRetry(3), delayed.Header("k", "v")},
+				"Asia/Kolkata", 100,
+				delayed.OverlapQueue
+			e.From, e.Until, e.Jitter = time.Unix(1, 0), time.Unix(2, 0), time.Hour
+		}},
+		{"without a name", func(e *delayed.Entry) { e.Name = "" }},
+		{"129 bytes", func(e *delayed.Entry) { e.Name = strings.Repeat("n", 129) }},
+		{"begin with @", func(e *delayed.Entry) { e.Name = "@e" }},
+		{"printable", func(e *delayed.Entry) { e.Name = "two words" }},
+		{"the spec", func(e *delayed.Entry) { e.Spec = "" }},
+		{"at least 1s", func(e *delayed.Entry) { e.Spec = "@every 999ms" }},
+		{"Missed is 101", func(e *delayed.Entry) { e.CatchUp = 101 }},
+		{"Overlap is 3", func(e *delayed.Entry) { e.Overlap = 3 }},
+		{"Jitter is", func(e *delayed.Entry) { e.Jitter = -1 }},
+		{"Jitter is", func(e *delayed.Entry) { e.Jitter = time.Hour + 1 }},
+		{"expected a time after From", func(e *delayed.Entry) { e.From, e.Until = time.Unix(2, 0), time.Unix(2, 0) }},
+		{"From is 1969", func(e *delayed.Entry) { e.From = time.Unix(-1, 0).UTC() }},
+		{"up to the year 9999", func(e *delayed.Entry) { e.From = time.Unix(1<<60, 0) }},
+		{"Until is", func(e *delayed.Entry) { e.Until = time.Unix(1<<60, 0) }},
+		{"has no task", func(e *delayed.Entry) { e.Task = nil }},
+		{"options but no task", func(e *delayed.Entry) {
+			e.Task, e.Options = nil, []delayed.Option{delayed.MaxRetry(1)}
+		}},
+		{"argument 1", func(e *delayed.Entry) { e.Task = delayed.Call(work, "x") }},
+		{"In and At", func(e *delayed.Entry) { e.Options = []delayed.Option{delayed.In(time.Second)} }},
+		{"TaskID", func(e *delayed.Entry) { e.Options = []delayed.Option{delayed.TaskID("x")} }},
+		{"Front", func(e *delayed.Entry) { e.Options = []delayed.Option{delayed.Front()} }},
+		{"Unique", func(e *delayed.Entry) { e.Options = []delayed.Option{delayed.Unique(time.Hour)} }},
+		{"Unique", func(e *delayed.Entry) {
+			e.Task = delayed.Call(delayed.Func(func() {}, delayed.Name("checks.unique"), delayed.Unique(time.Hour)))
+		}},
+		{"option 1 is nil", func(e *delayed.Entry) { e.Options = []delayed.Option{nil} }},
+		{"", func(e *delayed.Entry) { e.Task, e.Overlap = delayed.NewPyTask("m:f", nil, nil), delayed.OverlapSkip }},
+		{"", func(e *delayed.Entry) { e.Task = delayed.NewPyTask("m:f", nil, nil) }},
+	} {
+		e := good
+		c.change(&e)
+		_, err := delayed.NewScheduler(rdb,
+			delayed.SchedulerConfig{Queue: "q", Owner: "o", Entries: []delayed.Entry{e}})
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%+v: %v, expected an error with %q", e, err, c.want)
+		}
+	}
+	for overlap, want := range map[delayed.Overlap]string{
+		delayed.OverlapAllow: "",
+		delayed.OverlapSkip:  "nobody knows when it is over",
+	} {
+		e := delayed.Entry{Name: "e", Spec: "@daily", Task: delayed.NewPyTask("m:f", nil, nil), Overlap: overlap}
+		_, err := delayed.NewScheduler(rdb,
+			delayed.SchedulerConfig{Queue: "q", Owner: "o", Legacy: true, Entries: []delayed.Entry{e}})
+		if want == "" && err != nil || want != "" && !strings.Contains(errorText(err), want) {
+			t.Errorf("%v on a legacy queue: %v, expected an error with %q", overlap, err, want)
+		}
+	}
+	for _, c := range []struct {
+		cfg  delayed.SchedulerConfig
+		want string
+	}{
+		{delayed.SchedulerConfig{}, "queue name is empty"},
+		{delayed.SchedulerConfig{Queue: "q", Entries: []delayed.Entry{good}}, "Owner is missing"},
+		{delayed.SchedulerConfig{Queue: "q", Owner: strings.Repeat("o", 129)}, "129 bytes"},
+		{delayed.SchedulerConfig{Queue: "q", Owner: "o", Version: -1}, "Version is -1"},
+		{delayed.SchedulerConfig{Queue: "q", Version: 1}, "Version is 1"},
+		{delayed.SchedulerConfig{Queue: "q", Owner: "o", Entries: []delayed.Entry{good, good}}, "declared twice"},
+	} {
+		if _, err := delayed.NewScheduler(rdb, c.cfg); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, expected an error with %q", c.cfg, err, c.want)
+		}
+	}
+	if _, err := delayed.NewScheduler(nil, delayed.SchedulerConfig{Queue: "q"}); err == nil {
+		t.Error("no handle, and no error")
+	}
+}
+
+// definition returns how Redis keeps an entry.
+func (b *bench) definition(name string) schedule.Definition {
+	b.T.Helper()
+	v, err := b.store.Entry(bg, name)
+	b.Must(err)
+	r, err := schedule.Decode(v)
+	b.Must(err)
+	return r.Def
+}
+
+// TestMessagesOfTicks: messages have the id and the time of their tick, and relative options count from that time.
+func TestMessagesOfTicks(t *testing.T) {
+	b := newBench(t)
+	e := delayed.Entry{
+		Name: "e", Spec: "@daily", Overlap: delayed.OverlapSkip,
+		Task: delayed.Call(delayed.Func(func(int) {}, delayed.Name("ticks.work")), 7),
+		Options: []delayed.Option{
+			delayed.MaxRetry(3), delayed.Header("k", "v"), delayed.TTL(5 * time.Second),
+		},
+	}
+	b.Must(b.q.Periodic().Set(bg, e))
+	def := b.definition("e")
+	b.Must(b.q.Periodic().Set(bg, e))
+	if again := b.definition("e"); !reflect.DeepEqual(def, again) {
+		t.Errorf("the same entry has two definitions:\n%+v\n%+v", def, again)
+	}
+	now := time.UnixMilli(1_700_000_000_000)
+	message := func(def schedule.Definition) *wire.Message {
+		t.Helper()
+		r := &schedule.Record{Was: schedule.EntryValue{Name: "e"}}
+		if err := r.Define(def, now); err != nil {
+			t.Fatal(err)
+		}
+		plan, err := r.PlanRun("e@1", now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		msg, err := wire.Parse(plan.Ticks[0].Message, wire.Default)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &msg
+	}
+	msg := message(def)
+	m, x := msg.Meta, msg.Meta.Extra
+	got := fmt.Sprintf("%s %s %d %d %v %d %s %v", msg.Path, m.ID, m.EnqueuedAt-now.UnixMilli(), m.MaxRetry,
+		x.Headers, x.Expiry-now.UnixMilli(), x.Lock, x.LockLife > 0)
+	if want := "ticks.work e@1 0 3 map[k:v] 5000 p:e true"; got != want {
+		t.Errorf("found %s, expected %s", got, want)
+	}
+	e.Overlap = delayed.OverlapAllow
+	b.Must(b.q.Periodic().Set(bg, e))
+	if x := message(b.definition("e")).Meta.Extra; x.Lock != "" {
+		t.Errorf("a lock that nobody asked for: %+v", x)
+	}
+}
+
+// TestPoliciesAgree: the policies of an Entry have the same numbers in internal/schedule, and Redis stores these.
+func TestPoliciesAgree(t *testing.T) {
+	overlaps := 0
+	for !strings.HasPrefix(delayed.Overlap(overlaps).String(), "Overlap(") {
+		overlaps++
+	}
+	for _, c := range []struct {
+		name string
+		here int
+		kept int
+	}{
+		{"OverlapAllow", int(delayed.OverlapAllow), int(schedule.OverlapAllow)},
+		{"OverlapSkip", int(delayed.OverlapSkip), int(schedule.OverlapSkip)},
+		{"OverlapQueue", int(delayed.OverlapQueue), int(schedule.OverlapQueue)},
+		{"the number of overlaps", overlaps, int(schedule.OverlapQueue) + 1},
+		{"the Missed of an entry that says none", -1, schedule.MissedSkip},
+	} {
+		if c.here != c.kept {
+			t.Errorf("%s is %d, and %d in internal/schedule", c.name, c.here, c.kept)
+		}
+	}
+}
+
+// TestClocksThatChange: Redis keeps an Entry's policies for clock changes, and List shows them.
+func TestClocksThatChange(t *testing.T) {
+	b := newBench(t)
+	p, ctx := b.q.Periodic(), t.Context()
+	for _, want := range []delayed.Entry{
+		{},
+		{SkipClockGap: true},
+		{RepeatClockOverlap: true},
+		{SkipClockGap: true, RepeatClockOverlap: true},
+		{CatchUp: -9},
+	} {
+		want.Name, want.Spec, want.Task = "e", "30 2 * * *",
+			delayed.Call(delayed.Func(func() {}, delayed.Name("clocks")))
+		if err := p.Set(ctx, want); err != nil {
+			t.Fatal(err)
+		}
+		list, err := p.List(ctx)
+		if err != nil || len(list) != 1 {
+			t.Fatalf("found %+v, %v", list, err)
+		}
+		e, missed := list[0], 1
+		if want.CatchUp < 0 {
+			missed = -1
+		}
+		if e.SkipClockGap != want.SkipClockGap || e.RepeatClockOverlap != want.RepeatClockOverlap ||
+			e.CatchUp != missed {
+			t.Errorf("expected %+v, found %+v", want, e)
+		}
+	}
+}
 
 // idInMessage returns the id in a message.
 func idInMessage(t testing.TB, raw string) string {
@@ -436,4 +637,145 @@ func TestSetWithOptionsOfTheQueue(t *testing.T) {
 		fmt.Sprint(x.Headers) != "map[tenant:a trace:c]" {
 		t.Errorf("found %+v", msg.Meta)
 	}
+}
+
+// TestSetWithoutATaskKeepsItsOptions: options that count from the time of enqueueing still do so.
+func TestSetWithoutATaskKeepsItsOptions(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	p := b.q.Periodic()
+	e := delayed.Entry{
+		Name: "e", Spec: "@daily", Task: delayed.Call(b.fn("f", func() {})),
+		Options: []delayed.Option{delayed.TTL(time.Hour), delayed.Header("tenant", "a")},
+	}
+	b.Must(p.Set(t.Context(), e))
+	b.Must(p.Set(t.Context(), delayed.Entry{Name: "e", Spec: "@hourly"}))
+	_, err := p.RunNow(t.Context(), "e")
+	b.Must(err)
+	m, err := wire.Parse([]byte(b.List("")[0]), wire.Default)
+	b.Must(err)
+	ends := time.UnixMilli(m.Meta.Extra.Expiry)
+	if left := time.Until(ends); left < 50*time.Minute || left > time.Hour+time.Minute {
+		t.Errorf("the TTL ends in %v, expected an hour", left)
+	}
+	if m.Meta.Extra.Headers["tenant"] != "a" {
+		t.Errorf("found the headers %v", m.Meta.Extra.Headers)
+	}
+}
+
+// The ticks of an entry are those that its scheduler will enqueue: in its zone, over a change of its clocks, with its
+// jitter, and up to its end.
+func TestTicksOfEntries(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	control := b.q.Periodic()
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	b.Must(err)
+	day := time.Date(2100, 3, 27, 2, 30, 0, 0, berlin) // the day before summer time begins
+	entry := delayed.Entry{
+		Name: "nightly", Spec: "30 2 * * *", Zone: "Europe/Berlin", Task: delayed.Call(b.fn("f", func() {})), From: day,
+	}
+	b.Must(control.Set(t.Context(), entry))
+	ticks := func() []time.Time {
+		t.Helper()
+		entries, err := control.List(t.Context())
+		b.Must(err)
+		if len(entries) != 1 {
+			t.Fatalf("%+v", entries)
+		}
+		if first := entries[0].Ticks(1); len(first) > 1 || entries[0].Ticks(0) != nil {
+			t.Errorf("more ticks than were asked for: %v", first)
+		}
+		return entries[0].Ticks(5)
+	}
+	expect := func(got []time.Time, want ...time.Time) {
+		t.Helper()
+		if len(got) != len(want) {
+			t.Fatalf("%v, expected %v", got, want)
+		}
+		for i := range want {
+			if !got[i].Equal(want[i]) {
+				t.Errorf("tick %d is at %v, expected %v", i, got[i], want[i])
+			}
+		}
+	}
+	gap := time.Date(2100, 3, 28, 3, 0, 0, 0, berlin)
+	after := func(n int) time.Time { return time.Date(2100, 3, 28+n, 2, 30, 0, 0, berlin) }
+	expect(ticks(), day, gap, after(1), after(2), after(3))
+
+	entry.SkipClockGap, entry.Until, entry.Jitter = true, after(2), time.Minute
+	b.Must(control.Set(t.Context(), entry))
+	got := ticks()
+	expect(got, day, after(1))
+	entries, err := control.List(t.Context())
+	b.Must(err)
+	for _, tick := range got {
+		if late := entries[0].DelayOf(tick); late <= 0 || late > time.Minute {
+			t.Errorf("%v is enqueued %v later", tick, late)
+		}
+	}
+	b.Must(control.Pause(t.Context(), "nightly"))
+	expect(ticks())
+
+	// A worker of another machine may know zones that this one does not.
+	strange := delayed.PeriodicEntry{Spec: "@daily", Zone: "Moon/Base", Next: day}
+	expect(strange.Ticks(5), day)
+	if late := strange.DelayOf(day); late != 0 {
+		t.Errorf("a tick in an unknown zone is %v late", late)
+	}
+}
+
+// TestPeriodicTasksOfLegacyQueues: ticks enqueue tasks that the queue's legacy workers can read: structs by position,
+// and Python tasks without ids.
+func TestPeriodicTasksOfLegacyQueues(t *testing.T) {
+	t.Parallel()
+	type point struct{ X, Y int }
+	b := newBench(t)
+	q, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name, Legacy: true})
+	b.Must(err)
+	f := b.fn("f", func(point) {})
+	b.delayWith(q, f, point{1, 2})
+	p := q.Periodic()
+	python := delayed.NewPyTask("m:f", []any{1}, nil)
+	b.Must(p.Set(t.Context(), delayed.Entry{Name: "go", Spec: "@yearly", Task: delayed.Call(f, point{1, 2})}))
+	b.Must(p.Set(t.Context(), delayed.Entry{Name: "py", Spec: "@yearly", Task: python}))
+	ref, err := p.RunNow(t.Context(), "go")
+	b.Must(err)
+	_, err = p.RunNow(t.Context(), "py")
+	b.Must(err)
+	var messages []wire.Message
+	for _, raw := range b.List("") {
+		m, err := wire.Parse([]byte(raw), wire.Default)
+		b.Must(err)
+		messages = append(messages, m)
+	}
+	if len(messages) != 3 || string(messages[1].Payload) != string(messages[0].Payload) ||
+		messages[1].Meta.ID != ref.ID() || messages[2].Kind != wire.Py {
+		t.Errorf("found %q", b.List(""))
+	}
+	if form := b.Do("GET", b.Name+"_mode"); fmt.Sprintf("%s", form) != "plain" {
+		t.Errorf("the queue's form is %s", form)
+	}
+	overlap := delayed.Entry{Name: "x", Spec: "@yearly", Task: python, Overlap: delayed.OverlapSkip}
+	if err := p.Set(t.Context(), overlap); err == nil {
+		t.Error("an entry has an overlap policy although its tasks carry no ids")
+	}
+}
+
+// TestOverlapOnALegacyQueue: the overlap ends with each task of the entry, so the next tick is enqueued.
+func TestOverlapOnALegacyQueue(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	var runs atomic.Int64
+	f := b.fn("f", func() { runs.Add(1) })
+	cfg := b.config()
+	cfg.Legacy = true
+	cfg.Schedulers = []delayed.SchedulerConfig{{
+		Queue: b.Name, Legacy: true, Owner: "o",
+		Entries: []delayed.Entry{
+			{Name: "e", Spec: "@every 1s", Task: delayed.Call(f), Overlap: delayed.OverlapSkip},
+		},
+	}}
+	b.work(cfg, f)
+	b.Until("it has run twice", func() bool { return runs.Load() == 2 })
 }

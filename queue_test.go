@@ -1,12 +1,15 @@
 package delayed_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"net"
+	"runtime"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -14,8 +17,13 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/event"
+	"github.com/godelayed/delayed/internal/faultnet"
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
+	"github.com/godelayed/delayed/state"
 )
 
 // parseForTest reads a message back.
@@ -439,4 +447,640 @@ func (s *countingSource) Conn(ctx context.Context, key string) (redis.Conn, erro
 	<-s.hold
 	defer s.now.Add(-1)
 	return s.Source.Conn(ctx, key)
+}
+
+// TestSizesOfBatches: as many tasks as one call of DelayMany accepts together, by their options.
+func TestSizesOfBatches(t *testing.T) {
+	for name, test := range map[string]struct {
+		option delayed.Option
+		script string
+		size   int
+	}{
+		"plain":     {delayed.MaxRetry(3), "enqueue", redisstore.MaxBatchTasks},
+		"scheduled": {delayed.In(time.Hour), "schedule", redisstore.MaxFiled},
+		"grouped":   {delayed.Group("g"), "gather", redisstore.MaxFiled},
+		"unique":    {delayed.Unique(time.Hour), "enlist", redisstore.MaxEnlisted},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t)
+			f := b.fn("f", func(...int) {})
+			tasks := make([]*delayed.Task, test.size+1)
+			for i := range tasks {
+				tasks[i] = delayed.Call(f, i)
+			}
+			requests, called := 0, calls(redisstore.Scripts[test.script])
+			rdb, _ := b.faulty(faultnet.Once(faultnet.DropRequest, func(request []byte) bool {
+				if called(request) {
+					requests++
+				}
+				return requests == 2
+			}))
+			_, err := delayed.NewQueue(b.Name, rdb).With(test.option).DelayMany(t.Context(), tasks...)
+			var batch *delayed.BatchError
+			if !errors.As(err, &batch) || batch.Sent != test.size {
+				t.Errorf("expected that the first request has %d tasks, found %v", test.size, err)
+			}
+		})
+	}
+}
+
+// TestCoalescersAreShared by the queues of a handle that have one list, and forgotten with them.
+func TestCoalescersAreShared(t *testing.T) {
+	b := newBench(t)
+	again := delayed.NewQueue(b.Name, b.rdb)
+	legacy, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name, Legacy: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, q := range map[string]*delayed.Queue{
+		"again": again, "With": b.q.With(delayed.MaxRetry(1)),
+		"another form": legacy,
+	} {
+		if delayed.Coalescer(q) != delayed.Coalescer(b.q) {
+			t.Errorf("%s: another coalescer", name)
+		}
+	}
+	rdb, err := delayed.Dial(b.Server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rdb.Close()
+	for name, q := range map[string]*delayed.Queue{
+		"another queue":  delayed.NewQueue(b.Name+"x", b.rdb),
+		"prefix":         delayed.NewQueue(b.Name, b.rdb.WithPrefix("x:")),
+		"another handle": delayed.NewQueue(b.Name, rdb),
+	} {
+		if delayed.Coalescer(q) == delayed.Coalescer(b.q) {
+			t.Errorf("%s: the same coalescer", name)
+		}
+	}
+	for i := range 10_000 {
+		delayed.NewQueue(fmt.Sprint(b.Name, ".", i), b.rdb)
+	}
+	b.Until("the queues that are out of use are forgotten", func() bool {
+		runtime.GC()
+		return delayed.Coalescers(b.rdb) == 1
+	})
+	if delayed.Coalescer(delayed.NewQueue(b.Name, b.rdb)) != delayed.Coalescer(b.q) {
+		t.Error("a queue that is in use was forgotten")
+	}
+	runtime.KeepAlive(b.q)
+}
+
+// faulty returns a handle whose connections break as plan says.
+func (b *bench) faulty(plan faultnet.Plan) (*delayed.Redis, *faultnet.Dialer) {
+	d := faultnet.NewDialer(plan, 0)
+	pool := &redis.Pool{
+		MaxIdle: 10,
+		DialContext: func(ctx context.Context) (redis.Conn, error) {
+			return redis.DialContext(ctx, "tcp", b.Server.Addr(), redis.DialContextFunc(d.DialContext),
+				redis.DialReadTimeout(redisstore.CallTimeout))
+		},
+	}
+	b.T.Cleanup(func() { pool.Close() })
+	return delayed.FromPool(pool), d
+}
+
+// calls returns a function that reports whether a request runs the given script.
+func calls(sc *redisstore.Script) func([]byte) bool {
+	return func(request []byte) bool { return bytes.Contains(request, []byte(sc.Sha)) }
+}
+
+func TestDelayWithoutReplyIsUnknown(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func(int) {})
+	b.delay(f, 0)
+	rdb, _ := b.faulty(faultnet.Once(faultnet.DropReply, calls(redisstore.ScriptEnqueue)))
+	if _, err := delayed.NewQueue(b.Name, rdb).Delay(f, 1); !errors.Is(err, delayed.ErrUnknown) {
+		t.Errorf("error %v, expected ErrUnknown", err)
+	}
+	if n := b.Size(""); n != 2 {
+		t.Errorf("%d pending, expected 2", n)
+	}
+	tasks := make([]*delayed.Task, redisstore.MaxBatchTasks+1)
+	for i := range tasks {
+		tasks[i] = delayed.Call(f, i)
+	}
+	sent, enqueues := 0, calls(redisstore.ScriptEnqueue)
+	rdb, _ = b.faulty(faultnet.Once(faultnet.DropRequest, func(r []byte) bool {
+		if enqueues(r) {
+			sent++
+		}
+		return sent == 2
+	}))
+	refs, err := delayed.NewQueue(b.Name, rdb).DelayMany(t.Context(), tasks...)
+	var batch *delayed.BatchError
+	if !errors.As(err, &batch) || batch.Sent != redisstore.MaxBatchTasks || len(refs) != redisstore.MaxBatchTasks ||
+		!errors.Is(err, delayed.ErrUnknown) {
+		t.Errorf("%d refs, %v", len(refs), err)
+	}
+}
+
+// TestProducersOnABadNetwork: many producers enqueue at once while replies and requests get lost. Each caller learns
+// what happened to its own task.
+func TestProducersOnABadNetwork(t *testing.T) {
+	b := newBench(t)
+	b.Server.Do(t, "SCRIPT", "LOAD", redisstore.ScriptEnqueue.Source)
+	dialer := faultnet.NewDialer(faultnet.Random(1, faultnet.Rates{DropReply: 0.1, DropRequest: 0.1}), 0)
+	rdb := delayed.FromPool(&redis.Pool{DialContext: func(ctx context.Context) (redis.Conn, error) {
+		return redis.DialContext(ctx, "tcp", b.Server.Addr(), redis.DialContextFunc(dialer.DialContext))
+	}})
+	defer rdb.Close()
+	q := delayed.NewQueue(b.Name, rdb)
+	const producers, each = 64, 50
+	var mu sync.Mutex
+	confirmed, unknown := map[int]bool{}, 0
+	var group sync.WaitGroup
+	for p := range producers {
+		group.Go(func() {
+			for i := range each {
+				id := p*each + i
+				ctx, cancel := context.WithCancel(t.Context())
+				if p%2 == 0 {
+					cancel()
+					ctx, cancel = context.WithTimeout(t.Context(), time.Duration(i*p)*time.Microsecond)
+				}
+				_, err := q.DelayContext(ctx, plainForTest, id)
+				cancel()
+				mu.Lock()
+				switch {
+				case err == nil:
+					confirmed[id] = true
+				case errors.Is(err, delayed.ErrUnknown):
+					unknown++
+					confirmed[id] = false
+				case !errors.Is(err, context.DeadlineExceeded):
+					t.Error(err)
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	group.Wait()
+	seen := map[int]int{}
+	last := map[int]int{}
+	for _, m := range b.pending() {
+		value, _, err := wire.DecodeAny(m.Payload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		number, _ := value.(int64)
+		id := int(number)
+		seen[id]++
+		if _, sent := confirmed[id]; !sent {
+			t.Errorf("task %d is there, but its caller was told that nothing was sent", id)
+		}
+		p, i := id/each, id%each
+		if n, ok := last[p]; ok && confirmed[id] && i <= n {
+			t.Errorf("producer %d: task %d is behind task %d", p, i, n)
+		} else if confirmed[id] {
+			last[p] = i
+		}
+	}
+	for id, sure := range confirmed {
+		if n := seen[id]; n > 1 || sure && n == 0 {
+			t.Errorf("task %d is there %d times, confirmed: %v", id, n, sure)
+		}
+	}
+	if len(confirmed) == unknown || unknown == 0 {
+		t.Errorf("%d tasks, %d of them unknown: expected some of either kind", len(confirmed), unknown)
+	}
+	b.Check(redistest.Invariants{})
+}
+
+// enqueued returns how often a task with each number is in Redis: pending, scheduled or gathered. The number is the
+// task's only argument.
+func (b *bench) enqueued() map[int]int {
+	b.T.Helper()
+	messages := b.List("")
+	for _, m := range b.Hash("_tasks") {
+		messages = append(messages, m)
+	}
+	groups, err := redis.Strings(b.Do("ZRANGE", b.Name+"_groups", 0, -1), nil)
+	b.Must(err)
+	for _, g := range groups {
+		messages = append(messages, b.List("_group:"+g)...)
+	}
+	times := map[int]int{}
+	for _, m := range messages {
+		msg, err := parseForTest(m)
+		b.Must(err)
+		value, _, err := wire.DecodeAny(msg.Payload)
+		b.Must(err)
+		if list, ok := value.([]any); ok && len(list) == 1 {
+			value = list[0]
+		}
+		n, ok := value.(int64)
+		if !ok {
+			b.T.Fatalf("the argument is %v, expected one number", value)
+		}
+		times[int(n)]++
+	}
+	return times
+}
+
+// TestProducersOfEveryKindOnABadNetwork: producers of plain, scheduled, gathered and unique tasks enqueue at once while
+// replies and requests get lost. Each caller learns what happened to its own task, and of the tasks with one key there
+// is one at most.
+func TestProducersOfEveryKindOnABadNetwork(t *testing.T) {
+	b := newBench(t)
+	fn := b.fn("f", func(...int) {})
+	dialer := faultnet.NewDialer(faultnet.Random(1, faultnet.Rates{DropReply: 0.1, DropRequest: 0.1}), 0)
+	rdb := delayed.FromPool(&redis.Pool{DialContext: func(ctx context.Context) (redis.Conn, error) {
+		return redis.DialContext(ctx, "tcp", b.Server.Addr(), redis.DialContextFunc(dialer.DialContext))
+	}})
+	defer rdb.Close()
+	q := delayed.NewQueue(b.Name, rdb)
+	const producers, each, kinds = 64, 20, 4
+	told := make([]error, producers*each)
+	var group sync.WaitGroup
+	for p := range producers {
+		group.Go(func() {
+			for i := range each {
+				options := []delayed.Option{
+					nil, delayed.In(time.Hour + time.Duration(i)*time.Minute), delayed.Group("g"),
+					delayed.UniqueKey(fmt.Sprint(i), time.Hour),
+				}[p%kinds]
+				q := q
+				if options != nil {
+					q = q.With(options)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				if p%8 >= kinds {
+					cancel()
+					ctx, cancel = context.WithTimeout(t.Context(), time.Duration(i*p)*time.Microsecond)
+				}
+				_, told[p*each+i] = q.DelayContext(ctx, fn, p*each+i)
+				cancel()
+			}
+		})
+	}
+	group.Wait()
+	found, unknown := b.enqueued(), 0
+	holders, refused, confirmed := map[int]int{}, map[int]bool{}, map[int]bool{}
+	for id, err := range told {
+		n, lock := found[id], id%each
+		unique := id/each%kinds == 3
+		if unique {
+			holders[lock] += n
+		}
+		var duplicate *delayed.DuplicateError
+		switch {
+		case err == nil:
+			if n != 1 {
+				t.Errorf("task %d is there %d times, its caller was told that it is", id, n)
+			}
+			confirmed[lock] = confirmed[lock] || unique
+		case errors.Is(err, delayed.ErrUnknown):
+			if unknown++; n > 1 {
+				t.Errorf("task %d is there %d times", id, n)
+			}
+		case unique && errors.As(err, &duplicate):
+			if refused[lock] = true; n != 0 {
+				t.Errorf("task %d is there, but its caller was told that another one is", id)
+			}
+		case !errors.Is(err, context.DeadlineExceeded) || n != 0:
+			t.Errorf("task %d is there %d times, its caller was told: %v", id, n, err)
+		}
+	}
+	for lock := range each {
+		if n := holders[lock]; n > 1 || n == 0 && (refused[lock] || confirmed[lock]) {
+			t.Errorf("%d tasks have the key %d, some confirmed: %v, some refused: %v", n, lock, confirmed[lock],
+				refused[lock])
+		}
+	}
+	if unknown == 0 || unknown > len(told)/2 {
+		t.Errorf("%d of %d tasks are unknown, expected some", unknown, len(told))
+	}
+	b.Check(redistest.Invariants{})
+}
+
+// TestCloseWhileProducersEnqueue: the handle is closed while tasks of every kind wait for a connection. Each caller is
+// told of it, or its task is there.
+func TestCloseWhileProducersEnqueue(t *testing.T) {
+	b := newBench(t)
+	fn := b.fn("f", func(...int) {})
+	rdb, err := delayed.Dial(b.Server.URL())
+	b.Must(err)
+	q := delayed.NewQueue(b.Name, rdb)
+	queues := []*delayed.Queue{
+		q, q.With(delayed.In(time.Hour)), q.With(delayed.Group("g")), q.With(delayed.Front()),
+	}
+	const producers = 32
+	told := make([]error, producers)
+	accepted := make([]map[int]bool, producers)
+	var some, group sync.WaitGroup
+	some.Add(producers)
+	for p := range producers {
+		accepted[p] = map[int]bool{}
+		group.Go(func() {
+			for i := p; told[p] == nil; i += producers {
+				if _, told[p] = queues[p%len(queues)].Delay(fn, i); told[p] == nil {
+					accepted[p][i] = true
+				}
+				if i == p {
+					some.Done()
+				}
+			}
+		})
+	}
+	some.Wait()
+	b.Must(rdb.Close())
+	group.Wait()
+	found := b.enqueued()
+	for p, err := range told {
+		unknown := errors.Is(err, delayed.ErrUnknown)
+		if !errors.Is(err, delayed.ErrClosed) && !unknown {
+			t.Errorf("producer %d: %v, expected ErrClosed", p, err)
+		}
+		for i := range accepted[p] {
+			if found[i] != 1 {
+				t.Errorf("task %d is there %d times, its caller was told that it is", i, found[i])
+			}
+			delete(found, i)
+		}
+		if last := p + producers*len(accepted[p]); found[last] == 1 && unknown {
+			delete(found, last)
+		}
+	}
+	if len(found) > 0 {
+		t.Errorf("tasks are there, but their callers were told that nothing was sent: %v", found)
+	}
+}
+
+// TestWrongTypedKeyIsNamed: errors about a key of another program name the key.
+func TestWrongTypedKeyIsNamed(t *testing.T) {
+	b := newBench(t)
+	q := func() (*delayed.Queue, string) {
+		name := redistest.Name(t)
+		return delayed.NewQueue(name, b.rdb), name
+	}
+	ctx := t.Context()
+	for suffix, do := range map[string]func(q *delayed.Queue) error{
+		"":           func(q *delayed.Queue) error { _, err := q.Len(ctx); return err },
+		"_noti":      func(q *delayed.Queue) error { _, err := q.Delay(lenTask); return err },
+		"_tasks":     func(q *delayed.Queue) error { _, err := q.With(delayed.In(1e9)).Delay(lenTask); return err },
+		"_scheduled": func(q *delayed.Queue) error { _, err := q.Ref("x").State(ctx); return err },
+		"_control":   func(q *delayed.Queue) error { return q.Pause(ctx) },
+		"_parked":    func(q *delayed.Queue) error { _, _, err := q.Parked(ctx, 0, 1); return err },
+		"_periodic":  func(q *delayed.Queue) error { _, err := q.Periodic().List(ctx); return err },
+		"_groups": func(q *delayed.Queue) error {
+			_, err := q.With(delayed.Group("g")).Delay(listTask, 1)
+			return err
+		},
+	} {
+		q, name := q()
+		if _, err := b.Conn.Do("PFADD", name+suffix, "x"); err != nil { // a string, which no code of this package makes
+			t.Fatal(err)
+		}
+		err := do(q)
+		want := fmt.Sprintf("key %q is a string, expected a %s: another program writes there; rename or delete its key",
+			name+suffix, redisstore.TypeOfKey(name+suffix))
+		if err == nil || !strings.HasPrefix(err.Error(), "delayed: ") || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: found %v, expected %q", suffix, err, want)
+		}
+		if _, err := b.Conn.Do("DEL", name+suffix); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestWrongTypeWithoutTYPE: for a user who may not call TYPE, the error names the possible keys.
+func TestWrongTypeWithoutTYPE(t *testing.T) {
+	server := redistest.Start(t)
+	name := redistest.Name(t)
+	server.Do(t, "ACL", "SETUSER", "u", "on", ">p", "~*", "+@all", "-type")
+	server.Do(t, "SET", name, "x")
+	rdb, err := delayed.Dial(strings.Replace(server.URL(), "redis://", "redis://u:p@", 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rdb.Close()
+	if _, err := delayed.NewQueue(name, rdb).Len(t.Context()); err == nil ||
+		!strings.Contains(err.Error(), fmt.Sprintf("one of the keys [%q]", name)) {
+		t.Errorf("found %v", err)
+	}
+}
+
+func lenTask() {}
+
+func listTask(...int) {}
+
+// TestOtherQueuesRunBesideAWrongType: tasks run, and due ones too, while a key of another queue of the worker has
+// another type. That queue's tasks run once the key is gone.
+func TestOtherQueuesRunBesideAWrongType(t *testing.T) {
+	for _, key := range []string{"", "_noti", "_scheduled", "_control"} {
+		for _, weighted := range []bool{false, true} {
+			t.Run(fmt.Sprintf("key %q, weighted %v", key, weighted), func(t *testing.T) {
+				t.Parallel()
+				server := redistest.Start(t)
+				b := newBenchOn(t, server)
+				names := []string{b.Name + "bad", b.Name, b.Name + "last"}
+				b.Do("SET", names[0]+key, "of another program")
+				ran := make(chan string, 100)
+				f := b.fn("f", func(name string) { ran <- name })
+				for _, name := range names[1:] {
+					q := delayed.NewQueue(name, b.rdb)
+					for range 3 {
+						b.delayWith(q, f, name)
+						b.delayWith(q.With(delayed.In(10*time.Millisecond)), f, name)
+					}
+				}
+				cfg := b.config()
+				cfg.Queues = delayed.Strict(names)
+				if weighted {
+					cfg.Queues = delayed.Weighted{names[0]: 5, names[1]: 2, names[2]: 1}
+				}
+				start := time.Now()
+				w := b.work(cfg, f)
+				for range 12 {
+					await(b, "a task of another queue", ran)
+				}
+				for range 30 { // while Redis goes on refusing claims from the other one
+					b.delayWith(b.q.With(delayed.In(20*time.Millisecond)), f, b.Name)
+					await(b, "a task of another queue", ran)
+				}
+				most := 1 + int(time.Since(start)/loop.ComplaintInterval)
+				if n := strings.Count(b.log.String(), "cannot claim tasks"); n > most {
+					t.Errorf("the log complains %d times of the queue:\n%s", n, b.log)
+				}
+				b.Do("DEL", names[0]+key)
+				b.delayWith(delayed.NewQueue(names[0], b.rdb), f, "bad")
+				if name := await(b, "the task of the bad queue", ran); name != "bad" {
+					t.Errorf("found one of %q", name)
+				}
+				w.mustStop()
+			})
+		}
+	}
+}
+
+// TestOtherQueuesRunBesideARefusedRegistration: where Redis refuses to register a worker, because the set of workers is
+// of another type, the worker serves its other queues, and that one too as soon as it can. At its stop it unregisters
+// from the others.
+func TestOtherQueuesRunBesideARefusedRegistration(t *testing.T) {
+	server := redistest.Start(t)
+	b := newBenchOn(t, server)
+	bad, key := b.Name+"bad", b.Name+"bad_workers"
+	b.Do("SET", key, "of another program")
+	ran := make(chan string, 1)
+	f := b.fn("f", func(name string) { ran <- name })
+	cfg := b.config()
+	cfg.Queues = delayed.Strict{bad, b.Name}
+	w, err := delayed.NewWorker(b.rdb, cfg)
+	b.Must(err)
+	b.Must(w.Register(f))
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	result := make(chan error, 1)
+	go func() { result <- w.Run(ctx) }()
+	waits := func() bool {
+		info, err := redis.String(b.Conn.Do("INFO", "clients"))
+		return err == nil && strings.Contains(info, "blocked_clients:1\r\n")
+	}
+	for range 3 {
+		b.Until("the worker waits for tasks", waits)
+		b.delayWith(b.q, f, b.Name)
+		await(b, "a task of the other queue", ran)
+	}
+	if w.Status().Connected {
+		t.Error("the worker says that it is connected to all queues")
+	}
+	b.Do("DEL", key)
+	b.Until("the worker is connected", func() bool { return w.Status().Connected })
+	b.delayWith(delayed.NewQueue(bad, b.rdb), f, bad)
+	await(b, "a task of the queue that was refused", ran)
+	b.Do("DEL", key)
+	b.Do("SET", key, "of another program")
+	cancel()
+	if err := await(b, "the end of Run", result); err == nil || !strings.Contains(err.Error(), key) {
+		t.Errorf("Run returned %v, expected that it cannot unregister because of %s", err, key)
+	}
+	if n := b.Size("_workers"); n != 0 {
+		t.Errorf("the worker is still registered on the other queue")
+	}
+}
+
+// oversized is a message that no worker reads.
+var oversized = strings.Repeat("x", wire.WorkerLimits.Bytes+1)
+
+// TestLargeMessageAmongOthers archives a message that is too large, and runs those before and after it.
+func TestLargeMessageAmongOthers(t *testing.T) {
+	b := newBench(t)
+	ran := make(chan int, 10)
+	f := b.fn("f", func(i int) { ran <- i })
+	w, h := b.listened(b.config())
+	if err := w.Register(f); err != nil {
+		t.Fatal(err)
+	}
+	b.delay(f, 1)
+	b.Do("RPUSH", b.Name, oversized)
+	b.delay(f, 2)
+	s := b.start(w)
+	sum := await(b, "a task", ran) + await(b, "a task", ran)
+	b.Until("it is archived", func() bool { return b.Size("_archived") == 1 })
+	s.mustStop()
+	if sum != 3 {
+		t.Errorf("ran other tasks than 1 and 2")
+	}
+	if got := h.of(event.TaskArchived); len(got) != 1 || got[0].Reason != "too large" || got[0].Err == nil {
+		t.Errorf("events %+v", got)
+	}
+	page, _, err := b.q.Archived(t.Context(), 0, 10)
+	if err != nil || len(page) != 1 || page[0].Reason != "too large" ||
+		!strings.Contains(page[0].Error, fmt.Sprint(len(oversized), " bytes")) {
+		t.Fatalf("archived %+v, %v", page, err)
+	}
+	ref := b.q.Ref(page[0].ID)
+	if b.Hash("_tasks")[page[0].ID] != oversized {
+		t.Error("the message is not archived as it was")
+	}
+	if info, err := ref.Info(t.Context()); err != nil || info.State != state.Archived || info.Error != page[0].Error {
+		t.Errorf("info %+v, %v", info, err)
+	}
+	for _, again := range []error{ref.RunAgain(t.Context()), ref.RunAgainWith(t.Context(), delayed.Call(f, 3))} {
+		if again == nil || errors.Is(again, delayed.ErrNotArchived) || !strings.Contains(again.Error(), "delete it") {
+			t.Errorf("running it again: %v", again)
+		}
+	}
+	if n, err := b.q.RunArchivedAgain(t.Context(), nil); n != 0 || err != nil {
+		t.Errorf("%d ran again, %v", n, err)
+	}
+	if err := ref.Delete(t.Context()); err != nil {
+		t.Error(err)
+	}
+	b.Check(redistest.Invariants{Idle: true})
+}
+
+// TestLargeParkedTask archives a parked task that is too large. Its info contains the function, so a worker finds it.
+func TestLargeParkedTask(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func() {})
+	info := wire.Info{Reason: "unknown function", Function: b.Name + ".f"}
+	b.Do("HSET", b.Name+"_tasks", "p", oversized)
+	b.Do("HSET", b.Name+"_info", "p", info.Encode())
+	b.Do("ZADD", b.Name+"_parked", time.Now().Add(time.Hour).UnixMilli(), "p")
+	w, h := b.listened(b.config())
+	if err := w.Register(f); err != nil {
+		t.Fatal(err)
+	}
+	s := b.start(w)
+	b.Until("it is archived", func() bool { return b.Size("_archived") == 1 })
+	s.mustStop()
+	if got := h.of(event.TaskArchived); len(got) != 1 || got[0].Reason != "too large" {
+		t.Errorf("events %+v", got)
+	}
+	b.Check(redistest.Invariants{Idle: true})
+}
+
+// TestLargeDueTasks archives due tasks that are too large, and moves the others.
+func TestLargeDueTasks(t *testing.T) {
+	b := newBench(t)
+	for set, id := range map[string]string{"_scheduled": "s", "_retry": "r"} {
+		b.Do("HSET", b.Name+"_tasks", id, oversized, id+"2", "rubbish")
+		b.Do("ZADD", b.Name+set, 1000, id, 1000, id+"2")
+	}
+	cfg := b.config()
+	cfg.ArchiveFor = time.Hour
+	w, h := b.listened(cfg)
+	s := b.start(w)
+	b.Until("all are archived", func() bool { return b.Size("_archived") == 4 })
+	s.mustStop()
+	if got := h.of(event.TaskArchived); len(got) != 4 {
+		t.Errorf("events %+v", got)
+	}
+	for _, id := range []string{"s", "r"} {
+		info, err := b.q.Ref(id).Info(t.Context())
+		if err != nil || info.State != state.Archived || info.Reason != "too large" ||
+			time.Until(info.Due) > cfg.ArchiveFor {
+			t.Errorf("%s: %+v, %v, expected to be kept for %v", id, info, err, cfg.ArchiveFor)
+		}
+	}
+	if n := b.counters()["archived"]; n != 4 {
+		t.Errorf("%d are counted as archived", n)
+	}
+}
+
+// TestLargeMemberOfAGroup combines the other members into a call, and archives the one that is too large.
+func TestLargeMemberOfAGroup(t *testing.T) {
+	b := newBench(t)
+	ran := make(chan []int, 10)
+	f := b.fn("f", func(list ...int) { ran <- list })
+	q := b.q.With(delayed.Group("g"), delayed.Gather(delayed.GatherPolicy{Grace: 50 * time.Millisecond}))
+	b.delayWith(q, f, 1)
+	group := b.Do("ZRANGE", b.Name+"_groups", 0, 0)
+	name := fmt.Sprintf("%s", group.([]any)[0]) //nolint:errcheck // it is one
+	b.Do("RPUSH", b.Name+"_group:"+name, oversized)
+	b.delayWith(q, f, 2)
+	if groups, err := b.groups(); err != nil || len(groups) != 1 || groups[0].Size != 3 ||
+		groups[0].Key != "g" {
+		t.Errorf("groups %+v, %v", groups, err)
+	}
+	w := b.work(b.config(), f)
+	first, second := await(b, "a call", ran), await(b, "a call", ran)
+	b.Until("it is archived", func() bool { return b.Size("_archived") == 1 })
+	w.mustStop()
+	if fmt.Sprint(first, second) != "[1] [2]" {
+		t.Errorf("called with %v and %v", first, second)
+	}
 }

@@ -1,17 +1,24 @@
 package delayed_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
+
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/internal/faultnet"
 	"github.com/godelayed/delayed/internal/redisstore"
+	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
 	"github.com/godelayed/delayed/state"
 )
@@ -381,4 +388,306 @@ func TestAwaitOfAnotherType(t *testing.T) {
 	if got, err := delayed.Await[awaited](b.within(), ref); got != (awaited{}) || !errors.Is(err, delayed.ErrNoResult) {
 		t.Errorf("found %+v, %v", got, err)
 	}
+}
+
+// awaySource has no connections until it is set to be back.
+type awaySource struct {
+	delayed.Source
+	asked atomic.Int64
+	back  atomic.Bool
+}
+
+func (s *awaySource) Conn(ctx context.Context, key string) (redis.Conn, error) {
+	s.asked.Add(1)
+	if !s.back.Load() {
+		return nil, errors.New("connection refused")
+	}
+	return s.Source.Conn(ctx, key)
+}
+
+// TestWaitWhileRedisIsAway: Redis is unreachable from the first look on, and Wait waits until it is back, or ctx ends.
+func TestWaitWhileRedisIsAway(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func() int { return 7 }, delayed.KeepResult(time.Hour))
+	ref := b.delay(f)
+	src := &awaySource{Source: b.src}
+	away := delayed.FromSource(src)
+	defer away.Close()
+	there := delayed.NewQueue(b.Name, away).Ref(ref.ID())
+
+	type answer struct {
+		n   int
+		err error
+	}
+	answered := make(chan answer, 1)
+	go func() {
+		n, err := delayed.Await[int](b.within(), there)
+		answered <- answer{n, err}
+	}()
+	// The first look, and then the first attempt to subscribe.
+	b.Until("Redis has been asked for", func() bool { return src.asked.Load() >= 2 })
+	select {
+	case a := <-answered:
+		t.Fatalf("Await gave up: %d, %v", a.n, a.err)
+	default:
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if err := there.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) ||
+		!strings.Contains(err.Error(), "connection refused") {
+		t.Errorf("Wait until a deadline: found %v", err)
+	}
+	b.work(b.config(), f)
+	src.back.Store(true)
+	if a := await(b, "the result", answered); a.n != 7 || a.err != nil {
+		t.Errorf("found %d, %v", a.n, a.err)
+	}
+}
+
+// TestWaitThatRedisRefuses: Wait returns the error, because waiting does not help.
+func TestWaitThatRedisRefuses(t *testing.T) {
+	b := newBench(t)
+	b.Do("SET", b.Name+"_completed", "x")
+	err := b.q.Ref("x").Wait(t.Context())
+	var answer redis.Error
+	if !errors.As(err, &answer) || !strings.Contains(err.Error(), "WRONGTYPE") {
+		t.Errorf("found %v", err)
+	}
+	for text, want := range map[string]bool{
+		"NOPERM no permissions": true, "WRONGTYPE Operation": true, "WRONGPASS invalid": true,
+		"LOADING Redis is loading": false,
+		"BUSY Redis is busy":       false, "READONLY You can't write": false,
+		"ERR max number of clients reached": false,
+		"UNBLOCKED force unblock":           false,
+		// As Redis 6.2 words the errors of scripts.
+		"ERR Error running script (call to f_0): @user_script:1: @user_script: 1: -READONLY You can't write": false,
+		"ERR Error running script (call to f_0): @user_script:1: WRONGTYPE Operation":                        true,
+	} {
+		if redisstore.Refused(redis.Error(text)) != want {
+			t.Errorf("%s: expected that Redis refuses: %v", text, want)
+		}
+	}
+}
+
+// TestReadsAreNeverUnknown: a command that only reads has changed nothing, whether or not it was answered.
+func TestReadsAreNeverUnknown(t *testing.T) {
+	b := newBench(t)
+	proxy := faultnet.NewProxy(t, b.Server.Addr())
+	rdb, err := delayed.Dial(proxy.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rdb.Close()
+	ref := delayed.NewQueue(b.Name, rdb).Ref("x")
+	ask := func(ctx context.Context) error { _, err := ref.State(ctx); return err }
+	for name, call := range map[string]func(context.Context) error{"State": ask, "Cancel": ref.Cancel} {
+		if err := ask(t.Context()); err != nil {
+			t.Fatal(err) // it is connected, and Redis knows the script
+		}
+		proxy.SetPlan(faultnet.Once(faultnet.DropReply,
+			func(request []byte) bool { return bytes.Contains(request, []byte("EVALSHA")) }), 0)
+		err := call(t.Context())
+		if err == nil || errors.Is(err, delayed.ErrUnknown) ||
+			!strings.Contains(err.Error(), "look: no answer of Redis") {
+			t.Errorf("%s: found %v", name, err)
+		}
+	}
+	for _, s := range redisstore.Scripts {
+		if slices.Contains([]string{
+			"agenda", "check", "fields", "lengths", "lives", "look", "overview", "page", "peek", "roster", "shelf",
+			"workers",
+		}, s.Name) != s.Reads {
+			t.Errorf("%s only reads: %v", s.Name, s.Reads)
+		}
+		if err := s.Explain(errors.New("EOF")); errors.Is(err, delayed.ErrUnknown) == s.Reads {
+			t.Errorf("%s, which only reads: %v: %v", s.Name, s.Reads, err)
+		}
+	}
+}
+
+// TestWaitInVain: the wait ends with its context, and the error does not mention Redis if Redis has answered.
+func TestWaitInVain(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	f := b.fn("f", func() {}, delayed.KeepResult(time.Hour))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, ref := range map[string]*delayed.Ref{
+		"of a task that waits":                  b.delay(f),
+		"of nobody knows what":                  b.q.Ref("nobody"),
+		"of a call that may have been gathered": b.q.With(delayed.Group("k")).Ref("nobody"),
+	} {
+		deadline, end := context.WithTimeout(t.Context(), 500*time.Millisecond) // not during a look
+		err := ref.Wait(deadline)
+		end()
+		want := "delayed: waiting for task " + ref.String() + ": context deadline exceeded"
+		if !errors.Is(err, context.DeadlineExceeded) || err.Error() != want {
+			t.Errorf("%s: found %q, expected %q", name, err, want)
+		}
+		if err := ref.Wait(ctx); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s, with a context that has ended: found %v", name, err)
+		}
+	}
+}
+
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	step, gone := make(chan string), make(chan error)
+	f := b.fn("f", func(ctx context.Context) error {
+		for note := range step {
+			if note == "fail" {
+				return errors.New("failed")
+			}
+			if note == "done" {
+				return nil
+			}
+			gone <- delayed.Progress(ctx, int64(len(note)), 10, note)
+		}
+		return nil
+	})
+	cfg := b.config()
+	cfg.Backoff = func(int) time.Duration { return time.Hour }
+	w := b.work(cfg, f)
+	say := func(note string) {
+		t.Helper()
+		step <- note
+		if err := await(b, "Progress", gone); err != nil {
+			t.Errorf("Progress: %v", err)
+		}
+	}
+	read := func(ref *delayed.Ref, want string) {
+		t.Helper()
+		b.Until("others read "+want, func() bool {
+			done, total, note, err := ref.Progress(b.within())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return done == int64(len(want)) && note == want && total == 10
+		})
+	}
+	ref := b.delay(f)
+	say("one")
+	read(ref, "one")
+	for range 50 {
+		say("sooner")
+	}
+	say("last")
+	read(ref, "last")
+	long := strings.Repeat("é", 4096)
+	say(long)
+	b.Until("others read as much of a long note as is kept", func() bool {
+		done, _, note, err := ref.Progress(b.within())
+		return err == nil && done == int64(len(long)) && note == long[:4096]
+	})
+	if info, err := ref.Info(b.within()); err != nil || info.State != state.Active || info.Function != b.Name+".f" ||
+		info.Worker != w.ID() || info.EnqueuedAt.IsZero() {
+		t.Errorf("found %+v, %v", info, err)
+	}
+	step <- "done"
+	b.Until("nothing is left of it", func() bool { return b.Size("_results") == 0 })
+
+	// The progress stays in the kept info.
+	ref = b.delayWith(b.q.With(delayed.KeepResult(time.Hour)), f)
+	say("kept")
+	say("to the end")
+	step <- "done"
+	if err := ref.Wait(b.within()); err != nil {
+		t.Error(err)
+	}
+	read(ref, "to the end")
+	if where, _ := ref.State(b.within()); where != state.Completed {
+		t.Errorf("its state is %v", where)
+	}
+
+	// It stays in the info of a failure as well.
+	ref = b.delay(f)
+	say("so far")
+	step <- "fail"
+	b.Until("it is to be retried", func() bool { where, _ := ref.State(b.within()); return where == state.Retry })
+	read(ref, "so far")
+	if n := b.Size("_results"); n != 1 {
+		t.Errorf("%d results, expected that of the second task", n)
+	}
+
+	// A task that is given back is pending again.
+	ref = b.delay(f)
+	say("half")
+	read(ref, "half")
+	stopped := make(chan error, 1)
+	go func() { stopped <- w.stop() }()
+	b.Until("the worker stops", func() bool { return w.Status().State != state.Running })
+	close(step)
+	if err := await(b, "the worker's end", stopped); err != nil {
+		t.Error(err)
+	}
+	if err := delayed.Progress(t.Context(), 1, 2, ""); err == nil ||
+		!strings.Contains(err.Error(), "outside of a handler") {
+		t.Errorf("outside of a handler: %v", err)
+	}
+}
+
+func TestProgressOfLessThanNothing(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func(ctx context.Context) error { return delayed.Progress(ctx, -1, -10, "less than nothing") })
+	b.work(b.config(), f)
+	ref := b.delayWith(b.q.With(delayed.KeepResult(time.Hour)), f)
+	b.Must(ref.Wait(b.within()))
+	done, total, note, err := ref.Progress(b.within())
+	if done != 0 || total != 0 || note != "less than nothing" || err != nil {
+		t.Errorf("%d of %d, %q, %v", done, total, note, err)
+	}
+}
+
+// TestProgressOfReleased gives back a task that has reported progress: the report is deleted.
+func TestProgressOfReleased(t *testing.T) {
+	b := newBench(t)
+	began := make(chan struct{})
+	f := b.fn("f", func(ctx context.Context) error {
+		if err := delayed.Progress(ctx, 1, 2, "half"); err != nil {
+			t.Error(err)
+		}
+		close(began)
+		<-ctx.Done()
+		if err := delayed.Progress(context.WithoutCancel(ctx), 2, 2, "late"); err != nil {
+			t.Error(err)
+		}
+		return context.Cause(ctx)
+	})
+	cfg := b.config()
+	cfg.Grace = -1
+	w := b.work(cfg, f)
+	ref := b.delay(f)
+	await(b, "the report", began)
+	w.mustStop()
+	if n, results := b.Size(""), b.Size("_results"); n != 1 || results != 0 {
+		t.Errorf("%d tasks are pending and %d reports are left, expected 1 and 0", n, results)
+	}
+	if where, err := ref.State(b.within()); where != state.Unknown || err != nil {
+		t.Errorf("its state is %v, %v", where, err)
+	}
+	b.Check(redistest.Invariants{})
+}
+
+// TestProgressOfLost reports for a claim that another worker may have.
+func TestProgressOfLost(t *testing.T) {
+	b := newBench(t)
+	began, gone := make(chan struct{}), make(chan error)
+	f := b.fn("f", func(ctx context.Context) {
+		began <- struct{}{}
+		<-began
+		gone <- delayed.Progress(ctx, 1, 2, "")
+	})
+	w := b.work(b.config(), f)
+	b.delay(f)
+	await(b, "the handler", began)
+	b.Do("DEL", b.Name+"_processing:"+w.ID())
+	began <- struct{}{}
+	if err := await(b, "Progress", gone); !errors.Is(err, delayed.ErrLost) {
+		t.Errorf("Progress: %v, expected ErrLost", err)
+	}
+	if n := b.Size("_results"); n != 0 {
+		t.Errorf("%d reports", n)
+	}
+	w.mustStop()
 }

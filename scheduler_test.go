@@ -4,18 +4,23 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"math/rand/v2"
+	"os"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/internal/engine"
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/schedule"
 )
@@ -425,4 +430,538 @@ func TestSchedulersOfAWorkerLogToItsLogger(t *testing.T) {
 	b.Until("both have complained", func() bool {
 		return strings.Contains(b.log.String(), complaint) && strings.Contains(own.String(), complaint)
 	})
+}
+
+// tickServer answers the commands of schedulers from memory, by the clock of a synctest bubble, so that each tick has
+// its exact time.
+type tickServer struct {
+	mute bool // whether it publishes no signals
+
+	mu      sync.Mutex // protects the following
+	values  map[string]string
+	dues    map[string]int64
+	handles []*delayed.Redis
+	ticks   []string // id and the time at which it was enqueued, in order
+	looks   int
+}
+
+func newTickServer(mute bool) *tickServer {
+	return &tickServer{mute: mute, values: map[string]string{}, dues: map[string]int64{}}
+}
+
+// handle returns another handle on the server.
+func (s *tickServer) handle() *delayed.Redis {
+	rdb := delayed.FromSource(s)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.handles = append(s.handles, rdb)
+	return rdb
+}
+
+func (s *tickServer) Conn(context.Context, string) (redis.Conn, error) { return tickConn{s: s}, nil }
+func (s *tickServer) Slot(string) int                                  { return 0 }
+func (s *tickServer) Close() error                                     { return nil }
+
+// tickConn is a connection. It cannot subscribe; publish calls the listeners.
+type tickConn struct{ s *tickServer }
+
+func (c tickConn) Close() error                   { return nil }
+func (c tickConn) Err() error                     { return nil }
+func (c tickConn) Send(string, ...any) error      { return io.EOF }
+func (c tickConn) Flush() error                   { return io.EOF }
+func (c tickConn) Receive() (any, error)          { return nil, io.EOF }
+func (c tickConn) Do(string, ...any) (any, error) { return nil, io.EOF }
+func (c tickConn) DoContext(_ context.Context, cmd string, args ...any) (any, error) {
+	return c.s.do(cmd, args)
+}
+func (c tickConn) ReceiveContext(context.Context) (any, error) { return nil, io.EOF }
+func (c tickConn) DoWithTimeout(_ time.Duration, cmd string, args ...any) (any, error) {
+	return c.s.do(cmd, args)
+}
+func (c tickConn) ReceiveWithTimeout(time.Duration) (any, error) { return nil, io.EOF }
+
+// do executes a command. Scripts do what those in lua do, as far as entries without a lock need it.
+func (s *tickServer) do(cmd string, args []any) (any, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	text := func(i int) string { return fmt.Sprintf("%s", args[i]) }
+	switch cmd {
+	case "TIME":
+		return []any{fmt.Append(nil, now.Unix()), fmt.Append(nil, now.Nanosecond()/1000)}, nil
+	case "HGET":
+		if v := s.values[text(1)]; v != "" {
+			return []byte(v), nil
+		}
+		return nil, nil
+	case "HKEYS":
+		return []any{}, nil
+	case "INFO":
+		return []byte("role:master\r\n"), nil
+	case "PUBLISH":
+		for _, rdb := range s.handles {
+			s.tell(rdb, text(0), text(1))
+		}
+		return int64(0), nil
+	}
+	if cmd != "EVALSHA" {
+		return nil, io.EOF
+	}
+	n, _ := args[1].(int)
+	sha := args[0]
+	args = args[2+n:]
+	switch sha {
+	case redisstore.ScriptAgenda.Sha:
+		return s.agenda(now.UnixMilli()), nil
+	case redisstore.ScriptEntry.Sha:
+		name, due := text(0), args[3]
+		if s.values[name] != text(1) {
+			return int64(0), nil
+		}
+		s.file(name, text(2), due)
+		return int64(1), nil
+	case redisstore.ScriptTick.Sha:
+		name, earlier := text(0), args[6].(int64) //nolint:errcheck // by contract
+		switch {
+		case s.values[name] != text(1):
+			return []any{int64(0), now.UnixMilli(), []byte{}}, nil
+		case now.UnixMilli() < earlier:
+			return []any{int64(-1), now.UnixMilli(), []byte{}}, nil
+		}
+		for i := 10; i < len(args); i += 5 {
+			s.ticks = append(s.ticks, fmt.Sprintf("%s at %d", args[i+1], now.UnixMilli()))
+		}
+		s.file(name, text(2), args[4])
+		return []any{int64(1), now.UnixMilli(), []byte{}}, nil
+	}
+	return nil, redis.Error("ERR an unexpected script")
+}
+
+// file stores an entry.
+func (s *tickServer) file(name, value string, due any) {
+	s.values[name] = value
+	delete(s.dues, name)
+	if ms, ok := due.(int64); ok {
+		s.dues[name] = ms
+	}
+}
+
+// agenda returns what is due now, and when the next entry is due.
+func (s *tickServer) agenda(now int64) []any {
+	s.looks++
+	next, due := int64(-1), []string{}
+	for name, at := range s.dues {
+		switch wait := at - now; {
+		case wait <= 0:
+			due = append(due, name)
+		case next < 0 || wait < next:
+			next = wait
+		}
+	}
+	slices.Sort(due)
+	reply := []any{now, next}
+	for _, name := range due {
+		reply = append(reply, []byte(name), []byte(s.values[name]))
+	}
+	return reply
+}
+
+// tell sends a message to those who listen on a handle.
+func (s *tickServer) tell(rdb *delayed.Redis, channel, message string) {
+	if s.mute {
+		return
+	}
+	delayed.Signals(rdb).Mu.Lock()
+	defer delayed.Signals(rdb).Mu.Unlock()
+	if ch := delayed.Signals(rdb).Channels[channel]; ch != nil {
+		ch.Send(message)
+	}
+}
+
+// since returns the ticks of an entry that were enqueued since the last call, and forgets all ticks.
+func (s *tickServer) since() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ticks := s.ticks
+	s.ticks, s.looks = nil, 0
+	return ticks
+}
+
+// schedule runs a scheduler in the bubble until it is stopped.
+func (s *tickServer) schedule(t *testing.T, entries ...delayed.Entry) (stop func()) {
+	t.Helper()
+	rdb := s.handle()
+	cfg := delayed.SchedulerConfig{Queue: "q", Entries: entries, Logger: new(redistest.Log).Logger()}
+	if len(entries) > 0 {
+		cfg.Owner = "test"
+	}
+	sch, err := delayed.NewScheduler(rdb, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- sch.Run(ctx) }()
+	synctest.Wait()
+	return func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+		delayed.Signals(rdb).Close()
+	}
+}
+
+// punctual checks that each tick of the entries since a time was enqueued, in order, exactly when it was due.
+func (s *tickServer) punctual(t *testing.T, what string, from time.Time, entries ...delayed.Entry) {
+	t.Helper()
+	synctest.Wait()
+	var want []string
+	now := time.Now()
+	for _, e := range entries {
+		tt, err := (&schedule.Definition{Spec: e.Spec, Jitter: e.Jitter}).Timetable(e.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for tick := tt.Next(from.Add(-e.Jitter - 1)); !tick.After(now); tick = tt.Next(tick) {
+			if due := tt.Due(tick); due.After(from) && !due.After(now) {
+				want = append(want, fmt.Sprintf("%s at %d", schedule.TickID(e.Name, tick), due.UnixMilli()))
+			}
+		}
+	}
+	found := s.since()
+	slices.Sort(want)
+	slices.Sort(found)
+	if len(want) == 0 || !slices.Equal(found, want) {
+		t.Errorf("%s: found ticks\n%q\nexpected\n%q", what, found, want)
+	}
+}
+
+// TestTicksArePunctual: each tick is enqueued once, in the millisecond in which it is due, by one scheduler or several,
+// when one ends and another takes over, and after the entry was changed. There are about as many looks as ticks.
+func TestTicksArePunctual(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTickServer(false)
+		task := delayed.Call(delayed.Func(func() {}, delayed.Name("f")))
+		second := delayed.Entry{Name: "second", Spec: "@every 1s", Task: task}
+		spread := delayed.Entry{Name: "spread", Spec: "@every 7s", Task: task, Jitter: 3 * time.Second}
+		minute := delayed.Entry{Name: "minute", Spec: "* * * * *", Task: task}
+		entries := []delayed.Entry{second, spread, minute}
+		time.Sleep(300 * time.Millisecond) //nolint:forbidigo // of the bubble's clock
+		start := time.Now()
+		pass := func(what string, d time.Duration) {
+			t.Helper()
+			time.Sleep(d) //nolint:forbidigo // as above
+			s.punctual(t, what, start, entries...)
+			start = time.Now()
+		}
+		stopA := s.schedule(t, entries...)
+		s.mu.Lock()
+		s.looks = 0
+		s.mu.Unlock()
+		time.Sleep(70 * time.Second) //nolint:forbidigo // as above
+		synctest.Wait()
+		// one look serves each tick, and one follows it; some find none
+		if s.mu.Lock(); s.looks > 3*len(s.ticks)+14 {
+			t.Errorf("%d looks for %d ticks", s.looks, len(s.ticks))
+		}
+		s.mu.Unlock()
+		s.punctual(t, "one scheduler", start, entries...)
+		start = time.Now()
+		stopB := s.schedule(t, entries...)
+		stopC := s.schedule(t)
+		pass("three schedulers", 70*time.Second)
+		stopA()
+		pass("two, after one has ended", 70*time.Second)
+		stopB()
+		stopC()
+		stopD := s.schedule(t, entries...)
+		pass("another one, which takes over", 70*time.Second)
+
+		// Entries change while a scheduler rests: some tick sooner, some later.
+		p := delayed.NewQueue("q", s.handle()).Periodic()
+		second.Spec, minute.Spec = "@every 3s", "@every 2s"
+		for _, e := range []delayed.Entry{second, minute} {
+			if err := p.Set(t.Context(), e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		entries = []delayed.Entry{second, spread, minute}
+		pass("changed", 70*time.Second)
+		for _, e := range []delayed.Entry{second, minute} {
+			if err := p.Pause(t.Context(), e.Name); err != nil {
+				t.Fatal(err)
+			}
+		}
+		entries = []delayed.Entry{spread}
+		pass("paused", 70*time.Second)
+		if err := p.Resume(t.Context(), "second"); err != nil {
+			t.Fatal(err)
+		}
+		entries = []delayed.Entry{second, spread}
+		pass("resumed", 70*time.Second)
+		stopD()
+	})
+}
+
+// TestTicksWithoutSignals: a scheduler that gets no signals notices a change within five seconds, enqueues the ticks
+// that were due meanwhile, and the others at their times.
+func TestTicksWithoutSignals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newTickServer(true)
+		stop := s.schedule(t)
+		e := delayed.Entry{Name: "e", Spec: "@every 1s", Task: delayed.Call(delayed.Func(func() {}, delayed.Name("f")))}
+		time.Sleep(19500 * time.Millisecond) //nolint:forbidigo // of the bubble's clock
+		if err := delayed.NewQueue("q", s.handle()).Periodic().Set(t.Context(), e); err != nil {
+			t.Fatal(err)
+		}
+		start := time.Now()
+		time.Sleep(engine.CheckInterval) //nolint:forbidigo // as above
+		synctest.Wait()
+		late := s.since()
+		for i, tick := range late {
+			id := schedule.TickID("e", start.Truncate(time.Second).Add(time.Duration(i+1)*time.Second))
+			if !strings.HasPrefix(tick, id+" ") {
+				t.Errorf("tick %d is %s, expected %s", i, tick, id)
+			}
+		}
+		if len(late) != int(engine.CheckInterval/time.Second) {
+			t.Errorf("after %v, found %q", engine.CheckInterval, late)
+		}
+		start = time.Now()
+		time.Sleep(time.Minute) //nolint:forbidigo // as above
+		s.punctual(t, "noticed", start, e)
+		stop()
+	})
+}
+
+// TestWaitingTickIsNoTrouble: a tick waits for a task that does not end. Other entries keep ticking, and the log
+// contains no error.
+func TestWaitingTickIsNoTrouble(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	s, err := delayed.NewScheduler(b.rdb, delayed.SchedulerConfig{
+		Queue: b.Name, Owner: "o", Logger: b.config().Logger, Entries: []delayed.Entry{
+			{
+				Name: "held", Spec: "@every 2s", Task: delayed.Call(b.fn("held", func() {})),
+				Overlap: delayed.OverlapQueue,
+			},
+			{Name: "free", Spec: "@every 1s", Task: delayed.Call(b.fn("free", func() {}))},
+		},
+	})
+	b.Must(err)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	waits := func() bool {
+		entries, err := b.q.Periodic().List(t.Context())
+		b.Must(err)
+		return len(entries) == 2 && entries[1].Waiting
+	}
+	b.Until("it is declared", func() bool { return b.Size("_ticks") == 2 })
+	var ticked *delayed.DuplicateError // a tick came before
+	if _, err = b.q.Periodic().RunNow(t.Context(), "held"); !errors.As(err, &ticked) {
+		b.Must(err)
+	}
+	b.Until("a tick waits", waits)
+	lines, err := b.q.Periodic().History(t.Context(), "free")
+	b.Must(err)
+	before := len(lines)
+	b.Until("others have ticked twice", func() bool {
+		lines, err = b.q.Periodic().History(t.Context(), "free")
+		b.Must(err)
+		return len(lines) >= before+2
+	})
+	if !waits() {
+		t.Error("the tick does not wait any more")
+	}
+	cancel()
+	b.Must(redistest.Await(b.Bench, "the end of Run", ended))
+	if text := b.log.String(); strings.Contains(text, "cannot") {
+		t.Errorf("the log says\n%s", text)
+	}
+}
+
+// fleet is a worker with a periodic entry, and a scheduler of another queue.
+type fleet struct {
+	*bench
+	ticks  string // the scheduler's queue
+	worker *delayed.Worker
+}
+
+// newFleet starts a fleet on a server of its own. It does not wait until Redis knows it.
+func newFleet(t *testing.T, b *bench) *fleet {
+	t.Helper()
+	fn := b.fn("f", func() {})
+	f := &fleet{bench: b, ticks: b.Name + ".ticks"}
+	entries := []delayed.Entry{{Name: "e", Spec: "@yearly", Task: delayed.Call(fn)}}
+	cfg := b.config()
+	cfg.Schedulers = []delayed.SchedulerConfig{{Queue: b.Name, Owner: "worker", Entries: entries}}
+	var err error
+	f.worker, err = delayed.NewWorker(b.rdb, cfg)
+	b.Must(err)
+	b.Must(f.worker.Register(fn))
+	s, err := delayed.NewScheduler(b.rdb, delayed.SchedulerConfig{
+		Queue: f.ticks, Owner: "alone", Entries: entries, Logger: b.log.Logger(),
+	})
+	b.Must(err)
+	ctx, cancel := context.WithCancel(bg)
+	over := make(chan error, 2)
+	go func() { over <- f.worker.Run(ctx) }()
+	go func() { over <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		for range 2 {
+			if err := await(b, "the end of the fleet", over); err != nil {
+				t.Errorf("Run: %v", err)
+			}
+		}
+	})
+	return f
+}
+
+// missing returns what Redis does not have of all that the fleet has told it.
+func (f *fleet) missing() (missing []string) {
+	id := f.worker.ID()
+	for _, has := range [][]any{
+		{"HEXISTS", "delayed_queues", f.Name},
+		{"HEXISTS", "delayed_queues", f.ticks},
+		{"EXISTS", f.Name + "_worker:" + id},
+		{"SISMEMBER", f.Name + "_workers", id},
+		{"HEXISTS", f.Name + "_functions", id},
+		{"HEXISTS", f.Name + "_functions", id + " status"},
+		{"HEXISTS", f.Name + "_periodic", "e"},
+		{"ZSCORE", f.Name + "_ticks", "e"},
+		{"HEXISTS", f.ticks + "_periodic", "e"},
+		{"ZSCORE", f.ticks + "_ticks", "e"},
+	} {
+		cmd, _ := has[0].(string)
+		if found, err := redis.Int64(f.Conn.Do(cmd, has[1:]...)); err != nil || found == 0 {
+			key, _ := has[1].(string)
+			missing = append(missing, key)
+		}
+	}
+	return missing
+}
+
+func (f *fleet) complete(what string) {
+	f.T.Helper()
+	f.Until(what+": Redis has everything", func() bool { return len(f.missing()) == 0 })
+}
+
+// TestLostKeys loses each key of a live fleet in turn, each pair of those that belong together, and all at once.
+func TestLostKeys(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, newBenchOn(t, redistest.Start(t)))
+	f.complete("at the start")
+	for _, keys := range [][]string{
+		{"delayed_queues"},
+		{f.Name + "_worker:" + f.worker.ID()},
+		{f.Name + "_workers"},
+		{f.Name + "_functions"},
+		{f.Name + "_workers", f.Name + "_functions"},
+		{f.Name + "_periodic", f.ticks + "_periodic"},
+		{f.Name + "_ticks", f.ticks + "_ticks"},
+		{f.Name + "_periodic", f.Name + "_ticks", f.ticks + "_periodic", f.ticks + "_ticks"},
+		nil,
+	} {
+		what := strings.Join(keys, " ")
+		if keys == nil {
+			what = "all"
+			f.Do("FLUSHALL")
+		} else {
+			f.Do("DEL", redis.Args{}.AddFlat(keys)...)
+		}
+		f.complete("lost " + what)
+	}
+}
+
+// TestRestartWithoutData: Redis comes back empty.
+func TestRestartWithoutData(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t, newBenchOn(t, redistest.Start(t)))
+	f.complete("at the start")
+	f.Server.Stop(t)
+	f.Server.Restart(t)
+	f.Conn = f.Server.Dial(t)
+	f.complete("restarted")
+}
+
+// TestRefusedWrites starts a fleet on a server that refuses writes, in each of the ways that servers have.
+func TestRefusedWrites(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ refuse, allow func(b *bench) }{
+		"OOM": {
+			refuse: func(b *bench) { b.Do("CONFIG", "SET", "maxmemory", "1") },
+			allow:  func(b *bench) { b.Do("CONFIG", "SET", "maxmemory", "0") },
+		},
+		"NOREPLICAS": {
+			refuse: func(b *bench) { b.Do("CONFIG", "SET", "min-replicas-to-write", "1") },
+			allow:  func(b *bench) { b.Do("CONFIG", "SET", "min-replicas-to-write", "0") },
+		},
+		"MISCONF": {
+			refuse: func(b *bench) {
+				b.Do("CONFIG", "SET", "save", "3600 1")
+				b.Do("BGSAVE") // its directory is gone
+				b.Until("Redis refuses writes", func() bool {
+					_, err := b.Conn.Do("SET", "x", "y")
+					return err != nil && strings.Contains(err.Error(), "MISCONF")
+				})
+			},
+			allow: func(b *bench) { b.Do("CONFIG", "SET", "stop-writes-on-bgsave-error", "no") },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, err := os.MkdirTemp(t.TempDir(), "gone") //nolint:usetesting // the test removes it
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := newBenchOn(t, redistest.Start(t, "--dir", dir))
+			b.Must(os.RemoveAll(dir))
+			c.refuse(b)
+			f := newFleet(t, b)
+			f.Until("it complains", func() bool {
+				return strings.Contains(f.log.String(), "level=warning msg=\"cannot")
+			})
+			if len(f.missing()) == 0 {
+				t.Fatal("Redis has accepted everything")
+			}
+			c.allow(b)
+			f.complete("accepted again")
+		})
+	}
+}
+
+// TestLostIsNotRemoved: an entry that somebody has removed does not come back while the program runs, one that was lost
+// does, and an old version of the program leaves it to the new one to declare its entries again.
+func TestLostIsNotRemoved(t *testing.T) {
+	t.Parallel()
+	b := newBenchOn(t, redistest.Start(t))
+	fn := b.fn("f", func() {})
+	entry := func(name string) delayed.Entry {
+		return delayed.Entry{Name: name, Spec: "@yearly", Task: delayed.Call(fn)}
+	}
+	looking := func(entries ...delayed.Entry) {
+		s := b.scheduler(b.rdb, "shop", entries...)
+		delayed.LookEvery(s, 50*time.Millisecond)
+		b.schedule(s)
+	}
+	looking(entry("a"), entry("old"))
+	b.Until("the old version has declared", func() bool { return b.entryNames() == "a/shop old/shop" })
+	looking(entry("a"), entry("b"), entry("new"))
+	b.Until("the new version has declared", func() bool { return b.entryNames() == "a/shop b/shop new/shop" })
+	b.Must(b.periodic().Remove(bg, "b"))
+	looks := func() int64 { return b.Server.CommandStats(t)["zmscore"] }
+	for end := looks() + 6; looks() < end; {
+		b.Until("they look", func() bool { return looks() >= end })
+	}
+	if names := b.entryNames(); names != "a/shop new/shop" {
+		t.Fatalf("after b was removed: found %s", names)
+	}
+	b.Do("DEL", b.Name+"_periodic")
+	b.Until("the new version has declared again", func() bool { return b.entryNames() == "a/shop b/shop new/shop" })
+	if slices.Contains(strings.Fields(b.entryNames()), "old/shop") {
+		t.Error("the old version has declared its entries")
+	}
 }

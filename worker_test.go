@@ -1,18 +1,35 @@
 package delayed_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
+	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
+	"github.com/sirupsen/logrus"
+
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/event"
+	"github.com/godelayed/delayed/internal/catalog"
+	"github.com/godelayed/delayed/internal/faultnet"
+	"github.com/godelayed/delayed/internal/function"
+	"github.com/godelayed/delayed/internal/limits"
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
+	"github.com/godelayed/delayed/internal/wire"
 	"github.com/godelayed/delayed/state"
 )
 
@@ -388,3 +405,688 @@ func TestWorkerRunsMethods(t *testing.T) {
 	b.delay((*counter).Add, 2)
 	b.Until("both have run", func() bool { return c.n.Load() == 42 })
 }
+
+// nilError is an error type whose methods need a value, as most are.
+type nilError struct{ inner error }
+
+func (e *nilError) Error() string { return "failed: " + e.inner.Error() }
+func (e *nilError) Unwrap() error { return e.inner }
+
+func TestHandlerReturnsTypedNilError(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func() error { var e *nilError; return e }, delayed.MaxRetry(0))
+	b.work(b.config(), f)
+	b.delay(f)
+	b.Until("the task is archived", func() bool { return b.Size("_archived") == 1 })
+}
+
+func TestBackoffPanics(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func() error { return errors.New("no") })
+	cfg := b.config()
+	cfg.Backoff = func(int) time.Duration { panic("backoff") }
+	b.work(cfg, f)
+	b.delay(f)
+	b.Until("the task is tried again or archived", func() bool { return b.Size("_archived")+b.Size("_retry") == 1 })
+}
+
+// onMessage calls f when a message is logged.
+type onMessage struct {
+	text string
+	f    func()
+}
+
+func (onMessage) Levels() []logrus.Level { return logrus.AllLevels }
+func (h onMessage) Fire(e *logrus.Entry) error {
+	if e.Message == h.text {
+		h.f()
+	}
+	return nil
+}
+
+func TestResumeDuringPause(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	ran := make(chan struct{}, 1)
+	f := b.fn("f", func() { ran <- struct{}{} })
+	cfg := b.config()
+	var w *started
+	logger := logrus.New()
+	logger.SetOutput(b.log)
+	logger.AddHook(onMessage{"worker paused", func() {
+		go w.Resume()
+		// Either Resume waits until Pause is done, or Pause is done here.
+		for end := time.Now().Add(200 * time.Millisecond); w.Status().State == state.Paused && time.Now().Before(end); {
+			<-time.After(time.Millisecond)
+		}
+		<-time.After(50 * time.Millisecond)
+	}})
+	cfg.Logger = logger
+	w = b.work(cfg, f)
+	w.Pause()
+	b.Until("the worker is running", func() bool { return w.Status().State == state.Running })
+	b.delay(f)
+	await(b, "the task, as the worker says that it is running", ran)
+}
+
+// Plain stress without a hook.
+func TestPauseResumeRace(t *testing.T) {
+	b := newBench(t)
+	ran := make(chan struct{}, 1)
+	f := b.fn("f", func() { ran <- struct{}{} })
+	cfg := b.config()
+	w := b.work(cfg, f)
+	for i := range 300 {
+		var wg sync.WaitGroup
+		for range 4 {
+			wg.Go(w.Pause)
+			wg.Go(w.Resume)
+		}
+		wg.Wait()
+		w.Resume()
+		b.delay(f)
+		select {
+		case <-ran:
+		case <-time.After(patience):
+			t.Fatalf("round %d: state %v, and the task does not run", i, w.Status().State)
+		}
+	}
+}
+
+func TestWhatIsAcceptedCanBeRead(t *testing.T) {
+	b := newBench(t)
+	deep := func(n int) any {
+		var v any = 1
+		for range n {
+			v = []any{v}
+		}
+		return v
+	}
+	wide := func(n int) []any { return make([]any, n) }
+	one, two := b.fn("one", func(any) {}), b.fn("two", func(any, any) {})
+	ext, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		q *delayed.Queue
+		t *delayed.Task
+	}{
+		"id that is not UTF-8":   {b.q.With(delayed.TaskID("\xff")), delayed.Call(one, 1)},
+		"path that is not UTF-8": {b.q, delayed.NewGoTask("a.\xff")},
+		"python path not UTF-8":  {b.q, delayed.NewPyTask("a:\xff", nil, nil)},
+		"id python":              {ext.With(delayed.TaskID("\xff")), delayed.NewPyTask("a:b", nil, nil)},
+		"deep one 31":            {b.q, delayed.Call(one, deep(31))},
+		"deep one 32":            {b.q, delayed.Call(one, deep(32))},
+		"deep one max retry":     {b.q.With(delayed.MaxRetry(3)), delayed.Call(one, deep(32))},
+		"deep two 31":            {b.q, delayed.Call(two, deep(31), 1)},
+		"deep two 32":            {b.q, delayed.Call(two, deep(32), 1)},
+		"deep go 31":             {b.q, delayed.NewGoTask("a.b", deep(31))},
+		"deep go 32":             {b.q, delayed.NewGoTask("a.b", deep(32))},
+		"deep py 30":             {b.q, delayed.NewPyTask("a:b", []any{deep(30)}, nil)},
+		"deep py 31":             {b.q, delayed.NewPyTask("a:b", []any{deep(31)}, nil)},
+		"deep py kw 31":          {b.q, delayed.NewPyTask("a:b", nil, map[string]any{"a": deep(31)})},
+		"wide py":                {b.q, delayed.NewPyTask("a:b", wide(60000), map[string]any{"a": wide(60000)})},
+		"wide go":                {b.q, delayed.NewGoTask("a.b", wide(40000), wide(40000))},
+		"wide two":               {b.q, delayed.Call(two, wide(40000), wide(40000))},
+	} {
+		message, _, _, err := delayed.Message(c.q, c.t, 1)
+		if err != nil {
+			continue
+		}
+		if _, err := wire.Parse(message, wire.Default); err != nil {
+			t.Errorf("%s: accepted, and refused by the worker: %v", name, err)
+		}
+	}
+}
+
+func TestNothingStartsAfterStop(t *testing.T) {
+	t.Parallel()
+	b := newBenchOn(t, redistest.Start(t))
+	var mu sync.Mutex
+	starts := []time.Time{}
+	entered := make(chan struct{}, 100)
+	f := b.fn("f", func() {
+		mu.Lock()
+		starts = append(starts, time.Now())
+		mu.Unlock()
+		entered <- struct{}{}
+		<-time.After(100 * time.Millisecond)
+	})
+	cfg := b.config()
+	cfg.HeartbeatLife = 15 * time.Second
+	cfg.Concurrency, cfg.Prefetch = 1, 30
+	for range 31 {
+		b.delay(f)
+	}
+	w, _ := delayed.NewWorker(b.rdb, cfg)
+	_ = w.Register(f)
+	ctx, cancel := context.WithCancel(t.Context())
+	result := make(chan error, 1)
+	go func() { result <- w.Run(ctx) }()
+	<-entered
+	<-entered
+	b.Server.Pause(t)
+	cancel()
+	stopped := time.Now()
+	<-time.After(2 * time.Second)
+	b.Server.Resume(t)
+	<-result
+	mu.Lock()
+	defer mu.Unlock()
+	n := 0
+	for _, s := range starts {
+		if s.Sub(stopped) > 150*time.Millisecond {
+			n++
+		}
+	}
+	if n > 10 { // a worker that goes on starts 18 of them, and a busy one may hear late that it shall stop
+		t.Errorf("%d tasks that were claimed ahead were started after the worker was told to stop", n)
+	}
+}
+
+func TestSmallPoolIsReported(t *testing.T) {
+	b := newBench(t)
+	ran := make(chan struct{}, 1)
+	f := b.fn("f", func() { ran <- struct{}{} })
+	pool := b.Server.Pool(t)
+	pool.MaxActive, pool.Wait = 3, true
+	cfg := b.config()
+	w, err := delayed.NewWorker(delayed.FromPool(pool), cfg)
+	if err != nil {
+		return // it was reported
+	}
+	_ = w.Register(f)
+	ctx, cancel := context.WithCancel(t.Context())
+	result := make(chan error, 1)
+	go func() { result <- w.Run(ctx) }()
+	<-time.After(8 * time.Second)
+	b.delay(f)
+	select {
+	case <-ran:
+	case <-time.After(patience):
+		t.Logf("not run: %s", b.log)
+		if !strings.Contains(b.log.String(), "cannot") {
+			t.Errorf("with a pool of three connections no task runs, and nobody is told:\n%s", b.log)
+		}
+	}
+	cancel()
+	select {
+	case err := <-result:
+		t.Log(err)
+	case <-time.After(patience):
+		t.Error("Run does not return")
+	}
+}
+
+// mapSource is a source that cannot be compared.
+type mapSource struct{ pools map[string]*redis.Pool }
+
+func (s mapSource) Conn(ctx context.Context, _ string) (redis.Conn, error) {
+	return s.pools[""].GetContext(ctx)
+}
+func (mapSource) Slot(string) int { return 0 }
+func (mapSource) Close() error    { return nil }
+
+func TestCloseOfAnySource(t *testing.T) {
+	rdb := delayed.FromSource(mapSource{map[string]*redis.Pool{}})
+	if err := rdb.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestStatusBeforeRedisKnows(t *testing.T) {
+	b := newBenchOn(t, redistest.Start(t))
+	b.Server.Pause(t)
+	w, _ := delayed.NewWorker(b.rdb, b.config())
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- w.Run(ctx) }()
+	<-time.After(100 * time.Millisecond)
+	if s := w.Status().State; s != state.New {
+		t.Errorf("state %v; state.New is documented for a worker that Redis does not know yet", s)
+	}
+	b.Server.Resume(t)
+	cancel()
+	<-done
+}
+
+// runToEnd runs a worker until it stops by itself, and returns why it did.
+func (b *bench) runToEnd(cfg delayed.WorkerConfig, fns ...any) state.Reason {
+	b.T.Helper()
+	w, _ := b.listened(cfg, fns...)
+	result := make(chan error, 1)
+	go func() { result <- w.Run(b.T.Context()) }()
+	if err := await(b, "the worker to stop", result); err != nil {
+		b.T.Fatalf("Run: %v", err)
+	}
+	return w.Status().StopReason
+}
+
+func TestOnce(t *testing.T) {
+	b := newBench(t)
+	var ran atomic.Int64
+	f := b.fn("f", func() { ran.Add(1) })
+	cfg := b.config()
+	cfg.Once, cfg.Prefetch = true, 10
+	if reason := b.runToEnd(cfg, f); reason != "empty" {
+		t.Errorf("no task: expected %q, found %q", "empty", reason)
+	}
+	b.delay(f)
+	b.delay(f)
+	for left := 1; left >= 0; left-- {
+		if reason := b.runToEnd(cfg, f); reason != "max tasks" || b.Size("") != left {
+			t.Errorf("expected %q and %d pending tasks, found %q and %d", "max tasks", left, reason, b.Size(""))
+		}
+	}
+	if ran.Load() != 2 {
+		t.Errorf("expected 2 tasks, found %d", ran.Load())
+	}
+}
+
+func TestLimitsAreChecked(t *testing.T) {
+	b := newBench(t)
+	cfg := b.config()
+	cfg.MaxTasks, cfg.MaxTime, cfg.MaxMemory, cfg.StopWhenEmptyFor, cfg.Rest = -1, -1, -1, -1, -1
+	_, err := delayed.NewWorker(b.rdb, cfg)
+	for _, name := range []string{"MaxTasks", "MaxTime", "MaxMemory", "StopWhenEmptyFor", "Rest"} {
+		if !strings.Contains(errorText(err), "WorkerConfig."+name+" is -1") {
+			t.Errorf("expected an error about %s, found %v", name, err)
+		}
+	}
+}
+
+// stuckOn blocks like a handler that waits for ever.
+func stuckOn(leave chan struct{}) { <-leave }
+
+func TestWorkerReplacesStuckHandlers(t *testing.T) {
+	b := newBench(t)
+	entered, leave := make(chan int, 3), make(chan struct{})
+	ends := make(chan error, 3)
+	f := b.fn("f", func(ctx context.Context, i int) {
+		entered <- i
+		if i == 0 {
+			<-ctx.Done()
+			ends <- context.Cause(ctx)
+			stuckOn(leave)
+		}
+	})
+	cfg := b.config()
+	cfg.Concurrency, cfg.StuckAfter = 1, 10*time.Millisecond
+	w := b.work(cfg, f)
+	b.delayWith(b.q.With(delayed.Timeout(10*time.Millisecond)), f, 0) // the others have no limit
+	b.delay(f, 1)
+	await(b, "the first task", entered)
+	if err := await(b, "the end of its context", ends); !errors.Is(err, delayed.ErrTimeout) {
+		t.Error(err)
+	}
+	await(b, "the task in its place", entered)
+	b.Until("that is done", func() bool { return b.counters()["processed"] == 1 })
+	if n := b.Size("_processing:" + w.ID()); n != 1 {
+		t.Errorf("%d claims stand, expected that of the stuck task", n)
+	}
+	b.Until("the first is logged", func() bool { return strings.Contains(b.log.String(), "handler is stuck") })
+	if text := b.log.String(); !strings.Contains(text, "delayed_test.stuckOn") ||
+		!strings.Contains(text, "function="+b.Name+".f") || strings.Contains(text, "stuckOn(0x") {
+		t.Error(text)
+	}
+	close(leave)
+	b.Until("its end counts", func() bool { return b.counters()["processed"] == 2 })
+	b.delay(f, 2)
+	await(b, "the next task", entered)
+	b.Idle()
+	w.mustStop()
+	b.Check(redistest.Invariants{Idle: true})
+}
+
+func TestWorkerStopsBecauseOfStuckHandlers(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name  string
+		grace time.Duration
+		sound bool // whether the other handler finishes
+	}{
+		{"the others finish", time.Hour, true},
+		{"others do not", 10 * time.Millisecond, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBench(t)
+			entered, leave, leaveOther := make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
+			f := b.fn("f", func(context.Context, int) { stuckOn(leave) }, delayed.Timeout(10*time.Millisecond))
+			other := b.fn("other", func(context.Context) { entered <- struct{}{}; <-leaveOther })
+			cfg := b.config()
+			cfg.Concurrency, cfg.StuckAfter, cfg.MaxStuck = 3, 10*time.Millisecond, 1
+			cfg.Grace, cfg.CancelGrace = tt.grace, 10*time.Millisecond
+			w, h := b.listened(cfg, f, other)
+			b.delay(other)
+			result := make(chan error, 1)
+			go func() { result <- w.Run(t.Context()) }()
+			await(b, "the other handler", entered)
+			refs := []string{b.delay(f, 1).ID()}
+			b.Until("it is stuck", func() bool { return strings.Contains(b.log.String(), refs[0]) })
+			refs = append(refs, b.delay(f, 2).ID())
+			b.Until("the worker stops", func() bool { return w.Status().State == state.Stopping })
+			if tt.sound {
+				close(leaveOther)
+			}
+			err := await(b, "Run", result)
+			var stuck *delayed.StuckError
+			if !errors.As(err, &stuck) || len(stuck.Funcs) != 2 || stuck.Funcs[0] != b.Name+".f" ||
+				w.Status().StopReason != "stuck" {
+				t.Fatalf("Run: %v, stop reason %q", err, w.Status().StopReason)
+			}
+			slices.Sort(stuck.IDs)
+			slices.Sort(refs)
+			if !slices.Equal(stuck.IDs, refs) {
+				t.Errorf("ids %v, expected %v", stuck.IDs, refs)
+			}
+			var running *delayed.StillRunningError
+			if others := errors.As(err, &running); others == tt.sound || others &&
+				!slices.Equal(running.Funcs, []string{b.Name + ".other"}) {
+				t.Errorf("Run: %v", err)
+			}
+			if n := b.Size("_processing:" + w.ID()); n < 2 {
+				t.Errorf("%d claims stand, expected those of the stuck tasks", n)
+			}
+			if note := b.Do("HGET", b.Name+"_claims:"+w.ID(), "stopped"); note != nil {
+				t.Error("the worker noted that it stops in good order: sweepers would count no deaths of stuck tasks")
+			}
+			close(leave)
+			if !tt.sound {
+				close(leaveOther)
+			}
+			b.Until("the worker is gone", func() bool { return len(h.of(event.WorkerStopped)) == 1 })
+			last := h.of(event.WorkerStopped)[0]
+			if !errors.Is(last.Err, stuck) || last.Reason != "stuck" || w.Status().State != state.Stopped {
+				t.Errorf("the last event: %+v, expected the error that Run returns", last)
+			}
+			b.Check(redistest.Invariants{Idle: true})
+			if n := b.counters()["processed"]; n != 3 {
+				t.Errorf("processed %d, expected 3: late ends count", n)
+			}
+		})
+	}
+}
+
+// A stop does not wait longer because of stuck handlers, and its error names them as still running.
+func TestStopBesideAStuckHandler(t *testing.T) {
+	b := newBench(t)
+	entered, leave := make(chan struct{}, 1), make(chan struct{})
+	f := b.fn("f", func() { entered <- struct{}{}; stuckOn(leave) })
+	cfg := b.config()
+	cfg.Timeout, cfg.StuckAfter, cfg.Grace, cfg.CancelGrace = time.Millisecond, time.Millisecond, 10*time.Millisecond,
+		10*time.Millisecond
+	w, err := delayed.NewWorker(b.rdb, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Register(f); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	result := make(chan error, 1)
+	go func() { result <- w.Run(ctx) }()
+	b.delay(f)
+	await(b, "the handler", entered)
+	b.Until("it is stuck", func() bool { return strings.Contains(b.log.String(), "handler is stuck") })
+	cancel()
+	var running *delayed.StillRunningError
+	if err := await(b, "Run", result); !errors.As(err, &running) || len(running.Funcs) != 1 {
+		t.Errorf("Run: %v", err)
+	}
+	close(leave)
+	b.Until("the worker is gone", func() bool { return w.Status().State == state.Stopped })
+}
+
+func TestMaxStuckDefaults(t *testing.T) {
+	for _, tt := range []struct{ concurrency, given, want int }{
+		{1, 0, 1},
+		{5, 0, 1},
+		{100, 0, 10},
+		{100, 3, 3},
+		{100, -1, 0},
+	} {
+		cfg := delayed.WorkerConfig{Concurrency: tt.concurrency, MaxStuck: tt.given}
+		if got := delayed.WithDefaults(cfg).MaxStuck; got != tt.want {
+			t.Errorf("%d of %d: %d, expected %d", tt.given, tt.concurrency, got, tt.want)
+		}
+	}
+	b := newBench(t)
+	cfg := b.config()
+	cfg.MaxStuck = 100_001
+	if _, err := delayed.NewWorker(b.rdb, cfg); err == nil ||
+		!strings.Contains(err.Error(), "WorkerConfig.MaxStuck is 100001: expected at most 100000") {
+		t.Error(err)
+	}
+}
+
+// TestStopUnregistersAgain breaks the connections of a worker while it unregisters. It tries again, so Run returns nil,
+// and no sweeper has to remove the worker.
+func TestStopUnregistersAgain(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	failures := 3
+	d := faultnet.NewDialer(func(request []byte) faultnet.Fault {
+		if failures > 0 && bytes.Contains(request, []byte(redisstore.Scripts["unregister"].Sha)) {
+			failures--
+			return faultnet.DropRequest
+		}
+		return faultnet.None
+	}, 0)
+	pool := &redis.Pool{MaxIdle: 10, DialContext: func(ctx context.Context) (redis.Conn, error) {
+		return redis.DialContext(ctx, "tcp", b.Server.Addr(), redis.DialContextFunc(d.DialContext),
+			redis.DialReadTimeout(redisstore.CallTimeout))
+	}}
+	t.Cleanup(func() { pool.Close() })
+	s := b.workWith(delayed.FromPool(pool), b.config(), b.fn("f", func() {}))
+	b.Must(s.stop())
+	if n := d.Counts().DroppedRequests; n != 3 {
+		t.Errorf("%d requests were lost, expected 3", n)
+	}
+	if n := b.Size("_workers"); n != 0 {
+		t.Errorf("Redis knows %d workers, expected none", n)
+	}
+	b.Check(redistest.Invariants{})
+}
+
+// flakySource is a source that refuses some connections to end claims.
+type flakySource struct {
+	delayed.Source
+	next *atomic.Int64 // how many connections it refuses next
+}
+
+func (s flakySource) Conn(ctx context.Context, key string) (redis.Conn, error) {
+	if strings.Contains(key, "_processing:") && s.next.Add(-1) >= 0 {
+		return nil, errors.New("connection refused")
+	}
+	return s.Source.Conn(ctx, key)
+}
+
+// TestUnansweredThenRefused: Redis has ended a claim, but its answer was lost, and then connections fail. When Redis
+// finally answers that the claim does not exist, the worker does not count it as lost.
+func TestUnansweredThenRefused(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	var lose atomic.Bool
+	var refuse atomic.Int64
+	src := redistest.Intercept(b.src, func(cmd string, args []any, send func() (any, error)) (any, error) {
+		losing := cmd == "EVALSHA" && args[0] == redisstore.ScriptShelve.Sha && lose.Load()
+		reply, err := send()
+		if losing {
+			refuse.Store(3)
+			lose.Store(false)
+			return nil, errors.New("connection reset by peer")
+		}
+		return reply, err
+	})
+	rdb := delayed.FromSource(flakySource{src, &refuse})
+	defer rdb.Close()
+	cfg := b.config()
+	cfg.HeartbeatLife, cfg.NoSweeper = time.Hour, true // only the finisher ends claims meanwhile
+	cfg.Backoff = func(int) time.Duration { return time.Hour }
+	f := b.fn("f", func() error { return errors.New("no") })
+	w := b.workWith(rdb, cfg, f)
+	b.delay(f) // this loads the script in Redis
+	b.Until("the first is filed", func() bool { return b.Size("_retry") == 1 })
+	lose.Store(true)
+	b.delay(f)
+	b.Until("connections were refused", func() bool { return !lose.Load() && refuse.Load() < 0 })
+	w.mustStop()
+	if c := b.counters(); c["lost"] != 0 || c["retried"] != 2 {
+		t.Errorf("counters %v, expected two retries and no lost claim", c)
+	}
+}
+
+func TestWorkerFunctions(t *testing.T) {
+	rdb, err := delayed.Dial("redis://localhost:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rdb.Close()
+	w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{Queues: delayed.Strict{redistest.Name(t)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := functionsOf(w); len(got) != 0 {
+		t.Errorf("nothing is registered, found %v", got)
+	}
+	late := func(context.Context, int, string, ...bool) (chan int, error) { return nil, nil }
+	if err := w.Register(fnTwo, delayed.Func(late, delayed.Name("late"), delayed.Alias("later"), delayed.Optional(2)),
+		delayed.Func(func() []int { return nil }, delayed.Name("list"))); err != nil {
+		t.Fatal(err)
+	}
+	got := functionsOf(w)
+	for i, name := range []string{
+		testPath + "fnTwo", testPath + "TestWorkerFunctions.func1",
+		testPath + "TestWorkerFunctions.func2",
+	} {
+		if f := got[i].Func; f == nil || f.Name() != name {
+			t.Errorf("function %d is %v, expected %s", i, f, name)
+		}
+		got[i].Func = nil
+	}
+	integer, text := reflect.TypeFor[int](), reflect.TypeFor[string]()
+	want := []function.Info{
+		{Path: testPath + "fnTwo", Params: []reflect.Type{reflect.TypeFor[int64](), text}},
+		{
+			Path: "late", Aliases: []string{"later"}, Params: []reflect.Type{integer, text, reflect.TypeFor[[]bool]()},
+			Variadic: true, Optional: 2,
+		},
+		{Path: "list", Result: reflect.TypeFor[[]int]()},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("found %+v, expected %+v", got, want)
+	}
+}
+
+// published returns what Redis knows about a worker's functions; the zero value if it knows nothing.
+func (b *bench) published(w *started) (found catalog.List) {
+	b.T.Helper()
+	raw, err := b.store.FunctionsOf(b.T.Context(), w.ID())
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	if raw != nil {
+		if err := json.Unmarshal(raw, &found); err != nil || found.Version != catalog.Version {
+			b.T.Fatalf("%v in %s", err, raw)
+		}
+	}
+	return found
+}
+
+// A living worker publishes the signatures of its functions in Redis, also of those that it registers later. After its
+// heartbeat was lost, it publishes them again, with its status.
+func TestFunctionsArePublished(t *testing.T) {
+	t.Parallel()
+	type item struct {
+		SKU   string `msgpack:"sku"`
+		Count *int
+	}
+	b := newBench(t)
+	place := b.fn("Place", func(int64, []item) (uint64, error) { return 0, nil }, delayed.Optional(1))
+	cfg := b.config()
+	second := b.Name + "-second"
+	cfg.Queues = delayed.Strict{b.Name, second}
+	w := b.work(cfg, place)
+	b.Until("they are published", func() bool { return len(b.published(w).Functions) == 1 })
+	f := b.published(w).Functions[0]
+	if f.Path != b.Name+".Place" || f.Optional != 1 || len(f.Params) != 2 || f.Params[0].Type.Kind != "int64" ||
+		f.Result.Type.Kind != "uint64" {
+		t.Errorf("published: %+v", f)
+	}
+	list := f.Params[1].Type
+	fields := b.published(w).Types[list.Elem.Name].Fields
+	if list.Kind != "list" || len(fields) != 2 || fields[0].Name != "sku" || fields[1].Name != "Count" ||
+		fields[1].Type.Kind != "optional" {
+		t.Errorf("fields of the struct: %+v", fields)
+	}
+	b.Until("they are published on the other queue",
+		func() bool { return b.Do("HGET", second+"_functions", w.ID()) != nil })
+
+	if err := w.Register(b.fn("Later", func() {})); err != nil {
+		t.Fatal(err)
+	}
+	b.Until("the new one is published", func() bool { return len(b.published(w).Functions) == 2 })
+	b.Do("DEL", b.Name+"_worker:"+w.ID(), b.Name+"_functions") // as if Redis had lost it
+	b.Until("they are published again", func() bool { return len(b.published(w).Functions) == 2 })
+	b.Until("so is the status", func() bool { return b.Do("HGET", b.Name+"_functions", w.ID()+" status") != nil })
+	w.mustStop()
+	if b.Size("_functions") != 0 || b.Int("EXISTS", second+"_functions") != 0 {
+		t.Error("left when the worker has stopped")
+	}
+	b.Check(redistest.Invariants{})
+}
+
+// A function that is registered while the worker runs is published at once, not with the next heartbeat.
+func TestNewFunctionsArePublishedAtOnce(t *testing.T) {
+	b := newBench(t)
+	cfg := b.config()
+	cfg.HeartbeatLife = 10 * time.Minute
+	w := b.work(cfg, b.fn("First", func() {}))
+	b.Until("it is published", func() bool { return len(b.published(w).Functions) == 1 })
+	b.Must(w.Register(b.fn("Later", func() {})))
+	b.Until("the new one is published", func() bool { return len(b.published(w).Functions) == 2 })
+}
+
+// Tasks do not wait when publishing fails.
+func TestWorkerRunsThoughItCannotPublish(t *testing.T) {
+	t.Parallel()
+	b := newBench(t)
+	b.Do("SET", b.Name+"_functions", "another type")
+	ran := make(chan int, 1)
+	f := b.fn("f", func(n int) { ran <- n })
+	w := b.work(b.config(), f)
+	b.delay(f, 7)
+	if n := await(b, "the task", ran); n != 7 {
+		t.Errorf("ran with %d", n)
+	}
+	b.Until("it is logged", func() bool { return strings.Contains(b.log.String(), "cannot publish the functions") })
+	b.Do("DEL", b.Name+"_functions")
+	b.Until("it is published", func() bool { return len(b.published(w).Functions) == 1 })
+	b.Idle()
+}
+
+// TestLinesThatTheHandlerDoesNotWant are not made, and its level may change at any time.
+func TestLinesThatTheHandlerDoesNotWant(t *testing.T) {
+	var level slog.LevelVar
+	journal := loop.NewJournal(
+		delayed.SlogLogger(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: &level}))).With("worker", "w")
+	of := map[loop.Level]slog.Level{
+		loop.DebugLevel: slog.LevelDebug, loop.InfoLevel: slog.LevelInfo, loop.WarnLevel: slog.LevelWarn,
+		loop.ErrorLevel: slog.LevelError,
+	}
+	for _, least := range of {
+		level.Set(least)
+		for line, its := range of {
+			if got, want := journal.Wants(line), its >= least; got != want {
+				t.Errorf("a handler of level %v wants a line of level %v: %v, expected %v", least, line, got, want)
+			}
+		}
+	}
+	level.Set(slog.LevelError)
+	if n := testing.AllocsPerRun(10, func() { journal.Line(loop.WarnLevel, nil, errLine, "task failed") }); n != 0 {
+		limits.Errorf(t, "a line that nobody wants took %v allocations", n)
+	}
+}
+
+var errLine = errors.New("no luck")
