@@ -226,15 +226,6 @@ type StuckError struct {
 // Error implements error.
 func (e *StuckError) Error() string { return (*engine.StuckError)(e).Error() }
 
-// misfitPath returns the path of the function whose arguments did not fit, if err says so.
-func misfitPath(err error) (path string, ok bool) {
-	var wrong *ArgumentError
-	if errors.As(err, &wrong) {
-		return wrong.Func, true
-	}
-	return "", false
-}
-
 // publicEnd turns the error of a worker's end, which may be several joined ones, into exported ones.
 func publicEnd(err error) error {
 	_, translated := publicErrors(err)

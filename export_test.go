@@ -65,7 +65,8 @@ func ClaimOf(t *Task) *engine.Claim { return t.claimed.claim }
 
 // Caller returns the function with which a running worker calls claimed tasks, including the middleware of Use.
 func Caller(w *Worker) (call func(context.Context, *engine.Claim) (any, error), err error) {
-	return w.callFunction, w.build()
+	p := program{w}
+	return p.Call, p.Prepare()
 }
 
 // WithDefaults returns cfg with a value for each setting that has none.

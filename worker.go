@@ -67,7 +67,7 @@ func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
 	}
 	w := &Worker{isolates: cfg.Isolation.All || len(cfg.Isolation.Queues) > 0}
 	e := cfg.engine(rdb, plan)
-	e.Prepare, e.Call, e.Wrapped, e.Misfit = w.build, w.callFunction, w.hasMiddleware, misfitPath
+	e.Program = program{w}
 	for _, s := range schedulers {
 		// What its error can say, the worker finds too: that the handle is closed, or that Redis runs no scripts.
 		e.Beside = append(e.Beside, func(ctx context.Context) { _ = s.Run(ctx) })
@@ -185,14 +185,6 @@ func (w *Worker) Use(mw ...func(HandlerFunc) HandlerFunc) error {
 	return nil
 }
 
-// build puts the worker's middleware together.
-func (w *Worker) build() (err error) {
-	w.mu.Lock() // Use may still be at work
-	defer w.mu.Unlock()
-	w.chain, err = chain(w.middleware, callFunc)
-	return err
-}
-
 // Listen has fn called with every event of the worker, in their order. Call it before Run; afterwards it returns an
 // error that wraps ErrClosed.
 //
@@ -294,25 +286,31 @@ func (w *Worker) check() error {
 
 var errNoWorker = errors.New("delayed: the *Worker is nil or zero: make it with NewWorker")
 
-// hasMiddleware reports whether a task goes through middleware, which needs a context of its own.
-func (w *Worker) hasMiddleware(c *engine.Claim) bool {
-	return w.chain != nil || defaultsOf(c.Function()).chain != nil
+// program is the program of a worker, as its engine sees it.
+type program struct{ w *Worker }
+
+// Prepare puts the worker's middleware together.
+func (p program) Prepare() (err error) {
+	p.w.mu.Lock() // Use may still be at work
+	defer p.w.mu.Unlock()
+	p.w.chain, err = chain(p.w.middleware, callFunc)
+	return err
 }
 
-// callFunction calls the function of a claim, through middleware if there is any. When the function or middleware calls
+// Wrapped reports whether a task goes through middleware, which needs a context of its own.
+func (p program) Wrapped(c *engine.Claim) bool {
+	return p.w.chain != nil || defaultsOf(c.Function()).chain != nil
+}
+
+// Call calls the function of a claim, through middleware if there is any. When the function or middleware calls
 // runtime.Goexit, it does not return.
-func (w *Worker) callFunction(ctx context.Context, c *engine.Claim) (result any, err error) {
-	if !w.hasMiddleware(c) {
+func (p program) Call(ctx context.Context, c *engine.Claim) (result any, err error) {
+	if !p.Wrapped(c) {
 		result, err = c.Function().Call(ctx, c.Message())
 		return result, public(err)
 	}
-	return w.callThrough(ctx, c)
-}
-
-// callThrough calls the function of a claim through middleware.
-func (w *Worker) callThrough(ctx context.Context, c *engine.Claim) (result any, err error) {
 	t := taskOf(c)
-	outermost := w.chain
+	outermost := p.w.chain
 	if outermost == nil {
 		outermost = defaultsOf(c.Function()).chain
 	}
@@ -369,4 +367,13 @@ func newSchedulers(rdb *Redis, cfg WorkerConfig) (all []*Scheduler, err error) {
 		all, errs = append(all, s), append(errs, err)
 	}
 	return all, errors.Join(errs...)
+}
+
+// Misfit returns the path of the function whose arguments did not fit, if err says so.
+func (program) Misfit(err error) (path string, ok bool) {
+	var wrong *ArgumentError
+	if errors.As(err, &wrong) {
+		return wrong.Func, true
+	}
+	return "", false
 }

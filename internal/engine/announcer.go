@@ -36,12 +36,7 @@ func NewAnnouncer(
 }
 
 // now makes run announce at once. It never blocks.
-func (a *Announcer) now() {
-	select {
-	case a.poke <- struct{}{}:
-	default:
-	}
-}
+func (a *Announcer) now() { loop.Poke(a.poke) }
 
 // run begins when now is called first, which is when the worker is registered.
 func (a *Announcer) run(ctx context.Context) {

@@ -86,10 +86,7 @@ func (b *broadcast) watch(s *redisstore.Store, life time.Duration) {
 		q.until = until
 	}
 	b.on.Store(true)
-	select {
-	case b.wake <- struct{}{}:
-	default:
-	}
+	loop.Poke(b.wake)
 }
 
 // add has an event published, if somebody watches its queue. Those of the whole worker go to all such queues.

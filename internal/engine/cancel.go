@@ -23,16 +23,16 @@ func CanceledInfo(m *wire.Message, now time.Time) wire.Info {
 
 // cancelClaim ends the claim of a cancelled task. certain: the task counts as cancelled, even if Redis does not know
 // that it was.
-func (r *runner) cancelClaim(c *Claim, certain bool) {
-	r.events.emitFor(c, Event{Kind: event.TaskCanceled})
-	c.lane.ends.add(r.cancellation(c, certain))
-	r.logOf(c).Info("task canceled") // last, because a logger may end this goroutine
+func (d *decider) cancelClaim(c *Claim, certain bool) {
+	d.events.emitFor(c, Event{Kind: event.TaskCanceled})
+	c.lane.ends.add(d.cancellation(c, certain))
+	d.logOf(c).Info("task canceled") // last, because a logger may end this goroutine
 }
 
 // cancellation returns the ending of a cancelled task.
-func (r *runner) cancellation(c *Claim, certain bool) ending {
+func (d *decider) cancellation(c *Claim, certain bool) ending {
 	info := CanceledInfo(&c.msg, c.lane.now())
-	info.Worker = r.worker
+	info.Worker = d.worker
 	e := endComplete(c, &info)
 	e.outcome, e.certain = lifecycle.OutcomeCancel, certain
 	return e
@@ -40,7 +40,7 @@ func (r *runner) cancellation(c *Claim, certain bool) ending {
 
 // lateCancellation returns the ending of a task that was to be retried or archived, when Redis has answered that it was
 // cancelled.
-func (r *runner) lateCancellation(c *Claim) ending {
-	r.events.emitFor(c, Event{Kind: event.TaskCanceled})
-	return r.cancellation(c, false)
+func (d *decider) lateCancellation(c *Claim) ending {
+	d.events.emitFor(c, Event{Kind: event.TaskCanceled})
+	return d.cancellation(c, false)
 }

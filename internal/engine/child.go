@@ -11,12 +11,18 @@ import (
 	"github.com/godelayed/delayed/internal/isolate"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
-	"github.com/godelayed/delayed/state"
 )
 
-// child runs tasks for the worker of the parent process: it has the same functions and the same configuration.
-type child struct {
-	w         *Worker
+// Child runs tasks for the worker of the parent process: it has the same functions and the same configuration.
+type Child struct {
+	Source    redisstore.Source
+	Prefix    string
+	Legacy    bool
+	MaxRetry  int
+	Registry  *function.Registry
+	Program   Program
+	IsFailure func(error) bool
+
 	lanes     map[string]*lane // of the queues that tasks came from
 	goroutine atomic.Uint64    // that runs the present task
 	present   atomic.Pointer[present]
@@ -28,31 +34,18 @@ type present struct {
 	report func([]byte) error
 }
 
-// ServeChild makes this process a child that runs tasks for its parent. made returns a worker like the parent's. It
-// does not return.
-func ServeChild(made func() (*Worker, error)) {
-	c := &child{lanes: map[string]*lane{}}
+// Serve makes this process a child that runs tasks for its parent. setup fills in the exported fields of c. It does
+// not return.
+func (c *Child) Serve(setup func(*Child) error) {
+	c.lanes = map[string]*lane{}
 	isolate.Serve(isolate.Server{
-		Setup: func() (err error) {
-			if c.w, err = made(); err != nil {
-				return err
-			}
-			c.w.phase.Store(int32(state.Running)) // Use and Listen are too late now
-			return c.w.cfg.Prepare()
-		},
-		Run: c.run, Cause: causeAt, Stacks: func() string { return stackIn(dumpStacks(), c.goroutine.Load()) },
+		Setup: func() error { return setup(c) },
+		Run:   c.run, Cause: causeAt, Stacks: func() string { return stackIn(dumpStacks(), c.goroutine.Load()) },
 	})
 }
 
-// Quarantine makes the worker run suspects in child processes. Call it before Run, in programs that can have children.
-func (w *Worker) Quarantine() {
-	if i := w.runner.isolation; i != nil {
-		i.quarantine = true
-	}
-}
-
 // run runs a task.
-func (c *child) run(j isolate.Job) {
+func (c *Child) run(j isolate.Job) {
 	if c.goroutine.Load() == 0 { // all tasks run on one goroutine, until one ends it
 		c.goroutine.Store(goroutineID())
 	}
@@ -83,12 +76,12 @@ func (c *child) run(j isolate.Job) {
 }
 
 // call calls the function of a task, and writes the verdict. An error says why it was not called.
-func (c *child) call(j isolate.Job, task *job, v *verdict) error {
+func (c *Child) call(j isolate.Job, task *job, v *verdict) error {
 	msg, err := wire.Parse(task.Message, wire.WorkerLimits)
 	if err != nil {
 		return err
 	}
-	fn := c.w.registry.Lookup(msg.Path)
+	fn := c.Registry.Lookup(msg.Path)
 	if fn == nil {
 		return fmt.Errorf("delayed: function %s is not registered in the child process, only in its parent: register "+
 			"it in the function that ChildMain is given", wire.OneLine(msg.Path))
@@ -104,7 +97,7 @@ func (c *child) call(j isolate.Job, task *job, v *verdict) error {
 			c.judge(claim, function.NewPanic(nil), v)
 		}
 	}()
-	result, err := c.w.cfg.Call(ctx, claim)
+	result, err := c.Program.Call(ctx, claim)
 	returned = true
 	if err != nil {
 		if errors.Is(context.Cause(ctx), ErrTimeout) {
@@ -121,18 +114,18 @@ func (c *child) call(j isolate.Job, task *job, v *verdict) error {
 }
 
 // laneOf returns the lane of a queue. It only has what handlers can see.
-func (c *child) laneOf(queue, worker string) *lane {
+func (c *Child) laneOf(queue, worker string) *lane {
 	if l := c.lanes[queue]; l != nil {
 		return l
 	}
-	l := newLane(redisstore.NewStore(c.w.cfg.Source, c.w.cfg.Prefix, queue), worker, c.w.cfg.Legacy)
-	l.maxRetry, l.report = c.w.cfg.MaxRetry, c.report
+	l := newLane(redisstore.NewStore(c.Source, c.Prefix, queue), worker, c.Legacy)
+	l.maxRetry, l.reports = c.MaxRetry, c
 	c.lanes[queue] = l
 	return l
 }
 
-// report sends a progress report to the parent.
-func (c *child) report(claim *Claim, p wire.Progress) error {
+// SendProgress sends a progress report to the parent.
+func (c *Child) SendProgress(claim *Claim, p wire.Progress) error {
 	now := c.present.Load()
 	if now == nil || now.claim != claim {
 		return errors.New("delayed: Progress after the handler has returned")
@@ -147,7 +140,7 @@ func (c *child) report(claim *Claim, p wire.Progress) error {
 
 // judge asks the functions of the user about an error, and writes the verdict. If one panics or calls runtime.Goexit,
 // the error counts as a failure like any other.
-func (c *child) judge(claim *Claim, err error, into *verdict) {
+func (c *Child) judge(claim *Claim, err error, into *verdict) {
 	v := verdict{Delay: -1}
 	returned := false
 	defer func() {
@@ -171,10 +164,10 @@ func (c *child) judge(claim *Claim, err error, into *verdict) {
 	}
 	says, wait := said(err)
 	v.Says, v.Wait = uint8(says), wait
-	path, misfit := c.w.cfg.Misfit(err)
+	path, misfit := c.Program.Misfit(err)
 	v.Misfit = misfit && path == claim.fn.Path()
 	if says == saysNothing {
-		v.NotFailure = c.w.cfg.IsFailure != nil && !c.w.cfg.IsFailure(err)
+		v.NotFailure = c.IsFailure != nil && !c.IsFailure(err)
 		if backoff := claim.fn.Policy.Backoff; backoff != nil {
 			v.Delay = max(backoff(claim.msg.Meta.Retried, err), 0)
 		}

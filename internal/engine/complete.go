@@ -11,10 +11,10 @@ import (
 
 // succeed ends the claim of a successful task that leaves something behind. value is what its function returned, began
 // when it was called.
-func (r *runner) succeed(c *Claim, value any, began, now time.Time) {
+func (d *decider) succeed(c *Claim, value any, began, now time.Time) {
 	info := wire.Info{
 		Reason: state.ReasonCompleted, Function: c.msg.Path, Attempts: c.msg.Meta.Retried + 1,
-		Deaths: c.msg.Meta.Deaths, Began: began, At: now, Worker: r.worker,
+		Deaths: c.msg.Meta.Deaths, Began: began, At: now, Worker: d.worker,
 	}
 	var err error
 	if c.msg.Meta.Extra.Keeps() {
@@ -25,7 +25,7 @@ func (r *runner) succeed(c *Claim, value any, began, now time.Time) {
 	}
 	c.lane.ends.add(endComplete(c, &info))
 	if err != nil { // last, because a logger may end this goroutine
-		r.logOf(c).WithError(err).
+		d.logOf(c).WithError(err).
 			Error("task succeeded, but its result cannot be kept")
 	}
 }

@@ -54,15 +54,7 @@ type Config struct {
 	// Settings asks the servers that hold the queues for their settings. unfit says why the settings of one are unfit
 	// for tasks, err why one did not answer.
 	Settings func(ctx context.Context, servers []redisstore.Server) (warnings []string, unfit, err error)
-	// Prepare is called once, before the first task.
-	Prepare func() error
-	// Call calls the function of a claim, with the middleware around it. If the function calls runtime.Goexit, Call
-	// does not return.
-	Call func(context.Context, *Claim) (result any, err error)
-	// Wrapped reports whether there is middleware around the function of a claim. Middleware needs a context.
-	Wrapped func(*Claim) bool
-	// Misfit reports whether an error of Call says that arguments did not fit a function, and returns its path.
-	Misfit func(error) (path string, ok bool)
+	Program  Program
 	// Beside are functions that run as long as the worker claims tasks. Each must return when its context ends.
 	Beside []func(context.Context)
 }

@@ -100,6 +100,9 @@ func (w *Worker) Status() Status {
 	return s
 }
 
+// Phase returns what the worker does.
+func (w *Worker) Phase() state.Worker { return w.Status().Phase }
+
 // Begun reports whether Run was called.
 func (w *Worker) Begun() bool { return state.Worker(w.phase.Load()) != state.New }
 

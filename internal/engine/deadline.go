@@ -15,7 +15,7 @@ import (
 // has run so far. The limit of the call wins over that of the function, and that over the worker's; a deadline may
 // shorten it. timeLimit reads nothing that changes while the handler runs.
 func (r *runner) timeLimit(c *Claim, ran time.Duration) time.Duration {
-	d := r.cfg.Timeout
+	d := r.timeout
 	if own := c.fn.Policy.Timeout; own != 0 {
 		d = own
 	}

@@ -49,7 +49,7 @@ func TestLimit(t *testing.T) {
 			f := newFunction(t, "limited", func() {}, tt.opts...)
 			c := &Claim{lane: newLane(redisstore.NewStore(nil, "", "q"), "w", false), fn: f}
 			c.msg.Meta.Extra = tt.extra
-			r := &runner{cfg: &Config{Timeout: tt.cfg}}
+			r := &runner{timeout: tt.cfg}
 			got := r.timeLimit(c, tt.ran)
 			if got != tt.want && got.Round(time.Minute) != tt.want && (got-tt.want).Abs() > time.Second {
 				t.Errorf("%v, expected %v", got, tt.want)

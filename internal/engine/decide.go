@@ -14,11 +14,29 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
+// decider decides how claims end. All executors share it.
+type decider struct {
+	program     Program
+	isFailure   func(error) bool // nil: every error is a failure
+	backoff     func(retried int) time.Duration
+	worker      string // id
+	log         loop.Journal
+	lines       *loop.LineLimit // limits log lines about tasks
+	events      *listeners
+	isolation   *isolation      // runs tasks in child processes; nil: there are none
+	handlersCtx context.Context // parent of all handlers' contexts; cancelled with the cause ErrShutdown
+}
+
+// logOf returns the log with the fields of one task.
+func (d *decider) logOf(c *Claim) loop.Journal {
+	return d.log.With("queue", c.lane.store.Name).With("function", c.msg.Path).With("id", c.msg.Meta.ID)
+}
+
 // decide decides what becomes of a task whose handler has returned err, and writes it to v. It may end this goroutine
 // after that, because the methods of the error, the functions that are asked about it and the logger are users' code,
 // which may call runtime.Goexit.
-func (r *runner) decide(c *Claim, err error, now time.Time, v *decided) {
-	d := decision{r: r, c: c, err: err, now: now, callUserCode: true}
+func (r *decider) decide(c *Claim, err error, now time.Time, v *decided) {
+	d := decision{decider: r, c: c, err: err, now: now, callUserCode: true}
 	defer func() {
 		if v.made {
 			return
@@ -32,7 +50,7 @@ func (r *runner) decide(c *Claim, err error, now time.Time, v *decided) {
 		} else {
 			err = exited(err)
 		}
-		d = decision{r: r, c: c, err: err, now: now}
+		d = decision{decider: r, c: c, err: err, now: now}
 		d.makeInto(v)
 	}()
 	d.remote = remoteOf(err)
@@ -56,7 +74,7 @@ type decided struct {
 
 // decision decides about one task whose handler has returned an error.
 type decision struct {
-	r            *runner
+	*decider
 	c            *Claim
 	err          error
 	now          time.Time   // by Redis's clock
@@ -79,7 +97,7 @@ func (d *decision) makeInto(v *decided) {
 
 func (d *decision) make() (e ending, done bool) {
 	says, wait := said(d.err)
-	if errors.Is(context.Cause(d.r.handlersCtx), ErrShutdown) && (says == saysNothing || says == SaysRetryIn) {
+	if errors.Is(context.Cause(d.handlersCtx), ErrShutdown) && (says == saysNothing || says == SaysRetryIn) {
 		// The worker stops and has cancelled the handler. This counts neither as a retry nor as a death.
 		return ending{claim: d.c, outcome: lifecycle.OutcomeRelease}, false
 	}
@@ -104,7 +122,7 @@ func (d *decision) make() (e ending, done bool) {
 	switch {
 	case d.misfit():
 		if fields := d.c.fn.UnknownFields(&d.c.msg); len(fields) > 0 {
-			return d.r.park(d.c, state.ReasonUnknownFields, d.now, fields...), false
+			return d.park(d.c, state.ReasonUnknownFields, d.now, fields...), false
 		}
 		// A retry with the same bytes would fail again.
 		d.info.Reason = state.ReasonArguments
@@ -119,7 +137,7 @@ func (d *decision) make() (e ending, done bool) {
 	case late != nil && d.c.fn.Policy.FailOnTimeout:
 		return d.archive("it took too long"), false
 	}
-	if says != SaysRetryIn && !d.isFailure() {
+	if says != SaysRetryIn && !d.failed() {
 		return d.postpone(), false
 	}
 	return d.retryOrArchive(says == SaysRetryIn, wait), false
@@ -130,14 +148,14 @@ func (d *decision) misfit() bool {
 	if d.remote != nil {
 		return d.remote.Misfit
 	}
-	path, ok := d.r.cfg.Misfit(d.err)
+	path, ok := d.program.Misfit(d.err)
 	return ok && path == d.c.fn.Path()
 }
 
 // diedInQuarantine reports whether the task has ended the child process in which it ran because it was a suspect.
 func (d *decision) diedInQuarantine() bool {
 	var death *isolate.DeathError
-	return d.c.suspicion > 0 && errors.As(d.err, &death) && death.Why == "" && !d.r.isolation.chosen(d.c)
+	return d.c.suspicion > 0 && errors.As(d.err, &death) && death.Why == "" && !d.isolation.chosen(d.c)
 }
 
 // countDeath counts a death alone. The task runs again at once, unless these were too many.
@@ -151,15 +169,15 @@ func (d *decision) countDeath() ending {
 	return d.file(lifecycle.OutcomePostpone, 0, d.message())
 }
 
-// isFailure reports whether the error is a failure. Of an error in a child process, that was asked there.
-func (d *decision) isFailure() bool {
+// failed reports whether the error is a failure. Of an error in a child process, that was asked there.
+func (d *decision) failed() bool {
 	switch {
 	case d.remote != nil:
 		return !d.remote.NotFailure
-	case !d.callUserCode || d.r.cfg.IsFailure == nil:
+	case !d.callUserCode || d.isFailure == nil:
 		return true
 	}
-	return d.r.cfg.IsFailure(d.err)
+	return d.isFailure(d.err)
 }
 
 // prepare fills in what all decisions need.
@@ -172,14 +190,14 @@ func (d *decision) prepare() {
 	}
 	d.info = wire.Info{
 		Reason: state.ReasonFailed, Function: d.msg.Path, Error: d.err.Error(), Attempts: m.Retried + 1,
-		Deaths: m.Deaths, At: d.now, Worker: d.r.worker, Progress: d.c.lastReport(),
+		Deaths: m.Deaths, At: d.now, Worker: d.worker, Progress: d.c.lastReport(),
 	}
 	d.info.Stack = stackOf(d.err)
 }
 
 // say notes what the log says of the task, and how long it waits; a negative wait means that it does not.
 func (d *decision) say(level loop.Level, wait time.Duration, text string) {
-	if !d.r.log.Wants(level) {
+	if !d.decider.log.Wants(level) {
 		return
 	}
 	d.log = func() {
@@ -189,7 +207,7 @@ func (d *decision) say(level loop.Level, wait time.Duration, text string) {
 		if wait >= 0 {
 			fields["delay"] = wait.String()
 		}
-		d.r.log.Line(level, fields, d.err, text)
+		d.decider.log.Line(level, fields, d.err, text)
 	}
 }
 
@@ -306,7 +324,7 @@ func (d *decision) delay() time.Duration {
 	case len(p.Delays) > 0:
 		wait = p.Delays[min(retried, len(p.Delays)-1)]
 	case d.callUserCode:
-		wait = d.r.cfg.Backoff(retried)
+		wait = d.backoff(retried)
 	default:
 		wait = DefaultBackoff(retried)
 	}

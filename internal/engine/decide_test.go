@@ -71,7 +71,6 @@ func (j trial) judge(t *testing.T) (e ending, done bool, info map[string]any) {
 	logger := logrus.New()
 	logger.SetOutput(io.Discard)
 	cfg := j.cfg
-	cfg.Misfit = misfit
 	if cfg.Backoff == nil {
 		cfg.Backoff = DefaultBackoff
 	}
@@ -80,7 +79,9 @@ func (j trial) judge(t *testing.T) (e ending, done bool, info map[string]any) {
 	if j.stops {
 		cancel(ErrShutdown)
 	}
-	r := &runner{cfg: &cfg, worker: "w", log: loop.NewJournal(logger), handlersCtx: tasks}
+	r := &decider{
+		program: program{}, isFailure: cfg.IsFailure, backoff: cfg.Backoff, events: &listeners{}, worker: "w", log: loop.NewJournal(logger), handlersCtx: tasks,
+	}
 	f := newFunction(t, "judged", func() {}, j.opts...)
 	c := &Claim{lane: newLane(redisstore.NewStore(nil, "", "q"), "w", false), fn: f, raw: []byte("raw")}
 	switch cfg.MaxRetry {

@@ -4,6 +4,9 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/state"
 )
 
 // noAheadTime is how long a worker that has given tasks back claims only for its free executors, so that other workers
@@ -13,8 +16,8 @@ const noAheadTime = 100 * time.Millisecond
 // executors run claimed tasks, a fixed number at a time. A task that waits for an executor is ready. Done claims stay
 // in done until the fetcher or a finisher acknowledges them.
 type executors struct {
-	execute func(*Claim) (done bool) // done: acknowledge the claim; otherwise execute has handled its end
-	life    time.Duration            // of a heartbeat
+	runner taskRunner
+	life   time.Duration // of a heartbeat
 	// changed has an element when the fetcher should look again.
 	changed chan struct{}
 	sound   sync.WaitGroup // executors whose handlers are not stuck
@@ -36,11 +39,11 @@ type executors struct {
 	marked       *Claim    // the task that is marked in Redis as this worker's only one
 	stopped      bool
 	pace         pace
-	ahead        int          // how many tasks to claim beyond free executors
-	fetcherWaits bool         // the fetcher waits for room
-	ackLane      *lane        // the next claim call of the fetcher acknowledges done claims of this lane
-	done         []doneClaims // of each lane, by its index
-	tallies      []tally      // of each lane, by its index
+	ahead        int        // how many tasks to claim beyond free executors
+	fetcherWaits bool       // the fetcher waits for room
+	ackLane      *lane      // the next claim call of the fetcher acknowledges done claims of this lane
+	done         []doneList // of each lane, by its index
+	tallies      []tally    // of each lane, by its index
 	taskBudget
 
 	n          int                     // number of executors
@@ -49,10 +52,20 @@ type executors struct {
 	spare      []int                   // slots for executors that replace stuck ones
 }
 
+// taskRunner runs tasks: the runner, but in tests.
+type taskRunner interface {
+	// execute runs one task. It returns true if the claim must be acknowledged; otherwise it has handled the end of
+	// the claim.
+	execute(c *Claim) (done bool)
+}
+
+// stopper stops the worker. Its method never blocks.
+type stopper interface{ stopFor(reason state.Reason) }
+
 // newExecutors returns n executors. prefetch is how many tasks to claim ahead; negative: as many as suits the handlers.
-func newExecutors(n, prefetch int, life time.Duration, execute func(*Claim) bool) *executors {
+func newExecutors(n, prefetch int, life time.Duration, r taskRunner) *executors {
 	e := &executors{
-		execute: execute, life: life, changed: make(chan struct{}, 1), pace: pace{fixed: prefetch}, n: n,
+		runner: r, life: life, changed: make(chan struct{}, 1), pace: pace{fixed: prefetch}, n: n,
 		taskBudget: taskBudget{quit: make(chan struct{})},
 	}
 	e.makeSlots(n)
@@ -103,7 +116,7 @@ func (e *executors) loop(i int) {
 			return
 		}
 		last = next
-		done = e.execute(last)
+		done = e.runner.execute(last)
 		if e.rest > 0 {
 			if !e.takeRest(i, last, done, start) {
 				stopped = true
@@ -180,7 +193,7 @@ func (e *executors) taskEnded(c *Claim, done bool, took time.Duration) {
 		e.ackLane = c.lane // the fetcher claims from it, or leaves it to the finisher
 		e.wakeFetcher()
 	} else {
-		d.wake()
+		loop.Poke(d.wakes)
 	}
 }
 
@@ -262,10 +275,7 @@ func (e *executors) wakeAll() { e.work.Broadcast() }
 
 // wakeFetcher makes the fetcher look again.
 func (e *executors) wakeFetcher() {
-	select {
-	case e.changed <- struct{}{}:
-	default:
-	}
+	loop.Poke(e.changed)
 }
 
 // stop lets the executors end after their present task. The caller must have taken back ready tasks before.
@@ -332,4 +342,58 @@ func (e *executors) cancelRevoked(l *lane) {
 			l.cancelHandler(c)
 		}
 	}
+}
+
+// replace starts another executor in place of number i, whose handler does not return, if there is a spare slot. stuck
+// is false if the handler has returned. If it returns later, its outcome counts, but its executor ends.
+func (e *executors) replace(i int, c *Claim) (stuck, replaced bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.slots[i].Load() != c {
+		return false, false
+	}
+	c.stuck = true
+	e.busy--
+	if c.suspicion > 0 {
+		e.suspectLeft(c) // other tasks may run beside it from now on
+	}
+	e.checkUsedUp()
+	e.stuck.Add(1) // before sound.Done, so that drain waits for it
+	defer e.sound.Done()
+	n := len(e.spare)
+	if n == 0 || e.stopped {
+		e.n--
+		return true, false
+	}
+	e.sound.Add(1)
+	go e.loop(e.spare[n-1])
+	e.spare = e.spare[:n-1]
+	e.wakeFetcherIfRoom()
+	return true, true
+}
+
+// freeIfReplaced reports whether executor i must end because its handler, which ran last, was stuck. If so, it frees
+// the slot. e.mu is held.
+func (e *executors) freeIfReplaced(i int, last *Claim) bool {
+	if !last.stuck {
+		return false
+	}
+	e.slots[i].Store(nil)
+	e.spare = append(e.spare, i)
+	return true
+}
+
+// reserve makes slots for n executors that replace stuck ones. It must be called before start.
+func (e *executors) reserve(n int) {
+	for i := range n {
+		e.spare = append(e.spare, e.n+i)
+	}
+	e.makeSlots(e.n + n)
+}
+
+// isStuck reports whether the handler of a claim was given up.
+func (e *executors) isStuck(c *Claim) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return c.stuck
 }

@@ -1,15 +1,18 @@
 package engine
 
-import "github.com/godelayed/delayed/internal/redisstore"
+import (
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
+)
 
-// doneClaims are claims of one lane that are done, and that no call has acknowledged yet. executors.mu protects them.
-type doneClaims struct {
+// doneList has claims of one lane that are done, and that no call has acknowledged yet. executors.mu protects it.
+type doneList struct {
 	claims []*Claim
-	wake   func() // wakes the lane's finisher
+	wakes  chan<- struct{} // wakes the lane's finisher
 }
 
 // take removes and returns as many claims as one call may acknowledge.
-func (d *doneClaims) take() []*Claim {
+func (d *doneList) take() []*Claim {
 	n := min(len(d.claims), redisstore.MaxTokens)
 	if n == 0 {
 		return nil
@@ -22,9 +25,9 @@ func (d *doneClaims) take() []*Claim {
 }
 
 // addLane gives a lane its index and starts its list of done claims. It must be called before start.
-func (e *executors) addLane(l *lane, wake func()) {
+func (e *executors) addLane(l *lane, wakes chan<- struct{}) {
 	l.index = len(e.done)
-	e.done = append(e.done, doneClaims{wake: wake})
+	e.done = append(e.done, doneList{wakes: wakes})
 	e.tallies = append(e.tallies, tally{})
 }
 
@@ -54,7 +57,7 @@ func (e *executors) wakeFinisher() {
 		return
 	}
 	if d := &e.done[e.ackLane.index]; len(d.claims) > 0 {
-		d.wake()
+		loop.Poke(d.wakes)
 	}
 }
 

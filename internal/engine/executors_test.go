@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"runtime"
 	"slices"
 	"sync"
@@ -9,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 	"unsafe"
+
+	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
@@ -21,7 +25,7 @@ type crew struct {
 	t     *testing.T
 	lane  *lane
 	ways  map[*Claim]chan ending // a running task receives from it how to end
-	beats int                    // heartbeats that the lane has asked for
+	beats chan struct{}          // heartbeats that the lane has asked for
 
 	list    sync.Mutex // protects the following
 	started []string   // tokens, in order
@@ -57,16 +61,23 @@ func inCrew(t *testing.T, n, prefetch int, test func(*crew)) {
 // newCrew returns executors that have not been started.
 func newCrew(t *testing.T, n, prefetch int) *crew {
 	t.Helper()
-	c := &crew{t: t, ways: map[*Claim]chan ending{}}
-	c.executors = newExecutors(n, prefetch, time.Minute, c.runTask)
+	c := &crew{t: t, beats: make(chan struct{}, 1), ways: map[*Claim]chan ending{}}
+	c.executors = newExecutors(n, prefetch, time.Minute, c)
 	c.lane = c.newLane("q")
 	return c
 }
 
+// noSource is that of a Redis that is away.
+type noSource struct{ Source }
+
+func (noSource) Conn(context.Context, string) (redis.Conn, error) { return nil, io.EOF }
+
+func (noSource) Slot(string) int { return 0 }
+
 func (c *crew) newLane(name string) *lane {
-	l := newLane(redisstore.NewStore(nil, "", name), "w", false)
-	newFinisher(l, c.executors, loop.NewJournal((&logText{}).logger()), nil)
-	l.beatNow = func() { c.beats++ }
+	l := newLane(redisstore.NewStore(noSource{}, "", name), "w", false)
+	newFinisher(l, c.executors, &decider{}, &listeners{}, loop.NewJournal((&logText{}).logger()))
+	l.beat = c.beats
 	c.beaten(l)
 	return l
 }
@@ -78,7 +89,7 @@ func (c *crew) beaten(l *lane) {
 }
 
 // runTask is the function with which executors run a task.
-func (c *crew) runTask(task *Claim) (done bool) {
+func (c *crew) execute(task *Claim) (done bool) {
 	c.list.Lock()
 	c.started = append(c.started, task.lane.store.Name+task.token)
 	leave := c.ways[task]
@@ -249,7 +260,7 @@ func TestExecutorsWaitForTheHeartbeat(t *testing.T) {
 		tasks, others := c.tasks(c.lane, 3), c.tasks(other, 1)
 		c.add(tasks)
 		c.begun("the heartbeat is old")
-		if c.beats == 0 {
+		if len(c.beats) == 0 {
 			t.Error("nobody has asked for a heartbeat")
 		}
 		c.add(others)

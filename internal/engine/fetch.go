@@ -21,21 +21,17 @@ const (
 
 // fetcher claims tasks for free executors. While there are none to claim, its waiters block on the notify lists.
 type fetcher struct {
-	worker      string // id
-	lanes       []*lane
-	plan        Order
-	waiters     []*waiter
-	wakes       chan wakeUp
-	exec        *executors
-	claimBudget func() (int, time.Duration)
-	receive     func(context.Context, []*Claim) (kept int)
-	// startLone starts the lone task; mayClaim reports whether the worker claims at all.
-	startLone func(context.Context, *Claim)
-	mayClaim  func() bool
-	life      time.Duration // of a heartbeat
-	patience  time.Duration // the first suspectState.patience: shortestPatience, but in tests
-	onDue     func()
-	log       loop.Journal
+	worker   string // id
+	lanes    []*lane
+	plan     Order
+	waiters  []*waiter
+	wakes    chan wakeUp
+	exec     *executors
+	receiver *receiver
+	owner    owner
+	life     time.Duration // of a heartbeat
+	patience time.Duration // the first suspectState.patience: shortestPatience, but in tests
+	log      loop.Journal
 
 	order     []int       // of queues in the present round
 	behind    []bool      // the worker was behind with telling Redis how the queue's tasks ended when last looked at
@@ -103,6 +99,18 @@ func (f *fetcher) step(ctx context.Context) {
 	default:
 		f.claimOrWait(ctx, room, pause)
 	}
+}
+
+// claimBudget returns how many tasks may be claimed now, and how long to wait at most before it is asked again; 0 is no
+// bound. A worker that may not claim gives back the tasks that have not started.
+func (f *fetcher) claimBudget() (int, time.Duration) {
+	if !f.owner.mayClaim() {
+		giveBack(f.exec.takeBack())
+		return 0, 0
+	}
+	n, wait, back := f.exec.claimBudget()
+	giveBack(back)
+	return n, wait
 }
 
 // claimOrWait claims at most room tasks. If no queue seems to have any, it waits for tasks, at most for pause.
@@ -350,11 +358,11 @@ func (f *fetcher) handleWake(ctx context.Context, wake wakeUp) {
 				f.lanes[i].beatNow() // which shows whether Redis is there, and on which server
 			}
 			if redisstore.IsWrongType(wake.err) {
-				f.onDue() // this wait cannot tell when something is due earlier, on any of its queues
+				f.owner.pokeMovers() // this wait cannot tell when something is due earlier, on any of its queues
 			}
 		}
 	case wake.due:
-		f.onDue()
+		f.owner.pokeMovers()
 	case wake.lane < 0:
 	case wake.suspects && wake.held == 0:
 		f.lanes[wake.lane].hasSuspects = true
@@ -385,6 +393,9 @@ func (f *fetcher) nudge(lane int, suspects bool) {
 	default:
 	}
 }
+
+// wake makes the fetcher look again. It never blocks.
+func (f *fetcher) wake() { f.exec.wakeFetcher() }
 
 // mendAfterStop puts back notifications that BLPOP may have taken when the stop of the worker cut off a wait. The
 // fetcher and the waiters have ended.

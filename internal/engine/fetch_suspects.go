@@ -73,7 +73,7 @@ func (f *fetcher) claimSuspect(ctx context.Context, i, most, held int) {
 	if !f.checkReply(fl) {
 		return
 	}
-	f.receive(ctx, fl.claims)
+	f.receiver.receive(ctx, fl.claims)
 	if c := f.exec.loneTask(); c != nil && c != f.suspects.lone {
 		f.suspects.lone, f.suspects.started, f.suspects.since = c, false, time.Now()
 	}
@@ -90,11 +90,11 @@ func (f *fetcher) handleLone(ctx context.Context) {
 		f.loneOver(now)
 	case s.started:
 		f.block(ctx, 0)
-	case s.lone.lost.Load() || !f.mayClaim() || f.paused(s.lone.lane.index):
+	case s.lone.lost.Load() || !f.owner.mayClaim() || f.paused(s.lone.lane.index):
 		f.putBackLone(lifecycle.OutcomeDefer)
 		f.loneOver(now)
 	case f.inFlight == 0 && inHand(f.lanes) == 1:
-		f.startLone(ctx, s.lone)
+		f.receiver.startLone(ctx, s.lone)
 		s.started = true
 	case now.Sub(s.since) > s.patience:
 		f.putBackLone(lifecycle.OutcomeDefer)

@@ -68,8 +68,8 @@ func TestNotificationOfTheLastWaitGoesBack(t *testing.T) {
 // another queue: movers look at once.
 func TestRefusedWaitMakesMoversLook(t *testing.T) {
 	r := newReceivingWorker(t, nil)
-	looks := 0
-	r.fetcher.onDue = func() { looks++ }
+	o := &idleOwner{}
+	r.fetcher.owner = o
 	for _, c := range []struct {
 		err   error
 		looks int
@@ -78,8 +78,8 @@ func TestRefusedWaitMakesMoversLook(t *testing.T) {
 		{io.EOF, 1}, // the mover cannot look either
 	} {
 		r.fetcher.handleWake(t.Context(), wakeUp{lane: -1, waiter: r.fetcher.waiters[0], err: c.err})
-		if looks != c.looks {
-			t.Errorf("after %v movers were told to look %d times, expected %d", c.err, looks, c.looks)
+		if o.looks != c.looks {
+			t.Errorf("after %v movers were told to look %d times, expected %d", c.err, o.looks, c.looks)
 		}
 	}
 }

@@ -15,15 +15,15 @@ import (
 
 // finisher tells Redis how the claims of one lane ended, in batches. It repeats each call until Redis answers.
 type finisher struct {
-	lane *lane
-	exec *executors // keeps the done claims
-	log  loop.Journal
+	lane    *lane
+	done    doneClaims
+	decider *decider
+	events  *listeners
+	log     loop.Journal
 	// archiveMost and archiveKeep bound the number and the age of archived tasks.
 	archiveMost int
 	archiveKeep time.Duration
 	python      *redisstore.Store // the queue for Python tasks; nil: none
-	// lateCancellation returns the ending of a claim whose task turns out to be cancelled.
-	lateCancellation func(*Claim) ending
 
 	trouble loop.Complaints
 
@@ -33,15 +33,29 @@ type finisher struct {
 	wakes   chan struct{} // has an element if there may be something to tell Redis
 }
 
-// newFinisher returns the finisher of a lane. It becomes l.ends, and acknowledges the done claims of the lane in exec.
-func newFinisher(l *lane, exec *executors, log loop.Journal, forward *redisstore.Store) *finisher {
+// doneClaims has the claims that are done, and that no call has acknowledged yet: the executors.
+type doneClaims interface {
+	// addLane gives a lane its index. wakes gets an element when the lane has done claims for its finisher.
+	addLane(l *lane, wakes chan<- struct{})
+	// takeDone removes and returns as many done claims of a lane as one call may acknowledge.
+	takeDone(l *lane) []*Claim
+	// putDone puts claims back whose acknowledgement got no answer.
+	putDone(l *lane, claims []*Claim)
+	// undone returns how many done claims of a lane no call has taken.
+	undone(l *lane) int
+	// wakeFetcher makes the fetcher look again.
+	wakeFetcher()
+}
+
+// newFinisher returns the finisher of a lane. It becomes l.ends, and acknowledges the done claims of the lane.
+func newFinisher(l *lane, done doneClaims, d *decider, events *listeners, log loop.Journal) *finisher {
 	f := &finisher{
-		lane: l, exec: exec, log: log, python: forward,
+		lane: l, done: done, decider: d, events: events, log: log.With("queue", l.store.Name),
 		archiveMost: lifecycle.MaxArchived, archiveKeep: lifecycle.ArchivedLife,
 		wakes: make(chan struct{}, 1),
 	}
 	l.ends = f
-	exec.addLane(l, f.wake)
+	done.addLane(l, f.wakes)
 	return f
 }
 
@@ -58,7 +72,7 @@ func (f *finisher) add(e ending) {
 func (f *finisher) told(n int) {
 	wasBehind := f.lane.endsWaiting.Add(-int64(n))+int64(n) >= maxEndsWaiting
 	if wasBehind && !f.lane.behind() {
-		f.exec.wakeFetcher()
+		f.done.wakeFetcher()
 	}
 }
 
@@ -74,20 +88,22 @@ func (f *finisher) release(claims []*Claim) {
 	f.wake()
 }
 
-// countLost adds n to the number of lost claims that the next acknowledgement reports.
-func (f *finisher) countLost(n int) {
+// countLost publishes the loss of claims. The next acknowledgement adds them to the counters of the day.
+func (f *finisher) countLost(claims []*Claim) {
+	for _, c := range claims {
+		f.events.emitFor(c, Event{Kind: event.TaskLost})
+	}
+	f.addLost(len(claims))
+}
+
+func (f *finisher) addLost(n int) {
 	f.mu.Lock()
 	f.lost += n
 	f.mu.Unlock()
 	f.wake()
 }
 
-func (f *finisher) wake() {
-	select {
-	case f.wakes <- struct{}{}:
-	default:
-	}
-}
+func (f *finisher) wake() { loop.Poke(f.wakes) }
 
 // run tells Redis how claims ended, until stop ends and nothing is left to tell, or until abandon ends.
 func (f *finisher) run(stop, abandon context.Context) {
@@ -121,7 +137,7 @@ func (f *finisher) tellRedis() (worked, ok bool) {
 	endings, lost := f.pending, f.lost
 	f.pending, f.lost = nil, 0
 	f.mu.Unlock()
-	done := f.exec.takeDone(f.lane)
+	done := f.done.takeDone(f.lane)
 	if len(endings) == 0 && len(done) == 0 && lost == 0 {
 		return false, true
 	}
@@ -150,7 +166,7 @@ func (f *finisher) ack(done []*Claim, lost int) error {
 		f.log.Trouble(&f.trouble, "cannot tell Redis how tasks ended; trying again", err)
 		f.ackFailed(done, err)
 		if !redisstore.MayHaveRun(err) {
-			f.countLost(lost)
+			f.addLost(lost)
 		}
 		return err
 	}
@@ -165,17 +181,14 @@ func (f *finisher) acknowledged(done []*Claim, stood []bool) {
 		return
 	}
 	f.log.Relief(&f.trouble, "Redis has been told how tasks ended")
-	lost := 0
+	var lost []*Claim
 	for i, c := range done {
 		if stood != nil && !stood[i] && !c.maybeEnded {
-			lost++
-			f.reportLost(c)
+			lost = append(lost, c)
 		}
 	}
 	f.lane.settle(done...)
-	if lost > 0 {
-		f.countLost(lost)
-	}
+	f.reportLost(lost)
 }
 
 // ackFailed takes back claims whose acknowledgement got no answer, to send it again.
@@ -187,14 +200,20 @@ func (f *finisher) ackFailed(done []*Claim, err error) {
 		c.maybeEnded = c.maybeEnded || redisstore.MayHaveRun(err)
 	}
 	f.lane.noteUnsent(done)
-	f.exec.putDone(f.lane, done)
+	f.done.putDone(f.lane, done)
 	f.wake()
 }
 
-func (f *finisher) reportLost(c *Claim) {
-	f.lane.emit(c, Event{Kind: event.TaskLost})
-	f.log.With("function", c.msg.Path).With("id", c.msg.Meta.ID).
-		Warn("claim was lost before the task ended: another worker may run it again")
+// reportLost logs and counts claims that were lost before Redis knew how their tasks had ended.
+func (f *finisher) reportLost(claims []*Claim) {
+	if len(claims) == 0 {
+		return
+	}
+	for _, c := range claims {
+		f.log.With("function", c.msg.Path).With("id", c.msg.Meta.ID).
+			Warn("claim was lost before the task ended: another worker may run it again")
+	}
+	f.countLost(claims)
 }
 
 // flush sends endings and returns those that Redis was not told. It makes no more calls after one that Redis did not
@@ -280,7 +299,7 @@ func (f *finisher) send(ctx context.Context, kind lifecycle.Outcome, group []end
 	}
 	f.log.Relief(&f.trouble, "Redis has been told how tasks ended")
 	f.told(len(group))
-	lost := 0
+	var lost []*Claim
 	for i := range group {
 		e := &group[i]
 		if again != nil && again[i] {
@@ -289,16 +308,13 @@ func (f *finisher) send(ctx context.Context, kind lifecycle.Outcome, group []end
 		}
 		f.lane.settle(e.claim)
 		if !stood[i] && !e.claim.maybeEnded && kind != lifecycle.OutcomeRelease && kind != lifecycle.OutcomeDefer {
-			lost++
-			f.reportLost(e.claim)
+			lost = append(lost, e.claim)
 		}
 		if kind == lifecycle.OutcomeForward && stood[i] && e.claim.lock() != "" {
 			f.freeForwarded(ctx, e.claim)
 		}
 	}
-	if lost > 0 {
-		f.countLost(lost)
-	}
+	f.reportLost(lost)
 	return nil
 }
 
@@ -352,7 +368,7 @@ func (f *finisher) waiting() int {
 	f.mu.Lock()
 	n := len(f.pending)
 	f.mu.Unlock()
-	return n + f.exec.undone(f.lane)
+	return n + f.done.undone(f.lane)
 }
 
 // freeForwarded frees the lock and the id of a task that was forwarded to another queue, whose workers cannot do so. If
@@ -373,7 +389,7 @@ func (f *finisher) endOtherwise(e *ending) {
 		f.lane.forgetRevoked(e.claim.msg.Meta.ID)
 		e.claim.canceled.Store(false)
 	} else {
-		again = f.lateCancellation(e.claim)
+		again = f.decider.lateCancellation(e.claim)
 	}
 	f.add(again)
 }

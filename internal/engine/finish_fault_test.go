@@ -57,7 +57,7 @@ func TestEndingsWithoutAnswerComeFirst(t *testing.T) {
 // Lost claims are counted once Redis can be reached.
 func TestLostClaimsAreCountedLater(t *testing.T) {
 	r := newReceivingWorker(t, nil)
-	finisherOf(r.l).countLost(3)
+	finisherOf(r.l).addLost(3)
 	r.b.Must(r.b.rdb.Close())
 	if _, ok := finisherOf(r.l).tellRedis(); ok || finisherOf(r.l).lost != 3 {
 		t.Errorf("%d claims are to be counted after a call that failed, expected 3", finisherOf(r.l).lost)

@@ -102,7 +102,7 @@ func TestNoMoreCallsWhileRedisDoesNotAnswer(t *testing.T) {
 	if n := r.b.Size("_retry") + r.b.Size("_archived"); n > 0 {
 		t.Errorf("%d tasks are filed behind an acknowledgement without answer", n)
 	}
-	f.exec.takeDone(r.l)
+	f.done.takeDone(r.l)
 	if _, ok := f.tellRedis(); !ok || r.b.Size("_retry")+r.b.Size("_archived") != len(claims) {
 		t.Errorf("%v, %d and %d tasks are filed", ok, r.b.Size("_retry"), r.b.Size("_archived"))
 	}

@@ -68,7 +68,7 @@ func (f *fetcher) takeReply(ctx context.Context, fl flight) (kept int) {
 		return 0
 	}
 	if fl.parked {
-		return f.receive(ctx, fl.claims) // the reply says nothing about pending tasks
+		return f.receiver.receive(ctx, fl.claims) // the reply says nothing about pending tasks
 	}
 	f.mend[i] = false
 	f.lanes[i].pendingLeft = fl.left
@@ -77,7 +77,7 @@ func (f *fetcher) takeReply(ctx context.Context, fl flight) (kept int) {
 	if !f.hasTasks[i] {
 		f.emptyAt[i] = time.Now()
 	}
-	return f.receive(ctx, fl.claims)
+	return f.receiver.receive(ctx, fl.claims)
 }
 
 // checkReply reports whether a claim call has succeeded. If not, it logs the error and decides when to claim again.
@@ -117,3 +117,22 @@ func (f *fetcher) checkReply(fl flight) bool {
 
 // logOf returns the log for lines about one queue.
 func (f *fetcher) logOf(l *lane) loop.Journal { return f.log.With("queue", l.store.Name) }
+
+// claimParked claims at most room parked tasks of queue i, and returns how many of them will run here.
+func (f *fetcher) claimParked(ctx context.Context, i, room int) (kept int) {
+	fl := flight{lane: i, asked: room, parked: true}
+	f.exec.beginClaim(room)
+	fl.claims, fl.err = f.lanes[i].claimParked(context.WithoutCancel(ctx), room)
+	if !f.lanes[i].parked.some.Load() {
+		f.owner.pokeMovers() // the mover may find more of them
+	}
+	kept = f.takeReply(ctx, fl)
+	if len(fl.claims) > 0 {
+		queue, function := f.lanes[i].store.Name, fl.claims[0].msg.Path
+		f.lines.Log(loop.LineKey{Queue: queue, Reason: "unparked", Function: function}, func(n int) {
+			f.log.With("queue", queue).With("function",
+				function).Counted(n).Info("claimed parked tasks: this worker can run them")
+		})
+	}
+	return kept
+}

@@ -137,7 +137,10 @@ func finisherOf(l *lane) *finisher {
 }
 
 // doneOn returns the done claims of a lane that nobody has taken.
-func doneOn(l *lane) []*Claim { return finisherOf(l).exec.done[l.index].claims }
+func doneOn(l *lane) []*Claim {
+	e, _ := finisherOf(l).done.(*executors)
+	return e.done[l.index].claims
+}
 
 // counters returns the counters of today.
 func (b *bench) counters() map[string]int {

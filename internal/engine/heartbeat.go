@@ -28,13 +28,10 @@ type heartbeat struct {
 	health *sweep.LinkHealth
 	log    loop.Journal
 	events *listeners
-	onBeat func() // called after every confirmed heartbeat
-	// onRefused is called after Redis has refused to register the worker on a lane.
-	onRefused func(*lane)
-	// tell adds to the metrics of a lane's queue; nil: there are none.
-	tell func(context.Context, *lane) error
-	// onRegistered is called after a beat that has registered the worker: Redis may have lost all that it knew.
-	onRegistered func()
+	exec   *executors
+	// announcer announces the queues again after a beat that has registered the worker: Redis may have lost all that it
+	// knew.
+	announcer *Announcer
 
 	beats         int // heartbeats that Redis has answered
 	registrations int // attempts to register
@@ -56,12 +53,12 @@ const shortestBeat = 500 * time.Millisecond
 const registeredAtOnce = 200
 
 func newHeartbeat(
-	lanes []*lane, life time.Duration, value string, health *sweep.LinkHealth, log loop.Journal, onBeat func(),
+	lanes []*lane, life time.Duration, value string, health *sweep.LinkHealth, log loop.Journal,
+	exec *executors, announcer *Announcer,
 ) *heartbeat {
 	h := &heartbeat{
 		link: lanes[0].store.NewLink(), lanes: lanes, worker: lanes[0].worker, life: life,
-		value: value, health: health, log: log, events: &listeners{}, onBeat: onBeat,
-		onRefused: func(*lane) {}, onRegistered: func() {},
+		value: value, health: health, log: log, events: &listeners{}, exec: exec, announcer: announcer,
 		unanswered: map[*lane]bool{}, reportedLost: map[*lane]bool{}, poke: make(chan struct{}, 1),
 		publication: publication{
 			lanes: lanes, worker: lanes[0].worker, log: log, published: map[*lane]any{}, statuses: map[*lane]string{},
@@ -69,17 +66,13 @@ func newHeartbeat(
 	}
 	for _, l := range lanes {
 		h.stores = append(h.stores, l.store)
+		l.beat = h.poke
 	}
 	return h
 }
 
 // beatNow asks for a heartbeat at once. It never blocks.
-func (h *heartbeat) beatNow() {
-	select {
-	case h.poke <- struct{}{}:
-	default:
-	}
-}
+func (h *heartbeat) beatNow() { loop.Poke(h.poke) }
 
 // run renews the heartbeats until ctx ends.
 func (h *heartbeat) run(ctx context.Context) {
@@ -158,15 +151,16 @@ func (h *heartbeat) beat(ctx context.Context) (fault error) {
 		return err
 	}
 	fault = cmp.Or(fault, refused)
-	h.onBeat()
+	h.exec.wakeAll()
+	h.exec.wakeFetcher()
 	if look {
 		h.remind(ctx)
 	}
 	h.publish(ctx)
 	h.publishStatus(ctx)
-	h.tellAll(ctx)
+	h.publishMetrics(ctx)
 	if h.registrations != registrations {
-		h.onRegistered()
+		h.announcer.now()
 	}
 	return fault
 }
@@ -199,18 +193,6 @@ func (h *heartbeat) remind(ctx context.Context) {
 	for i, l := range lanes {
 		if !known[i] {
 			h.forgetPublished(l)
-		}
-	}
-}
-
-// tellAll tells Redis what the worker's tasks have done.
-func (h *heartbeat) tellAll(ctx context.Context) {
-	for _, l := range h.lanes {
-		if h.tell == nil {
-			return
-		}
-		if err := h.tell(ctx, l); err != nil && ctx.Err() == nil {
-			h.log.With("queue", l.store.Name).WithError(err).Debug("cannot add to the metrics of the queue")
 		}
 	}
 }
@@ -319,7 +301,8 @@ func (h *heartbeat) endRegistration(ctx context.Context, r *registration, tokens
 	h.unanswered[l] = err != nil
 	l.refused.Store(redisstore.IsWrongType(err))
 	if l.refused.Load() {
-		h.onRefused(l)
+		// Tasks that cannot start must not take the executors' places from those of other queues.
+		giveBack(h.exec.takeBackOf(l))
 	}
 	if err == nil || errors.Is(err, redisstore.ErrUnknown) {
 		l.registered.Store(true)

@@ -26,7 +26,6 @@ type beating struct {
 	*heartbeat
 	lane   *lane
 	dialer *faultnet.Dialer
-	beaten int // how often onBeat was called
 }
 
 // newBeating returns a heartbeat on whose connections plan causes faults. Redis knows the scripts.
@@ -43,10 +42,10 @@ func newBeating(t *testing.T, plan faultnet.Plan) *beating {
 	h := &beating{bench: b, dialer: dialer}
 	h.lane = newLane(redisstore.NewStore(rdb.loops, "", b.Name), "w", false)
 	log := loop.NewJournal(b.log.logger())
-	newFinisher(h.lane, newExecutors(1, 0, quietLife, nil), log, nil)
-	h.heartbeat = newHeartbeat([]*lane{h.lane}, quietLife, "v", sweep.NewLinkHealth(quietLife), log,
-		func() { h.beaten++ })
-	h.lane.beatNow = h.beatNow
+	exec := newExecutors(1, 0, quietLife, nil)
+	newFinisher(h.lane, exec, &decider{}, &listeners{}, log)
+	h.heartbeat = newHeartbeat([]*lane{h.lane}, quietLife, "v", sweep.NewLinkHealth(quietLife), log, exec,
+		NewAnnouncer(nil, nil, nil, time.Hour, log))
 	t.Cleanup(h.link.HangUp)
 	return h
 }
@@ -111,14 +110,14 @@ func TestFirstRegistrationWithoutReply(t *testing.T) {
 				inRedis = "v:1"
 			}
 			h.expect("nobody knows", inRedis, "")
-			if h.lane.fresh(quietLife) || h.beaten != 0 {
+			if h.lane.fresh(quietLife) || len(h.exec.changed) != 0 {
 				t.Error("the worker believes in a heartbeat that Redis has not confirmed")
 			}
 			if err := h.beat(bg); err != nil {
 				t.Fatal(err)
 			}
 			h.expect("registered again", "v:2", "v:2")
-			if !h.lane.fresh(quietLife) || h.beaten != 1 {
+			if !h.lane.fresh(quietLife) || len(h.exec.changed) != 1 {
 				t.Error("the heartbeat is confirmed, and the worker does not believe in it")
 			}
 			if err := h.beat(bg); err != nil {

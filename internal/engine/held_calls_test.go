@@ -108,8 +108,9 @@ func TestFailedHeartbeatIsTriedAgainSoon(t *testing.T) {
 		close(src.held)
 		const life = 8 * time.Second
 		l := newLane(redisstore.NewStore(src, "", "q"), "w", false)
-		h := newHeartbeat([]*lane{l}, life, "v", sweep.NewLinkHealth(life), loop.NewJournal((&logText{}).logger()),
-			func() {})
+		log := loop.NewJournal((&logText{}).logger())
+		h := newHeartbeat([]*lane{l}, life, "v", sweep.NewLinkHealth(life), log, newExecutors(1, 0, life, nil),
+			NewAnnouncer(nil, nil, nil, time.Hour, log))
 		ctx, cancel := context.WithCancel(t.Context())
 		go h.run(ctx)
 		<-time.After(5 * time.Minute)
@@ -126,6 +127,13 @@ func TestFailedHeartbeatIsTriedAgainSoon(t *testing.T) {
 	})
 }
 
+// parkedFunc reads pages of parked tasks.
+type parkedFunc func(page []redisstore.Filed) (ids []string)
+
+func (f parkedFunc) runnableParked(_ context.Context, _ *lane, page []redisstore.Filed) ([]string, error) {
+	return f(page), nil
+}
+
 // A mover that reads parked tasks continues after those that stay; those that it has found will be gone.
 func TestMoverReadsOnBehindWhatStays(t *testing.T) {
 	r := newReceivingWorker(t, nil)
@@ -135,21 +143,21 @@ func TestMoverReadsOnBehindWhatStays(t *testing.T) {
 		r.b.Do("HSET", r.b.Name+"_tasks", id, "m")
 	}
 	m, pages := r.slotGroups[0].mover, 0
-	m.runnableParked = func(_ context.Context, _ *lane, page []redisstore.Filed) (ids []string, err error) {
+	m.parked = parkedFunc(func(page []redisstore.Filed) (ids []string) {
 		if pages++; pages < 2 {
-			return nil, nil
+			return nil
 		}
 		for _, t := range page[:60] {
 			ids = append(ids, t.ID)
 		}
-		return ids, nil
-	}
+		return ids
+	})
 	r.b.Must(m.findParked(t.Context(), 0, 3*redisstore.ParkedPage))
 	if want := 2*redisstore.ParkedPage - 60; m.offset[0] != want || pages != 2 {
 		t.Errorf("%d pages read, the next from %d on, expected 2 and %d", pages, m.offset[0], want)
 	}
 	// After the last page the mover begins again, because the worker may know more functions by then.
-	m.runnableParked = func(context.Context, *lane, []redisstore.Filed) ([]string, error) { pages++; return nil, nil }
+	m.parked = parkedFunc(func([]redisstore.Filed) []string { pages++; return nil })
 	for _, want := range []int{5, 8} {
 		r.b.Must(m.findParked(t.Context(), 0, 3*redisstore.ParkedPage))
 		if m.offset[0] != 0 || pages != want {

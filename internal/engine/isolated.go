@@ -25,12 +25,25 @@ type Isolation struct {
 	Output   io.Writer // what children write to their standard error; nil: that of this process
 }
 
+// Program is the program that a worker runs in: it calls functions, and knows their middleware.
+type Program interface {
+	// Prepare is called once, before the first task.
+	Prepare() error
+	// Call calls the function of a claim, with the middleware around it. If the function calls runtime.Goexit, Call does
+	// not return.
+	Call(ctx context.Context, c *Claim) (result any, err error)
+	// Wrapped reports whether there is middleware around the function of a claim. Middleware needs a context.
+	Wrapped(c *Claim) bool
+	// Misfit reports whether an error of Call says that arguments did not fit a function, and returns its path.
+	Misfit(err error) (path string, ok bool)
+}
+
 // isolation runs tasks in child processes.
 type isolation struct {
 	Isolation
 
-	// quarantine: suspects run in child processes, too. Set before the first task.
-	quarantine bool
+	// Quarantine: suspects run in child processes, too. Set before the first task.
+	Quarantine bool
 
 	pool        *isolate.Pool // for chosen tasks
 	suspects    *isolate.Pool // for all others, without the limits, which are not meant for them
@@ -68,7 +81,7 @@ func newIsolation(cfg Isolation, cancelGrace time.Duration, log loop.Journal) *i
 
 // applies reports whether a task runs in a child process. i may be nil.
 func (i *isolation) applies(c *Claim) bool {
-	return i != nil && (i.chosen(c) || i.quarantine && c.suspicion > 0)
+	return i != nil && (i.chosen(c) || i.Quarantine && c.suspicion > 0)
 }
 
 // chosen reports whether the configuration says that a task runs in a child process.
@@ -80,7 +93,7 @@ func (i *isolation) chosen(c *Claim) bool {
 // may be able to: where the system kills all processes of a container for the memory of one, for instance. i may be
 // nil.
 func (i *isolation) holds(c *Claim) bool {
-	return i != nil && i.quarantine && workerDeaths(c) <= maxQuarantined
+	return i != nil && i.Quarantine && workerDeaths(c) <= maxQuarantined
 }
 
 // start starts children ahead if a function or a queue is isolated. i may be nil.

@@ -8,7 +8,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
@@ -27,8 +26,7 @@ type lane struct {
 	index    int // position among the worker's lanes
 	maxRetry int // for tasks where neither the call nor the function sets it
 
-	ends endings             // tells Redis how claims end: the lane's finisher
-	emit func(*Claim, Event) // tells listeners what has happened to a claim
+	ends endings // tells Redis how claims end: the lane's finisher
 
 	mu        sync.Mutex
 	batches   map[uint64]*batch // those with claims that are not settled
@@ -49,12 +47,13 @@ type lane struct {
 	}
 	hasSuspects bool // the queue seems to have suspects
 
-	// untold are samples that no heartbeat could tell Redis yet. The heartbeat owns them, and Run when that has ended.
-	untold [][]redisstore.MetricsPart
+	// unconfirmed are samples that no heartbeat could add to Redis yet. The heartbeat owns them, and Run when that has
+	// ended.
+	unconfirmed [][]redisstore.MetricsPart
 
-	report func(*Claim, wire.Progress) error // sends reports, in a child process; nil: to Redis
+	reports progressSender // in a child process; nil: reports go to Redis
 
-	beatNow func() // asks for a heartbeat of this queue at once
+	beat chan struct{} // asks for a heartbeat; shared by the queues of a slot; holds one element
 
 	parked parkedTasks // parked tasks that this worker can run
 
@@ -80,19 +79,27 @@ type lane struct {
 	pulse atomic.Pointer[string]
 }
 
+// progressSender sends the progress reports of tasks to the parent process.
+type progressSender interface {
+	SendProgress(c *Claim, p wire.Progress) error
+}
+
 // endings is told how the claims of a lane end, and tells Redis. Its methods never block.
 type endings interface {
 	add(e ending)
 	// release gives claims back unchanged.
 	release(claims []*Claim)
-	// countLost adds n to the number of lost claims that the next call reports.
-	countLost(n int)
+	// countLost publishes the loss of claims. The next call adds them to the counters of the day.
+	countLost(claims []*Claim)
 	// acknowledged settles claims that Redis has acknowledged. stood says which of them still belonged to this worker;
 	// nil: all.
 	acknowledged(done []*Claim, stood []bool)
 	// ackFailed takes back claims whose acknowledgement got no answer, to send it again.
 	ackFailed(done []*Claim, err error)
 }
+
+// beatNow asks for a heartbeat of this queue at once. It never blocks.
+func (l *lane) beatNow() { loop.Poke(l.beat) }
 
 // behind reports whether so many endings wait for Redis to be told that no more tasks may be claimed.
 func (l *lane) behind() bool { return l.endsWaiting.Load() >= maxEndsWaiting }
@@ -103,8 +110,8 @@ func (l *lane) now() time.Time { return l.store.Now() }
 func newLane(s *redisstore.Store, worker string, legacy bool) *lane {
 	l := &lane{
 		store: s, suspects: s.Suspects(), worker: worker, legacy: legacy, batches: map[uint64]*batch{},
-		emit: func(*Claim, Event) {},
 	}
+	l.beat = make(chan struct{}, 1)
 	l.control.poke = make(chan struct{}, 1)
 	l.control.version.Store(-1)
 	return l
@@ -192,17 +199,18 @@ func (l *lane) prepareAcks(done []*Claim) ([]*Claim, redisstore.Ended) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	kept := done[:0]
+	var lost []*Claim
 	for _, c := range done {
 		if c.lost.Load() {
 			l.settleLocked(c)
-			l.emit(c, Event{Kind: event.TaskLost})
+			lost = append(lost, c)
 			continue
 		}
 		kept = append(kept, c)
 		e.Tokens = append(e.Tokens, c.token)
 	}
 	e.Batches = l.noteSentLocked(kept)
-	if lost := len(done) - len(kept); lost > 0 {
+	if len(lost) > 0 {
 		l.ends.countLost(lost)
 	}
 	return kept, e
@@ -242,6 +250,12 @@ func (l *lane) settle(claims ...*Claim) {
 	for _, c := range claims {
 		l.settleLocked(c)
 	}
+}
+
+// settleLost settles a claim that is lost.
+func (l *lane) settleLost(c *Claim) {
+	l.settle(c)
+	l.ends.countLost([]*Claim{c})
 }
 
 func (l *lane) settleLocked(c *Claim) {
@@ -378,4 +392,67 @@ func inHand(lanes []*lane) (n int) {
 		n += max(known, 0)
 	}
 	return n
+}
+
+// maxRevoked bounds the ids of cancelled tasks that a lane keeps in memory. If there are more, the worker asks Redis
+// about each batch of claims.
+const maxRevoked = 1000
+
+// revocations are ids of cancelled tasks that a lane knows.
+type revocations struct {
+	ids     map[string]bool
+	partial bool // Redis has more ids
+}
+
+// noteRevoked replaces the ids that the lane knows. all: ids are all that Redis has.
+func (l *lane) noteRevoked(ids []string, all bool) {
+	known := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		known[id] = true
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.revoked = revocations{known, !all}
+	l.anyRevoked.Store(len(ids) > 0)
+}
+
+// noteCanceled adds the id of a cancelled task.
+func (l *lane) noteCanceled(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.revoked.ids == nil {
+		l.revoked.ids = map[string]bool{}
+	}
+	l.revoked.ids[id] = true
+	l.anyRevoked.Store(true)
+}
+
+// forgetRevoked removes the id of a task that is not cancelled any more.
+func (l *lane) forgetRevoked(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.revoked.ids, id)
+	l.anyRevoked.Store(len(l.revoked.ids) > 0)
+}
+
+// isRevoked reports whether the lane knows that a task was cancelled.
+func (l *lane) isRevoked(id string) bool {
+	if !l.anyRevoked.Load() || id == "" {
+		return false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.revoked.ids[id]
+}
+
+// cancelHandler notes that the task of a running handler was cancelled, and cancels its context.
+func (l *lane) cancelHandler(c *Claim) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c.settled || c.canceled.Swap(true) {
+		return
+	}
+	if c.cancel != nil {
+		c.cancel(ErrCanceled)
+	}
 }

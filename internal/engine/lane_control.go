@@ -26,12 +26,7 @@ type laneControl struct {
 }
 
 // pokeControl makes the worker read the control hash soon.
-func (l *lane) pokeControl() {
-	select {
-	case l.control.poke <- struct{}{}:
-	default:
-	}
-}
+func (l *lane) pokeControl() { loop.Poke(l.control.poke) }
 
 // noteVersion makes the worker read the control hash if Redis has another version of it.
 func (l *lane) noteVersion(version int64) {

@@ -22,8 +22,7 @@ import (
 type heldLane struct {
 	*bench
 	*lane
-	src   *faultnet.HoldSource
-	beats int
+	src *faultnet.HoldSource
 }
 
 func newHeldLane(t *testing.T) *heldLane {
@@ -34,8 +33,7 @@ func newHeldLane(t *testing.T) *heldLane {
 	}
 	h := &heldLane{bench: b, src: &faultnet.HoldSource{Source: b.rdb.loops, Calls: make(chan *faultnet.HeldCall)}}
 	h.lane = newLane(redisstore.NewStore(h.src, "", b.Name), "w", false)
-	newFinisher(h.lane, newExecutors(1, 0, time.Minute, nil), loop.NewJournal(b.log.logger()), nil)
-	h.beatNow = func() { h.beats++ }
+	newFinisher(h.lane, newExecutors(1, 0, time.Minute, nil), &decider{}, &listeners{}, loop.NewJournal(b.log.logger()))
 	h.registered("v")
 	return h
 }
@@ -169,16 +167,16 @@ func TestClaimBesideARegistration(t *testing.T) {
 				t.Fatalf("%d left, %v", got.left, got.err)
 			}
 			if tt.used {
-				if len(got.claims) != 2 || h.beats != 0 {
-					t.Errorf("%d claims and %d heartbeats, expected 2 and none", len(got.claims), h.beats)
+				if len(got.claims) != 2 || len(h.beat) != 0 {
+					t.Errorf("%d claims and %d heartbeats, expected 2 and none", len(got.claims), len(h.beat))
 				}
 				h.expect("after it", "1-1 1-2", "1-1 1-2")
 				return
 			}
 			_, _, unclear := h.count()
-			if len(got.claims) != 0 || h.beats != 1 || !unclear {
+			if len(got.claims) != 0 || len(h.beat) != 1 || !unclear {
 				t.Errorf("%d claims, %d heartbeats, unclear %v: expected a heartbeat to find out", len(got.claims),
-					h.beats, unclear)
+					len(h.beat), unclear)
 			}
 			h.expect("after it", "", "1-1 1-2")
 			if got := h.unknownTokens([]string{"1-1", "1-2"}, h.newest()); len(got) != 2 {
@@ -329,7 +327,7 @@ func TestAcknowledgementsOfAClaimWithoutAnswer(t *testing.T) {
 	}
 	h.expect("nobody knows", "1-1 1-2", "1-1 1-2")
 	// The next claim acknowledges them.
-	three := h.claim(1, finisherOf(h.lane).exec.takeDone(h.lane)...)
+	three := h.claim(1, finisherOf(h.lane).done.takeDone(h.lane)...)
 	h.expect("told", "3-1", "3-1")
 	if got := h.batchTimes(); got != "3" {
 		t.Errorf("the claim times of batches %s are left, expected 3", got)
@@ -340,7 +338,7 @@ func TestAcknowledgementsOfAClaimWithoutAnswer(t *testing.T) {
 	h.Do("HDEL", h.Name+"_claims:w", "3")
 	h.fail(call, result)
 	h.Do("SET", h.Name+"_worker:w", "another") // so that Redis checks each claim
-	h.claim(0, finisherOf(h.lane).exec.takeDone(h.lane)...)
+	h.claim(0, finisherOf(h.lane).done.takeDone(h.lane)...)
 	h.expect("told twice", "", "")
 	if finisherOf(h.lane).lost != 0 || strings.Contains(h.log.String(), "claim was lost") {
 		t.Errorf("%d claims were counted as lost:\n%s", finisherOf(h.lane).lost, h.log)

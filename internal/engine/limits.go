@@ -31,7 +31,7 @@ func (w *Worker) stopReason() state.Reason {
 func (w *Worker) setTaskLimits() {
 	w.exec.rest = w.cfg.Rest
 	w.exec.limited, w.exec.startsLeft = w.cfg.MaxTasks > 0, w.cfg.MaxTasks
-	w.exec.onUsedUp = func() { w.stopFor(state.StopMaxTasks) }
+	w.exec.worker = w
 }
 
 // watches returns functions that keep the other limits and notice when the worker is idle. Each runs until its context
@@ -69,7 +69,7 @@ func (w *Worker) watchMemory(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if used := memoryUsed(); used > w.cfg.MaxMemory {
+		if used := MemoryUsed(); used > w.cfg.MaxMemory {
 			w.log.WithField("bytes", used).WithField("limit",
 				w.cfg.MaxMemory).Warn("the process uses more memory than WorkerConfig.MaxMemory")
 			w.stopFor(state.StopMaxMemory)

@@ -147,7 +147,7 @@ func TestMaxMemory(t *testing.T) {
 
 func TestMemoryUsed(t *testing.T) {
 	debug.FreeOSMemory() // or memory of other tests may be freed during this one
-	before, runtimeBefore := memoryUsed(), runtimeMemory()
+	before, runtimeBefore := MemoryUsed(), runtimeMemory()
 	if before < 1<<20 || runtimeBefore < 1<<20 {
 		t.Fatalf("found %d and %d bytes, expected at least a megabyte", before, runtimeBefore)
 	}
@@ -155,7 +155,7 @@ func TestMemoryUsed(t *testing.T) {
 	for i := 0; i < len(block); i += 1024 {
 		block[i] = 1
 	}
-	if used, runtimeUsed := memoryUsed(), runtimeMemory(); used < before+32<<20 || runtimeUsed < runtimeBefore+32<<20 {
+	if used, runtimeUsed := MemoryUsed(), runtimeMemory(); used < before+32<<20 || runtimeUsed < runtimeBefore+32<<20 {
 		t.Errorf("after 64 MiB more: %d and %d bytes, before %d and %d", used, runtimeUsed, before, runtimeBefore)
 	}
 	runtime.KeepAlive(block)
@@ -165,8 +165,8 @@ func TestMemoryUsed(t *testing.T) {
 	}
 	_, peak, _ := strings.Cut(string(status), "VmHWM:")
 	peak, _, _ = strings.Cut(peak, "kB")
-	if kib, err := strconv.ParseInt(strings.TrimSpace(peak), 10, 64); err != nil || memoryUsed() > kib<<10+1<<20 {
-		t.Errorf("found %d bytes; there were never more than %d KiB in main memory (%v)", memoryUsed(), kib, err)
+	if kib, err := strconv.ParseInt(strings.TrimSpace(peak), 10, 64); err != nil || MemoryUsed() > kib<<10+1<<20 {
+		t.Errorf("found %d bytes; there were never more than %d KiB in main memory (%v)", MemoryUsed(), kib, err)
 	}
 }
 
@@ -379,9 +379,9 @@ func TestStopWhenEmptyLeavesPausedQueues(t *testing.T) {
 // TestMaxTasksDoesNotWaitForStuckHandlers: other executors have replaced those of stuck handlers.
 func TestMaxTasksDoesNotWaitForStuckHandlers(t *testing.T) {
 	inCrew(t, 1, 0, func(c *crew) {
-		spent := 0
+		spent := stops(0)
 		c.mu.Lock()
-		c.limited, c.startsLeft, c.onUsedUp = true, 1, func() { spent++ }
+		c.limited, c.startsLeft, c.worker = true, 1, &spent
 		c.mu.Unlock()
 		tasks := c.tasks(c.lane, 1)
 		c.add(tasks)
@@ -395,9 +395,9 @@ func TestMaxTasksDoesNotWaitForStuckHandlers(t *testing.T) {
 // TestBudget: no more tasks start than are allowed, however many are ready, and the worker claims no more.
 func TestBudget(t *testing.T) {
 	inCrew(t, 3, 0, func(c *crew) {
-		spent := 0
+		spent := stops(0)
 		c.mu.Lock()
-		c.limited, c.startsLeft, c.onUsedUp = true, 2, func() { spent++ }
+		c.limited, c.startsLeft, c.worker = true, 2, &spent
 		c.mu.Unlock()
 		if n, _, _ := c.claimBudget(); n != 2 {
 			t.Errorf("room for %d, expected 2", n)
@@ -442,7 +442,7 @@ func TestEmptyOnlyAfterTheMoverHasLooked(t *testing.T) {
 
 // What a worker tells of its memory changes only with what is worth it.
 func TestToldMemory(t *testing.T) {
-	var m toldMemory
+	var m publishedMemory
 	begin := time.Now()
 	for _, c := range []struct{ used, after, want int64 }{ // MiB and seconds
 		{16, 0, 16},
@@ -453,8 +453,13 @@ func TestToldMemory(t *testing.T) {
 		{44, 200, 48}, // less than an eighth
 		{42, 200, 42},
 	} {
-		if got := m.tell(c.used<<20, begin.Add(time.Duration(c.after)*time.Second)); got != c.want<<20 {
+		if got := m.update(c.used<<20, begin.Add(time.Duration(c.after)*time.Second)); got != c.want<<20 {
 			t.Errorf("%d MiB after %d s: told %d, expected %d MiB", c.used, c.after, got, c.want)
 		}
 	}
 }
+
+// stops counts how often a worker is to stop.
+type stops int
+
+func (s *stops) stopFor(state.Reason) { *s++ }

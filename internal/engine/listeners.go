@@ -6,12 +6,32 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/wire"
+	"github.com/godelayed/delayed/state"
 )
 
 // maxEvents is how many events wait for slow listeners. Further ones are dropped and counted.
 const maxEvents = 10_000
+
+// Event is something that has happened in a worker.
+type Event struct {
+	Kind  event.Kind
+	At    time.Time // by the clock of this process
+	Queue string    // "" if the event is about the worker as a whole
+
+	// Claim is the task that the event is about. If the sweeper has archived it, there is only Message.
+	Claim   *Claim
+	Message *wire.Message
+
+	Duration time.Duration // how long the handler ran
+	Wait     time.Duration // until the task is tried again; with event.TaskStarted, since it was enqueued
+	Reason   state.Reason
+	Err      error
+	Missed   int // events that were dropped before this one
+}
 
 // listeners calls functions with events, in order, on one goroutine. The zero value has no functions.
 type listeners struct {
@@ -142,4 +162,30 @@ func (l *listeners) call(listener func(Event), e Event) {
 	}()
 	listener(e)
 	returned = true
+}
+
+// emitFor tells listeners what has happened to a claimed task. It fills in queue and claim.
+func (l *listeners) emitFor(c *Claim, e Event) {
+	if !l.any() {
+		return
+	}
+	e.Queue, e.Claim = c.lane.store.Name, c
+	l.emit(e)
+}
+
+// emitStart tells listeners that a handler is about to be called.
+func (l *listeners) emitStart(c *Claim) {
+	e := Event{Kind: event.TaskStarted}
+	if at := c.msg.Meta.EnqueuedAt; at > 0 {
+		e.Wait = max(c.lane.now().Sub(time.UnixMilli(at)), 0)
+	}
+	l.emitFor(c, e)
+}
+
+// emitSwept tells listeners that the sweeper has archived a task; msg is nil if the message was not read.
+func (l *listeners) emitSwept(queue string, msg *wire.Message, reason state.Reason, err error) {
+	if !l.any() {
+		return
+	}
+	l.emit(Event{Kind: event.TaskArchived, Queue: queue, Message: msg, Reason: reason, Err: err})
 }

@@ -16,7 +16,7 @@ func TestUntilStartWithoutRedis(t *testing.T) {
 	c.msg.Meta.ID, c.msg.Meta.Extra = "id", &wire.Extra{Lock: "l"}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	r := &runner{log: loop.NewJournal(b.log.logger()), handlersCtx: ctx}
+	r := &runner{decider: &decider{log: loop.NewJournal(b.log.logger()), handlersCtx: ctx}}
 	if r.unlock(c) || c.lock() == "" {
 		t.Errorf("replaced, or nothing to free at the end: held %q", c.lock())
 	}

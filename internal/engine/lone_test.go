@@ -7,14 +7,23 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/internal/lifecycle"
+	"github.com/godelayed/delayed/internal/loop"
 )
 
 // loner is a fetcher with a lone task, without Redis. It records the tasks that it would start.
 type loner struct {
 	*fetcher
-	c      *crew
-	starts []*Claim
+	c *crew
 }
+
+// idleOwner is a worker that may claim. It counts how often its movers are to look.
+type idleOwner struct{ looks int }
+
+func (*idleOwner) mayClaim() bool { return true }
+
+func (*idleOwner) readControl(context.Context, *lane) error { return nil }
+
+func (o *idleOwner) pokeMovers() { o.looks++ }
 
 // newLoner returns a fetcher that waits for two seconds at first.
 func newLoner(c *crew, lanes ...*lane) *loner {
@@ -24,14 +33,14 @@ func newLoner(c *crew, lanes ...*lane) *loner {
 		lanes: lanes, exec: c.executors, life: time.Minute, patience: 2 * time.Second, wakes: make(chan wakeUp, 1),
 		returned: make(chan flight, 1), hasTasks: make([]bool, n), wasPaused: make([]bool, n),
 		behind: make([]bool, n), mend: make([]bool, n),
-		emptyAt:   make([]time.Time, n),
-		mayClaim:  func() bool { return true },
-		startLone: func(_ context.Context, c *Claim) { l.starts = append(l.starts, c) },
+		emptyAt: make([]time.Time, n),
+		owner:   &idleOwner{}, receiver: &receiver{exec: c.executors, log: loop.NewJournal((&logText{}).logger())},
 	}
 	for range lanes {
 		l.waiterOf = append(l.waiterOf, &waiter{})
 	}
 	l.suspects.patience = l.patience
+	l.exec.held = true // what is started stays ready
 	return l
 }
 
@@ -94,8 +103,8 @@ func TestPatienceForALoneTask(t *testing.T) {
 			task := l.c.suspects(l.c.lane, 1, 9)[0]
 			l.await(task)
 			waited := l.over()
-			if waited <= want || waited > want+2*settlePause || len(l.starts) > 0 {
-				l.c.t.Fatalf("it waited for %v and started %d, expected little more than %v", waited, len(l.starts),
+			if waited <= want || waited > want+2*settlePause || len(l.exec.ready) > 0 {
+				l.c.t.Fatalf("it waited for %v and started %d, expected little more than %v", waited, len(l.exec.ready),
 					want)
 			}
 			l.free("in vain", waited)
@@ -105,8 +114,8 @@ func TestPatienceForALoneTask(t *testing.T) {
 		task := l.c.suspects(l.c.lane, 1, 9)[0]
 		l.await(task)
 		l.handleLone(l.c.t.Context())
-		if len(l.starts) != 1 || l.starts[0] != task || !l.suspects.started {
-			l.c.t.Fatalf("%d started, expected the lone task", len(l.starts))
+		if len(l.exec.ready) != 1 || l.exec.ready[0] != task || !l.suspects.started {
+			l.c.t.Fatalf("%d started, expected the lone task", len(l.exec.ready))
 		}
 		<-time.After(7 * time.Second) // the task's work, by the time of the bubble
 		l.exec.forgetLone(task)
@@ -125,7 +134,7 @@ func TestLostLoneTaskDoesNotStart(t *testing.T) {
 		l.await(task)
 		task.lost.Store(true)
 		l.handleLone(l.c.t.Context())
-		if len(l.starts) > 0 {
+		if len(l.exec.ready) > 0 {
 			l.c.t.Error("it has started")
 		}
 		l.deferred("lost", task)
@@ -139,12 +148,12 @@ func TestLoneTaskWaitsForClaims(t *testing.T) {
 		l.await(task)
 		l.inFlight = 1
 		l.handleLone(l.c.t.Context())
-		if len(l.starts) > 0 {
+		if len(l.exec.ready) > 0 {
 			l.c.t.Fatal("it starts beside what a claim brings")
 		}
 		l.inFlight = 0
 		l.handleLone(l.c.t.Context())
-		if len(l.starts) != 1 {
+		if len(l.exec.ready) != 1 {
 			l.c.t.Error("it does not start")
 		}
 	})

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// memoryUsed returns the memory of the process in bytes: what is resident, where the system reports it (Linux), else
+// MemoryUsed returns the memory of the process in bytes: what is resident, where the system reports it (Linux), else
 // what the Go runtime has from the system.
-func memoryUsed() int64 {
+func MemoryUsed() int64 {
 	if statm, err := os.ReadFile("/proc/self/statm"); err == nil {
 		if fields := bytes.Fields(statm); len(fields) > 1 {
 			if pages, err := strconv.ParseInt(string(fields[1]), 10, 64); err == nil {
@@ -35,22 +35,22 @@ func runtimeMemory() int64 {
 }
 
 const (
-	// memoryRest, memoryChange and memoryPart say which change of the memory is worth telling: after so long, of so
-	// many bytes, and of such a part of it.
+	// memoryRest, memoryChange and memoryPart say which change of the memory is published: after so long, of so many
+	// bytes, and of such a part of it.
 	memoryRest   = 30 * time.Second
 	memoryChange = 4 << 20
 	memoryPart   = 8
 )
 
-// toldMemory is the memory of the process as a worker tells it. The zero value has told nothing.
-type toldMemory struct {
+// publishedMemory is the memory of the process as a worker publishes it. The zero value has published nothing.
+type publishedMemory struct {
 	mu    sync.Mutex
 	bytes int64
 	at    time.Time
 }
 
-// tell returns the memory to tell of: used if that is news, else what was told before.
-func (m *toldMemory) tell(used int64, now time.Time) int64 {
+// update returns the memory to publish: used if that differs enough, else what was published before.
+func (m *publishedMemory) update(used int64, now time.Time) int64 {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	change := max(used-m.bytes, m.bytes-used)

@@ -24,15 +24,12 @@ const (
 // because the script moves a task only once. A mover also notices pending tasks without notifications, and parked tasks
 // that this worker can run.
 type mover struct {
-	src       redisstore.Source
-	lanes     []*lane
-	stores    []*redisstore.Store
-	onPending func(l *lane, suspects bool) // called for queues that have pending tasks or suspects
-	// runnableParked returns the ids of those tasks on a page of parked ones that this worker may be able to run or
-	// forward.
-	runnableParked func(context.Context, *lane, []redisstore.Filed) ([]string, error)
-	onParkedFound  func() // called when there are such tasks
-	log            loop.Journal
+	src     redisstore.Source
+	lanes   []*lane
+	stores  []*redisstore.Store
+	fetcher nudger
+	parked  parkedReader
+	log     loop.Journal
 
 	poke    chan struct{}
 	offset  []int         // for each queue, where to read on in its parked tasks
@@ -45,6 +42,19 @@ type mover struct {
 	events  *listeners
 	// archiveKeep is how long Redis keeps tasks that the mover archives because they are too large.
 	archiveKeep time.Duration
+}
+
+// nudger is the fetcher, as movers see it.
+type nudger interface {
+	// nudge says that a queue has pending tasks or suspects.
+	nudge(lane int, suspects bool)
+	// wake makes it look again.
+	wake()
+}
+
+// parkedReader returns the ids of those tasks on a page of parked ones that this worker may be able to run or forward.
+type parkedReader interface {
+	runnableParked(ctx context.Context, l *lane, page []redisstore.Filed) (ids []string, err error)
 }
 
 func newMover(src redisstore.Source, lanes []*lane, log loop.Journal) *mover {
@@ -61,12 +71,7 @@ func newMover(src redisstore.Source, lanes []*lane, log loop.Journal) *mover {
 }
 
 // runNow makes the mover check at once. It never blocks.
-func (m *mover) runNow() {
-	select {
-	case m.poke <- struct{}{}:
-	default:
-	}
-}
+func (m *mover) runNow() { loop.Poke(m.poke) }
 
 // run checks until ctx ends.
 func (m *mover) run(ctx context.Context) {
@@ -125,10 +130,10 @@ func (m *mover) round(ctx context.Context) (next time.Duration, err error) {
 // lookAfter does what there is to do on a queue, and returns when something is due there again; negative for never.
 func (m *mover) lookAfter(ctx context.Context, i int, t redisstore.Todo) (next time.Duration, err error) {
 	if t.Pending > 0 {
-		m.onPending(m.lanes[i], false)
+		m.fetcher.nudge(m.lanes[i].index, false)
 	}
 	if t.Suspects > 0 {
-		m.onPending(m.lanes[i], true)
+		m.fetcher.nudge(m.lanes[i].index, true)
 	}
 	next = t.Due
 	if next == 0 {
@@ -221,7 +226,7 @@ func (m *mover) findParked(ctx context.Context, i, parked int) error {
 	}
 	m.lanes[i].parked.set(ids)
 	if len(ids) > 0 {
-		m.onParkedFound()
+		m.fetcher.wake()
 	}
 	return nil
 }
@@ -232,6 +237,6 @@ func (m *mover) findParkedOn(ctx context.Context, i, offset int) (ids []string, 
 	if err != nil {
 		return nil, 0, err
 	}
-	ids, err = m.runnableParked(ctx, m.lanes[i], page)
+	ids, err = m.parked.runnableParked(ctx, m.lanes[i], page)
 	return ids, len(page), err
 }

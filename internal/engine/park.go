@@ -13,21 +13,21 @@ import (
 )
 
 // park returns the ending that parks a task until a worker comes that can run it.
-func (r *runner) park(c *Claim, reason state.Reason, now time.Time, fields ...string) ending {
+func (d *decider) park(c *Claim, reason state.Reason, now time.Time, fields ...string) ending {
 	id := c.msg.Meta.ID
 	if id == "" {
 		id = wire.NewTaskID()
 	}
 	queue, path := c.lane.store.Name, c.msg.Path
-	r.lines.Log(loop.LineKey{Queue: queue, Reason: string(reason), Function: path}, func(n int) {
-		log := r.log.With("queue", queue).With("function", path).With("id", id).Counted(n)
+	d.lines.Log(loop.LineKey{Queue: queue, Reason: string(reason), Function: path}, func(n int) {
+		log := d.log.With("queue", queue).With("function", path).With("id", id).Counted(n)
 		if len(fields) > 0 {
 			log = log.With("fields", strings.Join(fields, ", "))
 		}
 		log.Warn("task parked: this worker cannot run it (" + string(reason) + ")" + parkedAdvice[reason])
 	})
-	r.events.emitFor(c, Event{Kind: event.TaskParked, Reason: reason})
-	info := wire.Info{Reason: reason, Function: c.msg.Path, Fields: fields, At: now, Worker: r.worker}
+	d.events.emitFor(c, Event{Kind: event.TaskParked, Reason: reason})
+	info := wire.Info{Reason: reason, Function: c.msg.Path, Fields: fields, At: now, Worker: d.worker}
 	if len(fields) > 0 {
 		info.Error = unknownFieldsText(c.msg.Path, fields)
 	}

@@ -96,8 +96,8 @@ func (r *reporter) close() {
 
 // sendProgress writes a report to Redis.
 func (c *Claim) sendProgress(ctx context.Context, p wire.Progress) error {
-	if c.lane.report != nil {
-		return c.lane.report(c, p)
+	if c.lane.reports != nil {
+		return c.lane.reports.SendProgress(c, p)
 	}
 	info := wire.Info{
 		Reason: state.ReasonActive, Function: c.msg.Path, At: c.lane.now(), Worker: c.lane.worker,

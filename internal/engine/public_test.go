@@ -65,15 +65,22 @@ func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
 		e.MaxStuck = max(1, e.Concurrency/10)
 	}
 	e.Settings = func(context.Context, []redisstore.Server) ([]string, error, error) { return nil, nil, nil }
-	e.Prepare = func() error { return nil }
-	e.Call = func(ctx context.Context, c *Claim) (any, error) { return c.Function().Call(ctx, c.Message()) }
-	e.Wrapped = func(*Claim) bool { return false }
-	e.Misfit = misfit
+	e.Program = program{}
 	return New(e), nil
 }
 
-// misfit returns the function whose arguments did not fit, if err is about that.
-func misfit(err error) (path string, ok bool) {
+// program has no middleware.
+type program struct{}
+
+func (program) Prepare() error { return nil }
+
+func (program) Call(ctx context.Context, c *Claim) (any, error) {
+	return c.Function().Call(ctx, c.Message())
+}
+
+func (program) Wrapped(*Claim) bool { return false }
+
+func (program) Misfit(err error) (path string, ok bool) {
 	wrong := &function.ArgumentError{}
 	ok = errors.As(err, &wrong)
 	return wrong.Func, ok

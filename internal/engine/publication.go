@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
@@ -13,13 +14,11 @@ import (
 // publication is what a worker lets others read of it on the queues of one slot: its functions, and what it does. It is
 // for one goroutine.
 type publication struct {
-	lanes  []*lane
-	worker string
-	log    loop.Journal
-	// listing returns the JSON of the registered functions, and a value that changes with it; nil: publish nothing.
-	listing func() ([]byte, any)
-	// status returns a function that gives the JSON of what the worker does on a lane; nil: publish none.
-	status func(time.Time) func(*lane) []byte
+	lanes     []*lane
+	worker    string
+	log       loop.Journal
+	functions *function.Registry // nil: publish nothing of the worker
+	status    *status
 
 	published map[*lane]any    // the value of listing that Redis has; nil: none
 	statuses  map[*lane]string // the status that Redis has; "": none
@@ -29,10 +28,10 @@ type publication struct {
 // publish writes the worker's functions to queues where Redis does not have the present ones. No task depends on it;
 // the next heartbeat tries again.
 func (p *publication) publish(ctx context.Context) {
-	if p.listing == nil {
+	if p.functions == nil {
 		return
 	}
-	listing, state := p.listing()
+	listing, state := p.functions.Listing()
 	var untold error
 	var lanes []*lane
 	var stores []*redisstore.Store
@@ -68,15 +67,16 @@ func (p *publication) forgetPublished(l *lane) {
 
 // publishStatus writes what the worker does, where that is not what Redis has.
 func (p *publication) publishStatus(ctx context.Context) {
-	if p.status == nil {
+	if p.functions == nil {
 		return
 	}
 	var lanes []*lane
 	var stores []*redisstore.Store
 	var statuses [][]byte
-	statusOf := p.status(time.Now())
+	now := time.Now()
+	all := p.status.ofWorker(now)
 	for _, l := range p.lanes {
-		if status := statusOf(l); string(status) != p.statuses[l] {
+		if status := p.status.ofLane(l, now, all); string(status) != p.statuses[l] {
 			lanes, stores, statuses = append(lanes, l), append(stores, l.store), append(statuses, status)
 		}
 	}

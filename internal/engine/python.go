@@ -16,7 +16,7 @@ import (
 func (r *receiver) forwardPython(ctx context.Context, c *Claim, now time.Time) ending {
 	to := r.python
 	if to == nil || to.SameQueue(c.lane.store) {
-		return r.runner.park(c, state.ReasonPython, now)
+		return r.decider.park(c, state.ReasonPython, now)
 	}
 	if c.msg.Kind == wire.PyExtended {
 		reads, err := r.readsExtended(ctx, to)
@@ -24,10 +24,10 @@ func (r *receiver) forwardPython(ctx context.Context, c *Claim, now time.Time) e
 			return ending{claim: c, outcome: lifecycle.OutcomeRelease} // unknown: ask again after the next claim
 		}
 		if !reads {
-			return r.runner.park(c, state.ReasonPlainPython, now)
+			return r.decider.park(c, state.ReasonPlainPython, now)
 		}
 	}
-	r.runner.events.emitFor(c, Event{Kind: event.TaskForwarded})
+	r.decider.events.emitFor(c, Event{Kind: event.TaskForwarded})
 	return ending{claim: c, outcome: lifecycle.OutcomeForward}
 }
 

@@ -20,14 +20,22 @@ type receiver struct {
 	lanes    []*lane
 	exec     *executors
 	registry *function.Registry
-	runner   *runner
+	decider  *decider
 	python   *redisstore.Store // of the queue for Python tasks; nil: none
 	legacy   bool
 	log      loop.Journal
 	lines    *loop.LineLimit // limits log lines about tasks
+	owner    owner
+}
 
+// owner is the worker that a fetcher and its receiver work for.
+type owner interface {
+	// mayClaim reports whether the worker may claim tasks at all.
+	mayClaim() bool
 	// readControl reads the control hash of a lane and carries out what it says.
-	readControl func(context.Context, *lane) error
+	readControl(ctx context.Context, l *lane) error
+	// pokeMovers makes the movers of all queues look now for what is due.
+	pokeMovers()
 }
 
 // receive makes those tasks ready that can run here, and parks, forwards or archives the others. It returns how many of
@@ -97,11 +105,11 @@ func (r *receiver) canRun(ctx context.Context, c *Claim, now time.Time) bool {
 		}
 	}
 	if c.fn = r.registry.Lookup(c.msg.Path); c.fn == nil {
-		ends.add(r.runner.park(c, state.ReasonUnknownFunction, now))
+		ends.add(r.decider.park(c, state.ReasonUnknownFunction, now))
 		return false
 	}
 	c.suspicion = suspicionOf(c, now)
-	if c.suspicion >= minSuspectDeaths && !r.runner.isolation.holds(c) &&
+	if c.suspicion >= minSuspectDeaths && !r.decider.isolation.holds(c) &&
 		(!c.batch.suspects || !r.exec.admitSuspect(c)) {
 		ends.add(ending{claim: c, outcome: lifecycle.OutcomeDefer})
 		c.lane.hasSuspects = true
@@ -125,6 +133,66 @@ func (r *receiver) undecodable(c *Claim, err error, now time.Time) ending {
 				id).Counted(n).WithError(err).Error("message archived: it cannot be decoded")
 		})
 	}
-	r.runner.events.emitFor(c, Event{Kind: event.TaskArchived, Reason: info.Reason, Err: err})
+	r.decider.events.emitFor(c, Event{Kind: event.TaskArchived, Reason: info.Reason, Err: err})
 	return ending{claim: c, outcome: lifecycle.OutcomeReject, wait: lifecycle.ArchivedLife, id: id, info: info.Encode()}
+}
+
+// dropCanceled ends the claims of one batch whose tasks were cancelled before, and returns the others. If Redis does
+// not answer it gives all of them back. While the control hash does not exist it costs nothing, and it asks Redis only
+// if the hash has changed.
+func (r *receiver) dropCanceled(ctx context.Context, claims []*Claim) []*Claim {
+	b := claims[0].batch
+	if b.version == 0 {
+		return claims
+	}
+	l := claims[0].lane
+	for _, c := range claims {
+		c.msg, _ = c.parse() // for the id; receive parses again and handles the error
+	}
+	revoked, err := r.canceledAmong(ctx, l, b.version, claims)
+	if err != nil {
+		r.log.With("queue", l.store.Name).Trouble(&l.control.trouble,
+			"cannot ask Redis which tasks were canceled; giving them back", err)
+		l.rest = queueRest{until: time.Now().Add(pausedRest)}
+		giveBack(claims)
+		return nil
+	}
+	kept := make([]*Claim, 0, len(claims))
+	for i, c := range claims {
+		if revoked != nil && revoked[i] {
+			r.decider.cancelClaim(c, false)
+			continue
+		}
+		kept = append(kept, c)
+	}
+	return kept
+}
+
+// canceledAmong reports for each claim whether its task was cancelled; nil: none was.
+func (r *receiver) canceledAmong(ctx context.Context, l *lane, version int64, claims []*Claim) ([]bool, error) {
+	if l.control.version.Load() != version {
+		if err := r.owner.readControl(ctx, l); err != nil {
+			return nil, err
+		}
+	}
+	l.mu.Lock()
+	known := l.revoked
+	var revoked []bool
+	for i, c := range claims {
+		if id := c.msg.Meta.ID; id != "" && known.ids[id] {
+			if revoked == nil {
+				revoked = make([]bool, len(claims))
+			}
+			revoked[i] = true
+		}
+	}
+	l.mu.Unlock()
+	if !known.partial {
+		return revoked, nil
+	}
+	ids := make([]string, len(claims))
+	for i, c := range claims {
+		ids[i] = c.msg.Meta.ID
+	}
+	return l.store.AreRevoked(ctx, ids)
 }

@@ -86,7 +86,7 @@ func (w *Worker) prepare(ctx context.Context) (answered bool, err error) {
 func (w *Worker) makeReady() error {
 	w.controlMu.Lock() // Listen may be running
 	defer w.controlMu.Unlock()
-	if err := w.cfg.Prepare(); err != nil {
+	if err := w.cfg.Program.Prepare(); err != nil {
 		return err
 	}
 	w.events.start(w.log)
@@ -105,7 +105,7 @@ func newWorkerRun(w *Worker) *workerRun {
 func (r *workerRun) start(ctx context.Context, answered bool) {
 	w := r.w
 	w.exec.start()
-	w.runner.isolation.start(&w.registry)
+	w.decider.isolation.start(&w.registry)
 	for _, g := range w.slotGroups {
 		keep(&r.beats, func() { g.heartbeat.run(r.beating) })
 		keep(&r.loops, func() { g.mover.run(ctx) })
@@ -218,7 +218,7 @@ func (r *workerRun) finish(idle <-chan struct{}, reason state.Reason) error {
 	r.endBeating() // before unregister: a later heartbeat would register the worker again
 	r.beats.Wait()
 	err := w.unregister()
-	w.runner.isolation.close()
+	w.decider.isolation.close()
 	w.lines.Close()
 	w.phase.Store(int32(state.Stopped))
 	w.events.emit(Event{Kind: event.WorkerStopped, Reason: reason, Err: w.stopError(reason, err)})

@@ -4,24 +4,16 @@ import (
 	"context"
 	"time"
 
-	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/lifecycle"
-	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/wire"
 	"github.com/godelayed/delayed/state"
 )
 
-// runner calls the functions of claimed tasks and decides how their claims end. All executors share it.
+// runner calls the functions of claimed tasks. All executors share it.
 type runner struct {
-	cfg         *Config
-	worker      string // id
-	log         loop.Journal
-	lines       *loop.LineLimit // limits log lines about tasks
-	events      *listeners
-	handlersCtx context.Context // parent of all handlers' contexts; cancelled with the cause ErrShutdown
-
-	isolation *isolation // runs tasks in child processes; nil: there are none
+	*decider               // ends their claims
+	timeout  time.Duration // of tasks where neither the call nor the function sets one; 0: none
 
 	onReturn func(*Claim, error) // called with what handlers have returned; nil: none
 }
@@ -45,7 +37,7 @@ func (r *runner) execute(c *Claim) (done bool) {
 	ctx := r.handlersCtx
 	var cancel context.CancelCauseFunc
 	isolated := r.isolation.applies(c)
-	if c.fn.TakesCtx || isolated || r.cfg.Wrapped(c) {
+	if c.fn.TakesCtx || isolated || r.program.Wrapped(c) {
 		ctx, cancel = contextOf(r.handlersCtx, c, limit)
 		defer cancel(nil)
 	}
@@ -54,9 +46,7 @@ func (r *runner) execute(c *Claim) (done bool) {
 			r.cancelClaim(c, false) // it was cancelled after the check above
 			return false
 		}
-		c.lane.settle(c)
-		c.lane.ends.countLost(1)
-		r.events.emitFor(c, Event{Kind: event.TaskLost})
+		c.lane.settleLost(c)
 		return false
 	}
 	if r.events.any() {
@@ -80,7 +70,7 @@ func (r *runner) execute(c *Claim) (done bool) {
 	if isolated {
 		result, err = r.isolation.call(ctx, c, limit)
 	} else {
-		result, err = r.cfg.Call(ctx, c)
+		result, err = r.program.Call(ctx, c)
 	}
 	returned = true
 	return false
@@ -89,9 +79,7 @@ func (r *runner) execute(c *Claim) (done bool) {
 // conclude handles the end of a handler. It returns true if the task has succeeded or counts as such.
 func (r *runner) conclude(c *Claim, err error, returned bool, limit time.Duration) (done bool) {
 	if c.lane.handlerReturned(c) {
-		c.lane.settle(c)
-		c.lane.ends.countLost(1)
-		r.events.emitFor(c, Event{Kind: event.TaskLost})
+		c.lane.settleLost(c)
 		r.logOf(c).
 			Warn("task ended after its claim was lost; its outcome is discarded")
 		return false
@@ -112,7 +100,7 @@ func (r *runner) conclude(c *Claim, err error, returned bool, limit time.Duratio
 		return false
 	}
 	if err == nil {
-		r.events.emitEnd(c, nil, nil, true)
+		r.emitEnd(c, nil, nil, true)
 		return true
 	}
 	v := decided{err: err}
@@ -128,14 +116,40 @@ func (r *runner) conclude(c *Claim, err error, returned bool, limit time.Duratio
 		if !v.done {
 			defer c.lane.ends.add(v.end)
 		}
-		r.events.emitEnd(c, v.err, &v.end, v.done)
+		r.emitEnd(c, v.err, &v.end, v.done)
 	}()
 	r.decide(c, err, c.lane.now(), &v)
 	over = true
 	return v.done
 }
 
-// logOf returns the log with the fields of one task.
-func (r *runner) logOf(c *Claim) loop.Journal {
-	return r.log.With("queue", c.lane.store.Name).With("function", c.msg.Path).With("id", c.msg.Meta.ID)
+// unlockStart frees the lock of a task that is about to start. It returns false if the task must not start; then it has
+// handled the end of the claim.
+func (r *runner) unlockStart(c *Claim) bool {
+	if fields := c.fn.UnknownFields(&c.msg); len(fields) > 0 {
+		// A task that does not start keeps its lock.
+		c.lane.ends.add(r.park(c, state.ReasonUnknownFields, c.lane.now(), fields...))
+		return false
+	}
+	if r.unlock(c) {
+		r.cancelClaim(c, false)
+		return false
+	}
+	return true
+}
+
+// unlock frees the lock of a task that starts. replaced: the task must not start, because another task has replaced it.
+// If Redis does not answer, the task starts and frees the lock at its end.
+func (r *runner) unlock(c *Claim) (replaced bool) {
+	left, replaced, err := c.lane.store.Unlock(r.handlersCtx, c.msg.Meta.ID, c.lock())
+	log := r.logOf(c)
+	switch {
+	case err != nil:
+		log.WithError(err).Warn("the task's lock could not be freed before it starts, and lasts until it is over")
+	case replaced:
+		log.Info("task dropped: another one has replaced it")
+	default:
+		c.lockFreed = !left
+	}
+	return replaced
 }

@@ -88,3 +88,18 @@ func (w *Worker) logStart() {
 			"call Register before Run")
 	}
 }
+
+// ServeChild makes this process a child that runs tasks for its parent. made returns a worker like the parent's. It
+// does not return.
+func ServeChild(made func() (*Worker, error)) {
+	new(Child).Serve(func(c *Child) error {
+		w, err := made()
+		if err != nil {
+			return err
+		}
+		w.phase.Store(int32(state.Running)) // Use and Listen are too late now
+		c.Source, c.Prefix, c.Legacy, c.MaxRetry = w.cfg.Source, w.cfg.Prefix, w.cfg.Legacy, w.cfg.MaxRetry
+		c.Registry, c.Program, c.IsFailure = &w.registry, w.cfg.Program, w.cfg.IsFailure
+		return w.cfg.Program.Prepare()
+	})
+}

@@ -33,7 +33,7 @@ func NewStepper(ctx context.Context, w *Worker) (seam.Stepper, error) {
 	if err := w.makeReady(); err != nil {
 		return nil, err
 	}
-	w.runner.isolation = nil // tests run in one process
+	w.decider.isolation = nil // tests run in one process
 	s := &stepper{w: w, returned: map[*Claim]error{}}
 	w.runner.onReturn = func(c *Claim, err error) {
 		s.mu.Lock()

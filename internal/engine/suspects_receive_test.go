@@ -261,16 +261,16 @@ func TestParkedTasksTakeRoom(t *testing.T) {
 	for range 5 {
 		r.b.delay(r.f, "pending")
 	}
-	looks := 0
-	r.fetcher.onDue = func() { looks++ }
+	o := &idleOwner{}
+	r.fetcher.owner = o
 	r.l.parked.set(ids)
 	r.fetcher.hasTasks[0] = true
 	r.fetcher.round(t.Context(), 4)
 	if n := inHand(r.lanes); n != 4 || len(r.exec.ready) != 4 {
 		t.Errorf("%d tasks in hand, expected 4", n)
 	}
-	if looks != 1 {
-		t.Errorf("%d looks for more parked tasks, expected one", looks)
+	if o.looks != 1 {
+		t.Errorf("%d looks for more parked tasks, expected one", o.looks)
 	}
 }
 

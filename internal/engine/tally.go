@@ -6,7 +6,6 @@ import (
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/metrics"
-	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -82,34 +81,4 @@ func readySince(m *wire.Meta) int64 {
 		return max(m.EnqueuedAt, m.Extra.Due)
 	}
 	return m.EnqueuedAt
-}
-
-// metricsOf returns samples of all grains, in one list for each hash in Redis.
-func metricsOf(seconds []talliedSecond) [][]redisstore.MetricsPart {
-	var lists [][]redisstore.MetricsPart
-	for g := redisstore.GrainSecond; g <= redisstore.GrainTotal; g++ {
-		places := map[int64]map[string]int{} // by time and function: position in list
-		list, hash := []redisstore.MetricsPart(nil), int64(-1)
-		for _, s := range seconds {
-			at, in := g.Truncate(time.Unix(s.at, 0))
-			if in != hash && len(list) > 0 {
-				lists, list, places = append(lists, list), nil, map[int64]map[string]int{}
-			}
-			hash = in
-			if places[at.Unix()] == nil {
-				places[at.Unix()] = map[string]int{}
-			}
-			for fn, sample := range s.fns {
-				i, known := places[at.Unix()][fn.Path()]
-				if !known {
-					i = len(list)
-					places[at.Unix()][fn.Path()] = i
-					list = append(list, redisstore.MetricsPart{Grain: g, At: at, Function: fn.Path()})
-				}
-				list[i].Sample.Merge(sample)
-			}
-		}
-		lists = append(lists, list)
-	}
-	return lists
 }

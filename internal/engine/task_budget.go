@@ -1,12 +1,16 @@
 package engine
 
-import "time"
+import (
+	"time"
+
+	"github.com/godelayed/delayed/state"
+)
 
 // taskBudget limits how many tasks the executors start, and how fast. executors.mu protects all fields that change.
 type taskBudget struct {
 	limited    bool          // startsLeft counts; unchanged
 	startsLeft int           // how many more tasks may start
-	onUsedUp   func()        // called when startsLeft is 0 and the last task has ended; executors.mu is held
+	worker     stopper       // is stopped when startsLeft is 0 and the last task has ended; unchanged
 	rest       time.Duration // of each executor between two tasks; unchanged
 	resting    int           // executors that rest
 	quit       chan struct{} // closed when the executors stop
@@ -24,10 +28,10 @@ func (e *executors) countStart() {
 	}
 }
 
-// checkUsedUp calls onUsedUp if no more tasks may start and the last one has ended. e.mu is held.
+// checkUsedUp stops the worker if no more tasks may start and the last one has ended. e.mu is held.
 func (e *executors) checkUsedUp() {
 	if e.limited && e.startsLeft == 0 && e.busy == 0 {
-		e.onUsedUp()
+		e.worker.stopFor(state.StopMaxTasks)
 	}
 }
 

@@ -47,7 +47,7 @@ func (w *Worker) unregister() error {
 		}
 	}
 	if !away {
-		w.tellAtTheEnd()
+		publishLastMetrics(w.exec, w.lanes, w.log)
 	}
 	err := errors.Join(errs...)
 	if err != nil {

@@ -24,23 +24,29 @@ const (
 // executor replaces its own. The watchdog sleeps until a running handler could be stuck, so handlers that return in
 // time cost it nothing.
 type watchdog struct {
-	exec       *executors
-	timeLimit  func(c *Claim, ran time.Duration) time.Duration
-	after      time.Duration // how long a handler may ignore the end of its context
-	longAfter  time.Duration // longRun, but in tests
-	emit       func(Event)
-	stopWorker func() // stops the worker
-	log        loop.Journal
+	exec      *executors
+	limits    timeLimiter
+	after     time.Duration // how long a handler may ignore the end of its context
+	longAfter time.Duration // longRun, but in tests
+	events    *listeners
+	worker    stopper
+	log       loop.Journal
 
 	reported map[*Claim]bool // handlers that were reported; true: the executor was given up
-	fatal    *StuckError     // why the watchdog has stopped the worker; written before stopWorker is called
+	fatal    *StuckError     // why the watchdog has stopped the worker; written before the worker is stopped
+}
+
+// timeLimiter knows the time limits of handlers: the runner, but in tests.
+type timeLimiter interface {
+	timeLimit(c *Claim, ran time.Duration) time.Duration
 }
 
 func newWatchdog(
-	exec *executors, limit func(*Claim, time.Duration) time.Duration, after time.Duration, log loop.Journal,
+	exec *executors, limits timeLimiter, after time.Duration, events *listeners, worker stopper, log loop.Journal,
 ) *watchdog {
 	return &watchdog{
-		exec: exec, timeLimit: limit, after: after, longAfter: longRun, log: log, reported: map[*Claim]bool{},
+		exec: exec, limits: limits, after: after, longAfter: longRun, events: events, worker: worker, log: log,
+		reported: map[*Claim]bool{},
 	}
 }
 
@@ -74,7 +80,7 @@ func (d *watchdog) check(now time.Time) (wait time.Duration) {
 			continue
 		}
 		l := overrun{claim: c, slot: i, ran: now.Sub(c.started)}
-		l.limit = d.timeLimit(c, l.ran)
+		l.limit = d.limits.timeLimit(c, l.ran)
 		end := d.longAfter
 		if l.limit > 0 {
 			end = min(l.limit, math.MaxInt64-d.after) + d.after
@@ -147,7 +153,7 @@ func (d *watchdog) report(l overrun, replaced bool, stack string) {
 		log.With("limit", l.limit.Round(time.Millisecond).String()).
 			Error("handler is stuck: it ignores that its context has ended; too many handlers are stuck to go on")
 	}
-	d.emit(Event{Kind: event.TaskStuck, Queue: c.lane.store.Name, Claim: c, Duration: l.ran, Reason: reason})
+	d.events.emit(Event{Kind: event.TaskStuck, Queue: c.lane.store.Name, Claim: c, Duration: l.ran, Reason: reason})
 }
 
 // tooManyStuck stops the worker because no spare executor is left.
@@ -161,5 +167,5 @@ func (d *watchdog) tooManyStuck() {
 	}
 	d.log.WithError(d.fatal).
 		Error("too many handlers are stuck; the worker stops, so that the process can be restarted")
-	d.stopWorker()
+	d.worker.stopFor(state.StopStuck)
 }

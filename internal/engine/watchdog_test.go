@@ -11,6 +11,7 @@ import (
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/state"
 )
 
 // watched is a crew with a watchdog whose clock stops until the test moves it.
@@ -23,6 +24,10 @@ type watched struct {
 	drains int
 }
 
+func (w *watched) timeLimit(c *Claim, _ time.Duration) time.Duration { return w.limits[c] }
+
+func (w *watched) stopFor(state.Reason) { w.drains++ }
+
 // inWatched runs a test with n executors, spare further ones, handlers that may be late by 30 s, and reports after 30
 // min.
 func inWatched(t *testing.T, n, spare int, test func(*watched)) {
@@ -31,14 +36,15 @@ func inWatched(t *testing.T, n, spare int, test func(*watched)) {
 		w := &watched{crew: newCrew(t, n, 0), log: &logText{}, limits: map[*Claim]time.Duration{}}
 		w.reserve(spare)
 		w.dog = &watchdog{
-			exec: w.executors, timeLimit: func(c *Claim, _ time.Duration) time.Duration { return w.limits[c] },
-			after:     30 * time.Second,
-			longAfter: longRun, log: loop.NewJournal(w.log.logger()), stopWorker: func() { w.drains++ },
+			exec: w.executors, limits: w, worker: w, events: &listeners{}, after: 30 * time.Second,
+			longAfter: longRun, log: loop.NewJournal(w.log.logger()),
 			reported: map[*Claim]bool{},
-			emit: func(e Event) {
-				w.events = append(w.events, fmt.Sprint(e.Kind == event.TaskStuck, " ", e.Reason, " ", e.Duration))
-			},
 		}
+		w.dog.events.add(func(e Event) {
+			w.events = append(w.events, fmt.Sprint(e.Kind == event.TaskStuck, " ", e.Reason, " ", e.Duration))
+		})
+		w.dog.events.start(w.dog.log)
+		defer w.dog.events.stop(time.Minute)
 		w.start()
 		synctest.Wait()
 		test(w)
@@ -105,7 +111,7 @@ func TestStuckHandlersAreReplaced(t *testing.T) {
 		}
 		if text := w.log.String(); !strings.Contains(text, "ignores that its context has ended") ||
 			!strings.Contains(text, "limit=10s") ||
-			!strings.Contains(text, "ran=40s") || !strings.Contains(text, "(*crew).runTask") {
+			!strings.Contains(text, "ran=40s") || !strings.Contains(text, "(*crew).execute") {
 			t.Error(text)
 		}
 		w.looks("it is reported once", 30*time.Second, 1)
@@ -206,7 +212,7 @@ func TestLongHandlersWithoutLimitAreReported(t *testing.T) {
 		w.pass(10 * time.Second)
 		w.looks("it runs for very long", 30*time.Second, 1)
 		w.begun("nothing takes its place")
-		if text := w.log.String(); !strings.Contains(text, "give it a Timeout") || !strings.Contains(text, "runTask") ||
+		if text := w.log.String(); !strings.Contains(text, "give it a Timeout") || !strings.Contains(text, "execute") ||
 			w.events[0] != "true long 30m0s" {
 			t.Errorf("events %v\n%s", w.events, text)
 		}

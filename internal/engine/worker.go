@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/godelayed/delayed/internal/catalog"
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -28,12 +29,14 @@ type Worker struct {
 	lanes      []*lane
 	finishers  []*finisher // one for each lane, in the same order
 	slotGroups []*slotGroup
+	decider    *decider
 	runner     *runner
 	exec       *executors
 	receiver   *receiver
 	fetcher    *fetcher
 	watchdog   *watchdog
 	announcer  *Announcer
+	status     *status
 	lines      loop.LineLimit // limits log lines about tasks
 
 	handlersCtx    context.Context // parent of all handlers' contexts; cancelled with the cause ErrShutdown
@@ -41,7 +44,6 @@ type Worker struct {
 
 	unfit    error // why the settings of Redis are unfit for tasks; set with the reason state.StopSettings
 	events   listeners
-	memory   toldMemory    // that the status tells
 	stopping chan struct{} // closed by stopFor
 
 	controlMu sync.Mutex // held while one of the following, and what the executors hold back because of it, changes
@@ -65,17 +67,18 @@ func New(cfg Config) *Worker {
 	w.log = cfg.Log.With("worker", w.id)
 	w.events.air = newBroadcast(w.id)
 	w.handlersCtx, w.cancelHandlers = context.WithCancelCause(context.Background())
-	w.runner = &runner{
-		cfg: &w.cfg, worker: w.id, log: w.log, lines: &w.lines, events: &w.events, handlersCtx: w.handlersCtx,
+	w.decider = &decider{
+		program: cfg.Program, isFailure: cfg.IsFailure, backoff: cfg.Backoff,
+		worker: w.id, log: w.log, lines: &w.lines, events: &w.events, handlersCtx: w.handlersCtx,
 	}
 	if cfg.Isolation != nil {
-		w.runner.isolation = newIsolation(*cfg.Isolation, cfg.CancelGrace, w.log)
+		w.decider.isolation = newIsolation(*cfg.Isolation, cfg.CancelGrace, w.log)
 	}
-	w.exec = newExecutors(cfg.Concurrency, cfg.Prefetch, cfg.HeartbeatLife, w.runner.execute)
+	w.runner = &runner{decider: w.decider, timeout: cfg.Timeout}
+	w.exec = newExecutors(cfg.Concurrency, cfg.Prefetch, cfg.HeartbeatLife, w.runner)
 	w.setTaskLimits()
 	w.exec.reserve(cfg.MaxStuck)
-	w.watchdog = newWatchdog(w.exec, w.runner.timeLimit, cfg.StuckAfter, w.log)
-	w.watchdog.emit, w.watchdog.stopWorker = w.events.emit, func() { w.stopFor(state.StopStuck) }
+	w.watchdog = newWatchdog(w.exec, w.runner, cfg.StuckAfter, &w.events, w, w.log)
 	var python *redisstore.Store
 	if cfg.PythonQueue != "" {
 		python = redisstore.NewStore(cfg.Source, cfg.Prefix, cfg.PythonQueue)
@@ -84,13 +87,12 @@ func New(cfg Config) *Worker {
 		w.addLane(name, python)
 	}
 	w.receiver = &receiver{
-		worker: w.id, lanes: w.lanes, exec: w.exec, registry: &w.registry, runner: w.runner,
-		python: python, legacy: cfg.Legacy, log: w.log, lines: &w.lines, readControl: w.readControl,
+		worker: w.id, lanes: w.lanes, exec: w.exec, registry: &w.registry, decider: w.decider,
+		python: python, legacy: cfg.Legacy, log: w.log, lines: &w.lines, owner: w,
 	}
 	w.fetcher = &fetcher{
 		worker: w.id, patience: shortestPatience, lines: &w.lines, lanes: w.lanes, plan: w.plan,
-		wakes: make(chan wakeUp, len(w.lanes)+16), claimBudget: w.claimBudget, exec: w.exec,
-		receive: w.receiver.receive, startLone: w.receiver.startLone, mayClaim: w.mayClaim, onDue: w.pokeMovers,
+		wakes: make(chan wakeUp, len(w.lanes)+16), exec: w.exec, receiver: w.receiver, owner: w,
 		life: cfg.HeartbeatLife, log: w.log,
 	}
 	queues := map[string]bool{}
@@ -98,6 +100,13 @@ func New(cfg Config) *Worker {
 		queues[l.store.Name] = l.legacy
 	}
 	w.announcer = NewAnnouncer(cfg.Registry, cfg.Source, queues, cfg.HeartbeatLife*9/40, w.log)
+	w.status = &status{
+		all: catalog.Status{
+			Version: catalog.Version, Started: w.started.UnixMilli(), Library: cfg.Build.Library,
+			Program: cfg.Build.String(), Concurrency: cfg.Concurrency, Queues: w.plan.String(),
+		},
+		worker: w, exec: w.exec,
+	}
 	w.groupLanes()
 	return w
 }
@@ -105,10 +114,10 @@ func New(cfg Config) *Worker {
 // addLane makes the lane and the finisher of a queue.
 func (w *Worker) addLane(name string, python *redisstore.Store) {
 	l := newLane(redisstore.NewStore(w.cfg.Source, w.cfg.Prefix, name), w.id, w.cfg.Legacy)
-	l.maxRetry, l.emit = w.cfg.MaxRetry, w.events.emitFor
+	l.maxRetry = w.cfg.MaxRetry
 	w.lanes = append(w.lanes, l)
-	f := newFinisher(l, w.exec, w.log.With("queue", name), python)
-	f.lateCancellation = w.runner.lateCancellation
+	f := newFinisher(l, w.exec, w.decider, &w.events, w.log)
+	f.python = python
 	f.archiveMost, f.archiveKeep = w.cfg.ArchiveMax, w.cfg.ArchiveFor
 	w.finishers = append(w.finishers, f)
 }
@@ -141,22 +150,16 @@ func (w *Worker) makeParts(g *slotGroup, value string) {
 		l.control.turns = turns
 	}
 	health := sweep.NewLinkHealth(life)
-	g.heartbeat = newHeartbeat(g.lanes, life, value, health, w.log, w.onBeat)
-	g.heartbeat.listing, g.heartbeat.events = w.registry.Listing, &w.events
-	g.heartbeat.onRegistered, g.heartbeat.tell = w.announcer.now, w.tell
-	g.heartbeat.status = w.statusAt
-	// Tasks that cannot start must not take the executors' places from those of other queues.
-	g.heartbeat.onRefused = func(l *lane) { giveBack(w.exec.takeBackOf(l)) }
+	g.heartbeat = newHeartbeat(g.lanes, life, value, health, w.log, w.exec, w.announcer)
+	g.heartbeat.functions, g.heartbeat.status, g.heartbeat.events = &w.registry, w.status, &w.events
 	g.mover = newMover(src, g.lanes, w.log)
-	g.mover.onPending = func(l *lane, suspects bool) { w.fetcher.nudge(l.index, suspects) }
-	g.mover.runnableParked, g.mover.onParkedFound = w.receiver.runnableParked, w.exec.wakeFetcher
+	g.mover.fetcher, g.mover.parked = w.fetcher, w.receiver
 	g.mover.events, g.mover.archiveKeep = &w.events, w.cfg.ArchiveFor
 	waiter := &waiter{
 		link: g.lanes[0].store.NewLink(), wakes: w.fetcher.wakes,
 		blockOn: make(chan redisstore.WaitOn, 1),
 	}
 	for _, l := range g.lanes {
-		l.beatNow = g.heartbeat.beatNow
 		waiter.lanes = append(waiter.lanes, l.index)
 		waiter.stores = append(waiter.stores, l.store)
 	}
@@ -168,27 +171,9 @@ func (w *Worker) makeParts(g *slotGroup, value string) {
 	})
 }
 
-// claimBudget returns how many tasks the fetcher may claim now, and how long to wait at most before it asks again; 0 is
-// no bound. A worker that may not claim gives back the tasks that have not started.
-func (w *Worker) claimBudget() (int, time.Duration) {
-	if !w.mayClaim() {
-		giveBack(w.exec.takeBack())
-		return 0, 0
-	}
-	n, wait, back := w.exec.claimBudget()
-	giveBack(back)
-	return n, wait
-}
-
 // mayClaim reports whether the worker may claim tasks at all.
 func (w *Worker) mayClaim() bool {
 	return !w.paused.Load() && !w.quiet.Load() && (!w.exec.limited || !w.exec.exhausted())
-}
-
-// onBeat wakes the executors and the fetcher, which may wait for a heartbeat.
-func (w *Worker) onBeat() {
-	w.exec.wakeAll()
-	w.exec.wakeFetcher()
 }
 
 // pokeMovers makes all movers check their queues now.
@@ -196,5 +181,12 @@ func (w *Worker) pokeMovers() {
 	for _, g := range w.slotGroups {
 		g.mover.checked.Store(false) // until then it is unknown whether there is work
 		g.mover.runNow()
+	}
+}
+
+// Quarantine makes the worker run suspects in child processes. Call it before Run, in programs that can have children.
+func (w *Worker) Quarantine() {
+	if i := w.decider.isolation; i != nil {
+		i.Quarantine = true
 	}
 }

@@ -64,7 +64,7 @@ func TestLostReplyOfAWaitIsFollowedByALook(t *testing.T) {
 	w, err := NewWorker(rdb, cfg)
 	b.Must(err)
 	b.Must(w.Register([]*Function{f}, nil))
-	w.slotGroups[0].mover.onPending = func(*lane, bool) {}
+	w.slotGroups[0].mover.fetcher = nobody{}
 	s := b.start(w)
 	await(b, "the worker to wait", waits)
 	b.delay(f, 1)
@@ -355,3 +355,10 @@ func TestStopDuringRegistration(t *testing.T) {
 		})
 	}
 }
+
+// nobody is a fetcher that hears nothing.
+type nobody struct{}
+
+func (nobody) nudge(int, bool) {}
+
+func (nobody) wake() {}

@@ -162,10 +162,10 @@ func TestTellBesideAKeyOfAnotherType(t *testing.T) {
 	}
 	part := redisstore.MetricsPart{Grain: redisstore.GrainTotal, Sample: metrics.Sample{Runs: 1}}
 	for _, l := range r.lanes {
-		l.untold = [][]redisstore.MetricsPart{{part}}
+		l.unconfirmed = [][]redisstore.MetricsPart{{part}}
 	}
 	r.b.Do("SET", r.b.Name+"_metrics:total", "of another program")
-	r.tellAtTheEnd()
+	publishLastMetrics(r.exec, r.lanes, r.log)
 	if r.b.Int("EXISTS", other+"_metrics:total") != 1 {
 		t.Error("the other queue has not been told what its tasks have done")
 	}

@@ -26,3 +26,11 @@ func Drain(c <-chan struct{}) {
 	default:
 	}
 }
+
+// Poke puts an element into a channel that has room for one, unless there is one. It never blocks.
+func Poke(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
