@@ -57,13 +57,6 @@ func (r *decider) decide(c *Claim, err error, now time.Time, v *decided) {
 	d.makeInto(v)
 }
 
-// exited returns what becomes of a handler's error whose methods cannot be trusted to return.
-func exited(err error) error {
-	return fmt.Errorf("delayed: the error of the handler, a %T, or a function that was asked about it "+
-		"(WorkerConfig.IsFailure, WorkerConfig.Backoff, BackoffFunc) ended its goroutine by runtime.Goexit, as "+
-		"FailNow of package testing does; let it return", err)
-}
-
 // decided is what becomes of a task.
 type decided struct {
 	made bool // the rest is set

@@ -80,7 +80,8 @@ func (j trial) judge(t *testing.T) (e ending, done bool, info map[string]any) {
 		cancel(ErrShutdown)
 	}
 	r := &decider{
-		program: program{}, isFailure: cfg.IsFailure, backoff: cfg.Backoff, events: &listeners{}, worker: "w", log: loop.NewJournal(logger), handlersCtx: tasks,
+		program: program{}, isFailure: cfg.IsFailure, backoff: cfg.Backoff, events: &listeners{}, worker: "w",
+		log: loop.NewJournal(logger), handlersCtx: tasks,
 	}
 	f := newFunction(t, "judged", func() {}, j.opts...)
 	c := &Claim{lane: newLane(redisstore.NewStore(nil, "", "q"), "w", false), fn: f, raw: []byte("raw")}

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"errors"
 	"time"
 
 	"github.com/godelayed/delayed/event"
@@ -43,11 +42,4 @@ func (d *decider) emitEnd(c *Claim, err error, end *ending, done bool) {
 		e.Wait, e.Err = end.wait, nil
 	}
 	d.events.emitFor(c, e)
-}
-
-// wraps reports whether err wraps a T. If a method of err panics, as one of a nil pointer may, wraps returns false.
-func wraps[T error](err error) (ok bool) {
-	defer func() { _ = recover() }()
-	var target T
-	return errors.As(err, &target)
 }

@@ -29,8 +29,8 @@ type Isolation struct {
 type Program interface {
 	// Prepare is called once, before the first task.
 	Prepare() error
-	// Call calls the function of a claim, with the middleware around it. If the function calls runtime.Goexit, Call does
-	// not return.
+	// Call calls the function of a claim, with the middleware around it. If the function calls runtime.Goexit, Call
+	// does not return.
 	Call(ctx context.Context, c *Claim) (result any, err error)
 	// Wrapped reports whether there is middleware around the function of a claim. Middleware needs a context.
 	Wrapped(c *Claim) bool

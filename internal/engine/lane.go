@@ -17,6 +17,9 @@ import (
 // tasks there, because all of them would run again if this process died.
 const maxEndsWaiting = 5 * redisstore.MaxShelved
 
+// mostLogged bounds the queues that a line of the log names. It counts all.
+const mostLogged = 10
+
 // lane is one queue as one worker sees it: its claims and its heartbeat there.
 type lane struct {
 	store    *redisstore.Store

@@ -34,8 +34,8 @@ func publishLastMetrics(e *executors, lanes []*lane, log loop.Journal) {
 	}
 }
 
-// publishMetrics adds a lane's counts to the metrics in Redis. Counts whose reply was lost may have arrived, so they are
-// dropped; the others are sent again with the next heartbeat. Nothing depends on metrics.
+// publishMetrics adds a lane's counts to the metrics in Redis. Counts whose reply was lost may have arrived, so they
+// are dropped; the others are sent again with the next heartbeat. Nothing depends on metrics.
 func publishMetrics(ctx context.Context, e *executors, l *lane) error {
 	lists := l.unconfirmed
 	if seconds := e.takeTally(l); len(seconds) > 0 {

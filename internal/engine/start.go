@@ -14,9 +14,6 @@ import (
 // startCheck bounds how long the start of a worker waits for the settings of Redis.
 const startCheck = time.Second
 
-// mostLogged bounds the queues that a line of the log names. It counts all.
-const mostLogged = 10
-
 // checkSettings asks the servers of the worker's queues for their settings, logs warnings, and returns an error if the
 // settings are unfit for tasks. answered is false if a server did not answer.
 func (w *Worker) checkSettings(ctx context.Context, limit time.Duration) (answered bool, err error) {

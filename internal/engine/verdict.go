@@ -144,3 +144,17 @@ func stackOf(err error) string {
 	}
 	return ""
 }
+
+// exited returns what becomes of a handler's error whose methods cannot be trusted to return.
+func exited(err error) error {
+	return fmt.Errorf("delayed: the error of the handler, a %T, or a function that was asked about it "+
+		"(WorkerConfig.IsFailure, WorkerConfig.Backoff, BackoffFunc) ended its goroutine by runtime.Goexit, as "+
+		"FailNow of package testing does; let it return", err)
+}
+
+// wraps reports whether err wraps a T. If a method of err panics, as one of a nil pointer may, wraps returns false.
+func wraps[T error](err error) (ok bool) {
+	defer func() { _ = recover() }()
+	var target T
+	return errors.As(err, &target)
+}
