@@ -174,9 +174,13 @@ func shown() map[string]view {
 			&tailView{At: before(0), Kind: "worker paused", Queue: "mail", Worker: task.Worker},
 			&tailView{Kind: document.KindMissed, Queue: "mail", Worker: task.Worker, Missed: 1},
 		},
-		"doctor": &doctorView{Queues: 2, Workers: 1, Problems: []problemJSON{
-			{"error", "no workers", "mail", "7 tasks, and no worker serves it", "start a worker"},
-			{"warning", "setting", "", "no append-only file", "see README.md"},
+		"doctor": &doctorView{At: before(0), Queues: 2, Workers: 1, Problems: []document.DiagnosisProblem{
+			{
+				Level: "error", Name: "no workers", Queue: "mail", Text: "7 tasks wait, and no worker serves it",
+				Since: before(5 * time.Minute), Advice: "start a worker", Command: "delayed workers ls",
+			},
+			{Level: "warning", Name: "versions", Queue: "mail", Others: 3, Text: "2 versions", Advice: "end the deploy"},
+			{Level: "warning", Name: "setting", Text: "no append-only file", Advice: "see docs/SERVERS.md"},
 		}},
 	}
 }

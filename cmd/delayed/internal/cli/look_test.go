@@ -12,7 +12,6 @@ import (
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/cmd/delayed/internal/cli"
 	"github.com/godelayed/delayed/internal/redistest"
-	"github.com/godelayed/delayed/state"
 )
 
 func TestExitCodesAndErrors(t *testing.T) {
@@ -214,7 +213,7 @@ func TestMonitor(t *testing.T) {
 		{1, "warning: queue mail: 3 pending tasks, expected at most 2", "monitor --allow-no-workers --warn-pending 2"},
 		{2, "critical: queue mail: 3 pending tasks, expected at most 0", "check --allow-no-workers --max-pending 0"},
 		{2, "CRITICAL: 2 findings, 1 queue", "monitor --warn-pending 1"},
-		{2, "critical: queue mail: 3 pending tasks and no worker", "monitor"},
+		{2, "critical: queue mail: 3 waiting tasks and no worker", "monitor"},
 		{2, "0 workers, expected at least 1", "monitor --min-workers 1"},
 		{2, "the oldest pending task has waited for", "monitor --allow-no-workers --max-latency 0s"},
 	} {
@@ -230,59 +229,6 @@ func TestMonitor(t *testing.T) {
 	if r := b.run("monitor", "--allow-no-workers"); r.code != 1 || !strings.Contains(r.out, "queue mail: paused") {
 		t.Errorf("a paused queue: code %d, %s", r.code, r.out)
 	}
-}
-
-func TestDoctor(t *testing.T) {
-	t.Parallel()
-	b := newBench(t)
-	problems := func() string {
-		var v struct {
-			Problems []struct{ Level, Name, Queue string }
-		}
-		r := b.run("doctor", "--json")
-		b.Must(json.Unmarshal([]byte(r.out), &v))
-		var names []string
-		code := 0
-		for _, p := range v.Problems {
-			if p.Queue != "" { // those of the test's server are the same for all
-				names = append(names, p.Name)
-			}
-			if p.Level == "error" {
-				code = 1
-			}
-		}
-		if r.code != code {
-			t.Errorf("code %d with %+v", r.code, v)
-		}
-		return strings.Join(names, ", ")
-	}
-	if got := problems(); got != "" {
-		t.Errorf("an empty Redis has problems %s", got)
-	}
-	_, err := b.q.With(delayed.In(time.Hour)).Delay(welcome, 1, "en")
-	b.Must(err)
-	if got := problems(); got != "no workers" {
-		t.Errorf("a queue without workers has problems %s", got)
-	}
-	w := b.work(fails)
-	if got := problems(); got != "unknown function" {
-		t.Errorf("a queue with a strange function has problems %s", got)
-	}
-	b.ok("run-now", "--all", "-q", queueName, "-s", "scheduled", "--yes")
-	b.Until("the task is parked", func() bool { return b.size(queueName, state.Parked) == 1 })
-	if got := problems(); got != "parked" {
-		t.Errorf("a queue with a parked task has problems %s", got)
-	}
-	b.Must(w.Register(welcome))
-	b.Until("the task has run", func() bool { return b.size(queueName, state.Parked) == 0 })
-	if got := problems(); got != "" {
-		t.Errorf("a healthy queue has problems %s", got)
-	}
-	b.Do("SET", b.Name+"_retry", "x")
-	if got := b.run("doctor"); got.code != 1 || !strings.Contains(got.out, "_retry\" is a string, expected a zset") {
-		t.Errorf("a key of another type: code %d, %s", got.code, got.out)
-	}
-	b.Do("DEL", b.Name+"_retry")
 }
 
 // proposals returns how the last word can be completed.
@@ -365,7 +311,7 @@ func TestBrokenQueue(t *testing.T) {
 		}
 	}
 	if r := b.run("doctor"); r.code != 1 || !strings.Contains(r.out, "error: queue mail: ") ||
-		!strings.Contains(r.out, "queue other: 1 task, and no worker") {
+		!strings.Contains(r.out, "queue other: 1 task waits, and no worker") {
 		t.Errorf("exit code %d: %s%s", r.code, r.out, r.err)
 	}
 	if r := b.run("monitor"); r.code != 2 || !strings.Contains(r.out, "expected a zset") {

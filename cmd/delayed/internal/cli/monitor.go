@@ -56,7 +56,7 @@ func (a *app) monitorCommand() *cobra.Command {
 		Use: "monitor [QUEUE...]", Aliases: []string{"check"},
 		Short: "Compare queues with limits; the exit code is that of a monitoring plug-in",
 		Long: "Compare queues, all of them if none is named, with limits, and print a line for each that is\n" +
-			"exceeded. --max-… is critical, --warn-… a warning. A queue with pending tasks and without\n" +
+			"exceeded. --max-… is critical, --warn-… a warning. A queue with tasks that wait and without\n" +
 			"workers is critical, a paused one a warning. Exit codes: 0 ok, 1 warning, 2 critical, 3 unknown\n" +
 			"(Redis does not answer, there is no such queue, or the command line is wrong).",
 		Example: "  delayed monitor --max-latency 1m --max-archived 100\n" +
@@ -77,7 +77,7 @@ func (a *app) monitorCommand() *cobra.Command {
 	fs.IntVar(&l.parked, "max-parked", 0, "parked tasks")
 	fs.IntVar(&l.workers, "min-workers", 0, "living workers of each queue")
 	fs.BoolVar(&l.pausedOK, "allow-paused", false, "a paused queue is fine")
-	fs.BoolVar(&l.noWorkersOK, "allow-no-workers", false, "a queue with pending tasks and without workers is fine")
+	fs.BoolVar(&l.noWorkersOK, "allow-no-workers", false, "a queue with waiting tasks and without workers is fine")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var found *monitorView
 		err := a.show(cmd.Context(), func(ctx context.Context) (view, error) {
@@ -166,8 +166,8 @@ func (v *monitorView) hold(q *inspect.Queue, given func(string) bool, l *limits)
 	over("parked", "parked task", q.Parked, l.parked, 0)
 	if q.Workers < l.workers {
 		find(monitorCritical, "%s, expected at least %d", count(q.Workers, "worker"), l.workers)
-	} else if q.Workers == 0 && q.Pending > 0 && !q.Legacy && !l.noWorkersOK {
-		find(monitorCritical, "%s and no worker", count(q.Pending, "pending task"))
+	} else if n := q.Unserved(); n > 0 && !l.noWorkersOK {
+		find(monitorCritical, "%s and no worker", count(n, "waiting task"))
 	}
 	if !q.Paused.IsZero() && !l.pausedOK {
 		find(monitorWarning, "paused")

@@ -53,13 +53,12 @@ func (a *app) queueCommand() *cobra.Command {
 	return cmd
 }
 
-// size returns how many tasks a queue holds in a state.
-func size(q *document.Queue, s state.Task) int {
-	held := inspect.Queue{
-		Pending: q.Pending, Active: q.Active, Scheduled: q.Scheduled, Retry: q.Retry, Parked: q.Parked,
-		Aggregating: q.Aggregating, Archived: q.Archived, Completed: q.Completed,
+// held returns what a document says that a queue holds.
+func held(q *document.Queue) *inspect.Queue {
+	return &inspect.Queue{
+		Legacy: q.Legacy, Workers: q.Workers, Pending: q.Pending, Active: q.Active, Scheduled: q.Scheduled,
+		Retry: q.Retry, Parked: q.Parked, Aggregating: q.Aggregating, Archived: q.Archived, Completed: q.Completed,
 	}
-	return held.Size(s)
 }
 
 func latency(q *document.Queue) time.Duration {
@@ -111,7 +110,7 @@ func stateCell(q *document.Queue) term.Cell {
 		return term.C("broken", term.Red)
 	case q.Paused != nil:
 		return term.C("paused", term.Yellow)
-	case q.Workers == 0 && q.Pending > 0 && !q.Legacy:
+	case held(q).Unserved() > 0:
 		return term.C("no workers", term.Red)
 	case q.Legacy:
 		return term.C("legacy", term.Dim)
@@ -152,7 +151,7 @@ func (v *queueView) print(p *term.Page) {
 		p.Field("paused", term.C("since "+term.Moment(*q.Paused, p.Now), term.Yellow))
 	}
 	workers := term.C(term.Number(q.Workers))
-	if c := stateCell(q); c.Text == "no workers" {
+	if held(q).Unserved() > 0 {
 		workers = term.C("none: nothing runs its tasks", term.Red)
 	}
 	p.Field("workers", workers)
@@ -171,7 +170,7 @@ func (v *queueView) print(p *term.Page) {
 	p.Space()
 	t := term.NewTable(term.Column{Name: "STATE"}, number("TASKS"))
 	for _, s := range inspect.States {
-		t.Row(term.C(s.String()), amount(size(q, s), stateStyle(s)))
+		t.Row(term.C(s.String()), amount(held(q).Size(s), stateStyle(s)))
 	}
 	p.Table(t)
 	if q.Suspects > 0 {

@@ -21,7 +21,7 @@ var documents = map[string]any{
 	"workers": document.Workers{}, "functions": document.Functions{}, "cron": document.Entries{},
 	"ticks": document.Ticks{}, "groups": document.Groups{}, "audit": document.Audit{}, "stats": document.Stats{},
 	"enqueued": document.Enqueued{}, "tail": document.Event{}, "metrics": document.Metrics{},
-	"scale": document.Scale{}, "doctor": doctorView{}, "monitor": monitorView{}, "version": versionView{},
+	"scale": document.Scale{}, "doctor": document.Diagnosis{}, "monitor": monitorView{}, "version": versionView{},
 	"export": lineJSON{}, "bench": benchView{},
 }
 
