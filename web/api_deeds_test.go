@@ -108,7 +108,7 @@ func TestAPIEnqueues(t *testing.T) {
 		`{"function":"sumOf","options":{"max_retry":99999999999999999999}}`: "field options.max_retry: expected a " +
 			"whole number",
 		`{"function":"sumOf","options":{"on_conflict":"win"}}`:             "expected fail, skip or replace",
-		`{"function":"sumOf","options":{"unique_key":"k"}}`:                "expected options.unique too",
+		`{"function":"sumOf","options":{"unique_key":"k"}}`:                "options.unique_key: expected unique too",
 		`{"function":"sumOf","options":{"debounce":"1s","in":"1s"}}`:       "Debounce",
 		`{"function":"sumOf","options":{"priority":1}}`:                    `unknown field "priority"`,
 		`{"function":"sumOf","queue":"` + strings.Repeat("q", 2000) + `"}`: "queue",

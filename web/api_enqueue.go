@@ -3,10 +3,7 @@ package web
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
-	"strconv"
-	"strings"
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/inspect"
@@ -63,34 +60,30 @@ func apiEnqueue(s *site, c *apiCall, n *taskBody) (v document.Enqueued, err erro
 
 // callOf returns the queue and the call of a new task.
 func (c *apiCall) callOf(n *taskBody) (queue string, task *delayed.Task, err error) {
-	python := strings.Contains(n.Function, ":")
-	switch {
-	case n.Function == "":
-		return "", nil, bad("function: expected the path of a function, or the end of it, such as mail.Welcome")
-	case n.Unchecked && n.Queue == "":
-		return "", nil, bad("queue: expected the name of one, because it is not looked for")
-	case python && n.Unchecked:
-		task, err = call.Python(n.Function, texts(n.Args), string(n.Kwargs))
-		return n.Queue, task, misused(err)
-	case python:
-		functions, err := c.ins.Functions(c.ctx, queuesOf(n)...)
-		if err != nil {
+	r := call.Request{
+		Queue: n.Queue, Function: n.Function, Args: texts(n.Args), Kwargs: string(n.Kwargs), Unchecked: n.Unchecked,
+	}
+	var functions []inspect.Function
+	if n.Function != "" && !n.Unchecked {
+		var queues []string
+		if n.Queue != "" {
+			queues = []string{n.Queue}
+		}
+		if functions, err = c.ins.Functions(c.ctx, queues...); err != nil {
 			return "", nil, err
 		}
-		queue, task, err = call.PythonOn(n.Queue, functions, n.Function, texts(n.Args), string(n.Kwargs))
-		return queue, task, misused(err)
-	case n.Kwargs != nil:
-		return "", nil, bad("kwargs: expected them only of Python functions, module:function")
-	case n.Unchecked:
-		args, err := call.Arguments(texts(n.Args), nil)
-		return n.Queue, delayed.NewGoTask(n.Function, args...), misused(err)
 	}
-	fn, err := c.function(n)
-	if err != nil {
-		return "", nil, err
+	queue, task, err = r.Task(functions)
+	switch {
+	case errors.Is(err, inspect.ErrNotFound):
+		err = missing(err.Error() + "; api/v1/functions lists them; or give the whole path, a queue, and " +
+			`"unchecked": true`)
+	case errors.Is(err, call.ErrAmbiguous):
+		err = &problem{http.StatusConflict, err.Error()}
+	default:
+		err = misused(err)
 	}
-	args, err := call.Arguments(texts(n.Args), fn)
-	return fn.Queue, delayed.NewGoTask(fn.Path, args...), misused(err)
+	return queue, task, err
 }
 
 // misused makes an error about arguments one of the request.
@@ -99,46 +92,6 @@ func misused(err error) error {
 		return nil
 	}
 	return bad(err.Error())
-}
-
-// queuesOf returns the queue on which to look for a function, or none for all.
-func queuesOf(n *taskBody) []string {
-	if n.Queue == "" {
-		return nil
-	}
-	return []string{n.Queue}
-}
-
-// function finds the one function that a name means, on a queue or on all of them.
-func (c *apiCall) function(n *taskBody) (*inspect.Function, error) {
-	functions, err := c.ins.Functions(c.ctx, queuesOf(n)...)
-	if err != nil {
-		return nil, err
-	}
-	name := strconv.Quote(call.Clip(n.Function, 100))
-	matching := call.Match(functions, n.Function)
-	if len(matching) == 0 {
-		return nil, missing("function: no living worker has published " + name +
-			"; api/v1/functions lists them; or give " +
-			"the whole path, a queue, and \"unchecked\": true")
-	}
-	for _, f := range matching[1:] {
-		text := ""
-		switch first := matching[0]; {
-		case f.Path != first.Path:
-			text = fmt.Sprintf("function: %s means several, %s and %s: give more of the path", name, first.Path, f.Path)
-		case f.Queue != first.Queue:
-			text = fmt.Sprintf("queue: expected one, because workers of %s and %s know %s", first.Queue, f.Queue, name)
-		case f.Signature() != first.Signature():
-			text = fmt.Sprintf("function: workers know two versions, %s and %s, as during a deploy: wait until it is "+
-				"over, "+
-				"or give \"unchecked\": true", first.Signature(), f.Signature())
-		}
-		if text != "" {
-			return nil, &problem{http.StatusConflict, text}
-		}
-	}
-	return matching[0], nil
 }
 
 // argumentsBody is the arguments that a task gets in place of its own.

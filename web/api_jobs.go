@@ -1,8 +1,6 @@
 package web
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -43,31 +41,6 @@ type jobFilter struct {
 	Deaths   int      `json:"deaths,omitempty"` // workers that have died with it, at least
 }
 
-// values returns the filter as it is in an address.
-func (f *jobFilter) values() (url.Values, error) {
-	text, err := json.Marshal(f)
-	if err != nil {
-		return nil, err
-	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	var fields map[string]any
-	if err := d.Decode(&fields); err != nil {
-		return nil, err
-	}
-	values := url.Values{}
-	for name, v := range fields {
-		list, ok := v.([]any)
-		if !ok {
-			list = []any{v}
-		}
-		for _, v := range list {
-			values.Add(name, fmt.Sprint(v))
-		}
-	}
-	return values, nil
-}
-
 // jobsAnswer is the jobs that this dashboard remembers, the latest first.
 type jobsAnswer struct {
 	Jobs []jobAnswer `json:"jobs"`
@@ -103,7 +76,7 @@ func jobOf(j *job, hidden bool) jobAnswer {
 		now.FailedMore, now.Failed, filter = now.Troubled(), nil, veiled(filter)
 	}
 	v := jobAnswer{
-		ID: j.ID, Action: j.What, Queue: j.Queue, State: j.State.String(), Filter: document.FilterText(filter),
+		ID: j.ID, Action: j.What, Queue: j.Queue, State: j.State.String(), Filter: call.FilterText(filter),
 		By:    j.By,
 		Phase: now.Phase(), Started: document.Stamp(j.Started), Ended: document.Stamp(now.Ended), Total: now.Total,
 		Stop: now.Stop, Report: document.ReportOf(j.Queue, j.State.String(), &now.Report),
@@ -157,7 +130,7 @@ func apiStartJob(s *site, c *apiCall, n *jobBody) (v oneJobAnswer, err error) {
 			what.states[0], strconv.Quote(call.Clip(n.State, 60))))
 	}
 	o.State = inspect.States[i]
-	values, err := n.Filter.values()
+	values, err := textsOf(&n.Filter)
 	if err != nil {
 		return v, err
 	}

@@ -1,9 +1,12 @@
 package web
 
 import (
+	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
-	"strconv"
-	"time"
+	"net/url"
+	"strings"
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/inspect/call"
@@ -34,111 +37,49 @@ type callOptions struct {
 	Front      bool              `json:"front,omitempty"` // at the front of its queue
 }
 
-// uniqueFor is how long a key is held at most that Options.Debounce is about.
-const uniqueFor = 7 * day
-
-// optionReader makes options of texts, and keeps the first error.
-type optionReader struct {
-	list []delayed.Option
-	err  error
-}
-
-func (r *optionReader) span(name, text string, option func(time.Duration) delayed.Option) {
-	if text == "" || r.err != nil {
-		return
-	}
-	var d time.Duration
-	if d, r.err = spanOfText("options."+name, text); r.err == nil {
-		r.list = append(r.list, option(d))
-	}
-}
-
-func (r *optionReader) time(name, text string, option func(time.Time) delayed.Option) {
-	if text == "" || r.err != nil {
-		return
-	}
-	var at time.Time
-	if at, r.err = timeOfText("options."+name, text); r.err == nil {
-		r.list = append(r.list, option(at))
-	}
-}
-
 // list returns the options that are given.
 func (o *callOptions) list() ([]delayed.Option, error) {
-	r := &optionReader{}
-	r.span("in", o.In, delayed.In)
-	r.time("at", o.At, delayed.At)
-	r.span("debounce", o.Debounce, delayed.Debounce)
-	r.span("max_backoff", o.MaxBackoff, func(d time.Duration) delayed.Option { return delayed.MaxBackoff(d) })
-	r.time("retry_until", o.RetryUntil, delayed.RetryUntil)
-	r.span("timeout", o.Timeout, func(d time.Duration) delayed.Option { return delayed.Timeout(d) })
-	r.time("deadline", o.Deadline, delayed.Deadline)
-	r.span("ttl", o.TTL, func(d time.Duration) delayed.Option { return delayed.TTL(d) })
-	r.span("retention", o.Retention, func(d time.Duration) delayed.Option { return delayed.Retention(d) })
-	r.span("keep_result", o.KeepResult, func(d time.Duration) delayed.Option { return delayed.KeepResult(d) })
-	r.span("unique", o.Unique, func(d time.Duration) delayed.Option {
-		if o.UniqueKey != "" {
-			return delayed.UniqueKey(o.UniqueKey, d)
-		}
-		return delayed.Unique(d)
-	})
-	if r.err != nil {
-		return nil, r.err
+	headers, others := o.Headers, *o
+	others.Headers = nil
+	fields, err := textsOf(&others)
+	if err != nil {
+		return nil, err
 	}
-	return o.others(r.list)
+	given := map[string][]string{}
+	for name, texts := range fields {
+		given[strings.ReplaceAll(name, "_", "-")] = texts
+	}
+	options, err := call.ReadOptions(given, nil)
+	if wrong := new(call.OptionError); errors.As(err, &wrong) {
+		return nil, bad("options." + strings.ReplaceAll(wrong.Name, "-", "_") + ": " + wrong.Err.Error())
+	}
+	for key, value := range headers {
+		options = append(options, delayed.Header(key, value))
+	}
+	return options, err
 }
 
-// others adds the options that are neither durations nor times.
-func (o *callOptions) others(list []delayed.Option) ([]delayed.Option, error) {
-	if o.UniqueKey != "" && o.Unique == "" {
-		if o.Debounce == "" {
-			return nil, bad("options.unique_key: expected options.unique too, with how long the key is held at most")
+// textsOf returns the fields of a struct as texts, by their names in JSON: lists have several.
+func textsOf(v any) (url.Values, error) {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	var fields map[string]any
+	if err := d.Decode(&fields); err != nil {
+		return nil, err
+	}
+	values := url.Values{}
+	for name, v := range fields {
+		list, ok := v.([]any)
+		if !ok {
+			list = []any{v}
 		}
-		list = append(list, delayed.UniqueKey(o.UniqueKey, uniqueFor))
-	}
-	if len(o.Backoff) > 0 {
-		var waits []time.Duration
-		for _, text := range o.Backoff {
-			d, err := spanOfText("options.backoff", text)
-			if err != nil {
-				return nil, err
-			}
-			waits = append(waits, d)
+		for _, v := range list {
+			values.Add(name, fmt.Sprint(v))
 		}
-		list = append(list, delayed.Backoff(waits...))
 	}
-	if o.MaxRetry != nil {
-		if *o.MaxRetry < 0 {
-			return nil, bad(fmt.Sprintf("options.max_retry: expected 0 or more, found %d", *o.MaxRetry))
-		}
-		list = append(list, delayed.MaxRetry(*o.MaxRetry))
-	}
-	for key, value := range o.Headers {
-		list = append(list, delayed.Header(key, value))
-	}
-	switch o.OnConflict {
-	case "":
-	case "fail":
-		list = append(list, delayed.OnConflict(delayed.Fail))
-	case "skip":
-		list = append(list, delayed.OnConflict(delayed.Skip))
-	case "replace":
-		list = append(list, delayed.OnConflict(delayed.Replace))
-	default:
-		return nil, bad("options.on_conflict: expected fail, skip or replace, found " +
-			strconv.Quote(call.Clip(o.OnConflict, 60)))
-	}
-	if o.ID != "" {
-		list = append(list, delayed.TaskID(o.ID))
-	}
-	if o.Group != "" {
-		list = append(list, delayed.Group(o.Group))
-	}
-	if o.UntilStart {
-		list = append(list, delayed.UntilStart())
-	}
-	if o.Front {
-		list = append(list, delayed.Front())
-	}
-	return list, nil
+	return values, nil
 }

@@ -97,7 +97,11 @@ func (c *apiCall) span(p param) (time.Duration, error) {
 	if text == "" {
 		return 0, nil
 	}
-	return spanOfText("parameter "+p.Name, text)
+	d, err := call.ParseSpan(text)
+	if err != nil {
+		return 0, bad("parameter " + p.Name + ": " + err.Error())
+	}
+	return d, nil
 }
 
 // flag returns a parameter that is true or false.
@@ -111,29 +115,6 @@ func (c *apiCall) flag(p param) (bool, error) {
 		return false, bad(fmt.Sprintf("parameter %s: expected true or false, found %s", p.Name,
 			strconv.Quote(call.Clip(text, 60))))
 	}
-}
-
-// spanOfText reads a duration that somebody has given in a place.
-func spanOfText(place, text string) (time.Duration, error) {
-	d, err := call.ParseDuration(text)
-	switch {
-	case err != nil:
-		return 0, bad(place + ": " + call.Clip(err.Error(), 200))
-	case d < 0:
-		return 0, bad(place + ": expected a duration that is not negative, found " + strconv.Quote(call.Clip(text, 60)))
-	}
-	return d, nil
-}
-
-// timeOfText reads a time that somebody has given in a place. It must have a zone, because the zone of the server is
-// nobody's concern.
-func timeOfText(place, text string) (time.Time, error) {
-	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return at, bad(place + ": expected a time such as 2026-01-31T15:04:05Z, found " + strconv.Quote(call.Clip(text,
-			60)))
-	}
-	return at, nil
 }
 
 // The parameters that several endpoints have.
@@ -150,15 +131,15 @@ var (
 
 // filterParams are the conditions on tasks.
 func filterParams() (params []param) {
-	for i := range filterFields {
-		f := &filterFields[i]
+	for i := range call.Conditions {
+		f := &call.Conditions[i]
 		params = append(params, param{Name: f.Name, Kind: "text", Text: filterText(f), Many: f.Name == "header"})
 	}
 	return params
 }
 
-func filterText(f *filterField) string {
-	text := f.Label + ", such as " + f.Hint
+func filterText(f *call.Condition) string {
+	text := f.Label + ", such as " + f.Example
 	if f.Secret {
 		text += "; not for users from whom arguments are hidden"
 	}

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/inspect"
@@ -31,7 +32,7 @@ type callField struct {
 }
 
 // newCallForm returns the form of a function with what was typed. Fields of arguments are "arg1", "arg2" and so on, or
-// "args" if nobody has published the function; those of options have the names of formOptions behind "o-".
+// "args" if nobody has published the function; those of options have the names of call.Options behind "o-".
 func newCallForm(path string, fn *inspect.Function, args url.Values) *callForm {
 	f := &callForm{Path: path, Fn: fn}
 	if fn == nil {
@@ -50,10 +51,22 @@ func newCallForm(path string, fn *inspect.Function, args url.Values) *callForm {
 			Optional: true,
 		}
 	}
-	for _, o := range formOptions {
-		f.Options = append(f.Options, callField{
-			Name: "o-" + o.Name, Label: o.Label, Hint: o.Hint, Example: o.Example, Long: o.Long, Optional: true,
-		})
+	for i := range call.Options {
+		o := &call.Options[i]
+		if o.Label == "" {
+			continue
+		}
+		field := callField{
+			Name: optionField + o.Name, Label: o.Label, Hint: strings.ToUpper(o.Help[:1]) + o.Help[1:],
+			Example: o.Example, Long: o.Many, Optional: true,
+		}
+		switch {
+		case o.Many:
+			field.Hint += ", one a line"
+		case o.Kind == "time":
+			field.Hint += ", in UTC if it names no zone"
+		}
+		f.Options = append(f.Options, field)
 	}
 	for _, field := range f.fields() {
 		field.Value = strings.ReplaceAll(args.Get(field.Name), "\r\n", "\n")
@@ -63,6 +76,9 @@ func newCallForm(path string, fn *inspect.Function, args url.Values) *callForm {
 	}
 	return f
 }
+
+// optionField is what the names of fields of options begin with.
+const optionField = "o-"
 
 // python reports whether the function is one of Python: module:function.
 func (f *callForm) python() bool { return strings.Contains(f.Path, ":") }
@@ -111,13 +127,20 @@ var errTyped = errors.New("some fields are not right")
 func (f *callForm) read() (task *delayed.Task, options []delayed.Option, err error) {
 	for i := range f.Options {
 		field := &f.Options[i]
-		text := strings.TrimSpace(field.Value)
-		if text == "" {
-			continue
+		name := strings.TrimPrefix(field.Name, optionField)
+		var texts []string
+		for line := range strings.Lines(field.Value) {
+			if line = strings.TrimSpace(line); line != "" {
+				key, value, ok := strings.Cut(line, "=")
+				if ok && name == "header" {
+					line = strings.TrimSpace(key) + "=" + strings.TrimSpace(value)
+				}
+				texts = append(texts, line)
+			}
 		}
-		some, err := formOptions[i].parse(text)
-		if err != nil {
-			field.Error = err.Error()
+		some, err := call.ReadOptions(map[string][]string{name: texts}, time.UTC)
+		if wrong := new(call.OptionError); errors.As(err, &wrong) {
+			field.Error = wrong.Err.Error()
 		}
 		options = append(options, some...)
 	}

@@ -48,20 +48,20 @@ func TestEnqueueByForm(t *testing.T) {
 	}
 	page := b.get(web.Admin, address)
 	b.has(page, "mail.Send(int8, string, web_test.Address, time.Duration, ...string)", "<code>int8</code>",
-		`placeholder="42"`, "{Street string, Tags list of string}", "&#34;90s&#34;", "...string", `name="o-headers"`)
+		`placeholder="42"`, "{Street string, Tags list of string}", "&#34;90s&#34;", "...string", `name="o-header"`)
 	b.hasNot(page, `name="kwargs"`)
 
 	fields := func(pairs ...string) []string {
 		return append([]string{"queue", queueName, "function", "example.com/app/mail.Send"}, pairs...)
 	}
 	wrong := b.post(web.Admin, "enqueue", "enqueue", fields("arg1", "1000", "arg2", hostile, "arg3", `{"Town":1}`,
-		"arg5", `"one"`, "o-in", "soon", "o-retries", "-1", "o-headers", "nothing")...)
+		"arg5", `"one"`, "o-in", "soon", "o-max-retry", "-1", "o-header", "nothing")...)
 	if wrong.Status != http.StatusUnprocessableEntity {
 		t.Fatalf("a wrong form: %d %s", wrong.Status, wrong.Body)
 	}
 	b.has(wrong.Body, `value="1000"`, "expected a whole number from -128 to 127", "expected fields of web_test.Address",
 		"Street, Tags", "expected a value of type time.Duration, such as", "expected an array for []string",
-		"expected a whole number from 0 on", "expected key=value", `value="soon"`, "<details class=\"card\" open")
+		"expected a whole number, 0 or more", "expected KEY=VALUE", `value="soon"`, "<details class=\"card\" open")
 	b.harmless(wrong.Body)
 	if n := strings.Count(wrong.Body, `class="field wrong"`); n != 7 {
 		t.Errorf("%d fields are wrong", n)
@@ -69,7 +69,7 @@ func TestEnqueueByForm(t *testing.T) {
 
 	b.enqueued("mine", fields("arg1", "7", "arg2", `say "hi"`, "arg3",
 		`{"Street":"Main","Tags":["a"]}`, "arg4", `"90s"`, "arg5", `["x","y"]`, "o-at", "2100-01-31 15:04",
-		"o-id", "mine", "o-retries", "0", "o-headers", "tenant=acme\r\nlang = en\r\n", "o-timeout", "1m")...)
+		"o-id", "mine", "o-max-retry", "0", "o-header", "tenant=acme\r\nlang = en\r\n", "o-timeout", "1m")...)
 	task, err := b.ins.Task(bg, queueName, "mine")
 	b.Must(err)
 	if task.State != state.Scheduled || task.Call != `mail.Send(7, "say \"hi\"", {Street: "Main", Tags: ["a"]}, `+

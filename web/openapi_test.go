@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/godelayed/delayed/inspect/call"
 	"github.com/godelayed/delayed/inspect/document"
 	"github.com/godelayed/delayed/internal/jsonschema"
 )
@@ -212,15 +213,15 @@ func TestJobFilter(t *testing.T) {
 	t.Parallel()
 	found := strings.Split(fieldsOf(&jobFilter{}), ", ")
 	var want []string
-	for i := range filterFields {
-		want = append(want, filterFields[i].Name)
+	for i := range call.Conditions {
+		want = append(want, call.Conditions[i].Name)
 	}
 	slices.Sort(found)
 	slices.Sort(want)
 	if !slices.Equal(found, want) {
 		t.Errorf("the filter of jobs has %v, that of lists %v", found, want)
 	}
-	values, err := (&jobFilter{Function: "f", Header: []string{"a", "b=1"}, Max: 1_000_000}).values()
+	values, err := textsOf(&jobFilter{Function: "f", Header: []string{"a", "b=1"}, Max: 1_000_000})
 	if err != nil || values.Encode() != "function=f&header=a&header=b%3D1&max=1000000" {
 		t.Errorf("found %v, %v", values.Encode(), err)
 	}

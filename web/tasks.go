@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/call"
 	"github.com/godelayed/delayed/state"
 )
 
@@ -67,7 +68,7 @@ type chip struct {
 
 // filterInput is a field of the form for filters.
 type filterInput struct {
-	*filterField
+	*call.Condition
 
 	ID, Value string
 }
@@ -280,12 +281,12 @@ func orderName(newest bool) string {
 
 // filters fills in the form for filters, without those that the user may not have.
 func (p *tasksPage) filters() {
-	for i := range filterFields {
-		field := &filterFields[i]
+	for i := range call.Conditions {
+		field := &call.Conditions[i]
 		if field.Secret && p.Hidden {
 			continue
 		}
-		texts := field.get(&p.Filter)
+		texts := field.Get(&p.Filter)
 		if len(texts) == 0 {
 			texts = []string{""}
 		} else if field.Name == "header" {

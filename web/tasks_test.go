@@ -139,7 +139,7 @@ func TestTasksRefused(t *testing.T) {
 		"order=odd":                            {400, "expected newest or oldest"},
 		"cursor=rubbish":                       {400, "begin with its first page"},
 		"older=yesterday":                      {400, "Older than: expected a duration"},
-		"older=-1h":                            {400, "expected a positive duration"},
+		"older=-1h":                            {400, "a duration that is not negative"},
 		"min=none&max=0":                       {400, "Attempts, at most: expected a number from 1 on"},
 		"header=%3Dx":                          {400, "expected a header as key=value"},
 		"queue=%E2%80%AE%00%0A%22%3Cscript%3E": {404, `\u202e\x00\n&#34;&lt;script&gt;`},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/call"
 	"github.com/godelayed/delayed/state"
 )
 
@@ -68,7 +69,7 @@ func reschedule(_ *site, args url.Values) (inspect.Action, error) {
 	if args.Get("when") == "" {
 		return inspect.Action{}, bad("when? Give a duration from now on, such as 15m, or a time in UTC")
 	}
-	at, err := parseWhen(args.Get("when"), time.Now())
+	at, err := call.ParseWhen(args.Get("when"), time.Now(), time.UTC)
 	if err != nil {
 		return inspect.Action{}, bad(err.Error())
 	}

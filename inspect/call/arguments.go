@@ -1,5 +1,5 @@
 // Package call makes calls of functions from what people write: arguments as JSON, checked against the signatures that
-// workers publish; and reads durations and times as people write them.
+// workers publish; and reads options, conditions on tasks, durations and times as people write them.
 //
 // The texts that it returns as errors may be shown to whoever has written the arguments: they are escaped and short.
 package call
@@ -84,41 +84,6 @@ func optional(fn *inspect.Function) int {
 		return max(fn.Optional-1, 0)
 	}
 	return fn.Optional
-}
-
-// PythonOn returns a call of a Python function and the queue for it, checked against the functions that workers have
-// published on the queue, on any queue if queue is "": then one of these must know the function. kwargs is a JSON
-// object, or "". name is a path or the end of one. A function that nobody has published is taken as it is, because
-// legacy workers publish none.
-func PythonOn(
-	queue string, functions []inspect.Function, name string, texts []string, kwargs string,
-) (string, *delayed.Task, error) {
-	matching := Match(functions, name)
-	path := name
-	if len(matching) > 0 {
-		path = matching[0].Path
-	} else if queue == "" {
-		return "", nil, fmt.Errorf("no living worker has published a Python function %s: expected its queue too",
-			quote(name))
-	}
-	task, err := Python(path, texts, kwargs)
-	if err != nil {
-		return "", nil, err
-	}
-	var misfit error
-	for _, f := range matching {
-		switch {
-		case f.Path != path:
-			return "", nil, fmt.Errorf("%s means several, %s and %s: give more of the path", quote(name), path, f.Path)
-		case queue == "" && f.Queue != matching[0].Queue:
-			return "", nil, fmt.Errorf("workers of %s and %s know %s: expected its queue too", matching[0].Queue,
-				f.Queue, quote(name))
-		}
-		if misfit = f.Fits(task); misfit == nil {
-			return f.Queue, task, nil
-		}
-	}
-	return queue, task, misfit
 }
 
 // Python returns the call of a Python function. Its arguments are not checked. kwargs is a JSON

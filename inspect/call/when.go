@@ -5,6 +5,7 @@ import (
 	"math"
 	"regexp"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -37,15 +38,51 @@ func ParseDuration(s string) (time.Duration, error) {
 	return sum + rest, nil
 }
 
-// ParseTime reads a time; one without a zone is of the local one.
-func ParseTime(s string) (time.Time, error) {
-	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly} {
-		if t, err := time.ParseInLocation(layout, s, time.Local); err == nil {
+// ParseSpan reads a duration that is not negative; blanks in it do not matter.
+func ParseSpan(s string) (time.Duration, error) {
+	d, err := ParseDuration(strings.ReplaceAll(Clip(s, 100), " ", ""))
+	if err == nil && d < 0 {
+		err = fmt.Errorf("expected a duration that is not negative, found %s", quote(s))
+	}
+	return d, err
+}
+
+// layouts are the forms of times with a zone or in UTC, and of those without.
+var layouts = []string{
+	time.RFC3339, "2006-01-02 15:04:05 UTC", "2006-01-02 15:04 UTC",
+	"2006-01-02 15:04:05", "2006-01-02 15:04", "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly,
+}
+
+// ParseTime reads a time; one without a zone is of the given one. If that is nil, times have one.
+func ParseTime(s string, zone *time.Location) (time.Time, error) {
+	some, without := layouts, ""
+	switch zone {
+	case nil:
+		some, zone = layouts[:1], time.UTC
+	case time.UTC:
+		without = ", or 2026-01-31 15:04 in UTC"
+	default:
+		without = ", or 2026-01-31 15:04 in the local zone"
+	}
+	for _, layout := range some {
+		if t, err := time.ParseInLocation(layout, strings.TrimSpace(s), zone); err == nil {
 			return t, nil
 		}
 	}
-	return time.Time{}, fmt.Errorf("expected a time such as 2026-01-31T15:04:05Z, or 2026-01-31 15:04 in the local "+
-		"zone, found %q", s)
+	return time.Time{}, fmt.Errorf("expected a time such as 2026-01-31T15:04:05Z%s, found %s", without, quote(s))
+}
+
+// ParseWhen reads a time as ParseTime does, or a duration from now on.
+func ParseWhen(s string, now time.Time, zone *time.Location) (time.Time, error) {
+	if t, err := ParseTime(s, zone); err == nil {
+		return t, nil
+	}
+	d, err := ParseSpan(strings.TrimPrefix(strings.TrimSpace(s), "in "))
+	if err != nil {
+		return time.Time{}, fmt.Errorf("expected a duration from now on, such as 15m, 2h30m or 7d, or a time, such as "+
+			"2026-01-31 15:04, found %s", quote(s))
+	}
+	return now.Add(d), nil
 }
 
 // FormatDuration writes a duration with the two units that matter: 250ms, 1.5s, 2m05s, 3h10m, 4d2h.

@@ -3,6 +3,7 @@ package call
 import (
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestDurations(t *testing.T) {
@@ -33,11 +34,11 @@ func TestTexts(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"yesterday", "", "2026-13-01"} {
-		if at, err := ParseTime(text); err == nil {
+		if at, err := ParseTime(text, time.Local); err == nil {
 			t.Errorf("%q is %v, expected an error", text, at)
 		}
 	}
-	if at, err := ParseTime("2026-01-31T15:04:05Z"); err != nil || at.Unix() != 1769871845 {
+	if at, err := ParseTime("2026-01-31T15:04:05Z", nil); err != nil || at.Unix() != 1769871845 {
 		t.Errorf("found %v, %v", at, err)
 	}
 }

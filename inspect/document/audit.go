@@ -1,10 +1,6 @@
 package document
 
 import (
-	"maps"
-	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/godelayed/delayed/inspect"
@@ -41,46 +37,9 @@ func AuditOf(records []inspect.Record) Audit {
 			IDs: r.IDs, More: r.More, Done: r.Done, Failed: r.Failed,
 		}
 		if r.Filter != nil {
-			one.Filter = FilterText(r.Filter)
+			one.Filter = call.FilterText(r.Filter)
 		}
 		v.Records = append(v.Records, one)
 	}
 	return v
-}
-
-// FilterText describes a filter in words, "function Welcome, error timeout"; "" for one that matches all tasks.
-func FilterText(f *inspect.Filter) string {
-	var parts []string
-	add := func(name, value string) {
-		if value != "" {
-			parts = append(parts, name+" "+call.Clip(value, 60))
-		}
-	}
-	add("function", f.Function)
-	add("id", f.ID)
-	add("error", f.Error)
-	add("reason", f.Reason)
-	add("worker", f.Worker)
-	add("group", f.Group)
-	for _, key := range slices.Sorted(maps.Keys(f.Headers)) {
-		add("header", key+"="+f.Headers[key])
-	}
-	add("argument", f.Arg)
-	add("text", f.Text)
-	if f.OlderThan > 0 {
-		add("older than", call.FormatDuration(f.OlderThan))
-	}
-	if f.YoungerThan > 0 {
-		add("newer than", call.FormatDuration(f.YoungerThan))
-	}
-	if f.MinAttempt > 0 {
-		add("attempt from", strconv.Itoa(f.MinAttempt))
-	}
-	if f.MaxAttempt > 0 {
-		add("attempt up to", strconv.Itoa(f.MaxAttempt))
-	}
-	if f.MinDeaths > 0 {
-		add("deaths from", strconv.Itoa(f.MinDeaths))
-	}
-	return strings.Join(parts, ", ")
 }

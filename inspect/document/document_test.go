@@ -63,19 +63,6 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-func TestFilterText(t *testing.T) {
-	t.Parallel()
-	f := inspect.Filter{
-		Function: "Welcome", Error: strings.Repeat("e", 100), Headers: map[string]string{"b": "2", "a": "\x1b"},
-		OlderThan: time.Hour, MaxAttempt: 3,
-	}
-	want := `function Welcome, error ` + strings.Repeat("e", 59) + `…, header a=\x1b, header b=2, older than 1h00m, ` +
-		`attempt up to 3`
-	if got := FilterText(&f); got != want {
-		t.Errorf("found %s, expected %s", got, want)
-	}
-}
-
 func TestParsePer(t *testing.T) {
 	t.Parallel()
 	if p, err := ParsePer("minutes", 0); err != nil || p.Last != time.Hour {

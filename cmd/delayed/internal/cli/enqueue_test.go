@@ -79,13 +79,13 @@ func TestEnqueueOptions(t *testing.T) {
 		args []string
 	}{
 		{2, "expected 1 argument, found 0", nil},
-		{3, `a function "nobody"`, []string{"nobody"}},
+		{3, `has published "nobody"`, []string{"nobody"}},
 		{2, "expected KEY=VALUE", []string{"welcome", "1", `"en"`, "--header", "x"}},
 		{2, "expected fail, skip or replace", []string{"welcome", "1", `"en"`, "--on-conflict", "x"}},
 		{2, "expected a duration", []string{"welcome", "1", `"en"`, "--in", "soon"}},
 		{2, "expected its queue too", []string{"mod:func", "1"}},
-		{2, "expected --queue too", []string{"a.B", "--unchecked"}},
-		{2, "--kwargs is for Python", []string{"welcome", "--kwargs", "{}"}},
+		{2, "queue: expected the name of one", []string{"a.B", "--unchecked"}},
+		{2, "kwargs: expected them only of Python", []string{"welcome", "--kwargs", "{}"}},
 	} {
 		b.fails(c.code, c.text, append([]string{"enqueue"}, c.args...)...)
 	}

@@ -35,7 +35,7 @@ const exportVersion = 1
 
 func (a *app) exportCommand() *cobra.Command {
 	var (
-		flags  filterFlags
+		filter inspect.Filter
 		states []string
 		file   string
 	)
@@ -53,7 +53,7 @@ func (a *app) exportCommand() *cobra.Command {
 	cmd.Flags().StringSliceVarP(&states, "state", "s", nil, "states of the tasks: "+stateNames(movable))
 	cmd.Flags().StringVarP(&file, "output", "o", "",
 		"file to write, in place of the standard output; it must not exist")
-	flags.add(cmd)
+	addFilter(cmd, &filter)
 	a.completeTaskFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		wanted, err := parseStates(states, movable)
@@ -76,7 +76,6 @@ func (a *app) exportCommand() *cobra.Command {
 			defer f.Close()
 			out = f
 		}
-		filter := flags.filter()
 		return a.export(cmd.Context(), out, args, wanted, filter, all && filter.IsZero())
 	}
 	return cmd

@@ -95,7 +95,7 @@ func (a *app) moveCommand() *cobra.Command {
 // actionCommand is a verb for tasks: those with given ids, or with --all those that filters mean.
 func (a *app) actionCommand(name string, aliases []string, short string, do act) *cobra.Command {
 	var (
-		flags  filterFlags
+		filter inspect.Filter
 		queue  string
 		states []string
 		all    bool
@@ -114,7 +114,7 @@ func (a *app) actionCommand(name string, aliases []string, short string, do act)
 	a.queueFlag(cmd, &queue, "queue of the tasks; without it, ids are looked for in all queues")
 	fs.BoolVar(&all, "all", false, "all tasks of --queue and --state that the filters mean")
 	fs.StringSliceVarP(&states, "state", "s", nil, "with --all: states of the tasks; several: a,b")
-	flags.add(cmd)
+	addFilter(cmd, &filter)
 	yesFlag(cmd, &bulk.yes)
 	fs.BoolVar(&bulk.dry, "dry-run", false, "with --all: only count the tasks")
 	a.completeTaskFlags(cmd)
@@ -123,7 +123,6 @@ func (a *app) actionCommand(name string, aliases []string, short string, do act)
 		if err := a.connect(); err != nil {
 			return err
 		}
-		filter := flags.filter()
 		if !all && (!filter.IsZero() || len(states) > 0) {
 			return usagef("filters and --state go with --all: add it to mean all tasks that match, or give ids alone")
 		}

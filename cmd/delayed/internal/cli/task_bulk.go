@@ -6,6 +6,7 @@ import (
 
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/call"
 	"github.com/godelayed/delayed/inspect/document"
 	"github.com/godelayed/delayed/state"
 )
@@ -72,7 +73,7 @@ func (a *app) actOnAll(ctx context.Context, b *bulk) error {
 func (b *bulk) question(queue string, held int, states []state.Task) string {
 	tasks := strings.ReplaceAll(stateNames(states), ", ", " and ") + " task"
 	text := count(held, tasks)
-	if which := document.FilterText(&b.filter); which != "" {
+	if which := call.FilterText(&b.filter); which != "" {
 		text = "those of " + text + " that match " + which
 	}
 	verb := map[string]string{

@@ -3,51 +3,47 @@ package cli
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/call"
 	"github.com/godelayed/delayed/state"
 )
 
-// filterFlags are the flags that select tasks.
-type filterFlags struct {
-	inspect.Filter
-	headers      []string
-	older, newer duration
-}
-
-func (f *filterFlags) add(cmd *cobra.Command) {
-	fs := cmd.Flags()
-	fs.StringVar(&f.Function, "func", "", "function: Welcome, mail.Welcome or its whole path")
-	fs.StringVar(&f.ID, "id", "", "beginning of the id")
-	fs.StringVar(&f.Error, "error", "", "part of the text of the last error")
-	fs.StringVar(&f.Reason, "reason", "", `why the task is where it is, such as "arguments"`)
-	fs.StringVar(&f.Worker, "worker", "", "id of the worker that has the task, or had it last")
-	fs.StringVar(&f.Group, "group", "", "key of the group that the call waits in or is to join")
-	fs.StringArrayVar(&f.headers, "header", nil, "header: KEY=VALUE, or KEY for any value; may be repeated")
-	fs.StringVar(&f.Arg, "arg", "", "argument: 0=42, 1.user.name=Ann, to=ann@example.com, or a path without a value")
-	fs.StringVar(&f.Text, "text", "", `part of the call as it is shown, such as 42, "en"`)
-	fs.Var(&f.older, "older-than", "enqueued at least so long ago, such as 15m or 7d")
-	fs.Var(&f.newer, "newer-than", "enqueued at most so long ago")
-	fs.IntVar(&f.MinAttempt, "min-attempt", 0, "attempt that the task is at, at least")
-	fs.IntVar(&f.MaxAttempt, "max-attempt", 0, "attempt that the task is at, at most")
-	fs.IntVar(&f.MinDeaths, "min-deaths", 0, "workers that have died with the task, at least")
-}
-
-// filter returns the filter of the flags.
-func (f *filterFlags) filter() inspect.Filter {
-	filter := f.Filter
-	filter.OlderThan, filter.YoungerThan = time.Duration(f.older), time.Duration(f.newer)
-	for _, h := range f.headers {
-		if filter.Headers == nil {
-			filter.Headers = map[string]string{}
-		}
-		key, value, _ := strings.Cut(h, "=")
-		filter.Headers[key] = value
+// addFilter adds the flags that select tasks; they set the fields of a filter.
+func addFilter(cmd *cobra.Command, f *inspect.Filter) {
+	for i := range call.Conditions {
+		c := &call.Conditions[i]
+		cmd.Flags().Var(&textFlag{c.Kind, func(s string) error {
+			if s == "" {
+				return nil
+			}
+			return c.Set(f, s)
+		}}, c.Flag, c.Help)
 	}
-	return filter
+}
+
+// textFlag is a flag whose texts a function reads.
+type textFlag struct {
+	kind string // text, duration, time, number or flag
+	set  func(string) error
+}
+
+func (f *textFlag) String() string { return "" }
+
+func (f *textFlag) Set(s string) error { return f.set(s) }
+
+func (f *textFlag) Type() string {
+	switch f.kind {
+	case "flag":
+		return "bool"
+	case "number":
+		return "int"
+	case "text":
+		return "string"
+	}
+	return f.kind
 }
 
 // parseStates reads the states of --state.

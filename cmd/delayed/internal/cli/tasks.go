@@ -56,7 +56,7 @@ func (a *app) taskCommand() *cobra.Command {
 // listTasksCommand lists tasks.
 func (a *app) listTasksCommand(use string) *cobra.Command {
 	var (
-		flags  filterFlags
+		filter inspect.Filter
 		states []string
 		query  inspect.Query
 		queue  string
@@ -73,7 +73,7 @@ func (a *app) listTasksCommand(use string) *cobra.Command {
 	fs := cmd.Flags()
 	fs.StringSliceVarP(&states, "state", "s", nil, "states of the tasks: "+stateNames(inspect.States))
 	a.queueFlag(cmd, &queue, "queue of the tasks; the same as an argument")
-	flags.add(cmd)
+	addFilter(cmd, &filter)
 	fs.BoolVar(&query.NewestFirst, "newest-first", false, "begin with the task that came last")
 	fs.IntVarP(&query.Limit, "limit", "n", 30, "tasks in a list, at most 1000")
 	fs.IntVar(&query.ScanLimit, "scan", 10_000, "tasks to look at for a list")
@@ -94,7 +94,7 @@ func (a *app) listTasksCommand(use string) *cobra.Command {
 			within("--scan", query.ScanLimit, 1, math.MaxInt32)); err != nil {
 			return err
 		}
-		query.Filter = flags.filter()
+		query.Filter = filter
 		return a.show(cmd.Context(), func(ctx context.Context) (view, error) {
 			return a.lists(ctx, args, wanted, query)
 		})

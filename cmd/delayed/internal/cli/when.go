@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/godelayed/delayed/inspect/call"
@@ -21,10 +20,7 @@ func (d *duration) String() string {
 func (d *duration) Type() string { return "duration" }
 
 func (d *duration) Set(s string) error {
-	v, err := call.ParseDuration(s)
-	if err == nil && v < 0 {
-		return fmt.Errorf("expected a duration that is not negative, found %q", s)
-	}
+	v, err := call.ParseSpan(s)
 	*d = duration(v)
 	return err
 }
@@ -50,7 +46,7 @@ func (m *moment) String() string {
 func (m *moment) Type() string { return "time" }
 
 func (m *moment) Set(s string) error {
-	t, err := call.ParseTime(s)
+	t, err := call.ParseTime(s, time.Local)
 	m.Time = t
 	return err
 }

@@ -45,7 +45,7 @@ func (m *model) askWhen(v verb, s selection) {
 		label: "reschedule " + s.text() + " to:", note: "15m, 2d, or 2026-01-31 15:04",
 		enter: func(text string) (tea.Cmd, error) {
 			now := m.now()
-			at, err := dueTime(text, now)
+			at, err := call.ParseWhen(text, now, time.Local)
 			if err != nil {
 				return nil, err
 			}
@@ -53,20 +53,6 @@ func (m *model) askWhen(v verb, s selection) {
 			return nil, nil
 		},
 	}
-}
-
-// dueTime reads a time, or how far it is from now by the clock of this machine.
-func dueTime(text string, now time.Time) (time.Time, error) {
-	if d, err := call.ParseDuration(text); err == nil {
-		if d < 0 {
-			return time.Time{}, errors.New("expected a duration that is not negative")
-		}
-		return now.Add(d), nil
-	}
-	if at, err := call.ParseTime(text); err == nil {
-		return at, nil
-	}
-	return time.Time{}, errors.New("expected 15m, 2d, or 2026-01-31 15:04")
 }
 
 // publishedMsg brings the published function of a task whose arguments are to be edited.

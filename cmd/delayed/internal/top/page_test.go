@@ -39,7 +39,7 @@ func TestPage(t *testing.T) {
 			has("the key", word)
 		}
 	}
-	for _, word := range filterWords {
+	for _, word := range filterWords() {
 		has("the filter", word+":")
 	}
 }

@@ -2,18 +2,11 @@ package top
 
 import (
 	"fmt"
-	"slices"
-	"strconv"
 	"strings"
-	"time"
 
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/call"
 )
-
-// filterWords are what a filter for tasks can be made of, in the order in which they are explained.
-var filterWords = []string{
-	"func", "id", "error", "reason", "worker", "group", "arg", "header", "older", "newer", "attempt", "deaths",
-}
 
 // parseFilter reads a filter for tasks: words such as func:Welcome error:"connection refused" older:1h. All that has no
 // name is a part of the call as it is shown.
@@ -21,13 +14,14 @@ func parseFilter(text string) (f inspect.Filter, err error) {
 	var rest []string
 	for text = strings.TrimSpace(text); text != ""; text = strings.TrimSpace(text) {
 		name, value, named := strings.Cut(text, ":")
-		if !named || !slices.Contains(filterWords, name) {
+		c := wordCondition(name)
+		if !named || c == nil {
 			word, behind, _ := strings.Cut(text, " ")
 			rest, text = append(rest, word), behind
 			continue
 		}
 		if value, text, err = cutValue(value); err == nil {
-			err = setWord(&f, name, value)
+			err = setWord(&f, c, value)
 		}
 		if err != nil {
 			return inspect.Filter{}, err
@@ -50,60 +44,32 @@ func cutValue(s string) (value, rest string, err error) {
 	return value, rest, nil
 }
 
-func setWord(f *inspect.Filter, name, value string) (err error) {
+func setWord(f *inspect.Filter, c *call.Condition, value string) error {
 	if value == "" {
-		return fmt.Errorf("%s: expected something behind the colon", name)
+		return fmt.Errorf("%s: expected something behind the colon", c.Word)
 	}
-	switch name {
-	case "func":
-		f.Function = value
-	case "id":
-		f.ID = value
-	case "error":
-		f.Error = value
-	case "reason":
-		f.Reason = value
-	case "worker":
-		f.Worker = value
-	case "group":
-		f.Group = value
-	case "arg":
-		f.Arg = value
-	case "header":
-		if f.Headers == nil {
-			f.Headers = map[string]string{}
-		}
-		key, v, _ := strings.Cut(value, "=")
-		f.Headers[key] = v
-	case "older":
-		f.OlderThan, err = parseAge(value)
-	case "newer":
-		f.YoungerThan, err = parseAge(value)
-	case "deaths":
-		f.MinDeaths, err = strconv.Atoi(value)
-		if err != nil || f.MinDeaths < 1 {
-			err = fmt.Errorf("deaths:%s: expected a number, such as 1 for tasks with which a worker has died", value)
-		}
-	case "attempt":
-		f.MinAttempt, err = strconv.Atoi(value)
-		if err != nil || f.MinAttempt < 1 {
-			err = fmt.Errorf("attempt:%s: expected a number, such as 3 for the third attempt or a later one", value)
-		}
+	if err := c.Set(f, value); err != nil {
+		return fmt.Errorf("%s: %w", c.Word, err)
 	}
-	return err
+	return nil
 }
 
-// parseAge reads a duration as Go writes it, or in days.
-func parseAge(s string) (time.Duration, error) {
-	if days, ok := strings.CutSuffix(s, "d"); ok {
-		n, err := strconv.Atoi(days)
-		if err == nil && n > 0 && n <= 10_000 {
-			return time.Duration(n) * 24 * time.Hour, nil
+// filterWords returns the names of what a filter for tasks can be made of.
+func filterWords() (words []string) {
+	for i := range call.Conditions {
+		if w := call.Conditions[i].Word; w != "" {
+			words = append(words, w)
 		}
 	}
-	d, err := time.ParseDuration(s)
-	if err != nil || d <= 0 {
-		return 0, fmt.Errorf("expected a duration such as 90s, 15m, 2h or 7d, found %q", s)
+	return words
+}
+
+// wordCondition returns the condition that a word is for; nil if there is none.
+func wordCondition(name string) *call.Condition {
+	for i := range call.Conditions {
+		if c := &call.Conditions[i]; c.Word == name && name != "" {
+			return c
+		}
 	}
-	return d, nil
+	return nil
 }

@@ -137,7 +137,7 @@ func (s *tasksScreen) setFilter(text string) (tea.Cmd, error) {
 
 // filterNote says what can be written as a filter.
 func (s *tasksScreen) filterNote() string {
-	return "text of the call, or " + strings.Join(filterWords, ": ") + ":"
+	return "text of the call, or " + strings.Join(filterWords(), ": ") + ":"
 }
 
 // restart begins with the first page.
