@@ -68,14 +68,14 @@ func one(functions []inspect.Function, name string) (*inspect.Function, error) {
 	for _, f := range matching[1:] {
 		switch first := matching[0]; {
 		case f.Path != first.Path:
-			return nil, ambiguous{fmt.Errorf("function: %s means several, %s and %s: give more of the path", quote(name),
-				first.Path, f.Path)}
+			return nil, ambiguous{fmt.Errorf("function: %s means several, %s and %s: give more of the path",
+				quote(name), first.Path, f.Path)}
 		case f.Queue != first.Queue:
 			return nil, ambiguous{fmt.Errorf("queue: expected one, because workers of %s and %s know %s", first.Queue,
 				f.Queue, quote(name))}
 		case f.Signature() != first.Signature():
-			return nil, ambiguous{fmt.Errorf("function: workers know two versions, %s and %s, as during a deploy: wait "+
-				"until it is over, or leave the call unchecked", first.Signature(), f.Signature())}
+			return nil, ambiguous{fmt.Errorf("function: workers know two versions, %s and %s, as during a deploy: "+
+				"wait until it is over, or leave the call unchecked", first.Signature(), f.Signature())}
 		}
 	}
 	return matching[0], nil

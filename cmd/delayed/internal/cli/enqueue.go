@@ -92,8 +92,8 @@ func (a *app) call(ctx context.Context, r *call.Request) (string, *delayed.Task,
 		if near := nearFunction(r.Function, functions); near != "" {
 			text = near + " Known: "
 		}
-		err = &codeError{exitNotFound, err.Error() + text + someOf(functions) + "; see delayed functions, or give the " +
-			"whole path with --unchecked and --queue"}
+		err = &codeError{exitNotFound, err.Error() + text + someOf(functions) + "; see delayed functions, or give " +
+			"the whole path with --unchecked and --queue"}
 	case errors.Is(err, delayed.ErrArguments):
 		err = usagef("%w; give --unchecked to enqueue it all the same", err)
 	case err != nil:
