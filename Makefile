@@ -242,11 +242,11 @@ tidy: ## Check that every go.mod is tidy; make fmt repairs it (5 s)
 	@$(each) -o go mod tidy -diff
 
 .PHONY: verify
-verify: ## Check that generated and copied files are what their sources say (10 s)
+verify: ## Check go.work, go directives, keakon's golden vectors and the licence of the Python package (2 s)
 	@scripts/verify.sh
 
 .PHONY: generate
-generate: ## Copy what the Python package shares with Go; write docs/CLI.md and schemas of the command (5 s)
+generate: ## Write golden vectors, docs/CLI.md, schemas and golden outputs of the command (5 s)
 	@scripts/generate.sh
 
 .PHONY: vectors

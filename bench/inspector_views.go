@@ -84,17 +84,12 @@ func pages(of state.Task) []view {
 }
 
 // scriptNames returns the names of scripts by the digests that EVALSHA gets.
-func scriptNames() (map[string]string, error) {
-	files, err := lua.Files.ReadDir(".")
+func scriptNames() map[string]string {
 	names := map[string]string{}
-	for _, f := range files {
-		source, err := lua.Files.ReadFile(f.Name())
-		if err != nil {
-			return nil, err
-		}
-		names[fmt.Sprintf("%x", sha1.Sum(source))] = "script " + f.Name()
+	for _, name := range lua.Names() {
+		names[fmt.Sprintf("%x", sha1.Sum([]byte(lua.Source(name))))] = "script " + name + ".lua"
 	}
-	return names, err
+	return names
 }
 
 // recordSlow makes the server record what takes longer than so many µs, and forgets what it has recorded.
@@ -112,10 +107,7 @@ func slowRuns(conn redis.Conn) (map[string][]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	names, err := scriptNames()
-	if err != nil {
-		return nil, err
-	}
+	names := scriptNames()
 	times := map[string][]float64{}
 	for _, e := range entries {
 		var id, at, micros int64

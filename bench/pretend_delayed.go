@@ -26,11 +26,7 @@ func (d *delayedQueue) pretend(workers int, life time.Duration) error {
 		name string
 		keys int
 	}{{"register", 3}, {"beat", 3}, {"check", 6}} {
-		source, err := lua.Files.ReadFile(of.name + ".lua")
-		if err != nil {
-			return err
-		}
-		scripts[i] = redis.NewScript(of.keys, string(source))
+		scripts[i] = redis.NewScript(of.keys, lua.Source(of.name))
 	}
 	return fanOut(paceCallers, workers, func(i int) error {
 		conn, err := redis.Dial("tcp", d.addr)

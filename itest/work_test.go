@@ -127,10 +127,7 @@ func newWorkerProcess(s workerSetup) (*workerProcess, *delayed.Redis, error) {
 				redis.DialReadTimeout(5*time.Second))
 		},
 	}
-	source, err := witness.New(pool, w, "../lua", taskOf)
-	if err != nil {
-		return nil, nil, err
-	}
+	source := witness.New(pool, w, taskOf)
 	return &workerProcess{ledger: w, witness: source}, delayed.FromSource(source), nil
 }
 

@@ -29,9 +29,7 @@ else
   redis.call('HDEL', KEYS[1], '', unpack(stood))
 end
 if first > 5 then redis.call('HDEL', KEYS[2], unpack(ARGV, 5, first - 1)) end
-local function count(name, n)
-  if n > 0 and redis.call('HINCRBY', KEYS[3], name, n) == n then redis.call('EXPIRE', KEYS[3], ARGV[1]) end
-end
+--#include count STATS=KEYS[3] LIFE=ARGV[1]
 count('processed', done)
 count('lost', tonumber(ARGV[2]))
 return answers

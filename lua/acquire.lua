@@ -3,8 +3,7 @@
 -- ARGV  1 holder   2 number of places   3 for how long the holder has its place, ms
 -- Returns 1 if the holder has a place, 0 if all are taken.
 -- O(n log m). Works on a full Redis: its first write is a ZREM.
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--#include clock
 local has = redis.call('ZSCORE', KEYS[1], ARGV[1])
 local out = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, 1000)
 out[#out + 1] = ARGV[1]

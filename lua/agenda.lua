@@ -4,14 +4,8 @@
 -- Returns {time in ms, ms until the next entry is due (-1 none), entry, value, entry, value ...}: the due entries. A
 --       value is empty if the entry has none.
 -- O(n log m). Reads only.
-local function number(score)
-  -- A server may write a round number as 4e+12, which not every Lua can read.
-  local digits, zeros = string.match(score, '^([%d.]+)e%+?(%d+)$')
-  if not digits then return tonumber(score) end
-  return math.floor(tonumber(digits) * 10 ^ tonumber(zeros) + 0.5)
-end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--#include number
+--#include clock
 local names = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', now, 'LIMIT', ARGV[1], ARGV[2])
 local after = '(' .. string.format('%.0f', now)
 local ahead = redis.call('ZRANGEBYSCORE', KEYS[2], after, '+inf', 'WITHSCORES', 'LIMIT', 0, 1)

@@ -7,12 +7,11 @@
 -- Returns for each task 1 if the claim stood, 0 if it did not, 2 if the claim remains because the task is no longer
 --       revoked.
 -- O(n log m). Works on a full Redis: its first write is an HDEL.
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--#include clock
 local batches = tonumber(ARGV[2])
 local answers, tokens, ids, seen = {}, {''}, {''}, {}
 local values, dues, gone, channels = {}, {}, {}, {}
-local fields, owners, own = {}, {}, {}
+local fields, owners = {}, {}
 local known = redis.call('EXISTS', KEYS[4], KEYS[5]) > 0
 -- Read everything before the first removal: while a slot moves, a command on an emptied key fails.
 for i = 3 + batches, #ARGV, 7 do
@@ -38,17 +37,12 @@ for i = 3 + batches, #ARGV, 7 do
   end
 end
 local done = #tokens - 1
-if #fields > 0 then
-  local held = redis.call('HMGET', KEYS[6], unpack(fields))
-  for i = 1, #fields do
-    if held[i] and string.match(held[i], '^%d+ (.*)$') == owners[math.ceil(i / 2)] then own[#own + 1] = fields[i] end
-  end
-end
+--#include locks LOCKS=KEYS[6]
+local own = held(fields, owners)
 -- Fail on keys of another type before anything is removed.
 redis.call('HLEN', KEYS[2])
 redis.call('ZCARD', KEYS[4])
 redis.call('HLEN', KEYS[5])
-redis.call('HLEN', KEYS[6])
 redis.call('HLEN', KEYS[7])
 
 redis.call('HDEL', KEYS[1], unpack(tokens))
@@ -61,6 +55,7 @@ if #dues > 0 then
 end
 if #gone > 0 then redis.call('HDEL', KEYS[5], unpack(gone)) end
 if #own > 0 then redis.call('HDEL', KEYS[6], unpack(own)) end
-if redis.call('HINCRBY', KEYS[7], 'canceled', done) == done then redis.call('EXPIRE', KEYS[7], ARGV[1]) end
+--#include count STATS=KEYS[7] LIFE=ARGV[1]
+count('canceled', done)
 for i = 1, #channels do redis.call('PUBLISH', channels[i], 'ended') end
 return answers

@@ -9,14 +9,8 @@
 -- Returns 2 if it was removed, 1 if it may be pending or active and is revoked, 0 if it has ended, 3 if it was filed
 --       after the caller looked.
 -- O(log m). Works on a full Redis: its first write is a ZREM.
-local function number(score)
-  -- A server may write a round number as 4e+12, which not every Lua can read.
-  local digits, zeros = string.match(score, '^([%d.]+)e%+?(%d+)$')
-  if not digits then return tonumber(score) end
-  return math.floor(tonumber(digits) * 10 ^ tonumber(zeros) + 0.5)
-end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--#include number
+--#include clock
 local id, keep = ARGV[1], tonumber(ARGV[3])
 -- Read everything before the first write.
 local scheduled, retrying = redis.call('ZSCORE', KEYS[3], id), redis.call('ZSCORE', KEYS[4], id)
@@ -28,14 +22,10 @@ if waits and ARGV[9] ~= '1' then return 3 end
 local reported = redis.call('HEXISTS', KEYS[10], id)
 local version = math.max(now, (tonumber(redis.call('HGET', KEYS[2], 'version') or 0) or 0) + 1)
 -- The lock of a task that may still be pending or active ends with it; until then it counts as free.
-local fields, own = {ARGV[10], '#' .. id}, {}
-local held = waits and redis.call('HMGET', KEYS[11], unpack(fields)) or {}
-for i = 1, 2 do
-  if held[i] and string.match(held[i], '^%d+ (.*)$') == id then own[#own + 1] = fields[i] end
-end
+--#include locks LOCKS=KEYS[11]
+local own = waits and held({ARGV[10], '#' .. id}, {id}) or {}
 redis.call('HLEN', KEYS[8])
 redis.call('HLEN', KEYS[9])
-redis.call('HLEN', KEYS[11])
 redis.call('HLEN', KEYS[12])
 local over = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, ARGV[8])
 over[#over + 1] = id
@@ -59,6 +49,7 @@ if keep > 0 then
 elseif reported == 1 and not completed then
   redis.call('HDEL', KEYS[10], id)
 end
-if redis.call('HINCRBY', KEYS[12], 'canceled', 1) == 1 then redis.call('EXPIRE', KEYS[12], ARGV[7]) end
+--#include count STATS=KEYS[12] LIFE=ARGV[7]
+count('canceled', 1)
 redis.call('PUBLISH', ARGV[5], 'ended')
 return 2

@@ -83,8 +83,8 @@ if n > 0 then
   if long then redis.call('HSET', KEYS[4], long, '') end
   redis.call('HSET', KEYS[4], unpack(fields))
   if long then redis.call('HDEL', KEYS[4], long) end
-  local time = redis.call('TIME')
-  redis.call('HSET', KEYS[5], ARGV[1], time[1] * 1000 + math.floor(time[2] / 1000))
+  --#include clock
+  redis.call('HSET', KEYS[5], ARGV[1], now)
 end
 left = left - n - gaps
 if gaps > 0 and redis.call('HINCRBY', KEYS[7], 'gaps', -gaps) <= 0 then redis.call('HDEL', KEYS[7], 'gaps') end
@@ -123,7 +123,6 @@ else
   reply[3] = answers
 end
 if first > 10 then redis.call('HDEL', KEYS[5], unpack(ARGV, 10, first - 1)) end
-if done > 0 and redis.call('HINCRBY', KEYS[6], 'processed', done) == done then
-  redis.call('EXPIRE', KEYS[6], ARGV[7])
-end
+--#include count STATS=KEYS[6] LIFE=ARGV[7]
+count('processed', done)
 return reply

@@ -7,19 +7,18 @@
 -- Returns for each task 1 if the claim stood, 0 if it did not (nothing is written for it then).
 -- O(n log m). Works on a full Redis: its first write is an HDEL. It deletes at most 200 expired
 --       completed tasks.
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--#include clock
 local batches = tonumber(ARGV[2])
 local answers, tokens, seen = {}, {''}, {}
 local kept, values, dues, gone, channels = {}, {}, {}, {}, {}
-local fields, owners, own, revoked = {}, {}, {}, {}
+local fields, owners, revoked = {}, {}, {}
 local known = redis.call('EXISTS', KEYS[3], KEYS[4]) > 0
 local canceled = redis.call('ZCARD', KEYS[7]) > 0
 -- Fail on keys of another type before anything is removed.
 redis.call('HLEN', KEYS[2])
 redis.call('ZCARD', KEYS[3])
 redis.call('HLEN', KEYS[4])
-local locks = redis.call('HLEN', KEYS[5])
+--#include locks LOCKS=KEYS[5]
 redis.call('HLEN', KEYS[6])
 -- Read everything before the first removal: while a slot moves, a command on an emptied key fails.
 for i = 3 + batches, #ARGV, 6 do
@@ -44,12 +43,7 @@ for i = 3 + batches, #ARGV, 6 do
     if ARGV[i + 5] ~= '' then channels[#channels + 1] = ARGV[i + 5] end
   end
 end
-if locks > 0 and #fields > 0 then
-  local held = redis.call('HMGET', KEYS[5], unpack(fields))
-  for i = 1, #fields do
-    if held[i] and string.match(held[i], '^%d+ (.*)$') == owners[math.ceil(i / 2)] then own[#own + 1] = fields[i] end
-  end
-end
+local own = held(fields, owners)
 local old = {}
 if known and #dues > 0 then
   local over = redis.call('ZRANGEBYSCORE', KEYS[3], '-inf', now, 'LIMIT', 0, 200)
@@ -77,6 +71,7 @@ if #own > 0 then redis.call('HDEL', KEYS[5], unpack(own)) end
 -- These cancellations came too late, and must not hit later tasks of the same ids.
 if #revoked > 0 then redis.call('ZREM', KEYS[7], unpack(revoked)) end
 local done = #tokens - 1
-if redis.call('HINCRBY', KEYS[6], 'processed', done) == done then redis.call('EXPIRE', KEYS[6], ARGV[1]) end
+--#include count STATS=KEYS[6] LIFE=ARGV[1]
+count('processed', done)
 for i = 1, #channels do redis.call('PUBLISH', channels[i], 'ended') end
 return answers

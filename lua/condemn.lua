@@ -4,19 +4,13 @@
 --       then for each task, at most 200: id, info, lock or ''
 -- Returns the number of tasks archived.
 -- O(n log m). Works on a full Redis: its first write is a ZREM.
-local function number(score)
-  -- A server may write a round number as 4e+12, which not every Lua can read.
-  local digits, zeros = string.match(score, '^([%d.]+)e%+?(%d+)$')
-  if not digits then return tonumber(score) end
-  return math.floor(tonumber(digits) * 10 ^ tonumber(zeros) + 0.5)
-end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--#include number
+--#include clock
 -- Fail on keys of another type before anything is removed.
 redis.call('ZCARD', KEYS[2])
 redis.call('HLEN', KEYS[3])
 redis.call('HLEN', KEYS[4])
-local locks = redis.call('HLEN', KEYS[5])
+--#include locks LOCKS=KEYS[5]
 local expiry = now + tonumber(ARGV[2])
 local archived, fields, ids = 0, {}, {}
 for i = 3, #ARGV, 3 do
@@ -32,17 +26,8 @@ for i = 3, #ARGV, 3 do
     redis.call('HSET', KEYS[3], ARGV[i], ARGV[i + 1])
   end
 end
-if archived > 0 and redis.call('HINCRBY', KEYS[4], 'archived', archived) == archived then
-  redis.call('EXPIRE', KEYS[4], ARGV[1])
-end
--- Free the ids and locks of tasks that have ended; see README.md.
-local function free(fields, ids)
-  if #ids == 0 or locks == 0 then return end
-  local values, own = redis.call('HMGET', KEYS[5], unpack(fields)), {}
-  for i = 1, #fields do
-    if values[i] and string.match(values[i], '^%d+ (.*)$') == ids[math.ceil(i / 2)] then own[#own + 1] = fields[i] end
-  end
-  if #own > 0 then redis.call('HDEL', KEYS[5], unpack(own)) end
-end
-free(fields, ids)
+--#include count STATS=KEYS[4] LIFE=ARGV[1]
+count('archived', archived)
+local own = held(fields, ids)
+if #own > 0 then redis.call('HDEL', KEYS[5], unpack(own)) end
 return archived

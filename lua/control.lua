@@ -3,8 +3,7 @@
 -- ARGV  1 field   2 its value: 'now' for the time in ms, '' for none   3 channel of the queue's workers
 -- Returns 1 if the field was there before, 0 if not.
 -- O(1). Works on a full Redis: its first write is an HDEL.
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--#include clock
 -- It also rises when the hash was deleted in between.
 local version = math.max(now, (tonumber(redis.call('HGET', KEYS[1], 'version') or 0) or 0) + 1)
 local value = ARGV[2]

@@ -10,14 +10,8 @@
 -- Returns {1, for each task '' or the id of the existing task that stands instead}, or {0, position from 0 of the first
 --       refused task, id of the task that holds its id or lock} with nothing written.
 -- O(n log m). A full Redis refuses it as a whole. '+' is measured by the server's clock.
-local function number(score)
-  -- A server may write a round number as 4e+12, which not every Lua can read.
-  local digits, zeros = string.match(score, '^([%d.]+)e%+?(%d+)$')
-  if not digits then return tonumber(score) end
-  return math.floor(tonumber(digits) * 10 ^ tonumber(zeros) + 0.5)
-end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--#include number
+--#include clock
 local function ahead(score) return score and number(score) > now end
 
 -- Read everything before the first write, which also finds keys of another type.

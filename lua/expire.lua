@@ -3,8 +3,7 @@
 -- ARGV  1 most tasks to delete, at most 1,000
 -- Returns the number of tasks deleted.
 -- O(n log m). Works on a full Redis: its first write is a ZREM.
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--#include clock
 local old = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, ARGV[1])
 if #old == 0 then return 0 end
 redis.call('HLEN', KEYS[2]) -- fails on a key of another type before anything is removed

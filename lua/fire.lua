@@ -9,14 +9,8 @@
 -- Returns {1 if it was done, else 0, ms until the group is due again (0 overdue, -1 gone)}, or {2, 0} if some of the
 --       calls may have been canceled since. With 0 calls it only forgets an empty group.
 -- O(n + log m). Works on a full Redis: its first write is an LTRIM.
-local function number(score)
-  -- A server may write a round number as 4e+12, which not every Lua can read.
-  local digits, zeros = string.match(score, '^([%d.]+)e%+?(%d+)$')
-  if not digits then return tonumber(score) end
-  return math.floor(tonumber(digits) * 10 ^ tonumber(zeros) + 0.5)
-end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--#include number
+--#include clock
 local n, count = tonumber(ARGV[2]), redis.call('LLEN', KEYS[1])
 local score, state = redis.call('ZSCORE', KEYS[2], ARGV[1]), redis.call('HGET', KEYS[3], ARGV[1])
 -- Fail on keys of another type before anything is removed.

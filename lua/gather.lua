@@ -7,14 +7,8 @@
 -- Returns the number of calls.
 -- O(n + groups * log m). A full Redis refuses it as a whole. The latest call sets how long its group waits; a full
 --       group is due at once. All groups are of one queue.
-local function number(score)
-  -- A server may write a round number as 4e+12, which not every Lua can read.
-  local digits, zeros = string.match(score, '^([%d.]+)e%+?(%d+)$')
-  if not digits then return tonumber(score) end
-  return math.floor(tonumber(digits) * 10 ^ tonumber(zeros) + 0.5)
-end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--#include number
+--#include clock
 -- Numbers as text, each made once, because that takes longer than most commands.
 local texts = {}
 local function text(n)

@@ -3,8 +3,7 @@
 -- ARGV  1... groups, at most 1,000
 -- Returns how many of them there were.
 -- O(n log m). Works on a full Redis: its first write is an LTRIM.
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--#include clock
 redis.call('ZCARD', KEYS[1]) -- fails on a key of another type before anything is written
 redis.call('LTRIM', KEYS[2], 0, 0)
 local found = 0

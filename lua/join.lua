@@ -7,14 +7,8 @@
 -- Returns for each claim 1 if it stood, 0 if it did not (nothing is written for it then).
 -- O(n + log m). Works on a full Redis: its first write is an HDEL. As in gather, the latest call sets how
 --       long the group waits.
-local function number(score)
-  -- A server may write a round number as 4e+12, which not every Lua can read.
-  local digits, zeros = string.match(score, '^([%d.]+)e%+?(%d+)$')
-  if not digits then return tonumber(score) end
-  return math.floor(tonumber(digits) * 10 ^ tonumber(zeros) + 0.5)
-end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--#include number
+--#include clock
 local batches = tonumber(ARGV[7])
 -- Read everything before the first removal: while a slot moves, a command on an emptied key fails.
 local count, state = redis.call('LLEN', KEYS[3]), redis.call('HGET', KEYS[5], ARGV[1])

@@ -4,8 +4,7 @@
 -- Returns {cursor to go on with, '0' after the last lock; locks looked at; locks dropped}.
 -- O(n). Works on a full Redis: its first write is an HDEL. A server may look at a few more locks than it is told to,
 --       and at all of a small hash.
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--#include clock
 local page = redis.call('HSCAN', KEYS[1], ARGV[1], 'COUNT', ARGV[2])
 local found, over = page[2], {}
 for i = 1, #found, 2 do

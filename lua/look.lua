@@ -5,8 +5,8 @@
 -- Returns {ms since 1970, scores in the five sets, info, its value in the results hash, message}. What is missing is
 --       nil, so are an info and a result that are too large; of a message that is too large, only the size is returned.
 -- O(1). Reads only.
-local time = redis.call('TIME')
-local reply = {time[1] * 1000 + math.floor(time[2] / 1000)}
+--#include clock
+local reply = {now}
 reply[2] = redis.call('ZSCORE', KEYS[1], ARGV[1])
 reply[3] = redis.call('ZSCORE', KEYS[2], ARGV[1])
 reply[4] = redis.call('ZSCORE', KEYS[3], ARGV[1])

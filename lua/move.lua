@@ -4,14 +4,8 @@
 -- Returns {tasks moved, ms until the next is due (0 overdue, -1 none), id, size ...}: the tasks listed are due, but
 --       stay because they are too large.
 -- O(n log m). Works on a full Redis: its first write is a ZREM.
-local function number(score)
-  -- A server may write a round number as 4e+12, which not every Lua can read.
-  local digits, zeros = string.match(score, '^([%d.]+)e%+?(%d+)$')
-  if not digits then return tonumber(score) end
-  return math.floor(tonumber(digits) * 10 ^ tonumber(zeros) + 0.5)
-end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--#include number
+--#include clock
 local moved = 0
 -- Fail on keys of another type before anything is removed.
 redis.call('HLEN', KEYS[3])

@@ -6,8 +6,7 @@
 --       groups, legacy claims, ids of workers, paused, weight, counters, oldest message, oldest suspect}}. A message
 --       that is too large is only a size.
 -- O(workers). Reads only.
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--#include clock
 local limit, reply = tonumber(ARGV[1]), {now}
 for i = 1, #KEYS, 12 do
   local row = {}

@@ -3,8 +3,7 @@
 -- ARGV  1 most revocations to forget, at most 1,000
 -- Returns their number.
 -- O(n log m). Works on a full Redis: its first write is a ZREM.
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--#include clock
 local over = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, ARGV[1])
 local left = redis.call('ZCARD', KEYS[1]) - #over
 -- A version of this millisecond stays: the next one would be equal, and workers would not see the change.

@@ -8,19 +8,14 @@
 --       one, or another task has its new id.
 -- O(n log m). Works on a full Redis: its first write is a ZREM. Both sets may be the same. An info, a channel, a
 --       new id or a lock may be missing: ''. Of several callers that give a task a new id, only one succeeds.
-local function number(score)
-  -- A server may write a round number as 4e+12, which not every Lua can read.
-  local digits, zeros = string.match(score, '^([%d.]+)e%+?(%d+)$')
-  if not digits then return tonumber(score) end
-  return math.floor(tonumber(digits) * 10 ^ tonumber(zeros) + 0.5)
-end
+--#include number
 local archives = ARGV[1] ~= '0'
 -- Fail on keys of another type before anything is removed.
 redis.call('ZCARD', KEYS[2])
 redis.call('HLEN', KEYS[4])
 redis.call('LLEN', KEYS[5])
 redis.call('HLEN', KEYS[7])
-local locks = redis.call('HLEN', KEYS[6])
+--#include locks LOCKS=KEYS[6]
 -- Read everything before the first write.
 local answers, found, ids, seen = {}, {}, {}, {}
 local fields, owners, waits = {}, {}, {}
@@ -59,36 +54,14 @@ for j = 1, #found do
   if ARGV[i + 4] ~= '' then redis.call('HSET', KEYS[4], id, ARGV[i + 4]) end
   if ARGV[i + 5] ~= '' then redis.call('PUBLISH', ARGV[i + 5], 'ended') end
 end
--- Let the ids and locks of tasks that wait longer last longer.
-local function extend(fields, ids, waits)
-  if #ids == 0 or locks == 0 then return end
-  local values, later = redis.call('HMGET', KEYS[6], unpack(fields)), {}
-  for i = 1, #fields do
-    local n = math.ceil(i / 2)
-    local expiry, id = string.match(values[i] or '', '^(%d+) (.*)$')
-    if id == ids[n] then
-      later[#later + 1], later[#later + 2] = fields[i], string.format('%.0f', expiry + waits[n]) .. ' ' .. id
-    end
-  end
-  if #later > 0 then redis.call('HSET', KEYS[6], unpack(later)) end
-end
+local own, later = held(fields, owners, waits)
 if not archives then
   if redis.call('LLEN', KEYS[5]) == 0 then redis.call('RPUSH', KEYS[5], '1') end
-  extend(fields, owners, waits)
+  if #later > 0 then redis.call('HSET', KEYS[6], unpack(later)) end
   return answers
 end
 if ARGV[1] == '2' then return answers end
-if ARGV[1] == '1' and redis.call('HINCRBY', KEYS[7], 'archived', #ids) == #ids then
-  redis.call('EXPIRE', KEYS[7], ARGV[2])
-end
--- Free the ids and locks of tasks that have ended; see README.md.
-local function free(fields, ids)
-  if #ids == 0 or locks == 0 then return end
-  local values, own = redis.call('HMGET', KEYS[6], unpack(fields)), {}
-  for i = 1, #fields do
-    if values[i] and string.match(values[i], '^%d+ (.*)$') == ids[math.ceil(i / 2)] then own[#own + 1] = fields[i] end
-  end
-  if #own > 0 then redis.call('HDEL', KEYS[6], unpack(own)) end
-end
-free(fields, owners)
+--#include count STATS=KEYS[7] LIFE=ARGV[2]
+if ARGV[1] == '1' then count('archived', #ids) end
+if #own > 0 then redis.call('HDEL', KEYS[6], unpack(own)) end
 return answers

@@ -6,8 +6,7 @@
 --       taken
 -- Returns for each task 1 if it is pending now, 0 if it is not in the set, -1 if its message is not the old one.
 -- O(n log m). Works on a full Redis: its first write is a ZREM. It lifts the revocation of a canceled task.
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--#include clock
 local answers, names, ids, messages, ones, seen = {}, {}, {}, {}, {}, {}
 local own = {}
 -- Fail on keys of another type before anything is removed.

@@ -3,14 +3,8 @@
 -- ARGV  1 most groups, at most 1,000   2 ms after which they are due again
 -- Returns {ms until the next group is due (0 overdue, -1 none), group...}.
 -- O(n log m). Works on a full Redis: its first write is a ZREM.
-local function number(score)
-  -- A server may write a round number as 4e+12, which not every Lua can read.
-  local digits, zeros = string.match(score, '^([%d.]+)e%+?(%d+)$')
-  if not digits then return tonumber(score) end
-  return math.floor(tonumber(digits) * 10 ^ tonumber(zeros) + 0.5)
-end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--#include number
+--#include clock
 local names = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, ARGV[1])
 local reply, scores = {0}, {}
 for i = 1, #names do

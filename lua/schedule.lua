@@ -3,14 +3,8 @@
 -- ARGV  for each task, at most 500: ms since 1970 or '+' and ms from now, id, message
 -- Returns {1, number of tasks}, or {0, position from 0 of the first task whose id is taken} with nothing written.
 -- O(n log m). A full Redis refuses it as a whole. '+' is measured by the server's clock.
-local function number(score)
-  -- A server may write a round number as 4e+12, which not every Lua can read.
-  local digits, zeros = string.match(score, '^([%d.]+)e%+?(%d+)$')
-  if not digits then return tonumber(score) end
-  return math.floor(tonumber(digits) * 10 ^ tonumber(zeros) + 0.5)
-end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--#include number
+--#include clock
 -- As text, because Redis writes each number with 17 digits, which takes as long as all the rest.
 local last, text, earliest
 local ids, tasks, dues, n = {}, {}, {}, 0

@@ -11,14 +11,8 @@
 -- Returns for each task 1 if the claim stood, 0 if it did not, 2 if the claim remains because the task was canceled
 --       (nothing is written for it then).
 -- O(n log m). Works on a full Redis: its first write is an HDEL. An id that is taken becomes id#2, id#3 ...
-local function number(score)
-  -- A server may write a round number as 4e+12, which not every Lua can read.
-  local digits, zeros = string.match(score, '^([%d.]+)e%+?(%d+)$')
-  if not digits then return tonumber(score) end
-  return math.floor(tonumber(digits) * 10 ^ tonumber(zeros) + 0.5)
-end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--#include number
+--#include clock
 local counters = tonumber(ARGV[6])
 local batches = tonumber(ARGV[7 + counters])
 -- Fail on keys of another type before anything is removed.
@@ -32,7 +26,7 @@ if moved then
   redis.call('LLEN', KEYS[11])
 end
 local woken = not moved or redis.call('LLEN', KEYS[7]) > 0
-local locks = redis.call('HLEN', KEYS[8])
+--#include locks LOCKS=KEYS[8]
 local first = redis.call('ZRANGE', KEYS[4], 0, 0, 'WITHSCORES')
 -- Read everything before the first removal: while a slot moves, a command on an emptied key fails.
 local tokens, wanted, n = {}, {}, 0
@@ -43,22 +37,13 @@ end
 local messages = n > 0 and redis.call('HMGET', KEYS[1], unpack(tokens)) or {}
 local others = n > 0 and redis.call('HMGET', KEYS[3], unpack(wanted)) or {}
 local revoked = n > 0 and redis.call('EXISTS', KEYS[9]) == 1 and redis.call('ZMSCORE', KEYS[9], unpack(wanted))
-local answers, taken, seen = {}, {}, {}
+--#include copy TASKS=KEYS[3]
+local answers, seen = {}, {}
 for k = 1, n do
   if others[k] then taken[wanted[k]] = true end
   answers[k] = 0
   if messages[k] and not seen[tokens[k]] then answers[k] = revoked and revoked[k] and 2 or 1 end
   seen[tokens[k]] = true
-end
--- The first of id, id#2 ... that is not taken.
-local function name(id, token)
-  if not taken[id] then return id end
-  for copy = 2, 10 do
-    local other = id .. '#' .. copy
-    if not taken[other] and redis.call('HEXISTS', KEYS[3], other) == 0 then return other end
-  end
-  -- Ten copies: the token and the time make the name unique.
-  return id .. '#' .. token .. '-' .. string.format('%.0f', now)
 end
 local earliest
 local done, filed, told, heard = 0, 0, {}, {}
@@ -77,7 +62,8 @@ for k = 1, n do
     if moved and wait == '0' then
       pending[#pending + 1], ones[#ones + 1] = message, '1'
     else
-      local id, score = name(wanted[k], tokens[k]), times[wait]
+      local id, score = wanted[k], times[wait]
+      if taken[id] then id = copy(id, tokens[k]) end
       if not score then
         local due = now + tonumber(wait)
         score = string.format('%.0f', due)
@@ -110,38 +96,18 @@ end
 if batches > 0 then redis.call('HDEL', KEYS[2], unpack(ARGV, 8 + counters, 7 + counters + batches)) end
 if done == 0 then return answers end
 
-for i = 7, 6 + counters do
-  if redis.call('HINCRBY', KEYS[6], ARGV[i], done) == done then redis.call('EXPIRE', KEYS[6], ARGV[1]) end
-end
+--#include count STATS=KEYS[6] LIFE=ARGV[1]
+for i = 7, 6 + counters do count(ARGV[i], done) end
 if tonumber(ARGV[2]) > 0 then
-  local excess = redis.call('ZCARD', KEYS[4]) - tonumber(ARGV[2])
-  if excess > 0 then
-    local old = redis.call('ZRANGE', KEYS[4], 0, math.min(excess, 1000) - 1)
-    redis.call('ZREM', KEYS[4], unpack(old))
-    redis.call('HDEL', KEYS[3], unpack(old))
-    redis.call('HDEL', KEYS[5], unpack(old))
-    redis.call('HINCRBY', KEYS[6], 'trimmed', #old)
-  end
+  --#include trim SORTED=KEYS[4] TASKS=KEYS[3] INFO=KEYS[5] MOST=tonumber(ARGV[2])
 end
 if not woken and earliest and (not first[2] or earliest < number(first[2])) then
   redis.call('RPUSH', KEYS[7], '1')
 end
--- Free the ids and locks of the tasks, or extend them.
-local function settle(fields, ids, waits)
-  if #ids == 0 or locks == 0 then return end
-  local values, own, later = redis.call('HMGET', KEYS[8], unpack(fields)), {}, {}
-  for i = 1, #fields do
-    local n = math.ceil(i / 2)
-    local expiry, id = string.match(values[i] or '', '^(%d+) (.*)$')
-    if id == ids[n] then
-      own[#own + 1] = fields[i]
-      later[#later + 1], later[#later + 2] = fields[i], string.format('%.0f', expiry + waits[n]) .. ' ' .. id
-    end
-  end
-  if #own == 0 then return end
+local own, later = held(fields, owners, waits)
+if #own > 0 then
   if ARGV[4] == '1' then redis.call('HDEL', KEYS[8], unpack(own)) else redis.call('HSET', KEYS[8], unpack(later)) end
 end
-settle(fields, owners, waits)
 for i = 1, #told do
   if ARGV[5] == '' then redis.call('PUBLISH', told[i], 'ended') else redis.call('PUBLISH', ARGV[5], told[i]) end
 end

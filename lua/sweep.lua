@@ -13,8 +13,7 @@
 -- O(n log m). Works on a full Redis: its first write is an HDEL. 'count' and 'alone' are for messages that cannot carry
 --       their deaths.
 if redis.call('EXISTS', KEYS[1]) == 1 then return {-1, 0} end
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--#include clock
 local requeued, archived, ones, fields, ids, taken, channels = 0, 0, {}, {}, {}, {}, {}
 -- Fail on keys of another type before anything is removed.
 redis.call('LLEN', KEYS[3])
@@ -24,7 +23,8 @@ redis.call('ZCARD', KEYS[6])
 redis.call('HLEN', KEYS[7])
 redis.call('HLEN', KEYS[8])
 redis.call('HLEN', KEYS[9])
-local locks = redis.call('HLEN', KEYS[10])
+--#include locks LOCKS=KEYS[10]
+--#include copy TASKS=KEYS[5]
 local canceled = redis.call('ZCARD', KEYS[13]) > 0
 local reports = redis.call('HLEN', KEYS[12])
 if reports > 0 then redis.call('ZCARD', KEYS[11]) end
@@ -57,16 +57,8 @@ for i = 6, #ARGV, 9 do
         ids[#ids + 1] = id
         fields[#fields + 1], fields[#fields + 2] = ARGV[i + 8], '#' .. id
       end
-      local filed = redis.call('HSETNX', KEYS[5], id, message)
-      for copy = 2, 10 do
-        if filed == 1 then break end
-        id = ARGV[i + 4] .. '#' .. copy
-        filed = redis.call('HSETNX', KEYS[5], id, message)
-      end
-      if filed == 0 then
-        id = ARGV[i + 4] .. '#' .. ARGV[i] .. '-' .. string.format('%.0f', now)
-        redis.call('HSET', KEYS[5], id, message)
-      end
+      if redis.call('HEXISTS', KEYS[5], id) == 1 then id = copy(id, ARGV[i]) end
+      redis.call('HSET', KEYS[5], id, message)
       redis.call('ZADD', KEYS[6], now + tonumber(ARGV[4]), id)
       redis.call('HSET', KEYS[7], id, ARGV[i + 5])
       if ARGV[i + 7] ~= '' then channels[#channels + 1] = ARGV[i + 7] end
@@ -78,31 +70,14 @@ for i = 6, #ARGV, 9 do
   end
 end
 if requeued > 0 then redis.call('RPUSH', KEYS[4], unpack(ones)) end
-local function count(name, n)
-  if n > 0 and redis.call('HINCRBY', KEYS[9], name, n) == n then redis.call('EXPIRE', KEYS[9], ARGV[1]) end
-end
+--#include count STATS=KEYS[9] LIFE=ARGV[1]
 count('swept', requeued + archived)
 count('archived', archived)
 if archived > 0 then
-  local excess = redis.call('ZCARD', KEYS[6]) - tonumber(ARGV[5])
-  if excess > 0 then
-    local old = redis.call('ZRANGE', KEYS[6], 0, math.min(excess, 1000) - 1)
-    redis.call('ZREM', KEYS[6], unpack(old))
-    redis.call('HDEL', KEYS[5], unpack(old))
-    redis.call('HDEL', KEYS[7], unpack(old))
-    count('trimmed', #old)
-  end
+  --#include trim SORTED=KEYS[6] TASKS=KEYS[5] INFO=KEYS[7] MOST=tonumber(ARGV[5])
 end
--- Free the ids and locks of tasks that have ended; see README.md.
-local function free(fields, ids)
-  if #ids == 0 or locks == 0 then return end
-  local values, own = redis.call('HMGET', KEYS[10], unpack(fields)), {}
-  for i = 1, #fields do
-    if values[i] and string.match(values[i], '^%d+ (.*)$') == ids[math.ceil(i / 2)] then own[#own + 1] = fields[i] end
-  end
-  if #own > 0 then redis.call('HDEL', KEYS[10], unpack(own)) end
-end
-free(fields, ids)
+local own = held(fields, ids)
+if #own > 0 then redis.call('HDEL', KEYS[10], unpack(own)) end
 -- Progress reports of these tasks are void. Results of older tasks of the same ids stay.
 if reports > 0 then
   for i = 1, #taken do

@@ -10,8 +10,7 @@
 --       held and the value stays the same.
 -- O(n + log m). A full Redis refuses it as a whole. The outcome 'enqueued' enqueues the message; an empty outcome
 --       writes no line of history.
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--#include clock
 -- Fail on keys of another type before anything is written; read nothing afterwards.
 redis.call('LLEN', KEYS[1])
 redis.call('LLEN', KEYS[2])

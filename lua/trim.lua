@@ -3,8 +3,7 @@
 -- ARGV  1 life of the counters, s   2 most archived tasks   3 most tasks to delete, at most 1,000
 -- Returns the number of tasks deleted.
 -- O(n log m). Works on a full Redis: its first write is a ZREM.
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--#include clock
 local old = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', now, 'LIMIT', 0, ARGV[3])
 if #old == 0 then
   local excess = math.min(redis.call('ZCARD', KEYS[1]) - tonumber(ARGV[2]), tonumber(ARGV[3]))
@@ -18,5 +17,6 @@ redis.call('HLEN', KEYS[4])
 redis.call('ZREM', KEYS[1], unpack(old))
 redis.call('HDEL', KEYS[2], unpack(old))
 redis.call('HDEL', KEYS[3], unpack(old))
-if redis.call('HINCRBY', KEYS[4], 'trimmed', #old) == #old then redis.call('EXPIRE', KEYS[4], ARGV[1]) end
+--#include count STATS=KEYS[4] LIFE=ARGV[1]
+count('trimmed', #old)
 return #old

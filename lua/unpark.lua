@@ -33,12 +33,12 @@ for i = 4, #ARGV do
   reply[2] = i - 3
 end
 if #ids == 0 then return reply end
-local time = redis.call('TIME')
+--#include clock
 redis.call('ZREM', KEYS[1], unpack(ids))
 redis.call('HDEL', KEYS[2], unpack(ids))
 redis.call('HDEL', KEYS[3], unpack(ids))
 if n > 0 then
   redis.call('HSET', KEYS[5], unpack(fields))
-  redis.call('HSET', KEYS[6], ARGV[1], time[1] * 1000 + math.floor(time[2] / 1000))
+  redis.call('HSET', KEYS[6], ARGV[1], now)
 end
 return reply

@@ -21,11 +21,10 @@ redis.call('HLEN', KEYS[5])
 redis.call('HLEN', KEYS[6])
 redis.call('HLEN', KEYS[8])
 redis.call('LLEN', KEYS[9])
-local locks = redis.call('HLEN', KEYS[7])
+--#include locks LOCKS=KEYS[7]
 local canceled = redis.call('ZCARD', KEYS[10]) > 0
 local length = redis.call('LLEN', KEYS[1])
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+--#include clock
 local answers, taken, fields, owners, waits, used, places = {}, {}, {}, {}, {}, {}, {}
 -- Read everything before the first write. Most tasks are where they were seen.
 local sought, missing, low, high = {}, 0, length, 0
@@ -86,9 +85,8 @@ for j = 1, #taken do
   if ARGV[i + 5] ~= '' then redis.call('PUBLISH', ARGV[i + 5], 'ended') end
 end
 local counter = how == 'drop' and 'canceled' or how == 'archive' and 'archived'
-if counter and redis.call('HINCRBY', KEYS[8], counter, #taken) == #taken then
-  redis.call('EXPIRE', KEYS[8], ARGV[3])
-end
+--#include count STATS=KEYS[8] LIFE=ARGV[3]
+if counter then count(counter, #taken) end
 if how == 'schedule' and redis.call('LLEN', KEYS[9]) == 0 then redis.call('RPUSH', KEYS[9], '1') end
 if legacy then
   redis.call('LREM', KEYS[1], high > length / 2 and -#taken or #taken, '-')
@@ -110,31 +108,10 @@ else
   local gaps = redis.call('HINCRBY', KEYS[6], 'gaps', #taken - dropped)
   if gaps <= 0 then redis.call('HDEL', KEYS[6], 'gaps') end
 end
--- Let the ids and locks of tasks that wait longer last longer.
-local function extend(fields, ids, waits)
-  if #ids == 0 or locks == 0 then return end
-  local values, later = redis.call('HMGET', KEYS[7], unpack(fields)), {}
-  for i = 1, #fields do
-    local n = math.ceil(i / 2)
-    local expiry, id = string.match(values[i] or '', '^(%d+) (.*)$')
-    if id == ids[n] then
-      later[#later + 1], later[#later + 2] = fields[i], string.format('%.0f', expiry + waits[n]) .. ' ' .. id
-    end
-  end
-  if #later > 0 then redis.call('HSET', KEYS[7], unpack(later)) end
-end
+local own, later = held(fields, owners, waits)
 if how == 'schedule' then
-  extend(fields, owners, waits)
-  return answers
+  if #later > 0 then redis.call('HSET', KEYS[7], unpack(later)) end
+elseif #own > 0 then
+  redis.call('HDEL', KEYS[7], unpack(own))
 end
--- Free the ids and locks of tasks that have ended; see README.md.
-local function free(fields, ids)
-  if #ids == 0 or locks == 0 then return end
-  local values, own = redis.call('HMGET', KEYS[7], unpack(fields)), {}
-  for i = 1, #fields do
-    if values[i] and string.match(values[i], '^%d+ (.*)$') == ids[math.ceil(i / 2)] then own[#own + 1] = fields[i] end
-  end
-  if #own > 0 then redis.call('HDEL', KEYS[7], unpack(own)) end
-end
-free(fields, owners)
 return answers

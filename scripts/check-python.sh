@@ -27,7 +27,8 @@ source, wheel = tarfile.open(sys.argv[1]), zipfile.ZipFile(sys.argv[2])
 name = pathlib.Path(sys.argv[1]).name.removesuffix('.tar.gz')
 info = f'{name}.dist-info'
 files = [f'src/{p}' for p in wheel.namelist() if p.startswith('godelayed/')]
-expected = [str(p) for p in pathlib.Path('src').rglob('*') if p.suffix in ('.py', '.lua', '.typed')]
+expected = [str(p) for p in pathlib.Path('src').rglob('*') if p.suffix in ('.py', '.typed')]
+expected += [f'src/godelayed/{p.relative_to("..")}' for p in pathlib.Path('../lua').rglob('*.lua')]
 missing = [f'{p} in the wheel' for p in expected if p not in files]
 missing += [f'{p} in the sdist' for p in ('LICENSE', *expected) if f'{name}/{p}' not in source.getnames()]
 if f'{info}/licenses/LICENSE' not in wheel.namelist():

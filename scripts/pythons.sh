@@ -11,8 +11,8 @@ cd "$root/python-compat"
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 if [ -d "$package" ]; then # a copy: building leaves nothing behind in the tree
-	cp -R "$package" "$place/package"
-	package=$place/package
+	cp -R "$package" "$root/lua" "$place"
+	package=$place/python-compat
 fi
 
 # interpreter prints the file of a version of Python.

@@ -42,8 +42,7 @@ if [ $# = 1 ]; then
 else
 	package=./python-compat
 	# A copy: building a wheel leaves nothing behind in the tree.
-	mkdir "$folder/python-compat"
-	git ls-files -z --cached --others --exclude-standard python-compat | xargs -0 cp --parents -t "$folder"
+	git ls-files -z --cached --others --exclude-standard python-compat lua | xargs -0 cp --parents -t "$folder"
 fi
 grep -q '^pip install godelayed ' "$folder/commands.sh" || die "expected a line pip install godelayed in the section"
 sed "s,^pip install godelayed .*,pip install $package," "$folder/commands.sh" >"$folder/commands.new"

@@ -50,7 +50,7 @@ func (a *scriptArgs) free(err error) {
 
 // enqueueHead returns the arguments of the script enqueue that come before the messages.
 func (s *Store) enqueueHead() []any {
-	return []any{ScriptEnqueue.Sha, ScriptEnqueue.keys, s.keys.list, s.keys.noti}
+	return []any{ScriptEnqueue.Sha, 2, s.keys.list, s.keys.noti}
 }
 
 // Enqueue makes up to MaxBatchTasks messages pending, all or none.

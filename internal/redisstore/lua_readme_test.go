@@ -194,7 +194,7 @@ type keyUse struct {
 func keyUses(d *dictionary) (uses map[string]*keyUse, problems []string) {
 	uses = map[string]*keyUse{}
 	for _, name := range slices.Sorted(maps.Keys(Scripts)) {
-		s, _ := parseLua(name+".lua", Scripts[name].Source)
+		s, _ := parseLua(name, Scripts[name].Source)
 		for i, called := range s.header.keys {
 			var keys []string
 			for _, k := range d.keys {
@@ -203,8 +203,7 @@ func keyUses(d *dictionary) (uses map[string]*keyUse, problems []string) {
 				}
 			}
 			if len(keys) == 0 {
-				problems = append(problems, fmt.Sprintf("lua/%s.lua calls a key %q, which the page does not list",
-					name, called))
+				problems = append(problems, fmt.Sprintf("%s calls a key %q, which the page does not list", s.file, called))
 			}
 			for _, c := range s.calls {
 				for _, suffix := range keys {
@@ -303,7 +302,7 @@ func checkDictionary(d *dictionary) (problems []string) {
 		}
 	}
 	for name, row := range Scripts {
-		s, _ := parseLua(name+".lua", row.Source)
+		s, _ := parseLua(name, row.Source)
 		if about, ok := d.scripts[name]; !ok || about != s.header.about {
 			problems = append(problems,
 				fmt.Sprintf("script %s: the page says %q, its header %q", name, about, s.header.about))

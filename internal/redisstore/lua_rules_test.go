@@ -42,29 +42,28 @@ return reply
 
 // TestScriptRulesCanFail puts faults into good scripts, one at a time.
 func TestScriptRulesCanFail(t *testing.T) {
-	good := &Script{Name: "good", keys: 3}
-	each := &Script{Name: "each", keys: 3, each: true}
+	good, each := "good", "each"
 	for _, c := range []struct {
-		row      *Script
+		name     string
 		old, new string // what is replaced, and by what
 		want     string // part of a problem
 	}{
-		{row: good},
-		{row: each},
+		{name: good},
+		{name: each},
 		// Header.
-		{good, "-- good:", "-- better:", "name it differently"},
+		{good, "-- good:", "-- better:", `its header names it "better"`},
 		{good, "-- good: take tasks.", "-- good", `expected "-- name: what it does."`},
 		{good, "-- Returns the number of tasks.\n", "", "header has"},
 		{good, "-- Returns the number of tasks.\n", "-- Gives the number of tasks.\n", "header line"},
 		{good, "-- O(n). Works", "-- Works", "header line"},
 		{good, "2 tasks hash", "4 tasks hash", "numbered from 1"},
-		{good, "   3 notify list", "", "header has 2 keys"},
+		{good, "   3 notify list", "", "keys [3] are used"},
 		{good, "1 most tasks   2 life", "1 most tasks   3 life", "numbered from 1"},
-		{each, "for each queue: pending list, notify list", "for each queue: pending list", "header has 2 keys"},
+		{each, "for each queue: pending list, notify list", "for each queue: pending list", "expected from 1 by 2"},
 		{
 			each, "for each queue: pending list, notify list, tasks hash",
 			"1 pending list   2 notify list   3 tasks hash",
-			"for each queue: false",
+			"expected a number",
 		},
 		// Keys.
 		{good, "redis.call('EXPIRE', KEYS[3], ARGV[2])", "tonumber(ARGV[2])", "key 3 of the header is not used"},
@@ -149,14 +148,14 @@ func TestScriptRulesCanFail(t *testing.T) {
 		{each, "Reads only.", "Cheap.", "Reads only"},
 	} {
 		text := goodLua
-		if c.row == each {
+		if c.name == each {
 			text = goodEach
 		}
 		if c.old != "" && strings.Count(text, c.old) != 1 {
 			t.Errorf("planting %q: %d places, expected one", c.new, strings.Count(text, c.old))
 		}
-		s, problems := parseLua(c.row.Name+".lua", strings.Replace(text, c.old, c.new, 1))
-		got := strings.Join(append(problems, checkLua(s, c.row)...), "\n")
+		s, problems := parseLua(c.name, strings.Replace(text, c.old, c.new, 1))
+		got := strings.Join(append(problems, checkLua(s)...), "\n")
 		switch {
 		case c.want == "" && got != "":
 			t.Errorf("%q in place of %q breaks no rule, found:\n%s", c.new, c.old, got)

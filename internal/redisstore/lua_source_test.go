@@ -10,7 +10,7 @@ import (
 
 // luaSource is a parsed script, as far as the rules of lua_test.go need it.
 type luaSource struct {
-	file   string
+	file   string // and its includes
 	header luaHeader
 	code   string // without comments
 	bare   string // like code, with the text within quotes blanked
@@ -51,18 +51,27 @@ var (
 	luaMost    = regexp.MustCompile(`at most ([\d,]+)`)
 	luaQuoted  = regexp.MustCompile(`'[^']*'(?:(?:, | or )'[^']*')+`)
 	luaFor     = regexp.MustCompile(`\bfor\s+(.*?)\s+do\b`)
+	luaInclude = regexp.MustCompile(`(?m)^ *--#include (\w+)`)
 	luaNumeric = regexp.MustCompile(`^(\w+)\s*=\s*(.*)$`)
 )
 
-// parseLua parses a script. It returns what it cannot parse as problems of the script.
-func parseLua(file, text string) (s *luaSource, problems []string) {
-	s = &luaSource{file: file}
+// parseLua parses a script, joined with its includes. It returns what it cannot parse as problems of the script.
+func parseLua(name, text string) (s *luaSource, problems []string) {
+	s = &luaSource{file: "lua/" + name + ".lua"}
+	for _, m := range luaInclude.FindAllStringSubmatch(text, -1) {
+		s.file += " with include/" + m[1] + ".lua"
+	}
 	lines := strings.Split(text, "\n")
-	body := slices.IndexFunc(lines, func(l string) bool { return !strings.HasPrefix(l, "--") })
+	body := slices.IndexFunc(lines, func(l string) bool {
+		return !strings.HasPrefix(l, "--") || luaInclude.MatchString(l)
+	})
 	if body < 0 {
 		return s, []string{"no code"}
 	}
 	problems = s.header.parse(lines[:body])
+	if s.header.name != name {
+		problems = append(problems, fmt.Sprintf("its header names it %q", s.header.name))
+	}
 	if len(lines) > 0 && lines[len(lines)-1] != "" {
 		problems = append(problems, "no newline at the end")
 	}

@@ -3,8 +3,6 @@ package redisstore
 import (
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strconv"
@@ -12,13 +10,8 @@ import (
 	"testing"
 
 	"github.com/godelayed/delayed/internal/schedule"
+	"github.com/godelayed/delayed/lua"
 )
-
-// refusedByFullRedis are the scripts that add tasks or queues: a full Redis refuses them as a
-// whole.
-var refusedByFullRedis = []string{
-	"announce", "enlist", "enqueue", "gather", "metrics", "mode", "reform", "schedule", "tick",
-}
 
 var (
 	luaKey     = regexp.MustCompile(`\bKEYS\[([^\]]*)\]`)
@@ -49,22 +42,9 @@ var luaMembers = strings.Fields(
 var unboundedCommands = regexp.MustCompile(
 	`'(LLEN|HLEN|ZCARD|SCARD|HKEYS|HVALS|HGETALL|SMEMBERS|LRANGE|ZRANGE|ZRANGEBYSCORE)'`)
 
-// checkLua checks a script against the rules and against its row of the table of scripts.
-func checkLua(s *luaSource, row *Script) []string {
-	return slices.Concat(checkHeader(s, row), checkKeys(s), checkArgv(s), checkWords(s), checkBounds(s), checkWrites(s))
-}
-
-func checkHeader(s *luaSource, row *Script) (problems []string) {
-	h := &s.header
-	if h.name != row.Name || s.file != row.Name+".lua" {
-		problems = append(problems,
-			fmt.Sprintf("file %s, header %q and table %q name it differently", s.file, h.name, row.Name))
-	}
-	if len(h.keys) != row.keys || h.each != row.each {
-		problems = append(problems, fmt.Sprintf("header has %d keys (for each queue: %v), table %d (%v)", len(h.keys),
-			h.each, row.keys, row.each))
-	}
-	return problems
+// checkLua checks a script against the rules.
+func checkLua(s *luaSource) []string {
+	return slices.Concat(checkKeys(s), checkArgv(s), checkWords(s), checkBounds(s), checkWrites(s))
 }
 
 // checkKeys compares the keys of the header with those in use, and checks that commands get no others.
@@ -342,6 +322,8 @@ func rangeIsLoose(value string, loose map[string]bool) bool {
 // checkWrites compares the first write of a script with what its header says about a full Redis.
 func checkWrites(s *luaSource) (problems []string) {
 	first := ""
+	cost := s.header.cost
+	refused := strings.Contains(cost, "A full Redis refuses it")
 	for _, c := range s.calls {
 		cmd, ok := redisCommands[c.command]
 		if !ok {
@@ -349,23 +331,24 @@ func checkWrites(s *luaSource) (problems []string) {
 		}
 		if cmd.access != reads && first == "" {
 			first = c.command
-			if cmd.access == grows && !slices.Contains(refusedByFullRedis, s.header.name) {
+			if cmd.access == grows && !refused {
 				problems = append(problems,
 					fmt.Sprintf("the first write is %s, which a full Redis refuses: begin with one that it allows",
 						c.command))
 			}
 		}
 	}
-	cost := s.header.cost
 	said := firstWrite.FindStringSubmatch(cost)
 	switch {
 	case first == "":
 		if !strings.Contains(cost, "Reads only") {
 			problems = append(problems, `it writes nothing: expected the header to say "Reads only"`)
 		}
-	case slices.Contains(refusedByFullRedis, s.header.name):
-		if !strings.Contains(cost, "A full Redis refuses it") {
-			problems = append(problems, `expected the header to say "A full Redis refuses it"`)
+	case refused:
+		if redisCommands[first].access != grows {
+			problems = append(problems,
+				fmt.Sprintf("its first write, %s, is one that a full Redis allows, but the header says that it refuses",
+					first))
 		}
 	case said == nil || !strings.Contains(cost, "Works on a full Redis: "):
 		problems = append(problems,
@@ -376,31 +359,16 @@ func checkWrites(s *luaSource) (problems []string) {
 	return problems
 }
 
+// TestScripts holds each script, joined with its includes, against the rules.
 func TestScripts(t *testing.T) {
-	files, err := filepath.Glob("../../lua/*.lua")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no scripts: %v", err)
-	}
-	if len(files) != len(Scripts) {
-		t.Errorf("%d files, %d rows in the table of scripts", len(files), len(Scripts))
-	}
-	for _, file := range files {
-		name := strings.TrimSuffix(filepath.Base(file), ".lua")
+	for _, name := range lua.Names() {
 		t.Run(name, func(t *testing.T) {
-			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
+			if Scripts[name] == nil {
+				t.Fatalf("lua/%s.lua is not in the table of scripts", name)
 			}
-			row := Scripts[name]
-			if row == nil {
-				t.Fatalf("%s is in no row of the table of scripts", file)
-			}
-			if row.Source != string(text) {
-				t.Errorf("the table embeds another text than %s has", file)
-			}
-			s, problems := parseLua(filepath.Base(file), string(text))
-			for _, p := range append(problems, checkLua(s, row)...) {
-				t.Error(p)
+			s, problems := parseLua(name, lua.Source(name))
+			for _, p := range append(problems, checkLua(s)...) {
+				t.Errorf("%s: %s", s.file, p)
 			}
 		})
 	}
@@ -441,7 +409,7 @@ func TestScriptLimits(t *testing.T) {
 		{"pardon", PardonPage},
 		{"roster", rosterMost},
 	} {
-		s, problems := parseLua(limit.script+".lua", Scripts[limit.script].Source)
+		s, problems := parseLua(limit.script, Scripts[limit.script].Source)
 		if len(problems) > 0 {
 			t.Errorf("%s: %q", limit.script, problems)
 		}

@@ -16,11 +16,9 @@ import (
 	"github.com/godelayed/delayed/lua"
 )
 
-// Script is one file of lua/. Its header describes keys and arguments; a test compares header, body and this table.
+// Script is one file of lua/. Its header describes keys and arguments; a test compares them with the body.
 type Script struct {
 	Name   string
-	keys   int  // number of KEYS
-	each   bool // keys is the number for each queue
 	Reads  bool // it changes nothing
 	Source string
 	Sha    string
@@ -29,85 +27,77 @@ type Script struct {
 // Scripts is the table of all scripts by name.
 var Scripts = map[string]*Script{}
 
-// The scripts, with the number of their keys.
+// The scripts.
 var (
-	ScriptEnqueue    = newScript("enqueue", 2)
-	scriptSchedule   = newScript("schedule", 3)
-	scriptEnlist     = newScript("enlist", 12)
-	scriptUnlock     = newScript("unlock", 2)
-	ScriptClaim      = newScript("claim", 7)
-	ScriptAck        = newScript("ack", 4)
-	ScriptShelve     = newScript("shelve", 11)
-	ScriptComplete   = newScript("complete", 7)
-	scriptProgress   = newScript("progress", 3)
-	scriptExpire     = newScript("expire", 2)
-	scriptRerun      = newScript("rerun", 7)
-	scriptDelete     = newScript("delete", 5)
-	scriptLook       = newScript("look", 8)
-	ScriptRelease    = newScript("release", 4)
-	ScriptBeat       = newScriptEach("beat", 3)
-	ScriptRegister   = newScript("register", 3)
-	scriptUnregister = newScript("unregister", 6)
-	scriptForget     = newScript("forget", 6)
-	scriptMark       = newScript("mark", 1)
-	scriptRewait     = newScript("rewait", 1)
-	scriptSweep      = newScript("sweep", 13)
-	scriptSurvey     = newScriptEach("survey", 5)
-	scriptLives      = newScriptEach("lives", 1)
-	scriptRepair     = newScript("repair", 2)
-	scriptCheck      = newScriptEach("check", 6)
-	scriptMove       = newScript("move", 6)
-	scriptUnpark     = newScript("unpark", 7)
-	scriptFields     = newScript("fields", 1)
-	scriptPage       = newScript("page", 1)
-	scriptCondemn    = newScript("condemn", 5)
-	scriptTrim       = newScript("trim", 4)
-	scriptLapse      = newScript("lapse", 1)
-	ScriptMode       = newScript("mode", 1)
-	scriptReform     = newScript("reform", 9)
-	ScriptAgenda     = newScript("agenda", 2)
-	ScriptEntry      = newScript("entry", 3)
-	ScriptTick       = newScript("tick", 7)
-	scriptGather     = newScriptEach("gather", 4)
-	scriptRipe       = newScript("ripe", 1)
-	scriptPeek       = newScript("peek", 3)
-	scriptFire       = newScript("fire", 6)
-	scriptHasten     = newScript("hasten", 2)
-	scriptControl    = newScript("control", 1)
-	scriptJoin       = newScript("join", 6)
-	scriptCancel     = newScript("cancel", 12)
-	scriptAnnul      = newScript("annul", 7)
-	scriptPardon     = newScript("pardon", 2)
-	scriptPublish    = newScript("publish", 2)
-	scriptKnown      = newScriptEach("known", 2)
-	scriptOverview   = newScriptEach("overview", 12)
-	scriptShelf      = newScript("shelf", 1)
-	scriptWithdraw   = newScript("withdraw", 10)
-	scriptRefile     = newScript("refile", 7)
-	scriptAudit      = newScript("audit", 1)
-	scriptLengths    = newScriptEach("lengths", 1)
-	scriptRoster     = newScriptEach("roster", 3)
-	scriptWorkers    = newScriptEach("workers", 1)
-	scriptAnnounce   = newScript("announce", 1)
-	scriptAcquire    = newScript("acquire", 1)
-	scriptMetrics    = newScript("metrics", 1)
+	ScriptEnqueue    = newScript("enqueue")
+	scriptSchedule   = newScript("schedule")
+	scriptEnlist     = newScript("enlist")
+	scriptUnlock     = newScript("unlock")
+	ScriptClaim      = newScript("claim")
+	ScriptAck        = newScript("ack")
+	ScriptShelve     = newScript("shelve")
+	ScriptComplete   = newScript("complete")
+	scriptProgress   = newScript("progress")
+	scriptExpire     = newScript("expire")
+	scriptRerun      = newScript("rerun")
+	scriptDelete     = newScript("delete")
+	scriptLook       = newScript("look")
+	ScriptRelease    = newScript("release")
+	ScriptBeat       = newScript("beat")
+	ScriptRegister   = newScript("register")
+	scriptUnregister = newScript("unregister")
+	scriptForget     = newScript("forget")
+	scriptMark       = newScript("mark")
+	scriptRewait     = newScript("rewait")
+	scriptSweep      = newScript("sweep")
+	scriptSurvey     = newScript("survey")
+	scriptLives      = newScript("lives")
+	scriptRepair     = newScript("repair")
+	scriptCheck      = newScript("check")
+	scriptMove       = newScript("move")
+	scriptUnpark     = newScript("unpark")
+	scriptFields     = newScript("fields")
+	scriptPage       = newScript("page")
+	scriptCondemn    = newScript("condemn")
+	scriptTrim       = newScript("trim")
+	scriptLapse      = newScript("lapse")
+	ScriptMode       = newScript("mode")
+	scriptReform     = newScript("reform")
+	ScriptAgenda     = newScript("agenda")
+	ScriptEntry      = newScript("entry")
+	ScriptTick       = newScript("tick")
+	scriptGather     = newScript("gather")
+	scriptRipe       = newScript("ripe")
+	scriptPeek       = newScript("peek")
+	scriptFire       = newScript("fire")
+	scriptHasten     = newScript("hasten")
+	scriptControl    = newScript("control")
+	scriptJoin       = newScript("join")
+	scriptCancel     = newScript("cancel")
+	scriptAnnul      = newScript("annul")
+	scriptPardon     = newScript("pardon")
+	scriptPublish    = newScript("publish")
+	scriptKnown      = newScript("known")
+	scriptOverview   = newScript("overview")
+	scriptShelf      = newScript("shelf")
+	scriptWithdraw   = newScript("withdraw")
+	scriptRefile     = newScript("refile")
+	scriptAudit      = newScript("audit")
+	scriptLengths    = newScript("lengths")
+	scriptRoster     = newScript("roster")
+	scriptWorkers    = newScript("workers")
+	scriptAnnounce   = newScript("announce")
+	scriptAcquire    = newScript("acquire")
+	scriptMetrics    = newScript("metrics")
 )
 
-func newScript(name string, keys int) *Script {
-	source, err := lua.Files.ReadFile(name + ".lua")
-	if err != nil {
-		panic(err) // a name in the table above is misspelt
+func newScript(name string) *Script {
+	source := lua.Source(name)
+	sum := sha1.Sum([]byte(source)) //nolint:gosec // see the import
+	s := &Script{
+		Name: name, Reads: strings.Contains(source, "Reads only"), Source: source, Sha: hex.EncodeToString(sum[:]),
 	}
-	sum := sha1.Sum(source) //nolint:gosec // see the import
-	s := &Script{Name: name, keys: keys, Source: string(source), Sha: hex.EncodeToString(sum[:])}
-	s.Reads = strings.Contains(s.Source, "Reads only")
 	Scripts[name] = s
-	return s
-}
-
-func newScriptEach(name string, keys int) *Script {
-	s := newScript(name, keys)
-	s.each = true
 	return s
 }
 
@@ -220,8 +210,7 @@ func flag(b bool) int {
 func NeedsMemory(called string) bool {
 	for _, s := range Scripts {
 		if s.Sha == called || s.Source == called {
-			header, _, _ := strings.Cut(s.Source, "\nlocal ")
-			return strings.Contains(header, "A full Redis refuses it")
+			return strings.Contains(s.Source, "A full Redis refuses it") // as its header says
 		}
 	}
 	return false

@@ -381,33 +381,33 @@ func (s *recordingSource) note(args []any) {
 	s.calls = append(s.calls, call)
 }
 
-// headerKeys are the names of the scripts' keys in their headers, by script.
-var headerKeys = sync.OnceValue(func() map[string][]string {
-	keys := map[string][]string{}
+// headers are the headers of the scripts, by name.
+var headers = sync.OnceValue(func() map[string]luaHeader {
+	all := map[string]luaHeader{}
 	for name, row := range Scripts {
-		source, _ := parseLua(name+".lua", row.Source)
-		keys[name] = source.header.keys
+		source, _ := parseLua(name, row.Source)
+		all[name] = source.header
 	}
-	return keys
+	return all
 })
 
 // check compares the keys of the calls with the script's header.
 func (s *recordingSource) check(t testing.TB, queue, name string) {
 	t.Helper()
-	row := Scripts[name]
-	keys := headerKeys()[name]
+	header := headers()[name]
+	most := len(header.keys)
 	seen := false
 	for _, call := range s.calls {
-		if call.sha != row.Sha {
+		if call.sha != Scripts[name].Sha {
 			continue
 		}
 		seen = true
-		if n := len(call.keys); n != row.keys && (!row.each || n%row.keys != 0) {
-			t.Errorf("script %s was called with %d keys, the table says %d", name, n, row.keys)
+		if n := len(call.keys); n != most && (!header.each || n%most != 0) {
+			t.Errorf("script %s was called with %d keys, its header has %d", name, n, most)
 			continue
 		}
 		for i, key := range call.keys {
-			said := keys[i%row.keys]
+			said := header.keys[i%most]
 			if suffix := strings.TrimPrefix(key, queue); !slices.ContainsFunc(keysCalled(said),
 				func(k dictionaryKey) bool { return k.matches(suffix) }) {
 				t.Errorf("script %s calls key %d %q, the store gives it N%s", name, i+1, said, suffix)

@@ -7,12 +7,12 @@ results.py --url redis://localhost:6379/0 --queue jobs read ID # one line of JSO
 
 import argparse
 import json
-import pathlib
 import time
 
 import msgpack
 
 import common
+from godelayed.scripts import script
 
 
 def read(conn, args):
@@ -23,13 +23,13 @@ def read(conn, args):
 
 
 def keep(conn, args):
-    script = conn.register_script((pathlib.Path(__file__).parents[2] / 'lua' / 'complete.lua').read_text())
+    complete = conn.register_script(script('complete').source)
     now = time.time_ns() // 1_000_000
     result = msgpack.packb(json.loads(args.value))
     info = msgpack.packb({'reason': 'completed', 'at': now, 'function': 'py:task', 'result': result})
     keys = ['_processing:py', '_claims:py', '_completed', '_results', '_locks', '_stats:20250102', '_revoked']
     ended = '%s_ended:%s' % (args.queue, args.id)
-    answers = script([args.queue + key for key in keys], [60, 1, 1, '1-1', args.id, 60_000, info, '', ended])
+    answers = complete([args.queue + key for key in keys], [60, 1, 1, '1-1', args.id, 60_000, info, '', ended])
     print(json.dumps(answers))
 
 

@@ -8,8 +8,6 @@ import (
 	"crypto/sha1"
 	"encoding/hex"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -18,6 +16,7 @@ import (
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/itest/ledger"
+	"github.com/godelayed/delayed/lua"
 )
 
 // Witness is a source of connections that records calls. It is safe for concurrent use.
@@ -37,27 +36,18 @@ var _ delayed.Source = (*Witness)(nil)
 // script is a script as it is called: by text or by its SHA-1.
 type script struct{ text, sha string }
 
-func load(dir, name string) (script, error) {
-	text, err := os.ReadFile(filepath.Join(dir, name+".lua"))
-	if err != nil {
-		return script{}, fmt.Errorf("witness: %w", err)
-	}
-	sum := sha1.Sum(text)
-	return script{string(text), hex.EncodeToString(sum[:])}, nil
+func load(name string) script {
+	text := lua.Source(name)
+	sum := sha1.Sum([]byte(text))
+	return script{text, hex.EncodeToString(sum[:])}
 }
 
-// New returns a witness of all calls through pool. Acks are written to the ledger. luaDir holds the scripts; taskOf
-// returns how a test names the task of a message.
-func New(pool *redis.Pool, w *ledger.Writer, luaDir string, taskOf func(message []byte) string) (*Witness, error) {
-	claim, err := load(luaDir, "claim")
-	if err != nil {
-		return nil, err
+// New returns a witness of all calls through pool. Acks are written to the ledger. taskOf returns how a test
+// names the task of a message.
+func New(pool *redis.Pool, w *ledger.Writer, taskOf func(message []byte) string) *Witness {
+	return &Witness{
+		pool: pool, ledger: w, taskOf: taskOf, claim: load("claim"), ack: load("ack"), tokens: map[string]string{},
 	}
-	ack, err := load(luaDir, "ack")
-	if err != nil {
-		return nil, err
-	}
-	return &Witness{pool: pool, ledger: w, taskOf: taskOf, claim: claim, ack: ack, tokens: map[string]string{}}, nil
 }
 
 // Token returns the token with which a task was last claimed through this witness, "" if it was not.

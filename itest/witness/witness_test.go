@@ -20,8 +20,6 @@ import (
 	"github.com/godelayed/delayed/itest/ledger"
 )
 
-const luaDir = "../../lua"
-
 func TestMain(m *testing.M) {
 	code := m.Run()
 	redistest.StopShared()
@@ -46,10 +44,7 @@ func TestWorker(t *testing.T) {
 	}
 	defer w.Close()
 	dialer := faultnet.NewDialer(nil, 0)
-	source, err := New(server.Pool(t, redis.DialContextFunc(dialer.DialContext)), w, luaDir, taskOf)
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := New(server.Pool(t, redis.DialContextFunc(dialer.DialContext)), w, taskOf)
 	server.Do(t, "SCRIPT", "LOAD", source.ack.text) // or the answer that it is unknown would be dropped
 	dialer.SetPlan(faultnet.Once(faultnet.DropReply,
 		func(req []byte) bool { return bytes.Contains(req, []byte(source.ack.sha)) }))
@@ -125,10 +120,7 @@ func waitForAcks(t *testing.T, dir, key string) {
 
 func TestOtherCallsPass(t *testing.T) {
 	server, key := redistest.Shared(t), redistest.Name(t)
-	w, err := New(server.Pool(t), nil, luaDir, taskOf)
-	if err != nil {
-		t.Fatal(err)
-	}
+	w := New(server.Pool(t), nil, taskOf)
 	conn, err := w.Conn(t.Context(), "")
 	if err != nil {
 		t.Fatal(err)
@@ -153,11 +145,5 @@ func TestOtherCallsPass(t *testing.T) {
 	}
 	if w.Slot("a") != w.Slot("b") {
 		t.Error("a single server has one slot")
-	}
-}
-
-func TestScriptsMustExist(t *testing.T) {
-	if _, err := New(nil, nil, t.TempDir(), taskOf); err == nil {
-		t.Error("expected an error")
 	}
 }

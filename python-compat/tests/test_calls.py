@@ -11,7 +11,7 @@ import pytest
 from godelayed import ArgumentsError, Options, Queue
 from godelayed.calls import Call, Stamp
 
-DOC = json.loads((Path(__file__).resolve().parent / 'vectors' / 'calls.json').read_text(encoding='utf-8'))
+DOC = json.loads((Path(__file__).resolve().parents[2] / 'testdata' / 'wire' / 'calls.json').read_text(encoding='utf-8'))
 UTC = datetime.timezone.utc
 
 

@@ -10,7 +10,9 @@ from godelayed.timetable import Timetable
 from godelayed.worker.entries import Definition, Record
 from godelayed.worker.message import Message
 
-DOC = json.loads((Path(__file__).resolve().parent / 'vectors' / 'periodic.json').read_text(encoding='utf-8'))
+DOC = json.loads(
+    (Path(__file__).resolve().parents[2] / 'testdata' / 'schedule' / 'periodic.json').read_text(encoding='utf-8')
+)
 
 
 @pytest.mark.parametrize(('spec', 'good'), DOC['specs'].items())

@@ -10,9 +10,9 @@ from godelayed import Options
 from godelayed.calls import Call, Stamp
 from godelayed.values import Plain, pack
 
-ROWS = json.loads((Path(__file__).resolve().parent / 'vectors' / 'python_values.json').read_text(encoding='utf-8'))[
-    'vectors'
-]
+ROWS = json.loads(
+    (Path(__file__).resolve().parents[2] / 'testdata' / 'wire' / 'python_values.json').read_text(encoding='utf-8')
+)['vectors']
 
 
 @pytest.mark.parametrize('row', [pytest.param(r, id=r['name']) for r in ROWS])

@@ -14,13 +14,12 @@ import pytest
 from godelayed.calls import Call, Stamp
 from godelayed.options import Options
 
-VECTORS = Path(__file__).resolve().parent / 'vectors'
 WIRE = Path(__file__).resolve().parents[2] / 'testdata' / 'wire'
 
 
 def vectors(file):
     """Returns the vectors of a file as pytest parameters with their names."""
-    found = json.loads((VECTORS / file).read_text(encoding='utf-8'))['vectors']
+    found = json.loads((WIRE / file).read_text(encoding='utf-8'))['vectors']
     assert len(found) >= 20, f'{file} has only {len(found)} vectors'
     return [pytest.param(v, id=v['name']) for v in found]
 
@@ -214,7 +213,7 @@ def test_keakon_bytes(vector):
 
 def test_keakon_file_is_what_the_generator_prints():
     module = generator()
-    on_disk = json.loads((VECTORS / 'keakon.json').read_text(encoding='utf-8'))
+    on_disk = json.loads((WIRE / 'keakon.json').read_text(encoding='utf-8'))
     printed = json.loads(module.text())
     assert printed['vectors'] == on_disk['vectors']
     assert printed['package'] == on_disk['package'] == 'delayed'

@@ -1,4 +1,4 @@
-"""The names that expressions of vectors/python_values.json use, and the program that holds them against a Go worker.
+"""The names that expressions of python_values.json use, and the program that holds them against a Go worker.
 
 value_table.py URL QUEUE TABLE ANSWERS # writes a line of JSON for each row: what producer or worker refused, or what
 came back value_table.py read URL QUEUE ANSWERS QUEUE/ID… # writes what Python reads in the pending tasks of a queue,
