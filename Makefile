@@ -129,33 +129,23 @@ examples: ## Run the quickstart and the dashboard as a newcomer does (40 s)
 screenshots: ## Take the pictures of the dashboard in README.md, with the example behind it (4 min)
 	@cd itest && go run ./dashboard/screenshots -out ../docs/dashboard
 
-# Flags of bench, bench-peers, bench-python, bench-ceiling, bench-inspector, bench-dashboard, bench-worst,
-# bench-profile and bench-guard, for instance
-# BENCH='-rounds 1 -scale 0.1'.
+# Flags of the commands of bench, for instance BENCH='-rounds 1 -scale 0.1'.
 BENCH ?=
 
 .PHONY: bench
-bench: ## Measure against asynq and the bare prototype on every axis; leaves bench/bench.json (10 min, at most 15)
+bench: ## Measure against asynq and the bare prototype on every axis; leaves bench/bench.json (13 min)
 	@cd bench && go run . bench -json bench.json $(BENCH)
 
 .PHONY: bench-peers
-bench-peers: ## Measure every task queue that is installed; leaves bench/peers.json (20 min, at most 30)
+bench-peers: ## Measure against asynq, river and JetStream; leaves bench/peers.json (15 min)
 	@cd bench && go run . peers -json peers.json $(BENCH)
 
-.PHONY: bench-python
-bench-python: ## Measure the Python package and its peers; leaves bench/python.json (5 min)
-	@cd bench && go run . python -json python.json $(BENCH)
-
 .PHONY: bench-peers-setup
-bench-peers-setup: ## Install the servers and libraries of bench-peers and bench-python (3 min once, then 1 s)
+bench-peers-setup: ## Install PostgreSQL and the NATS server, for bench-peers (1 min once, then 1 s)
 	@bench/scripts/setup-peers.sh
 
-.PHONY: bench-ceiling
-bench-ceiling: ## Measure what Redis lists allow when nothing but the bare work is done (2 min)
-	@cd bench && go run . ceiling $(BENCH)
-
 .PHONY: bench-inspector
-bench-inspector: ## Measure what it costs to look into a queue with a million tasks; idle machine (4 min)
+bench-inspector: ## Measure what it costs to look into a queue with a million tasks; idle machine (2 min)
 	@cd bench && go run . inspector $(BENCH)
 
 .PHONY: bench-dashboard

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"reflect"
 	"strconv"
 	"sync"
@@ -24,13 +25,9 @@ type bareArguments struct {
 // encodeBare encodes a task of the prototype. Encoding a number and a text never fails.
 func encodeBare(number int64, text string) []byte {
 	payload, err := msgpack.MarshalAsArray(&bareArguments{number, text})
-	if err != nil {
-		panic(err)
-	}
+	must(err)
 	b, err := msgpack.MarshalAsArray(&bareTask{"main.task", payload})
-	if err != nil {
-		panic(err)
-	}
+	must(err)
 	return b
 }
 
@@ -63,28 +60,32 @@ func newBareHandler(function any) *bareHandler {
 	return h
 }
 
-func (h *bareHandler) run(task []byte) error {
+// run calls the function for a task of encodeBare.
+func (h *bareHandler) run(task []byte) {
 	var t bareTask
-	if err := msgpack.UnmarshalAsArray(task, &t); err != nil {
-		return err
-	}
+	must(msgpack.UnmarshalAsArray(task, &t))
 	f, _ := h.frames.Get().(*bareFrame)
-	if err := msgpack.UnmarshalAsArray(t.Payload, f.arguments); err != nil {
-		return err
-	}
+	must(msgpack.UnmarshalAsArray(t.Payload, f.arguments))
 	h.function.Call(f.values)
 	h.frames.Put(f)
-	return nil
 }
 
-// bareFetcher claims on one connection, spreads each claim over its callers, and acknowledges with the next claim.
+// must ends the driver if there is an error.
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// bareFetcher claims on one connection, spreads each claim over its callers, and acknowledges with the next claim. When
+// the list is empty, it waits for notifications.
 type bareFetcher struct {
-	conn           redis.Conn
-	script         *redis.Script // ackClaim
-	name           string        // prefix of the names of its claims
-	claim, callers int
-	handler        *bareHandler
-	waits          bool // whether it waits for notifications when the list is empty; else it ends then
+	conn    redis.Conn
+	number  int
+	handler *bareHandler
+
+	work chan []bareItem
+	acks chan []any // fields of tasks that have been run
 }
 
 // bareItem is a claimed task and its field among the claimed ones.
@@ -96,91 +97,69 @@ type bareItem struct {
 // maxAcks is how many fields one call of the script may delete.
 const maxAcks = 2000
 
-// run claims until the list is empty, or for ever if the fetcher waits. It has acknowledged everything when it returns
-// nil.
+// run claims until there is an error.
 func (f *bareFetcher) run() error {
-	work := make(chan []bareItem, 2*f.callers)
-	acks := make(chan []string, 4096)
-	failed := make(chan error, f.callers)
-	for range f.callers {
-		go func() {
-			for items := range work {
-				fields := make([]string, len(items))
-				for i, item := range items {
-					if err := f.handler.run(item.task); err != nil {
-						failed <- err
-						return
-					}
-					fields[i] = item.field
-				}
-				acks <- fields
-			}
-		}()
+	f.work, f.acks = make(chan []bareItem, 2*ceilingCallers), make(chan []any, 4096)
+	defer close(f.work)
+	for range ceilingCallers {
+		go f.call()
 	}
-	defer close(work)
-	outstanding := 0     // claimed tasks whose fields were not yet received
-	var carried []string // fields to acknowledge with the next call
+	outstanding := 0  // claimed tasks whose fields were not yet received
+	var carried []any // fields to acknowledge with the next call
 	for seq := 0; ; seq++ {
-		prefix := f.name + strconv.Itoa(seq) + "-"
-		args := appendStrings([]any{ceilingList, ceilingHeld, ceilingNotify, f.claim, prefix}, carried)
+		prefix := fmt.Sprintf("w%d-%d-", f.number, seq)
+		args := append([]any{ceilingList, ceilingHeld, ceilingNotify, ceilingClaim, prefix}, carried...)
 		carried = nil
 		for more := true; more && len(args) < maxAcks; {
 			select {
-			case fields := <-acks:
+			case fields := <-f.acks:
 				outstanding -= len(fields)
-				args = appendStrings(args, fields)
-			case err := <-failed:
-				return err
+				args = append(args, fields...)
 			default:
 				more = false
 			}
 		}
-		tasks, err := redis.ByteSlices(f.script.Do(f.conn, args...))
+		tasks, err := redis.ByteSlices(ackClaim.Do(f.conn, args...))
 		switch {
 		case errors.Is(err, redis.ErrNil) && outstanding > 0:
-			select {
-			case carried = <-acks:
-				outstanding -= len(carried)
-			case err := <-failed:
-				return err
-			}
-			continue
-		case errors.Is(err, redis.ErrNil) && !f.waits:
-			return nil
+			carried = <-f.acks
+			outstanding -= len(carried)
 		case errors.Is(err, redis.ErrNil):
 			if _, err := f.conn.Do("BLPOP", ceilingNotify, 0); err != nil {
 				return err
 			}
-			continue
 		case err != nil:
 			return err
-		}
-		if len(tasks) == 1 && f.waits { // nothing to distribute: call the handler directly
-			if err := f.handler.run(tasks[0]); err != nil {
-				return err
-			}
-			carried = []string{prefix + "1"}
-			continue
-		}
-		outstanding += len(tasks)
-		per := max(1, (len(tasks)+f.callers-1)/f.callers)
-		for i := 0; i < len(tasks); i += per {
-			items := make([]bareItem, 0, per)
-			for j := i; j < min(i+per, len(tasks)); j++ {
-				items = append(items, bareItem{prefix + strconv.Itoa(j+1), tasks[j]})
-			}
-			select {
-			case work <- items:
-			case err := <-failed:
-				return err
-			}
+		case len(tasks) == 1: // nothing to distribute: call the handler directly
+			f.handler.run(tasks[0])
+			carried = []any{prefix + "1"}
+		default:
+			outstanding += len(tasks)
+			f.spread(prefix, tasks)
 		}
 	}
 }
 
-func appendStrings(args []any, values []string) []any {
-	for _, v := range values {
-		args = append(args, v)
+// spread gives each caller a part of a claim.
+func (f *bareFetcher) spread(prefix string, tasks [][]byte) {
+	per := (len(tasks) + ceilingCallers - 1) / ceilingCallers
+	for i := 0; i < len(tasks); i += per {
+		items := make([]bareItem, 0, per)
+		for j := i; j < min(i+per, len(tasks)); j++ {
+			items = append(items, bareItem{prefix + strconv.Itoa(j+1), tasks[j]})
+		}
+		f.work <- items
 	}
-	return args
+}
+
+// call runs tasks.
+func (f *bareFetcher) call() {
+	for items := range f.work {
+		fields := make([]any, len(items))
+		for i, item := range items {
+			f.handler.run(item.task)
+			fields[i] = item.field
+		}
+		f.acks <- fields
+	}
 }

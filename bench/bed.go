@@ -1,52 +1,69 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
+
+	"github.com/gomodule/redigo/redis"
 )
 
 // bed is what one measurement of one peer uses: a fresh server, perhaps behind a proxy, and drivers. Closing it closes
-// all of these, even after an error.
+// all of these. An error ends a measurement as Fatal ends a test: check panics with a failure, which recoverFailure
+// turns into the measurement's error. So the measurements, which only run on one goroutine, need not pass errors on.
 type bed struct {
-	peer   *peer
-	addr   string // that drivers use
-	server *server
-	scale  float64 // factor for the number of tasks; 1 gives that of the published figures
-	record func(table, row, measure string, less bool, value float64)
-	middle func(table, row, measure, peer string) float64 // median of the values so far; NaN if none
+	ctx     context.Context //nolint:containedctx // of the whole measurement: its end kills the drivers
+	peer    *peer
+	addr    string // that drivers use
+	server  *server
+	scale   float64 // factor for the number of tasks; 1 gives that of the published figures
+	results *results
 
-	proxy *proxy
-
-	mu       sync.Mutex
+	proxy    *proxy
+	conn     redis.Conn // of do
 	programs []*program
-	aborted  bool
 }
 
-// bare tells makeBed to use no proxy; other delays are for one direction.
-const bare = time.Duration(-1)
+// failure is what check panics with.
+type failure struct{ err error }
 
-func makeBed(p *peer, aof string, delay time.Duration) (*bed, error) {
-	b := &bed{peer: p, scale: 1}
-	var err error
-	if p.start != nil {
-		b.server, err = p.start(aof)
-	} else {
-		b.server, err = startServer(aof)
+// check ends the measurement if there is an error.
+func check(err error) {
+	if err != nil {
+		panic(failure{err})
 	}
+}
+
+// recoverFailure is deferred where a measurement begins.
+func recoverFailure(err *error) {
+	switch f := recover().(type) {
+	case nil:
+	case failure:
+		*err = f.err
+	default:
+		panic(f)
+	}
+}
+
+// makeBed starts the server of a peer. A delay is added in each direction; 0 is no proxy.
+func makeBed(ctx context.Context, p *peer, aof string, delay time.Duration) (*bed, error) {
+	if aof == "" {
+		aof = aofEverysec
+	}
+	start := p.start
+	if start == nil {
+		start = startServer
+	}
+	s, err := start(aof)
 	if err != nil {
 		return nil, err
 	}
-	b.addr = b.server.addr
-	if delay == bare {
+	b := &bed{ctx: ctx, peer: p, addr: s.addr, server: s, scale: 1, results: &results{}}
+	if delay == 0 {
 		return b, nil
 	}
-	if p.start != nil {
-		b.close()
-		return nil, fmt.Errorf("%s is not measured behind a proxy", p.name)
-	}
-	if b.proxy, err = startProxy(b.server.addr, delay); err != nil {
+	if b.proxy, err = startProxy(s.addr, delay); err != nil {
 		b.close()
 		return nil, err
 	}
@@ -54,34 +71,13 @@ func makeBed(p *peer, aof string, delay time.Duration) (*bed, error) {
 	return b, nil
 }
 
-// driver starts a driver that ends with the bed.
-func (b *bed) driver() (*program, error) {
-	d, err := startProgram(b.peer, b.addr)
-	if err != nil {
-		return nil, err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.programs = append(b.programs, d)
-	if b.aborted {
-		_ = d.cmd.Process.Kill()
-	}
-	return d, nil
-}
-
-// abort kills the drivers at once, so that nobody waits for them any longer.
-func (b *bed) abort() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.aborted = true
-	for _, d := range b.programs {
-		_ = d.cmd.Process.Kill()
-	}
-}
-
+// close ends everything.
 func (b *bed) close() {
 	for _, d := range b.programs {
 		d.close()
+	}
+	if b.conn != nil {
+		b.conn.Close()
 	}
 	if b.proxy != nil {
 		b.proxy.stop()
@@ -89,37 +85,81 @@ func (b *bed) close() {
 	b.server.stop()
 }
 
+// driver starts a driver that ends with the bed.
+func (b *bed) driver() *program {
+	d, err := startProgram(b.ctx, b.peer, b.addr)
+	check(err)
+	b.programs = append(b.programs, d)
+	return d
+}
+
+// worker starts a driver whose worker has begun to wait; receive then waits for its answer.
+func (b *bed) worker(r *request) *program {
+	d := b.driver()
+	r.Op = "work"
+	if r.Concurrency == 0 {
+		r.Concurrency = b.peer.executors(baseConcurrency)
+	}
+	d.begin(r)
+	time.Sleep(settle)
+	return d
+}
+
+// settle is the time for a worker to connect and to begin to wait.
+const settle = 300 * time.Millisecond
+
 // redis reports whether the peer's store is a redis-server, which reports more about itself.
 func (b *bed) redis() bool { return b.peer.start == nil }
 
-// tasks returns how many tasks to use where the published figures of delayed use n: at least least.
-func (b *bed) tasks(n, least int) int {
-	if b.peer.most > 0 {
-		least = min(least, b.peer.most)
+// redisConn returns a connection to the redis-server.
+func (b *bed) redisConn() redis.Conn {
+	if b.conn == nil {
+		conn, err := redis.Dial("tcp", b.server.addr)
+		check(err)
+		b.conn = conn
 	}
-	return max(least, int(float64(b.peer.tasks(n))*b.scale))
+	return b.conn
 }
 
-// state returns a snapshot of the server, with only as much as the peer's store reports.
-func (b *bed) state() (*snapshot, error) {
-	if !b.redis() {
-		pid := b.server.cmd.Process.Pid
-		return &snapshot{cpu: treeCPU(pid), resident: treeRSS(pid)}, nil
+// do sends the redis-server a command.
+func (b *bed) do(command string, args ...any) any {
+	reply, err := b.redisConn().Do(command, args...)
+	check(err)
+	return reply
+}
+
+// until polls done, 5 ms apart, until it reports true.
+func until(what string, done func() bool) {
+	for deadline := time.Now().Add(workLimit); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			check(fmt.Errorf("it took more than %v until %s", workLimit, what))
+		}
 	}
-	return takeSnapshot(b.server.addr)
+}
+
+// record adds a value of this peer to a figure. less is true if less is better.
+func (b *bed) record(table, row, measure string, less bool, value float64) {
+	b.results.add(table, row, measure, less, b.peer.name, value)
+}
+
+// tasks returns how many tasks to use where the published figures of delayed use n: at least least.
+func (b *bed) tasks(n, least int) int { return max(least, int(float64(b.peer.tasks(n))*b.scale)) }
+
+// state returns a snapshot of the server, with only as much as the peer's store reports.
+func (b *bed) state() *snapshot {
+	if !b.redis() {
+		return &snapshot{cpu: treeCPU(b.server.cmd.Process.Pid)}
+	}
+	s, err := takeSnapshot(b.server.addr)
+	check(err)
+	return s
 }
 
 // fill makes n tasks pending, by the fastest way that the peer has.
-func (b *bed) fill(producer *program, n, size, every int) error {
-	_, err := producer.do(&request{Op: "enqueue", N: n, Batch: 1000, Size: size, Every: every})
+func (b *bed) fill(producer *program, n, size int) {
+	_, err := producer.try(&request{Op: "enqueue", N: n, Batch: 1000, Size: size})
 	if errors.Is(err, errNone) {
-		_, err = producer.do(&request{Op: "enqueue", N: n, Producers: 64, Size: size, Every: every})
+		_, err = producer.try(&request{Op: "enqueue", N: n, Producers: 64, Size: size})
 	}
-	if errors.Is(err, errNone) {
-		_, err = producer.do(&request{Op: "enqueue", N: n, Producers: 1, Size: size, Every: every})
-	}
-	if err != nil {
-		return fmt.Errorf("enqueueing %d tasks: %w", n, err)
-	}
-	return nil
+	check(err)
 }

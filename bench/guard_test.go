@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -27,31 +28,49 @@ func TestGuard(t *testing.T) {
 		{30, 0.59, []bool{false, true}},
 		{90, 0.1, []bool{false, true}}, // faster in one respect does not make up for another
 	} {
-		checks := guardChecks(published, guardSample(tt.asynq, tt.ceiling))
-		if len(checks) != 2 {
-			t.Fatalf("%d checks, expected the ratio to asynq and the one to the ceiling", len(checks))
+		lines, behind := compare(published, guardSample(tt.asynq, tt.ceiling))
+		if len(lines) != 3 {
+			t.Fatalf("%v: expected a head, the ratio to asynq and the one to the ceiling", lines)
 		}
-		for i, c := range checks {
-			if c.behind() != tt.behind[i] {
-				t.Errorf("%s: published %v, now %v: behind is %v", c.name, c.published, c.now, c.behind())
+		var want []string
+		for i, line := range lines[1:] {
+			if tt.behind[i] {
+				want = append(want, line[0])
+			}
+			if (line[3] == "**behind**") != tt.behind[i] {
+				t.Errorf("%v: expected behind %v", line, tt.behind[i])
 			}
 		}
-		text := guardText(published, checks)
-		if strings.Contains(text, "**behind**") != (tt.behind[0] || tt.behind[1]) {
-			t.Errorf("verdict missing in\n%s", text)
+		if !slices.Equal(behind, want) {
+			t.Errorf("expected %q behind, found %q", want, behind)
 		}
 	}
-	if checks := guardChecks(&results{}, guardSample(30, 0.7)); len(checks) != 0 {
-		t.Errorf("%v was compared with nothing", checks)
+	if lines, _ := compare(&results{}, guardSample(30, 0.7)); len(lines) != 1 {
+		t.Errorf("%v was compared with nothing", lines)
 	}
 }
 
-// TestGuardTakesWhatIsPublished checks that the names of scenarios for which guard looks exist.
+// TestGuardTakesWhatIsPublished checks that the scenarios that guard takes exist, and that their figures are published.
 func TestGuardTakesWhatIsPublished(t *testing.T) {
-	if got := len(guardScenarios()); got != 5 {
-		t.Errorf("%d scenarios, expected 5", got)
+	scenarios := benchScenarios()
+	for _, name := range guarded {
+		if !slices.ContainsFunc(scenarios, func(s scenario) bool { return s.name == name }) {
+			t.Errorf("there is no scenario %q", name)
+		}
 	}
-	err := guardCommand(t.Context(), []string{"-published", t.TempDir() + "/none.json"})
+	published, err := readResults(publishedFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range [][2]string{
+		{"enqueue", producersRow(64)}, {"enqueue", producersRow(256)}, {"enqueue", "1,000 a call"},
+		{"drain", concurrencyRow(baseConcurrency)}, {"aof", "drain, AOF off"},
+	} {
+		if published.find(f[0], f[1], perSecond) == nil {
+			t.Errorf("%s lacks %s, %s", publishedFile, f[0], f[1])
+		}
+	}
+	err = guardCommand(t.Context(), []string{"-published", t.TempDir() + "/none.json", "-peers", "delayed"})
 	if err == nil || !strings.Contains(err.Error(), "publish") {
 		t.Errorf("without published figures: %v", err)
 	}

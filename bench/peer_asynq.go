@@ -12,15 +12,13 @@ import (
 	"github.com/hibiken/asynq"
 )
 
-func init() {
-	register(&peer{
-		name:    "asynq",
-		about:   "default settings; payload in JSON; it polls an empty queue once a second",
-		version: func() (string, error) { return moduleVersion("github.com/hibiken/asynq") },
-		open:    openAsynq,
-		share:   0.1,
-		polls:   true,
-	})
+var asynqPeer = &peer{
+	name:    "asynq",
+	about:   "default settings; payload in JSON; it polls an empty queue once a second",
+	version: func() (string, error) { return moduleVersion("github.com/hibiken/asynq") },
+	open:    openAsynq,
+	share:   0.1,
+	polls:   true,
 }
 
 type asynqQueue struct {
@@ -40,34 +38,35 @@ func openAsynq(addr string) (queue, error) {
 	return &asynqQueue{addr: opt, client: asynq.NewClient(opt)}, nil
 }
 
-// retryNow lets a failed task wait for nothing but the next look at the retry set, every 10 ms in place of 5 s.
-func (a *asynqQueue) retryNow() {
-	a.config.RetryDelayFunc = func(int, error, *asynq.Task) time.Duration { return 0 }
-	a.config.DelayedTaskCheckInterval = 10 * time.Millisecond
+// set lets a failed task wait for nothing but the next look at the retry set, every 10 ms in place of 5 s, if r asks for
+// it.
+func (a *asynqQueue) set(r *request) error {
+	if r.RetryNow {
+		a.config.RetryDelayFunc = func(int, error, *asynq.Task) time.Duration { return 0 }
+		a.config.DelayedTaskCheckInterval = 10 * time.Millisecond
+	}
+	return nil
 }
 
-func (a *asynqQueue) enqueue(number int64, text string) error { return a.add(number, text) }
+func (a *asynqQueue) enqueue(number int64, text string) error { return a.add("task", number, text) }
 
 func (a *asynqQueue) schedule(due time.Time, number int64, text string) error {
-	return a.add(number, text, asynq.ProcessAt(due))
+	return a.add("task", number, text, asynq.ProcessAt(due))
 }
 
-// enqueueAs enqueues plain tasks for Python, which asynq does not know, and unique tasks in place of debounced ones: of
-// those that come while one waits, all but the first are refused, where Debounce keeps the last.
+// enqueueAs enqueues unique tasks in place of debounced ones: of those that come while one waits, all but the first are
+// refused, where Debounce keeps the last.
 func (a *asynqQueue) enqueueAs(form string, i int64, text string) error {
 	var options []asynq.Option
 	switch form {
-	case "Python":
-	case "retried", "waiting": // the next look at the retry set is some ms away in both cases
-		return a.addTo("retried", i, text)
+	case "retried":
+		return a.add("retried", i, text)
 	case "failing":
-		return a.addTo("failing", i, text, asynq.MaxRetry(0))
+		return a.add("failing", i, text, asynq.MaxRetry(0))
 	case "scheduled":
 		options = append(options, asynq.ProcessAt(tomorrow.Add(time.Duration(i)*time.Millisecond)))
 	case "unique":
 		options = append(options, asynq.Unique(time.Hour))
-	case "keyed":
-		options = append(options, asynq.TaskID("key "+strconv.FormatInt(i, 10)))
 	case "debounced":
 		options = append(options, asynq.ProcessIn(time.Hour), asynq.Unique(2*time.Hour))
 		i %= debounceKeys
@@ -76,19 +75,15 @@ func (a *asynqQueue) enqueueAs(form string, i int64, text string) error {
 	default:
 		return errNone
 	}
-	err := a.add(i, text, options...)
+	err := a.add("task", i, text, options...)
 	if form == "debounced" && errors.Is(err, asynq.ErrDuplicateTask) {
 		return nil
 	}
 	return err
 }
 
-func (a *asynqQueue) add(number int64, text string, options ...asynq.Option) error {
-	return a.addTo("task", number, text, options...)
-}
-
-// addTo enqueues a task for one of the handlers.
-func (a *asynqQueue) addTo(handler string, number int64, text string, options ...asynq.Option) error {
+// add enqueues a task for one of the handlers.
+func (a *asynqQueue) add(handler string, number int64, text string, options ...asynq.Option) error {
 	payload, err := json.Marshal(asynqPayload{number, text})
 	if err != nil {
 		return err
@@ -99,7 +94,7 @@ func (a *asynqQueue) addTo(handler string, number int64, text string, options ..
 
 func (a *asynqQueue) enqueueMany(int64, []string) error { return errNone }
 
-func (a *asynqQueue) work(concurrency int, handle func(int64, string)) (func(), error) {
+func (a *asynqQueue) work(concurrency int, handle func(int64, string)) error {
 	log.SetOutput(io.Discard)
 	config := a.config
 	config.Concurrency, config.LogLevel = concurrency, asynq.FatalLevel
@@ -123,7 +118,5 @@ func (a *asynqQueue) work(concurrency int, handle func(int64, string)) (func(), 
 		}
 		return call(t)
 	})
-	return s.Shutdown, s.Start(mux)
+	return s.Start(mux)
 }
-
-func (a *asynqQueue) close() { _ = a.client.Close() }

@@ -1,25 +1,22 @@
 package main
 
 import (
-	"strconv"
 	"sync"
 
 	"github.com/gomodule/redigo/redis"
 )
 
-func init() {
-	register(&peer{
-		name:    "ceiling",
-		about:   "a bare prototype on Redis lists: no heartbeat, no ownership, no retries, no statistics",
-		version: serverVersion,
-		open:    openCeiling,
-	})
-}
-
 // The ceiling is what a Redis list allows when a program does nothing but claim and acknowledge: no crash loses a task,
 // but nothing would notice a crash. It enqueues by variadic RPUSH, which coalesces concurrent calls, and drains by
 // ceilingFetchers connections that acknowledge and claim ceilingClaim tasks in one script, each with ceilingCallers
 // goroutines that decode and call by reflection.
+var ceilingPeer = &peer{
+	name:    "ceiling",
+	about:   "a bare prototype on Redis lists: no heartbeat, no ownership, no retries, no statistics",
+	version: serverVersion,
+	open:    openCeiling,
+}
+
 const (
 	ceilingClaim    = 200
 	ceilingFetchers = 4
@@ -35,58 +32,92 @@ const (
 
 // ackClaim acknowledges what a fetcher has finished since its last call and claims up to ARGV[1] more tasks, in one
 // round trip. When the list is empty, it deletes the notifications.
-const ackClaim = `if #ARGV > 2 then redis.call('HDEL', KEYS[2], unpack(ARGV, 3)) end
+var ackClaim = redis.NewScript(3, `if #ARGV > 2 then redis.call('HDEL', KEYS[2], unpack(ARGV, 3)) end
 local ts = redis.call('LPOP', KEYS[1], ARGV[1])
 if not ts then redis.call('DEL', KEYS[3]) return nil end
 local a, p = {}, ARGV[2]
 for i = 1, #ts do a[2*i-1] = p .. i; a[2*i] = ts[i] end
 redis.call('HSET', KEYS[2], unpack(a))
-return ts`
+return ts`)
 
 type ceilingQueue struct {
-	addr string
-
-	mu    sync.Mutex
-	conn  redis.Conn // of calls for many, and of a lone producer
-	alone bool
-	co    *coalescer // of plain tasks
-	forms map[string]*coalescer
+	addr  string
+	alone bool       // there is one producer, which sends its own pair of commands
+	conn  redis.Conn // of a lone producer
+	// requests are the calls of concurrent producers; the goroutine of coalesce sends them together.
+	requests chan *bareRequest
 }
+
+// bareRequest is a call that enqueues.
+type bareRequest struct {
+	task []byte
+	err  chan error
+}
+
+var bareRequests = sync.Pool{New: func() any { return &bareRequest{err: make(chan error, 1)} }}
 
 func openCeiling(addr string) (queue, error) {
 	conn, err := redis.Dial("tcp", addr)
 	if err != nil {
 		return nil, err
 	}
-	return &ceilingQueue{addr: addr, conn: conn, forms: map[string]*coalescer{}}, nil
-}
-
-// tune makes a lone producer send its own pair of commands.
-func (c *ceilingQueue) tune(producers int) error {
-	c.alone = producers == 1
-	if c.alone || c.co != nil {
-		return nil
-	}
-	var err error
-	c.co, err = c.coalescer(pushVariadic)
-	return err
-}
-
-// coalescer returns one with a connection of its own.
-func (c *ceilingQueue) coalescer(send func(redis.Conn, []*bareRequest) error) (*coalescer, error) {
-	conn, err := redis.Dial("tcp", c.addr)
+	own, err := redis.Dial("tcp", addr)
 	if err != nil {
 		return nil, err
 	}
-	return newCoalescer(conn, send), nil
+	c := &ceilingQueue{addr: addr, conn: conn, requests: make(chan *bareRequest, 4096)}
+	go c.coalesce(own)
+	return c, nil
+}
+
+func (c *ceilingQueue) set(r *request) error {
+	c.alone = r.Producers <= 1
+	return nil
+}
+
+// coalesce sends the tasks that have arrived while the last request was under way, up to 1,000, with two commands.
+func (c *ceilingQueue) coalesce(conn redis.Conn) {
+	for first := range c.requests {
+		pile, tasks := []*bareRequest{first}, [][]byte{first.task}
+		for more := true; more && len(pile) < 1000; {
+			select {
+			case r := <-c.requests:
+				pile, tasks = append(pile, r), append(tasks, r.task)
+			default:
+				more = false
+			}
+		}
+		err := push(conn, tasks)
+		for _, r := range pile {
+			r.err <- err
+		}
+	}
+}
+
+// push enqueues tasks, each with a notification, with two commands in one round trip.
+func push(conn redis.Conn, tasks [][]byte) error {
+	args, ones := make([]any, 1, len(tasks)+1), make([]any, 1, len(tasks)+1)
+	args[0], ones[0] = ceilingList, ceilingNotify
+	for _, task := range tasks {
+		args, ones = append(args, task), append(ones, 1)
+	}
+	if err := conn.Send("RPUSH", args...); err != nil {
+		return err
+	}
+	_, err := conn.Do("RPUSH", ones...)
+	return err
 }
 
 func (c *ceilingQueue) enqueue(number int64, text string) error {
-	b := encodeBare(number, text)
+	task := encodeBare(number, text)
 	if c.alone {
-		return pushPair(c.conn, b)
+		return push(c.conn, [][]byte{task})
 	}
-	return c.co.enqueue(b, "", 0)
+	r, _ := bareRequests.Get().(*bareRequest)
+	defer bareRequests.Put(r)
+	r.task = task
+	c.requests <- r
+	return <-r.err
 }
 
 func (c *ceilingQueue) enqueueMany(number int64, texts []string) error {
@@ -94,38 +125,21 @@ func (c *ceilingQueue) enqueueMany(number int64, texts []string) error {
 	for i, text := range texts {
 		tasks[i] = encodeBare(number, text)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return pushMany(c.conn, tasks, len(tasks))
+	return push(c.conn, tasks)
 }
 
 // work starts the fetchers, whose number does not depend on the concurrency.
-func (c *ceilingQueue) work(_ int, handle func(int64, string)) (func(), error) {
-	script := redis.NewScript(3, ackClaim)
-	var conns []redis.Conn
-	call := newBareHandler(handle)
-	for f := range ceilingFetchers {
+func (c *ceilingQueue) work(_ int, handle func(int64, string)) error {
+	handler := newBareHandler(handle)
+	for i := range ceilingFetchers {
 		conn, err := redis.Dial("tcp", c.addr)
+		if err == nil {
+			err = ackClaim.Load(conn)
+		}
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if f == 0 {
-			if err := script.Load(conn); err != nil {
-				return nil, err
-			}
-		}
-		conns = append(conns, conn)
-		fetcher := &bareFetcher{
-			conn: conn, script: script, name: "w" + strconv.Itoa(f) + "-", claim: ceilingClaim, callers: ceilingCallers,
-			handler: call, waits: true,
-		}
-		go func() { _ = fetcher.run() }() // ends with its connection
+		go func() { _ = (&bareFetcher{conn: conn, number: i, handler: handler}).run() }() // until the server has ended
 	}
-	return func() {
-		for _, conn := range conns {
-			conn.Close()
-		}
-	}, nil
+	return nil
 }
-
-func (c *ceilingQueue) close() { c.conn.Close() }

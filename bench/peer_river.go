@@ -5,6 +5,12 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -15,81 +21,46 @@ import (
 )
 
 // River 0.44.1 is the last that Go 1.25 builds. Measured in turns with 0.51.0 (4,000 tasks, medians of 3), neither
-// enqueueing nor draining differed by more than their ranges.
-func init() {
-	const store = "PostgreSQL with its default settings for always, synchronous_commit=off for everysec, fsync=off " +
-		"as well for off; " +
-		"20 connections"
-	registerRiver(&peer{
-		name:  "river",
-		about: "default settings, which fetch every 100 ms at most; " + store,
-		share: 0.02,
-	}, false)
-	registerRiver(&peer{
-		name: "river-tuned",
-		about: "FetchCooldown 2 ms, FetchPollInterval 20 ms and MaxWorkers 2,000, as in its own benchmark; " +
-			store,
-		share:       0.2,
-		concurrency: 2000,
-	}, true)
+// enqueueing nor draining differed by more than their ranges. With its default settings, which fetch every 100 ms at
+// most, it drains 500 tasks a second.
+var riverPeer = &peer{
+	name: "river",
+	about: "FetchCooldown 2 ms, FetchPollInterval 20 ms and MaxWorkers 2,000, as in its own benchmark; PostgreSQL with " +
+		"its default settings for always, synchronous_commit=off for everysec, fsync=off as well for off; 20 connections",
+	version:     riverVersion,
+	start:       startPostgres,
+	open:        openRiver,
+	share:       0.2,
+	concurrency: 2000,
 }
 
-func registerRiver(p *peer, tuned bool) {
-	p.start = startRiver
-	p.version = func() (string, error) {
-		version, err := moduleVersion("github.com/riverqueue/river")
-		if err != nil {
-			return "", err
-		}
-		server, err := postgresVersion()
-		return fmt.Sprintf("%s on PostgreSQL %s", version, server), err
-	}
-	p.open = func(addr string) (queue, error) { return openRiver(addr, tuned) }
-	register(p)
-}
-
-// riverConnections lets 16 producers insert at once; pgx's default is one connection for each core, at least four.
-const riverConnections = 20
-
-func riverPool(ctx context.Context, url string) (*pgxpool.Pool, error) {
-	config, err := pgxpool.ParseConfig(url)
+func riverVersion() (string, error) {
+	version, err := moduleVersion("github.com/riverqueue/river")
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	config.MaxConns = riverConnections
-	return pgxpool.NewWithConfig(ctx, config)
-}
-
-// startRiver starts a PostgreSQL server with river's tables in it.
-func startRiver(aof string) (*server, error) {
-	s, err := startPostgres(aof)
+	postgres, err := postgresBinary("postgres")
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	if err := migrateRiver(s.addr); err != nil {
-		log := postgresLog(s)
-		s.stop()
-		return nil, fmt.Errorf("making river's tables: %w; PostgreSQL says:\n%s", err, log)
+	out, err := exec.Command(postgres, "--version").Output() // postgres (PostgreSQL) 15.18 (Debian 15.18-0+deb12u1)
+	if fields := strings.Fields(string(out)); len(fields) > 2 {
+		version += " on PostgreSQL " + fields[2]
 	}
-	return s, nil
+	return version, err
 }
 
-func migrateRiver(url string) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	pool, err := riverPool(ctx, url)
+// migrateRiver makes river's tables.
+func migrateRiver(ctx context.Context, url string) error {
+	pool, err := pgxpool.New(ctx, url)
 	if err != nil {
 		return err
 	}
 	defer pool.Close()
-	for err = pool.Ping(ctx); err != nil; err = pool.Ping(ctx) {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("the server did not answer within 20 s: %w", err)
-		case <-time.After(10 * time.Millisecond): // the server is starting
-		}
+	if err := pool.Ping(ctx); err != nil {
+		return err
 	}
-	migrator, err := rivermigrate.New(riverpgxv5.New(pool), nil)
+	migrator, err := rivermigrate.New(riverpgxv5.New(pool), &rivermigrate.Config{Logger: riverLogger()})
 	if err != nil {
 		return err
 	}
@@ -100,7 +71,6 @@ func migrateRiver(url string) error {
 type riverQueue struct {
 	pool   *pgxpool.Pool
 	client *river.Client[pgx.Tx] // inserts only
-	tuned  bool
 }
 
 // riverTask is the task's arguments; river encodes them as JSON.
@@ -112,19 +82,8 @@ type riverTask struct {
 // Kind names the task.
 func (riverTask) Kind() string { return "task" }
 
-type riverWorker struct {
-	river.WorkerDefaults[riverTask]
-	handle func(number int64, text string)
-}
-
-// Work runs a task.
-func (w *riverWorker) Work(_ context.Context, j *river.Job[riverTask]) error {
-	w.handle(j.Args.A, j.Args.B)
-	return nil
-}
-
-func openRiver(url string, tuned bool) (queue, error) {
-	pool, err := riverPool(context.Background(), url)
+func openRiver(url string) (queue, error) {
+	pool, err := pgxpool.New(context.Background(), url)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +91,7 @@ func openRiver(url string, tuned bool) (queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &riverQueue{pool, client, tuned}, nil
+	return &riverQueue{pool, client}, nil
 }
 
 func riverLogger() *slog.Logger {
@@ -153,22 +112,91 @@ func (q *riverQueue) enqueueMany(number int64, texts []string) error {
 	return err
 }
 
-func (q *riverQueue) work(concurrency int, handle func(int64, string)) (func(), error) {
+func (q *riverQueue) work(concurrency int, handle func(int64, string)) error {
 	workers := river.NewWorkers()
-	river.AddWorker(workers, &riverWorker{handle: handle})
+	river.AddWorker(workers, river.WorkFunc(func(_ context.Context, j *river.Job[riverTask]) error {
+		handle(j.Args.A, j.Args.B)
+		return nil
+	}))
 	config := &river.Config{
 		Queues:  map[string]river.QueueConfig{river.QueueDefault: {MaxWorkers: concurrency}},
 		Workers: workers,
 		Logger:  riverLogger(),
-	}
-	if q.tuned {
-		config.FetchCooldown, config.FetchPollInterval = 2*time.Millisecond, 20*time.Millisecond
+		// as in river's own benchmark
+		FetchCooldown: 2 * time.Millisecond, FetchPollInterval: 20 * time.Millisecond,
 	}
 	client, err := river.NewClient(riverpgxv5.New(q.pool), config)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return func() { _ = client.Stop(context.Background()) }, client.Start(context.Background())
+	return client.Start(context.Background())
 }
 
-func (q *riverQueue) close() { q.pool.Close() }
+// postgresBinary finds a program of the PostgreSQL server: on the PATH, or where Debian keeps those of each version.
+func postgresBinary(name string) (string, error) {
+	if path, err := exec.LookPath(name); err == nil {
+		return filepath.Abs(path)
+	}
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + name)
+	if len(found) == 0 {
+		return "", fmt.Errorf("%s is missing; install it with `make bench-peers-setup`", name)
+	}
+	return found[len(found)-1], nil
+}
+
+// startPostgres starts a PostgreSQL server with river's tables. For always a commit returns when it is on disk, which is
+// the server's default; for everysec it is there within a second (synchronous_commit=off); for off nothing is synced.
+func startPostgres(aof string) (*server, error) {
+	settings := map[string][]string{
+		aofOff:      {"-c", "fsync=off", "-c", "synchronous_commit=off"},
+		aofEverysec: {"-c", "synchronous_commit=off"},
+		aofAlways:   {},
+	}[aof]
+	s, err := launch(aof, settings, func(port, dir string) (*exec.Cmd, string, error) {
+		initdb, err := postgresBinary("initdb")
+		if err != nil {
+			return nil, "", err
+		}
+		postgres, err := postgresBinary("postgres")
+		if err != nil {
+			return nil, "", err
+		}
+		make := exec.Command(initdb, "-D", dir+"/data", "-U", "postgres", "--auth=trust", "--no-sync")
+		if err := asPostgres(make, dir); err != nil {
+			return nil, "", err
+		}
+		if out, err := make.CombinedOutput(); err != nil {
+			return nil, "", fmt.Errorf("initdb: %w: %s", err, out)
+		}
+		cmd := exec.Command(postgres, append(settings, "-D", dir+"/data", "-p", port, "-h", "127.0.0.1", "-c",
+			"unix_socket_directories=")...)
+		return cmd, "postgres://postgres@127.0.0.1:" + port + "/postgres?sslmode=disable&pool_max_conns=20", asPostgres(cmd, dir)
+	}, migrateRiver)
+	if err == nil {
+		s.quit = true
+	}
+	return s, err
+}
+
+// asPostgres makes cmd run in dir as the user postgres, who becomes the owner of dir, if this process runs as root: the
+// server refuses to run as root.
+func asPostgres(cmd *exec.Cmd, dir string) error {
+	cmd.Dir, cmd.SysProcAttr = dir, &syscall.SysProcAttr{}
+	if os.Getuid() != 0 {
+		return nil
+	}
+	u, err := user.Lookup("postgres")
+	if err != nil {
+		return fmt.Errorf("PostgreSQL does not run as root, and there is no user postgres: %w", err)
+	}
+	uid, err := strconv.ParseUint(u.Uid, 10, 32)
+	if err != nil {
+		return err
+	}
+	gid, err := strconv.ParseUint(u.Gid, 10, 32)
+	if err != nil {
+		return err
+	}
+	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
+	return os.Chown(dir, int(uid), int(gid))
+}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,26 +19,29 @@ type program struct {
 	answers chan *response // closed when the process has ended
 }
 
-// startProgram starts a driver of p against the server at addr.
-func startProgram(p *peer, addr string) (*program, error) {
-	var line []string
-	if p.driver != nil {
-		var err error
-		if line, err = p.driver(); err != nil {
-			return nil, err
-		}
-	} else {
-		self, err := os.Executable()
-		if err != nil {
-			return nil, err
-		}
-		line = []string{self, "driver", "-peer", p.name}
+// driverLimit bounds one request to a driver.
+const driverLimit = workLimit + 30*time.Second
+
+// itself returns this program with other arguments.
+func itself(ctx context.Context, args ...string) (*exec.Cmd, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
 	}
-	cmd := exec.Command(line[0], append(line[1:len(line):len(line)], addr)...)
+	cmd := exec.CommandContext(ctx, self, args...)
 	cmd.Stderr = os.Stderr
 	// A test binary runs main then; and one with the race detector need not wait a second for other threads' reports at
 	// its end.
 	cmd.Env = append(os.Environ(), "BENCH_DRIVER=1", "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
+	return cmd, nil
+}
+
+// startProgram starts a driver of p against the server at addr. It is killed when ctx ends.
+func startProgram(ctx context.Context, p *peer, addr string) (*program, error) {
+	cmd, err := itself(ctx, "driver", p.name, addr)
+	if err != nil {
+		return nil, err
+	}
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return nil, err
@@ -54,43 +58,27 @@ func startProgram(p *peer, addr string) (*program, error) {
 		defer close(d.answers)
 		decoder := json.NewDecoder(bufio.NewReaderSize(out, 1<<20))
 		for {
-			var r response
-			if err := decoder.Decode(&r); err != nil {
-				if !errors.Is(err, io.EOF) {
-					d.answers <- &response{Error: "its answer is not JSON: " + err.Error()}
-				}
+			a := &response{}
+			if decoder.Decode(a) != nil {
 				return
 			}
-			d.answers <- &r
+			d.answers <- a
 		}
 	}()
 	return d, nil
 }
 
-// driverLimit bounds one request to a driver.
-const driverLimit = workLimit + 30*time.Second
-
-// send sends the driver a request and does not wait.
-func (d *program) send(r *request) error {
-	b, err := json.Marshal(r)
-	if err != nil {
-		return err
-	}
-	_, err = d.in.Write(append(b, '\n'))
-	return err
-}
-
-// receive waits for the driver's next line.
-func (d *program) receive() (*response, error) {
+// next returns the driver's next answer.
+func (d *program) next() (*response, error) {
 	limit := time.NewTimer(driverLimit)
 	defer limit.Stop()
 	select {
 	case a, ok := <-d.answers:
 		switch {
 		case !ok:
-			return nil, errors.New("the driver ended without an answer; what it wrote to stderr says why")
+			return nil, errors.New("the driver ended without an answer; its message is above")
 		case a.Error != "":
-			return nil, fmt.Errorf("the driver says: %s", a.Error)
+			return nil, fmt.Errorf("the driver failed: %s", a.Error)
 		case a.None:
 			return nil, errNone
 		}
@@ -100,35 +88,39 @@ func (d *program) receive() (*response, error) {
 	}
 }
 
-// do sends the driver a request and returns its answer, with its CPU seconds.
-func (d *program) do(r *request) (*response, error) {
-	before := treeCPU(d.cmd.Process.Pid)
-	if err := d.send(r); err != nil {
+// try sends the driver a request and returns its answer.
+func (d *program) try(r *request) (*response, error) {
+	if err := json.NewEncoder(d.in).Encode(r); err != nil {
 		return nil, err
 	}
-	a, err := d.receive()
+	a, err := d.next()
 	for err == nil && a.Ready {
-		a, err = d.receive()
+		a, err = d.next()
 	}
-	if err != nil {
-		return nil, err
-	}
-	if a.CPU == 0 {
-		a.CPU = treeCPU(d.cmd.Process.Pid) - before
-	}
-	return a, nil
+	return a, err
+}
+
+// do is try for a measurement, which ends with an error.
+func (d *program) do(r *request) *response {
+	a, err := d.try(r)
+	check(err)
+	return a
 }
 
 // begin makes the driver work and returns once its worker has been started; receive then waits for the answer.
-func (d *program) begin(r *request) error {
-	if err := d.send(r); err != nil {
-		return err
+func (d *program) begin(r *request) {
+	check(json.NewEncoder(d.in).Encode(r))
+	a := d.receive()
+	if !a.Ready {
+		check(errors.New(`expected {"ready":true} of a worker, found its answer`))
 	}
-	a, err := d.receive()
-	if err == nil && !a.Ready {
-		err = errors.New(`the driver answered "work" without {"ready":true} before`)
-	}
-	return err
+}
+
+// receive waits for the answer to begin.
+func (d *program) receive() *response {
+	a, err := d.next()
+	check(err)
+	return a
 }
 
 // close ends the driver by closing its stdin, and kills it if it still runs 10 s later.
@@ -136,8 +128,7 @@ func (d *program) close() {
 	_ = d.in.Close()
 	kill := time.AfterFunc(10*time.Second, func() { _ = d.cmd.Process.Kill() })
 	defer kill.Stop()
-	for ok := true; ok; { // until the process has closed its stdout
-		_, ok = <-d.answers
+	for range d.answers { // until the process has closed its stdout
 	}
 	_ = d.cmd.Wait()
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -53,112 +54,109 @@ func TestReadResultsRefuses(t *testing.T) {
 	}
 }
 
-func TestMerge(t *testing.T) {
-	r, other := sampleResults(), &results{}
-	other.add("drain", "concurrency 50", perSecond, false, "delayed", 7)
-	other.add("drain", "new", perSecond, false, "delayed", 8)
-	n := len(r.Figures)
-	r.merge(other)
-	if len(r.Figures) != n+1 || r.find("drain", "concurrency 50", perSecond).Values["delayed"][0] != 7 ||
-		r.find("drain", "new", perSecond) == nil {
-		t.Errorf("%+v", r.Figures)
-	}
-}
-
 func TestTables(t *testing.T) {
-	text := report(sampleResults())
+	r := sampleResults()
+	r.add("drain", "concurrency 1", perSecond, false, "ceiling", 7)
+	r.add("drain", "concurrency 50", "p50 [ms]", true, "delayed", 1)
+	text := report(r)
 	for _, want := range []string{
-		"| tasks/s | delayed | asynq | ceiling | times asynq | times ceiling | rounds |\n|---|---:|---:|",
-		"| concurrency 50 | 100 (90–110) | 2.50 (2.25–2.75) | 125 (112–138) | 40 | 0.80 | 3 |",
-		"| drain, AOF everysec: at least 30 times asynq | 40",
-		"| a pending task: at most 110 bytes | 100 (90–110) | yes |",
+		"| | delayed | asynq | ceiling |\n|---|---:|---:|---:|\n" +
+			"| concurrency 50, tasks/s | 100 | 2.50; × 40 | 125; × 0.80 |\n| concurrency 50, p50 [ms] | 1.00 | – | – |\n" +
+			"| concurrency 1, tasks/s | – | – | 7.00 |\n",
+		"\n| a pending task, bytes | 100 (90–110) |\n",
+		"at commit `abc`, 2 minutes.\n2 cores",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("expected %q in\n%s", want, text)
 		}
 	}
+	r.find("drain", "concurrency 50", perSecond).Values["asynq"] = []float64{1, 1, 1}
+	if text := report(r); !strings.Contains(text, "| 1.00; × 100 (90–110) |") {
+		t.Errorf("expected the range of the ratios in\n%s", text)
+	}
 }
 
-// TestWideTable has the ranges in a table of their own, without the lines that have none.
-func TestWideTable(t *testing.T) {
-	r := sampleResults()
-	long := strings.Repeat("long ", 10) + "row"
-	for i, v := range []float64{2_000_000, 3_000_000} {
-		r.add("drain", long, perSecond, false, "delayed", v)
-		r.add("drain", long, perSecond, false, "asynq", 1_000_000)
-		r.add("drain", long, "p50 [ms]", true, "delayed", float64(i+1))
-	}
-	r.add("drain", long, "p99 [ms]", true, "delayed", 9)
-	text := tableText(r, "drain")
-	for _, want := range []string{
-		"| | | delayed | asynq | ceiling | times asynq | times ceiling | rounds |\n|---|---|---:|",
-		"| " + long + " | tasks/s | 2,500,000 | 1,000,000 | – | **2.50** | – | 2 |\n" +
-			"| | p50 [ms] | 1.50 | – | – | – | – | 2 |\n" +
-			"| | p99 [ms] | 9.00 | – | – | – | – | 1 |\n\nRanges of the rounds:\n\n",
-		"| | | delayed | asynq | ceiling | times asynq | times ceiling |\n|---|---|---:|",
-		"| " + long + " | tasks/s | 2,000,000–3,000,000 | 1,000,000–1,000,000 | – | 2.00–3.00 | – |\n" +
-			"| | p50 [ms] | 1.00–2.00 | – | – | – | – |\n",
+func TestSpread(t *testing.T) {
+	for _, tt := range []struct {
+		values []float64
+		want   spread
+	}{
+		{[]float64{3, 1, 2}, spread{2, 1, 3}},
+		{[]float64{4, 1, 2, 3}, spread{2.5, 1, 4}},
+		{[]float64{7}, spread{7, 7, 7}},
 	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("expected %q in\n%s", want, text)
+		if got := spreadOf(tt.values); got != tt.want {
+			t.Errorf("%v: %v, expected %v", tt.values, got, tt.want)
 		}
 	}
-	if strings.Count(text, "p99 [ms]") != 1 {
-		t.Errorf("a line without ranges in\n%s", text)
+	if got := spreadOf(nil); !math.IsNaN(got.Middle) {
+		t.Errorf("of nothing: %v", got)
 	}
 }
 
-func TestWrap(t *testing.T) {
-	words, table := strings.Repeat("µs ", 50)+"end\n", "| "+strings.Repeat("cell ", 50)+"|\n"
-	got := wrap("- " + words + table + words)
-	want := "- " + strings.Repeat("µs ", 38) + "µs\n  " + strings.Repeat("µs ", 11) + "end\n" + table +
-		strings.Repeat("µs ", 39) + "µs\n" + strings.Repeat("µs ", 10) + "end\n"
-	if got != want {
-		t.Errorf("%q, expected %q", got, want)
+func TestQuantile(t *testing.T) {
+	hundred := make([]float64, 100)
+	for i := range hundred {
+		hundred[i] = float64(i + 1)
 	}
-	if word := strings.Repeat("x", 130) + "\n"; wrap(word) != word {
-		t.Errorf("a word was broken: %q", wrap(word))
+	for q, want := range map[float64]float64{0: 1, 0.5: 50, 0.99: 99, 0.999: 100, 1: 100} {
+		if got := quantile(hundred, q); got != want {
+			t.Errorf("%v: %v, expected %v", q, got, want)
+		}
+	}
+	if got := quantile([]float64{5}, 0.99); got != 5 {
+		t.Errorf("of one value: %v", got)
 	}
 }
 
-func TestManyPeers(t *testing.T) {
-	r := sampleResults()
-	for _, name := range []string{"other", "another"} {
-		r.Peers = append(r.Peers, seen{Name: name})
-		r.add("drain", "concurrency 50", perSecond, false, name, 50)
+func TestRatio(t *testing.T) {
+	f := &figure{Values: map[string][]float64{"delayed": {100, 200, 300, 1}, "asynq": {10, 10, 20}}}
+	if s, ok := f.better("asynq"); !ok || s != (spread{15, 10, 20}) {
+		t.Errorf("%v, %v: expected the median and the range of the rounds' ratios", s, ok)
 	}
-	text := tableText(r, "drain")
-	for _, want := range []string{
-		"| | concurrency 50, tasks/s |\n", "\n| delayed | 100 (90–110) |\n", "\n| ceiling | 125 (112–138); × 0.80 |\n",
-		"\n| other | 50; × 2.00 |\n",
+	f.Less = true
+	if s, ok := f.better("asynq"); !ok || math.Abs(s.Middle-1.0/15) > 1e-9 {
+		t.Errorf("where less is better: %v, %v", s, ok)
+	}
+	if _, ok := f.better("nobody"); ok {
+		t.Error("a ratio to nobody")
+	}
+	f.Less, f.Values["asynq"] = false, []float64{0, 0, 0}
+	if s, ok := f.better("asynq"); ok {
+		t.Errorf("a ratio to nothing: %v", s)
+	}
+}
+
+func TestNumber(t *testing.T) {
+	for v, want := range map[float64]string{
+		0: "0.00", 0.0123: "0.012", 0.123: "0.12", 9.96: "10", 12.3: "12", 999: "999", 999.7: "1,000", 1234: "1,234",
+		1234567: "1,234,567",
 	} {
-		if !strings.Contains(text, want) {
-			t.Errorf("expected %q in\n%s", want, text)
+		if got := number(v); got != want {
+			t.Errorf("%v: %s, expected %s", v, got, want)
 		}
 	}
-	r.add("drain", strings.Repeat("long ", 20)+"row", perSecond, false, "other", 7)
-	text = tableText(r, "drain")
-	if want := "long row, tasks/s |\n|---|---:|\n| other | 7.00 |\n"; !strings.HasSuffix(text, want) {
-		t.Errorf("expected a second table that ends with %q in\n%s", want, text)
+	if got := count(1000); got != "1,000" {
+		t.Error(got)
 	}
 }
 
-func TestAims(t *testing.T) {
-	r := sampleResults()
-	r.find("aof", "drain, AOF everysec", perSecond).Values["asynq"] = []float64{10, 10, 10}
-	r.find("cost", "a pending task", "bytes").Values["delayed"] = []float64{111}
-	for _, v := range aimsOf(r) {
-		if v.reached {
-			t.Errorf("%s: reached with %v", v.text, v.found)
-		}
+func TestParseInfo(t *testing.T) {
+	const text = "# CPU\r\nused_cpu_sys:1.5\r\nused_cpu_user:2.25\r\nused_memory:1000\r\nused_memory_rss:3000\r\n# " +
+		"Commandstats\r\n" +
+		"cmdstat_evalsha:calls=10,usec=500,usec_per_call=50.00\r\n" +
+		"cmdstat_rpush:calls=7,usec=9,usec_per_call=1\r\ncmdstat_info:calls=3,usec=1\r\n"
+	s := parseInfo(text)
+	if s.cpu != 3.75 || s.memory != 1000 {
+		t.Errorf("%+v", s)
 	}
-	if len(aimsOf(r)) != 2 {
-		t.Errorf("%d verdicts, expected those of the two aims that were measured", len(aimsOf(r)))
+	before := &snapshot{
+		cpu: 1.75, memory: 400, calls: map[string]float64{"evalsha": 4},
+		micros: map[string]float64{"evalsha": 100},
 	}
-	for pending, cost := range map[int]float64{1000: 1, 1_000_000: 1.2} {
-		r.add(growthTable, count(pending)+" pending", scriptTime, true, "delayed", cost)
-	}
-	if v, ok := flatness(r); !ok || v.reached || v.found.Middle != 1.2 {
-		t.Errorf("growth by a fifth: %+v, %v", v, ok)
+	d := s.since(before)
+	calls, micros := d.scripts()
+	if d.cpu != 2 || d.memory != 600 || d.commands() != 13 || calls != 6 || micros != 400 {
+		t.Errorf("%+v: %v commands, %v scripts of %v µs", d, d.commands(), calls, micros)
 	}
 }

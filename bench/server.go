@@ -2,25 +2,27 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
+	"runtime"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
 )
 
-// server is the store for one measurement: a redis-server, or the result of a peer's start.
+// server is the store for one measurement.
 type server struct {
-	cmd  *exec.Cmd
-	addr string // host:port, or a URL
-	dir  string // removed at the end; may be empty
-	halt func() // stops a server that must not be killed; nil kills it
-
-	release func() // from startTied; may be nil
+	cmd     *exec.Cmd
+	addr    string // host:port, or a URL
+	dir     string // removed at the end
+	release func() // from startTied
+	quit    bool   // ends by SIGQUIT, which lets PostgreSQL end its children
 }
 
 // The settings of durability: no append-only file, one that is synced every second, one that is synced after every
@@ -31,10 +33,6 @@ const (
 	aofAlways   = "always"
 )
 
-func errDurability(aof string) error {
-	return fmt.Errorf("expected durability off, everysec or always, found %q", aof)
-}
-
 func serverBinary() string { return cmp.Or(os.Getenv("REDIS_SERVER"), "redis-server") }
 
 func serverVersion() (string, error) {
@@ -42,74 +40,104 @@ func serverVersion() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("redis-server is needed; install it with `make setup` or set REDIS_SERVER: %w", err)
 	}
-	for field := range strings.FieldsSeq(string(out)) {
-		if version, ok := strings.CutPrefix(field, "v="); ok {
-			return version, nil
-		}
-	}
-	return strings.TrimSpace(string(out)), nil
+	_, version, _ := strings.Cut(string(out), "v=")
+	version, _, _ = strings.Cut(version, " ")
+	return version, nil
 }
 
-// freePort returns a port of the loopback interface on which no program listens.
-func freePort() (string, error) {
+// startServer starts a redis-server with the given durability.
+func startServer(aof string) (*server, error) {
+	args := map[string][]string{
+		aofOff:      {"--appendonly", "no"},
+		aofEverysec: {"--appendonly", "yes", "--appendfsync", "everysec", "--auto-aof-rewrite-percentage", "0"},
+		aofAlways:   {"--appendonly", "yes", "--appendfsync", "always", "--auto-aof-rewrite-percentage", "0"},
+	}[aof]
+	return launch(aof, args, func(port, dir string) (*exec.Cmd, string, error) {
+		args = append(args, "--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", dir, "--loglevel", "warning")
+		return exec.Command(serverBinary(), args...), "127.0.0.1:" + port, nil
+	}, func(_ context.Context, addr string) error {
+		conn, err := redis.Dial("tcp", addr)
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		_, err = conn.Do("PING")
+		return err
+	})
+}
+
+// launch starts a server whose settings for a durability are known on a free port of the loopback interface, in a folder
+// of its own, and waits until it answers. The folder is in BENCH_DIR, by default in the one for temporary files; for
+// figures of a real disk it must be on one.
+func launch(
+	aof string, known []string, command func(port, dir string) (cmd *exec.Cmd, addr string, err error),
+	ask func(ctx context.Context, addr string) error,
+) (*server, error) {
+	if known == nil {
+		return nil, fmt.Errorf("expected durability off, everysec or always, found %q", aof)
+	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port, l.Close()
-}
-
-// startServer starts a redis-server on a free port, with the given durability and further options. Its files are in
-// BENCH_DIR, by default the folder for temporary files; for figures of a real disk it must be on one.
-func startServer(aof string, options ...string) (*server, error) {
-	port, err := freePort()
-	if err != nil {
-		return nil, err
-	}
 	dir, err := os.MkdirTemp(os.Getenv("BENCH_DIR"), "bench")
-	if err != nil {
+	if err := errors.Join(err, l.Close()); err != nil {
 		return nil, err
 	}
-	args := []string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--dir", dir, "--loglevel", "warning"}
-	switch aof {
-	case aofOff:
-		args = append(args, "--appendonly", "no")
-	case aofEverysec, aofAlways:
-		args = append(args, "--appendonly", "yes", "--appendfsync", aof, "--auto-aof-rewrite-percentage", "0")
-	default:
-		return nil, errDurability(aof)
+	s := &server{dir: dir}
+	if s.cmd, s.addr, err = command(port, dir); err == nil {
+		s.release, err = startTied(s.cmd)
 	}
-	s := &server{addr: "127.0.0.1:" + port, dir: dir, cmd: exec.Command(serverBinary(), append(args, options...)...)}
-	if s.release, err = startTied(s.cmd); err != nil {
+	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(dir))
 	}
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
-		conn, err := redis.Dial("tcp", s.addr)
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	for {
+		err := ask(ctx, s.addr)
 		if err == nil {
-			_, err = conn.Do("PING")
-			conn.Close()
-			if err == nil {
-				return s, nil
-			}
+			return s, nil
+		}
+		if ctx.Err() != nil {
+			s.stop()
+			return nil, fmt.Errorf("%s did not answer within 20 s: %w", s.cmd.Path, err)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	s.stop()
-	return nil, errors.New("redis-server did not answer within 10 s")
 }
 
 func (s *server) stop() {
-	if s.halt != nil {
-		s.halt()
-	} else {
+	if !s.quit || s.cmd.Process.Signal(syscall.SIGQUIT) != nil {
 		_ = s.cmd.Process.Kill()
 	}
 	_ = s.cmd.Wait()
-	if s.release != nil {
-		s.release()
+	s.release()
+	_ = os.RemoveAll(s.dir)
+}
+
+// keepAwake keeps every core from going idle while bench takes figures of single round trips, with a busy loop at the
+// lowest priority for each core: an idle core of a virtual machine sometimes takes tens of microseconds to wake, which
+// makes such figures bimodal.
+func keepAwake() (stop func(), err error) {
+	var stops []func()
+	stop = func() {
+		for _, f := range stops {
+			f()
+		}
 	}
-	if s.dir != "" {
-		_ = os.RemoveAll(s.dir)
+	for range runtime.NumCPU() {
+		cmd := exec.Command("nice", "-n", "19", "sh", "-c", "while :; do :; done")
+		release, err := startTied(cmd)
+		if err != nil {
+			stop()
+			return nil, errors.Join(errors.New("keeping the cores awake needs nice and sh"), err)
+		}
+		stops = append(stops, func() {
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+			release()
+		})
 	}
+	return stop, nil
 }
