@@ -30,11 +30,8 @@ const few = 3
 // benchScenarios returns the scenarios of `bench`: one axis at a time from the base point, which is AOF everysec,
 // concurrency 50, 20 bytes, a handler that only counts, no network.
 func benchScenarios() []scenario {
-	const (
-		base  = 400_000
-		oneMs = time.Millisecond
-	)
-	network := scenario{delay: oneMs / 2, rounds: few} // in each direction
+	const base = 400_000
+	network := scenario{delay: time.Millisecond / 2, rounds: few} // in each direction
 	s := []scenario{
 		{name: "enqueue 1", awake: true, take: takeEnqueue("enqueue", producersRow(1), 1, 20_000)},
 		{name: "enqueue 16", rounds: few, take: takeEnqueue("enqueue", producersRow(16), 16, 100_000)},
@@ -78,7 +75,7 @@ func benchScenarios() []scenario {
 	}
 	draining("1 KiB", few, nil, drain{n: base / 4, row: "payload 1 KiB", size: 1 << 10})
 	draining("10 KiB", 0, nil, drain{n: base / 16, row: "payload 10 KiB", size: 10 << 10})
-	draining("1 ms", few, twoPeers, drain{n: base / 8, row: "handler 1 ms", sleep: oneMs})
+	draining("1 ms", few, twoPeers, drain{n: base / 8, row: "handler 1 ms", sleep: time.Millisecond})
 	both := scenario{rounds: few, peers: twoPeers}
 	add(both, "outcome retried", takeRetried("fails once, then succeeds", 60_000))
 	add(both, "outcome failing", takeFailing("fails and is archived", 60_000))

@@ -50,12 +50,12 @@ func dashboardCommand(ctx context.Context, args []string) (err error) {
 	pages, reads := livePages()
 	lines := [][]string{{"page", "median [ms]", "longest [ms]", "size [KiB]"}}
 	for _, page := range slices.Concat(pages, reads) {
-		lines = append(lines, board.measure(page, *rounds))
+		lines = append(lines, board.measure(ctx, page, *rounds))
 	}
 	fmt.Printf("%s\n", tableOf(lines, 1))
 	lines = [][]string{{"open pages", "CPU of the dashboard [%]", "Redis commands/s", "KiB a minute and page"}}
 	for _, n := range []int{0, len(pages), 100, 200} {
-		lines = append(lines, board.open(pages, n, *open))
+		lines = append(lines, board.open(ctx, pages, n, *open))
 	}
 	fmt.Print(tableOf(lines, 0))
 	return nil
@@ -93,6 +93,9 @@ func (d *dashboard) get(ctx context.Context, page string) int64 {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, d.url+page, http.NoBody)
 	check(err)
 	answer, err := http.DefaultClient.Do(r)
+	if ctx.Err() != nil {
+		return 0
+	}
 	check(err)
 	defer answer.Body.Close()
 	if answer.StatusCode != http.StatusOK {
@@ -107,21 +110,23 @@ func (d *dashboard) get(ctx context.Context, page string) int64 {
 
 // measure returns how long a page takes, with its way over the loopback interface, and its size. The dashboard uses
 // again for a second what it has read for another page.
-func (d *dashboard) measure(page string, rounds int) []string {
+func (d *dashboard) measure(ctx context.Context, page string, rounds int) []string {
 	var took []float64
 	var size int64
 	for range rounds {
 		time.Sleep(1100 * time.Millisecond)
 		start := time.Now()
-		size = d.get(d.bed.ctx, page)
+		size = d.get(ctx, page)
 		took = append(took, time.Since(start).Seconds()*1000)
 	}
-	return []string{"`/" + page + "`", number(quantile(took, 0.5)), number(quantile(took, 1)), number(float64(size) / 1024)}
+	return []string{
+		"`/" + page + "`", number(quantile(took, 0.5)), number(quantile(took, 1)), number(float64(size) / 1024),
+	}
 }
 
 // open returns what the server and Redis do while n pages are open: as many of each as fit in the number.
-func (d *dashboard) open(pages []string, n int, open time.Duration) []string {
-	ctx, cancel := context.WithTimeout(d.bed.ctx, open)
+func (d *dashboard) open(ctx context.Context, pages []string, n int, open time.Duration) []string {
+	ctx, cancel := context.WithTimeout(ctx, open)
 	defer cancel()
 	var group sync.WaitGroup
 	errs, sizes := make([]error, n), make([]int64, n)

@@ -108,9 +108,7 @@ func serve(q queue, in io.Reader, out io.Writer, gone func(error)) error {
 
 func carryOut(q queue, r *request, ready func() error) (*response, error) {
 	if s, ok := q.(setter); ok {
-		if err := s.set(r); err != nil {
-			return nil, err
-		}
+		s.set(r)
 	}
 	switch r.Op {
 	case "enqueue":

@@ -63,8 +63,11 @@ func TestGuardTakesWhatIsPublished(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range [][2]string{
-		{"enqueue", producersRow(64)}, {"enqueue", producersRow(256)}, {"enqueue", "1,000 a call"},
-		{"drain", concurrencyRow(baseConcurrency)}, {"aof", "drain, AOF off"},
+		{"enqueue", producersRow(64)},
+		{"enqueue", producersRow(256)},
+		{"enqueue", "1,000 a call"},
+		{"drain", concurrencyRow(baseConcurrency)},
+		{"aof", "drain, AOF off"},
 	} {
 		if published.find(f[0], f[1], perSecond) == nil {
 			t.Errorf("%s lacks %s, %s", publishedFile, f[0], f[1])

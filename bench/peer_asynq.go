@@ -38,14 +38,13 @@ func openAsynq(addr string) (queue, error) {
 	return &asynqQueue{addr: opt, client: asynq.NewClient(opt)}, nil
 }
 
-// set lets a failed task wait for nothing but the next look at the retry set, every 10 ms in place of 5 s, if r asks for
-// it.
-func (a *asynqQueue) set(r *request) error {
+// set lets a failed task wait for nothing but the next look at the retry set, every 10 ms in place of 5 s, if r asks
+// for it.
+func (a *asynqQueue) set(r *request) {
 	if r.RetryNow {
 		a.config.RetryDelayFunc = func(int, error, *asynq.Task) time.Duration { return 0 }
 		a.config.DelayedTaskCheckInterval = 10 * time.Millisecond
 	}
-	return nil
 }
 
 func (a *asynqQueue) enqueue(number int64, text string) error { return a.add("task", number, text) }

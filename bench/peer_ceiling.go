@@ -70,10 +70,7 @@ func openCeiling(addr string) (queue, error) {
 	return c, nil
 }
 
-func (c *ceilingQueue) set(r *request) error {
-	c.alone = r.Producers <= 1
-	return nil
-}
+func (c *ceilingQueue) set(r *request) { c.alone = r.Producers <= 1 }
 
 // coalesce sends the tasks that have arrived while the last request was under way, up to 1,000, with two commands.
 func (c *ceilingQueue) coalesce(conn redis.Conn) {

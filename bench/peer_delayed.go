@@ -70,19 +70,16 @@ func openDelayed(addr string) (queue, error) {
 	return &delayedQueue{addr: addr, rdb: rdb}, nil
 }
 
-func (d *delayedQueue) set(r *request) error {
+func (d *delayedQueue) set(r *request) {
 	d.archive = 1_000_000
 	if r.Archive > 0 {
 		d.archive = r.Archive
 	}
 	for i := len(d.queues); i < max(1, r.Queues); i++ {
 		q, err := delayed.OpenQueue(d.rdb, delayed.QueueConfig{Name: "bench" + strconv.Itoa(i)})
-		if err != nil {
-			return err
-		}
+		must(err)
 		d.names, d.queues = append(d.names, q.Name()), append(d.queues, q)
 	}
-	return nil
 }
 
 func (d *delayedQueue) queue() *delayed.Queue {

@@ -15,8 +15,8 @@ import (
 
 var jetStreamPeer = &peer{
 	name: "jetstream",
-	about: "explicit acknowledgements, which the server does not confirm; pulls of 1,000; a batch is 1,000 asynchronous " +
-		"publications and the wait for all their confirmations; a work queue in files on one server, without replicas, " +
+	about: "explicit acknowledgements, which the server does not confirm; pulls of 1,000; a batch is 1,000 " +
+		"publications and the wait for their confirmations; a work queue in files on one server without replicas, " +
 		"synced every two minutes (the default) for off, each second for everysec, with each message for always",
 	version: natsVersion,
 	start:   startNATS,
@@ -54,7 +54,7 @@ func openJetStream(addr string) (queue, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()
 	stream, err := js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-		Name: "TASKS", Subjects: []string{natsTasks}, Retention: jetstream.WorkQueuePolicy, Storage: jetstream.FileStorage,
+		Name: "TASKS", Subjects: []string{natsTasks}, Retention: jetstream.WorkQueuePolicy,
 	})
 	return &jetStreamQueue{js, stream}, err
 }
@@ -122,7 +122,8 @@ func startNATS(aof string) (*server, error) {
 	sync := map[string][]string{aofOff: {"2m"}, aofEverysec: {"1s"}, aofAlways: {"always"}}[aof]
 	return launch(aof, sync, func(port, dir string) (*exec.Cmd, string, error) {
 		config := dir + "/nats.conf"
-		text := fmt.Sprintf("listen: 127.0.0.1:%s\njetstream { store_dir: %q, sync_interval: %s }\n", port, dir, sync[0])
+		text := fmt.Sprintf("listen: 127.0.0.1:%s\njetstream { store_dir: %q, sync_interval: %s }\n", port, dir,
+			sync[0])
 		return exec.Command(natsBinary, "-c", config), "nats://127.0.0.1:" + port,
 			os.WriteFile(config, []byte(text), 0o600)
 	}, func(_ context.Context, addr string) error {

@@ -25,8 +25,9 @@ import (
 // most, it drains 500 tasks a second.
 var riverPeer = &peer{
 	name: "river",
-	about: "FetchCooldown 2 ms, FetchPollInterval 20 ms and MaxWorkers 2,000, as in its own benchmark; PostgreSQL with " +
-		"its default settings for always, synchronous_commit=off for everysec, fsync=off as well for off; 20 connections",
+	about: "FetchCooldown 2 ms, FetchPollInterval 20 ms and MaxWorkers 2,000, as in its own benchmark; 20 " +
+		"connections; PostgreSQL with its default settings for always, synchronous_commit=off for everysec, fsync=off " +
+		"as well for off",
 	version:     riverVersion,
 	start:       startPostgres,
 	open:        openRiver,
@@ -144,8 +145,9 @@ func postgresBinary(name string) (string, error) {
 	return found[len(found)-1], nil
 }
 
-// startPostgres starts a PostgreSQL server with river's tables. For always a commit returns when it is on disk, which is
-// the server's default; for everysec it is there within a second (synchronous_commit=off); for off nothing is synced.
+// startPostgres starts a PostgreSQL server with river's tables. For always a commit returns when it is on disk, which
+// is the server's default; for everysec it is there within a second (synchronous_commit=off); for off nothing is
+// synced.
 func startPostgres(aof string) (*server, error) {
 	settings := map[string][]string{
 		aofOff:      {"-c", "fsync=off", "-c", "synchronous_commit=off"},
@@ -161,16 +163,17 @@ func startPostgres(aof string) (*server, error) {
 		if err != nil {
 			return nil, "", err
 		}
-		make := exec.Command(initdb, "-D", dir+"/data", "-U", "postgres", "--auth=trust", "--no-sync")
-		if err := asPostgres(make, dir); err != nil {
+		create := exec.Command(initdb, "-D", dir+"/data", "-U", "postgres", "--auth=trust", "--no-sync")
+		if err := asPostgres(create, dir); err != nil {
 			return nil, "", err
 		}
-		if out, err := make.CombinedOutput(); err != nil {
+		if out, err := create.CombinedOutput(); err != nil {
 			return nil, "", fmt.Errorf("initdb: %w: %s", err, out)
 		}
 		cmd := exec.Command(postgres, append(settings, "-D", dir+"/data", "-p", port, "-h", "127.0.0.1", "-c",
 			"unix_socket_directories=")...)
-		return cmd, "postgres://postgres@127.0.0.1:" + port + "/postgres?sslmode=disable&pool_max_conns=20", asPostgres(cmd, dir)
+		url := "postgres://postgres@127.0.0.1:" + port + "/postgres?sslmode=disable&pool_max_conns=20"
+		return cmd, url, asPostgres(cmd, dir)
 	}, migrateRiver)
 	if err == nil {
 		s.quit = true

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// peer is a task queue under test. Its producer and its worker are two processes of this program (driver.go); neither is
-// the one that measures.
+// peer is a task queue under test. Its producer and its worker are two processes of this program (driver.go); neither
+// is the one that measures.
 type peer struct {
 	name  string // as in the tables, and as -peers takes it
 	about string // one line for the tables' legend: settings that are not the peer's defaults
@@ -47,7 +47,7 @@ type queue interface {
 // Optional methods of a queue.
 type (
 	// setter prepares the queue for a request.
-	setter interface{ set(r *request) error }
+	setter interface{ set(r *request) }
 	// former enqueues the i-th task of a form; see forms.
 	former interface {
 		enqueueAs(form string, i int64, text string) error

@@ -128,7 +128,8 @@ func (d *program) close() {
 	_ = d.in.Close()
 	kill := time.AfterFunc(10*time.Second, func() { _ = d.cmd.Process.Kill() })
 	defer kill.Stop()
-	for range d.answers { // until the process has closed its stdout
+	for ok := true; ok; { // until the process has closed its stdout
+		_, ok = <-d.answers
 	}
 	_ = d.cmd.Wait()
 }

@@ -73,7 +73,8 @@ func tableText(r *results, table string) string {
 		}
 	}
 	// The figures of one row stand together, where the first of them was taken.
-	slices.SortStableFunc(figures, func(a, b *figure) int { return slices.Index(rows, a.Row) - slices.Index(rows, b.Row) })
+	at := func(f *figure) int { return slices.Index(rows, f.Row) }
+	slices.SortStableFunc(figures, func(a, b *figure) int { return at(a) - at(b) })
 	for _, p := range r.Peers {
 		if slices.ContainsFunc(figures, func(f *figure) bool { return len(f.Values[p.Name]) > 0 }) {
 			names = append(names, p.Name)
@@ -134,8 +135,9 @@ func worse(r *results) string {
 	for _, f := range r.Figures {
 		for _, p := range r.Peers {
 			if s, ok := f.better(p.Name); ok && s.Middle < 1 && p.Name != "ceiling" {
-				fmt.Fprintf(&b, "- %s, %s: %s; %s %s.\n", f.Row, f.Measure, number(spreadOf(f.Values["delayed"]).Middle),
-					p.Name, number(spreadOf(f.Values[p.Name]).Middle))
+				own, other := spreadOf(f.Values["delayed"]), spreadOf(f.Values[p.Name])
+				fmt.Fprintf(&b, "- %s, %s: %s; %s %s.\n", f.Row, f.Measure, number(own.Middle), p.Name,
+					number(other.Middle))
 			}
 		}
 	}
@@ -145,8 +147,8 @@ func worse(r *results) string {
 	return b.String()
 }
 
-// publishCommand runs the command `publish`: it fills the tables of docs/PERFORMANCE.md with the figures from files that
-// bench, peers and worst wrote. Text outside of the markers stays unchanged.
+// publishCommand runs the command `publish`: it fills the tables of docs/PERFORMANCE.md with the figures from files
+// that bench, peers and worst wrote. Text outside of the markers stays unchanged.
 func publishCommand(_ context.Context, args []string) error {
 	flags := flag.NewFlagSet("publish", flag.ExitOnError)
 	docs := flags.String("docs", "../docs", "folder of PERFORMANCE.md")

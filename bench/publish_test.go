@@ -35,7 +35,8 @@ func TestPublish(t *testing.T) {
 	}
 	bench, peers, worst := sampleResults(), &results{Peers: []seen{{Name: "delayed"}}}, &results{}
 	tables := []string{
-		"enqueue", optionsTable, "outcomes", "drain", "aof", "network", latencyTable, "cost", "memory", "growth", "start",
+		"enqueue", optionsTable, "outcomes", "drain", "aof", "network", latencyTable, "cost", "memory", "growth",
+		"start",
 	}
 	for _, table := range tables {
 		bench.add(table, "a row of "+table, perSecond, false, "delayed", 4711)
@@ -45,10 +46,16 @@ func TestPublish(t *testing.T) {
 		measure string
 		values  []float64
 	}{
-		{tookMeasure, []float64{2}}, {perSecond, []float64{4711}}, {cpuMeasure, []float64{1}},
-		{commandsMeasure, []float64{8}}, {ageMeasure, []float64{7, 9}}, {longestRuns + "check", []float64{0.5}},
-		{longestRuns + "move", []float64{4, 3, 2, 1}}, {longestRuns + "claim", []float64{1}},
-		{pingMeasure, []float64{0.25}}, {longestPing, []float64{5}},
+		{tookMeasure, []float64{2}},
+		{perSecond, []float64{4711}},
+		{cpuMeasure, []float64{1}},
+		{commandsMeasure, []float64{8}},
+		{ageMeasure, []float64{7, 9}},
+		{longestRuns + "check", []float64{0.5}},
+		{longestRuns + "move", []float64{4, 3, 2, 1}},
+		{longestRuns + "claim", []float64{1}},
+		{pingMeasure, []float64{0.25}},
+		{longestPing, []float64{5}},
 	} {
 		for _, v := range f.values {
 			worst.add(worstTable, "a row", f.measure, true, "delayed", v)

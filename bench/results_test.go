@@ -61,7 +61,8 @@ func TestTables(t *testing.T) {
 	text := report(r)
 	for _, want := range []string{
 		"| | delayed | asynq | ceiling |\n|---|---:|---:|---:|\n" +
-			"| concurrency 50, tasks/s | 100 | 2.50; × 40 | 125; × 0.80 |\n| concurrency 50, p50 [ms] | 1.00 | – | – |\n" +
+			"| concurrency 50, tasks/s | 100 | 2.50; × 40 | 125; × 0.80 |\n" +
+			"| concurrency 50, p50 [ms] | 1.00 | – | – |\n" +
 			"| concurrency 1, tasks/s | – | – | 7.00 |\n",
 		"\n| a pending task, bytes | 100 (90–110) |\n",
 		"at commit `abc`, 2 minutes.\n2 cores",

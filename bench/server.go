@@ -66,9 +66,9 @@ func startServer(aof string) (*server, error) {
 	})
 }
 
-// launch starts a server whose settings for a durability are known on a free port of the loopback interface, in a folder
-// of its own, and waits until it answers. The folder is in BENCH_DIR, by default in the one for temporary files; for
-// figures of a real disk it must be on one.
+// launch starts a server whose settings for a durability are known on a free port of the loopback interface, in a
+// folder of its own, and waits until it answers. The folder is in BENCH_DIR, by default in the one for temporary
+// files; for figures of a real disk it must be on one.
 func launch(
 	aof string, known []string, command func(port, dir string) (cmd *exec.Cmd, addr string, err error),
 	ask func(ctx context.Context, addr string) error,

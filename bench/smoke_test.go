@@ -100,7 +100,8 @@ func TestPeersSmoke(t *testing.T) {
 	}
 	for _, name := range names {
 		measured(t, r, [][4]string{
-			{peersTable, "drain, AOF always", perSecond, name}, {peersTable, "idle", "p50 [ms]", name},
+			{peersTable, "drain, AOF always", perSecond, name},
+			{peersTable, "idle", "p50 [ms]", name},
 			{"cost", "draining", "server CPU [s per 100,000]", name},
 		})
 	}
@@ -127,7 +128,8 @@ func smoke(t *testing.T, scale float64, names ...string) *runner {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &runner{results: results, peers: peers, rounds: 1, scale: scale, only: regexp.MustCompile(""), log: t.Output()}
+	all := regexp.MustCompile("")
+	return &runner{results: results, peers: peers, rounds: 1, scale: scale, only: all, log: t.Output()}
 }
 
 func measured(t *testing.T, r *runner, figures [][4]string) {
@@ -143,7 +145,8 @@ func measured(t *testing.T, r *runner, figures [][4]string) {
 func TestRounds(t *testing.T) {
 	missing := &peer{name: "gone", version: func() (string, error) { return "", errors.New("install it with x") }}
 	results, installed, err := newResults("test", []*peer{missing})
-	if err != nil || len(installed) != 0 || !strings.Contains(legend(results), "gone: not measured: install it with x") {
+	if err != nil || len(installed) != 0 ||
+		!strings.Contains(legend(results), "gone: not measured: install it with x") {
 		t.Errorf("%v, %v, %v, %s", installed, results.Peers, err, legend(results))
 	}
 	r := smoke(t, 1, "delayed")

@@ -50,7 +50,7 @@ func takeLateness(row string, n int, seconds float64) func(*bed) {
 func (b *bed) scheduleAhead(n int, rate, lead float64) {
 	a := b.driver().do(&request{Op: "enqueue", N: n, Rate: rate, Lead: lead, Producers: manyProducers})
 	if a.Seconds > lead {
-		check(fmt.Errorf("scheduling took %.1f s, longer than the %.1f s until the first task was due", a.Seconds, lead))
+		check(fmt.Errorf("scheduling took %.1f s, but the first task was due after %.1f s", a.Seconds, lead))
 	}
 }
 

@@ -22,8 +22,8 @@ func worstCommand(ctx context.Context, args []string) error {
 	r := &runner{rounds: 1}
 	var first bool
 	if err := parse("worst", args, r, self, func(f *flag.FlagSet) {
-		f.BoolVar(&first, "first", false, "give redis-server the highest priority, so that the times of its scripts do "+
-			"not count other programs that use the processors; needs root")
+		f.BoolVar(&first, "first", false, "give redis-server the highest priority, so that the times of its scripts "+
+			"do not count other programs that use the processors; needs root")
 	}); err != nil {
 		return err
 	}

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the stores of the peers that have one of their own: PostgreSQL for river with apt-get, and the NATS server with
-# go install, in an exact version, into bench/.peers. A second run finds both in place and takes a second.
+# Installs the stores of the peers that have one of their own: PostgreSQL for river with apt-get, and the NATS server
+# with go install, in an exact version, into bench/.peers. A second run finds both in place and takes a second.
 #
 # Debian starts a cluster of its own when PostgreSQL is installed; bench makes others and does not touch it.
 set -euo pipefail
