@@ -26,8 +26,8 @@ import (
 var riverPeer = &peer{
 	name: "river",
 	about: "FetchCooldown 2 ms, FetchPollInterval 20 ms and MaxWorkers 2,000, as in its own benchmark; 20 " +
-		"connections; PostgreSQL with its default settings for always, synchronous_commit=off for everysec, fsync=off " +
-		"as well for off",
+		"connections; PostgreSQL with its default settings for always, synchronous_commit=off for everysec, " +
+		"fsync=off as well for off",
 	version:     riverVersion,
 	start:       startPostgres,
 	open:        openRiver,

@@ -67,7 +67,8 @@ func profileCommand(ctx context.Context, args []string) (err error) {
 	server, per := b.state().since(before), float64(*n)
 	calls, micros := server.scripts()
 	fmt.Printf("%s: %s tasks/s; CPU per 100,000 tasks: client %s s, server %s s; allocations per task: %s; "+
-		"scripts per task: %s, %s µs\n\ngo tool pprof -http=: %s.cpu.pprof\n", *what, number(per/a.Seconds), number(a.CPU/per*1e5),
-		number(server.cpu/per*1e5), number(float64(a.Mallocs)/per), number(calls/per), number(micros/per), r.Profile)
+		"scripts per task: %s, %s µs\n\ngo tool pprof -http=: %s.cpu.pprof\n", *what, number(per/a.Seconds),
+		number(a.CPU/per*1e5), number(server.cpu/per*1e5), number(float64(a.Mallocs)/per), number(calls/per),
+		number(micros/per), r.Profile)
 	return nil
 }
