@@ -181,6 +181,18 @@ bench-smoke: ## Run the tests of bench, and each Go benchmark once, to see that 
 	@$(gotest) -run='^$$' -bench=. -benchtime=1x $$(git grep -l --untracked '^func Benchmark' -- '*_test.go' | \
 		sed 's,^,./,; s,/[^/]*$$,,' | sort -u)
 
+.PHONY: faults
+faults: ## Break the code in each way kept in itest/faults and expect a test to fail; FAULTS=lock for some (10 min)
+	@cd itest && go run ./faults $(FAULTS)
+
+# What make mutants compares with, and how long it goes on.
+BASE ?= main
+FOR ?= 20m
+
+.PHONY: mutants
+mutants: ## Change what differs from BASE, main by default, and list the changes that no test notices (20 min)
+	@cd itest && go run ./faults -since $(BASE) -for $(FOR)
+
 ##@ Python
 
 .PHONY: test-python

@@ -3,6 +3,7 @@ module github.com/godelayed/delayed/itest
 go 1.25.0
 
 require (
+	github.com/BurntSushi/toml v1.6.0
 	github.com/chromedp/cdproto v0.0.0-20250724212937-08a3db8b4327
 	github.com/chromedp/chromedp v0.14.2
 	github.com/godelayed/delayed v0.1.0
