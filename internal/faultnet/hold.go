@@ -10,7 +10,7 @@ import (
 )
 
 // ErrPanic has a held call panic when it is its answer.
-var ErrPanic = errors.New("planted panic")
+var ErrPanic = errors.New("injected panic")
 
 // Source is that of the store.
 type Source interface {
