@@ -64,19 +64,45 @@ func mutants(ctx context.Context, root, since string) ([]trial, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
+		noticing, err := testsOf(root, file)
+		if err != nil {
+			return nil, err
+		}
 		for _, m := range list {
 			line := 1 + strings.Count(source[:m.start], "\n")
 			name := fmt.Sprintf("%s:%d: %s -> %s", file, line, inShort(source[m.start:m.end]), inShort(m.text))
 			changed := source[:m.start] + m.text + source[m.end:]
-			trials = append(trials, trial{name, file, changed, testsOf(file), 10 * time.Minute})
+			trials = append(trials, trial{name, file, changed, noticing, 10 * time.Minute})
 		}
 	}
 	return trials, nil
 }
 
-// testsOf returns the tests for a file.
-func testsOf(file string) []tests {
-	list := []tests{{pkg: "./" + path.Dir(file)}}
+var testFunction = regexp.MustCompile(`(?m)^func (Test\w+)\(t `)
+
+// testsOf returns the tests for a file: first those in test files whose names begin like its own, because they are most
+// likely to notice, then all of its package, then those of other packages.
+func testsOf(root, file string) ([]tests, error) {
+	pkg := "./" + path.Dir(file)
+	paths, err := filepath.Glob(filepath.Join(root, strings.TrimSuffix(file, path.Ext(file))+"*_test.go"))
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, p := range paths {
+		text, err := os.ReadFile(p)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range testFunction.FindAllStringSubmatch(string(text), -1) {
+			names = append(names, m[1])
+		}
+	}
+	var list []tests
+	if len(names) > 0 {
+		list = append(list, tests{pkg, "(" + strings.Join(names, "|") + ")"})
+	}
+	list = append(list, tests{pkg: pkg})
 	for _, also := range alsoTested {
 		if strings.HasPrefix(file, also.prefix) {
 			for _, pkg := range also.pkgs {
@@ -85,7 +111,7 @@ func testsOf(file string) []tests {
 			break
 		}
 	}
-	return list
+	return list, nil
 }
 
 var hunk = regexp.MustCompile(`^@@ -\S+ \+(\d+)(?:,(\d+))? @@`)
