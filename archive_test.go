@@ -69,25 +69,6 @@ func TestArchiveBounds(t *testing.T) {
 	if err := await(b, "the sweeper's end", done); err != nil {
 		t.Error(err)
 	}
-	for _, c := range []struct {
-		most int
-		keep time.Duration
-		want string
-	}{
-		{-1, 0, "ArchiveMax is -1: expected at least 1"},
-		{0, time.Millisecond, "ArchiveFor is 1ms: expected at least 1s"},
-	} {
-		_, err := delayed.NewWorker(b.rdb,
-			delayed.WorkerConfig{Queues: delayed.Strict{b.Name}, ArchiveMax: c.most, ArchiveFor: c.keep})
-		if err == nil || !strings.Contains(err.Error(), "WorkerConfig."+c.want) {
-			t.Errorf("%v, expected %q", err, c.want)
-		}
-		_, err = delayed.NewSweeper(b.rdb,
-			delayed.SweeperConfig{Queues: []string{b.Name}, ArchiveMax: c.most, ArchiveFor: c.keep})
-		if err == nil || !strings.Contains(err.Error(), "SweeperConfig."+c.want) {
-			t.Errorf("%v, expected %q", err, c.want)
-		}
-	}
 }
 
 // The sweeper of a worker archives tasks within the limits of the worker's configuration.
@@ -392,31 +373,6 @@ func TestRerunMessages(t *testing.T) {
 				t.Errorf("%d elements are left in the archive", n)
 			}
 		})
-	}
-}
-
-// TestRefsOfNoTask: a Ref without a task returns errors and does not panic.
-func TestRefsOfNoTask(t *testing.T) {
-	b := newBench(t)
-	ctx := t.Context()
-	for name, do := range map[string]func(*delayed.Ref) error{
-		"Cancel":       func(r *delayed.Ref) error { return r.Cancel(ctx) },
-		"Delete":       func(r *delayed.Ref) error { return r.Delete(ctx) },
-		"RunAgain":     func(r *delayed.Ref) error { return r.RunAgain(ctx) },
-		"RunAgainWith": func(r *delayed.Ref) error { return r.RunAgainWith(ctx, delayed.Call(plainForTest, 1)) },
-		"State":        func(r *delayed.Ref) error { return second(r.State(ctx)) },
-		"Info":         func(r *delayed.Ref) error { return second(r.Info(ctx)) },
-		"Progress": func(r *delayed.Ref) error {
-			_, _, _, err := r.Progress(ctx)
-			return err
-		},
-		"Wait": func(r *delayed.Ref) error { return r.Wait(ctx) },
-	} {
-		for _, r := range []*delayed.Ref{nil, b.q.Ref("")} {
-			if err := do(r); !errors.Is(err, delayed.ErrNoID) {
-				t.Errorf("%s: %v, expected ErrNoID", name, err)
-			}
-		}
 	}
 }
 
@@ -875,22 +831,6 @@ func sweepAlone(t *testing.T, interval time.Duration) {
 	}
 }
 
-func TestNewSweeperSaysAllThatIsWrong(t *testing.T) {
-	b := newBench(t)
-	_, err := delayed.NewSweeper(b.rdb, delayed.SweeperConfig{Queues: []string{"a b"}, Interval: 1, HeartbeatLife: 1})
-	for _, want := range []string{"a b", "Interval", "HeartbeatLife"} {
-		if !strings.Contains(errorText(err), want) {
-			t.Errorf("%v\ndoes not mention %s", err, want)
-		}
-	}
-	if _, err := delayed.NewSweeper(nil, delayed.SweeperConfig{Queues: []string{"a"}}); err == nil {
-		t.Error("a nil handle was accepted")
-	}
-	if _, err := delayed.NewSweeper(b.rdb, delayed.SweeperConfig{}); err == nil {
-		t.Error("no queues were accepted")
-	}
-}
-
 func TestSweeperCarriesOnAfterRedisWasAway(t *testing.T) {
 	t.Parallel()
 	b := newBenchOn(t, redistest.Start(t, "--appendonly", "yes"))
@@ -912,4 +852,128 @@ func TestSweeperCarriesOnAfterRedisWasAway(t *testing.T) {
 	b.Conn = b.Server.Dial(t)
 	b.deadWorker("m")
 	b.Until("it is swept", func() bool { return b.Size("") == 1 })
+}
+
+// oversized is a message that no worker reads.
+var oversized = strings.Repeat("x", wire.WorkerLimits.Bytes+1)
+
+// TestLargeMessageAmongOthers archives a message that is too large, and runs those before and after it.
+func TestLargeMessageAmongOthers(t *testing.T) {
+	b := newBench(t)
+	ran := make(chan int, 10)
+	f := b.fn("f", func(i int) { ran <- i })
+	w, h := b.listened(b.config())
+	if err := w.Register(f); err != nil {
+		t.Fatal(err)
+	}
+	b.delay(f, 1)
+	b.Do("RPUSH", b.Name, oversized)
+	b.delay(f, 2)
+	s := b.start(w)
+	sum := await(b, "a task", ran) + await(b, "a task", ran)
+	b.Until("it is archived", func() bool { return b.Size("_archived") == 1 })
+	s.mustStop()
+	if sum != 3 {
+		t.Errorf("ran other tasks than 1 and 2")
+	}
+	if got := h.of(event.TaskArchived); len(got) != 1 || got[0].Reason != "too large" || got[0].Err == nil {
+		t.Errorf("events %+v", got)
+	}
+	page, _, err := b.q.Archived(t.Context(), 0, 10)
+	if err != nil || len(page) != 1 || page[0].Reason != "too large" ||
+		!strings.Contains(page[0].Error, fmt.Sprint(len(oversized), " bytes")) {
+		t.Fatalf("archived %+v, %v", page, err)
+	}
+	ref := b.q.Ref(page[0].ID)
+	if b.Hash("_tasks")[page[0].ID] != oversized {
+		t.Error("the message is not archived as it was")
+	}
+	if info, err := ref.Info(t.Context()); err != nil || info.State != state.Archived || info.Error != page[0].Error {
+		t.Errorf("info %+v, %v", info, err)
+	}
+	for _, again := range []error{ref.RunAgain(t.Context()), ref.RunAgainWith(t.Context(), delayed.Call(f, 3))} {
+		if again == nil || errors.Is(again, delayed.ErrNotArchived) || !strings.Contains(again.Error(), "delete it") {
+			t.Errorf("running it again: %v", again)
+		}
+	}
+	if n, err := b.q.RunArchivedAgain(t.Context(), nil); n != 0 || err != nil {
+		t.Errorf("%d ran again, %v", n, err)
+	}
+	if err := ref.Delete(t.Context()); err != nil {
+		t.Error(err)
+	}
+	b.Check(redistest.Invariants{Idle: true})
+}
+
+// TestLargeParkedTask archives a parked task that is too large. Its info contains the function, so a worker finds it.
+func TestLargeParkedTask(t *testing.T) {
+	b := newBench(t)
+	f := b.fn("f", func() {})
+	info := wire.Info{Reason: "unknown function", Function: b.Name + ".f"}
+	b.Do("HSET", b.Name+"_tasks", "p", oversized)
+	b.Do("HSET", b.Name+"_info", "p", info.Encode())
+	b.Do("ZADD", b.Name+"_parked", time.Now().Add(time.Hour).UnixMilli(), "p")
+	w, h := b.listened(b.config())
+	if err := w.Register(f); err != nil {
+		t.Fatal(err)
+	}
+	s := b.start(w)
+	b.Until("it is archived", func() bool { return b.Size("_archived") == 1 })
+	s.mustStop()
+	if got := h.of(event.TaskArchived); len(got) != 1 || got[0].Reason != "too large" {
+		t.Errorf("events %+v", got)
+	}
+	b.Check(redistest.Invariants{Idle: true})
+}
+
+// TestLargeDueTasks archives due tasks that are too large, and moves the others.
+func TestLargeDueTasks(t *testing.T) {
+	b := newBench(t)
+	for set, id := range map[string]string{"_scheduled": "s", "_retry": "r"} {
+		b.Do("HSET", b.Name+"_tasks", id, oversized, id+"2", "rubbish")
+		b.Do("ZADD", b.Name+set, 1000, id, 1000, id+"2")
+	}
+	cfg := b.config()
+	cfg.ArchiveFor = time.Hour
+	w, h := b.listened(cfg)
+	s := b.start(w)
+	b.Until("all are archived", func() bool { return b.Size("_archived") == 4 })
+	s.mustStop()
+	if got := h.of(event.TaskArchived); len(got) != 4 {
+		t.Errorf("events %+v", got)
+	}
+	for _, id := range []string{"s", "r"} {
+		info, err := b.q.Ref(id).Info(t.Context())
+		if err != nil || info.State != state.Archived || info.Reason != "too large" ||
+			time.Until(info.Due) > cfg.ArchiveFor {
+			t.Errorf("%s: %+v, %v, expected to be kept for %v", id, info, err, cfg.ArchiveFor)
+		}
+	}
+	if n := b.counters()["archived"]; n != 4 {
+		t.Errorf("%d are counted as archived", n)
+	}
+}
+
+// TestLargeMemberOfAGroup combines the other members into a call, and archives the one that is too large.
+func TestLargeMemberOfAGroup(t *testing.T) {
+	b := newBench(t)
+	ran := make(chan []int, 10)
+	f := b.fn("f", func(list ...int) { ran <- list })
+	q := b.q.With(delayed.Group("g"), delayed.Gather(delayed.GatherPolicy{Grace: 50 * time.Millisecond}))
+	b.delayWith(q, f, 1)
+	group := b.Do("ZRANGE", b.Name+"_groups", 0, 0)
+	name := fmt.Sprintf("%s", group.([]any)[0]) //nolint:errcheck // it is one
+	b.Do("RPUSH", b.Name+"_group:"+name, oversized)
+	b.delayWith(q, f, 2)
+	if groups, err := b.groups(); err != nil || len(groups) != 1 || groups[0].Size != 3 ||
+		groups[0].Key != "g" {
+		t.Errorf("groups %+v, %v", groups, err)
+	}
+	w := b.work(b.config(), f)
+	first, second := await(b, "a call", ran), await(b, "a call", ran)
+	b.Until("it is archived", func() bool { return b.Size("_archived") == 1 })
+	w.mustStop()
+	if fmt.Sprint(first, second) != "[1] [2]" {
+		t.Errorf("called with %v and %v", first, second)
+	}
 }

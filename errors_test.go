@@ -101,6 +101,17 @@ func none(do func()) func() error {
 	}
 }
 
+// wraps is do, whose error must wrap one of the given ones.
+func wraps(do func() error, classes ...error) func() error {
+	return func() error {
+		err := do()
+		if !slices.ContainsFunc(classes, func(c error) bool { return errors.Is(err, c) }) {
+			return fmt.Errorf("found %w, expected one that wraps %v", err, classes)
+		}
+		return err
+	}
+}
+
 func misusedQueues(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 	t.Helper()
 	call := delayed.Call(wrongOne, 1)
@@ -207,7 +218,10 @@ func misusedRefs(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 				name + " of a zero Ref", func() error { return do(t.Context(), &delayed.Ref{}) },
 				"the *Ref is nil or zero",
 			},
-			misuse{name + " of an empty id", func() error { return do(t.Context(), q.Ref("")) }, "task has no id"},
+			misuse{
+				name + " of an empty id",
+				wraps(func() error { return do(t.Context(), q.Ref("")) }, delayed.ErrNoID), "task has no id",
+			},
 			misuse{
 				name + " of a Ref without a context", func() error { return do(nil, q.Ref("x")) },
 				"the context is nil",
@@ -441,6 +455,7 @@ func misusedTasks(rdb *delayed.Redis) (all []misuse) {
 			"NewPyTask of a Go path", enqueue(delayed.NewPyTask("example.com/app/mail.Welcome", nil, nil)),
 			"module:function",
 		},
+		misuse{"NewPyTask of two colons", enqueue(delayed.NewPyTask("a:b:c", nil, nil)), "module:function"},
 		misuse{"NewPyTask of half a path", enqueue(delayed.NewPyTask("mail:", nil, nil)), "module:function"},
 		misuse{
 			"NewPyTask with an option", enqueue(delayed.NewPyTask("m:f", []any{delayed.MaxRetry(1)}, nil)),
@@ -525,13 +540,16 @@ func misusedOptions(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 			name = "option " + o.option.String()
 		}
 		all = append(all, misuse{
-			name, func() error { _, err := q.With(o.option).Delay(wrongOne, 1); return err },
+			name,
+			wraps(func() error { _, err := q.With(o.option).Delay(wrongOne, 1); return err }, delayed.ErrArguments,
+				delayed.ErrFunction),
 			o.want,
 		})
 		if d, ok := o.option.(delayed.TaskOption); ok && d.String() != "OnConflict(Skip)" {
 			all = append(all, misuse{
 				"default " + name,
-				func() error { _, err := q.Delay(delayed.Func(wrongOne, d), 1); return err }, o.want,
+				wraps(func() error { _, err := q.Delay(delayed.Func(wrongOne, d), 1); return err },
+					delayed.ErrFunction, delayed.ErrArguments), o.want,
 			})
 		}
 	}
@@ -629,7 +647,10 @@ func misusedFunctions(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 			"parameter 1: io.Reader cannot travel",
 		},
 	} {
-		all = append(all, misuse{"Delay of " + name, func() error { _, err := q.Delay(f.fn); return err }, f.want})
+		all = append(all, misuse{
+			"Delay of " + name,
+			wraps(func() error { _, err := q.Delay(f.fn); return err }, delayed.ErrFunction), f.want,
+		})
 	}
 	return all
 }
@@ -704,8 +725,9 @@ func misusedArguments(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 		"too much":                  {wrongText, []any{strings.Repeat("x", 2<<20)}, "delayed: "},
 	} {
 		all = append(all, misuse{
-			"Delay with " + name, func() error { _, err := q.Delay(c.fn, c.args...); return err },
-			c.want,
+			"Delay with " + name,
+			wraps(func() error { _, err := q.Delay(c.fn, c.args...); return err }, delayed.ErrArguments,
+				delayed.ErrFunction), c.want,
 		})
 	}
 	return all
@@ -1078,6 +1100,11 @@ func misusedHandles(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 	return append(all,
 		misuse{"FromPool(nil)", none(func() { delayed.FromPool(nil) }), "FromPool(nil)"},
 		misuse{"FromPool of a zero pool", func() error { return unfinished.Ping(t.Context()) }, "connecting to Redis"},
+		misuse{"NewWorker on a small pool", func() error {
+			small := delayed.FromPool(&redis.Pool{MaxActive: 3})
+			_, err := delayed.NewWorker(small, delayed.WorkerConfig{Queues: delayed.Strict{"q"}})
+			return err
+		}, "the pool's MaxActive is 3"},
 		misuse{"FromSource(nil)", none(func() { delayed.FromSource(nil) }), "FromSource(nil)"},
 		misuse{
 			"FromSource of a nil pointer", none(func() { delayed.FromSource((*wrongSource)(nil)) }),

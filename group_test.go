@@ -34,11 +34,6 @@ func TestGroupIsRefused(t *testing.T) {
 		is   error
 		want string
 	}{
-		{"empty key", q.With(delayed.Group("")), delayed.Call(index, 1), delayed.ErrArguments, "key of 0 bytes"},
-		{
-			"long key", q.With(delayed.Group(strings.Repeat("k", 257))), delayed.Call(index, 1), delayed.ErrArguments,
-			"key of 257 bytes",
-		},
 		{
 			"key that is not UTF-8", q.With(delayed.Group("\xff")), delayed.Call(index, 1), delayed.ErrArguments,
 			"in UTF-8",

@@ -211,35 +211,6 @@ func TestMiddlewareChangesTheContext(t *testing.T) {
 	}
 }
 
-func TestUseSaysWhatIsWrong(t *testing.T) {
-	b := newBench(t)
-	broken := func(delayed.HandlerFunc) delayed.HandlerFunc { return nil }
-	w, err := delayed.NewWorker(b.rdb, b.config())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Use(nil); !errors.Is(err, delayed.ErrFunction) {
-		t.Errorf("nil: expected ErrFunction, found %v", err)
-	}
-	if err := w.Use(broken); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Run(t.Context()); !errors.Is(err, delayed.ErrFunction) || w.Status().State != state.Stopped {
-		t.Errorf("middleware that is none: expected ErrFunction and a worker that has stopped, found %v and %v", err,
-			w.Status().State)
-	}
-	for _, mw := range []func(delayed.HandlerFunc) delayed.HandlerFunc{nil, broken} {
-		if _, err := b.q.Delay(b.fn("f", func() {}, delayed.Middleware(mw))); !errors.Is(err, delayed.ErrFunction) ||
-			!strings.Contains(err.Error(), ".f: ") {
-			t.Errorf("Func: expected ErrFunction with the function's name, found %v", err)
-		}
-	}
-	s := b.work(b.config())
-	if err := s.Use(marking(nil, "")); !errors.Is(err, delayed.ErrClosed) {
-		t.Errorf("after Run: expected ErrClosed, found %v", err)
-	}
-}
-
 func TestTaskFromContext(t *testing.T) {
 	b := newBench(t)
 	tasks := make(chan *delayed.Task, 10)
@@ -729,14 +700,6 @@ func TestOutcomesAreErrors(t *testing.T) {
 	if text := delayed.Drop(nil).Error() + ", " +
 		delayed.Snooze(time.Minute).Error(); text != "delayed: dropped, delayed: snoozed for 1m0s" {
 		t.Error(text)
-	}
-}
-
-func TestWorkerConfigRefusesNegativeTimeout(t *testing.T) {
-	_, err := delayed.NewWorker(newBench(t).rdb, delayed.WorkerConfig{Queues: delayed.Strict{"q"}, Timeout: -1})
-	if err == nil || !strings.Contains(err.Error(),
-		"WorkerConfig.Timeout is -1ns: expected a positive duration, or 0 for none") {
-		t.Error(err)
 	}
 }
 

@@ -3,11 +3,13 @@ package delayed_test
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"net/url"
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,6 +18,8 @@ import (
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/fakeredis"
+	"github.com/godelayed/delayed/internal/faultnet"
+	"github.com/godelayed/delayed/internal/limits"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/rediscluster"
@@ -674,131 +678,6 @@ func TestCheckOfACluster(t *testing.T) {
 	}
 }
 
-// runs returns everything that has a Run, on one handle.
-func (b *bench) runs(rdb *delayed.Redis) map[string]func(context.Context) error {
-	b.T.Helper()
-	w, err := delayed.NewWorker(rdb, b.config())
-	if err != nil {
-		b.T.Fatal(err)
-	}
-	sweeper, err := delayed.NewSweeper(rdb,
-		delayed.SweeperConfig{Queues: []string{b.Name}, Interval: 10 * time.Millisecond, Logger: b.log.Logger()})
-	if err != nil {
-		b.T.Fatal(err)
-	}
-	scheduler, err := delayed.NewScheduler(rdb, delayed.SchedulerConfig{Queue: b.Name, Logger: b.log.Logger()})
-	if err != nil {
-		b.T.Fatal(err)
-	}
-	return map[string]func(context.Context) error{"worker": w.Run, "sweeper": sweeper.Run, "scheduler": scheduler.Run}
-}
-
-// TestRunOnAClosedHandle: Run returns an error and does not wait for its context, because it can do nothing any more.
-func TestRunOnAClosedHandle(t *testing.T) {
-	for _, when := range []string{"before", "meanwhile"} {
-		b := newBench(t)
-		rdb, err := delayed.Dial(b.Server.URL())
-		if err != nil {
-			t.Fatal(err)
-		}
-		runs := b.runs(rdb.WithPrefix("p:"))
-		if when == "before" {
-			rdb.Close()
-		}
-		ended := make(chan error)
-		for name, run := range runs {
-			go func() {
-				err := run(t.Context())
-				if !errors.Is(err, delayed.ErrClosed) {
-					t.Errorf("%s, closed %s: found %v", name, when, err)
-				}
-				ended <- err
-			}()
-		}
-		if when == "meanwhile" {
-			b.Until("the worker is there", func() bool { n := b.Int("EXISTS", "p:"+b.Name+"_workers"); return n == 1 })
-			rdb.Close()
-		}
-		for range runs {
-			_ = await(b, "Run to return", ended)
-		}
-		if when == "before" && b.log.String() != "" {
-			t.Errorf("something was tried on a closed handle:\n%s", b.log)
-		}
-		b.Do("DEL", "p:"+b.Name+"_workers")
-	}
-}
-
-// TestClosedHandleWithTasks: Redis cannot be told of a task that ends after the handle was closed. Run does not wait
-// for that, and its error names both.
-func TestClosedHandleWithTasks(t *testing.T) {
-	b := newBench(t)
-	rdb, err := delayed.Dial(b.Server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	cfg := b.config()
-	cfg.CancelGrace = time.Hour
-	w, err := delayed.NewWorker(rdb, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	started, end := make(chan struct{}), make(chan struct{})
-	f := b.fn("f", func() { close(started); <-end })
-	if err := w.Register(f); err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error)
-	go func() { ended <- w.Run(t.Context()) }()
-	b.delay(f)
-	await(b, "the task", started)
-	rdb.Close()
-	b.Until("the worker stops", func() bool { return w.Status().State == state.Stopping })
-	close(end)
-	if err := await(b, "Run", ended); !errors.Is(err, delayed.ErrClosed) ||
-		!strings.Contains(err.Error(), "has not confirmed how 1 tasks ended") {
-		t.Errorf("found %v", err)
-	}
-	if reason := w.Status().StopReason; reason != "closed" {
-		t.Errorf("stopped because of %q", reason)
-	}
-}
-
-// TestDeadlineIsACleanStop: a context that ends by a deadline stops Run like a cancelled one, without logging an error.
-func TestDeadlineIsACleanStop(t *testing.T) {
-	b := newBench(t)
-	var all sync.WaitGroup
-	for i := range 4 {
-		for name, run := range b.runs(b.rdb) {
-			all.Go(func() {
-				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(40+10*i)*time.Millisecond)
-				defer cancel()
-				if err := run(ctx); err != nil {
-					t.Errorf("%s: %v", name, err)
-				}
-			})
-		}
-	}
-	all.Wait()
-	if log := b.log.String(); strings.Contains(log, "cannot") || strings.Contains(log, "level=error") {
-		t.Errorf("found\n%s", b.log)
-	}
-}
-
-// TestCloseEndsSubscriptions: a caller that waits for a signal looks again, and finds that the handle is closed.
-func TestCloseEndsSubscriptions(t *testing.T) {
-	b := newBench(t)
-	c, end := delayed.Signals(b.rdb).Subscribe(b.Name)
-	defer end()
-	if got := await(b, "the subscription", c); got != "" {
-		t.Fatalf("signal %q, expected that the subscription holds", got)
-	}
-	b.Must(b.rdb.Close())
-	if got := await(b, "the end", c); got != "" {
-		t.Errorf("signal %q, expected the demand to look again", got)
-	}
-}
-
 // forbidden are the commands that managed servers rename or forbid, and others that nothing depends on.
 var forbidden = []string{
 	"info", "config", "client", "script", "debug", "wait", "keys", "type", "role", "subscribe", "sismember",
@@ -915,99 +794,384 @@ func misusedConnections(t *testing.T) (all []misuse) {
 	return all
 }
 
-// TestNamesInACluster: a name whose keys would be in several slots is refused, and the error proposes one that works.
-func TestNamesInACluster(t *testing.T) {
-	cluster, err := rediscluster.Dial("redis://127.0.0.1:1") // never connects
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer cluster.Close()
-	for _, c := range []struct{ prefix, name, want string }{
-		{"", "mail", `name it "{mail}"`},
-		{"", "{}mail", `name it "{mail}"`},
-		{"", "mail}", `name it "{mail}"`},
-		{"", "{mail", `name it "{mail}"`},
-		{"", "{}", "choose another prefix"},
-		{
-			"app:", "mail",
-			`behind the key prefix "app:" has no tag: all keys of a queue are in one slot of a Redis Cluster ` +
-				`because of a {tag} in its name: name it "{mail}"`,
+// plainSource is a source that a program has written: a pool that knows nothing of fail-overs.
+type plainSource struct{ pool *redis.Pool }
+
+func (s plainSource) Conn(ctx context.Context, _ string) (redis.Conn, error) {
+	return s.pool.GetContext(ctx)
+}
+func (s plainSource) Slot(string) int { return 0 }
+func (s plainSource) Close() error    { return s.pool.Close() }
+
+// handles are the ways in which a program may reach the server behind an address.
+var handles = map[string]func(url string) (*delayed.Redis, error){
+	"Dial":       delayed.Dial,
+	"FromPool":   func(url string) (*delayed.Redis, error) { return delayed.FromPool(poolOf(url)), nil },
+	"FromSource": func(url string) (*delayed.Redis, error) { return delayed.FromSource(plainSource{poolOf(url)}), nil },
+}
+
+func poolOf(url string) *redis.Pool {
+	return &redis.Pool{
+		MaxIdle: 30,
+		DialContext: func(ctx context.Context) (redis.Conn, error) {
+			return redis.DialURLContext(ctx, url, redis.DialReadTimeout(20*time.Second))
 		},
-		{"{}", "{mail}", "choose another prefix"},
-		{"", "{mail}", ""},
-		{"", "{mail}:low", ""},
-		{"", "app{mail}", ""},
-		{"app:", "{mail}", ""},
-		{"{app}:", "mail", ""},
-	} {
-		rdb := cluster.WithPrefix(c.prefix)
-		for where, open := range map[string]func() error{
-			"OpenQueue": func() error {
-				_, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: c.name})
-				return err
-			},
-			"NewWorker": func() error {
-				_, err := delayed.NewWorker(rdb, delayed.WorkerConfig{Queues: delayed.Strict{c.name}})
-				return err
-			},
-			"NewSweeper": func() error {
-				_, err := delayed.NewSweeper(rdb, delayed.SweeperConfig{Queues: []string{c.name}})
-				return err
-			},
-			"NewScheduler": func() error {
-				_, err := delayed.NewScheduler(rdb, delayed.SchedulerConfig{Queue: c.name})
-				return err
-			},
-		} {
-			err := open()
-			if c.want == "" && err != nil || c.want != "" &&
-				(err == nil || !strings.HasPrefix(err.Error(), "delayed: ") || !strings.Contains(err.Error(), c.want)) {
-				t.Errorf("%s: %q behind %q: found %v, expected %q", where, c.name, c.prefix, err, c.want)
-			}
-		}
 	}
 }
 
-// TestTextsOfHandles: how queues and tasks look in a log.
-func TestTextsOfHandles(t *testing.T) {
-	rdb, err := delayed.Dial("redis://localhost:1")
+// traffic is a program that uses delayed in every way, through one handle for each.
+type traffic struct {
+	b        *bench
+	q        *delayed.Queue
+	stop     context.CancelFunc
+	wg       sync.WaitGroup
+	next     atomic.Int64
+	accepted sync.Map // the numbers of tasks that Redis has accepted
+	ran      sync.Map // how often each has run
+	refused  atomic.Int64
+	worker   *started
+	// What has gone well lately.
+	enqueued, done, awaited, read, ticked atomic.Int64
+}
+
+// startTraffic starts producers, a worker, a scheduler, programs that wait for results, read, and listen to events.
+func startTraffic(b *bench, dial func() *delayed.Redis) *traffic {
+	t := &traffic{b: b}
+	work := delayed.Func(func(n int64) int64 {
+		count, _ := t.ran.LoadOrStore(n, new(atomic.Int64))
+		count.(*atomic.Int64).Add(1) //nolint:errcheck // it is one
+		t.done.Add(1)
+		return n
+	}, delayed.Name("failover.work"))
+	tick := delayed.Func(func() { t.ticked.Add(1) }, delayed.Name("failover.tick"))
+	t.worker = b.workWith(dial(), b.config(), work, tick)
+	scheduler, err := delayed.NewScheduler(dial(), delayed.SchedulerConfig{
+		Queue: b.Name, Entries: []delayed.Entry{{Name: "tick", Spec: "@every 1s", Task: delayed.Call(tick)}},
+		Owner: "failover", Logger: b.log.Logger(),
+	})
+	b.Must(err)
+	t.q = delayed.NewQueue(b.Name, dial())
+	var ctx context.Context
+	ctx, t.stop = context.WithCancel(b.T.Context())
+	t.wg.Go(func() {
+		if err := scheduler.Run(ctx); err != nil {
+			b.T.Errorf("Scheduler.Run: %v", err)
+		}
+	})
+	loop := func(once func() error) {
+		t.wg.Go(func() {
+			for ctx.Err() == nil {
+				if err := once(); err != nil {
+					t.refused.Add(1)
+				}
+				select {
+				case <-time.After(time.Millisecond):
+				case <-ctx.Done():
+				}
+			}
+		})
+	}
+	for range 4 {
+		loop(func() error {
+			n := t.next.Add(1)
+			_, err := t.q.DelayContext(ctx, work, n)
+			if err == nil {
+				t.accepted.Store(n, true)
+				t.enqueued.Add(1)
+			}
+			return err
+		})
+	}
+	waits, reads := delayed.NewQueue(b.Name, dial()), delayed.NewQueue(b.Name, dial())
+	loop(func() error {
+		ref, err := t.q.With(delayed.KeepResult(time.Minute)).DelayContext(ctx, work, t.next.Add(1))
+		if err != nil {
+			return err
+		}
+		_, err = delayed.Await[int64](ctx, waits.Ref(ref.ID()))
+		if err == nil {
+			t.awaited.Add(1)
+		}
+		return err
+	})
+	loop(func() error {
+		_, err := reads.Len(ctx)
+		if err == nil {
+			t.read.Add(1)
+		}
+		return err
+	})
+	return t
+}
+
+// goesOn waits until everything has gone well again, and returns how long each thing took.
+func (t *traffic) goesOn() string {
+	t.b.T.Helper()
+	start, report := time.Now(), ""
+	left := map[string]func() bool{"connected": func() bool { return t.worker.Status().Connected }}
+	for what, count := range map[string]*atomic.Int64{
+		"enqueue": &t.enqueued, "run": &t.done, "await": &t.awaited, "read": &t.read, "tick": &t.ticked,
+	} {
+		before := count.Load()
+		left[what] = func() bool { return count.Load() > before+1 } // the first may have begun before
+	}
+	t.b.Until("everything goes on", func() bool {
+		for what, well := range left {
+			if well() {
+				report += fmt.Sprintf(" %s %v", what, time.Since(start).Round(time.Millisecond))
+				delete(left, what)
+			}
+		}
+		return len(left) == 0
+	})
+	return report
+}
+
+// end stops the producers and the scheduler, expects that every accepted task has run, and stops the worker.
+func (t *traffic) end() {
+	t.b.T.Helper()
+	t.stop()
+	t.wg.Wait()
+	t.b.Until("all accepted tasks have run", func() bool {
+		left := 0
+		t.accepted.Range(func(n, _ any) bool {
+			if _, ran := t.ran.Load(n); !ran {
+				left++
+			}
+			return true
+		})
+		return left == 0
+	})
+	t.b.Idle()
+	t.worker.mustStop()
+}
+
+// TestFailOverBehindOneAddress makes the replica behind an address the master, and the master its replica, while old
+// connections stay open.
+func TestFailOverBehindOneAddress(t *testing.T) {
+	t.Parallel()
+	for name, dial := range handles {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pair := redistest.StartPair(t)
+			b := newBenchOn(t, pair.Master())
+			traffic := startTraffic(b, func() *delayed.Redis { return b.dial(dial, pair.URL()) })
+			for i := range *failOvers {
+				traffic.goesOn()
+				pair.Settled(t)
+				pair.FailOver(t, i%2 == 0)
+				b.Conn = pair.Master().Dial(t)
+				t.Logf("fail-over %d:%s", i+1, traffic.goesOn())
+			}
+			traffic.end()
+			t.Logf("%d tasks, %d errors of producers and readers", traffic.next.Load(), traffic.refused.Load())
+			b.Check(redistest.Invariants{Idle: true})
+		})
+	}
+}
+
+var (
+	failOvers = flag.Int("failovers", 3, "fail-overs behind one address")
+	halfOpen  = flag.Bool("half-open", false, "drop the packets of each connection in turn")
+)
+
+// dial returns a handle that is closed at the end of the test.
+func (b *bench) dial(dial func(string) (*delayed.Redis, error), url string) *delayed.Redis {
+	b.T.Helper()
+	rdb, err := dial(url)
+	b.Must(err)
+	b.T.Cleanup(func() { rdb.Close() })
+	return rdb
+}
+
+// TestSubscriptionOnADemotedMaster: nothing is published on a replica, and no error says so. A program that does
+// nothing but wait still hears of the end of a task.
+func TestSubscriptionOnADemotedMaster(t *testing.T) {
+	t.Parallel()
+	for name, dial := range handles {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pair := redistest.StartPair(t)
+			b := newBenchOn(t, pair.Master())
+			waits := b.dial(dial, pair.URL())
+			delayed.Signals(waits).Again = time.Hour // it only listens
+			q := delayed.NewQueue(b.Name, b.dial(delayed.Dial, pair.URL()))
+			f := b.fn("f", func() int { return 7 })
+			ref, err := q.With(delayed.KeepResult(time.Minute)).Delay(f)
+			b.Must(err)
+			answer := make(chan error, 1)
+			go func() {
+				_, err := delayed.Await[int](t.Context(), delayed.NewQueue(b.Name, waits).Ref(ref.ID()))
+				answer <- err
+			}()
+			subscribed := func(s *redistest.Server) bool {
+				channels, err := redis.Strings(s.Do(t, "PUBSUB", "CHANNELS", b.Name+"_ended:*"), nil)
+				return err == nil && len(channels) == 1
+			}
+			b.Until("it listens", func() bool { return subscribed(pair.Master()) })
+			pair.FailOver(t, false)
+			b.Conn = pair.Master().Dial(t)
+			b.Until("it listens to the new master", func() bool { return subscribed(pair.Master()) })
+			b.workWith(b.dial(delayed.Dial, pair.URL()), b.config(), f)
+			b.Must(await(b, "the end of the task", answer))
+		})
+	}
+}
+
+// TestHalfOpenConnections drops the packets of some connections, of whatever use, and then of all. With -half-open, it
+// does so to each of them in turn.
+func TestHalfOpenConnections(t *testing.T) {
+	t.Parallel()
+	b := newBenchOn(t, redistest.Start(t))
+	proxy := faultnet.NewProxy(t, b.Server.Addr())
+	traffic := startTraffic(b, func() *delayed.Redis { return b.dial(delayed.Dial, proxy.URL()) })
+	strand := func(which string, is func(n int) bool) (of int) {
+		traffic.goesOn()
+		of = proxy.Strand(is)
+		t.Logf("%s of %d connections:%s", which, of, traffic.goesOn())
+		return of
+	}
+	if *halfOpen {
+		for n, of := 0, 1; n < of; n++ {
+			of = strand(fmt.Sprint("number ", n), func(i int) bool { return i == n })
+		}
+	}
+	strand("every second", func(n int) bool { return n%2 == 0 })
+	red := make(chan bool, 1)
+	go func() {
+		for traffic.worker.Status().Connected && t.Context().Err() == nil {
+			<-time.After(time.Millisecond)
+		}
+		red <- true
+	}()
+	strand("all", func(int) bool { return true })
+	await(b, "the worker's health to be red meanwhile", red)
+	traffic.end()
+	b.Check(redistest.Invariants{Idle: true})
+}
+
+// TestServerThatClosesIdleConnections: a call on a connection that the server has closed meanwhile is not sent there,
+// so it never ends in ErrUnknown.
+func TestServerThatClosesIdleConnections(t *testing.T) {
+	t.Parallel()
+	b := newBenchOn(t, redistest.Start(t, "--timeout", "1"))
+	q := delayed.NewQueue(b.Name, b.dial(delayed.Dial, b.Server.URL()))
+	f := b.fn("f", func(int) {})
+	for i := range 3 {
+		if _, err := q.Delay(f, i); err != nil {
+			t.Fatalf("after the server has closed connections %d times: %v", i, err)
+		}
+		b.Until("the server has closed the idle connections", func() bool {
+			list, err := redis.String(b.Server.Do(t, "CLIENT", "LIST"), nil)
+			return err == nil && !strings.Contains(list, "name=delayed")
+		})
+	}
+}
+
+// TestHeartbeatsOnAServerThatClosesIdleConnections: heartbeats that are further apart do not fail.
+func TestHeartbeatsOnAServerThatClosesIdleConnections(t *testing.T) {
+	t.Parallel()
+	b := newBenchOn(t, redistest.Start(t, "--timeout", "1"))
+	cfg := b.config()
+	cfg.HeartbeatLife, cfg.NoSweeper = 10*time.Second, true
+	w := b.work(cfg)
+	for range 2 {
+		beat := w.Status().Beat
+		b.Until("the next heartbeat", func() bool { return w.Status().Beat.After(beat) })
+	}
+	w.mustStop()
+	if text := b.log.String(); strings.Contains(text, "heartbeat") {
+		t.Error(text)
+	}
+	b.Conn = b.Server.Dial(t)
+	b.Check(redistest.Invariants{Idle: true})
+}
+
+// TestStopIsBoundedWhileRedisIsFrozen waits longer than all other tests of the package, so they run while it does.
+func TestStopIsBoundedWhileRedisIsFrozen(t *testing.T) {
+	b := newBenchOn(t, redistest.Start(t))
+	entered, cancelled := make(chan struct{}), make(chan time.Time, 1)
+	f := b.fn("f", func(ctx context.Context) { close(entered); <-ctx.Done(); cancelled <- time.Now() })
+	cfg := b.config()
+	cfg.Grace, cfg.CancelGrace = 500*time.Millisecond, 500*time.Millisecond
+	names := delayed.Strict{b.Name}
+	for i := range 10 {
+		names = append(names, fmt.Sprintf("%s%d", b.Name, i))
+	}
+	cfg.Queues = names
+	w, err := delayed.NewWorker(b.rdb, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
+	if err := w.Register(f); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	type end struct {
+		err error
+		at  time.Time
+	}
+	result := make(chan end, 1)
+	go func() {
+		err := w.Run(ctx)
+		result <- end{err, time.Now()}
+	}()
+	b.Until("connected", func() bool { return w.Status().Connected })
+	b.delay(f)
+	await(b, "the task", entered)
+	b.Server.Pause(t)
+	start := time.Now()
+	cancel()
+	t.Parallel() // which returns when the other tests that are not parallel have run
+	at := <-cancelled
+	t.Logf("handler told to stop after %v", at.Sub(start))
+	if d := at.Sub(start); d > 7*time.Second {
+		limits.Errorf(t, "the handler was told to stop after %v; Grace is %v", d, cfg.Grace)
+	}
+	ended := <-result
+	d := ended.at.Sub(start)
+	t.Logf("Run returned after %v: %v", d, ended.err)
+	if d > 30*time.Second {
+		limits.Errorf(t, "Run returned after %v", d)
+	}
+	b.Server.Resume(t)
+}
+
+func TestDelayContextIsBoundedWhileRedisIsFrozen(t *testing.T) {
+	t.Parallel()
+	b := newBenchOn(t, redistest.Start(t))
+	f := b.fn("f", func() {})
+	src, _, _, err := redisstore.DialSources(b.Server.URL())
+	b.Must(err)
+	rdb := delayed.FromSource(src)
 	defer rdb.Close()
-	q := delayed.NewQueue("mail", rdb)
-	for _, c := range []struct {
-		value any
-		want  string
-	}{
-		{q, "queue mail"},
-		{delayed.NewQueue("mail", rdb.WithPrefix("app:")).With(delayed.Header("token", "hunter2")), "queue app:mail"},
-		{(*delayed.Queue)(nil), "no queue"},
-		{&delayed.Queue{}, "no queue"},
-		{delayed.Call(wrongText, "hunter2"), "task github.com/godelayed/delayed_test.wrongText (1 argument)"},
-		{delayed.Call(wrongList, "hunter2", 1, 2), "task github.com/godelayed/delayed_test.wrongList (3 arguments)"},
-		{delayed.NewGoTask("app/mail.Send"), "task app/mail.Send (0 arguments)"},
-		{
-			delayed.NewPyTask("mail:send", []any{"hunter2"}, map[string]any{"key": "hunter2"}),
-			"task mail:send (2 arguments)",
-		},
-		{delayed.Call(wrongText, 1), "task that was not built"},
-		{&delayed.Task{}, "task that was not built"},
-		{(*delayed.Task)(nil), "no task"},
-		{(*delayed.Ref)(nil), "no task"},
-		{q.Ref("x"), "mail/x"},
-		{state.Worker(9), "state.Worker(9)"},
-		{state.Worker(-1), "state.Worker(-1)"},
-		{state.Task(99), "state.Task(99)"},
-		{event.Kind(99), "unknown event"},
-		{delayed.Conflict(9), "Conflict(9)"},
-		{delayed.Overlap(9), "Overlap(9)"},
-	} {
-		if got := fmt.Sprint(c.value); got != c.want {
-			t.Errorf("found %q, expected %q", got, c.want)
+	var conns []redis.Conn
+	for range 4 {
+		c, err := src.Conn(t.Context(), "x")
+		if err != nil {
+			t.Fatal(err)
 		}
-		if _, ok := c.value.(fmt.GoStringer); ok && fmt.Sprintf("%#v", c.value) != c.want {
-			t.Errorf("found %#v, expected %q", c.value, c.want)
+		if _, err := c.Do("PING"); err != nil {
+			t.Fatal(err)
 		}
+		conns = append(conns, c)
+	}
+	for _, c := range conns {
+		c.Close()
+	}
+	// As if they had idled for so long that a PING tests them.
+	pool := src.(redisstore.PoolSource).Pool //nolint:errcheck // fails the test
+	check := pool.TestOnBorrowContext
+	pool.TestOnBorrowContext = func(ctx context.Context, c redis.Conn, used time.Time) error {
+		return check(ctx, c, used.Add(-redisstore.PingAfter))
+	}
+	b.Server.Pause(t)
+	defer b.Server.Resume(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	start := time.Now()
+	_, err = delayed.NewQueue(b.Name, rdb).DelayContext(ctx, f)
+	if took := time.Since(start); took > 3*time.Second {
+		limits.Errorf(t, "a call bounded by 500 ms took %v: %v", took, err)
 	}
 }

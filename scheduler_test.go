@@ -369,16 +369,6 @@ func canceled() context.Context {
 	return ctx
 }
 
-// TestSecondRunOfScheduler: a second Run is refused.
-func TestSecondRunOfScheduler(t *testing.T) {
-	b := newBench(t)
-	s := b.scheduler(b.rdb, "")
-	b.Must(s.Run(canceled()))
-	if err := s.Run(canceled()); !errors.Is(err, delayed.ErrClosed) {
-		t.Errorf("second Run: %v", err)
-	}
-}
-
 // TestSchedulerLooksAfterABreak: an empty message means that others may have been lost, so the scheduler looks.
 func TestSchedulerLooksAfterABreak(t *testing.T) {
 	b := newBench(t)

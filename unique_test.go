@@ -401,24 +401,15 @@ func TestLocksThatMakeNoSenseAreErrors(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func(int) {})
 	locked := b.fn("g", func(int) {}, delayed.Unique(time.Hour))
-	long := strings.Repeat("x", 511)
 	for name, opts := range map[string][]delayed.Option{
-		"ttl 0": {delayed.Unique(0)}, "ttl negative": {delayed.UniqueKey("k", -1)},
-		"ttl below 1ms": {delayed.Unique(time.Microsecond)},
-		"empty key":     {delayed.UniqueKey("", time.Hour)}, "long key": {delayed.UniqueKey(long, time.Hour)},
-		"key not UTF-8":    {delayed.UniqueKey("\xff", time.Hour)},
-		"UntilStart alone": {delayed.UntilStart()}, "OnConflict alone": {delayed.OnConflict(delayed.Skip)},
-		"unknown conflict": {delayed.Unique(time.Hour), delayed.OnConflict(9)},
-		"TaskID replaced":  {delayed.TaskID("x"), delayed.OnConflict(delayed.Replace)},
+		"ttl 0": {delayed.Unique(0)}, "UntilStart alone": {delayed.UntilStart()},
 		"TaskID with a lock replaced": {
 			delayed.TaskID("x"), delayed.Unique(time.Hour),
 			delayed.OnConflict(delayed.Replace),
 		},
 		"TaskID until start":   {delayed.TaskID("x"), delayed.UntilStart()},
 		"Debounce with TaskID": {delayed.TaskID("x"), delayed.Debounce(time.Second)},
-		"Debounce 0":           {delayed.Debounce(0)}, "Debounce negative": {delayed.Debounce(-1)},
-		"Front later": {delayed.Front(), delayed.In(time.Hour)}, "Front at": {delayed.At(time.Now()), delayed.Front()},
-		"Front debounced": {delayed.Debounce(time.Hour), delayed.Front()},
+		"Front at":             {delayed.At(time.Now()), delayed.Front()},
 	} {
 		q := b.q.With(opts...)
 		if _, err := q.Delay(f, 1); !errors.Is(err, delayed.ErrArguments) {

@@ -356,19 +356,6 @@ func TestNewWorkerSaysAllThatIsWrong(t *testing.T) {
 			t.Errorf("%v\ndoes not mention %s", err, want)
 		}
 	}
-	for _, cfg := range []delayed.WorkerConfig{
-		{},
-		{Queues: delayed.Strict{}},
-		{Queues: delayed.Strict{"a", "a"}},
-		{Queues: delayed.Strict{"a b"}},
-	} {
-		if _, err := delayed.NewWorker(b.rdb, cfg); err == nil {
-			t.Errorf("%v was accepted", cfg.Queues)
-		}
-	}
-	if _, err := delayed.NewWorker(nil, b.config()); err == nil {
-		t.Error("a nil handle was accepted")
-	}
 }
 
 func TestWorkerWarnsOfPackageMain(t *testing.T) {
@@ -585,40 +572,6 @@ func TestNothingStartsAfterStop(t *testing.T) {
 	}
 }
 
-func TestSmallPoolIsReported(t *testing.T) {
-	b := newBench(t)
-	ran := make(chan struct{}, 1)
-	f := b.fn("f", func() { ran <- struct{}{} })
-	pool := b.Server.Pool(t)
-	pool.MaxActive, pool.Wait = 3, true
-	cfg := b.config()
-	w, err := delayed.NewWorker(delayed.FromPool(pool), cfg)
-	if err != nil {
-		return // it was reported
-	}
-	_ = w.Register(f)
-	ctx, cancel := context.WithCancel(t.Context())
-	result := make(chan error, 1)
-	go func() { result <- w.Run(ctx) }()
-	<-time.After(8 * time.Second)
-	b.delay(f)
-	select {
-	case <-ran:
-	case <-time.After(patience):
-		t.Logf("not run: %s", b.log)
-		if !strings.Contains(b.log.String(), "cannot") {
-			t.Errorf("with a pool of three connections no task runs, and nobody is told:\n%s", b.log)
-		}
-	}
-	cancel()
-	select {
-	case err := <-result:
-		t.Log(err)
-	case <-time.After(patience):
-		t.Error("Run does not return")
-	}
-}
-
 // mapSource is a source that cannot be compared.
 type mapSource struct{ pools map[string]*redis.Pool }
 
@@ -681,18 +634,6 @@ func TestOnce(t *testing.T) {
 	}
 	if ran.Load() != 2 {
 		t.Errorf("expected 2 tasks, found %d", ran.Load())
-	}
-}
-
-func TestLimitsAreChecked(t *testing.T) {
-	b := newBench(t)
-	cfg := b.config()
-	cfg.MaxTasks, cfg.MaxTime, cfg.MaxMemory, cfg.StopWhenEmptyFor, cfg.Rest = -1, -1, -1, -1, -1
-	_, err := delayed.NewWorker(b.rdb, cfg)
-	for _, name := range []string{"MaxTasks", "MaxTime", "MaxMemory", "StopWhenEmptyFor", "Rest"} {
-		if !strings.Contains(errorText(err), "WorkerConfig."+name+" is -1") {
-			t.Errorf("expected an error about %s, found %v", name, err)
-		}
 	}
 }
 
@@ -1090,3 +1031,128 @@ func TestLinesThatTheHandlerDoesNotWant(t *testing.T) {
 }
 
 var errLine = errors.New("no luck")
+
+// runs returns everything that has a Run, on one handle.
+func (b *bench) runs(rdb *delayed.Redis) map[string]func(context.Context) error {
+	b.T.Helper()
+	w, err := delayed.NewWorker(rdb, b.config())
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	sweeper, err := delayed.NewSweeper(rdb,
+		delayed.SweeperConfig{Queues: []string{b.Name}, Interval: 10 * time.Millisecond, Logger: b.log.Logger()})
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	scheduler, err := delayed.NewScheduler(rdb, delayed.SchedulerConfig{Queue: b.Name, Logger: b.log.Logger()})
+	if err != nil {
+		b.T.Fatal(err)
+	}
+	return map[string]func(context.Context) error{"worker": w.Run, "sweeper": sweeper.Run, "scheduler": scheduler.Run}
+}
+
+// TestRunOnAClosedHandle: Run returns an error and does not wait for its context, because it can do nothing any more.
+func TestRunOnAClosedHandle(t *testing.T) {
+	for _, when := range []string{"before", "meanwhile"} {
+		b := newBench(t)
+		rdb, err := delayed.Dial(b.Server.URL())
+		if err != nil {
+			t.Fatal(err)
+		}
+		runs := b.runs(rdb.WithPrefix("p:"))
+		if when == "before" {
+			rdb.Close()
+		}
+		ended := make(chan error)
+		for name, run := range runs {
+			go func() {
+				err := run(t.Context())
+				if !errors.Is(err, delayed.ErrClosed) {
+					t.Errorf("%s, closed %s: found %v", name, when, err)
+				}
+				ended <- err
+			}()
+		}
+		if when == "meanwhile" {
+			b.Until("the worker is there", func() bool { n := b.Int("EXISTS", "p:"+b.Name+"_workers"); return n == 1 })
+			rdb.Close()
+		}
+		for range runs {
+			_ = await(b, "Run to return", ended)
+		}
+		if when == "before" && b.log.String() != "" {
+			t.Errorf("something was tried on a closed handle:\n%s", b.log)
+		}
+		b.Do("DEL", "p:"+b.Name+"_workers")
+	}
+}
+
+// TestClosedHandleWithTasks: Redis cannot be told of a task that ends after the handle was closed. Run does not wait
+// for that, and its error names both.
+func TestClosedHandleWithTasks(t *testing.T) {
+	b := newBench(t)
+	rdb, err := delayed.Dial(b.Server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := b.config()
+	cfg.CancelGrace = time.Hour
+	w, err := delayed.NewWorker(rdb, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	started, end := make(chan struct{}), make(chan struct{})
+	f := b.fn("f", func() { close(started); <-end })
+	if err := w.Register(f); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error)
+	go func() { ended <- w.Run(t.Context()) }()
+	b.delay(f)
+	await(b, "the task", started)
+	rdb.Close()
+	b.Until("the worker stops", func() bool { return w.Status().State == state.Stopping })
+	close(end)
+	if err := await(b, "Run", ended); !errors.Is(err, delayed.ErrClosed) ||
+		!strings.Contains(err.Error(), "has not confirmed how 1 tasks ended") {
+		t.Errorf("found %v", err)
+	}
+	if reason := w.Status().StopReason; reason != "closed" {
+		t.Errorf("stopped because of %q", reason)
+	}
+}
+
+// TestDeadlineIsACleanStop: a context that ends by a deadline stops Run like a cancelled one, without logging an error.
+func TestDeadlineIsACleanStop(t *testing.T) {
+	b := newBench(t)
+	var all sync.WaitGroup
+	for i := range 4 {
+		for name, run := range b.runs(b.rdb) {
+			all.Go(func() {
+				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(40+10*i)*time.Millisecond)
+				defer cancel()
+				if err := run(ctx); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			})
+		}
+	}
+	all.Wait()
+	if log := b.log.String(); strings.Contains(log, "cannot") || strings.Contains(log, "level=error") {
+		t.Errorf("found\n%s", b.log)
+	}
+}
+
+// TestCloseEndsSubscriptions: a caller that waits for a signal looks again, and finds that the handle is closed.
+func TestCloseEndsSubscriptions(t *testing.T) {
+	b := newBench(t)
+	c, end := delayed.Signals(b.rdb).Subscribe(b.Name)
+	defer end()
+	if got := await(b, "the subscription", c); got != "" {
+		t.Fatalf("signal %q, expected that the subscription holds", got)
+	}
+	b.Must(b.rdb.Close())
+	if got := await(b, "the end", c); got != "" {
+		t.Errorf("signal %q, expected the demand to look again", got)
+	}
+}
