@@ -232,7 +232,7 @@ fmt: ## Format all Go files and tidy every go.mod (20 s)
 	@$(each) -o go mod tidy
 
 .PHONY: house
-house: ## Measure the layout: imports that point up, knots, long files, wide lines; HOUSE=-v lists all (10 s)
+house: ## Measure the layout: imports that point up, knots, long files, stray files; HOUSE=-v lists all (10 s)
 	@cd itest && go run ./house $(HOUSE)
 
 .PHONY: vet

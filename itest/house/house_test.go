@@ -2,6 +2,8 @@ package main
 
 import (
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -23,6 +25,9 @@ func module(t *testing.T) string {
 	if err := os.CopyFS(dir, files); err != nil {
 		t.Fatal(err)
 	}
+	if out, err := exec.Command("git", "init", "-q", dir).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
 	return dir
 }
 
@@ -30,15 +35,13 @@ func TestFigures(t *testing.T) {
 	const want = `imports that point up              1  at most 0: BROKEN
     under/under.go:3: under (floor 0) imports over (floor 1)
 largest knot of files              3  at most 2: BROKEN
-    over: 3 files
-      first.go uses second.go (second)
-      second.go uses first.go (thing), third.go (third)
-      third.go uses first.go (thing)
-methods away from their type       1
-    over/third.go: thing.third, of first.go
-files past 16 lines                1  at most 0: BROKEN
-    nested/long.py: 17 lines
-lines past 60 columns              4  at most 0: BROKEN
+    over: first.go second.go third.go
+fields that hold functions         1  at most 0: BROKEN
+    over/first.go:5: call
+files with too many lines          2  at most 0: BROKEN
+    nested/long.py: 17 lines, at most 16
+    root_test.go: 6 lines, at most 5
+lines with too many columns        4  at most 0: BROKEN
     Makefile:1
     wide.md:1
     wide.md:2
@@ -48,31 +51,49 @@ names exported by the root         4  at most 3: BROKEN
     Four
     One
     Three
-
-| package                        | files |  lines | largest knot | methods away |
-|--------------------------------|------:|-------:|-------------:|-------------:|
-| .                              |     1 |     16 |            0 |            0 |
-| over                           |     5 |     20 |            3 |            1 |
-| under                          |     1 |      3 |            0 |            0 |
-| under/same                     |     1 |      4 |            0 |            0 |
-| 4 packages                     |     8 |     43 |            3 |            1 |
+entries of the root folder         9  at most 7: BROKEN
+    Makefile
+    go.mod
+    nested
+    over
+    root.go
+    root_test.go
+    under
+    wide.md
+    wide.sh
+stray files                        3  at most 0: BROKEN
+    .tools/tool.sh
+    over/over.test
+    under/.awaitDrained(time.Minute)p
 `
 	var out strings.Builder
 	floors := [][]string{{"under", "under/same"}, {"over"}, {"."}}
-	r := rules{floors: floors, lines: 16, columns: 60, knot: 2, exported: 3}
-	err := run(&out, module(t), r, true)
+	r := rules{
+		floors: floors, lines: 16, testLines: 5, columns: 60, knot: 2, exported: 3, entries: 7,
+		hidden: []string{".gitignore"},
+	}
+	dir := module(t)
+	for _, name := range []string{"over/over.test", "under/.awaitDrained(time.Minute)p"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := run(&out, dir, r, true)
 	if got := out.String(); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
-	if err == nil || !strings.Contains(err.Error(), "limits broken: 5 ") {
-		t.Errorf("error is %v, want 5 broken limits", err)
+	if err == nil || !strings.Contains(err.Error(), "limits broken: 8 ") {
+		t.Errorf("error is %v, want 8 broken limits", err)
 	}
 }
 
 func TestLimitsKept(t *testing.T) {
 	var out strings.Builder
 	floors := [][]string{{"over"}, {"under", "under/same"}, {"."}}
-	r := rules{floors: floors, lines: 17, columns: 72, knot: 3, exported: 4}
+	r := rules{
+		floors: floors, lines: 17, testLines: 6, columns: 72, knot: 3, exported: 4, fields: 1, entries: 9,
+		hidden: []string{".tools", ".gitignore"},
+	}
 	if err := run(&out, module(t), r, false); err != nil {
 		t.Errorf("%v:\n%s", err, out.String())
 	}

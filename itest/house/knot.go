@@ -1,22 +1,20 @@
 package main
 
 import (
-	"fmt"
 	"go/ast"
 	"maps"
 	"slices"
-	"strings"
 )
 
-// uses says which files of a package each of its files uses: uses["a.go"]["b.go"] is the first thing declared in b.go
-// (at package level, a method or a field) that a.go names.
-type uses map[string]map[string]string
+// uses says which files of a package each of its files uses: uses["a.go"]["b.go"] is true if a.go names something that
+// is declared in b.go, at package level, as a method or as a field.
+type uses map[string]map[string]bool
 
 func usesOf(p pkg) uses {
 	u := uses{}
 	for _, f := range p.Syntax {
 		from := p.file(f.Package)
-		u[from] = map[string]string{}
+		u[from] = map[string]bool{}
 		for n := range ast.Preorder(f) {
 			id, ok := n.(*ast.Ident)
 			if !ok {
@@ -26,8 +24,8 @@ func usesOf(p pkg) uses {
 			if used == nil || used.Pkg() != p.Types || !used.Pos().IsValid() {
 				continue
 			}
-			if to := p.file(used.Pos()); to != from && u[from][to] == "" {
-				u[from][to] = used.Name()
+			if to := p.file(used.Pos()); to != from {
+				u[from][to] = true
 			}
 		}
 	}
@@ -65,19 +63,4 @@ func (u uses) reach(from string, reached map[string]bool) {
 			u.reach(to, reached)
 		}
 	}
-}
-
-// within describes, in a line for each file of a knot, which other files of the knot it uses, and one reason each.
-func (u uses) within(knot []string) []string {
-	var lines []string
-	for _, from := range knot {
-		var used []string
-		for _, to := range knot {
-			if name := u[from][to]; name != "" {
-				used = append(used, fmt.Sprintf("%s (%s)", to, name))
-			}
-		}
-		lines = append(lines, fmt.Sprintf("  %s uses %s", from, strings.Join(used, ", ")))
-	}
-	return lines
 }

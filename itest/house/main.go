@@ -2,13 +2,12 @@
 //
 //   - imports that point up: from a package to one on a floor above it;
 //   - knots: files of one package that use each other in a circle, so that none can be understood without the others;
-//   - methods that stand in another file than their receiver's type;
+//   - fields of structs that hold functions;
 //   - long files, and wide lines of code and texts, in every module of the tree;
-//   - names that the package at the root exports.
+//   - names that the package at the root exports, and entries of the root folder;
+//   - stray files, which editors, tools or slips of the keyboard have left behind.
 //
-// Imports, knots, methods and names are those of the files that are built on this platform, without tests.
-//
-// The last part of the output is a table in Markdown, for texts that compare the layout before and after a change.
+// Imports, knots, fields and names are those of the files that are built on this platform, without tests.
 //
 //	go run ./house     # in itest: the figures
 //	go run ./house -v  # and everything that was counted
@@ -17,24 +16,21 @@ package main
 import (
 	"flag"
 	"fmt"
+	"go/ast"
 	"io"
 	"os"
-	"path"
+	"slices"
 	"strings"
 )
 
 func main() {
-	dir := flag.String("dir", "..", "root of the module")
 	verbose := flag.Bool("v", false, "list everything that was counted")
 	flag.Parse()
-	if err := run(os.Stdout, *dir, ours, *verbose); err != nil {
+	if err := run(os.Stdout, "..", ours, *verbose); err != nil {
 		fmt.Fprintln(os.Stderr, "house:", err)
 		os.Exit(1)
 	}
 }
-
-// unlimited is the limit of a figure that the program only shows.
-const unlimited = -1
 
 // figure is one measured number and what was counted.
 type figure struct {
@@ -50,7 +46,11 @@ func run(out io.Writer, dir string, r rules, verbose bool) error {
 	if err != nil {
 		return err
 	}
-	files, err := readFiles(dir, r.columns)
+	paths, err := listFiles(dir)
+	if err != nil {
+		return err
+	}
+	files, err := readFiles(dir, paths, r.columns)
 	if err != nil {
 		return err
 	}
@@ -59,29 +59,31 @@ func run(out io.Writer, dir string, r rules, verbose bool) error {
 		return err
 	}
 
-	rows, total := measure(pkgs, files)
-	var knots, exported []string
-	for _, p := range rows {
-		if len(p.knot) > 0 {
-			knots = append(knots, fmt.Sprintf("%s: %d files", p.name, len(p.knot)))
-			knots = append(knots, usesOf(p.pkg).within(p.knot)...)
+	var knots, fields, exported []string
+	largest := 0
+	for _, p := range pkgs {
+		if knot := usesOf(p).knot(); len(knot) > 0 {
+			largest = max(largest, len(knot))
+			knots = append(knots, fmt.Sprintf("%s: %s", p.name, strings.Join(knot, " ")))
 		}
+		fields = append(fields, functionFields(p)...)
 		if p.name == "." {
-			exported = exportedNames(p.pkg)
+			exported = slices.DeleteFunc(p.Types.Scope().Names(), func(name string) bool { return !ast.IsExported(name) })
 		}
 	}
-	long, wide := tooLarge(files, r.lines)
+	long, wide := tooLarge(files, r)
+	root, stray := entries(paths), strays(paths, r.hidden)
 	figures := []figure{
 		{"imports that point up", len(up), 0, up},
-		{"largest knot of files", len(total.knot), r.knot, knots},
-		{"methods away from their type", len(total.away), unlimited, total.away},
-		{fmt.Sprintf("files past %d lines", r.lines), len(long), 0, long},
-		{fmt.Sprintf("lines past %d columns", r.columns), len(wide), 0, wide},
+		{"largest knot of files", largest, r.knot, knots},
+		{"fields that hold functions", len(fields), r.fields, fields},
+		{"files with too many lines", len(long), 0, long},
+		{"lines with too many columns", len(wide), 0, wide},
 		{"names exported by the root", len(exported), r.exported, exported},
+		{"entries of the root folder", len(root), r.entries, root},
+		{"stray files", len(stray), 0, stray},
 	}
-	broken := printFigures(out, figures, verbose)
-	printTable(out, rows, total)
-	if broken > 0 {
+	if broken := printFigures(out, figures, verbose); broken > 0 {
 		return fmt.Errorf("limits broken: %d of those in itest/house/rules.go", broken)
 	}
 	return nil
@@ -91,13 +93,10 @@ func run(out io.Writer, dir string, r rules, verbose bool) error {
 // limit is 0.
 func printFigures(out io.Writer, figures []figure, verbose bool) (broken int) {
 	for _, f := range figures {
-		limit := ""
-		if f.limit != unlimited {
-			limit = fmt.Sprintf("  at most %d", f.limit)
-			if f.number > f.limit {
-				broken++
-				limit += ": BROKEN"
-			}
+		limit := fmt.Sprintf("  at most %d", f.limit)
+		if f.number > f.limit {
+			broken++
+			limit += ": BROKEN"
 		}
 		fmt.Fprintf(out, "%-30s %5d%s\n", f.name, f.number, limit)
 		if verbose || f.limit == 0 {
@@ -107,45 +106,4 @@ func printFigures(out io.Writer, figures []figure, verbose bool) (broken int) {
 		}
 	}
 	return broken
-}
-
-// row is a package in the table. Its counts of files and lines leave out tests.
-type row struct {
-	pkg
-	files, lines int
-	knot         []string // its files
-	away         []string
-}
-
-// measure returns a row for each package, in their order, and one for all of them: sums, and the largest knot.
-func measure(pkgs []pkg, files []file) (rows []row, total row) {
-	total.name = fmt.Sprintf("%d packages", len(pkgs))
-	for _, p := range pkgs {
-		r := row{pkg: p, knot: usesOf(p).knot(), away: methodsAway(p)}
-		for _, f := range files {
-			isCode := strings.HasSuffix(f.path, ".go") && !strings.HasSuffix(f.path, "_test.go")
-			if isCode && path.Dir(f.path) == p.name {
-				r.files++
-				r.lines += f.lines
-			}
-		}
-		rows = append(rows, r)
-		total.files += r.files
-		total.lines += r.lines
-		total.away = append(total.away, r.away...)
-		if len(r.knot) > len(total.knot) {
-			total.knot = r.knot
-		}
-	}
-	return rows, total
-}
-
-func printTable(out io.Writer, rows []row, total row) {
-	const line = "| %-30s | %5v | %6v | %12v | %12v |\n"
-	fmt.Fprintf(out, "\n"+line, "package", "files", "lines", "largest knot", "methods away")
-	fmt.Fprintf(out, "|%s|%s:|%s:|%s:|%s:|\n", strings.Repeat("-", 32), strings.Repeat("-", 6), strings.Repeat("-", 7),
-		strings.Repeat("-", 13), strings.Repeat("-", 13))
-	for _, r := range append(rows, total) {
-		fmt.Fprintf(out, line, r.name, r.files, r.lines, len(r.knot), len(r.away))
-	}
 }

@@ -36,14 +36,14 @@ func load(dir string) ([]pkg, error) {
 	}
 	var pkgs []pkg
 	for _, p := range loaded {
-		if len(p.Errors) > 0 {
+		switch {
+		case len(p.Errors) > 0:
 			return nil, fmt.Errorf("%s: %w", p.PkgPath, p.Errors[0])
+		case len(p.GoFiles) == 0:
+			continue // it has tests only
 		}
 		name := strings.TrimPrefix(strings.TrimPrefix(p.PkgPath, p.Module.Path), "/")
 		pkgs = append(pkgs, pkg{p, cmp.Or(name, ".")})
-	}
-	if len(pkgs) == 0 {
-		return nil, fmt.Errorf("no package below %s: expected the root of a module", dir)
 	}
 	slices.SortFunc(pkgs, func(a, b pkg) int { return strings.Compare(a.name, b.name) })
 	return pkgs, nil
@@ -84,27 +84,26 @@ func importsUp(pkgs []pkg, floors [][]string) ([]string, error) {
 	return up, nil
 }
 
-// methodsAway lists the methods of p that stand in another file than the type of their receiver.
-func methodsAway(p pkg) (away []string) {
-	for _, name := range p.Types.Scope().Names() {
-		object, ok := p.Types.Scope().Lookup(name).(*types.TypeName)
-		if !ok || object.IsAlias() {
-			continue
-		}
-		named, ok := object.Type().(*types.Named)
-		if !ok {
-			continue
-		}
-		for method := range named.Methods() {
-			if here, home := p.file(method.Pos()), p.file(object.Pos()); here != home {
-				away = append(away, fmt.Sprintf("%s: %s.%s, of %s", path.Join(p.name, here), name, method.Name(), home))
+// functionFields lists the fields of structs of p that hold a function: what they call, a reader finds only where they
+// are set.
+func functionFields(p pkg) (fields []string) {
+	for _, f := range p.Syntax {
+		for n := range ast.Preorder(f) {
+			structure, ok := n.(*ast.StructType)
+			if !ok {
+				continue
+			}
+			for _, field := range structure.Fields.List {
+				if _, ok := p.TypesInfo.TypeOf(field.Type).Underlying().(*types.Signature); !ok {
+					continue
+				}
+				for _, name := range field.Names {
+					at := p.Fset.Position(name.Pos())
+					fields = append(fields, fmt.Sprintf("%s:%d: %s", path.Join(p.name, p.file(name.Pos())), at.Line,
+						name.Name))
+				}
 			}
 		}
 	}
-	return away
-}
-
-// exportedNames lists the functions, types, constants and variables that p exports.
-func exportedNames(p pkg) []string {
-	return slices.DeleteFunc(p.Types.Scope().Names(), func(name string) bool { return !ast.IsExported(name) })
+	return fields
 }
