@@ -821,8 +821,10 @@ func (f *fleet) missing() (missing []string) {
 		{"HEXISTS", f.Name + "_functions", id},
 		{"HEXISTS", f.Name + "_functions", id + " status"},
 		{"HEXISTS", f.Name + "_periodic", "e"},
+		{"HEXISTS", f.Name + "_periodic", "@declared:worker"}, // what is lost before this counts as removed by hand
 		{"ZSCORE", f.Name + "_ticks", "e"},
 		{"HEXISTS", f.ticks + "_periodic", "e"},
+		{"HEXISTS", f.ticks + "_periodic", "@declared:alone"},
 		{"ZSCORE", f.ticks + "_ticks", "e"},
 	} {
 		cmd, _ := has[0].(string)

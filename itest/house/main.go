@@ -68,7 +68,8 @@ func run(out io.Writer, dir string, r rules, verbose bool) error {
 		}
 		fields = append(fields, functionFields(p)...)
 		if p.name == "." {
-			exported = slices.DeleteFunc(p.Types.Scope().Names(), func(name string) bool { return !ast.IsExported(name) })
+			names := p.Types.Scope().Names()
+			exported = slices.DeleteFunc(names, func(name string) bool { return !ast.IsExported(name) })
 		}
 	}
 	long, wide := tooLarge(files, r)
