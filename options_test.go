@@ -584,11 +584,7 @@ func TestMessagesSayWhenTasksAreDue(t *testing.T) {
 
 const testPath = "github.com/godelayed/delayed_test."
 
-func fnCtxTwo(context.Context, int64, string) error { return nil }
-
 func fnTwo(int64, string) {}
-
-func fnNone() {}
 
 func TestFuncOptions(t *testing.T) {
 	for _, tt := range []struct {

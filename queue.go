@@ -338,8 +338,7 @@ func (q *Queue) send(ctx context.Context, d *draft, refs []*Ref, now time.Time) 
 	}
 	o := &q.options
 	for sent < len(d.tasks) {
-		batch := d.tasks[sent:]
-		n := len(batch)
+		batch, n := d.tasks[sent:], 0
 		switch {
 		case len(d.members) > 0:
 			n, err = q.coalescer.Gather(ctx, d.members[sent:], now)
