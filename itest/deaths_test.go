@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/internal/limits"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
 	"github.com/godelayed/delayed/itest/ledger"
@@ -31,7 +32,7 @@ func inChaos[T any](few, full T) T {
 // together lets a test run in parallel with others, unless it measures times.
 func together(t *testing.T) {
 	t.Helper()
-	if !*chaos && !*limits {
+	if !*chaos && !limits.On() {
 		t.Parallel()
 	}
 }
@@ -180,7 +181,7 @@ func TestOneKill(t *testing.T) {
 	limit := w.setup.Life + w.setup.Life/4 + 500*time.Millisecond + 2*run + 2*time.Second
 	t.Logf("%d tasks of %v are done %v after the kill", n, run, took.Round(10*time.Millisecond))
 	if took > limit {
-		tooLong(t, "%d tasks of %v were done %v after the kill, expected %v at most", n, run, took, limit)
+		limits.Errorf(t, "%d tasks of %v were done %v after the kill, expected %v at most", n, run, took, limit)
 	}
 	w.awaitDrained(time.Minute, w.members)
 	w.stop(w.members...)
@@ -300,7 +301,7 @@ func TestRecovery(t *testing.T) {
 			t.Logf("a heartbeat of %v, %d other workers: started again after %v",
 				w.setup.Life, others, took.Round(10*time.Millisecond))
 			if limit := w.setup.Life + 5*time.Second; took > limit {
-				tooLong(t, "started again after %v, expected %v at most", took, limit)
+				limits.Errorf(t, "started again after %v, expected %v at most", took, limit)
 			}
 		})
 	}

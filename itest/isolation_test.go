@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/internal/limits"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/itest/crash"
 	"github.com/godelayed/delayed/itest/ledger"
@@ -256,7 +257,7 @@ func TestChildrenEndWithTheirWorker(t *testing.T) {
 	text := fmt.Sprintf("%d workers killed: all children have ended after %v at most", rounds, longest)
 	t.Log(text)
 	if longest > time.Second {
-		tooLong(t, "%s", text)
+		limits.Errorf(t, "%s", text)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/internal/limits"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/state"
 )
@@ -45,7 +46,7 @@ func filed(set string) string {
 // TestLargeMessagesAreLookedAt lists, shows and exports tasks that are too large with the command delayed, and looks at
 // them in delayed top. None of these takes memory for the messages, however many there are.
 func TestLargeMessagesAreLookedAt(t *testing.T) {
-	together(t)
+	limits.Only(t)
 	program := filepath.Join(t.TempDir(), "delayed")
 	build := exec.Command("go", "build", "-o", program, ".")
 	build.Dir = "../cmd/delayed"

@@ -18,6 +18,7 @@ import (
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/inspect"
 	"github.com/godelayed/delayed/internal/childproc"
+	"github.com/godelayed/delayed/internal/limits"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/itest/procs"
 	"github.com/godelayed/delayed/state"
@@ -27,10 +28,10 @@ import (
 // many there are.
 const maxGrowth = 32 << 20
 
-// largeSizes are the sizes of messages that no worker reads: 40 MiB in all, 500 MiB with -limits.
+// largeSizes are the sizes of messages that no worker reads: 40 MiB in all, 500 MiB for make limits.
 func largeSizes() (sizes []int) {
 	huge, n := 17<<20, 4
-	if *limits {
+	if limits.On() {
 		huge, n = 125<<20, 166
 	}
 	sizes = []int{huge, huge}
@@ -94,7 +95,7 @@ func TestLargeMessages(t *testing.T) {
 				t.Logf("%s: %d MiB of messages, memory has grown by %.1f MiB", way.name, sumOf(sizes)>>20,
 					float64(grown)/(1<<20))
 				if grown >= maxGrowth {
-					t.Errorf("%s: memory has grown by %d bytes, expected less than %d", way.name, grown, maxGrowth)
+					limits.Errorf(t, "%s: memory has grown by %d bytes, expected less than %d", way.name, grown, maxGrowth)
 				}
 				checkArchivedLarge(t, conn, queue, way.name, sizes)
 				for _, suffix := range []string{"_archived", "_tasks", "_info"} {
@@ -292,7 +293,7 @@ redis.call('RPUSH', KEYS[1] .. '_group:g', m) redis.call('ZADD', KEYS[1] .. '_gr
 			}
 			t.Logf("%d MiB of messages, memory has grown by %.1f MiB", sumOf(sizes)>>20, float64(grown)/(1<<20))
 			if grown >= maxGrowth {
-				t.Errorf("memory has grown by %d bytes, expected less than %d", grown, maxGrowth)
+				limits.Errorf(t, "memory has grown by %d bytes, expected less than %d", grown, maxGrowth)
 			}
 		})
 	}

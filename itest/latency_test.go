@@ -13,6 +13,7 @@ import (
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/event"
+	"github.com/godelayed/delayed/internal/limits"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -123,7 +124,7 @@ func TestFreshBesideSuspects(t *testing.T) {
 		p50, p99, worst, n, s50, s99, slowest)
 	t.Log(text)
 	if s50 > 2*p50 || s99 > p99+50*time.Millisecond {
-		tooLong(t, "%s", text)
+		limits.Errorf(t, "%s", text)
 	}
 }
 
@@ -153,7 +154,7 @@ func TestFreshBesideLoneTask(t *testing.T) {
 	t.Logf("waits of fresh tasks beside %d tasks of %v that run alone: p50 %v, p99 %v, at most %v",
 		n, run, p50, p99, worst)
 	if worst > run+250*time.Millisecond {
-		tooLong(t, "a task waited for %v, expected %v at most", worst, run)
+		limits.Errorf(t, "a task waited for %v, expected %v at most", worst, run)
 	}
 }
 
@@ -190,7 +191,7 @@ func TestFreshAfterResume(t *testing.T) {
 		p50, p99, worst, r50, r99, slowest)
 	t.Log(text)
 	if r50 > 2*p50 || r99 > p99+50*time.Millisecond {
-		tooLong(t, "%s", text)
+		limits.Errorf(t, "%s", text)
 	}
 }
 
@@ -227,6 +228,6 @@ func TestFreshBesideStrangers(t *testing.T) {
 		t.Error("nothing was parked, so nothing was shown")
 	}
 	if worst > 50*time.Millisecond {
-		tooLong(t, "%s", text)
+		limits.Errorf(t, "%s", text)
 	}
 }

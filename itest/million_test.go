@@ -3,7 +3,6 @@
 package itest_test
 
 import (
-	"flag"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,28 +10,16 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/internal/limits"
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// limits makes the tests fail when something takes too long. It is for machines that have nothing else to do.
-var limits = flag.Bool("limits", false, "fail when something takes longer than it may")
-
-// tooLong reports that something took too long.
-func tooLong(t *testing.T, format string, args ...any) {
-	t.Helper()
-	if *limits {
-		t.Errorf(format, args...)
-	} else {
-		t.Logf(format, args...)
-	}
-}
-
 // TestMillion gives workers a very long queue whose notify list does not fit: without any notification, and with far
-// too many. The queue has a million tasks with -limits, a tenth of that otherwise.
+// too many. The queue has a million tasks for make limits, otherwise 20,000.
 func TestMillion(t *testing.T) {
 	const limit = 5 * time.Millisecond // of one script
-	tasks := 100_000
-	if *limits {
+	tasks := 20_000
+	if limits.On() {
 		tasks = 1_000_000
 	}
 	surplus := tasks / 10
@@ -83,7 +70,7 @@ func TestMillion(t *testing.T) {
 			select {
 			case at := <-first:
 				if took := at.Sub(start); took > time.Second {
-					tooLong(t, "the first task started %v after the worker, expected at most 1 s", took)
+					limits.Errorf(t, "the first task started %v after the worker, expected at most 1 s", took)
 				}
 			case <-time.After(time.Minute):
 				t.Fatal("no task started within a minute")
@@ -116,7 +103,7 @@ func checkSlow(t *testing.T, log []redistest.Slow, waited time.Duration) {
 		}
 	}
 	if sum > waited {
-		tooLong(t, "%d commands in the slow log, the scripts among them took %v, while the server waited %v for "+
+		limits.Errorf(t, "%d commands in the slow log, the scripts among them took %v, while the server waited %v for "+
 			"processors; the slowest took %v: %.200q",
 			len(log), sum, waited, log[0].Took, log[0].Args)
 	}

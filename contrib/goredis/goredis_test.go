@@ -13,12 +13,17 @@ import (
 	"github.com/godelayed/delayed/internal/redistest/sourcetest"
 )
 
-func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
+func TestMain(m *testing.M) {
+	redistest.SideBySide()
+	os.Exit(redistest.Main(m))
+}
 
 // TestSource runs the tests of all sources with both versions of Redis's protocol.
 func TestSource(t *testing.T) {
+	t.Parallel()
 	for name, protocol := range map[string]int{"RESP2": 2, "RESP3": 3} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			sourcetest.Run(t, func(t testing.TB, addr string, poolSize int) delayed.Source {
 				client := goredis.NewClient(&goredis.Options{Addr: addr, PoolSize: poolSize, Protocol: protocol})
 				t.Cleanup(func() { client.Close() })
@@ -29,6 +34,7 @@ func TestSource(t *testing.T) {
 }
 
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	sourcetest.RunCluster(t, func(t testing.TB, addrs []string) delayed.Source {
 		client := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: addrs})
 		t.Cleanup(func() { client.Close() })
@@ -46,6 +52,7 @@ func BenchmarkBesideRedigo(b *testing.B) {
 }
 
 func TestSentinel(t *testing.T) {
+	t.Parallel()
 	sourcetest.RunSentinel(t, func(t testing.TB, addr string) delayed.Source {
 		client := goredis.NewFailoverClient(&goredis.FailoverOptions{MasterName: "m", SentinelAddrs: []string{addr}})
 		t.Cleanup(func() { client.Close() })

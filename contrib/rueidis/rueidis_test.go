@@ -13,7 +13,10 @@ import (
 	"github.com/godelayed/delayed/internal/redistest/sourcetest"
 )
 
-func TestMain(m *testing.M) { os.Exit(redistest.Main(m)) }
+func TestMain(m *testing.M) {
+	redistest.SideBySide()
+	os.Exit(redistest.Main(m))
+}
 
 func dial(t testing.TB, opt rueidis.ClientOption) delayed.Source {
 	t.Helper()
@@ -28,8 +31,10 @@ func dial(t testing.TB, opt rueidis.ClientOption) delayed.Source {
 
 // TestSource runs the tests of all sources with both versions of Redis's protocol.
 func TestSource(t *testing.T) {
+	t.Parallel()
 	for name, resp2 := range map[string]bool{"RESP2": true, "RESP3": false} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel()
 			sourcetest.Run(t, func(t testing.TB, addr string, poolSize int) delayed.Source {
 				return dial(t, rueidis.ClientOption{
 					InitAddress: []string{addr}, BlockingPoolSize: poolSize, AlwaysRESP2: resp2,
@@ -40,6 +45,7 @@ func TestSource(t *testing.T) {
 }
 
 func TestCluster(t *testing.T) {
+	t.Parallel()
 	sourcetest.RunCluster(t, func(t testing.TB, addrs []string) delayed.Source {
 		return dial(t, rueidis.ClientOption{InitAddress: addrs})
 	})
@@ -53,6 +59,7 @@ func BenchmarkBesideRedigo(b *testing.B) {
 }
 
 func TestSentinel(t *testing.T) {
+	t.Parallel()
 	sourcetest.RunSentinel(t, func(t testing.TB, addr string) delayed.Source {
 		return dial(t, rueidis.ClientOption{
 			InitAddress: []string{addr}, Sentinel: rueidis.SentinelOption{MasterSet: "m"},

@@ -11,6 +11,9 @@ import (
 // on is set by `make limits`.
 var on = os.Getenv("DELAYED_LIMITS") == "1"
 
+// On reports whether limits are checked. A test may then also have more to do.
+func On() bool { return on }
+
 // Only skips a test that does nothing but measure, unless limits are checked.
 func Only(t testing.TB) {
 	t.Helper()

@@ -9,6 +9,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/catalog"
+	"github.com/godelayed/delayed/internal/limits"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -16,12 +17,17 @@ import (
 // turn the direction of writing, and bytes that are no text.
 const HostileText = "mailbox\nfull:\x1b[31m red\x1b]0;title\x07\u202e\u2066\u009b\r\xff"
 
-// HostileMegabyte is nearly 1 MiB of HostileText: a message with it in one place is not too large for a worker. With
-// the race detector, which makes looking at each byte ten times as slow, it is an eighth of that.
-var HostileMegabyte = strings.Repeat(HostileText, (hostileBytes-1<<10)/len(HostileText))
+// HostileTexts are texts of strangers, as FillHostile writes them: a short one and a long one. For make limits, the long
+// one has nearly 1 MiB: a message with it in one place is not too large for a worker. Otherwise it has an eighth of
+// that, as each test looks at each byte of all of them.
+var HostileTexts = []string{HostileText, strings.Repeat(HostileText, (hostileBytes()-1<<10)/len(HostileText))}
 
-// HostileTexts are texts of strangers, as FillHostile writes them.
-var HostileTexts = []string{HostileText, HostileMegabyte}
+func hostileBytes() int {
+	if limits.On() {
+		return 1 << 20
+	}
+	return 1 << 17
+}
 
 // HostileMessages are messages of tasks with hostile texts in each of their places. Some are too large for one, and no
 // worker accepts these.

@@ -28,20 +28,27 @@ const poolSize = 10
 
 // Run runs all tests.
 func Run(t *testing.T, open Maker) {
-	t.Run("replies", func(t *testing.T) { testReplies(t, open) })
-	t.Run("errors", func(t *testing.T) { testErrors(t, open) })
-	t.Run("pipeline", func(t *testing.T) { testPipeline(t, open) })
-	t.Run("transaction is not passed on", func(t *testing.T) { testTransaction(t, open) })
-	t.Run("long wait", func(t *testing.T) { testLongWait(t, open) })
-	t.Run("cancelled wait", func(t *testing.T) { testCancelledWait(t, open) })
-	t.Run("cancelled call", func(t *testing.T) { testCancelledCall(t, open) })
-	t.Run("sent once", func(t *testing.T) { testSentOnce(t, open) })
-	t.Run("messages", func(t *testing.T) { testMessages(t, open) })
-	t.Run("discard", func(t *testing.T) { testDiscard(t, open) })
-	t.Run("used up", func(t *testing.T) { testUsedUp(t, open) })
-	t.Run("store", func(t *testing.T) { testStore(t, open) })
-	t.Run("worker", func(t *testing.T) { testWorker(t, open) })
-	t.Run("killed worker", func(t *testing.T) { testKilledWorker(t, open) })
+	for name, test := range map[string]func(*testing.T, Maker){
+		"replies":                      testReplies,
+		"errors":                       testErrors,
+		"pipeline":                     testPipeline,
+		"transaction is not passed on": testTransaction,
+		"long wait":                    testLongWait,
+		"cancelled wait":               testCancelledWait,
+		"cancelled call":               testCancelledCall,
+		"sent once":                    testSentOnce,
+		"messages":                     testMessages,
+		"discard":                      testDiscard,
+		"used up":                      testUsedUp,
+		"store":                        testStore,
+		"worker":                       testWorker,
+		"killed worker":                testKilledWorker,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, open)
+		})
+	}
 }
 
 // take takes a connection that is closed at the end of the test.

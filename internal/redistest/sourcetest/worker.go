@@ -57,7 +57,7 @@ func worker(b *redistest.Bench, rdb *delayed.Redis, concurrency int) (stop func(
 	b.T.Helper()
 	log := new(redistest.Log)
 	w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{
-		Queues: delayed.Strict{b.Name}, Concurrency: concurrency, HeartbeatLife: 2 * time.Second,
+		Queues: delayed.Strict{b.Name}, Concurrency: concurrency, HeartbeatLife: time.Minute,
 		SweepInterval: 100 * time.Millisecond, Grace: 5 * time.Second, CancelGrace: time.Second, Logger: log.Logger(),
 	})
 	b.Must(err)

@@ -1,5 +1,0 @@
-//go:build !race
-
-package redistest
-
-const hostileBytes = 1 << 20
