@@ -95,7 +95,8 @@ func TestLargeMessages(t *testing.T) {
 				t.Logf("%s: %d MiB of messages, memory has grown by %.1f MiB", way.name, sumOf(sizes)>>20,
 					float64(grown)/(1<<20))
 				if grown >= maxGrowth {
-					limits.Errorf(t, "%s: memory has grown by %d bytes, expected less than %d", way.name, grown, maxGrowth)
+					limits.Errorf(t, "%s: memory has grown by %d bytes, expected less than %d", way.name, grown,
+						maxGrowth)
 				}
 				checkArchivedLarge(t, conn, queue, way.name, sizes)
 				for _, suffix := range []string{"_archived", "_tasks", "_info"} {

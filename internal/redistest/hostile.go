@@ -17,9 +17,9 @@ import (
 // turn the direction of writing, and bytes that are no text.
 const HostileText = "mailbox\nfull:\x1b[31m red\x1b]0;title\x07\u202e\u2066\u009b\r\xff"
 
-// HostileTexts are texts of strangers, as FillHostile writes them: a short one and a long one. For make limits, the long
-// one has nearly 1 MiB: a message with it in one place is not too large for a worker. Otherwise it has an eighth of
-// that, as each test looks at each byte of all of them.
+// HostileTexts are texts of strangers, as FillHostile writes them: a short one and a long one. For make limits, the
+// long one has nearly 1 MiB: a message with it in one place is not too large for a worker. Otherwise it has an eighth
+// of that, as each test looks at each byte of all of them.
 var HostileTexts = []string{HostileText, strings.Repeat(HostileText, (hostileBytes()-1<<10)/len(HostileText))}
 
 func hostileBytes() int {

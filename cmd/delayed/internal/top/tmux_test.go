@@ -193,7 +193,8 @@ func TestTerminalLists(t *testing.T) {
 	t.Parallel()
 	b := newRedisBench(t)
 	b.Must(b.q.Periodic().Set(t.Context(), delayed.Entry{Name: "digest", Spec: "@daily", Task: delayed.Call(good, 1)}))
-	_, err := b.q.With(delayed.Group("search")).Delay(together, 1, 2)
+	_, err := b.q.With(delayed.Group("search"), delayed.Gather(delayed.GatherPolicy{Grace: time.Hour})).
+		Delay(together, 1, 2)
 	b.Must(err)
 	b.archived(t)
 	x := newTerminal(t, b)
