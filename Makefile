@@ -90,7 +90,7 @@ test-go: ## Run all Go tests but those of bench and those in a browser (4 min)
 
 .PHONY: race
 race: ## The same but for delayedvet with the race detector, in random order (8 min)
-	@$(gotest) -race -shuffle=on $(TESTFLAGS) $$($(packages) | grep -v /delayedvet)
+	@GOFLAGS="$$(go env GOFLAGS) -race" $(gotest) -shuffle=on $(TESTFLAGS) $$($(packages) | grep -v /delayedvet)
 
 .PHONY: browser
 browser: ## Run the tests of the dashboard in Chromium (3 min)

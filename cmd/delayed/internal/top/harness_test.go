@@ -18,9 +18,19 @@ import (
 // The flag -update writes the golden screens anew: make generate.
 var update = flag.Bool("update", false, "write golden screens anew")
 
+// binaries is a folder for the command delayed, see newTerminal.
+var binaries string
+
 func TestMain(m *testing.M) {
 	redistest.SideBySide()
-	os.Exit(redistest.Main(m))
+	dir, err := os.MkdirTemp("", "delayed-top-")
+	if err != nil {
+		panic(err)
+	}
+	binaries = dir
+	code := redistest.Main(m)
+	os.RemoveAll(dir)
+	os.Exit(code)
 }
 
 // noon is when everything is shown.

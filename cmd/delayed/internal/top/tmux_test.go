@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -25,6 +26,13 @@ type terminal struct {
 	dir string // of the shell, and of tmux's socket
 }
 
+// built is what the go command printed when it built the command delayed, once for all tests.
+var built struct {
+	sync.Once
+	out []byte
+	err error
+}
+
 // newTerminal starts a shell whose directory has the command delayed.
 func newTerminal(t *testing.T, b *redisBench, env ...string) *terminal {
 	t.Helper()
@@ -32,10 +40,12 @@ func newTerminal(t *testing.T, b *redisBench, env ...string) *terminal {
 		t.Fatalf("tmux is missing: make setup installs it (%v)", err)
 	}
 	dir := t.TempDir()
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", filepath.Join(dir, "delayed"), "../..")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("go build: %v: %s", err, out)
+	program := filepath.Join(binaries, "delayed")
+	built.Do(func() { built.out, built.err = exec.Command("go", "build", "-o", program, "../..").CombinedOutput() })
+	if built.err != nil {
+		t.Fatalf("go build: %v: %s", built.err, built.out)
 	}
+	b.Must(os.Symlink(program, filepath.Join(dir, "delayed")))
 	x := &terminal{redisBench: b, dir: dir}
 	t.Cleanup(func() {
 		x.tmux("kill-server")
