@@ -198,7 +198,7 @@ func TestParametersOfURL(t *testing.T) {
 	for rawURL, expected := range map[string]string{
 		"redis://a?ca=/ca.pem":               "expected scheme rediss",
 		"rediss://a?ca=/none/ca.pem":         "/none/ca.pem",
-		"rediss://a?ca=redis_test.go":    "holds no certificate",
+		"rediss://a?ca=redis_test.go":        "holds no certificate",
 		"rediss://a?cert=/c.pem":             "expected both",
 		"rediss://a?cert=/c.pem&key=/k.pem":  "cert and key",
 		"redis://a?dial_timeout=2":           "dial_timeout",
