@@ -32,6 +32,7 @@ type fake struct {
 	ticks  []delayed.PeriodicRun
 	gather []inspect.Group
 	log    []inspect.Record
+	found  inspect.Diagnosis
 	fault  error     // of lists that are not complete
 	more   chan bool // if set, DoAll waits for it before each page
 }
@@ -324,6 +325,25 @@ func (f *fake) addLists() {
 			Due: noon.Add(5 * time.Second),
 		},
 	}
+	f.found = inspect.Diagnosis{At: noon, Queues: 3, Workers: 1, Problems: []inspect.Problem{
+		{
+			Kind: inspect.ProblemNoWorkers, Severity: inspect.SeverityError, Queue: "billing", Since: before(time.Hour),
+			Text: "30 tasks wait, and no worker serves it", Command: "delayed workers ls",
+			Advice: "start a worker with this queue, and the same URL and prefix",
+		},
+		{
+			Kind: inspect.ProblemParked, Severity: inspect.SeverityError, Queue: "mail", Others: 2,
+			Text: "1 task is parked because no worker can run it", Advice: "deploy a worker that knows the function",
+		},
+		{
+			Kind: inspect.ProblemPaused, Severity: inspect.SeverityWarning, Queue: "reports", Since: before(time.Hour),
+			Text: "paused, and 1 task waits", Advice: "resume it", Command: "delayed resume reports",
+		},
+		{
+			Kind: inspect.ProblemSetting, Severity: inspect.SeverityWarning, Text: "no append-only file",
+			Advice: "docs/SERVERS.md has the settings that tasks need",
+		},
+	}}
 	f.log = []inspect.Record{
 		{At: before(time.Minute), Actor: "ann@desk", Action: "run", Queue: "mail", IDs: []string{"r-00"}, Done: 1},
 		{
@@ -382,6 +402,10 @@ func (f *fake) addTasks() {
 	add(state.Completed, "c-1", "mail.Welcome(7)", func(t *inspect.Task) {
 		t.Result, t.Began, t.At = map[string]any{"sent": 3}, before(time.Minute), before(time.Minute)
 	})
+}
+
+func (f *fake) diagnose(context.Context) (inspect.Diagnosis, error) {
+	return f.found, f.note("diagnose")
 }
 
 func (f *fake) FireGroup(_ context.Context, queue, key, function string) (int, error) {

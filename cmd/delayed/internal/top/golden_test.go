@@ -17,6 +17,7 @@ import (
 // screens say by which keys each screen is reached.
 var screens = map[string][]string{
 	"queues":    {"down"},
+	"problems":  {"!"},
 	"workers":   {"2"},
 	"worker":    {"2", "enter"},
 	"functions": {"3"},
@@ -183,6 +184,10 @@ func TestHostileTexts(t *testing.T) {
 			for i := range b.src.log {
 				r := &b.src.log[i]
 				r.Actor, r.Action, r.Queue, r.State, r.IDs = hostile, hostile, hostile, hostile, []string{long}
+			}
+			for i := range b.src.found.Problems {
+				p := &b.src.found.Problems[i]
+				p.Queue, p.Text, p.Advice, p.Command = hostile, hostile, hostile, hostile
 			}
 			b.src.fault = errors.New(hostile)
 			for i := range b.src.events {

@@ -267,10 +267,10 @@ func TestWhatIsRead(t *testing.T) {
 		keys []string
 		want string
 	}{
-		{[]string{"ctrl+r"}, "Queues; flows 2m billing mail reports"},
-		{[]string{"t"}, "Queues; flows 1h billing mail reports"},
+		{[]string{"ctrl+r"}, "Queues; flows 2m billing mail reports; diagnose"},
+		{[]string{"t"}, "Queues; flows 1h billing mail reports; diagnose"},
 		{[]string{"/mai"}, ""}, // what is known is filtered
-		{[]string{"enter", "ctrl+r"}, "Queues; flows 1h mail"},
+		{[]string{"enter", "ctrl+r"}, "Queues; flows 1h mail; diagnose"},
 		{[]string{"enter"}, "Queue mail; Tasks mail pending "},
 		{[]string{"enter"}, "Task mail p-0"},
 		{[]string{"up", "down", "?", "esc"}, ""},

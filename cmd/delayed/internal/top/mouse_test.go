@@ -21,9 +21,9 @@ func TestMouse(t *testing.T) {
 		}
 		t.Fatalf("no %q to click:\n%s", text, b.screen())
 	}
-	click("mail ")
+	click("  mail ") // the problems above the list have no two blanks before it
 	b.shows("> mail")
-	click("mail ")
+	click("> mail ")
 	b.shows("Queues › mail › pending")
 	click("retry 60")
 	b.shows("Queues › mail › retry")
@@ -43,11 +43,13 @@ func TestMouse(t *testing.T) {
 	b.shows("PENDING↓")
 	click("PENDING")
 	b.shows("PENDING↑")
+	click("and 1 more: !")
+	b.shows("Queues › Problems", "start a worker with this queue")
 	click("3 Functions")
 	b.shows("3 functions")
 	b.src.asked()
 	click("1 Queues")
-	click("reports")
+	click("  reports")
 	click("p pause")
 	click("[y] yes")
 	if !b.hasAsked("resume reports") {
@@ -55,7 +57,7 @@ func TestMouse(t *testing.T) {
 	}
 	b.keys("up")
 	click("? help")
-	b.shows("the next screen, or that one")
+	b.shows("find a task by its id")
 	click("e             its events") // a line of the help is its key
 	b.until("the queue's events are shown", func() bool { return strings.Contains(b.screen(), "reports › Events") })
 	click("7 Audit")

@@ -19,14 +19,22 @@ type queueRow struct {
 	inspect.Queue
 
 	flow  queueFlow
-	known bool // flow was read
+	known bool             // flow was read
+	worst *inspect.Problem // nil: none
+}
+
+// queuesData is what a queuesScreen reads.
+type queuesData struct {
+	rows  []queueRow
+	found inspect.Diagnosis
 }
 
 // queuesScreen lists all queues.
 type queuesScreen struct {
 	list[queueRow]
 
-	m *model
+	m     *model
+	found inspect.Diagnosis
 }
 
 // wideScreen is how many columns a terminal has that shows whole sparklines.
@@ -133,12 +141,10 @@ func (s *queuesScreen) state(q *queueRow) term.Cell {
 // unusual says what is unusual about a queue.
 func unusual(q *queueRow) term.Cell {
 	switch {
-	case q.Err != nil:
-		return term.C("broken", term.Red)
+	case q.worst != nil && q.worst.Severity == inspect.SeverityError:
+		return term.C(string(q.worst.Kind), term.Red)
 	case !q.Paused.IsZero():
 		return term.C("paused", term.Yellow)
-	case q.Workers == 0 && q.Pending > 0 && !q.Legacy:
-		return term.C("no workers", term.Red)
 	case q.Legacy:
 		return term.C("legacy", term.Dim)
 	}
@@ -207,23 +213,32 @@ func (s *queuesScreen) fetch(src source) func(context.Context) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		rows := make([]queueRow, len(queues))
+		d := queuesData{rows: make([]queueRow, len(queues))}
+		if d.found, err = src.diagnose(ctx); err != nil {
+			return nil, err
+		}
+		worst := map[string]*inspect.Problem{}
+		for i := range slices.Backward(d.found.Problems) {
+			worst[d.found.Problems[i].Queue] = &d.found.Problems[i]
+		}
 		for i := range queues {
 			f, known := flows[queues[i].Name]
-			rows[i] = queueRow{queues[i], f, known}
+			d.rows[i] = queueRow{queues[i], f, known, worst[queues[i].Name]}
 		}
-		return rows, nil
+		return d, nil
 	}
 }
 
 func (s *queuesScreen) take(data any) {
-	rows, _ := data.([]queueRow)
-	s.set(rows)
+	d, _ := data.(queuesData)
+	s.found = d.found
+	s.set(d.rows)
 }
 
 // draw writes the sums of all queues, the list, and where there is room more about the selected one.
 func (s *queuesScreen) draw(c *canvas, left int) {
 	s.drawSums(c)
+	s.drawProblems(c)
 	panel := 0
 	if c.height >= tallScreen {
 		panel = panelLines
@@ -297,6 +312,8 @@ func (s *queuesScreen) key(key string) (tea.Cmd, bool) {
 		return s.m.open(newFunctionsScreen(s.m, q.Name)), true
 	case "e":
 		return s.m.open(newEventsScreen(s.m, q.Name)), true
+	case "!":
+		return s.m.open(newProblemsScreen(s.m)), true
 	default:
 		return nil, false
 	}
@@ -326,6 +343,7 @@ func (m *model) pauseQueue(name string, pause bool) {
 
 func (s *queuesScreen) keys() []binding {
 	return slices.Concat(entering, []binding{
+		{key: "!", what: "what is wrong, and what to do", hint: "problems"},
 		{key: "p", what: "pause or resume the queue", hint: "pause"},
 		{key: "w", what: "its workers", hint: "workers"},
 		{key: "f", what: "its functions", hint: "functions"},

@@ -24,6 +24,8 @@ type source interface {
 		ctx context.Context, queue string, a inspect.Action, q inspect.Query, progress func(inspect.Report) bool,
 	) (inspect.Report, error)
 
+	// diagnose returns what is wrong, as it was a few seconds ago at most.
+	diagnose(ctx context.Context) (inspect.Diagnosis, error)
 	Audit(ctx context.Context, skip, n int) ([]inspect.Record, error)
 
 	// flows returns what queues have done lately, of those that are known so far.

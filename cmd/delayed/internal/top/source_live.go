@@ -2,6 +2,8 @@ package top
 
 import (
 	"context"
+	"sync"
+	"time"
 
 	"github.com/godelayed/delayed/inspect"
 )
@@ -11,6 +13,26 @@ type live struct {
 	*inspect.Inspector
 
 	meter *meter
+
+	mu      sync.Mutex // protects what follows
+	found   inspect.Diagnosis
+	foundAt time.Time // by our clock
+}
+
+// diagnoseEvery is the shortest time between two diagnoses: they read more than a screen does.
+const diagnoseEvery = 3 * time.Second
+
+func (l *live) diagnose(ctx context.Context) (inspect.Diagnosis, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if time.Since(l.foundAt) < diagnoseEvery {
+		return l.found, nil
+	}
+	d, err := l.Diagnose(ctx)
+	if err == nil {
+		l.found, l.foundAt = d, time.Now()
+	}
+	return d, err
 }
 
 func newLive(ins *inspect.Inspector) *live {
