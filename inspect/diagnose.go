@@ -197,11 +197,13 @@ func (d *diagnosing) settings(ctx context.Context) error {
 		}
 		d.add(Problem{
 			Kind: ProblemSetting, Severity: SeverityError, Text: Printable(s.Text),
-			Advice: fmt.Sprintf("change the setting of Redis, or put %q into WorkerConfig.Allow; docs/SERVERS.md", s.Name),
+			Advice: fmt.Sprintf("change the setting, or put %q into WorkerConfig.Allow; docs/SERVERS.md", s.Name),
 		})
 	}
 	for _, w := range warnings {
-		d.add(Problem{Kind: ProblemSetting, Text: Printable(w), Advice: "docs/SERVERS.md has the settings that tasks need"})
+		d.add(Problem{
+			Kind: ProblemSetting, Text: Printable(w), Advice: "docs/SERVERS.md has the settings that tasks need",
+		})
 	}
 	return nil
 }

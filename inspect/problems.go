@@ -19,9 +19,10 @@ func (d *diagnosing) add(p Problem) {
 
 // wrongType says that a queue cannot be described.
 func (d *diagnosing) wrongType(q *Queue) {
+	text, _, _ := strings.Cut(strings.TrimPrefix(q.Err.Error(), "delayed: "), "; ") // Advice says the rest
 	d.add(Problem{
 		Kind: ProblemWrongType, Severity: SeverityError, Queue: q.Name,
-		Text:   "another program uses one of its keys: " + Printable(strings.TrimPrefix(q.Err.Error(), "delayed: ")),
+		Text:   "it cannot be read: " + Printable(text),
 		Advice: "rename or delete that key, or use another prefix",
 	})
 }
@@ -299,7 +300,7 @@ func (d *diagnosing) unreadable(q *Queue, n int) {
 	if n > 0 {
 		d.add(Problem{
 			Kind: ProblemUnreadable, Queue: q.Name, Text: plural(n, "task", "tasks") + " cannot be read",
-			Advice:  "look what is wrong with " + choose(n, "it", "them") + "; workers archive " + choose(n, "it", "them"),
+			Advice:  "look why; workers archive " + choose(n, "it", "them"),
 			Command: commandOf("tasks", "ls", q.Name),
 		})
 	}

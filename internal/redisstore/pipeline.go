@@ -81,10 +81,11 @@ func (s *Script) explainEach(err error) error {
 	return s.Explain(err)
 }
 
-// sendPage sends n commands on one connection, which is that of the first one's key, and reads the answers. With an error
-// it returns those that have come.
+// sendPage sends n commands on one connection, which is that of the first one's key, and reads the answers. With an
+// error it returns those that have come.
 func sendPage(
-	ctx context.Context, src Source, n int, explain func(error) error, command func(i int) (key, name string, args []any),
+	ctx context.Context, src Source, n int, explain func(error) error,
+	command func(i int) (key, name string, args []any),
 ) (replies []Answer[any], err error) {
 	if bounded, ok := src.(*BoundedSource); ok {
 		if err := bounded.acquire(ctx); err != nil {

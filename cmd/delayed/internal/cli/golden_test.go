@@ -179,7 +179,7 @@ func shown() map[string]view {
 				Level: "error", Name: "no workers", Queue: "mail", Text: "7 tasks wait, and no worker serves it",
 				Since: before(5 * time.Minute), Advice: "start a worker", Command: "delayed workers ls",
 			},
-			{Level: "warning", Name: "versions", Queue: "mail", Others: 3, Text: "2 versions", Advice: "end the deploy"},
+			{Level: "warning", Name: "versions", Queue: "mail", Others: 3, Text: "2 versions", Advice: "end it"},
 			{Level: "warning", Name: "setting", Text: "no append-only file", Advice: "see docs/SERVERS.md"},
 		}},
 	}
