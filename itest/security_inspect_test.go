@@ -207,6 +207,8 @@ func inspectAs(ctx context.Context, t *testing.T, s *site, id string, run func()
 	}
 	_, err = ins.Backlog(ctx)
 	check("Backlog", err)
+	_, err = ins.Diagnose(ctx)
+	check("Diagnose", err)
 	_, err = ins.Tasks(ctx, s.queue, inspect.Query{State: state.Archived})
 	check("Tasks", err)
 	_, err = ins.Task(ctx, s.queue, id)
