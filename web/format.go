@@ -132,11 +132,3 @@ func dict(pairs ...any) map[string]any {
 	}
 	return m
 }
-
-// plural writes a number with one of two words.
-func plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return number(n) + " " + many
-}

@@ -233,7 +233,7 @@ func busy(queues []inspect.Queue, workers []inspect.Worker, queue string) figure
 		claims += min(w.Claims(), w.Concurrency)
 	}
 	f := figure{
-		Name: "Executors busy", Value: number(claims) + " / " + number(executors), Note: plural(n, "worker", "workers"),
+		Name: "Executors busy", Value: number(claims) + " / " + number(executors), Note: number(n) + " workers",
 		Help: "How many tasks run, and how many workers can run at once", Href: link("workers", "queue", queue),
 	}
 	legacy := false
@@ -241,6 +241,8 @@ func busy(queues []inspect.Queue, workers []inspect.Worker, queue string) figure
 		legacy = legacy || queues[i].Legacy
 	}
 	switch {
+	case n == 1:
+		f.Note = "1 worker"
 	case n == 0 && legacy:
 		f.Value, f.Note = "–", "legacy workers are not known"
 	case n == 0:
