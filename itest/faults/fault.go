@@ -87,7 +87,7 @@ func (f fault) trial(files map[string]string) (trial, error) {
 			f, where, times, found, advice, f.Old)
 	}
 	text := strings.Replace(files[found[0]], f.Old, f.New, 1)
-	return trial{f.String(), found[0], text, []tests{{pkg, run}}, time.Minute}, nil
+	return trial{f.String(), found[0], text, []tests{{pkg, run}}, 30 * time.Second}, nil
 }
 
 // testExists reports whether the package has a test function of that name.
