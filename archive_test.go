@@ -424,19 +424,19 @@ func between(src delayed.Source, then func()) delayed.Source {
 // TestChangesBetweenReadAndWrite makes one change of an entry after another one has read it and before that one writes
 // it: both changes hold, or the later one returns why not.
 func TestChangesBetweenReadAndWrite(t *testing.T) {
-	type change func(b *bench, rdb *delayed.Redis) error
-	set := func(b *bench, rdb *delayed.Redis) error {
+	type change func(b *bench, rdb *delayed.Store) error
+	set := func(b *bench, rdb *delayed.Store) error {
 		return b.periodicOn(rdb).Set(bg, delayed.Entry{Name: "e", Spec: "@every 2h"})
 	}
-	create := func(b *bench, rdb *delayed.Redis) error {
+	create := func(b *bench, rdb *delayed.Store) error {
 		return b.periodicOn(rdb).Set(bg,
 			delayed.Entry{Name: "e", Spec: "@every 2h", Task: delayed.Call(b.fn("other", func() {}))})
 	}
-	pause := func(b *bench, rdb *delayed.Redis) error { return b.periodicOn(rdb).Pause(bg, "e") }
-	resume := func(b *bench, rdb *delayed.Redis) error { return b.periodicOn(rdb).Resume(bg, "e") }
-	remove := func(b *bench, rdb *delayed.Redis) error { return b.periodicOn(rdb).Remove(bg, "e") }
-	run := func(b *bench, rdb *delayed.Redis) error { return second(b.periodicOn(rdb).RunNow(bg, "e")) }
-	tick := func(b *bench, rdb *delayed.Redis) error {
+	pause := func(b *bench, rdb *delayed.Store) error { return b.periodicOn(rdb).Pause(bg, "e") }
+	resume := func(b *bench, rdb *delayed.Store) error { return b.periodicOn(rdb).Resume(bg, "e") }
+	remove := func(b *bench, rdb *delayed.Store) error { return b.periodicOn(rdb).Remove(bg, "e") }
+	run := func(b *bench, rdb *delayed.Store) error { return second(b.periodicOn(rdb).RunNow(bg, "e")) }
+	tick := func(b *bench, rdb *delayed.Store) error {
 		return seam.Tick(bg, b.scheduler(rdb, ""))
 	}
 	for _, c := range []struct {

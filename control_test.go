@@ -23,7 +23,7 @@ import (
 )
 
 // hearing returns a handle whose workers get signals, or get none because Redis does not let them subscribe.
-func (b *bench) hearing(signals bool) *delayed.Redis {
+func (b *bench) hearing(signals bool) *delayed.Store {
 	if signals {
 		return b.rdb
 	}

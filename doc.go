@@ -61,7 +61,7 @@
 // To delay a call means to enqueue it, not to postpone it: a worker runs it as soon as one is free. The options In and
 // At postpone it. A handler is the function of a task, as a worker runs it. The path of a function is its import path
 // and its name, such as example.com/app/mail.Welcome. A task names its function by the path, so renaming or moving the
-// function changes the path; see Name and Alias. A handle is a *Redis.
+// function changes the path; see Name and Alias. A handle is a *Store.
 //
 // A worker claims a task, often a little ahead of its start: it takes the task out of the pending ones and is
 // responsible for it. An executor is a goroutine of a worker that runs one task at a time. A worker's heartbeat tells

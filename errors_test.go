@@ -112,7 +112,7 @@ func wraps(do func() error, classes ...error) func() error {
 	}
 }
 
-func misusedQueues(t *testing.T, rdb *delayed.Redis) (all []misuse) {
+func misusedQueues(t *testing.T, rdb *delayed.Store) (all []misuse) {
 	t.Helper()
 	call := delayed.Call(wrongOne, 1)
 	for name, do := range map[string]func(context.Context, *delayed.Queue) error{
@@ -196,7 +196,7 @@ func misusedQueues(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 	)
 }
 
-func misusedRefs(t *testing.T, rdb *delayed.Redis) (all []misuse) {
+func misusedRefs(t *testing.T, rdb *delayed.Store) (all []misuse) {
 	t.Helper()
 	q := delayed.NewQueue(redistest.Name(t), rdb)
 	for name, do := range map[string]func(context.Context, *delayed.Ref) error{
@@ -258,7 +258,7 @@ func misusedRefs(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 	)
 }
 
-func misusedWorkers(t *testing.T, rdb *delayed.Redis) (all []misuse) {
+func misusedWorkers(t *testing.T, rdb *delayed.Store) (all []misuse) {
 	t.Helper()
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
@@ -402,7 +402,7 @@ func (*wrongSource) Conn(context.Context, string) (redis.Conn, error) {
 func (*wrongSource) Slot(string) int { return 0 }
 func (*wrongSource) Close() error    { return nil }
 
-func misusedTasks(rdb *delayed.Redis) (all []misuse) {
+func misusedTasks(rdb *delayed.Store) (all []misuse) {
 	q := delayed.NewQueue("misused", rdb)
 	ctx := context.Background()
 	enqueue := func(t *delayed.Task) func() error {
@@ -480,7 +480,7 @@ func misusedTasks(rdb *delayed.Redis) (all []misuse) {
 	)
 }
 
-func misusedOptions(t *testing.T, rdb *delayed.Redis) (all []misuse) {
+func misusedOptions(t *testing.T, rdb *delayed.Store) (all []misuse) {
 	t.Helper()
 	q := delayed.NewQueue(redistest.Name(t), rdb)
 	for _, o := range []struct {
@@ -599,7 +599,7 @@ func misusedOptions(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 	)
 }
 
-func misusedFunctions(t *testing.T, rdb *delayed.Redis) (all []misuse) {
+func misusedFunctions(t *testing.T, rdb *delayed.Store) (all []misuse) {
 	t.Helper()
 	q := delayed.NewQueue(redistest.Name(t), rdb)
 	n := 0
@@ -655,7 +655,7 @@ func misusedFunctions(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 	return all
 }
 
-func misusedArguments(t *testing.T, rdb *delayed.Redis) (all []misuse) {
+func misusedArguments(t *testing.T, rdb *delayed.Store) (all []misuse) {
 	t.Helper()
 	q := delayed.NewQueue(redistest.Name(t), rdb)
 	ref, err := q.With(delayed.In(time.Hour)).Delay(wrongOne, 1)
@@ -704,7 +704,7 @@ func misusedArguments(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 		"a context for any":         {wrongAny, []any{t.Context()}, "DelayContext"},
 		"a Ref":                     {wrongAny, []any{ref}, "pass its ID()"},
 		"a Queue":                   {wrongAny, []any{q}, "a *Queue, which cannot travel"},
-		"a handle":                  {wrongAny, []any{rdb}, "a *Redis, which cannot travel"},
+		"a handle":                  {wrongAny, []any{rdb}, "a *Store, which cannot travel"},
 		"a Task":                    {wrongAny, []any{delayed.Call(wrongOne, 1)}, "a *Task, which cannot travel"},
 		"none":                      {wrongOne, nil, "expected 1 argument (int), found 0"},
 		"too many":                  {wrongOne, []any{1, 2}, "expected 1 argument (int), found 2"},
@@ -733,7 +733,7 @@ func misusedArguments(t *testing.T, rdb *delayed.Redis) (all []misuse) {
 	return all
 }
 
-func misusedConfigs(rdb *delayed.Redis) (all []misuse) {
+func misusedConfigs(rdb *delayed.Store) (all []misuse) {
 	strict := delayed.Strict{"q"}
 	for name, c := range map[string]struct {
 		cfg  delayed.WorkerConfig
@@ -900,7 +900,7 @@ func misusedConfigs(rdb *delayed.Redis) (all []misuse) {
 	return all
 }
 
-func misusedEntries(t *testing.T, rdb *delayed.Redis) (all []misuse) {
+func misusedEntries(t *testing.T, rdb *delayed.Store) (all []misuse) {
 	t.Helper()
 	q := delayed.NewQueue(redistest.Name(t), rdb)
 	good := delayed.Entry{Name: "e", Spec: "@daily", Task: delayed.Call(wrongOne, 1)}
@@ -1022,7 +1022,7 @@ func misusedURLs() (all []misuse) {
 	return all
 }
 
-func misusedNames(rdb *delayed.Redis) (all []misuse) {
+func misusedNames(rdb *delayed.Store) (all []misuse) {
 	for name, want := range map[string]string{
 		"": "is empty", " ": "without spaces", "a b": "without spaces", "a\nb": "printable", "a\x00": "printable",
 		"\xff":    "printable",
@@ -1042,36 +1042,36 @@ func misusedNames(rdb *delayed.Redis) (all []misuse) {
 	return all
 }
 
-func misusedHandles(t *testing.T, rdb *delayed.Redis) (all []misuse) {
+func misusedHandles(t *testing.T, rdb *delayed.Store) (all []misuse) {
 	t.Helper()
-	for name, do := range map[string]func(*delayed.Redis) error{
-		"Ping":  func(r *delayed.Redis) error { return r.Ping(t.Context()) },
-		"Check": func(r *delayed.Redis) error { _, err := r.Check(t.Context()); return err },
-		"Close": (*delayed.Redis).Close,
-		"OpenQueue": func(r *delayed.Redis) error {
+	for name, do := range map[string]func(*delayed.Store) error{
+		"Ping":  func(r *delayed.Store) error { return r.Ping(t.Context()) },
+		"Check": func(r *delayed.Store) error { _, err := r.Check(t.Context()); return err },
+		"Close": (*delayed.Store).Close,
+		"OpenQueue": func(r *delayed.Store) error {
 			_, err := delayed.OpenQueue(r, delayed.QueueConfig{Name: "q"})
 			return err
 		},
-		"NewQueue": func(r *delayed.Redis) error { delayed.NewQueue("q", r); return nil },
-		"NewWorker": func(r *delayed.Redis) error {
+		"NewQueue": func(r *delayed.Store) error { delayed.NewQueue("q", r); return nil },
+		"NewWorker": func(r *delayed.Store) error {
 			_, err := delayed.NewWorker(r, delayed.WorkerConfig{Queues: delayed.Strict{"q"}})
 			return err
 		},
-		"NewSweeper": func(r *delayed.Redis) error {
+		"NewSweeper": func(r *delayed.Store) error {
 			_, err := delayed.NewSweeper(r, delayed.SweeperConfig{Queues: []string{"q"}})
 			return err
 		},
-		"NewScheduler": func(r *delayed.Redis) error {
+		"NewScheduler": func(r *delayed.Store) error {
 			_, err := delayed.NewScheduler(r, delayed.SchedulerConfig{Queue: "q"})
 			return err
 		},
-		"WithPrefix": func(r *delayed.Redis) error { r.WithPrefix("p"); return nil },
+		"WithPrefix": func(r *delayed.Store) error { r.WithPrefix("p"); return nil },
 	} {
 		all = append(all,
-			misuse{name + " of a nil Redis", func() error { return do(nil) }, "the *Redis is nil or zero"},
+			misuse{name + " of a nil Store", func() error { return do(nil) }, "the *Store is nil or zero"},
 			misuse{
-				name + " of a zero Redis", func() error { return do(&delayed.Redis{}) },
-				"the *Redis is nil or zero",
+				name + " of a zero Store", func() error { return do(&delayed.Store{}) },
+				"the *Store is nil or zero",
 			},
 		)
 	}

@@ -28,13 +28,13 @@ func Message(q *Queue, t *Task, nowMs int64) (message []byte, ref *Ref, lock str
 }
 
 // Signals returns the Pub/Sub connection of a handle.
-func Signals(r *Redis) *redisstore.Signals { return r.signals }
+func Signals(r *Store) *redisstore.Signals { return r.signals }
 
 // Coalescer returns the coalescer that sends the calls of a queue together.
 func Coalescer(q *Queue) *redisstore.Coalescer { return q.coalescer }
 
 // Coalescers returns how many coalescers a handle remembers.
-func Coalescers(r *Redis) int {
+func Coalescers(r *Store) int {
 	r.coalescers.Mu.Lock()
 	defer r.coalescers.Mu.Unlock()
 	return len(r.coalescers.ByKey)
@@ -50,7 +50,7 @@ func Quicken(p *PeriodicControl, shortest time.Duration) *PeriodicControl {
 }
 
 // NewQuickScheduler is NewScheduler for entries that may tick up to every shortest.
-func NewQuickScheduler(rdb *Redis, cfg SchedulerConfig, shortest time.Duration) (*Scheduler, error) {
+func NewQuickScheduler(rdb *Store, cfg SchedulerConfig, shortest time.Duration) (*Scheduler, error) {
 	return newScheduler(rdb, cfg, shortest)
 }
 

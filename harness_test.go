@@ -32,7 +32,7 @@ var bg = context.Background()
 // bench is a queue on a real server with what tests need around it.
 type bench struct {
 	*redistest.Bench
-	rdb   *delayed.Redis
+	rdb   *delayed.Store
 	q     *delayed.Queue
 	src   delayed.Source    // connections of the test's own
 	store *redisstore.Store // of the queue, over src
@@ -93,7 +93,7 @@ func (b *bench) work(cfg delayed.WorkerConfig, fns ...any) *started {
 	return b.workWith(b.rdb, cfg, fns...)
 }
 
-func (b *bench) workWith(rdb *delayed.Redis, cfg delayed.WorkerConfig, fns ...any) *started {
+func (b *bench) workWith(rdb *delayed.Store, cfg delayed.WorkerConfig, fns ...any) *started {
 	b.T.Helper()
 	w, err := delayed.NewWorker(rdb, cfg)
 	if err != nil {

@@ -124,7 +124,7 @@ func isolatedFunc(name string, fn any, opts ...delayed.FuncOption) *delayed.Func
 }
 
 // isolatedWorker makes the workers of tests and of their children.
-func isolatedWorker(rdb *delayed.Redis, cfg delayed.WorkerConfig) (*delayed.Worker, error) {
+func isolatedWorker(rdb *delayed.Store, cfg delayed.WorkerConfig) (*delayed.Worker, error) {
 	cfg.IsFailure = func(err error) bool { return !errors.Is(err, errTransient) }
 	w, err := delayed.NewWorker(rdb, cfg)
 	if err != nil {

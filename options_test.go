@@ -656,7 +656,7 @@ func TestOptionalIsNotForProducers(t *testing.T) {
 // TestHandlesAreNoArguments: values that only this process can use are refused; plain data of this package can be sent.
 func TestHandlesAreNoArguments(t *testing.T) {
 	for _, handle := range []any{
-		&delayed.Queue{}, &delayed.Redis{}, &delayed.Worker{}, &delayed.Scheduler{},
+		&delayed.Queue{}, &delayed.Store{}, &delayed.Worker{}, &delayed.Scheduler{},
 		&delayed.WorkerControl{}, &delayed.PeriodicControl{},
 	} {
 		_, err := offline(t).Enqueue(t.Context(), delayed.NewGoTask("a.b", handle))

@@ -63,7 +63,7 @@ type QueueConfig struct {
 
 // NewQueue returns the queue with the given name. It panics if the name is malformed; OpenQueue returns an error
 // instead.
-func NewQueue(name string, rdb *Redis) *Queue {
+func NewQueue(name string, rdb *Store) *Queue {
 	q, err := OpenQueue(rdb, QueueConfig{Name: name})
 	if err != nil {
 		panic(err)
@@ -72,7 +72,7 @@ func NewQueue(name string, rdb *Redis) *Queue {
 }
 
 // OpenQueue is NewQueue with settings, and returns errors instead of panicking. It does not connect.
-func OpenQueue(rdb *Redis, cfg QueueConfig) (*Queue, error) {
+func OpenQueue(rdb *Store, cfg QueueConfig) (*Queue, error) {
 	if err := rdb.check(); err != nil {
 		return nil, fmt.Errorf("delayed: OpenQueue: %w", err)
 	}

@@ -452,7 +452,7 @@ func TestCoalescersAreShared(t *testing.T) {
 }
 
 // faulty returns a handle whose connections break as plan says.
-func (b *bench) faulty(plan faultnet.Plan) (*delayed.Redis, *faultnet.Dialer) {
+func (b *bench) faulty(plan faultnet.Plan) (*delayed.Store, *faultnet.Dialer) {
 	d := faultnet.NewDialer(plan, 0)
 	pool := &redis.Pool{
 		MaxIdle: 10,

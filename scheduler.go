@@ -57,11 +57,11 @@ type declaration struct {
 }
 
 // NewScheduler returns a scheduler, or everything that is wrong with cfg and its entries. It does not connect.
-func NewScheduler(rdb *Redis, cfg SchedulerConfig) (*Scheduler, error) {
+func NewScheduler(rdb *Store, cfg SchedulerConfig) (*Scheduler, error) {
 	return newScheduler(rdb, cfg, schedule.ShortestEvery)
 }
 
-func newScheduler(rdb *Redis, cfg SchedulerConfig, shortest time.Duration) (*Scheduler, error) {
+func newScheduler(rdb *Store, cfg SchedulerConfig, shortest time.Duration) (*Scheduler, error) {
 	if err := rdb.check(); err != nil {
 		return nil, fmt.Errorf("delayed: NewScheduler: %w", err)
 	}

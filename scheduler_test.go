@@ -29,7 +29,7 @@ import (
 const shortEvery = 10 * time.Millisecond
 
 // scheduler returns a scheduler of the queue whose entries may tick quickly.
-func (b *bench) scheduler(rdb *delayed.Redis, owner string, entries ...delayed.Entry) *delayed.Scheduler {
+func (b *bench) scheduler(rdb *delayed.Store, owner string, entries ...delayed.Entry) *delayed.Scheduler {
 	b.T.Helper()
 	cfg := delayed.SchedulerConfig{Queue: b.Name, Owner: owner, Entries: entries, Logger: b.log.Logger()}
 	s, err := delayed.NewQuickScheduler(rdb, cfg, shortEvery)
@@ -58,7 +58,7 @@ func (b *bench) schedule(s *delayed.Scheduler) (stop func()) {
 // periodic returns the control of the queue's entries, which may tick quickly.
 func (b *bench) periodic() *delayed.PeriodicControl { return b.periodicOn(b.rdb) }
 
-func (b *bench) periodicOn(rdb *delayed.Redis) *delayed.PeriodicControl {
+func (b *bench) periodicOn(rdb *delayed.Store) *delayed.PeriodicControl {
 	return delayed.Quicken(delayed.NewQueue(b.Name, rdb).Periodic(), shortEvery)
 }
 
@@ -430,7 +430,7 @@ type tickServer struct {
 	mu      sync.Mutex // protects the following
 	values  map[string]string
 	dues    map[string]int64
-	handles []*delayed.Redis
+	handles []*delayed.Store
 	ticks   []string // id and the time at which it was enqueued, in order
 	looks   int
 }
@@ -440,7 +440,7 @@ func newTickServer(mute bool) *tickServer {
 }
 
 // handle returns another handle on the server.
-func (s *tickServer) handle() *delayed.Redis {
+func (s *tickServer) handle() *delayed.Store {
 	rdb := delayed.FromSource(s)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -557,7 +557,7 @@ func (s *tickServer) agenda(now int64) []any {
 }
 
 // tell sends a message to those who listen on a handle.
-func (s *tickServer) tell(rdb *delayed.Redis, channel, message string) {
+func (s *tickServer) tell(rdb *delayed.Store, channel, message string) {
 	if s.mute {
 		return
 	}

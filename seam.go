@@ -17,7 +17,7 @@ import (
 // init sets the functions that other packages need beside the public API.
 func init() {
 	seam.Handle = func(rdb any) (seam.Parts, error) {
-		r, _ := rdb.(*Redis)
+		r, _ := rdb.(*Store)
 		if err := r.check(); err != nil {
 			return seam.Parts{}, err
 		}

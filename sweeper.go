@@ -40,7 +40,7 @@ type Sweeper struct {
 }
 
 // NewSweeper returns a sweeper, or everything that is wrong with cfg. It does not connect.
-func NewSweeper(rdb *Redis, cfg SweeperConfig) (*Sweeper, error) {
+func NewSweeper(rdb *Store, cfg SweeperConfig) (*Sweeper, error) {
 	if err := rdb.check(); err != nil {
 		return nil, fmt.Errorf("delayed: NewSweeper: %w", err)
 	}

@@ -33,7 +33,7 @@ type Worker struct {
 const workerConns = 5
 
 // NewWorker returns a worker, or everything that is wrong with cfg. It does not connect.
-func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
+func NewWorker(rdb *Store, cfg WorkerConfig) (*Worker, error) {
 	if err := rdb.check(); err != nil {
 		return nil, fmt.Errorf("delayed: NewWorker: %w", err)
 	}
@@ -77,7 +77,7 @@ func NewWorker(rdb *Redis, cfg WorkerConfig) (*Worker, error) {
 }
 
 // engine returns the configuration of the engine. Defaults are filled in, and it was checked.
-func (c WorkerConfig) engine(rdb *Redis, plan engine.Order) engine.Config {
+func (c WorkerConfig) engine(rdb *Store, plan engine.Order) engine.Config {
 	e := engine.Config{
 		Source: rdb.loops, Prefix: rdb.prefix, Where: rdb.where, Signals: rdb.signals, Log: loop.NewJournal(c.Logger),
 		Registry: rdb.registry,
@@ -103,7 +103,7 @@ func (c WorkerConfig) engine(rdb *Redis, plan engine.Order) engine.Config {
 }
 
 // checkPythonQueue returns an error if one script cannot use both the Python queue and one of the queues.
-func (c WorkerConfig) checkPythonQueue(rdb *Redis, queues []string) error {
+func (c WorkerConfig) checkPythonQueue(rdb *Store, queues []string) error {
 	if c.PythonQueue == "" {
 		return nil
 	}
@@ -209,7 +209,7 @@ func (w *Worker) Listen(fn func(Event)) error {
 // handle on Redis is closed, also meanwhile. It handles no signals. While Redis is away it tries again and carries on
 // by itself.
 //
-// Before anything else, Run asks the servers of its queues for their settings, as Redis.Check does: it returns a
+// Before anything else, Run asks the servers of its queues for their settings, as Store.Check does: it returns a
 // *SettingError if one must not hold tasks and WorkerConfig.Allow does not name the reason, and logs warnings. Where
 // Redis does not answer yet, it asks once Redis does.
 func (w *Worker) Run(ctx context.Context) error {
@@ -357,7 +357,7 @@ func publicEvent(e *engine.Event) Event {
 }
 
 // newSchedulers returns the schedulers that run beside a worker.
-func newSchedulers(rdb *Redis, cfg WorkerConfig) (all []*Scheduler, err error) {
+func newSchedulers(rdb *Store, cfg WorkerConfig) (all []*Scheduler, err error) {
 	var errs []error
 	for _, c := range cfg.Schedulers {
 		if c.Logger == nil {

@@ -1033,7 +1033,7 @@ func TestLinesThatTheHandlerDoesNotWant(t *testing.T) {
 var errLine = errors.New("no luck")
 
 // runs returns everything that has a Run, on one handle.
-func (b *bench) runs(rdb *delayed.Redis) map[string]func(context.Context) error {
+func (b *bench) runs(rdb *delayed.Store) map[string]func(context.Context) error {
 	b.T.Helper()
 	w, err := delayed.NewWorker(rdb, b.config())
 	if err != nil {

@@ -57,7 +57,7 @@ var (
 type delayedQueue struct {
 	addr    string
 	archive int // ArchiveMax of workers
-	rdb     *delayed.Redis
+	rdb     *delayed.Store
 	names   []string
 	queues  []*delayed.Queue
 }

@@ -34,7 +34,7 @@ var (
 
 // NewRedis starts a server of its own for the test and returns a handle on it, for several queues on one server. Both
 // are closed when the test and its subtests are over. Workers that run on it must have stopped by then.
-func NewRedis(t testing.TB) *delayed.Redis {
+func NewRedis(t testing.TB) *delayed.Store {
 	t.Helper()
 	srv, err := embedded.Start(embedded.Config{Virtual: true})
 	if err != nil {

@@ -240,7 +240,7 @@ func TestMigrationNames(t *testing.T) {
 	names := exportedNames(t, packages)
 	// Variables of the page's examples, and types named without their package.
 	of := map[string]string{
-		"q": "Queue", "ref": "Ref", "rdb": "Redis", "w": "Worker", "Worker": "Worker", "WorkerConfig": "WorkerConfig",
+		"q": "Queue", "ref": "Ref", "rdb": "Store", "w": "Worker", "Worker": "Worker", "WorkerConfig": "WorkerConfig",
 		"QueueConfig": "QueueConfig",
 		"Entry":       "Entry", "Task": "Task", "SchedulerConfig": "SchedulerConfig",
 	}

@@ -51,7 +51,7 @@ type Config struct {
 type Server struct {
 	mini  *miniredis.Miniredis
 	clock *clock
-	redis *delayed.Redis
+	redis *delayed.Store
 	addr  string
 
 	info  facts
@@ -120,7 +120,7 @@ func (s *Server) Addr() string { return s.addr }
 func (s *Server) URL() string { return "redis://" + s.addr + "/0" }
 
 // Redis returns a handle on the server, always the same. Close closes it.
-func (s *Server) Redis() *delayed.Redis { return s.redis }
+func (s *Server) Redis() *delayed.Store { return s.redis }
 
 // Now returns the server's time, as TIME tells it.
 func (s *Server) Now() time.Time { return s.clock.time() }

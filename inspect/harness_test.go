@@ -23,7 +23,7 @@ var bg = context.Background()
 // bench is a queue "mail" of its own, behind a prefix, so that nobody else's queues are in its registry.
 type bench struct {
 	*redistest.Bench
-	rdb *delayed.Redis
+	rdb *delayed.Store
 	q   *delayed.Queue
 	ins *inspect.Inspector
 	log *redistest.Log

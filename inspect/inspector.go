@@ -24,7 +24,7 @@ type Config struct {
 // concurrent use and holds no connection.
 type Inspector struct {
 	cfg      Config
-	rdb      *delayed.Redis
+	rdb      *delayed.Store
 	src      redisstore.Source
 	prefix   string
 	where    string // address of Redis, for people
@@ -33,7 +33,7 @@ type Inspector struct {
 }
 
 // New returns an Inspector. It does not connect. Closing rdb ends it.
-func New(rdb *delayed.Redis, cfg Config) (*Inspector, error) {
+func New(rdb *delayed.Store, cfg Config) (*Inspector, error) {
 	parts, err := seam.Handle(rdb)
 	if err != nil {
 		return nil, fmt.Errorf("inspect: %w", err)

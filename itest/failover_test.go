@@ -90,7 +90,7 @@ func TestFailOverWithPythonAndDashboard(t *testing.T) {
 }
 
 // openDashboard serves the dashboard on a handle, opens its stream of a queue's events, and counts them.
-func openDashboard(t *testing.T, rdb *delayed.Redis, queue string) *atomic.Int64 {
+func openDashboard(t *testing.T, rdb *delayed.Store, queue string) *atomic.Int64 {
 	t.Helper()
 	h, err := web.New(rdb, web.Config{
 		Tokens: []web.Token{{User: web.User{Name: "ann", Role: web.Admin}, Secret: dashboardToken}},

@@ -27,7 +27,7 @@ import (
 type array struct {
 	*testing.T
 	*rand.Rand
-	rdb     *delayed.Redis
+	rdb     *delayed.Store
 	ins     *inspect.Inspector
 	queue   string
 	workers []*arrayWorker

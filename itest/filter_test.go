@@ -256,7 +256,7 @@ func (t *arrayed) matches(f *inspect.Filter) bool {
 }
 
 // newArray returns an empty queue.
-func newArray(t *testing.T, rdb *delayed.Redis) *array {
+func newArray(t *testing.T, rdb *delayed.Store) *array {
 	t.Helper()
 	t.Cleanup(func() { rdb.Close() })
 	seed := rand.Uint64()

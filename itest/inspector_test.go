@@ -70,7 +70,7 @@ func TestInspectorBesideWorkers(t *testing.T) {
 // floor is two queues with their workers, and what has become of their tasks.
 type floor struct {
 	*testing.T
-	rdb    *delayed.Redis
+	rdb    *delayed.Store
 	ins    *inspect.Inspector
 	conn   func(key string) redis.Conn
 	prefix string
@@ -89,7 +89,7 @@ type floor struct {
 const choreKinds = 4
 
 func newFloor(
-	t *testing.T, rdb *delayed.Redis, conn func(key string) redis.Conn, prefix, a, b string,
+	t *testing.T, rdb *delayed.Store, conn func(key string) redis.Conn, prefix, a, b string,
 ) *floor {
 	t.Helper()
 	f := &floor{T: t, rdb: rdb, conn: conn, prefix: prefix, tries: map[int]int{}, done: map[int]int{}}

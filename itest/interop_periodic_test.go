@@ -98,7 +98,7 @@ func TestSchedulersOfBothLanguagesShareEntries(t *testing.T) {
 }
 
 // setEntry writes an entry that ticks more often than PeriodicControl.Set allows.
-func setEntry(t *testing.T, rdb *delayed.Redis, queue, name string, every time.Duration) {
+func setEntry(t *testing.T, rdb *delayed.Store, queue, name string, every time.Duration) {
 	t.Helper()
 	parts, err := seam.Handle(rdb)
 	if err != nil {

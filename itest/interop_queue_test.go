@@ -17,7 +17,7 @@ import (
 )
 
 // handle returns a handle on the server that is closed at the end of the test.
-func handle(t *testing.T, server *redistest.Server) *delayed.Redis {
+func handle(t *testing.T, server *redistest.Server) *delayed.Store {
 	t.Helper()
 	rdb, err := delayed.Dial(server.URL())
 	if err != nil {

@@ -23,14 +23,14 @@ type localWorker struct {
 
 // runWorker runs a worker until the end of the test, or until stop is called. If the test fails, it shows the worker's
 // log.
-func runWorker(t *testing.T, rdb *delayed.Redis, cfg delayed.WorkerConfig, fns ...any) *localWorker {
+func runWorker(t *testing.T, rdb *delayed.Store, cfg delayed.WorkerConfig, fns ...any) *localWorker {
 	t.Helper()
 	return runHeardWorker(t, rdb, cfg, func(delayed.Event) {}, fns...)
 }
 
 // runHeardWorker is runWorker for a worker whose events go to hear.
 func runHeardWorker(
-	t *testing.T, rdb *delayed.Redis, cfg delayed.WorkerConfig, hear func(delayed.Event), fns ...any,
+	t *testing.T, rdb *delayed.Store, cfg delayed.WorkerConfig, hear func(delayed.Event), fns ...any,
 ) *localWorker {
 	t.Helper()
 	out := new(redistest.Log)

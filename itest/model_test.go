@@ -74,7 +74,7 @@ type machine struct {
 	*model
 	t       *rapid.T
 	tb      testing.TB
-	rdb     *delayed.Redis
+	rdb     *delayed.Store
 	q       *delayed.Queue
 	conn    redis.Conn
 	ticker  *delayed.Scheduler

@@ -34,7 +34,7 @@ type site struct {
 	servers []*redistest.Server
 	at      *redistest.Server // the server with the queue
 	to      *redistest.Server // the server to which the queue moves; nil: none
-	dial    func(url string) (*delayed.Redis, error)
+	dial    func(url string) (*delayed.Store, error)
 	url     string          // %s stands for user and password
 	tried   map[string]bool // methods of Inspector
 }
@@ -193,7 +193,7 @@ func (s *site) move(t *testing.T, during func()) {
 	s.at = s.to
 }
 
-func (s *site) dialAs(t *testing.T, user string) *delayed.Redis {
+func (s *site) dialAs(t *testing.T, user string) *delayed.Store {
 	t.Helper()
 	rdb, err := s.dial(fmt.Sprintf(s.url, user+":"+user+"-password"))
 	if err != nil {

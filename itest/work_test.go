@@ -58,7 +58,7 @@ type workerSetup struct {
 const exitOfPoison = 7
 
 // equip opens what a worker process needs: its ledger, Redis and a log that goes to the test.
-func equip(url, file string) (*ledger.Writer, *delayed.Redis, *logrus.Logger, error) {
+func equip(url, file string) (*ledger.Writer, *delayed.Store, *logrus.Logger, error) {
 	w, err := ledger.Create(file)
 	if err != nil {
 		return nil, nil, nil, err
@@ -96,7 +96,7 @@ var mainRole = procs.Define("workermain", func(_ context.Context, s workerSetup)
 	os.Exit(workermain.Run(workermain.Config{
 		Setup:  func(_ context.Context, w *delayed.Worker) error { return p.join(w) },
 		Worker: s.config(),
-		Dial:   func(string) (*delayed.Redis, error) { return rdb, nil },
+		Dial:   func(string) (*delayed.Store, error) { return rdb, nil },
 		Args:   []string{"-redis", s.URL, "-queues", s.Queue},
 	}))
 	return nil
@@ -115,7 +115,7 @@ func (s *workerSetup) config() delayed.WorkerConfig {
 }
 
 // newWorkerProcess opens what the functions of a worker process need, and Redis.
-func newWorkerProcess(s workerSetup) (*workerProcess, *delayed.Redis, error) {
+func newWorkerProcess(s workerSetup) (*workerProcess, *delayed.Store, error) {
 	w, err := ledger.Create(s.Ledger)
 	if err != nil {
 		return nil, nil, err

@@ -34,7 +34,7 @@ func TestDialRefuses(t *testing.T) {
 
 // TestDialConnectsOnFirstUse also pins the type of the handle.
 func TestDialConnectsOnFirstUse(t *testing.T) {
-	var rdb *delayed.Redis
+	var rdb *delayed.Store
 	rdb, err := Dial("redis://127.0.0.1:1,127.0.0.1:2")
 	if err != nil {
 		t.Fatal(err)

@@ -38,7 +38,7 @@ func TestFrozenMaster(t *testing.T) {
 	}
 	background := context.Background() //nolint:usetesting // cannot end, as most callers' contexts
 	task := func() *delayed.Task { return delayed.NewGoTask("example.com/app/mail.Welcome") }
-	enqueue := func(rdb *delayed.Redis, queue string) error {
+	enqueue := func(rdb *delayed.Store, queue string) error {
 		_, err := delayed.NewQueue(queue, rdb).Enqueue(background, task())
 		return err
 	}
@@ -54,7 +54,7 @@ func TestFrozenMaster(t *testing.T) {
 	first := map[string]time.Time{} // when each producer's first task was accepted
 	var wg sync.WaitGroup
 	began := time.Now()
-	for name, rdb := range map[string]*delayed.Redis{"one with connections": rdb, "one without": fresh} {
+	for name, rdb := range map[string]*delayed.Store{"one with connections": rdb, "one without": fresh} {
 		wg.Go(func() {
 			for {
 				start := time.Now()

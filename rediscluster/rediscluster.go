@@ -53,7 +53,7 @@ const (
 // Dial returns a handle on a cluster. The URL names one or more of its nodes, such as
 // redis://user:password@a:6379,b:6379, or rediss://… for TLS; the other nodes are learnt from them. Name several, so
 // that one may be away. It may have the parameters of delayed.Dial. Dial does not connect; call Ping to connect now.
-func Dial(rawURL string) (*delayed.Redis, error) {
+func Dial(rawURL string) (*delayed.Store, error) {
 	src, err := newSource(rawURL)
 	if err != nil {
 		return nil, fmt.Errorf("delayed: rediscluster: %w", err)

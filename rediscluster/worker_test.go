@@ -87,7 +87,7 @@ func testWorker(t *testing.T, cluster *redistest.Cluster) {
 
 // checkSignatures compares calls with the signatures that the worker has published, which are read from the slot of the
 // queue, too.
-func checkSignatures(t *testing.T, rdb *delayed.Redis, queue string) {
+func checkSignatures(t *testing.T, rdb *delayed.Store, queue string) {
 	t.Helper()
 	q, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: queue, Check: true})
 	if err != nil {

@@ -229,7 +229,7 @@ var started = make(chan int, 100)
 func note(n int) { started <- n }
 
 // startWorker starts a worker and returns a function that sees whether it runs a new task.
-func startWorker(t *testing.T, rdb *delayed.Redis) (carriesOn func()) {
+func startWorker(t *testing.T, rdb *delayed.Store) (carriesOn func()) {
 	t.Helper()
 	w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{
 		Queues: delayed.Strict{"failover"}, Concurrency: 1,

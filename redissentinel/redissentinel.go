@@ -54,7 +54,7 @@ const (
 // the master: redis://user:password@s1:26379,s2:26379/0?master=mymaster, or rediss://… for TLS with Sentinels and
 // master alike. Name all Sentinels; port 26379 may be left out. It may have the parameters of delayed.Dial besides,
 // which are for the master and, as to TLS, for the Sentinels too. Dial does not connect; call Ping to connect now.
-func Dial(rawURL string) (*delayed.Redis, error) {
+func Dial(rawURL string) (*delayed.Store, error) {
 	src, err := newSource(rawURL)
 	if err != nil {
 		return nil, fmt.Errorf("delayed: redissentinel: %w", err)

@@ -69,7 +69,7 @@ type Semaphore struct {
 }
 
 // New returns a semaphore on a Redis handle. It does not connect. Closing rdb ends it.
-func New(rdb *delayed.Redis, cfg Config) (*Semaphore, error) {
+func New(rdb *delayed.Store, cfg Config) (*Semaphore, error) {
 	if cfg.Lease == 0 {
 		cfg.Lease = 30 * time.Second
 	}

@@ -31,7 +31,7 @@ var bg = context.Background()
 // bench has a queue and a name for a semaphore of its own.
 type bench struct {
 	*redistest.Bench
-	rdb *delayed.Redis
+	rdb *delayed.Store
 	log *redistest.Log
 }
 
@@ -44,7 +44,7 @@ func newBench(t *testing.T) *bench {
 	return b
 }
 
-func (b *bench) dial(url string) *delayed.Redis {
+func (b *bench) dial(url string) *delayed.Store {
 	b.T.Helper()
 	rdb, err := delayed.Dial(url)
 	b.Must(err)
@@ -53,7 +53,7 @@ func (b *bench) dial(url string) *delayed.Redis {
 }
 
 // sem returns the semaphore of the test with some places, for holders with a handle.
-func (b *bench) sem(rdb *delayed.Redis, places int, lease time.Duration) *semaphore.Semaphore {
+func (b *bench) sem(rdb *delayed.Store, places int, lease time.Duration) *semaphore.Semaphore {
 	b.T.Helper()
 	s, err := semaphore.New(rdb, semaphore.Config{
 		Name: b.Name, Places: places, Lease: lease, Again: 10 * time.Millisecond,

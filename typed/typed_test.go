@@ -22,7 +22,7 @@ func TestMain(m *testing.M) {
 // bench has a queue of its own.
 type bench struct {
 	*redistest.Bench
-	rdb *delayed.Redis
+	rdb *delayed.Store
 	q   *delayed.Queue
 }
 

@@ -24,7 +24,7 @@ type Handler struct {
 
 // New returns a dashboard of the queues of a Redis handle, those with its prefix. It does not connect. Mount it at a
 // path that ends with a slash, and strip that path without its last slash. Close ends it.
-func New(rdb *delayed.Redis, cfg Config) (*Handler, error) {
+func New(rdb *delayed.Store, cfg Config) (*Handler, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
 	}

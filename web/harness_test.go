@@ -27,7 +27,7 @@ var bg = context.Background()
 // bench is a dashboard of a queue "mail", and of others that a test makes, behind a prefix of its own.
 type bench struct {
 	*redistest.Bench
-	rdb *delayed.Redis
+	rdb *delayed.Store
 	q   *delayed.Queue
 	ins *inspect.Inspector
 	h   *web.Handler

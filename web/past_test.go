@@ -19,7 +19,7 @@ import (
 // the last hour.
 type history struct {
 	*redistest.Bench
-	rdb   *delayed.Redis
+	rdb   *delayed.Store
 	ins   *inspect.Inspector
 	store *redisstore.Store
 	now   time.Time

@@ -13,7 +13,7 @@ import (
 // site is what all requests share.
 type site struct {
 	cfg   Config
-	rdb   *delayed.Redis
+	rdb   *delayed.Store
 	ctx   context.Context //nolint:containedctx // it ends with the handler, and with it all jobs and live pages
 	auth  *gate
 	note  *notices

@@ -18,10 +18,10 @@ func TestConnectionsOutliveHandlersThatStillRun(t *testing.T) {
 	stubborn := delayed.Func(func() { <-release }, delayed.Name("test.stubborn"))
 	harmless := delayed.Func(func() {}, delayed.Name("test.harmless"))
 	start := func(args ...string) (code int, pinged error) {
-		var rdb *delayed.Redis
+		var rdb *delayed.Store
 		code = run(Config{
 			Args: slices.Concat(flags, args), Functions: []any{stubborn, harmless},
-			Dial: func(url string) (_ *delayed.Redis, err error) {
+			Dial: func(url string) (_ *delayed.Store, err error) {
 				rdb, err = delayed.Dial(url)
 				return rdb, err
 			},

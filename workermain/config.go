@@ -28,7 +28,7 @@ type Config struct {
 	// redissentinel.Dial for URLs of several hosts, or to a function that adds a key prefix, or that keeps the handle
 	// for handlers which delay tasks themselves. It is called before Setup, and Run closes the handle. Defaults to
 	// delayed.Dial.
-	Dial func(rawURL string) (*delayed.Redis, error)
+	Dial func(rawURL string) (*delayed.Store, error)
 
 	// Serve adds handlers to the server of -listen, such as one for /metrics. It is called once, before the server
 	// starts and before Redis has answered, and not without -listen; rdb is the handle that the worker uses, which Run
@@ -36,7 +36,7 @@ type Config struct {
 	// answer. /healthz, /readyz and /debug/pprof/ are answered by Run, whatever mux has, and -debug guards all paths
 	// below /debug/. An error ends the program with code 1, and so does a panic, such as that of a wrong pattern.
 	// Defaults to none.
-	Serve func(mux *http.ServeMux, rdb *delayed.Redis) error
+	Serve func(mux *http.ServeMux, rdb *delayed.Store) error
 
 	// Flags is what the flags are added to, and Run parses; flag.CommandLine lets a program have flags of its own,
 	// without environment variables. Defaults to a set of Run's own.

@@ -164,7 +164,7 @@ func TestServeIsNotCalledWithoutListen(t *testing.T) {
 	_, flags := newQueue(t)
 	code := run(Config{
 		Args: append(flags, "-once"), Functions: []any{say},
-		Serve: func(*http.ServeMux, *delayed.Redis) error {
+		Serve: func(*http.ServeMux, *delayed.Store) error {
 			t.Error("Serve was called")
 			return nil
 		},

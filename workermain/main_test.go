@@ -110,7 +110,7 @@ var programs = map[string]func(){
 		}}}}))
 	},
 	"serving": func() {
-		os.Exit(Run(Config{Functions: []any{say}, Serve: func(mux *http.ServeMux, rdb *delayed.Redis) error {
+		os.Exit(Run(Config{Functions: []any{say}, Serve: func(mux *http.ServeMux, rdb *delayed.Store) error {
 			mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
 				fmt.Fprintln(w, "redis", rdb.Ping(r.Context()) == nil)
 			})
@@ -121,13 +121,13 @@ var programs = map[string]func(){
 		}}))
 	},
 	"bad pattern": func() {
-		os.Exit(Run(Config{Functions: []any{say}, Serve: func(mux *http.ServeMux, _ *delayed.Redis) error {
+		os.Exit(Run(Config{Functions: []any{say}, Serve: func(mux *http.ServeMux, _ *delayed.Store) error {
 			mux.Handle("no slash", http.NotFoundHandler())
 			return nil
 		}}))
 	},
 	"prefix": func() {
-		os.Exit(Run(Config{Functions: []any{say}, Dial: func(rawURL string) (*delayed.Redis, error) {
+		os.Exit(Run(Config{Functions: []any{say}, Dial: func(rawURL string) (*delayed.Store, error) {
 			rdb, err := delayed.Dial(rawURL)
 			if err != nil {
 				return nil, err

@@ -15,10 +15,10 @@ import (
 // program is one run of a worker program.
 type program struct {
 	setup    func(context.Context, *delayed.Worker) error
-	serve    func(*http.ServeMux, *delayed.Redis) error
+	serve    func(*http.ServeMux, *delayed.Store) error
 	settings *settings
 	log      logrus.FieldLogger
-	rdb      *delayed.Redis
+	rdb      *delayed.Store
 	worker   *delayed.Worker
 	started  atomic.Pointer[time.Time] // when the worker began to run; nil: not yet
 }

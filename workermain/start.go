@@ -20,7 +20,7 @@ const (
 )
 
 // dial makes the handle on Redis. It does not connect.
-func dial(how func(string) (*delayed.Redis, error), rawURL string) (*delayed.Redis, error) {
+func dial(how func(string) (*delayed.Store, error), rawURL string) (*delayed.Store, error) {
 	if how != nil {
 		return how(rawURL)
 	}

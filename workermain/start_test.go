@@ -196,7 +196,7 @@ func TestURLsOfSeveralHosts(t *testing.T) {
 		}
 	}
 	called := ""
-	_, err := dial(func(rawURL string) (*delayed.Redis, error) {
+	_, err := dial(func(rawURL string) (*delayed.Store, error) {
 		called = rawURL
 		return nil, nil
 	}, "redis://a,b")

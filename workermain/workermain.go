@@ -82,7 +82,7 @@
 //
 //	workermain.Config{
 //		Functions: []any{mail.Welcome},
-//		Serve: func(mux *http.ServeMux, rdb *delayed.Redis) error {
+//		Serve: func(mux *http.ServeMux, rdb *delayed.Store) error {
 //			ins, err := inspect.New(rdb, inspect.Config{})
 //			if err != nil {
 //				return err

@@ -5,7 +5,7 @@
 //	rdb := goredis.New(client)
 //	q := delayed.NewQueue("mail", rdb)
 //
-// The program owns the client: closing the *delayed.Redis leaves it open. Close the *delayed.Redis first.
+// The program owns the client: closing the *delayed.Store leaves it open. Close the *delayed.Store first.
 //
 // Calls take a connection out of the client's pool for as long as they last, and workers keep some for long:
 // delayed.FromPool says how many. Two kinds of connections are not taken out of the pool, because go-redis cannot end a
@@ -32,7 +32,7 @@ import (
 // New returns a handle that uses a *redis.Client of go-redis, also one of NewFailoverClient for Sentinel, or a
 // *redis.ClusterClient. For a cluster, names of queues carry a tag, as package rediscluster says. Closing the handle
 // leaves the client open. New panics if the client is nil or of another type.
-func New(client goredis.UniversalClient) *delayed.Redis {
+func New(client goredis.UniversalClient) *delayed.Store {
 	return delayed.FromSource(newSource(client))
 }
 

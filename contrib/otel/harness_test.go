@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 // bench is a queue of its own with a Telemetry whose spans and metrics stay in memory.
 type bench struct {
 	*redistest.Bench
-	rdb   *delayed.Redis
+	rdb   *delayed.Store
 	q     *delayed.Queue
 	tel   *delayedotel.Telemetry
 	spans *tracetest.InMemoryExporter

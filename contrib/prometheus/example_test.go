@@ -37,7 +37,7 @@ func Welcome(id int) {}
 func Example_workermain() {
 	code := workermain.Run(workermain.Config{
 		Functions: []any{Welcome},
-		Serve: func(mux *http.ServeMux, rdb *delayed.Redis) error {
+		Serve: func(mux *http.ServeMux, rdb *delayed.Store) error {
 			ins, err := inspect.New(rdb, inspect.Config{})
 			if err != nil {
 				return err

@@ -25,7 +25,7 @@ func TestMain(m *testing.M) {
 // bench is a queue "mail" of its own, behind a prefix, so that nobody else's queues are in its registry.
 type bench struct {
 	*redistest.Bench
-	rdb *delayed.Redis
+	rdb *delayed.Store
 	q   *delayed.Queue
 	ins *inspect.Inspector
 }

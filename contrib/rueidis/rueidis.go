@@ -5,7 +5,7 @@
 //	rdb := delayedrueidis.New(client)
 //	q := delayed.NewQueue("mail", rdb)
 //
-// The program owns the client: closing the *delayed.Redis leaves it open. Close the *delayed.Redis first.
+// The program owns the client: closing the *delayed.Store leaves it open. Close the *delayed.Store first.
 //
 // All connections are dedicated ones of rueidis, out of the pool that its option BlockingPoolSize bounds: calls take
 // one for as long as they last, and workers keep some for long; delayed.FromPool says how many. The connections on
@@ -30,7 +30,7 @@ import (
 // New returns a handle that uses a client of rueidis for one server, for the master that Sentinels name, or for a
 // cluster. For a cluster, names of queues carry a tag, as package rediscluster says. Closing the handle leaves the
 // client open. New panics if the client is nil.
-func New(client rueidis.Client) *delayed.Redis { return delayed.FromSource(newSource(client)) }
+func New(client rueidis.Client) *delayed.Store { return delayed.FromSource(newSource(client)) }
 
 // source hands out connections of a client. It is safe for concurrent use.
 type source struct {

@@ -46,7 +46,7 @@ func run(listen string) error {
 }
 
 // serve runs workers, traffic and pages side by side until ctx ends, or one of them fails.
-func serve(ctx context.Context, redis *delayed.Redis, listen string) (errs []error) {
+func serve(ctx context.Context, redis *delayed.Store, listen string) (errs []error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	ended := make(chan error)
@@ -63,7 +63,7 @@ func serve(ctx context.Context, redis *delayed.Redis, listen string) (errs []err
 }
 
 // pages serves the dashboard, below a path of a program that has other pages too.
-func pages(ctx context.Context, redis *delayed.Redis, listen string) error {
+func pages(ctx context.Context, redis *delayed.Store, listen string) error {
 	// A program that knows its users sets Config.Authorize instead.
 	secret := rand.Text()
 	dashboard, err := web.New(redis, web.Config{

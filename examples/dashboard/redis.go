@@ -15,7 +15,7 @@ import (
 
 // openRedis returns a handle on the Redis of REDIS_URL, or on an embedded server, and what to do at the end: delete
 // what is left in Redis, or stop the server.
-func openRedis(ctx context.Context) (handle *delayed.Redis, cleanUp func(), err error) {
+func openRedis(ctx context.Context) (handle *delayed.Store, cleanUp func(), err error) {
 	url := os.Getenv("REDIS_URL")
 	if url == "" {
 		fmt.Println("REDIS_URL is not set: using the embedded server, which keeps everything in memory.")

@@ -13,14 +13,14 @@ import (
 const beat = 100 * time.Millisecond
 
 // traffic delays calls until ctx ends, some often and some seldom, as customers of a shop would bring about.
-func traffic(ctx context.Context, redis *delayed.Redis) error {
+func traffic(ctx context.Context, redis *delayed.Store) error {
 	if err := delayCalls(ctx, redis); ctx.Err() == nil {
 		return err
 	}
 	return nil // the end of ctx ends the call that is being delayed
 }
 
-func delayCalls(ctx context.Context, redis *delayed.Redis) error {
+func delayCalls(ctx context.Context, redis *delayed.Store) error {
 	mail, media := delayed.NewQueue("mail", redis), delayed.NewQueue("media", redis)
 	billing, search := delayed.NewQueue("billing", redis), delayed.NewQueue("search", redis)
 	ticks := time.NewTicker(beat)

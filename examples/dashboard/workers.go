@@ -23,7 +23,7 @@ var (
 )
 
 // workers returns two workers, each of which runs until its context ends. Most programs have one in a process.
-func workers(redis *delayed.Redis) []func(context.Context) error {
+func workers(redis *delayed.Store) []func(context.Context) error {
 	logger := delayed.SlogLogger(slog.DiscardHandler) // the pages show what goes wrong
 	schedulers := []delayed.SchedulerConfig{{Queue: "mail", Owner: "shop", Logger: logger, Entries: []delayed.Entry{
 		{Name: "report", Spec: "@every 15s", Task: delayed.Call(report, "EUR")},

@@ -52,7 +52,7 @@ func main() {
 }
 
 // newWorker makes the worker of the program and those of its children.
-func newWorker(rdb *delayed.Redis) (*delayed.Worker, error) {
+func newWorker(rdb *delayed.Store) (*delayed.Worker, error) {
 	quiet := logrus.New()
 	quiet.SetOutput(io.Discard)
 	w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{

@@ -14,7 +14,7 @@ import (
 
 // openRedis returns a handle on the Redis of REDIS_URL, or on an embedded server; its URL, for other processes; and
 // what to do at the end: delete what a queue has left in Redis, or stop the server.
-func openRedis(ctx context.Context) (handle *delayed.Redis, url string, cleanUp func(queue string), err error) {
+func openRedis(ctx context.Context) (handle *delayed.Store, url string, cleanUp func(queue string), err error) {
 	url = os.Getenv("REDIS_URL")
 	if url == "" {
 		fmt.Println("REDIS_URL is not set: using the embedded server, which keeps everything in memory.")

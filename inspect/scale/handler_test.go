@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 const patience = 30 * time.Second
 
 // inspector returns an inspector and a handle of a server, behind a prefix of the test's own.
-func inspector(t *testing.T, server *redistest.Server) (*inspect.Inspector, *delayed.Redis) {
+func inspector(t *testing.T, server *redistest.Server) (*inspect.Inspector, *delayed.Store) {
 	t.Helper()
 	rdb, err := delayed.Dial(server.URL())
 	if err != nil {

@@ -63,7 +63,7 @@ type Stepper interface {
 	Close() error
 }
 
-// Parts are the parts of a *delayed.Redis.
+// Parts are the parts of a *delayed.Store.
 type Parts struct {
 	Source   any // that producers use
 	Signals  any // Pub/Sub
@@ -77,7 +77,7 @@ var (
 	// Locate returns the source that the handle of a *delayed.Queue was made of, its prefix, and the name of the queue.
 	Locate func(queue any) (source any, prefix, name string)
 
-	// Handle returns the parts of a *delayed.Redis.
+	// Handle returns the parts of a *delayed.Store.
 	Handle func(rdb any) (Parts, error)
 
 	// Renew returns the message of a filed task as it is to be run: unless keep is true, without its failures and what

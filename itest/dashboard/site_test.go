@@ -20,7 +20,7 @@ import (
 // site is a dashboard of queues with a prefix of the test's own.
 type site struct {
 	*redistest.Bench
-	rdb *delayed.Redis
+	rdb *delayed.Store
 	url string // of the overview
 	log *redistest.Log
 

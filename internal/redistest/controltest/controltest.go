@@ -18,7 +18,7 @@ const patience = 20 * time.Second
 
 // Run cancels a running task, pauses the queue, resumes it and restarts its worker. The worker's heartbeat comes too
 // late to tell it of any of this.
-func Run(t *testing.T, rdb *delayed.Redis, queue string) {
+func Run(t *testing.T, rdb *delayed.Store, queue string) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), patience)
 	defer stop()

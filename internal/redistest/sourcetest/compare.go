@@ -30,12 +30,12 @@ func Compare(b *testing.B, open Maker) {
 	b.Cleanup(func() { own.Close() })
 	for _, load := range []struct {
 		name string
-		run  func(b *testing.B, rdb *delayed.Redis, queue string) time.Duration
+		run  func(b *testing.B, rdb *delayed.Store, queue string) time.Duration
 	}{
-		{"enqueue-1", func(b *testing.B, rdb *delayed.Redis, queue string) time.Duration {
+		{"enqueue-1", func(b *testing.B, rdb *delayed.Store, queue string) time.Duration {
 			return enqueue(b, rdb, queue, 1, 3000)
 		}},
-		{"enqueue-64", func(b *testing.B, rdb *delayed.Redis, queue string) time.Duration {
+		{"enqueue-64", func(b *testing.B, rdb *delayed.Store, queue string) time.Duration {
 			return enqueue(b, rdb, queue, 64, 300)
 		}},
 		{"drain", drain},
@@ -55,7 +55,7 @@ func Compare(b *testing.B, open Maker) {
 }
 
 // enqueue returns how long so many goroutines take to enqueue so many tasks each.
-func enqueue(b *testing.B, rdb *delayed.Redis, queue string, producers, each int) time.Duration {
+func enqueue(b *testing.B, rdb *delayed.Store, queue string, producers, each int) time.Duration {
 	b.Helper()
 	q := delayed.NewQueue(queue, rdb)
 	start := time.Now()
@@ -78,7 +78,7 @@ func enqueue(b *testing.B, rdb *delayed.Redis, queue string, producers, each int
 func Nothing() {}
 
 // drain returns how long a worker takes for 30,000 tasks.
-func drain(b *testing.B, rdb *delayed.Redis, queue string) time.Duration {
+func drain(b *testing.B, rdb *delayed.Store, queue string) time.Duration {
 	b.Helper()
 	const tasks = 30_000
 	enqueue(b, rdb, queue, 10, tasks/10)

@@ -53,7 +53,7 @@ func ran(queue string) (tasks, most int) {
 }
 
 // worker runs a worker until stop is called, which expects that it ends cleanly and soon.
-func worker(b *redistest.Bench, rdb *delayed.Redis, concurrency int) (stop func()) {
+func worker(b *redistest.Bench, rdb *delayed.Store, concurrency int) (stop func()) {
 	b.T.Helper()
 	log := new(redistest.Log)
 	w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{
@@ -77,7 +77,7 @@ func worker(b *redistest.Bench, rdb *delayed.Redis, concurrency int) (stop func(
 }
 
 // handle returns a handle on the source, which is closed at the end of the test.
-func handle(b *redistest.Bench, src delayed.Source) *delayed.Redis {
+func handle(b *redistest.Bench, src delayed.Source) *delayed.Store {
 	rdb := delayed.FromSource(src)
 	b.T.Cleanup(func() { rdb.Close() })
 	return rdb

@@ -25,7 +25,7 @@ const (
 // benchRun measures with one queue.
 type benchRun struct {
 	f       *benchFlags
-	rdb     *delayed.Redis
+	rdb     *delayed.Store
 	q       *delayed.Queue
 	worker  *delayed.Worker
 	nothing *delayed.Function
@@ -40,7 +40,7 @@ type benchRun struct {
 	ended chan error
 }
 
-func newBenchRun(rdb *delayed.Redis, queue string, f *benchFlags) (*benchRun, error) {
+func newBenchRun(rdb *delayed.Store, queue string, f *benchFlags) (*benchRun, error) {
 	r := &benchRun{
 		f: f, rdb: rdb, payload: []byte(strings.Repeat("x", f.size)), done: make(chan time.Time, 1),
 	}

@@ -77,7 +77,7 @@ type app struct {
 	*Streams
 	settings
 
-	rdb *delayed.Redis
+	rdb *delayed.Store
 	ins *inspect.Inspector
 }
 

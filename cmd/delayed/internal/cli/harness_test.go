@@ -41,7 +41,7 @@ var bg = context.Background()
 // bench is a Redis with a prefix of the test's own, and the command that looks at it.
 type bench struct {
 	*redistest.Bench
-	rdb *delayed.Redis
+	rdb *delayed.Store
 	q   *delayed.Queue
 	env map[string]string
 	log *redistest.Log

@@ -119,7 +119,7 @@ func (s *settings) target(getenv func(string) string) (target, error) {
 }
 
 // dial makes a handle on a server, a cluster or the master of Sentinels.
-func (t *target) dial() (*delayed.Redis, error) {
+func (t *target) dial() (*delayed.Store, error) {
 	dial := delayed.Dial
 	switch several, sentinel := kindOf(t.url); {
 	case sentinel:

@@ -17,7 +17,7 @@ import (
 type redisBench struct {
 	*redistest.Bench
 
-	rdb *delayed.Redis
+	rdb *delayed.Store
 	src *live
 	q   *delayed.Queue
 }

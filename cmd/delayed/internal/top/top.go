@@ -23,7 +23,7 @@ const DefaultInterval = time.Second
 
 // Config says what is shown, and where.
 type Config struct {
-	Redis     *delayed.Redis
+	Redis     *delayed.Store
 	Inspector *inspect.Inspector // of the same Redis
 	Interval  time.Duration      // between two refreshes; 0: DefaultInterval
 	Where     string             // which Redis that is, for the head of the screen

@@ -46,7 +46,7 @@ func main() {
 
 func own(int) {}
 
-func produce(rdb *delayed.Redis, given *delayed.Queue) (err error) {
+func produce(rdb *delayed.Store, given *delayed.Queue) (err error) {
 	q, other := delayed.NewQueue("mail", rdb), delayed.NewQueue("other", rdb)
 	_, err = q.Delay(mail.Welcome, 42, "en")
 	_, err = q.Delay(mail.Digest)             // registered by package setup

@@ -38,7 +38,7 @@ func warm(ctx context.Context, host string, times int) error {
 }
 
 // NewWorker returns a worker with everything registered.
-func NewWorker(rdb *delayed.Redis, pages *store.Store, gap time.Duration) (*delayed.Worker, error) {
+func NewWorker(rdb *delayed.Store, pages *store.Store, gap time.Duration) (*delayed.Worker, error) {
 	q := delayed.NewQueue(Queue, rdb)
 	w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{
 		Queues:      delayed.Strict{Queue},

@@ -44,7 +44,7 @@ type Planner struct {
 }
 
 // New returns a planner.
-func New(rdb *delayed.Redis, mostWait time.Duration) *Planner {
+func New(rdb *delayed.Store, mostWait time.Duration) *Planner {
 	return &Planner{
 		queue: delayed.NewQueue(Queue, rdb), science: delayed.NewQueue(Science, rdb), mostWait: mostWait,
 	}

@@ -27,7 +27,7 @@ type Site struct {
 }
 
 // New returns a site on the queues of the shop.
-func New(rdb *delayed.Redis, store *orders.Store, log *slog.Logger) (*Site, error) {
+func New(rdb *delayed.Store, store *orders.Store, log *slog.Logger) (*Site, error) {
 	critical, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: tasks.Critical, WaitReplicas: 1, Inject: inject})
 	if err != nil {
 		return nil, err

@@ -39,7 +39,7 @@ func main() {
 	}
 }
 
-func worker(rdb *delayed.Redis) (*delayed.Worker, error) {
+func worker(rdb *delayed.Store) (*delayed.Worker, error) {
 	w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{
 		Queues:     delayed.Strict{plan.Queue},
 		Schedulers: []delayed.SchedulerConfig{schedule.Config(7)},

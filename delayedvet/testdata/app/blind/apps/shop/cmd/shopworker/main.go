@@ -21,7 +21,7 @@ import (
 func main() {
 	os.Exit(workermain.Run(workermain.Config{
 		Setup: setup,
-		Dial: func(url string) (*delayed.Redis, error) {
+		Dial: func(url string) (*delayed.Store, error) {
 			rdb, err := delayed.Dial(url)
 			if err != nil {
 				return nil, err

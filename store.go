@@ -31,9 +31,9 @@ type Source interface {
 	// If it has a method String() string, that is what logs say of the address. It must not show a password.
 }
 
-// Redis is a handle on a Redis server or cluster, safe for concurrent use. Create it with Dial, FromPool, FromSource,
+// Store is a handle on a Redis server or cluster, safe for concurrent use. Create it with Dial, FromPool, FromSource,
 // rediscluster.Dial or redissentinel.Dial, and Close it at the end.
-type Redis struct {
+type Store struct {
 	calls  Source // producers
 	loops  Source // workers and sweepers: never waits behind producers
 	prefix string
@@ -61,12 +61,12 @@ type Redis struct {
 //	pool_size=200                     connections for concurrent producers; defaults to 64
 //
 // For other settings, make a pool of your own: see FromPool.
-func Dial(rawURL string) (*Redis, error) {
+func Dial(rawURL string) (*Store, error) {
 	calls, loops, addr, err := redisstore.DialSources(rawURL)
 	if err != nil {
 		return nil, err
 	}
-	r := newRedis(calls, loops)
+	r := newStore(calls, loops)
 	r.where = addr
 	return r, nil
 }
@@ -88,19 +88,19 @@ func Dial(rawURL string) (*Redis, error) {
 //     cancelled call closes its connection. Dial with DialContext, so that a cancelled call does not wait for it.
 //   - Restarts of Redis. Set TestOnBorrow to send PING on connections that have idled for a while: otherwise the first
 //     call on each dead one fails, as ErrUnknown.
-func FromPool(pool *redis.Pool) *Redis {
+func FromPool(pool *redis.Pool) *Store {
 	if pool == nil {
 		panic(errors.New("delayed: FromPool(nil): expected a pool; Dial makes one of its own"))
 	}
 	src := redisstore.Watch(redisstore.PoolSource{Pool: pool})
-	r := newRedis(src, src)
+	r := newStore(src, src)
 	r.where = "an address that a pool of the program knows"
 	return r
 }
 
 // FromSource returns a handle on any source of connections. At most 64 producers use it at a time, more wait; workers
 // and sweepers are not bounded. Close closes the source. FromSource(nil) panics.
-func FromSource(src Source) *Redis {
+func FromSource(src Source) *Store {
 	if wire.IsNil(src) {
 		panic(errors.New("delayed: FromSource(nil): expected a source of connections; Dial makes one of its own"))
 	}
@@ -109,7 +109,7 @@ func FromSource(src Source) *Redis {
 		places = sized.PoolSize()
 	}
 	watched := redisstore.Watch(src)
-	r := newRedis(&redisstore.BoundedSource{Source: watched, Places: make(chan struct{}, places)}, watched)
+	r := newStore(&redisstore.BoundedSource{Source: watched, Places: make(chan struct{}, places)}, watched)
 	if named, ok := src.(fmt.Stringer); ok {
 		r.where = named.String()
 	} else {
@@ -118,8 +118,8 @@ func FromSource(src Source) *Redis {
 	return r
 }
 
-func newRedis(calls, loops Source) *Redis {
-	return &Redis{
+func newStore(calls, loops Source) *Store {
+	return &Store{
 		calls: calls, loops: loops, coalescers: new(redisstore.Coalescers),
 		signals: redisstore.NewSignals(loops), registry: redisstore.NewRegistry(calls, ""),
 		signatures: new(redisstore.Shared[string, redisstore.Signatures]),
@@ -128,7 +128,7 @@ func newRedis(calls, loops Source) *Redis {
 
 // WithPrefix returns a handle that shares r's connections and puts prefix before every key, in place of a prefix that r
 // has. Queues and workers meet only if they use the same prefix. Legacy workers know no prefix.
-func (r *Redis) WithPrefix(prefix string) *Redis {
+func (r *Store) WithPrefix(prefix string) *Store {
 	must(r.check())
 	c := *r
 	c.prefix, c.registry = prefix, r.registry.WithPrefix(prefix)
@@ -136,7 +136,7 @@ func (r *Redis) WithPrefix(prefix string) *Redis {
 }
 
 // Ping connects to Redis and waits for its answer.
-func (r *Redis) Ping(ctx context.Context) error {
+func (r *Store) Ping(ctx context.Context) error {
 	if err := errors.Join(r.check(), checkContext(ctx)); err != nil {
 		return err
 	}
@@ -153,7 +153,7 @@ func (r *Redis) Ping(ctx context.Context) error {
 
 // Close closes the connections. Stop the workers that use them first: a Run that goes on ends with ErrClosed, and
 // cannot tell Redis what became of its tasks, which sweepers then give back.
-func (r *Redis) Close() error {
+func (r *Store) Close() error {
 	if err := r.check(); err != nil {
 		return err
 	}
@@ -165,17 +165,17 @@ func (r *Redis) Close() error {
 }
 
 // check returns an error if r was not made by a constructor.
-func (r *Redis) check() error {
+func (r *Store) check() error {
 	if r == nil || r.calls == nil || r.loops == nil {
-		return errNoRedis
+		return errNoStore
 	}
 	return nil
 }
 
-var errNoRedis = errors.New("delayed: the *Redis is nil or zero: pass what Dial, FromPool or FromSource returned")
+var errNoStore = errors.New("delayed: the *Store is nil or zero: pass what Dial, FromPool or FromSource returned")
 
 // checkQueue returns an error if a queue on r cannot have that name.
-func (r *Redis) checkQueue(name string) error {
+func (r *Store) checkQueue(name string) error {
 	if err := redisstore.CheckQueueName(name); err != nil {
 		return err
 	}
@@ -195,7 +195,7 @@ func (r *Redis) checkQueue(name string) error {
 }
 
 // checkSlots is the part of checkQueue about slots, for well-formed names.
-func (r *Redis) checkSlots(names []string) error {
+func (r *Store) checkSlots(names []string) error {
 	for _, name := range names {
 		if redisstore.CheckQueueName(name) != nil {
 			continue // reported elsewhere
@@ -216,7 +216,7 @@ func listenerOf(src Source) seam.Listener {
 // SettingError says why a Redis server must not, or cannot, hold tasks.
 type SettingError struct {
 	// Name is eviction (maxmemory-policy is not noeviction), replica (the server is a replica), scripts (it runs no
-	// Lua scripts for this user) or version (it is older than Redis 6.2). WorkerConfig.Allow and Redis.Check permit
+	// Lua scripts for this user) or version (it is older than Redis 6.2). WorkerConfig.Allow and Store.Check permit
 	// the setting by this name.
 	Name string
 	// Text says which server, what was found, what was expected and what to do.
@@ -234,11 +234,11 @@ func (e *SettingError) Error() string {
 // what could not be found out because the user may not ask INFO or a service leaves it out.
 //
 // Worker.Run does the same for the servers of its queues.
-func (r *Redis) Check(ctx context.Context, allow ...string) (warnings []string, err error) {
+func (r *Store) Check(ctx context.Context, allow ...string) (warnings []string, err error) {
 	if err := r.check(); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(checkContext(ctx), checkAllowed("Redis.Check", allow)); err != nil {
+	if err := errors.Join(checkContext(ctx), checkAllowed("Store.Check", allow)); err != nil {
 		return nil, err
 	}
 	servers, err := redisstore.Servers(ctx, r.loops, r.prefix, r.where)
@@ -259,7 +259,7 @@ func checkAllowed(where string, allow []string) error {
 	return nil
 }
 
-// checkServers is Redis.Check for the given servers.
+// checkServers is Store.Check for the given servers.
 func checkServers(
 	ctx context.Context, src Source, servers []redisstore.Server, allow []string,
 ) (warnings []string, err error) {

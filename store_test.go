@@ -198,7 +198,7 @@ func TestParametersOfURL(t *testing.T) {
 	for rawURL, expected := range map[string]string{
 		"redis://a?ca=/ca.pem":               "expected scheme rediss",
 		"rediss://a?ca=/none/ca.pem":         "/none/ca.pem",
-		"rediss://a?ca=redis_test.go":        "holds no certificate",
+		"rediss://a?ca=store_test.go":        "holds no certificate",
 		"rediss://a?cert=/c.pem":             "expected both",
 		"rediss://a?cert=/c.pem&key=/k.pem":  "cert and key",
 		"redis://a?dial_timeout=2":           "dial_timeout",
@@ -728,7 +728,7 @@ func TestRenamedCommands(t *testing.T) {
 }
 
 // worksAndSweeps runs a worker until it has run a task and has given back the one of a killed worker.
-func (b *bench) worksAndSweeps(rdb *delayed.Redis) {
+func (b *bench) worksAndSweeps(rdb *delayed.Store) {
 	b.T.Helper()
 	ran := make(chan bool, 10)
 	fn := b.fn("f", func() { ran <- true })
@@ -761,20 +761,20 @@ type emptyConn struct{ redis.Conn }
 func misusedConnections(t *testing.T) (all []misuse) {
 	t.Helper()
 	for name, handle := range map[string]struct {
-		open func() *delayed.Redis
+		open func() *delayed.Store
 		want string
 	}{
-		"pool whose Dial returns nil": {func() *delayed.Redis {
+		"pool whose Dial returns nil": {func() *delayed.Store {
 			dial := func() (redis.Conn, error) { return nil, nil } //nolint:nilnil // on purpose
 			return delayed.FromPool(&redis.Pool{Dial: dial})
 		}, "the pool's Dial has returned neither a connection nor an error"},
-		"pool whose Dial returns a nil pointer": {func() *delayed.Redis {
+		"pool whose Dial returns a nil pointer": {func() *delayed.Store {
 			return delayed.FromPool(&redis.Pool{Dial: func() (redis.Conn, error) { return (*emptyConn)(nil), nil }})
 		}, "the pool's Dial has returned neither a connection nor an error"},
-		"source that returns nil": {func() *delayed.Redis {
+		"source that returns nil": {func() *delayed.Store {
 			return delayed.FromSource(&emptySource{})
 		}, "the Conn of a *delayed_test.emptySource has returned neither a connection nor an error"},
-		"source that returns a nil pointer": {func() *delayed.Redis {
+		"source that returns a nil pointer": {func() *delayed.Store {
 			return delayed.FromSource(&emptySource{(*emptyConn)(nil)})
 		}, "the Conn of a *delayed_test.emptySource has returned neither a connection nor an error"},
 	} {
@@ -804,10 +804,10 @@ func (s plainSource) Slot(string) int { return 0 }
 func (s plainSource) Close() error    { return s.pool.Close() }
 
 // handles are the ways in which a program may reach the server behind an address.
-var handles = map[string]func(url string) (*delayed.Redis, error){
+var handles = map[string]func(url string) (*delayed.Store, error){
 	"Dial":       delayed.Dial,
-	"FromPool":   func(url string) (*delayed.Redis, error) { return delayed.FromPool(poolOf(url)), nil },
-	"FromSource": func(url string) (*delayed.Redis, error) { return delayed.FromSource(plainSource{poolOf(url)}), nil },
+	"FromPool":   func(url string) (*delayed.Store, error) { return delayed.FromPool(poolOf(url)), nil },
+	"FromSource": func(url string) (*delayed.Store, error) { return delayed.FromSource(plainSource{poolOf(url)}), nil },
 }
 
 func poolOf(url string) *redis.Pool {
@@ -835,7 +835,7 @@ type traffic struct {
 }
 
 // startTraffic starts producers, a worker, a scheduler, programs that wait for results, read, and listen to events.
-func startTraffic(b *bench, dial func() *delayed.Redis) *traffic {
+func startTraffic(b *bench, dial func() *delayed.Store) *traffic {
 	t := &traffic{b: b}
 	work := delayed.Func(func(n int64) int64 {
 		count, _ := t.ran.LoadOrStore(n, new(atomic.Int64))
@@ -955,7 +955,7 @@ func TestFailOverBehindOneAddress(t *testing.T) {
 			t.Parallel()
 			pair := redistest.StartPair(t)
 			b := newBenchOn(t, pair.Master())
-			traffic := startTraffic(b, func() *delayed.Redis { return b.dial(dial, pair.URL()) })
+			traffic := startTraffic(b, func() *delayed.Store { return b.dial(dial, pair.URL()) })
 			for i := range *failOvers {
 				traffic.goesOn()
 				pair.Settled(t)
@@ -976,7 +976,7 @@ var (
 )
 
 // dial returns a handle that is closed at the end of the test.
-func (b *bench) dial(dial func(string) (*delayed.Redis, error), url string) *delayed.Redis {
+func (b *bench) dial(dial func(string) (*delayed.Store, error), url string) *delayed.Store {
 	b.T.Helper()
 	rdb, err := dial(url)
 	b.Must(err)
@@ -1024,7 +1024,7 @@ func TestHalfOpenConnections(t *testing.T) {
 	t.Parallel()
 	b := newBenchOn(t, redistest.Start(t))
 	proxy := faultnet.NewProxy(t, b.Server.Addr())
-	traffic := startTraffic(b, func() *delayed.Redis { return b.dial(delayed.Dial, proxy.URL()) })
+	traffic := startTraffic(b, func() *delayed.Store { return b.dial(delayed.Dial, proxy.URL()) })
 	strand := func(which string, is func(n int) bool) (of int) {
 		traffic.goesOn()
 		of = proxy.Strand(is)
