@@ -131,7 +131,7 @@ func (s *Site) payment(r *http.Request) (any, error) {
 	defer cancel()
 	amount, err := delayed.Await[orders.Cents](ctx, s.critical.Ref(r.PathValue("task")))
 	if failed := new(delayed.TaskError); errors.As(err, &failed) {
-		return map[string]string{"state": failed.State.String(), "reason": failed.Reason}, nil
+		return map[string]string{"state": failed.State.String(), "reason": string(failed.Reason)}, nil
 	}
 	return amount, err
 }
