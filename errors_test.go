@@ -517,8 +517,8 @@ func misusedOptions(t *testing.T, rdb *delayed.Store) (all []misuse) {
 		{delayed.UniqueKey("\xff", time.Hour), "in UTF-8"},
 		{delayed.UniqueKey("k", 60), "expected at least 1ms"},
 		{delayed.UntilStart(), "UntilStart without a lock"},
-		{delayed.OnConflict(delayed.Skip), "without a lock"},
-		{delayed.OnConflict(7), "expected Fail, Skip or Replace"},
+		{delayed.OnConflict(delayed.ConflictSkip), "without a lock"},
+		{delayed.OnConflict(7), "expected ConflictFail, ConflictSkip or ConflictReplace"},
 		{delayed.TaskID(""), "TaskID of 0 bytes"},
 		{delayed.TaskID(strings.Repeat("i", 257)), "TaskID of 257 bytes"},
 		{delayed.TaskID("\xff"), "in UTF-8"},
@@ -545,7 +545,7 @@ func misusedOptions(t *testing.T, rdb *delayed.Store) (all []misuse) {
 				delayed.ErrFunction),
 			o.want,
 		})
-		if d, ok := o.option.(delayed.TaskOption); ok && d.String() != "OnConflict(Skip)" {
+		if d, ok := o.option.(delayed.TaskOption); ok && d.String() != "OnConflict(ConflictSkip)" {
 			all = append(all, misuse{
 				"default " + name,
 				wraps(func() error { _, err := q.Delay(delayed.Func(wrongOne, d), 1); return err },
@@ -579,7 +579,7 @@ func misusedOptions(t *testing.T, rdb *delayed.Store) (all []misuse) {
 			return err
 		}, "found one that ends 59m0s before"},
 		misuse{
-			"TaskID that is replaced", with(delayed.TaskID("x"), delayed.OnConflict(delayed.Replace)),
+			"TaskID that is replaced", with(delayed.TaskID("x"), delayed.OnConflict(delayed.ConflictReplace)),
 			"cannot replace one of its own id",
 		},
 		misuse{"a wrong option before a right one", with(delayed.TTL(0), delayed.TTL(time.Hour)), "option TTL(0s)"},

@@ -335,7 +335,7 @@ func ExampleUnique() {
 	var duplicate *delayed.DuplicateError
 	fmt.Println(errors.As(err, &duplicate) && duplicate.ID == first.ID())
 
-	again, err := q.With(delayed.OnConflict(delayed.Skip)).Delay(Welcome, 42, "en")
+	again, err := q.With(delayed.OnConflict(delayed.ConflictSkip)).Delay(Welcome, 42, "en")
 	fmt.Println(again.ID() == first.ID(), err)
 
 	_, err = q.Delay(Welcome, 43, "en") // another call
@@ -352,7 +352,7 @@ func ExampleUniqueKey() {
 	defer rdb.Close()
 	q := delayed.NewQueue("example-key", rdb)
 	invoice := q.With(delayed.UniqueKey("invoice:17", time.Hour), delayed.In(time.Minute),
-		delayed.OnConflict(delayed.Replace))
+		delayed.OnConflict(delayed.ConflictReplace))
 	for _, lang := range []string{"en", "de", "fr"} {
 		if _, err := invoice.Delay(Welcome, 17, lang); err != nil {
 			panic(err)
@@ -370,7 +370,7 @@ func ExampleUntilStart() {
 	defer rdb.Close()
 	q := delayed.NewQueue("example-until-start", rdb)
 	refresh := delayed.Func(func() {}, delayed.Name("example.refresh"),
-		delayed.Unique(time.Hour), delayed.UntilStart(), delayed.OnConflict(delayed.Skip))
+		delayed.Unique(time.Hour), delayed.UntilStart(), delayed.OnConflict(delayed.ConflictSkip))
 	first, _ := q.Delay(refresh)
 	second, _ := q.Delay(refresh)
 	fmt.Println(first.ID() == second.ID())

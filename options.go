@@ -198,8 +198,8 @@ func (o maxRetryOption) String() string { return fmt.Sprintf("MaxRetry(%d)", int
 
 // TaskID gives the task this id in place of a random one. An id that belongs to a task of the queue, be it pending,
 // active, scheduled, retrying, parked, archived or completed and kept, is refused with a *DuplicateError;
-// OnConflict(Skip) makes that a success. So a call whose outcome is unknown can be repeated while its first task exists
-// or is kept. The id is at most 256 bytes long and not empty.
+// OnConflict(ConflictSkip) makes that a success. So a call whose outcome is unknown can be repeated while its first
+// task exists or is kept. The id is at most 256 bytes long and not empty.
 //
 // The id is free again when the task has succeeded, was dropped by its handler (Drop), or has ended because it was
 // cancelled; with KeepResult or Retention only once they keep it no longer. The id of an archived task is free when the

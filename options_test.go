@@ -543,11 +543,13 @@ func TestOptionsPrintAsWritten(t *testing.T) {
 		"MaxRetry(3)":   delayed.MaxRetry(3),
 		"MaxRetry(0)":   delayed.MaxRetry(-3),
 		`TaskID("a b")`: delayed.TaskID("a b"), "Unique(1m0s)": delayed.Unique(time.Minute),
-		`UniqueKey("a", 1s)`: delayed.UniqueKey("a", time.Second),
-		"UntilStart()":       delayed.UntilStart(), "OnConflict(Fail)": delayed.OnConflict(delayed.Fail),
-		"OnConflict(Skip)":    delayed.OnConflict(delayed.Skip),
-		"OnConflict(Replace)": delayed.OnConflict(delayed.Replace), "OnConflict(Conflict(7))": delayed.OnConflict(7),
-		"Debounce(5s)": delayed.Debounce(5 * time.Second), "Front()": delayed.Front(),
+		`UniqueKey("a", 1s)`:          delayed.UniqueKey("a", time.Second),
+		"UntilStart()":                delayed.UntilStart(),
+		"OnConflict(ConflictFail)":    delayed.OnConflict(delayed.ConflictFail),
+		"OnConflict(ConflictSkip)":    delayed.OnConflict(delayed.ConflictSkip),
+		"OnConflict(ConflictReplace)": delayed.OnConflict(delayed.ConflictReplace),
+		"OnConflict(Conflict(7))":     delayed.OnConflict(7),
+		"Debounce(5s)":                delayed.Debounce(5 * time.Second), "Front()": delayed.Front(),
 	} {
 		if fmt.Sprint(o) != want {
 			t.Errorf("%v, expected %s", o, want)

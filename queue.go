@@ -109,8 +109,8 @@ func (q *Queue) Enqueue(ctx context.Context, t *Task) (*Ref, error) {
 // A batch is at most 500 tasks with In, At or Group, where each group after the first counts as four tasks more, and at
 // most 100 tasks with Unique, UniqueKey, Debounce, TaskID or Front. TaskID with more than one task is an error, and so
 // is Front with more than one batch. If another task holds the lock or has the id of one of the tasks, none of its
-// batch is enqueued, and the error names the task and wraps a *DuplicateError. With OnConflict(Skip) the Ref of such a
-// task is that of the other one, which may be an earlier task of the same call.
+// batch is enqueued, and the error names the task and wraps a *DuplicateError. With OnConflict(ConflictSkip) the Ref of
+// such a task is that of the other one, which may be an earlier task of the same call.
 //
 //	refs, err := q.DelayMany(ctx, delayed.Call(mail.Welcome, 1, "en"), delayed.Call(mail.Welcome, 2, "de"))
 func (q *Queue) DelayMany(ctx context.Context, tasks ...*Task) ([]*Ref, error) {

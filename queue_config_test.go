@@ -883,8 +883,8 @@ func goldenOptions(t *testing.T, given map[string]any) (options []delayed.Option
 		case "on_conflict":
 			options = append(options,
 				delayed.OnConflict(map[any]delayed.Conflict{
-					"error": delayed.Fail, "skip": delayed.Skip,
-					"replace": delayed.Replace,
+					"error": delayed.ConflictFail, "skip": delayed.ConflictSkip,
+					"replace": delayed.ConflictReplace,
 				}[value]))
 		case "debounce":
 			options = append(options, delayed.Debounce(span(name)))

@@ -36,46 +36,47 @@ func UniqueKey(key string, ttl time.Duration) TaskOption {
 func UntilStart() TaskOption { return lockOption{name: "UntilStart"} }
 
 // Conflict says what becomes of a new task when another task already has the lock or id that it asks for; see
-// OnConflict. The zero value is Fail.
+// OnConflict. The zero value is ConflictFail.
 type Conflict uint8
 
 const (
-	// Fail with OnConflict refuses the new task with a *DuplicateError that names the other one.
-	Fail Conflict = iota
-	// Skip with OnConflict leaves the other task as it is and enqueues nothing; the call succeeds and its Ref is the
-	// other task's. Nothing else tells the caller which of the two happened: where that matters, use Fail and look for
-	// a *DuplicateError.
-	Skip
-	// Replace with OnConflict enqueues the new task, which takes the lock over, and cancels the other one: if it has
-	// not started it never runs, and if it runs its context ends as Ref.Cancel ends it. Nothing is kept of a task that
-	// was scheduled, retrying or parked when it was replaced: a Ref.Wait for it returns an error that wraps ErrCanceled
-	// at that moment, and a Wait that begins later lasts until its context ends. Replace needs Unique or UniqueKey: an
-	// id cannot pass from one task to another.
-	Replace
+	// ConflictFail with OnConflict refuses the new task with a *DuplicateError that names the other one.
+	ConflictFail Conflict = iota
+	// ConflictSkip with OnConflict leaves the other task as it is and enqueues nothing; the call succeeds and its Ref
+	// is the other task's. Nothing else tells the caller which of the two happened: where that matters, use
+	// ConflictFail and look for a *DuplicateError.
+	ConflictSkip
+	// ConflictReplace with OnConflict enqueues the new task, which takes the lock over, and cancels the other one: if
+	// it has not started it never runs, and if it runs its context ends as Ref.Cancel ends it. Nothing is kept of a
+	// task that was scheduled, retrying or parked when it was replaced: a Ref.Wait for it returns an error that wraps
+	// ErrCanceled at that moment, and a Wait that begins later lasts until its context ends. ConflictReplace needs
+	// Unique or UniqueKey: an id cannot pass from one task to another.
+	ConflictReplace
 )
 
 // String returns the policy's name.
 func (c Conflict) String() string {
 	switch c {
-	case Fail:
-		return "Fail"
-	case Skip:
-		return "Skip"
-	case Replace:
-		return "Replace"
+	case ConflictFail:
+		return "ConflictFail"
+	case ConflictSkip:
+		return "ConflictSkip"
+	case ConflictReplace:
+		return "ConflictReplace"
 	default:
 		return fmt.Sprintf("Conflict(%d)", uint8(c))
 	}
 }
 
-// OnConflict says what becomes of a task whose lock is held, or whose id is taken: Fail, Skip or Replace. Without it,
-// it is Fail.
+// OnConflict says what becomes of a task whose lock is held, or whose id is taken: ConflictFail, ConflictSkip or
+// ConflictReplace. Without it, it is ConflictFail.
 func OnConflict(c Conflict) TaskOption { return lockOption{name: "OnConflict", conflict: c} }
 
 // Debounce runs a burst of calls once, with the arguments of the last, when d has passed since the last one: it is
-// In(d) with Unique, UntilStart and OnConflict(Replace); an OnConflict given after it applies instead of Replace. Its
-// lock lapses seven days after the task is due, unless a Unique or UniqueKey beside it gives another ttl. Calls that
-// never pause for as long as d put it off for ever. d must be positive. In and At are refused beside it.
+// In(d) with Unique, UntilStart and OnConflict(ConflictReplace); an OnConflict given after it applies instead of
+// ConflictReplace. Its lock lapses seven days after the task is due, unless a Unique or UniqueKey beside it gives
+// another ttl. Calls that never pause for as long as d put it off for ever. d must be positive. In and At are refused
+// beside it.
 //
 // Calls with other arguments are other tasks, unless UniqueKey says what belongs together:
 //
@@ -143,7 +144,7 @@ func (r *lockRule) add(o lockOption) {
 		if r.over == redisstore.LockNothing {
 			r.over, r.ttl = redisstore.LockArgs, redisstore.LockLife
 		}
-		r.untilStart, r.conflict, r.ruled = true, Replace, true
+		r.untilStart, r.conflict, r.ruled = true, ConflictReplace, true
 		if o.ttl <= 0 {
 			r.err = fmt.Errorf("%w: %v, expected a positive duration", ErrArguments, debounceOption(o.ttl))
 		}
@@ -181,12 +182,12 @@ func (t *Task) holdOf(o *callOptions) (*redisstore.Hold, error) {
 	switch {
 	case r.err != nil:
 		return nil, r.err
-	case r.conflict > Replace:
-		return nil, fmt.Errorf("%w: OnConflict(%v), expected Fail, Skip or Replace", ErrArguments, r.conflict)
-	case h.Reserve && r.conflict == Replace:
-		return nil, fmt.Errorf("%w: TaskID with OnConflict(Replace) or Debounce: a task cannot replace one of its "+
-			"own id; "+
-			"leave TaskID out and give its text to UniqueKey", ErrArguments)
+	case r.conflict > ConflictReplace:
+		return nil, fmt.Errorf("%w: OnConflict(%v), expected ConflictFail, ConflictSkip or ConflictReplace",
+			ErrArguments, r.conflict)
+	case h.Reserve && r.conflict == ConflictReplace:
+		return nil, fmt.Errorf("%w: TaskID with OnConflict(ConflictReplace) or Debounce: a task cannot replace one of "+
+			"its own id; leave TaskID out and give its text to UniqueKey", ErrArguments)
 	case r.over == redisstore.LockNothing && r.untilStart:
 		return nil, fmt.Errorf("%w: UntilStart without a lock: add Unique or UniqueKey", ErrArguments)
 	case r.over == redisstore.LockNothing && r.ruled && !h.Reserve:

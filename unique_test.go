@@ -169,19 +169,19 @@ func TestUntilStartOfAParkedTask(t *testing.T) {
 // TestOnConflictSkip: the call returns the Ref of the existing task.
 func TestOnConflictSkip(t *testing.T) {
 	b := newBench(t)
-	f := b.fn("f", func(int) {}, delayed.Unique(time.Hour), delayed.OnConflict(delayed.Skip))
+	f := b.fn("f", func(int) {}, delayed.Unique(time.Hour), delayed.OnConflict(delayed.ConflictSkip))
 	ref := b.delay(f, 1)
 	for range 3 {
 		if again := b.delay(f, 1); again.ID() != ref.ID() {
 			t.Errorf("%v, expected %v", again, ref)
 		}
 	}
-	q := b.q.With(delayed.TaskID("x"), delayed.OnConflict(delayed.Skip), delayed.In(time.Hour))
+	q := b.q.With(delayed.TaskID("x"), delayed.OnConflict(delayed.ConflictSkip), delayed.In(time.Hour))
 	first, again := b.delayWith(q, f, 2), b.delayWith(q, f, 3)
 	if first.ID() != "x" || again.ID() != "x" || b.Size("") != 1 || b.Size("_scheduled") != 1 {
 		t.Errorf("%v and %v, %d pending, %d scheduled", first, again, b.Size(""), b.Size("_scheduled"))
 	}
-	if _, err := b.q.With(delayed.OnConflict(delayed.Fail)).Delay(f, 1); !errors.Is(err, delayed.ErrDuplicate) {
+	if _, err := b.q.With(delayed.OnConflict(delayed.ConflictFail)).Delay(f, 1); !errors.Is(err, delayed.ErrDuplicate) {
 		t.Errorf("the call's option does not hold: %v", err)
 	}
 }
@@ -205,11 +205,11 @@ func TestUniqueMany(t *testing.T) {
 		!strings.Contains(err.Error(), "task 6:") {
 		t.Errorf("expected that task 6 is refused, found %v", err)
 	}
-	if _, err := b.q.With(delayed.OnConflict(delayed.Skip)).DelayMany(ctx, calls...); !errors.Is(err,
+	if _, err := b.q.With(delayed.OnConflict(delayed.ConflictSkip)).DelayMany(ctx, calls...); !errors.Is(err,
 		delayed.ErrArguments) {
 		t.Errorf("OnConflict for tasks without a lock: %v", err)
 	}
-	skipping := b.fn("f", func(n int) { ran <- n }, delayed.Unique(time.Hour), delayed.OnConflict(delayed.Skip))
+	skipping := b.fn("f", func(n int) { ran <- n }, delayed.Unique(time.Hour), delayed.OnConflict(delayed.ConflictSkip))
 	distinct := map[string]bool{}
 	for i := range calls {
 		if i%3 != 0 {
@@ -405,7 +405,7 @@ func TestLocksThatMakeNoSenseAreErrors(t *testing.T) {
 		"ttl 0": {delayed.Unique(0)}, "UntilStart alone": {delayed.UntilStart()},
 		"TaskID with a lock replaced": {
 			delayed.TaskID("x"), delayed.Unique(time.Hour),
-			delayed.OnConflict(delayed.Replace),
+			delayed.OnConflict(delayed.ConflictReplace),
 		},
 		"TaskID until start":   {delayed.TaskID("x"), delayed.UntilStart()},
 		"Debounce with TaskID": {delayed.TaskID("x"), delayed.Debounce(time.Second)},
@@ -539,7 +539,8 @@ func TestReplacedWhilePending(t *testing.T) {
 			b := newBench(t)
 			ran := make(chan int, 100)
 			f := b.fn("f", func(n int) { ran <- n })
-			q := b.q.With(append(opts, delayed.UniqueKey("k", time.Hour), delayed.OnConflict(delayed.Replace))...)
+			replace := delayed.OnConflict(delayed.ConflictReplace)
+			q := b.q.With(append(opts, delayed.UniqueKey("k", time.Hour), replace)...)
 			for i := range 10 {
 				b.delayWith(q, f, i)
 			}
@@ -566,7 +567,7 @@ func TestReplacedBetweenClaimAndStart(t *testing.T) {
 	began, goOn, ran := make(chan struct{}), make(chan struct{}), make(chan int, 10)
 	long := b.fn("long", func() { close(began); <-goOn })
 	f := b.fn("f", func(n int) { ran <- n })
-	q := b.q.With(delayed.UniqueKey("k", time.Hour), delayed.UntilStart(), delayed.OnConflict(delayed.Replace))
+	q := b.q.With(delayed.UniqueKey("k", time.Hour), delayed.UntilStart(), delayed.OnConflict(delayed.ConflictReplace))
 	b.delay(long)
 	b.delayWith(q, f, 1)
 	cfg := b.config()
@@ -599,7 +600,7 @@ func TestReplacedWhileRunning(t *testing.T) {
 		ended <- context.Cause(ctx)
 		return ctx.Err()
 	})
-	q := b.q.With(delayed.UniqueKey("k", time.Hour), delayed.OnConflict(delayed.Replace))
+	q := b.q.With(delayed.UniqueKey("k", time.Hour), delayed.OnConflict(delayed.ConflictReplace))
 	b.delayWith(q, f, 1)
 	b.work(b.config(), f)
 	await(b, "the first task", began)
@@ -625,7 +626,7 @@ func TestWaitForATaskThatIsReplaced(t *testing.T) {
 			b := newBench(t)
 			delayed.Signals(b.rdb).Again = time.Hour // so that only a signal wakes it
 			f := b.fn("f", func(int) {})
-			q := b.q.With(append(opts, delayed.UniqueKey("k", time.Hour), delayed.OnConflict(delayed.Replace),
+			q := b.q.With(append(opts, delayed.UniqueKey("k", time.Hour), delayed.OnConflict(delayed.ConflictReplace),
 				delayed.KeepResult(time.Hour))...)
 			ref := b.delayWith(q, f, 1)
 			waited := make(chan error, 1)
@@ -715,7 +716,7 @@ func TestAwaitBySkippedRef(t *testing.T) {
 				first := b.delayWith(b.q.With(lock, delayed.KeepResult(time.Hour)), f, 1)
 				last := time.Now().UnixMilli()
 				b.Until("it is a millisecond later", func() bool { return time.Now().UnixMilli() > last })
-				skip := b.q.With(lock, delayed.OnConflict(delayed.Skip))
+				skip := b.q.With(lock, delayed.OnConflict(delayed.ConflictSkip))
 				ref := call(b, skip, f, 2)
 				if ref.ID() != first.ID() {
 					t.Fatalf("found the Ref of %v, expected %v", ref, first)
@@ -747,7 +748,7 @@ func TestAwaitBySkippedRef(t *testing.T) {
 // first batch.
 func TestManySkippedRefs(t *testing.T) {
 	b := newBench(t)
-	f := b.fn("f", func(n int) int { return n }, delayed.Unique(time.Hour), delayed.OnConflict(delayed.Skip),
+	f := b.fn("f", func(n int) int { return n }, delayed.Unique(time.Hour), delayed.OnConflict(delayed.ConflictSkip),
 		delayed.KeepResult(time.Hour))
 	const n = 2*redisstore.MaxEnlisted + 10
 	calls := make([]*delayed.Task, 0, n)
@@ -776,7 +777,7 @@ func TestFailureBySkippedRef(t *testing.T) {
 	f := b.fn("f", func(int) (int, error) { return 0, errors.New("no") })
 	first := b.delayWith(b.q.With(delayed.UniqueKey("k", time.Hour), delayed.KeepResult(time.Hour),
 		delayed.MaxRetry(1)), f, 1)
-	ref := b.delayWith(b.q.With(delayed.UniqueKey("k", time.Hour), delayed.OnConflict(delayed.Skip),
+	ref := b.delayWith(b.q.With(delayed.UniqueKey("k", time.Hour), delayed.OnConflict(delayed.ConflictSkip),
 		delayed.MaxRetry(5)), f, 2)
 	early := b.awaiting(ref)
 	b.work(b.config(), f)
@@ -803,7 +804,7 @@ func TestInfoBySkippedRef(t *testing.T) {
 			b := newBench(t)
 			f, g := b.fn("f", func(int) {}), b.fn("g", func(int) {})
 			first := b.delayWith(b.q.With(delayed.UniqueKey("k", time.Hour), delayed.In(48*time.Hour)), f, 1)
-			ref := call(b, b.q.With(delayed.UniqueKey("k", time.Hour), delayed.OnConflict(delayed.Skip)), g, 2)
+			ref := call(b, b.q.With(delayed.UniqueKey("k", time.Hour), delayed.OnConflict(delayed.ConflictSkip)), g, 2)
 			want, err := first.Info(bg)
 			b.Must(err)
 			got, err := ref.Info(bg)
@@ -842,7 +843,7 @@ func TestCancelBySkippedRef(t *testing.T) {
 				ran <- n
 				return nil
 			})
-			skip := b.q.With(delayed.UniqueKey("k", time.Hour), delayed.OnConflict(delayed.Skip))
+			skip := b.q.With(delayed.UniqueKey("k", time.Hour), delayed.OnConflict(delayed.ConflictSkip))
 			first := b.delayWith(b.q.With(append(opts, delayed.UniqueKey("k", time.Hour),
 				delayed.KeepResult(time.Hour))...), f, 1)
 			ref := b.delayWith(skip, f, 2)
@@ -891,7 +892,8 @@ func TestRefsOfReplacedTasks(t *testing.T) {
 				delayed.Signals(b.rdb).Again = time.Hour // so that only a signal wakes it
 				f := b.fn("f", func(n int) int { return 2 * n })
 				lock := append([]delayed.Option{delayed.UniqueKey("k", time.Hour)}, opts...)
-				q := b.q.With(append(lock, delayed.OnConflict(delayed.Replace), delayed.KeepResult(time.Hour))...)
+				replace := delayed.OnConflict(delayed.ConflictReplace)
+				q := b.q.With(append(lock, replace, delayed.KeepResult(time.Hour))...)
 				old := b.delayWith(q, f, 1)
 				tellOld := b.awaiting(old)
 				ref := call(b, q, f, 2)

@@ -82,11 +82,12 @@ func (m *machine) enqueueCalls(t *modelTask, fn *delayed.Function, opts []delaye
 
 // enlistOne enqueues a task that has an id or a lock of its own.
 func (m *machine) enlistOne(rt *rapid.T, fn *delayed.Function, t *modelTask, opts []delayed.Option, front bool) {
-	conflict := rapid.SampledFrom([]delayed.Conflict{delayed.Fail, delayed.Skip, delayed.Replace}).Draw(rt, "conflict")
+	conflicts := []delayed.Conflict{delayed.ConflictFail, delayed.ConflictSkip, delayed.ConflictReplace}
+	conflict := rapid.SampledFrom(conflicts).Draw(rt, "conflict")
 	t.ownID = rapid.Bool().Draw(rt, "own id")
 	locked := !t.ownID || rapid.Bool().Draw(rt, "lock")
-	if t.ownID && conflict == delayed.Replace {
-		conflict = delayed.Fail
+	if t.ownID && conflict == delayed.ConflictReplace {
+		conflict = delayed.ConflictFail
 	}
 	opts = append(opts, delayed.OnConflict(conflict))
 	way := ""
@@ -107,7 +108,7 @@ func (m *machine) enlistOne(rt *rapid.T, fn *delayed.Function, t *modelTask, opt
 	}
 	replaced := ""
 	if owner := m.held(t.lock); way == "" && t.lock != "" && owner != "" {
-		if conflict != delayed.Replace {
+		if conflict != delayed.ConflictReplace {
 			way = owner
 		} else {
 			replaced = owner
@@ -116,7 +117,7 @@ func (m *machine) enlistOne(rt *rapid.T, fn *delayed.Function, t *modelTask, opt
 	ref, err := m.q.With(opts...).Delay(fn, 1)
 	var duplicate *delayed.DuplicateError
 	switch {
-	case way != "" && conflict == delayed.Skip:
+	case way != "" && conflict == delayed.ConflictSkip:
 		if err != nil || ref.ID() != way {
 			rt.Fatalf("expected the task %s in its stead, found %v, %v", way, ref, err)
 		}

@@ -71,7 +71,7 @@ func testUsers(t *testing.T, s *site) {
 	ref, err = q.With(delayed.Unique(time.Hour)).Delay(works, 5)
 	enqueue("Unique", ref, err)
 	urgent := q.With(delayed.Front(), delayed.UniqueKey("urgent", time.Hour), delayed.UntilStart(),
-		delayed.OnConflict(delayed.Replace))
+		delayed.OnConflict(delayed.ConflictReplace))
 	ref, err = urgent.Delay(works, 6)
 	enqueue("Front", ref, err)
 	ref, err = q.With(delayed.UniqueKey("later", time.Hour), delayed.In(time.Hour)).Delay(works, 7)

@@ -75,7 +75,7 @@ func TestAPIEvents(t *testing.T) {
 	}
 	// Workers tell of events as soon as they know that somebody follows.
 	b.Until("the workers tell of events", func() bool {
-		_, err := b.q.With(delayed.TaskID("first"), delayed.OnConflict(delayed.Skip)).Delay(sumOf, int64(1))
+		_, err := b.q.With(delayed.TaskID("first"), delayed.OnConflict(delayed.ConflictSkip)).Delay(sumOf, int64(1))
 		b.Must(err)
 		return len(all[0]) > 0 && len(hidden) > 0
 	})

@@ -102,7 +102,7 @@ var Options = []Option{
 		Help: "when the id or the lock is taken: fail, skip or replace",
 		make: func(_ *reader, s string) (delayed.Option, error) {
 			return delayed.OnConflict(map[string]delayed.Conflict{
-				"fail": delayed.Fail, "skip": delayed.Skip, "replace": delayed.Replace,
+				"fail": delayed.ConflictFail, "skip": delayed.ConflictSkip, "replace": delayed.ConflictReplace,
 			}[s]), nil
 		},
 	},

@@ -47,7 +47,7 @@ func TestReadOptions(t *testing.T) {
 		{texts("unique-key", "k", "debounce", "1s"), `UniqueKey("k", 168h0m0s) Debounce(1s)`},
 		{texts("until-start", "true", "front", "false"), "UntilStart()"},
 		{texts("until-start", "yes"), "!until-start: expected true or false"},
-		{texts("on-conflict", "skip"), "OnConflict(Skip)"},
+		{texts("on-conflict", "skip"), "OnConflict(ConflictSkip)"},
 		{texts("on-conflict", "win"), "!on-conflict: expected fail, skip or replace, found \"win\""},
 		{texts("id", "a b"), `TaskID("a b")`},
 		{texts("retention", "1d", "keep-result", "1h"), "Retention(24h0m0s) KeepResult(1h0m0s)"},

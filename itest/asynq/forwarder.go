@@ -56,7 +56,7 @@ func (f *forwarder) forward(ctx context.Context, info *asynq.TaskInfo) error {
 	}
 	options := []delayed.Option{
 		delayed.TaskID(info.ID),
-		delayed.OnConflict(delayed.Skip),
+		delayed.OnConflict(delayed.ConflictSkip),
 		delayed.Retention(max(info.Retention, time.Hour)),
 		delayed.MaxRetry(info.MaxRetry - info.Retried),
 	}

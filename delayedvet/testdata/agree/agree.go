@@ -450,7 +450,7 @@ var Calls = []Call{
 	},
 	func(q Q, w W) error { return set(q, delayed.Entry{Task: work, Options: options{delayed.UntilStart()}}) },
 	func(q Q, w W) error {
-		return set(q, delayed.Entry{Task: work, Options: options{delayed.OnConflict(delayed.Skip)}})
+		return set(q, delayed.Entry{Task: work, Options: options{delayed.OnConflict(delayed.ConflictSkip)}})
 	},
 	func(q Q, w W) error { return set(q, delayed.Entry{Task: work, Options: options{delayed.MaxRetry(1)}}) },
 	func(q Q, w W) error {

@@ -90,7 +90,7 @@ func (f *Fetcher) follow(ctx context.Context, from page.Job, links []page.Addres
 	for _, link := range links {
 		next := page.Job{Address: link, Depth: from.Depth + 1, Referrer: &from.Address, Limits: from.Limits}
 		once := f.queue.With(
-			delayed.UniqueKey("page:"+link.Key(), f.seen), delayed.OnConflict(delayed.Skip),
+			delayed.UniqueKey("page:"+link.Key(), f.seen), delayed.OnConflict(delayed.ConflictSkip),
 			delayed.In(time.Duration(next.Depth)*time.Second),
 		)
 		if _, err := once.DelayContext(ctx, (*Fetcher).Fetch, next); err != nil {

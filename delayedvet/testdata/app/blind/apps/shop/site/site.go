@@ -97,7 +97,7 @@ func (s *Site) order(r *http.Request) (any, error) {
 			return nil, err
 		}
 	}
-	once := s.critical.With(delayed.TaskID(fmt.Sprintf("charge-%d", o.ID)), delayed.OnConflict(delayed.Skip))
+	once := s.critical.With(delayed.TaskID(fmt.Sprintf("charge-%d", o.ID)), delayed.OnConflict(delayed.ConflictSkip))
 	ref, err := once.DelayContext(ctx, tasks.Charge, o.ID)
 	if err != nil {
 		return nil, err
