@@ -35,7 +35,7 @@
 //
 // A handler fails when it returns an error or panics. The task is then tried again, 25 times by default, after 5, 10,
 // 20 seconds and so on up to 6 hours, each ± 25 %. When no retries are left it is archived. Options and WorkerConfig
-// change these numbers. A handler decides otherwise by the error that it returns: see Discard, Drop, RetryIn and
+// change these numbers. A handler decides otherwise by the error that it returns: see Archive, Drop, RetryIn and
 // Snooze. WorkerConfig.IsFailure says which errors are no failures. A handler has no time limit by default; see
 // Timeout.
 //

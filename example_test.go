@@ -733,7 +733,7 @@ func Deliver(_ context.Context, userID int) error {
 	case 1:
 		return delayed.Snooze(time.Minute) // not yet
 	case 2:
-		return delayed.Discard(fmt.Errorf("user %d: %w", userID, errNoSuchUser)) // never
+		return delayed.Archive(fmt.Errorf("user %d: %w", userID, errNoSuchUser)) // never
 	case 3:
 		return delayed.Drop(nil) // not needed any more
 	case 4:
@@ -748,11 +748,11 @@ func handle(userID int) {
 }
 
 // A handler decides by its error.
-func ExampleDiscard() {
+func ExampleArchive() {
 	for userID := range 5 {
 		handle(userID)
 	}
-	fmt.Println(errors.Is(Deliver(context.Background(), 2), errNoSuchUser), delayed.Discard(nil))
+	fmt.Println(errors.Is(Deliver(context.Background(), 2), errNoSuchUser), delayed.Archive(nil))
 	// Output:
 	// 0 connection refused
 	// 1 delayed: snoozed for 1m0s

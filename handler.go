@@ -18,7 +18,7 @@ import (
 
 // HandlerFunc is what middleware wraps; handlers themselves are plain functions, see Worker.Register. It runs a claimed
 // task. If it returns nil the task is done; after an error the task is tried again or archived, unless the error says
-// otherwise: see Discard, Drop, RetryIn and Snooze.
+// otherwise: see Archive, Drop, RetryIn and Snooze.
 type HandlerFunc func(ctx context.Context, t *Task) error
 
 // TaskFromContext returns the task whose handler or middleware was given ctx, or a context made of that; nil if there
@@ -85,13 +85,13 @@ func callFunc(ctx context.Context, t *Task) error {
 	return callTask(ctx, t)
 }
 
-// Discard gives up on the task: no more retries, it is archived. A handler returns it, wrapped or not; that is a
-// failure. Drop forgets the task instead. Discard(nil) is nil, so that return delayed.Discard(f()) discards only what
+// Archive gives up on the task: no more retries, it is archived. A handler returns it, wrapped or not; that is a
+// failure. Drop forgets the task instead. Archive(nil) is nil, so that return delayed.Archive(f()) archives only what
 // failed.
 //
-// If the tree of an error contains several of Discard, Drop, RetryIn and Snooze, the outermost one applies; among
+// If the tree of an error contains several of Archive, Drop, RetryIn and Snooze, the outermost one applies; among
 // joined errors it is the first one.
-func Discard(err error) error {
+func Archive(err error) error {
 	if err == nil {
 		return nil
 	}

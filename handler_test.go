@@ -357,7 +357,7 @@ func TestWhatErrorsTellMiddleware(t *testing.T) {
 	})
 	failed := errors.New("failed")
 	all := map[string]func() error{
-		"discard": func() error { return delayed.Discard(failed) }, "drop": func() error { return delayed.Drop(nil) },
+		"discard": func() error { return delayed.Archive(failed) }, "drop": func() error { return delayed.Drop(nil) },
 		"retry in": func() error { return errors.Join(delayed.RetryIn(time.Second, failed)) },
 		"snooze":   func() error { return delayed.Snooze(time.Hour) }, "panic": func() error { panic("ouch") },
 		"nothing": func() error { return failed },
@@ -584,7 +584,7 @@ func TestHandlersSayWhatBecomesOfTheirTasks(t *testing.T) {
 		where    string // where the task is then; "" gone
 		counters map[string]int
 	}{
-		{delayed.Discard(errJudged), "_archived", map[string]int{"processed": 1, "failed": 1, "archived": 1}},
+		{delayed.Archive(errJudged), "_archived", map[string]int{"processed": 1, "failed": 1, "archived": 1}},
 		{fmt.Errorf("so: %w", delayed.Drop(errJudged)), "", map[string]int{"processed": 1}},
 		{delayed.Drop(nil), "", map[string]int{"processed": 1}},
 		{delayed.RetryIn(time.Hour, errJudged), "_retry", map[string]int{"processed": 1, "failed": 1, "retried": 1}},
@@ -686,11 +686,11 @@ func TestPolicyOfTheFunctionHoldsForMessagesWithoutIt(t *testing.T) {
 }
 
 func TestOutcomesAreErrors(t *testing.T) {
-	if delayed.Discard(nil) != nil || delayed.RetryIn(time.Second, nil) != nil {
+	if delayed.Archive(nil) != nil || delayed.RetryIn(time.Second, nil) != nil {
 		t.Error("nil is not nil any more")
 	}
 	for _, err := range []error{
-		delayed.Discard(errJudged), delayed.Drop(errJudged),
+		delayed.Archive(errJudged), delayed.Drop(errJudged),
 		delayed.RetryIn(time.Second, errJudged),
 	} {
 		if !errors.Is(err, errJudged) || err.Error() != "no luck" {

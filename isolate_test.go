@@ -53,7 +53,7 @@ var (
 	isolatedSays = isolatedFunc("says", func(what string) error {
 		switch what {
 		case "discard":
-			return delayed.Discard(errors.New("no use"))
+			return delayed.Archive(errors.New("no use"))
 		case "drop":
 			return delayed.Drop(errors.New("whatever"))
 		case "snooze":
@@ -65,9 +65,9 @@ var (
 		case "backoff exits":
 			return errExit
 		case "bytes":
-			return delayed.Discard(errors.New("Latin-1: \xe9"))
+			return delayed.Archive(errors.New("Latin-1: \xe9"))
 		case "long":
-			return delayed.Discard(errors.New(strings.Repeat("long ", 1<<20)))
+			return delayed.Archive(errors.New(strings.Repeat("long ", 1<<20)))
 		case "panic":
 			panic("at the disco")
 		case "goexit":

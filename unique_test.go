@@ -287,7 +287,7 @@ func TestLocksEndWithTheirTasks(t *testing.T) {
 		"result":     {func() error { return nil }, []delayed.Option{delayed.KeepResult(time.Millisecond)}},
 		"archive":    {func() error { return no }, []delayed.Option{delayed.MaxRetry(0)}},
 		"retry":      {func() error { return no }, []delayed.Option{delayed.MaxRetry(2)}},
-		"discard":    {func() error { return delayed.Discard(no) }, nil},
+		"discard":    {func() error { return delayed.Archive(no) }, nil},
 		"drop":       {func() error { return delayed.Drop(no) }, nil},
 		"expiry":     {func() error { return nil }, []delayed.Option{delayed.TTL(time.Millisecond)}},
 		"panic":      {func() error { panic("no") }, []delayed.Option{delayed.MaxRetry(0)}},
@@ -334,7 +334,7 @@ func TestIDOfATaskThatIsKept(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func(fail bool) error {
 		if fail {
-			return delayed.Discard(errors.New("no"))
+			return delayed.Archive(errors.New("no"))
 		}
 		return nil
 	})

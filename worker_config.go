@@ -63,7 +63,7 @@ type WorkerConfig struct {
 	// IsFailure says whether an error of a handler is a failure. If it returns false, the task is tried again after the
 	// backoff, which does not grow. That spends no retry and does not count as failed. Such a task is tried again
 	// without end, also when no retries are left, unless TTL, Deadline or RetryUntil bounds it. It is called
-	// concurrently. It is not called for errors made by Discard, Drop, RetryIn and Snooze. If it panics, the error is a
+	// concurrently. It is not called for errors made by Archive, Drop, RetryIn and Snooze. If it panics, the error is a
 	// failure. Defaults to nil: every error is a failure.
 	IsFailure func(err error) bool
 	// Timeout bounds the runs of tasks without the option Timeout; see there. Defaults to none.

@@ -176,7 +176,7 @@ func TestEventsOfTasks(t *testing.T) {
 			fn: func(context.Context) error { var e *nilError; return e }, opts: []delayed.Option{delayed.MaxRetry(0)},
 			want: "started failed archived",
 		},
-		"discarded": {fn: func(context.Context) error { return delayed.Discard(no) }, want: "started failed archived"},
+		"discarded": {fn: func(context.Context) error { return delayed.Archive(no) }, want: "started failed archived"},
 		"panicked": {
 			fn: func(context.Context) error { panic(no) }, opts: []delayed.Option{delayed.MaxRetry(0)},
 			want:  "started panicked failed archived",

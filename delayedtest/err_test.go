@@ -38,7 +38,7 @@ func TestErrTellsEqualIDsApart(t *testing.T) {
 	t.Parallel()
 	rdb := delayedtest.NewRedis(t)
 	first, second := delayed.NewQueue("first", rdb), delayed.NewQueue("second", rdb)
-	failing := delayed.Func(func() error { return delayed.Discard(errWeather) }, delayed.Name("failing"))
+	failing := delayed.Func(func() error { return delayed.Archive(errWeather) }, delayed.Name("failing"))
 	late := delayed.Func(func() {}, delayed.Name("late"))
 	delay(t, second.With(delayed.TaskID("x"), delayed.TTL(time.Hour)), late)
 	delayedtest.Advance(t, second, time.Hour)

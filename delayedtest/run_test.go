@@ -245,7 +245,7 @@ func TestRunThroughMiddleware(t *testing.T) {
 						err := next(ctx, task)
 						seen = fmt.Sprint(delayed.TaskFromContext(ctx).Header("tenant"), " ",
 							errors.Is(err, errWeather))
-						return delayed.Discard(err)
+						return delayed.Archive(err)
 					}
 				}))
 		},
@@ -268,7 +268,7 @@ func TestOutcomes(t *testing.T) {
 	snoozed := false
 	fns := map[string]*delayed.Function{
 		"drop":    delayed.Func(func() error { return delayed.Drop(errWeather) }, delayed.Name("drop")),
-		"discard": delayed.Func(func() error { return delayed.Discard(errWeather) }, delayed.Name("discard")),
+		"discard": delayed.Func(func() error { return delayed.Archive(errWeather) }, delayed.Name("discard")),
 		"sum":     delayed.Func(func(a, b int) int { return a + b }, delayed.Name("sum")),
 		"late":    delayed.Func(func() {}, delayed.Name("late")),
 		"snooze": delayed.Func(func() error {

@@ -110,7 +110,7 @@ var arrayActs = map[string]func() error{
 	"done":    func() error { return nil },
 	"snooze":  func() error { return delayed.Snooze(time.Hour) },
 	"drop":    func() error { return delayed.Drop(errors.New(arrayErrors[0])) },
-	"discard": func() error { return delayed.Discard(errors.New(arrayErrors[1])) },
+	"discard": func() error { return delayed.Archive(errors.New(arrayErrors[1])) },
 }
 
 // act is the handler of all functions.

@@ -213,7 +213,7 @@ func (m *machine) finishRun(rt *rapid.T, r *modelRun) {
 		how = "done" // the clock by which it would decide stops while nothing lets it ask Redis
 	}
 	ended := m.answer(r, map[string]error{
-		"fail": errors.New("failed"), "panic": errPanic, "discard": delayed.Discard(errors.New("no use")),
+		"fail": errors.New("failed"), "panic": errPanic, "discard": delayed.Archive(errors.New("no use")),
 		"drop": delayed.Drop(errors.New("no matter")), "snooze": delayed.Snooze(ms(modelSnooze)),
 		"retry in": delayed.RetryIn(5*time.Second, errors.New("later")),
 	}[how])

@@ -71,7 +71,7 @@ func typed0(context.Context) error { return nil }
 
 func typed1(_ context.Context, n int) error {
 	if n < 0 {
-		return delayed.Discard(errors.New("negative"))
+		return delayed.Archive(errors.New("negative"))
 	}
 	return nil
 }

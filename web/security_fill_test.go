@@ -32,7 +32,7 @@ var digest = delayed.Func(func(string, ...int) {}, delayed.Name("mail.Digest"), 
 // leaves everything in Redis as it is: it has nothing to do, and seldom says that it is alive.
 func (b *bench) fill() (x things) {
 	b.T.Helper()
-	fails := delayed.Func(func(string) error { return delayed.Discard(markedError{}) }, delayed.Name("mail.Fails"))
+	fails := delayed.Func(func(string) error { return delayed.Archive(markedError{}) }, delayed.Name("mail.Fails"))
 	w, _ := b.work(delayed.WorkerConfig{NoSweeper: true, HeartbeatLife: time.Hour}, digest, fails)
 	x.worker = w.ID()
 	ids := func(ref *delayed.Ref, err error) string {

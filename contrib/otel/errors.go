@@ -48,7 +48,7 @@ func (t *Telemetry) errorType(ctx context.Context, err error) (kind attribute.Ke
 			name = known.name
 		}
 	}
-	for name == "" { // what Discard and RetryIn have wrapped counts
+	for name == "" { // what Archive and RetryIn have wrapped counts
 		var says interface {
 			Says() string
 			Unwrap() error

@@ -152,9 +152,9 @@ func TestOutcomesOfRuns(t *testing.T) {
 		"error":   {func() error { return errors.New("ouch") }, nil, "failed", "*errors.errorString", "ouch"},
 		"panic":   {func() { panic("ouch") }, nil, "failed", "panic", "delayed: panic at"},
 		"goexit":  {func() { runtime.Goexit() }, nil, "failed", "unwound", "ended"},
-		"discard": {func() error { return delayed.Discard(errTeapot) }, nil, "failed", "teapot", "a teapot"},
+		"discard": {func() error { return delayed.Archive(errTeapot) }, nil, "failed", "teapot", "a teapot"},
 		"discard plain": {
-			func() error { return delayed.Discard(errors.New("x")) }, nil, "failed", "*errors.errorString", "x",
+			func() error { return delayed.Archive(errors.New("x")) }, nil, "failed", "*errors.errorString", "x",
 		},
 		"drop":   {func() error { return delayed.Drop(errTeapot) }, nil, "dropped", "", ""},
 		"snooze": {func() error { return delayed.Snooze(long) }, nil, "snoozed", "", ""},

@@ -131,7 +131,7 @@ func (s *site) poison(texts []string) {
 		case 1:
 			panic(text)
 		}
-		return "", delayed.Discard(errors.New(text))
+		return "", delayed.Archive(errors.New(text))
 	}, delayed.Name("mail.Does"), delayed.Retention(time.Hour))
 	gathers := delayed.Func(func(string, ...int) {}, delayed.Name("mail.Gathers"), delayed.MaxRetry(0),
 		delayed.Gather(delayed.GatherPolicy{Grace: time.Hour}))

@@ -51,7 +51,7 @@ def around(task):
     try:
         yield
     except ValueError:
-        raise godelayed.Discard('by middleware') from None
+        raise godelayed.Archive('by middleware') from None
     finally:
         note('after', task.path.partition(':')[2])
 

@@ -7,7 +7,7 @@ import types
 
 import pytest
 
-from godelayed import Discard, Drop, RetryIn, Snooze, TaskInterrupted, current
+from godelayed import Archive, Drop, RetryIn, Snooze, TaskInterrupted, current
 from godelayed.outcomes import INTERRUPTS
 from godelayed.registry import Function
 from godelayed.values import MAX_BYTES
@@ -77,7 +77,7 @@ def test_the_traceback_of_a_coroutine_that_took_too_long_says_where_it_waited():
 @pytest.mark.parametrize(
     ('error', 'says', 'wait'),
     [
-        (Discard('x'), 'discard', 0),
+        (Archive('x'), 'discard', 0),
         (Drop('x'), 'drop', 0),
         (RetryIn(1.5), 'retry', 1500),
         (Snooze(datetime.timedelta(minutes=1)), 'snooze', 60_000),

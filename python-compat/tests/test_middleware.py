@@ -299,7 +299,7 @@ def test_hooks_and_middleware_of_a_worker(q, redis, start, processes, spans):
         assert lines.count(word) == times, (word, lines)
     for name, what in (('works', 'runs'), ('works_later', 'runs later')):
         assert lines.index(f'before {name}') < lines.index(what) < lines.index(f'after {name}')
-    assert info_of(redis, 'f')['error'] == 'Discard: by middleware'
+    assert info_of(redis, 'f')['error'] == 'Archive: by middleware'
     with notes(redis) as c:  # they were exported when the processes ended
         exported = sorted(b.decode() for b in c.lrange('spans', 0, -1))
     assert len(exported) == 3

@@ -132,7 +132,7 @@ def test_outcomes(q, redis, both):
     w.stop()
     assert left(redis) == {'q_archived', *FILED}
     assert redis.zrange('q_archived', 0, -1) == [b'discard']
-    assert info_of(redis, 'discard')['error'] == 'Discard: not worth it'
+    assert info_of(redis, 'discard')['error'] == 'Archive: not worth it'
     assert counters(redis) == {'processed': 5, 'failed': 2, 'retried': 1, 'snoozed': 1, 'archived': 1}
 
 

@@ -76,7 +76,7 @@ def fail_times(n):
 
 @godelayed.task
 def discard():
-    raise godelayed.Discard('not worth it')
+    raise godelayed.Archive('not worth it')
 
 
 @godelayed.task

@@ -37,7 +37,7 @@ func Charge(ctx context.Context, order, cents int64) error {
 	}
 	switch {
 	case order%11 == 0:
-		return delayed.Discard(fmt.Errorf("order %d: the card is declined", order))
+		return delayed.Archive(fmt.Errorf("order %d: the card is declined", order))
 	case rand.IntN(4) == 0:
 		return fmt.Errorf("order %d: the bank does not answer: timeout after 300 ms", order)
 	}

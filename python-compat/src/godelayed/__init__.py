@@ -38,7 +38,7 @@ from .middleware import on_pool_start as on_pool_start
 from .middleware import on_process_end as on_process_end
 from .middleware import on_process_start as on_process_start
 from .options import Options as Options
-from .outcomes import Discard as Discard
+from .outcomes import Archive as Archive
 from .outcomes import Drop as Drop
 from .outcomes import RetryIn as RetryIn
 from .outcomes import Snooze as Snooze

@@ -14,7 +14,7 @@ class Outcome(Exception):  # noqa: N818
     """
 
 
-class Discard(Outcome):
+class Archive(Outcome):
     """The task is not tried again: it is archived at once, even if it has retries left."""
 
 

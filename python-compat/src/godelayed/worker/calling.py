@@ -13,7 +13,7 @@ from .. import context as contexts
 from .. import middleware
 from ..errors import ArgumentsError
 from ..link import run
-from ..outcomes import Discard, Drop, Outcome, RetryIn, Snooze, TaskInterrupted, said
+from ..outcomes import Archive, Drop, Outcome, RetryIn, Snooze, TaskInterrupted, said
 from ..registry import Function
 from ..values import MAX_BYTES, Plain, pack
 from .coroutine import Coroutine
@@ -21,7 +21,7 @@ from .info import tail
 from .judge import DONE, Ended
 
 _OWN = os.path.dirname(__file__) + os.sep  # files whose frames are left out of tracebacks
-_SAYS: dict[type[Outcome], str] = {Discard: 'discard', Drop: 'drop', RetryIn: 'retry', Snooze: 'snooze'}
+_SAYS: dict[type[Outcome], str] = {Archive: 'discard', Drop: 'drop', RetryIn: 'retry', Snooze: 'snooze'}
 
 
 def call(

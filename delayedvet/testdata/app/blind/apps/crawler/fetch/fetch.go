@@ -44,7 +44,7 @@ func (f *Fetcher) Fetch(ctx context.Context, job page.Job) error {
 	}
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, string(job.Address), http.NoBody)
 	if err != nil {
-		return delayed.Discard(err)
+		return delayed.Archive(err)
 	}
 	if job.Referrer != nil {
 		request.Header.Set("Referer", string(*job.Referrer))
@@ -104,7 +104,7 @@ func (f *Fetcher) follow(ctx context.Context, from page.Job, links []page.Addres
 func Robots(ctx context.Context, host string, agents []string) (bool, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+host+"/robots.txt", http.NoBody)
 	if err != nil {
-		return false, delayed.Discard(err)
+		return false, delayed.Archive(err)
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {
@@ -120,7 +120,7 @@ func Headers(ctx context.Context, address page.Address, names []string, limit in
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, http.MethodHead, string(address), http.NoBody)
 	if err != nil {
-		return nil, delayed.Discard(err)
+		return nil, delayed.Archive(err)
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {

@@ -100,7 +100,7 @@ func NewCashier(s *Store, charge func(context.Context, string, int64, Cents) err
 func (c *Cashier) Charge(ctx context.Context, id ID) (Cents, error) {
 	o, err := c.store.Find(id)
 	if err != nil {
-		return 0, delayed.Discard(err)
+		return 0, delayed.Archive(err)
 	}
 	c.store.mu.RLock()
 	_, paid := c.store.paid[id]
@@ -125,10 +125,10 @@ func (c *Cashier) Charge(ctx context.Context, id ID) (Cents, error) {
 func (c *Cashier) Refund(ctx context.Context, id ID, part Cents, reason string) error {
 	o, err := c.store.Find(id)
 	if err != nil {
-		return delayed.Discard(err)
+		return delayed.Archive(err)
 	}
 	if part > o.Total() {
-		return delayed.Discard(fmt.Errorf("orders: refund of %d for order %d of %d: %s", part, id, o.Total(), reason))
+		return delayed.Archive(fmt.Errorf("orders: refund of %d for order %d of %d: %s", part, id, o.Total(), reason))
 	}
 	return c.charge(ctx, fmt.Sprintf("refund-%d-%d", id, part), o.Customer, -part)
 }
