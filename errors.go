@@ -59,7 +59,7 @@ var (
 	ErrEnded = errors.New("delayed: task has ended")
 
 	// ErrClosed is wrapped by the errors of a second Run of a Worker, Sweeper or Scheduler, of Worker.Use and
-	// Worker.Listen after Run was called, of Worker.Register and Worker.RegisterMethods after Run has returned, and of
+	// Worker.OnEvent after Run was called, of Worker.Register and Worker.RegisterMethods after Run has returned, and of
 	// everything that uses a Redis handle after its Close, every Run included.
 	ErrClosed = redisstore.ErrClosed
 )

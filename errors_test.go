@@ -286,7 +286,7 @@ func misusedWorkers(t *testing.T, rdb *delayed.Store) (all []misuse) {
 			return w.RegisterMethods(&wrongMethods{})
 		},
 		"Use":    func(_ context.Context, w *delayed.Worker) error { return w.Use(through) },
-		"Listen": func(_ context.Context, w *delayed.Worker) error { return w.Listen(func(delayed.Event) {}) },
+		"OnEvent": func(_ context.Context, w *delayed.Worker) error { return w.OnEvent(func(delayed.Event) {}) },
 	} {
 		all = append(all,
 			misuse{
@@ -372,7 +372,7 @@ func misusedWorkers(t *testing.T, rdb *delayed.Store) (all []misuse) {
 			"pointer receivers",
 		},
 		misuse{"Use(nil)", func() error { return w.Use(nil) }, "expected middleware, found nil"},
-		misuse{"Listen(nil)", func() error { return w.Listen(nil) }, "found nil"},
+		misuse{"OnEvent(nil)", func() error { return w.OnEvent(nil) }, "found nil"},
 		misuse{"middleware that panics", func() error {
 			w := newWorker()
 			return errors.Join(w.Use(panics), w.Run(t.Context()))

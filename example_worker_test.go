@@ -285,7 +285,7 @@ func ExampleWorkerConfig_stopWhenEmpty() {
 }
 
 // A listener receives events, here those of the worker itself.
-func ExampleWorker_Listen() {
+func ExampleWorker_OnEvent() {
 	rdb, _ := delayed.Dial(redisURL())
 	defer rdb.Close()
 	w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{
@@ -294,7 +294,7 @@ func ExampleWorker_Listen() {
 	if err != nil {
 		panic(err)
 	}
-	err = w.Listen(func(e delayed.Event) {
+	err = w.OnEvent(func(e delayed.Event) {
 		switch e.Kind {
 		case event.WorkerStarted:
 			fmt.Println(e.Kind)

@@ -237,7 +237,7 @@ func TestIsolatedTaskDies(t *testing.T) {
 	plain := b.fn("plain", func() { beside.Add(1) })
 	b.Must(w.Register(plain))
 	h := new(heard)
-	b.Must(w.Listen(h.listen))
+	b.Must(w.OnEvent(h.listen))
 	b.start(w)
 	for how, want := range map[string]string{
 		"exit": "exit status 3", "segv": "SIGSEGV",

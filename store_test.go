@@ -593,7 +593,7 @@ func TestWorkerRefusesSettingsOfARedisThatComesLate(t *testing.T) {
 		t.Fatal(err)
 	}
 	started := make(chan struct{})
-	if err := w.Listen(func(e delayed.Event) {
+	if err := w.OnEvent(func(e delayed.Event) {
 		if e.Kind == event.WorkerStarted {
 			close(started)
 		}

@@ -185,19 +185,19 @@ func (w *Worker) Use(mw ...func(HandlerFunc) HandlerFunc) error {
 	return nil
 }
 
-// Listen has fn called with every event of the worker, in their order. Call it before Run; afterwards it returns an
+// OnEvent has fn called with every event of the worker, in their order. Call it before Run; afterwards it returns an
 // error that wraps ErrClosed.
 //
 // Listeners hear of events shortly after they have happened, on a goroutine of their own: they cannot hold up the
 // worker, nor change what becomes of a task (see Use for that), and a panic of theirs is logged. A worker keeps up to
 // 10,000 events for listeners that are slow; further ones are dropped, and Event.Missed of the next one says how many.
 // When the worker stops, Run waits for listeners for as long as WorkerConfig.CancelGrace says, for a second at least.
-func (w *Worker) Listen(fn func(Event)) error {
+func (w *Worker) OnEvent(fn func(Event)) error {
 	if err := w.check(); err != nil {
 		return err
 	}
 	if fn == nil {
-		return fmt.Errorf("%w: Listen: expected a function that takes an Event, found nil", ErrFunction)
+		return fmt.Errorf("%w: OnEvent: expected a function that takes an Event, found nil", ErrFunction)
 	}
 	return w.engine.Listen(func(e engine.Event) { fn(publicEvent(&e)) })
 }
@@ -318,8 +318,8 @@ func (p program) Call(ctx context.Context, c *engine.Claim) (result any, err err
 	return t.claimed.result, err
 }
 
-// Event is something that has happened in a worker; Worker.Listen subscribes to them. docs/HOOKS.md says when each kind
-// comes and which fields it fills in; all others are zero.
+// Event is something that has happened in a worker; Worker.OnEvent subscribes to them. docs/HOOKS.md says when each
+// kind comes and which fields it fills in; all others are zero.
 type Event struct {
 	// Kind says what has happened.
 	Kind event.Kind

@@ -69,7 +69,7 @@ func (b *bench) listened(cfg delayed.WorkerConfig, fns ...any) (*delayed.Worker,
 		}
 	}
 	h := &heard{}
-	if err := w.Listen(h.listen); err != nil {
+	if err := w.OnEvent(h.listen); err != nil {
 		b.T.Fatal(err)
 	}
 	return w, h
@@ -132,7 +132,7 @@ func TestListenersCannotHarmTheWorker(t *testing.T) {
 			}
 		},
 	} {
-		if err := w.Listen(harm); err != nil {
+		if err := w.OnEvent(harm); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -522,9 +522,9 @@ func TestListenerThatEndsItsGoroutine(t *testing.T) {
 	w, err := delayed.NewWorker(b.rdb, b.config())
 	b.Must(err)
 	first, last := make(chan event.Kind, 100), make(chan event.Kind, 100)
-	b.Must(w.Listen(func(e delayed.Event) { first <- e.Kind }))
-	b.Must(w.Listen(func(delayed.Event) { runtime.Goexit() }))
-	b.Must(w.Listen(func(e delayed.Event) { last <- e.Kind }))
+	b.Must(w.OnEvent(func(e delayed.Event) { first <- e.Kind }))
+	b.Must(w.OnEvent(func(delayed.Event) { runtime.Goexit() }))
+	b.Must(w.OnEvent(func(e delayed.Event) { last <- e.Kind }))
 	b.start(w).mustStop()
 	for _, want := range []event.Kind{event.WorkerStarted, event.WorkerStopping, event.WorkerStopped} {
 		if a, z := await(b, "an event", first), await(b, "an event", last); a != want || z != want {

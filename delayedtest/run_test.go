@@ -239,7 +239,7 @@ func TestRunThroughMiddleware(t *testing.T) {
 	r := delayedtest.Run(t, delayedtest.RunConfig{
 		Queues: []*delayed.Queue{d.q}, Funcs: []any{d},
 		Setup: func(w *delayed.Worker) error {
-			return errors.Join(w.Listen(func(e delayed.Event) { heard = append(heard, e.Kind) }),
+			return errors.Join(w.OnEvent(func(e delayed.Event) { heard = append(heard, e.Kind) }),
 				w.Use(func(next delayed.HandlerFunc) delayed.HandlerFunc {
 					return func(ctx context.Context, task *delayed.Task) error {
 						err := next(ctx, task)

@@ -1,4 +1,4 @@
-// Package event names what happens in a worker: the kinds of the events that delayed.Worker.Listen tells of.
+// Package event names what happens in a worker: the kinds of the events that delayed.Worker.OnEvent tells of.
 package event
 
 // Kind is the kind of a delayed.Event. More may be added: ignore those that you do not know.

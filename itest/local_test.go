@@ -41,7 +41,7 @@ func runHeardWorker(
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(w.Register(fns...), w.Listen(hear)); err != nil {
+	if err := errors.Join(w.Register(fns...), w.OnEvent(hear)); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

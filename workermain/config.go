@@ -15,7 +15,7 @@ type Config struct {
 
 	// Setup is called once Redis has answered and before the first task is claimed. It builds what handlers need,
 	// registers functions and methods that depend on it, and adds middleware (Worker.Use) and listeners
-	// (Worker.Listen). An error ends the program with code 1. With -functions it is called as well, Redis or not. The
+	// (Worker.OnEvent). An error ends the program with code 1. With -functions it is called as well, Redis or not. The
 	// context ends when a signal asks the program to stop, while handlers may still run for a while: do not tie to it
 	// what they use, and close that after Run has returned. Each child process calls it, too, at its own start.
 	Setup func(ctx context.Context, w *delayed.Worker) error

@@ -118,7 +118,7 @@ func (t *Telemetry) Worker(w *delayed.Worker) error {
 		w.Use(func(next delayed.HandlerFunc) delayed.HandlerFunc {
 			return func(ctx context.Context, task *delayed.Task) error { return t.run(ctx, task, id, next) }
 		}),
-		w.Listen(t.event),
+		w.OnEvent(t.event),
 	)
 }
 

@@ -38,7 +38,7 @@ func Run(t *testing.T, rdb *delayed.Store, queue string) {
 	must(t, err)
 	must(t, w.Register(waits))
 	paused := make(chan event.Kind, 2)
-	must(t, w.Listen(func(e delayed.Event) {
+	must(t, w.OnEvent(func(e delayed.Event) {
 		if e.Kind == event.QueuePaused || e.Kind == event.QueueResumed {
 			paused <- e.Kind
 		}

@@ -43,7 +43,7 @@ func setup(_ context.Context, w *delayed.Worker) error {
 	if err := w.Use(logged, timed(time.Minute)); err != nil {
 		return err
 	}
-	if err := w.Listen(archived); err != nil {
+	if err := w.OnEvent(archived); err != nil {
 		return err
 	}
 	charge := func(ctx context.Context, key string, customer int64, amount orders.Cents) error {
