@@ -285,7 +285,7 @@ func misusedWorkers(t *testing.T, rdb *delayed.Store) (all []misuse) {
 		"RegisterMethods": func(_ context.Context, w *delayed.Worker) error {
 			return w.RegisterMethods(&wrongMethods{})
 		},
-		"Use":    func(_ context.Context, w *delayed.Worker) error { return w.Use(through) },
+		"Use":     func(_ context.Context, w *delayed.Worker) error { return w.Use(through) },
 		"OnEvent": func(_ context.Context, w *delayed.Worker) error { return w.OnEvent(func(delayed.Event) {}) },
 	} {
 		all = append(all,
@@ -780,19 +780,25 @@ func misusedConfigs(rdb *delayed.Store) (all []misuse) {
 			"StuckAfter is 30ns: expected at least 1ms",
 		},
 		"MaxStuck 1e6": {delayed.WorkerConfig{Queues: strict, MaxStuck: 1_000_000}, "MaxStuck is 1000000"},
-		"MaxTasks -1":  {delayed.WorkerConfig{Queues: strict, MaxTasks: -1}, "MaxTasks is -1"},
+		"MaxTasks -1": {
+			delayed.WorkerConfig{Queues: strict, Limits: delayed.WorkerLimits{MaxTasks: -1}}, "MaxTasks is -1",
+		},
 		"MaxTime 3600": {
-			delayed.WorkerConfig{Queues: strict, MaxTime: 3600},
+			delayed.WorkerConfig{Queues: strict, Limits: delayed.WorkerLimits{MaxTime: 3600}},
 			"MaxTime is 3.6µs: expected at least 1ms",
 		},
-		"MaxTime -1s": {delayed.WorkerConfig{Queues: strict, MaxTime: -time.Second}, "MaxTime is -1s"},
+		"MaxTime -1s": {
+			delayed.WorkerConfig{Queues: strict, Limits: delayed.WorkerLimits{MaxTime: -time.Second}}, "MaxTime is -1s",
+		},
 		"MaxMemory 512": {
-			delayed.WorkerConfig{Queues: strict, MaxMemory: 512},
+			delayed.WorkerConfig{Queues: strict, Limits: delayed.WorkerLimits{MaxMemory: 512}},
 			"MaxMemory is 512: expected a number of bytes of at least 1048576",
 		},
-		"MaxMemory -1": {delayed.WorkerConfig{Queues: strict, MaxMemory: -1}, "MaxMemory is -1"},
+		"MaxMemory -1": {
+			delayed.WorkerConfig{Queues: strict, Limits: delayed.WorkerLimits{MaxMemory: -1}}, "MaxMemory is -1",
+		},
 		"StopWhenEmptyFor 10": {
-			delayed.WorkerConfig{Queues: strict, StopWhenEmptyFor: 10},
+			delayed.WorkerConfig{Queues: strict, Limits: delayed.WorkerLimits{StopWhenEmptyFor: 10}},
 			"StopWhenEmptyFor is 10ns: expected at least 1ms",
 		},
 		"Rest 10": {

@@ -149,7 +149,7 @@ func Example_typed() {
 	rdb, _ := delayed.Dial(redisURL())
 	defer rdb.Close()
 	cfg := readmeConfig("example-readme-typed")
-	cfg.StopWhenEmpty = true
+	cfg.Limits.StopWhenEmpty = true
 	w, err := delayed.NewWorker(rdb, cfg)
 	if err != nil {
 		panic(err)
@@ -433,7 +433,7 @@ func ExampleFront() {
 		}
 	}
 	w, _ := delayed.NewWorker(rdb, delayed.WorkerConfig{
-		Queues: delayed.Strict{"example-front"}, Concurrency: 1, StopWhenEmpty: true,
+		Queues: delayed.Strict{"example-front"}, Concurrency: 1, Limits: delayed.WorkerLimits{StopWhenEmpty: true},
 		Logger: delayed.SlogLogger(quietLog()),
 	})
 	if err := w.Register(run); err != nil {

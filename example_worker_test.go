@@ -206,7 +206,7 @@ func ExampleOptional() {
 		panic(err)
 	}
 	w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{
-		Queues: delayed.Strict{"example-optional"}, Concurrency: 1, StopWhenEmpty: true,
+		Queues: delayed.Strict{"example-optional"}, Concurrency: 1, Limits: delayed.WorkerLimits{StopWhenEmpty: true},
 		Logger: delayed.SlogLogger(quietLog()),
 	})
 	if err != nil {
@@ -233,7 +233,8 @@ func ExampleQueue_Parked() {
 		panic(err)
 	}
 	w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{
-		Queues: delayed.Strict{"example-parked"}, StopWhenEmpty: true, Logger: delayed.SlogLogger(quietLog()),
+		Queues: delayed.Strict{"example-parked"},
+		Limits: delayed.WorkerLimits{StopWhenEmpty: true}, Logger: delayed.SlogLogger(quietLog()),
 	})
 	if err != nil {
 		panic(err)
@@ -268,7 +269,7 @@ func ExampleWorkerConfig_stopWhenEmpty() {
 		}
 	}
 	w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{
-		Queues: delayed.Strict{"example-empty"}, Concurrency: 1, StopWhenEmpty: true,
+		Queues: delayed.Strict{"example-empty"}, Concurrency: 1, Limits: delayed.WorkerLimits{StopWhenEmpty: true},
 		Logger: delayed.SlogLogger(quietLog()),
 	})
 	if err != nil {
@@ -289,7 +290,8 @@ func ExampleWorker_OnEvent() {
 	rdb, _ := delayed.Dial(redisURL())
 	defer rdb.Close()
 	w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{
-		Queues: delayed.Strict{"example-listen"}, Once: true, Logger: delayed.SlogLogger(quietLog()),
+		Queues: delayed.Strict{"example-listen"},
+		Limits: delayed.WorkerLimits{MaxTasks: 1, StopWhenEmpty: true}, Logger: delayed.SlogLogger(quietLog()),
 	})
 	if err != nil {
 		panic(err)

@@ -549,7 +549,7 @@ func TestWorkerRefusesSettings(t *testing.T) {
 	f := b.fn("f", func() { ran <- struct{}{} })
 	b.delay(f)
 	cfg := b.config()
-	cfg.StopWhenEmpty = true
+	cfg.Limits.StopWhenEmpty = true
 	w, err := delayed.NewWorker(b.rdb, cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -567,7 +567,7 @@ func TestWorkerRefusesSettings(t *testing.T) {
 	if len(ran) > 0 {
 		t.Error("a task has run")
 	}
-	cfg.StopWhenEmpty, cfg.Allow = false, []string{"eviction"}
+	cfg.Limits.StopWhenEmpty, cfg.Allow = false, []string{"eviction"}
 	b.work(cfg, f)
 	await(b, "the task", ran)
 	for _, want := range []string{"maxmemory-policy allkeys-lru", "no append-only file"} {

@@ -85,12 +85,9 @@ func (c WorkerConfig) engine(rdb *Store, plan engine.Order) engine.Config {
 		SweepInterval: c.SweepInterval, NoSweeper: c.NoSweeper, Grace: c.Grace, CancelGrace: c.CancelGrace,
 		MaxRetry: c.MaxRetry, Backoff: c.Backoff, IsFailure: c.IsFailure, Timeout: c.Timeout, StuckAfter: c.StuckAfter,
 		MaxStuck: c.MaxStuck, Legacy: c.Legacy, PythonQueue: c.PythonQueue, Rest: c.Rest, ArchiveMax: c.ArchiveMax,
-		ArchiveFor: c.ArchiveFor, MaxTasks: c.MaxTasks, MaxTime: c.MaxTime, MaxMemory: c.MaxMemory,
-		StopWhenEmpty: c.StopWhenEmpty, StopWhenEmptyFor: c.StopWhenEmptyFor, Build: buildinfo.Read(),
+		ArchiveFor: c.ArchiveFor, MaxTasks: c.Limits.MaxTasks, MaxTime: c.Limits.MaxTime, MaxMemory: c.Limits.MaxMemory,
+		StopWhenEmpty: c.Limits.StopWhenEmpty, StopWhenEmptyFor: c.Limits.StopWhenEmptyFor, Build: buildinfo.Read(),
 		Isolation: c.Isolation.engine(),
-	}
-	if c.Once {
-		e.MaxTasks, e.StopWhenEmpty = 1, true
 	}
 	e.Settings = func(ctx context.Context, servers []redisstore.Server) (warnings []string, unfit, err error) {
 		warnings, err = checkServers(ctx, rdb.loops, servers, c.Allow)

@@ -88,26 +88,8 @@ type WorkerConfig struct {
 	// QueueConfig.Legacy), or if that queue never had a Python task and Legacy is set here. Defaults to none: Python
 	// tasks are parked.
 	PythonQueue string
-	// MaxTasks makes the worker stop when that many tasks have ended; it never starts more. Retries count as tasks of
-	// their own. Defaults to 0: any number. With this, MaxTime, MaxMemory, StopWhenEmpty, StopWhenEmptyFor and Once the
-	// worker stops as if the context of Run had ended: Run returns nil, and WorkerStatus.StopReason says why.
-	MaxTasks int
-	// MaxTime makes the worker stop when Run has gone on for so long. Defaults to 0: never.
-	MaxTime time.Duration
-	// MaxMemory makes the worker stop when the process has more memory than that, in bytes, at least 1 MiB; it is
-	// looked at every second. Defaults to 0: any.
-	MaxMemory int64
-	// StopWhenEmpty makes the worker stop when none of its queues has a task that is pending or due, and none runs
-	// here. Tasks that are due later, those that run elsewhere and those of paused queues do not count. Defaults to
-	// false.
-	StopWhenEmpty bool
-	// StopWhenEmptyFor makes the worker stop when its queues have been empty, as StopWhenEmpty defines that, for this
-	// long, and it has run no task meanwhile. It does not need StopWhenEmpty, and replaces it if both are set. Defaults
-	// to 0: see StopWhenEmpty.
-	StopWhenEmptyFor time.Duration
-	// Once makes the worker stop after one task, or when there is none: MaxTasks of 1 with StopWhenEmpty. Defaults to
-	// false.
-	Once bool
+	// Limits say when the worker stops by itself. Defaults to never.
+	Limits WorkerLimits
 	// Rest is how long each executor pauses after a task. The worker then claims nothing ahead, unless Prefetch says
 	// so. Defaults to 0.
 	Rest time.Duration
@@ -128,6 +110,25 @@ type WorkerConfig struct {
 	// Logger receives what the worker has to say; SlogLogger makes one of a slog.Handler. Defaults to logrus's standard
 	// logger.
 	Logger logrus.FieldLogger
+}
+
+// WorkerLimits say when a worker stops by itself: as if the context of Run had ended, so Run returns nil, and
+// WorkerStatus.StopReason says why. Zero fields set no limit. MaxTasks of 1 with StopWhenEmpty runs one task, or none
+// if there is none.
+type WorkerLimits struct {
+	// MaxTasks is how many tasks end before the worker stops; it never starts more. Retries count as tasks of their
+	// own.
+	MaxTasks int
+	// MaxTime is how long Run goes on.
+	MaxTime time.Duration
+	// MaxMemory is how much memory the process may have, in bytes, at least 1 MiB. The worker looks every second.
+	MaxMemory int64
+	// StopWhenEmpty makes the worker stop when none of its queues has a task that is pending or due, and none runs
+	// here. Tasks that are due later, those that run elsewhere and those of paused queues do not count.
+	StopWhenEmpty bool
+	// StopWhenEmptyFor makes the worker stop when its queues have been empty, as StopWhenEmpty defines that, for this
+	// long, and it has run no task meanwhile. It does not need StopWhenEmpty, and replaces it if both are set.
+	StopWhenEmptyFor time.Duration
 }
 
 // withDefaults returns a copy in which everything that was left out is filled in.
@@ -191,8 +192,8 @@ func (c WorkerConfig) check(prefix string) error {
 		checkAllowed("WorkerConfig.Allow", c.Allow))
 	for field, d := range map[string]time.Duration{
 		"Grace": c.Grace, "CancelGrace": c.CancelGrace, "Timeout": c.Timeout, "StuckAfter": c.StuckAfter,
-		"MaxTime":          c.MaxTime,
-		"StopWhenEmptyFor": c.StopWhenEmptyFor, "Rest": c.Rest,
+		"Limits.MaxTime":          c.Limits.MaxTime,
+		"Limits.StopWhenEmptyFor": c.Limits.StopWhenEmptyFor, "Rest": c.Rest,
 	} {
 		errs = append(errs, checkDuration("WorkerConfig."+field, d))
 	}
@@ -238,19 +239,22 @@ func (c WorkerConfig) prefetch() int {
 // checkLimits returns what is wrong with the limits of a configuration.
 func (c WorkerConfig) checkLimits() error {
 	var errs []error
-	if c.MaxTasks < 0 {
-		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.MaxTasks is %d: expected 1 or more, or 0 for any number",
-			c.MaxTasks))
+	if c.Limits.MaxTasks < 0 {
+		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.Limits.MaxTasks is %d: expected 1 or more, or 0 for "+
+			"any number",
+			c.Limits.MaxTasks))
 	}
-	if c.MaxMemory < 0 || c.MaxMemory > 0 && c.MaxMemory < leastMemory {
-		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.MaxMemory is %d: expected a number of bytes of at "+
-			"least %d, which is 1 MiB, or 0 for any",
-			c.MaxMemory, leastMemory))
+	if c.Limits.MaxMemory < 0 || c.Limits.MaxMemory > 0 && c.Limits.MaxMemory < leastMemory {
+		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.Limits.MaxMemory is %d: expected a number of bytes of "+
+			"at least %d, which is 1 MiB, or 0 for any",
+			c.Limits.MaxMemory, leastMemory))
 	}
 	for _, d := range []struct {
 		name  string
 		value time.Duration
-	}{{"MaxTime", c.MaxTime}, {"StopWhenEmptyFor", c.StopWhenEmptyFor}, {"Rest", c.Rest}} {
+	}{
+		{"Limits.MaxTime", c.Limits.MaxTime}, {"Limits.StopWhenEmptyFor", c.Limits.StopWhenEmptyFor}, {"Rest", c.Rest},
+	} {
 		if d.value < 0 {
 			errs = append(errs, fmt.Errorf("delayed: WorkerConfig.%s is %v: expected a duration, or 0 for none", d.name,
 				d.value))

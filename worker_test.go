@@ -621,7 +621,7 @@ func TestOnce(t *testing.T) {
 	var ran atomic.Int64
 	f := b.fn("f", func() { ran.Add(1) })
 	cfg := b.config()
-	cfg.Once, cfg.Prefetch = true, 10
+	cfg.Limits, cfg.Prefetch = delayed.WorkerLimits{MaxTasks: 1, StopWhenEmpty: true}, 10
 	if reason := b.runToEnd(cfg, f); reason != "empty" {
 		t.Errorf("no task: expected %q, found %q", "empty", reason)
 	}

@@ -10,19 +10,24 @@ import (
 
 // addLimits adds the settings after which the worker stops by itself.
 func (s *settings) addLimits() {
-	w := &s.worker
-	s.add("once", "", "run one task, or none if there is none, and end", strconv.FormatBool(w.Once), toggle(&w.Once))
-	s.add("stop-when-empty", "", "end when no task is pending or due", strconv.FormatBool(w.StopWhenEmpty),
-		toggle(&w.StopWhenEmpty))
+	w, l := &s.worker, &s.worker.Limits
+	s.add("once", "", "run one task, or none if there is none, and end: -max-tasks 1 -stop-when-empty", "false",
+		func(v string) error {
+			once := false
+			if err := toggle(&once)(v); err != nil || !once {
+				return err
+			}
+			l.MaxTasks, l.StopWhenEmpty = 1, true
+			return nil
+		})
+	s.add("stop-when-empty", "", "end when no task is pending or due", strconv.FormatBool(l.StopWhenEmpty),
+		toggle(&l.StopWhenEmpty))
 	s.add("stop-when-empty-for", "duration", "end when that has been so for that long; 0: do not",
-		w.StopWhenEmptyFor.String(),
-		duration(&w.StopWhenEmptyFor, 0))
-	s.add("max-tasks", "n", "end when n tasks have ended; 0: do not", strconv.Itoa(w.MaxTasks), number(&w.MaxTasks, 0))
-	s.add("max-time", "duration", "end after that time; 0: do not", w.MaxTime.String(), duration(&w.MaxTime, 0))
-	s.add("max-memory", "size",
-		"end when the process has more memory than that: bytes, or with KiB, MiB, GiB; 0: do not",
-		showSize(w.MaxMemory),
-		size(&w.MaxMemory))
+		l.StopWhenEmptyFor.String(), duration(&l.StopWhenEmptyFor, 0))
+	s.add("max-tasks", "n", "end when n tasks have ended; 0: do not", strconv.Itoa(l.MaxTasks), number(&l.MaxTasks, 0))
+	s.add("max-time", "duration", "end after that time; 0: do not", l.MaxTime.String(), duration(&l.MaxTime, 0))
+	s.add("max-memory", "size", "end when the process has more memory: bytes, or with KiB, MiB, GiB; 0: do not",
+		showSize(l.MaxMemory), size(&l.MaxMemory))
 	s.add("isolate", "", "run all tasks in child processes, which can be killed; see delayed.Isolation",
 		strconv.FormatBool(w.Isolation.All), toggle(&w.Isolation.All))
 	s.add("isolate-memory", "size", "what a child process may allocate after its start: bytes, or with KiB, MiB, GiB; "+

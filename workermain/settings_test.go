@@ -52,7 +52,7 @@ func TestFlagsAndEnvironment(t *testing.T) {
 		"-grace", "1m",
 		"-cancel-grace", "0", "-legacy", "-python-queue", "py", "-log-level", "warn", "-log-format", "json", "-listen",
 		":8080", "-wait", "0",
-		"-once", "-stop-when-empty", "-stop-when-empty-for", "3s", "-max-tasks", "5", "-max-time", "1h", "-max-memory",
+		"-stop-when-empty", "-stop-when-empty-for", "3s", "-max-tasks", "5", "-max-time", "1h", "-max-memory",
 		"512MiB", "-rest", "10ms",
 		"-timeout", "2m", "-stuck-after", "0", "-max-stuck", "4", "-prefix", "app:", "-allow", "eviction, replica",
 		"-debug", "-isolate", "-isolate-memory", "1GiB", "-isolate-cpu", "9s",
@@ -61,7 +61,7 @@ func TestFlagsAndEnvironment(t *testing.T) {
 	for i := 0; i < len(args); i++ {
 		name := "DELAYED_" + strings.ToUpper(strings.ReplaceAll(args[i][1:], "-", "_"))
 		value := "true"
-		if !slices.Contains([]string{"-legacy", "-once", "-stop-when-empty", "-debug", "-isolate"}, args[i]) {
+		if !slices.Contains([]string{"-legacy", "-stop-when-empty", "-debug", "-isolate"}, args[i]) {
 			i++
 			value = args[i]
 		}
@@ -70,9 +70,11 @@ func TestFlagsAndEnvironment(t *testing.T) {
 	want := delayed.WorkerConfig{
 		Queues: delayed.Weighted{"a": 1, "b": 2}, Concurrency: 7, Prefetch: 3, HeartbeatLife: 2 * time.Second,
 		Grace:       time.Minute,
-		CancelGrace: -1, Legacy: true, PythonQueue: "py", Once: true, StopWhenEmpty: true,
-		StopWhenEmptyFor: 3 * time.Second,
-		MaxTasks:         5, MaxTime: time.Hour, MaxMemory: 512 << 20, Rest: 10 * time.Millisecond,
+		CancelGrace: -1, Legacy: true, PythonQueue: "py", Rest: 10 * time.Millisecond,
+		Limits: delayed.WorkerLimits{
+			MaxTasks: 5, MaxTime: time.Hour, MaxMemory: 512 << 20,
+			StopWhenEmpty: true, StopWhenEmptyFor: 3 * time.Second,
+		},
 		Timeout: 2 * time.Minute, StuckAfter: -1, MaxStuck: 4, Allow: []string{"eviction", "replica"},
 		Isolation: delayed.Isolation{All: true, Memory: 1 << 30, CPU: 9 * time.Second},
 	}
@@ -258,5 +260,13 @@ func TestHelp(t *testing.T) {
 		if len(line) > 130 {
 			t.Errorf("long line: %s", line)
 		}
+	}
+}
+
+// TestOnce: the flag is short for two others.
+func TestOnce(t *testing.T) {
+	s, err := parsed(Config{}, []string{"-queues", "a", "-once"})
+	if want := (delayed.WorkerLimits{MaxTasks: 1, StopWhenEmpty: true}); err != nil || s.worker.Limits != want {
+		t.Errorf("expected %+v, found %+v, %v", want, s.worker.Limits, err)
 	}
 }

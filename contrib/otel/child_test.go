@@ -55,7 +55,8 @@ func runChild() {
 		return err
 	}, delayed.Name("ship"))
 	w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{
-		Queues: delayed.Strict{where[1]}, StopWhenEmpty: true, HeartbeatLife: 10 * time.Second,
+		Queues: delayed.Strict{where[1]},
+		Limits: delayed.WorkerLimits{StopWhenEmpty: true}, HeartbeatLife: 10 * time.Second,
 		Logger: new(redistest.Log).Logger(),
 	})
 	if err != nil {

@@ -55,7 +55,8 @@ func Example() {
 
 	// The worker, usually in another process.
 	w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{
-		Queues: delayed.Strict{"example-otel"}, Once: true, HeartbeatLife: 10 * time.Second,
+		Queues: delayed.Strict{"example-otel"},
+		Limits: delayed.WorkerLimits{MaxTasks: 1, StopWhenEmpty: true}, HeartbeatLife: 10 * time.Second,
 		Logger: delayed.SlogLogger(slog.DiscardHandler),
 	})
 	if err != nil {

@@ -96,7 +96,8 @@ func TestWantedWorkers(t *testing.T) {
 	const took = 20 * time.Millisecond
 	sleeps := delayed.Func(func() { <-time.After(took) }, delayed.Name("sleeps"))
 	w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{
-		Queues: delayed.Strict{"mail"}, Once: true, HeartbeatLife: 10 * time.Second,
+		Queues: delayed.Strict{"mail"},
+		Limits: delayed.WorkerLimits{MaxTasks: 1, StopWhenEmpty: true}, HeartbeatLife: 10 * time.Second,
 		Logger: new(redistest.Log).Logger(),
 	})
 	if err != nil {

@@ -18,7 +18,9 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{Queues: delayed.Weighted{"night": 1}, StopWhenEmpty: true})
+	w, err := delayed.NewWorker(rdb, delayed.WorkerConfig{
+		Queues: delayed.Weighted{"night": 1}, Limits: delayed.WorkerLimits{StopWhenEmpty: true},
+	})
 	if err != nil {
 		log.Fatal(err)
 	}
