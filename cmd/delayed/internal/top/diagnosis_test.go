@@ -31,7 +31,7 @@ import (
 // fleet is a Redis with a prefix of its own, and a queue "mail" there.
 type fleet struct {
 	*redistest.Bench
-	rdb    *delayed.Redis
+	rdb    *delayed.Store
 	q      *delayed.Queue
 	ins    *inspect.Inspector
 	prefix string
