@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/internal/engine"
+	"github.com/godelayed/delayed/internal/engine/finish"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -173,7 +174,7 @@ func (r *Ref) Cancel(ctx context.Context) error {
 			x := msg.Meta.Extra
 			lock = x.Lock
 			if x.Keeps() {
-				i := engine.CanceledInfo(&msg, s.Now())
+				i := finish.CanceledInfo(&msg, s.Now())
 				if x.Retention > 0 {
 					i.Message = message.Bytes
 				}

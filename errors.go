@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/internal/catalog"
-	"github.com/godelayed/delayed/internal/engine"
+	"github.com/godelayed/delayed/internal/engine/lane"
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
@@ -68,20 +68,20 @@ var (
 var (
 	// ErrLost says that the worker lost its claim: Redis did not hear its heartbeat for too long, and another worker
 	// may run the task now. Whatever the handler returns is discarded.
-	ErrLost = engine.ErrLost
+	ErrLost = lane.ErrLost
 
 	// ErrCanceled says that the task was cancelled by Ref.Cancel, or replaced by a later one. Whatever error the
 	// handler returns, the task is not tried again. The *TaskError that Ref.Wait returns wraps it too.
-	ErrCanceled = engine.ErrCanceled
+	ErrCanceled = lane.ErrCanceled
 
 	// ErrTimeout says that the handler has run for as long as its Timeout or Deadline allows. What it returns then
 	// still counts: nil is success. The error that WorkerConfig.IsFailure and BackoffFunc get wraps it, whatever the
 	// handler returned.
-	ErrTimeout = engine.ErrTimeout
+	ErrTimeout = lane.ErrTimeout
 
 	// ErrShutdown says that the worker is stopping and that the grace period is over. If the handler of a task then
 	// returns an error, the task is given back.
-	ErrShutdown = engine.ErrShutdown
+	ErrShutdown = lane.ErrShutdown
 )
 
 // ArgumentError says which argument does not fit. errors.Is(err, ErrArguments) holds for it.
@@ -213,7 +213,7 @@ type StillRunningError struct {
 }
 
 // Error implements error.
-func (e *StillRunningError) Error() string { return (*engine.RunningError)(e).Error() }
+func (e *StillRunningError) Error() string { return (*lane.RunningError)(e).Error() }
 
 // StuckError is returned by Worker.Run when more handlers than WorkerConfig.MaxStuck ignore that their contexts have
 // ended: the worker has stopped because of them. Those that still run keep their claims until the process exits; then a
@@ -224,7 +224,7 @@ type StuckError struct {
 }
 
 // Error implements error.
-func (e *StuckError) Error() string { return (*engine.StuckError)(e).Error() }
+func (e *StuckError) Error() string { return (*lane.StuckError)(e).Error() }
 
 // publicEnd turns the error of a worker's end, which may be several joined ones, into exported ones.
 func publicEnd(err error) error {
@@ -236,9 +236,9 @@ func publicEnd(err error) error {
 // Source may be of a type that Go cannot compare.
 func publicErrors(err error) (replaced bool, translated error) {
 	switch e := err.(type) { //nolint:errorlint // only errors.Join wraps these
-	case *engine.RunningError:
+	case *lane.RunningError:
 		return true, (*StillRunningError)(e)
-	case *engine.StuckError:
+	case *lane.StuckError:
 		return true, (*StuckError)(e)
 	case interface{ Unwrap() []error }:
 		all := slices.Clone(e.Unwrap())

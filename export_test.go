@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/godelayed/delayed/internal/engine"
+	"github.com/godelayed/delayed/internal/engine/lane"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
@@ -61,10 +61,10 @@ func Declare(ctx context.Context, s *Scheduler) error { return s.declare(ctx) }
 func LookEvery(s *Scheduler, d time.Duration) { s.every = d }
 
 // ClaimOf returns the claim of a task that a worker has received.
-func ClaimOf(t *Task) *engine.Claim { return t.claimed.claim }
+func ClaimOf(t *Task) *lane.Claim { return t.claimed.claim }
 
 // Caller returns the function with which a running worker calls claimed tasks, including the middleware of Use.
-func Caller(w *Worker) (call func(context.Context, *engine.Claim) (any, error), err error) {
+func Caller(w *Worker) (call func(context.Context, *lane.Claim) (any, error), err error) {
 	p := program{w}
 	return p.Call, p.Prepare()
 }

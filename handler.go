@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/godelayed/delayed/internal/engine"
+	"github.com/godelayed/delayed/internal/engine/lane"
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
@@ -24,7 +24,7 @@ type HandlerFunc func(ctx context.Context, t *Task) error
 // TaskFromContext returns the task whose handler or middleware was given ctx, or a context made of that; nil if there
 // is none.
 func TaskFromContext(ctx context.Context) *Task {
-	c := engine.ClaimFromContext(ctx)
+	c := lane.ClaimFromContext(ctx)
 	if c == nil {
 		return nil
 	}
@@ -95,13 +95,13 @@ func Archive(err error) error {
 	if err == nil {
 		return nil
 	}
-	return engine.Say(engine.SaysDiscard, 0, err)
+	return lane.Say(lane.SaysDiscard, 0, err)
 }
 
 // Drop forgets the task: a handler that returns it, wrapped or not, ends the task without archiving it and without
 // counting a failure. A Ref.Wait for the task returns a *TaskError with the state dropped. Something is kept of the
 // task only with KeepResult or Retention, for as long as they say. err, which may be nil, goes into the log.
-func Drop(err error) error { return engine.Say(engine.SaysDrop, 0, err) }
+func Drop(err error) error { return lane.Say(lane.SaysDrop, 0, err) }
 
 // RetryIn tries the task again in d, rounded down to milliseconds, in place of what the backoff says. A handler returns
 // it, wrapped or not; that is a failure as any other and spends a retry. If no retries are left, or the next try would
@@ -112,24 +112,24 @@ func RetryIn(d time.Duration, err error) error {
 	if err == nil {
 		return nil
 	}
-	return engine.Say(engine.SaysRetryIn, max(d, 0), err)
+	return lane.Say(lane.SaysRetryIn, max(d, 0), err)
 }
 
 // Snooze runs the task again in d, rounded down to milliseconds. A handler returns it, wrapped or not; that is no
 // failure, spends no retry, and is counted as snoozed. A d of zero or less runs the task again at once. A task may
 // snooze as often as it likes; TTL and Deadline bound it.
-func Snooze(d time.Duration) error { return engine.Say(engine.SaysSnooze, max(d, 0), nil) }
+func Snooze(d time.Duration) error { return lane.Say(lane.SaysSnooze, max(d, 0), nil) }
 
 // claimedTask is a task that a worker has claimed, or that its sweeper has found with a dead worker.
 type claimedTask struct {
 	task   Task
-	claim  *engine.Claim // nil: this worker has not claimed it
-	swept  string        // the queue that it was found on, if this worker has not claimed it
-	result any           // of the function, once middleware has called it
+	claim  *lane.Claim // nil: this worker has not claimed it
+	swept  string      // the queue that it was found on, if this worker has not claimed it
+	result any         // of the function, once middleware has called it
 }
 
 // taskOf returns the task of a claim whose message was decoded.
-func taskOf(c *engine.Claim) *Task {
+func taskOf(c *lane.Claim) *Task {
 	r := &claimedTask{claim: c}
 	r.task.msg, r.task.claimed = *c.Message(), r
 	return &r.task

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed"
-	"github.com/godelayed/delayed/internal/engine"
+	"github.com/godelayed/delayed/internal/engine/lane"
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/limits"
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -287,7 +287,7 @@ func TestReceivedTaskIsEnqueuedAgain(t *testing.T) {
 func TestNoMiddlewareCostsNothing(t *testing.T) {
 	limits.Only(t)
 	b := newBench(t)
-	claims := make(chan *engine.Claim, 1)
+	claims := make(chan *lane.Claim, 1)
 	f := b.fn("f", func(int) {})
 	b.using(b.config(), around(func(ctx context.Context, task *delayed.Task, next delayed.HandlerFunc) error {
 		claims <- delayed.ClaimOf(task)

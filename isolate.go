@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/internal/engine"
+	"github.com/godelayed/delayed/internal/engine/child"
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/isolate"
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -103,11 +104,11 @@ func (i Isolation) check() error {
 }
 
 // engine returns the settings as the engine takes them; nil if this system has no child processes.
-func (i Isolation) engine() *engine.Isolation {
+func (i Isolation) engine() *child.Config {
 	if !isolate.Supported {
 		return nil
 	}
-	return &engine.Isolation{
+	return &child.Config{
 		All: i.All, Queues: slices.Clone(i.Queues), Grace: i.Grace, MaxTasks: i.MaxTasks, Idle: i.Idle, Ahead: i.Ahead,
 		Limits: isolate.Limits{Memory: i.Memory, CPU: i.CPU},
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed"
-	"github.com/godelayed/delayed/internal/engine"
+	"github.com/godelayed/delayed/internal/engine/lane"
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
@@ -683,7 +683,7 @@ func TestPublicEnd(t *testing.T) {
 	if got := delayed.PublicEnd(other); got.Error() != other.Error() || !errors.Is(got, delayed.ErrUnknown) {
 		t.Errorf("found %v", got)
 	}
-	got := delayed.PublicEnd(errors.Join(&engine.StuckError{Funcs: []string{"f"}}, other, &engine.RunningError{}))
+	got := delayed.PublicEnd(errors.Join(&lane.StuckError{Funcs: []string{"f"}}, other, &lane.RunningError{}))
 	var stuck *delayed.StuckError
 	var running *delayed.StillRunningError
 	if !errors.As(got, &stuck) || stuck.Funcs[0] != "f" || !errors.As(got, &running) ||

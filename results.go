@@ -7,7 +7,7 @@ import (
 	"reflect"
 	"time"
 
-	"github.com/godelayed/delayed/internal/engine"
+	"github.com/godelayed/delayed/internal/engine/lane"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
@@ -191,7 +191,7 @@ func (r *Ref) failure(where state.Task, info *wire.Info) error {
 // An error says that ctx is not a handler's context, that the task carries no id (ErrNoID), that it is another worker's
 // by now (ErrLost), or that Redis could not be told; none of them needs to stop the handler.
 func Progress(ctx context.Context, done, total int64, note string) error {
-	c := engine.ClaimFromContext(ctx)
+	c := lane.ClaimFromContext(ctx)
 	if c == nil {
 		return errors.New("delayed: Progress outside of a handler: pass the context that the handler was given")
 	}

@@ -10,7 +10,8 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/godelayed/delayed/internal/engine"
+	"github.com/godelayed/delayed/internal/engine/beat"
+	"github.com/godelayed/delayed/internal/engine/move"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/schedule"
@@ -34,8 +35,8 @@ type Scheduler struct {
 	declared   []declaration
 	started    atomic.Bool
 	signals    *redisstore.Signals
-	every      time.Duration // engine.CheckInterval
-	announcer  *engine.Announcer
+	every      time.Duration // move.CheckInterval
+	announcer  *beat.Announcer
 	trouble    loop.Complaints
 	lossy      loop.Complaints // about entries that Redis may have lost
 	unservable loop.Complaints // about entries that this version cannot serve
@@ -76,10 +77,10 @@ func newScheduler(rdb *Store, cfg SchedulerConfig, shortest time.Duration) (*Sch
 	s := &Scheduler{
 		cfg: cfg, periodic: &PeriodicControl{queue: q, shortest: shortest}, store: q.store,
 		log:     loop.NewJournal(cfg.Logger).With("queue", cfg.Queue),
-		signals: rdb.signals, every: engine.CheckInterval,
+		signals: rdb.signals, every: move.CheckInterval,
 	}
-	s.announcer = engine.NewAnnouncer(rdb.registry, rdb.loops, map[string]bool{cfg.Queue: cfg.Legacy},
-		engine.CheckInterval, s.log)
+	s.announcer = beat.NewAnnouncer(rdb.registry, rdb.loops, map[string]bool{cfg.Queue: cfg.Legacy},
+		move.CheckInterval, s.log)
 	var errs []error
 	switch {
 	case len(cfg.Entries) > 0 && cfg.Owner == "":
@@ -315,7 +316,7 @@ func (s *Scheduler) serve(ctx context.Context, v schedule.EntryValue, now time.T
 	if err != nil {
 		// Another instance may be able to serve it: a newer one, or one that knows the zone.
 		s.log.With("entry", v.Name).Trouble(&s.unservable, "periodic entry cannot be served here", err)
-		return engine.CheckInterval, nil
+		return move.CheckInterval, nil
 	}
 	if len(plan.Ticks) == 0 {
 		// The entry is not due: instances with different versions of a zone's rules may disagree.

@@ -19,7 +19,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed"
-	"github.com/godelayed/delayed/internal/engine"
+	"github.com/godelayed/delayed/internal/engine/move"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/schedule"
@@ -706,7 +706,7 @@ func TestTicksWithoutSignals(t *testing.T) {
 			t.Fatal(err)
 		}
 		start := time.Now()
-		time.Sleep(engine.CheckInterval) //nolint:forbidigo // as above
+		time.Sleep(move.CheckInterval) //nolint:forbidigo // as above
 		synctest.Wait()
 		late := s.since()
 		for i, tick := range late {
@@ -715,8 +715,8 @@ func TestTicksWithoutSignals(t *testing.T) {
 				t.Errorf("tick %d is %s, expected %s", i, tick, id)
 			}
 		}
-		if len(late) != int(engine.CheckInterval/time.Second) {
-			t.Errorf("after %v, found %q", engine.CheckInterval, late)
+		if len(late) != int(move.CheckInterval/time.Second) {
+			t.Errorf("after %v, found %q", move.CheckInterval, late)
 		}
 		start = time.Now()
 		time.Sleep(time.Minute) //nolint:forbidigo // as above

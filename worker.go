@@ -11,6 +11,9 @@ import (
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/buildinfo"
 	"github.com/godelayed/delayed/internal/engine"
+	"github.com/godelayed/delayed/internal/engine/events"
+	"github.com/godelayed/delayed/internal/engine/fetch"
+	"github.com/godelayed/delayed/internal/engine/lane"
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -45,7 +48,7 @@ func NewWorker(rdb *Store, cfg WorkerConfig) (*Worker, error) {
 	}
 	cfg = cfg.withDefaults()
 	err := cfg.check(rdb.prefix)
-	var plan engine.Order
+	var plan fetch.Order
 	if wire.IsNil(cfg.Queues) {
 		err = errors.Join(err, errors.New("delayed: WorkerConfig.Queues is missing: expected Strict or Weighted"))
 	} else {
@@ -77,7 +80,7 @@ func NewWorker(rdb *Store, cfg WorkerConfig) (*Worker, error) {
 }
 
 // engine returns the configuration of the engine. Defaults are filled in, and it was checked.
-func (c WorkerConfig) engine(rdb *Store, plan engine.Order) engine.Config {
+func (c WorkerConfig) engine(rdb *Store, plan fetch.Order) engine.Config {
 	e := engine.Config{
 		Source: rdb.loops, Prefix: rdb.prefix, Where: rdb.where, Signals: rdb.signals, Log: loop.NewJournal(c.Logger),
 		Registry: rdb.registry,
@@ -196,7 +199,7 @@ func (w *Worker) OnEvent(fn func(Event)) error {
 	if fn == nil {
 		return fmt.Errorf("%w: OnEvent: expected a function that takes an Event, found nil", ErrFunction)
 	}
-	return w.engine.Listen(func(e engine.Event) { fn(publicEvent(&e)) })
+	return w.engine.Listen(func(e events.Event) { fn(publicEvent(&e)) })
 }
 
 // Run claims and runs tasks until ctx ends; then it stops claiming, gives back tasks that have not started, waits for
@@ -295,13 +298,13 @@ func (p program) Prepare() (err error) {
 }
 
 // Wrapped reports whether a task goes through middleware, which needs a context of its own.
-func (p program) Wrapped(c *engine.Claim) bool {
+func (p program) Wrapped(c *lane.Claim) bool {
 	return p.w.chain != nil || defaultsOf(c.Function()).chain != nil
 }
 
 // Call calls the function of a claim, through middleware if there is any. When the function or middleware calls
 // runtime.Goexit, it does not return.
-func (p program) Call(ctx context.Context, c *engine.Claim) (result any, err error) {
+func (p program) Call(ctx context.Context, c *lane.Claim) (result any, err error) {
 	if !p.Wrapped(c) {
 		result, err = c.Function().Call(ctx, c.Message())
 		return result, public(err)
@@ -339,7 +342,7 @@ type Event struct {
 }
 
 // publicEvent returns an event as listeners get it.
-func publicEvent(e *engine.Event) Event {
+func publicEvent(e *events.Event) Event {
 	public := Event{
 		Kind: e.Kind, At: e.At, Queue: e.Queue, Duration: e.Duration, Wait: e.Wait, Reason: e.Reason,
 		Err: publicEnd(e.Err), Missed: e.Missed,

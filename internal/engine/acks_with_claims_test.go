@@ -8,22 +8,24 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/godelayed/delayed/internal/engine/lane"
+
 	"github.com/godelayed/delayed/internal/faultnet"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
 // isDone adds done claims to a lane, while no executor works.
-func (c *crew) isDone(claims ...*Claim) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
+func (c *crew) isDone(claims ...*lane.Claim) {
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
 	for _, task := range claims {
-		c.busy++
-		c.taskEnded(task, true, 0)
+		c.Busy++
+		c.TaskEnded(task, true, 0)
 	}
 }
 
 // inOffice runs a test with executors that do not start, and two lanes.
-func inOffice(t *testing.T, test func(c *crew, one, two *lane)) {
+func inOffice(t *testing.T, test func(c *crew, one, two *lane.Lane)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(t, 4, 0)
@@ -34,90 +36,90 @@ func inOffice(t *testing.T, test func(c *crew, one, two *lane)) {
 // Every done claim must be known to the fetcher, whose next claim call acknowledges it, or to the lane's finisher.
 func TestSomebodyIsToldOfWhatIsDone(t *testing.T) {
 	t.Run("the finisher, when nobody claims", func(t *testing.T) {
-		inOffice(t, func(c *crew, one, two *lane) {
+		inOffice(t, func(c *crew, one, two *lane.Lane) {
 			c.isDone(claimed(one, 1)...)
-			if !told(finisherOf(one).wakes) || told(finisherOf(two).wakes) || told(c.changed) {
+			if !told(finisherOf(one).Wakes) || told(finisherOf(two).Wakes) || told(c.Changed) {
 				t.Error("expected the lane's finisher to be told, and nobody else")
 			}
 			c.isDone(claimed(one, 2)...)
-			if told(finisherOf(one).wakes) {
+			if told(finisherOf(one).Wakes) {
 				t.Error("the finisher is told again although it has not taken the first")
 			}
-			if n := len(c.takeDone(one)); n != 3 {
+			if n := len(c.TakeDone(one)); n != 3 {
 				t.Errorf("it takes %d, expected 3", n)
 			}
 			c.isDone(claimed(one, 1)...)
-			if !told(finisherOf(one).wakes) {
+			if !told(finisherOf(one).Wakes) {
 				t.Error("the finisher is not told again after it has taken what was done")
 			}
 		})
 	})
 	t.Run("nobody, while the fetcher claims from the lane", func(t *testing.T) {
-		inOffice(t, func(c *crew, one, two *lane) {
-			if done := c.takeForClaim(one); len(done) != 0 {
+		inOffice(t, func(c *crew, one, two *lane.Lane) {
+			if done := c.TakeForClaim(one); len(done) != 0 {
 				t.Errorf("%d are done at first", len(done))
 			}
 			claims := claimed(one, 3)
 			c.isDone(claims...)
-			if told(finisherOf(one).wakes) || told(c.changed) {
+			if told(finisherOf(one).Wakes) || told(c.Changed) {
 				t.Error("somebody is told although the fetcher comes by")
 			}
-			if done := c.takeForClaim(one); !slices.Equal(done, claims) {
+			if done := c.TakeForClaim(one); !slices.Equal(done, claims) {
 				t.Errorf("the fetcher takes %d along, expected 3", len(done))
 			}
-			if done := c.takeForClaim(one); len(done) != 0 {
+			if done := c.TakeForClaim(one); len(done) != 0 {
 				t.Errorf("the fetcher takes %d along a second time", len(done))
 			}
-			if told(finisherOf(one).wakes) {
+			if told(finisherOf(one).Wakes) {
 				t.Error("the finisher is told of what the fetcher has taken")
 			}
 		})
 	})
 	t.Run("the fetcher, when it waits for room", func(t *testing.T) {
-		inOffice(t, func(c *crew, one, two *lane) {
-			c.fetcherWaits = true
+		inOffice(t, func(c *crew, one, two *lane.Lane) {
+			c.FetcherWaits = true
 			c.isDone(claimed(one, 1)...)
-			if !told(c.changed) || told(finisherOf(one).wakes) || c.ackLane != one {
+			if !told(c.Changed) || told(finisherOf(one).Wakes) || c.AckLane != one {
 				t.Error("expected the fetcher to be told, and nobody else")
 			}
 			c.isDone(claimed(two, 1)...)
-			if told(c.changed) || !told(finisherOf(two).wakes) {
+			if told(c.Changed) || !told(finisherOf(two).Wakes) {
 				t.Error("expected the finisher of the other lane to be told: the fetcher takes one lane's along")
 			}
-			c.leaveToFinishers()
-			if !told(finisherOf(one).wakes) || c.ackLane != nil {
+			c.LeaveToFinishers()
+			if !told(finisherOf(one).Wakes) || c.AckLane != nil {
 				t.Error("the fetcher leaves off, and the finisher is not told")
 			}
 		})
 	})
 	t.Run("the finisher, when the fetcher turns to another lane", func(t *testing.T) {
-		inOffice(t, func(c *crew, one, two *lane) {
-			c.takeForClaim(one)
+		inOffice(t, func(c *crew, one, two *lane.Lane) {
+			c.TakeForClaim(one)
 			c.isDone(claimed(one, 1)...)
 			c.isDone(claimed(two, 1)...)
-			if !told(finisherOf(two).wakes) {
+			if !told(finisherOf(two).Wakes) {
 				t.Error("the finisher of the other lane is not told")
 			}
-			if done := c.takeForClaim(two); len(done) != 1 || done[0].lane != two {
+			if done := c.TakeForClaim(two); len(done) != 1 || done[0].Lane != two {
 				t.Errorf("the fetcher takes %d along, expected the one of this lane", len(done))
 			}
-			if !told(finisherOf(one).wakes) || told(finisherOf(two).wakes) {
+			if !told(finisherOf(one).Wakes) || told(finisherOf(two).Wakes) {
 				t.Error("expected the finisher of the lane that the fetcher left to be told")
 			}
-			c.takeForClaim(one)
-			if told(finisherOf(two).wakes) {
+			c.TakeForClaim(one)
+			if told(finisherOf(two).Wakes) {
 				t.Error("a finisher is told of nothing")
 			}
 		})
 	})
 	t.Run("nobody, when nothing is done", func(t *testing.T) {
-		inOffice(t, func(c *crew, one, two *lane) {
-			c.takeForClaim(one)
-			c.leaveToFinishers()
-			c.leaveToFinishers()
-			c.busy = 1
-			c.taskEnded(claimed(one, 1)[0], false, 0) // failed: a finisher ends it in another way
-			if told(finisherOf(one).wakes) || told(c.changed) || len(doneOn(one)) > 0 {
+		inOffice(t, func(c *crew, one, two *lane.Lane) {
+			c.TakeForClaim(one)
+			c.LeaveToFinishers()
+			c.LeaveToFinishers()
+			c.Busy = 1
+			c.TaskEnded(claimed(one, 1)[0], false, 0) // failed: a finisher ends it in another way
+			if told(finisherOf(one).Wakes) || told(c.Changed) || len(doneOn(one)) > 0 {
 				t.Error("a finisher is told of nothing")
 			}
 		})
@@ -126,25 +128,25 @@ func TestSomebodyIsToldOfWhatIsDone(t *testing.T) {
 
 // One call acknowledges a limited number of claims. The others wait in order, after those whose call got no answer.
 func TestWhatIsDoneIsTakenInOrder(t *testing.T) {
-	inOffice(t, func(c *crew, one, _ *lane) {
+	inOffice(t, func(c *crew, one, _ *lane.Lane) {
 		claims := claimed(one, redisstore.MaxTokens+20)
 		c.isDone(claims...)
-		first := c.takeForClaim(one)
+		first := c.TakeForClaim(one)
 		if !slices.Equal(first, claims[:redisstore.MaxTokens]) {
 			t.Fatalf("%d are taken, expected the first %d", len(first), redisstore.MaxTokens)
 		}
-		second := c.takeDone(one)
+		second := c.TakeDone(one)
 		more := claimed(one, 2)
 		c.isDone(more...)
-		c.putDone(one, first)
+		c.PutDone(one, first)
 		if !slices.Equal(second, claims[redisstore.MaxTokens:]) || !slices.Equal(first, claims[:redisstore.MaxTokens]) {
 			t.Error("what was taken has changed")
 		}
-		c.putDone(one, second)
+		c.PutDone(one, second)
 		want := slices.Concat(second, first, more)
-		var got []*Claim
+		var got []*lane.Claim
 		for range 3 {
-			got = append(got, c.takeDone(one)...)
+			got = append(got, c.TakeDone(one)...)
 		}
 		if !slices.Equal(got, want) {
 			t.Errorf("%d are taken, expected %d in order", len(got), len(want))

@@ -20,8 +20,8 @@ func TestMaxBackoffOfTheCallWins(t *testing.T) {
 			extra: &wire.Extra{RetryDelays: []int64{time.Hour.Milliseconds()}, RetryCap: of.Milliseconds()},
 			err:   errJudged,
 		}
-		if e, _, _ := j.judge(t); e.wait != want {
-			t.Errorf("MaxBackoff(%v) at the call, 1s at the function: waits %v, expected %v", of, e.wait, want)
+		if e, _, _ := j.judge(t); e.Wait != want {
+			t.Errorf("MaxBackoff(%v) at the call, 1s at the function: waits %v, expected %v", of, e.Wait, want)
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/events"
+
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/event"
@@ -27,30 +29,30 @@ func TestBroadcast(t *testing.T) {
 	if _, err := conn.Receive(); err != nil {
 		t.Fatal(err)
 	}
-	air := newBroadcast("me")
-	l := listeners{air: air}
-	if l.any() {
+	air := events.NewBroadcast("me")
+	l := events.Listeners{Air: air}
+	if l.Any() {
 		t.Error("events are wanted although nobody watches")
 	}
-	l.emit(Event{Kind: event.TaskDone, Queue: b.Name})
-	air.watch(redisstore.NewStore(b.rdb.loops, "", b.Name), time.Minute)
-	air.watch(redisstore.NewStore(b.rdb.loops, "", b.Name), time.Millisecond) // does not shorten it
-	if !l.any() {
+	l.Emit(events.Event{Kind: event.TaskDone, Queue: b.Name})
+	air.Watch(redisstore.NewStore(b.rdb.loops, "", b.Name), time.Minute)
+	air.Watch(redisstore.NewStore(b.rdb.loops, "", b.Name), time.Millisecond) // does not shorten it
+	if !l.Any() {
 		t.Error("no events are wanted although somebody watches")
 	}
-	long := strings.Repeat("é", maxErrorText)
-	for range maxBroadcast + 10 {
-		l.emit(Event{Kind: event.WorkerPaused, At: time.UnixMilli(7), Err: (*nilError)(nil)})
+	long := strings.Repeat("é", events.MaxErrorText)
+	for range events.MaxBroadcast + 10 {
+		l.Emit(events.Event{Kind: event.WorkerPaused, At: time.UnixMilli(7), Err: (*nilError)(nil)})
 	}
-	l.emit(Event{
+	l.Emit(events.Event{
 		Kind: event.TaskRetried, Queue: b.Name, At: time.UnixMilli(5), Duration: time.Second, Wait: time.Minute,
 		Reason: "why", Err: errors.New(long), Message: &wire.Message{Path: "a.B", Meta: wire.Meta{ID: "x", Retried: 2}},
 	})
-	l.emit(Event{Kind: event.TaskDone, Queue: "another", At: time.UnixMilli(6)})
+	l.Emit(events.Event{Kind: event.TaskDone, Queue: "another", At: time.UnixMilli(6)})
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
-		air.run(ctx, loop.NewJournal(b.log.logger()))
+		air.Run(ctx, loop.NewJournal(b.log.logger()))
 		close(ended)
 	}()
 	read := func() (told catalog.Broadcast) {
@@ -61,29 +63,29 @@ func TestBroadcast(t *testing.T) {
 	}
 	told := read()
 	if told.Version != catalog.Version || told.Worker != "me" || told.Missed != 11 || told.Before != 11 ||
-		len(told.Events) != maxBroadcast {
+		len(told.Events) != events.MaxBroadcast {
 		t.Fatalf("%d events of %s, %d missed, %d before", len(told.Events), told.Worker, told.Missed, told.Before)
 	}
 	since := told.Since
 	want := catalog.Event{
 		Kind: "task retried", At: 5, ID: "x", Function: "a.B", Attempt: 3, Took: 1_000_000, Wait: 60_000, Reason: "why",
-		Error: long[:maxErrorText],
+		Error: long[:events.MaxErrorText],
 	}
-	if e := told.Events[maxBroadcast-1]; e != want {
+	if e := told.Events[events.MaxBroadcast-1]; e != want {
 		t.Errorf("found %+v, expected %+v", e, want)
 	}
 	if e := told.Events[0]; e.Kind != "worker paused" || e.Error == "" || e.Attempt != 0 {
 		t.Errorf("found %+v, expected a worker that was paused, with an error", e)
 	}
-	l.emit(Event{Kind: event.TaskDone, Queue: b.Name, At: time.UnixMilli(8)})
+	l.Emit(events.Event{Kind: event.TaskDone, Queue: b.Name, At: time.UnixMilli(8)})
 	if told = read(); len(told.Events) != 1 || told.Missed != 0 || told.Events[0].At != 8 ||
-		told.Before != maxBroadcast+11 || told.Since != since {
+		told.Before != events.MaxBroadcast+11 || told.Since != since {
 		t.Errorf("then %+v", told)
 	}
-	air.mu.Lock()
-	air.queues[b.Name].until = time.Time{}
-	air.mu.Unlock()
-	b.Until("nobody watches any more", func() bool { return !l.any() })
+	air.Mu.Lock()
+	air.Queues[b.Name].Until = time.Time{}
+	air.Mu.Unlock()
+	b.Until("nobody watches any more", func() bool { return !l.Any() })
 	cancel()
 	await(b, "the end", ended)
 }

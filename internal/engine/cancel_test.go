@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/lane"
+
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 )
@@ -24,7 +26,7 @@ func TestCancelBetweenClaims(t *testing.T) {
 	b.Must(w.Register([]*Function{f}, nil))
 	deaf(w)
 	b.start(w)
-	b.Until("it has looked", func() bool { return w.lanes[0].control.version.Load() >= 0 })
+	b.Until("it has looked", func() bool { return w.lanes[0].Control.Version.Load() >= 0 })
 	b.delay(f, 0)
 	await(b, "the first runs", started)
 	for i := 1; i < 20; i++ {
@@ -62,8 +64,8 @@ func TestCancelAfterSuccess(t *testing.T) {
 	deaf(w) // the test passes on the signal itself
 	b.start(w)
 	l := w.lanes[0]
-	b.Until("it has looked", func() bool { return l.control.version.Load() >= 0 })
-	l.control.reading.Lock()
+	b.Until("it has looked", func() bool { return l.Control.Version.Load() >= 0 })
+	l.Control.Reading.Lock()
 	hold := &redisstore.Hold{Reserve: true}
 	delayOwn := func() *Ref {
 		task := Call(f)
@@ -79,14 +81,14 @@ func TestCancelAfterSuccess(t *testing.T) {
 	ref := delayOwn()
 	await(b, "the first runs", started)
 	b.Must(ref.Cancel(t.Context()))
-	l.noteCanceled("own")
-	w.exec.cancelRevoked(l)
+	l.NoteCanceled("own")
+	w.exec.CancelRevoked(l)
 	b.Until("the first has succeeded", func() bool { return b.counters()["processed"] == 1 && b.Size("_locks") == 0 })
 	if n := b.Size("_revoked"); n != 0 {
 		t.Errorf("%d revoked", n)
 	}
 	b.Must(delayOwn().Cancel(t.Context()))
-	l.control.reading.Unlock()
+	l.Control.Reading.Unlock()
 	b.Until("the second has ended", func() bool { return b.counters()["canceled"]+int(ran.Load()) == 2 })
 	b.Idle()
 	if c := b.counters(); c["canceled"] != 1 || ran.Load() != 1 || b.Size("_revoked") != 0 {
@@ -100,7 +102,7 @@ func TestCancelOfManyTasks(t *testing.T) {
 	b := newBench(t)
 	// Their cancellations expire before those of this test, so the latter come last.
 	soon := int(redistest.Time(t, b.Conn) + time.Hour.Milliseconds())
-	for i := range maxRevoked + 10 {
+	for i := range lane.MaxRevoked + 10 {
 		b.Do("ZADD", b.Name+"_revoked", soon+i, fmt.Sprint("other", i))
 	}
 	var ran atomic.Int64
@@ -131,14 +133,14 @@ func TestCancelOfManyTasks(t *testing.T) {
 // When Redis takes back the cancellation of one task, those of others stand.
 func TestForgetOneOfTwoCancellations(t *testing.T) {
 	t.Parallel()
-	l := &lane{}
-	l.noteRevoked([]string{"a", "b"}, true)
-	l.forgetRevoked("a")
-	if l.isRevoked("a") || !l.isRevoked("b") {
-		t.Errorf("a is revoked: %t, b: %t, expected b alone", l.isRevoked("a"), l.isRevoked("b"))
+	l := &lane.Lane{}
+	l.NoteRevoked([]string{"a", "b"}, true)
+	l.ForgetRevoked("a")
+	if l.IsRevoked("a") || !l.IsRevoked("b") {
+		t.Errorf("a is revoked: %t, b: %t, expected b alone", l.IsRevoked("a"), l.IsRevoked("b"))
 	}
-	l.forgetRevoked("b")
-	if l.isRevoked("b") || l.anyRevoked.Load() {
+	l.ForgetRevoked("b")
+	if l.IsRevoked("b") || l.AnyRevoked.Load() {
 		t.Error("a task is revoked, expected none")
 	}
 }

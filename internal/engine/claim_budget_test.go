@@ -7,6 +7,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/exec"
+	"github.com/godelayed/delayed/internal/engine/lane"
+
 	"github.com/godelayed/delayed/internal/faultnet"
 	"github.com/godelayed/delayed/internal/limits"
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -41,16 +44,21 @@ func TestSpace(t *testing.T) {
 		{"a free executor goes idle", 4, 3, 10, 0, 0, 11},
 		{"a free executor goes idle unless something comes", 4, 3, 10, 0, 7, 0},
 
-		{"a lot fits", 4, 4, maxAhead, maxAhead - maxAheadPerCall, 0, maxAheadPerCall},
-		{"not quite a lot fits", 4, 4, maxAhead, maxAhead - maxAheadPerCall + 1, 0, 0},
-		{"not quite a lot fits, for what is coming", 4, 4, maxAhead, 500, maxAhead - maxAheadPerCall - 499, 0},
-		{"one lot at a time", 4, 4, maxAhead, 0, 0, maxAheadPerCall},
-		{"one lot beyond the free executors", 50, 10, maxAhead, 0, 0, 40 + maxAheadPerCall},
-		{"one lot and what executors are free, all of it fixed", 4, 1, maxConcurrency, 0, 0, 3 + maxAheadPerCall},
+		{"a lot fits", 4, 4, exec.MaxAhead, exec.MaxAhead - exec.MaxAheadPerCall, 0, exec.MaxAheadPerCall},
+		{"not quite a lot fits", 4, 4, exec.MaxAhead, exec.MaxAhead - exec.MaxAheadPerCall + 1, 0, 0},
+		{
+			"not quite a lot fits, for what is coming", 4, 4, exec.MaxAhead, 500,
+			exec.MaxAhead - exec.MaxAheadPerCall - 499, 0,
+		},
+		{"one lot at a time", 4, 4, exec.MaxAhead, 0, 0, exec.MaxAheadPerCall},
+		{"one lot beyond the free executors", 50, 10, exec.MaxAhead, 0, 0, 40 + exec.MaxAheadPerCall},
+		{"one lot and what executors are free, all of it fixed", 4, 1, maxConcurrency, 0, 0, 3 + exec.MaxAheadPerCall},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			e := &executors{n: tt.n, busy: tt.busy, ahead: tt.ahead, ready: make([]*Claim, tt.ready), claiming: tt.come}
-			if got := e.claimable(); got != tt.want {
+			e := &exec.Executors{
+				N: tt.n, Busy: tt.busy, Ahead: tt.ahead, Ready: make([]*lane.Claim, tt.ready), Claiming: tt.come,
+			}
+			if got := e.Claimable(); got != tt.want {
 				t.Errorf("space for %d, expected %d", got, tt.want)
 			}
 		})
@@ -58,9 +66,9 @@ func TestSpace(t *testing.T) {
 }
 
 // expectRoom asks once how many tasks to claim.
-func (c *crew) expectRoom(what string, n int, wait time.Duration, back ...*Claim) {
+func (c *crew) expectRoom(what string, n int, wait time.Duration, back ...*lane.Claim) {
 	c.t.Helper()
-	gotN, gotWait, gotBack := c.claimBudget()
+	gotN, gotWait, gotBack := c.ClaimBudget()
 	if gotN != n || gotWait != wait || !slices.Equal(gotBack, back) {
 		c.t.Errorf("%s: room for %d, %v to wait, %d given back; expected %d, %v, %d", what, gotN, gotWait, len(gotBack),
 			n, wait, len(back))
@@ -69,41 +77,41 @@ func (c *crew) expectRoom(what string, n int, wait time.Duration, back ...*Claim
 
 // learned lets the crew measure handlers so short that it claims n tasks ahead.
 func (c *crew) learned(n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.pace.mean, c.pace.found, c.pace.measuredAt = time.Millisecond, n, time.Now()
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	c.Pace.Mean, c.Pace.Found, c.Pace.MeasuredAt = time.Millisecond, n, time.Now()
 }
 
 func TestRoom(t *testing.T) {
 	inCrew(t, 2, 6, func(c *crew) {
 		c.expectRoom("nothing was claimed", 8, 0)
-		c.beginClaim(8)
+		c.BeginClaim(8)
 		c.expectRoom("eight are coming", 0, 0)
 		tasks := c.tasks(c.lane, 8)
-		c.add(tasks)
+		c.Add(tasks)
 		c.begun("two of eight", tasks[:2]...)
 		// For the fetcher, the claim is over only when it calls arrived.
 		c.expectRoom("eight are coming, and there", 0, 0)
-		c.endClaim(8)
+		c.EndClaim(8)
 		c.expectRoom("six are ready", 0, 0)
 		for _, task := range tasks[:2] {
 			c.end(task, endSeenTo)
 		}
 		c.expectRoom("four are ready", 0, 0)
-		if told(c.changed) {
+		if told(c.Changed) {
 			t.Error("the fetcher is told of room for two, expected it to wait for three")
 		}
 		c.end(tasks[2], endSeenTo)
-		if !told(c.changed) {
+		if !told(c.Changed) {
 			t.Error("the fetcher is not told of room for three")
 		}
 		c.end(tasks[3], endSeenTo)
-		if told(c.changed) {
+		if told(c.Changed) {
 			t.Error("the fetcher is told twice")
 		}
 		c.expectRoom("two are ready", 4, 0)
 		c.end(tasks[4], endSeenTo)
-		if told(c.changed) {
+		if told(c.Changed) {
 			t.Error("the fetcher is told of room although it does not wait for it")
 		}
 	})
@@ -113,7 +121,7 @@ func TestRoomAheadIsWhatThePaceAllows(t *testing.T) {
 	inCrew(t, 2, -1, func(c *crew) {
 		c.expectRoom("nothing is known of the handlers", 2, 0)
 		tasks := c.tasks(c.lane, 2)
-		c.add(tasks)
+		c.Add(tasks)
 		c.begun("both", tasks...)
 		c.expectRoom("all are busy", 0, 0)
 		<-time.After(time.Millisecond)
@@ -132,9 +140,9 @@ func TestRestlessWorkerClaimsNothingAhead(t *testing.T) {
 			inCrew(t, 2, prefetch, func(c *crew) {
 				c.learned(10)
 				c.expectRoom("before", 12, 0)
-				c.stopAhead()
+				c.StopAhead()
 				c.expectRoom("from then on", 2, 0)
-				<-time.After(noAheadTime - 1)
+				<-time.After(exec.NoAheadTime - 1)
 				c.expectRoom("at the end of the rest", 2, 0)
 				<-time.After(1)
 				c.expectRoom("after it", 12, 0)
@@ -147,15 +155,15 @@ func TestRestlessWorkerClaimsNothingAhead(t *testing.T) {
 func TestNoRoomBesideALoneTask(t *testing.T) {
 	inCrew(t, 3, 6, func(c *crew) {
 		lone := c.suspects(c.lane, 1, 9)
-		c.admitSuspect(lone[0])
+		c.AdmitSuspect(lone[0])
 		c.expectRoom("it has not started", 0, 0)
-		c.add(lone)
+		c.Add(lone)
 		c.begun("alone", lone...)
 		<-time.After(time.Minute)
 		c.expectRoom("it runs", 0, 0)
-		told(c.changed)
+		told(c.Changed)
 		c.end(lone[0], endSeenTo)
-		if !told(c.changed) {
+		if !told(c.Changed) {
 			t.Error("it has ended, and the fetcher is not told")
 		}
 		c.expectRoom("it has ended", 9, 0)
@@ -165,18 +173,18 @@ func TestNoRoomBesideALoneTask(t *testing.T) {
 func TestOverdueTasksGoBack(t *testing.T) {
 	inCrew(t, 2, -1, func(c *crew) {
 		busy := c.tasks(c.lane, 2)
-		c.add(busy)
+		c.Add(busy)
 		c.begun("both", busy...)
 		c.learned(10)
 		first := c.tasks(c.lane, 2)
-		c.add(first)
-		c.expectRoom("they have just come, and there is room for more", 8, overdueTime)
-		<-time.After(overdueTime - 1)
+		c.Add(first)
+		c.expectRoom("they have just come, and there is room for more", 8, exec.OverdueTime)
+		<-time.After(exec.OverdueTime - 1)
 		later := c.tasks(c.lane, 4)
-		c.add(later)
+		c.Add(later)
 		c.expectRoom("one moment is left to them", 0, 1)
 		<-time.After(1)
-		c.expectRoom("they are overdue", 0, noAheadTime, slices.Concat(first, later)...)
+		c.expectRoom("they are overdue", 0, exec.NoAheadTime, slices.Concat(first, later)...)
 		c.learned(10)
 		c.expectRoom("they are back, and the worker is restless", 0, 0)
 		for _, task := range busy {
@@ -190,14 +198,14 @@ func TestOverdueTasksGoBack(t *testing.T) {
 func TestOverdueTasksMakeThePaceForget(t *testing.T) {
 	inCrew(t, 1, -1, func(c *crew) {
 		busy := c.tasks(c.lane, 1)
-		c.add(busy)
+		c.Add(busy)
 		c.begun("one", busy...)
 		c.learned(10)
 		ahead := c.tasks(c.lane, 3)
-		c.add(ahead)
-		<-time.After(overdueTime)
-		c.expectRoom("three are overdue", 0, noAheadTime, ahead...)
-		<-time.After(noAheadTime)
+		c.Add(ahead)
+		<-time.After(exec.OverdueTime)
+		c.expectRoom("three are overdue", 0, exec.NoAheadTime, ahead...)
+		<-time.After(exec.NoAheadTime)
 		c.expectRoom("the rest is over, and nothing is known", 0, 0)
 	})
 }
@@ -205,23 +213,23 @@ func TestOverdueTasksMakeThePaceForget(t *testing.T) {
 func TestNoTaskIsOverdueWhileAnExecutorIsFree(t *testing.T) {
 	inCrew(t, 2, -1, func(c *crew) {
 		tasks := c.tasks(c.lane, 3)
-		c.add(tasks[:1])
+		c.Add(tasks[:1])
 		c.begun("the first", tasks[0])
-		c.hold(true) // the free executor starts nothing for now, as when the heartbeat is old
-		c.add(tasks[1:])
+		c.Hold(true) // the free executor starts nothing for now, as when the heartbeat is old
+		c.Add(tasks[1:])
 		<-time.After(time.Hour)
-		c.expectRoom("one executor is free", 0, overdueTime)
+		c.expectRoom("one executor is free", 0, exec.OverdueTime)
 		c.beaten(c.lane)
-		c.hold(false)
+		c.Hold(false)
 		c.begun("it goes on", tasks[1])
-		c.expectRoom("none is free", 0, noAheadTime, tasks[2])
+		c.expectRoom("none is free", 0, exec.NoAheadTime, tasks[2])
 	})
 }
 
 func TestNoTaskIsOverdueWithAFixedPrefetch(t *testing.T) {
 	inCrew(t, 2, 4, func(c *crew) {
 		tasks := c.tasks(c.lane, 6)
-		c.add(tasks)
+		c.Add(tasks)
 		c.begun("two of them", tasks[:2]...)
 		<-time.After(time.Hour)
 		c.expectRoom("four have waited for an hour", 0, 0)
@@ -235,17 +243,17 @@ func TestNoTaskIsOverdueWithAFixedPrefetch(t *testing.T) {
 func (b *bench) starving(w *started) {
 	b.T.Helper()
 	b.Until("the fetcher waits for room and has left off", func() bool {
-		w.exec.mu.Lock()
-		defer w.exec.mu.Unlock()
-		return w.exec.ackLane == nil && w.exec.fetcherWaits
+		w.exec.Mu.Lock()
+		defer w.exec.Mu.Unlock()
+		return w.exec.AckLane == nil && w.exec.FetcherWaits
 	})
 }
 
 // claimsAhead lets a worker measure handlers so short that it claims n tasks ahead.
 func (s *started) claimsAhead(n int) {
-	s.exec.mu.Lock()
-	defer s.exec.mu.Unlock()
-	s.exec.pace.mean, s.exec.pace.found, s.exec.pace.measuredAt = time.Millisecond, n, time.Now()
+	s.exec.Mu.Lock()
+	defer s.exec.Mu.Unlock()
+	s.exec.Pace.Mean, s.exec.Pace.Found, s.exec.Pace.MeasuredAt = time.Millisecond, n, time.Now()
 }
 
 // A worker gives back tasks that it has claimed ahead in time, although the queue is empty and no handler ends.
@@ -282,7 +290,7 @@ func TestOverdueTasksOfAnEmptyQueueGoBack(t *testing.T) {
 	start := time.Now()
 	b.Until("two are back", func() bool { return released.Load() > 0 && b.Size("") == 2 })
 	if took := time.Since(start); took > 3*time.Second {
-		limits.Errorf(t, "given back after %v, expected %v", took, overdueTime)
+		limits.Errorf(t, "given back after %v, expected %v", took, exec.OverdueTime)
 	}
 	if back := b.List(""); !slices.Equal(back, pending[2:]) {
 		t.Errorf("%q are back, expected %q", back, pending[2:])
@@ -328,7 +336,7 @@ func TestShortTasksLeaveAWorkerThatIsStuck(t *testing.T) {
 		}
 	}
 	if took := time.Since(start); took > 3*time.Second {
-		limits.Errorf(t, "the short tasks waited for %v, expected about %v", took, overdueTime)
+		limits.Errorf(t, "the short tasks waited for %v, expected about %v", took, exec.OverdueTime)
 	}
 	b.Until("what is left are the long tasks", func() bool {
 		return b.Size("")+b.Size("_processing:"+other.ID()) == 0 && b.Size("_processing:"+stuck.ID()) == 2

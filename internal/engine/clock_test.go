@@ -30,7 +30,7 @@ func TestWorkersCountersFollowRedis(t *testing.T) {
 	w, err := NewWorker(b.rdb, cfg)
 	b.Must(err)
 	b.Must(w.Register([]*Function{f}, nil))
-	wrongDay(w.lanes[0].store)
+	wrongDay(w.lanes[0].Store)
 	running := b.start(w)
 	b.delay(f)
 	await(b, "the task", ran)

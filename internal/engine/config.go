@@ -4,6 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/child"
+	"github.com/godelayed/delayed/internal/engine/fetch"
+
 	"github.com/godelayed/delayed/internal/buildinfo"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -20,7 +23,7 @@ type Config struct {
 	// Registry is where the worker announces its queues; nil: nowhere.
 	Registry *redisstore.Registry
 
-	Queues        Order
+	Queues        fetch.Order
 	Concurrency   int
 	Prefetch      int // tasks to claim ahead; negative: as many as suits the handlers
 	HeartbeatLife time.Duration
@@ -49,12 +52,12 @@ type Config struct {
 
 	Build buildinfo.Info
 
-	Isolation *Isolation // nil: this program has no child processes
+	Isolation *child.Config // nil: this program has no child processes
 
 	// Settings asks the servers that hold the queues for their settings. unfit says why the settings of one are unfit
 	// for tasks, err why one did not answer.
 	Settings func(ctx context.Context, servers []redisstore.Server) (warnings []string, unfit, err error)
-	Program  Program
+	Program  child.Program
 	// Beside are functions that run as long as the worker claims tasks. Each must return when its context ends.
 	Beside []func(context.Context)
 }

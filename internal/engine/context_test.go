@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/lane"
+
 	"github.com/godelayed/delayed/internal/limits"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -16,37 +18,38 @@ type otherKey struct{}
 func TestTaskContext(t *testing.T) {
 	w := &Worker{}
 	w.handlersCtx, w.cancelHandlers = context.WithCancelCause(context.WithValue(t.Context(), otherKey{}, "value"))
-	c := &Claim{msg: wire.Message{Meta: wire.Meta{ID: "x"}}}
-	ctx, cancel := contextOf(w.handlersCtx, c, 0)
+	c := &lane.Claim{Msg: wire.Message{Meta: wire.Meta{ID: "x"}}}
+	ctx, cancel := lane.ContextOf(w.handlersCtx, c, 0)
 	if got := fmt.Sprint(ctx); got != "delayed: task x" {
 		t.Errorf("it prints as %q", got)
 	}
 	wrapped, stop := context.WithTimeout(context.WithValue(ctx, otherKey{}, "other"), time.Hour)
 	defer stop()
-	if ClaimFromContext(ctx) != c || ClaimFromContext(wrapped) != c || ClaimFromContext(t.Context()) != nil {
+	if lane.ClaimFromContext(ctx) != c || lane.ClaimFromContext(wrapped) != c ||
+		lane.ClaimFromContext(t.Context()) != nil {
 		t.Error("the claim is not what the context carries")
 	}
 	if ctx.Value(otherKey{}) != "value" || wrapped.Value(otherKey{}) != "other" {
 		t.Error("other values are not handed through")
 	}
-	cancel(ErrLost)
+	cancel(lane.ErrLost)
 	<-wrapped.Done()
-	if !errors.Is(context.Cause(ctx), ErrLost) || !errors.Is(context.Cause(wrapped), ErrLost) ||
-		ClaimFromContext(wrapped) != c {
-		t.Errorf("causes %v and %v, expected %v", context.Cause(ctx), context.Cause(wrapped), ErrLost)
+	if !errors.Is(context.Cause(ctx), lane.ErrLost) || !errors.Is(context.Cause(wrapped), lane.ErrLost) ||
+		lane.ClaimFromContext(wrapped) != c {
+		t.Errorf("causes %v and %v, expected %v", context.Cause(ctx), context.Cause(wrapped), lane.ErrLost)
 	}
-	ctx, cancel = contextOf(w.handlersCtx, &Claim{}, 0)
+	ctx, cancel = lane.ContextOf(w.handlersCtx, &lane.Claim{}, 0)
 	defer cancel(nil)
-	w.cancelHandlers(ErrShutdown)
-	if <-ctx.Done(); !errors.Is(context.Cause(ctx), ErrShutdown) {
-		t.Errorf("cause %v, expected %v", context.Cause(ctx), ErrShutdown)
+	w.cancelHandlers(lane.ErrShutdown)
+	if <-ctx.Done(); !errors.Is(context.Cause(ctx), lane.ErrShutdown) {
+		t.Errorf("cause %v, expected %v", context.Cause(ctx), lane.ErrShutdown)
 	}
 }
 
 // The context of a handler is part of its claim: it allocates no more than the standard library's.
 func TestTaskContextAllocates(t *testing.T) {
 	limits.Only(t)
-	w, c := &Worker{}, &Claim{}
+	w, c := &Worker{}, &lane.Claim{}
 	w.handlersCtx, w.cancelHandlers = context.WithCancelCause(t.Context())
 	defer w.cancelHandlers(nil)
 	plain := testing.AllocsPerRun(1000, func() {
@@ -54,7 +57,7 @@ func TestTaskContextAllocates(t *testing.T) {
 		cancel(nil)
 	})
 	if ours := testing.AllocsPerRun(1000, func() {
-		_, cancel := contextOf(w.handlersCtx, c, 0)
+		_, cancel := lane.ContextOf(w.handlersCtx, c, 0)
 		cancel(nil)
 	}); ours > plain {
 		t.Errorf("%v allocations, expected at most %v", ours, plain)
@@ -65,7 +68,7 @@ func TestTaskContextAllocates(t *testing.T) {
 func TestHandlerContextCarriesItsClaim(t *testing.T) {
 	b := newBench(t)
 	ids := make(chan string, 1)
-	f := b.fn("f", func(ctx context.Context) { ids <- ClaimFromContext(ctx).msg.Meta.ID })
+	f := b.fn("f", func(ctx context.Context) { ids <- lane.ClaimFromContext(ctx).Msg.Meta.ID })
 	b.work(b.config(), f)
 	if ref := b.delay(f); await(b, "the task", ids) != ref.ID() {
 		t.Error("the claim is another task's")

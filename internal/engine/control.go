@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/events"
+	"github.com/godelayed/delayed/internal/engine/lane"
+
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/state"
@@ -32,7 +35,7 @@ func (w *Worker) Pause() {
 	if w.paused.CompareAndSwap(false, true) {
 		w.holdBack()
 		w.log.Info("worker paused")
-		w.events.emit(Event{Kind: event.WorkerPaused})
+		w.events.Emit(events.Event{Kind: event.WorkerPaused})
 	}
 }
 
@@ -41,9 +44,9 @@ func (w *Worker) Resume() {
 	w.controlMu.Lock()
 	defer w.controlMu.Unlock()
 	if w.paused.CompareAndSwap(true, false) {
-		w.exec.hold(w.quiet.Load() || w.phase.Load() >= int32(state.Stopping))
+		w.exec.Hold(w.quiet.Load() || w.phase.Load() >= int32(state.Stopping))
 		w.log.Info("worker resumed")
-		w.events.emit(Event{Kind: event.WorkerResumed})
+		w.events.Emit(events.Event{Kind: event.WorkerResumed})
 	}
 }
 
@@ -54,15 +57,15 @@ func (w *Worker) Quiet() {
 	if w.quiet.CompareAndSwap(false, true) {
 		w.holdBack()
 		w.log.Info("worker is quiet: it claims no more tasks")
-		w.events.emit(Event{Kind: event.WorkerQuiet})
+		w.events.Emit(events.Event{Kind: event.WorkerQuiet})
 	}
 }
 
 // holdBack lets no task start and gives back those that have not. The fetcher gives back what a claim call under way
 // returns.
 func (w *Worker) holdBack() {
-	w.exec.hold(true)
-	giveBack(w.exec.takeBack())
+	w.exec.Hold(true)
+	lane.GiveBack(w.exec.TakeBack())
 }
 
 // Status returns a snapshot of the worker.
@@ -71,12 +74,12 @@ func (w *Worker) Status() Status {
 	if s.Phase == state.New {
 		return s
 	}
-	s.Busy = len(w.exec.running())
+	s.Busy = len(w.exec.Running())
 	s.Connected = s.Phase != state.Stopped
 	for i, l := range w.lanes {
-		s.Connected = s.Connected && l.fresh(w.cfg.HeartbeatLife) && !l.unanswered.Load()
+		s.Connected = s.Connected && l.Fresh(w.cfg.HeartbeatLife) && !l.Unanswered.Load()
 		var beat time.Time
-		if confirmed := l.confirmed.Load(); confirmed != nil && !l.refused.Load() {
+		if confirmed := l.Confirmed.Load(); confirmed != nil && !l.Refused.Load() {
 			beat = *confirmed
 		}
 		if i == 0 || beat.Before(s.Beat) {
@@ -85,7 +88,7 @@ func (w *Worker) Status() Status {
 	}
 	if s.Phase == state.Running {
 		for _, l := range w.lanes {
-			if l.confirmed.Load() == nil {
+			if l.Confirmed.Load() == nil {
 				s.Phase = state.New // Redis does not know it yet
 				return s
 			}
@@ -107,12 +110,12 @@ func (w *Worker) Phase() state.Worker { return w.Status().Phase }
 func (w *Worker) Begun() bool { return state.Worker(w.phase.Load()) != state.New }
 
 // Listen calls fn with every event, in order, on a goroutine of its own. It must be called before Run.
-func (w *Worker) Listen(fn func(Event)) error {
+func (w *Worker) Listen(fn func(events.Event)) error {
 	w.controlMu.Lock()
 	defer w.controlMu.Unlock()
 	if w.Begun() {
 		return fmt.Errorf("%w: Listen after Run: call it before", redisstore.ErrClosed)
 	}
-	w.events.add(fn)
+	w.events.Add(fn)
 	return nil
 }

@@ -34,7 +34,7 @@ func TestPausedWorkerIsIdle(t *testing.T) {
 	cfg.HeartbeatLife, cfg.NoSweeper = 15*time.Second, true
 	w := b.work(cfg, f)
 	b.Must(b.q.Pause(t.Context()))
-	b.Until("the worker knows", w.lanes[0].queuePaused)
+	b.Until("the worker knows", w.lanes[0].QueuePaused)
 	b.delay(f)
 	b.delay(f)
 	before, start := b.Server.CommandStats(t), time.Now()
@@ -67,7 +67,7 @@ func TestRestart(t *testing.T) {
 		result := make(chan error, 1)
 		go func() { result <- w.Run(t.Context()) }()
 		b.Until("it is connected",
-			func() bool { return w.Status().Connected && w.lanes[0].control.version.Load() >= 0 })
+			func() bool { return w.Status().Connected && w.lanes[0].Control.Version.Load() >= 0 })
 		return w, result
 	}
 	b.Must(b.q.Restart(t.Context())) // before all of them
@@ -111,13 +111,13 @@ func TestRestartBeforeTheFirstLook(t *testing.T) {
 	b.Must(b.q.Restart(t.Context())) // not for this worker
 	w, err := NewWorker(b.rdb, b.config())
 	b.Must(err)
-	lc := &w.lanes[0].control
-	lc.reading.Lock()
+	lc := &w.lanes[0].Control
+	lc.Reading.Lock()
 	s := b.start(w)
 	told := redistest.Time(t, b.Conn)
 	b.Until("it is later", func() bool { return redistest.Time(t, b.Conn) > told })
 	b.Must(b.q.Restart(t.Context()))
-	lc.reading.Unlock()
+	lc.Reading.Unlock()
 	b.Until("it stops", func() bool { return w.Status().StopReason == "restart" })
 	s.mustStop()
 }
@@ -130,8 +130,8 @@ func TestWeightOfTheControlHash(t *testing.T) {
 	cfg.Queues = Weighted{b.Name: 1, b.Name + ".light": 999}
 	w := b.work(cfg)
 	b.Must(b.q.SetWeight(t.Context(), 500))
-	b.Until("the worker knows the weight", func() bool { return w.lanes[0].control.weight.Load() == 500 })
+	b.Until("the worker knows the weight", func() bool { return w.lanes[0].Control.Weight.Load() == 500 })
 	b.Do("HDEL", b.Name+"_control", redisstore.ControlWeight)
-	b.Must(w.readControl(t.Context(), w.lanes[0]))
-	b.Until("the worker knows that there is none", func() bool { return w.lanes[0].control.weight.Load() == 0 })
+	b.Must(w.ReadControl(t.Context(), w.lanes[0]))
+	b.Until("the worker knows that there is none", func() bool { return w.lanes[0].Control.Weight.Load() == 0 })
 }

@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/exec"
+	"github.com/godelayed/delayed/internal/engine/lane"
+
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -47,10 +50,10 @@ func TestLimit(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			f := newFunction(t, "limited", func() {}, tt.opts...)
-			c := &Claim{lane: newLane(redisstore.NewStore(nil, "", "q"), "w", false), fn: f}
-			c.msg.Meta.Extra = tt.extra
-			r := &runner{timeout: tt.cfg}
-			got := r.timeLimit(c, tt.ran)
+			c := &lane.Claim{Lane: lane.New(redisstore.NewStore(nil, "", "q"), "w", false), Fn: f}
+			c.Msg.Meta.Extra = tt.extra
+			r := &exec.Runner{Timeout: tt.cfg}
+			got := r.TimeLimit(c, tt.ran)
 			if got != tt.want && got.Round(time.Minute) != tt.want && (got-tt.want).Abs() > time.Second {
 				t.Errorf("%v, expected %v", got, tt.want)
 			}

@@ -9,6 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/events"
+	"github.com/godelayed/delayed/internal/engine/finish"
+	"github.com/godelayed/delayed/internal/engine/lane"
+
 	"github.com/sirupsen/logrus"
 
 	"github.com/godelayed/delayed/internal/function"
@@ -37,13 +41,13 @@ const noRetries = -1
 
 // The outcomes that handlers can return and the options of functions, as in the public package.
 
-func Discard(err error) error { return Say(SaysDiscard, 0, err) }
+func Discard(err error) error { return lane.Say(lane.SaysDiscard, 0, err) }
 
-func Drop(err error) error { return Say(SaysDrop, 0, err) }
+func Drop(err error) error { return lane.Say(lane.SaysDrop, 0, err) }
 
-func RetryIn(d time.Duration, err error) error { return Say(SaysRetryIn, max(d, 0), err) }
+func RetryIn(d time.Duration, err error) error { return lane.Say(lane.SaysRetryIn, max(d, 0), err) }
 
-func Snooze(d time.Duration) error { return Say(SaysSnooze, max(d, 0), nil) }
+func Snooze(d time.Duration) error { return lane.Say(lane.SaysSnooze, max(d, 0), nil) }
 
 func Backoff(delays ...time.Duration) FuncOption {
 	return func(p *function.Policy) { p.Delays = delays }
@@ -66,48 +70,48 @@ func (e *nilError) Unwrap() error { return e.inner }
 // judgedAt is the time of the decision by Redis's clock.
 var judgedAt = time.UnixMilli(1_700_000_000_000)
 
-func (j trial) judge(t *testing.T) (e ending, done bool, info map[string]any) {
+func (j trial) judge(t *testing.T) (e lane.Ending, done bool, info map[string]any) {
 	t.Helper()
 	logger := logrus.New()
 	logger.SetOutput(io.Discard)
 	cfg := j.cfg
 	if cfg.Backoff == nil {
-		cfg.Backoff = DefaultBackoff
+		cfg.Backoff = finish.DefaultBackoff
 	}
 	tasks, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	if j.stops {
-		cancel(ErrShutdown)
+		cancel(lane.ErrShutdown)
 	}
-	r := &decider{
-		program: program{}, isFailure: cfg.IsFailure, backoff: cfg.Backoff, events: &listeners{}, worker: "w",
-		log: loop.NewJournal(logger), handlersCtx: tasks,
+	r := &finish.Decider{
+		Program: program{}, IsFailure: cfg.IsFailure, Backoff: cfg.Backoff, Events: &events.Listeners{}, Worker: "w",
+		Log: loop.NewJournal(logger), HandlersCtx: tasks,
 	}
 	f := newFunction(t, "judged", func() {}, j.opts...)
-	c := &Claim{lane: newLane(redisstore.NewStore(nil, "", "q"), "w", false), fn: f, raw: []byte("raw")}
+	c := &lane.Claim{Lane: lane.New(redisstore.NewStore(nil, "", "q"), "w", false), Fn: f, Raw: []byte("raw")}
 	switch cfg.MaxRetry {
 	case 0:
-		c.lane.maxRetry = 25
+		c.Lane.MaxRetry = 25
 	case noRetries:
 	default:
-		c.lane.maxRetry = cfg.MaxRetry
+		c.Lane.MaxRetry = cfg.MaxRetry
 	}
-	c.msg = wire.Message{
+	c.Msg = wire.Message{
 		Kind: wire.GoExtended, Path: "judged",
 		Meta: wire.Meta{ID: "id", Retried: j.retried, Extra: j.extra},
 	}
 	if j.plain {
-		c.msg = wire.Message{Kind: wire.GoPlain, Path: "judged"}
+		c.Msg = wire.Message{Kind: wire.GoPlain, Path: "judged"}
 	}
-	before := fmt.Sprintf("%+v %+v", c.msg, j.extra)
-	var v decided
-	r.decide(c, j.err, judgedAt, &v)
-	e, done = v.end, v.done
-	if after := fmt.Sprintf("%+v %+v", c.msg, j.extra); after != before {
+	before := fmt.Sprintf("%+v %+v", c.Msg, j.extra)
+	var v finish.Decided
+	r.Decide(c, j.err, judgedAt, &v)
+	e, done = v.End, v.Done
+	if after := fmt.Sprintf("%+v %+v", c.Msg, j.extra); after != before {
 		t.Errorf("the claim's message was changed from %s to %s", before, after)
 	}
-	if e.info != nil {
-		value, _, err := wire.DecodeAny(e.info)
+	if e.Info != nil {
+		value, _, err := wire.DecodeAny(e.Info)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -117,11 +121,11 @@ func (j trial) judge(t *testing.T) (e ending, done bool, info map[string]any) {
 }
 
 // parsed returns the meta of the message as it is stored.
-func (j trial) parsed(t *testing.T, e *ending) wire.Meta {
+func (j trial) parsed(t *testing.T, e *lane.Ending) wire.Meta {
 	t.Helper()
-	m, err := wire.Parse(e.message, wire.WorkerLimits)
+	m, err := wire.Parse(e.Message, wire.WorkerLimits)
 	if err != nil {
-		t.Fatalf("message %q: %v", e.message, err)
+		t.Fatalf("message %q: %v", e.Message, err)
 	}
 	return m.Meta
 }
@@ -198,7 +202,7 @@ func TestJudgeBackoff(t *testing.T) {
 			}
 			e, done, info := tt.judge(t)
 			m := tt.parsed(t, &e)
-			if done || e.outcome != lifecycle.OutcomeRetry || e.wait != tt.wait ||
+			if done || e.Outcome != lifecycle.OutcomeRetry || e.Wait != tt.wait ||
 				m.Retried != tt.retried+1 {
 				t.Errorf("%+v, meta %+v, expected a retry in %v", e, m, tt.wait)
 			}
@@ -213,7 +217,7 @@ func TestJudgeBackoff(t *testing.T) {
 func TestJudgeOutcomes(t *testing.T) {
 	never := func(error) bool { return false }
 	zero := []FuncOption{MaxRetry(0)}
-	late := &timeoutError{limit: time.Second, err: errJudged}
+	late := &lane.TimeoutError{Limit: time.Second, Err: errJudged}
 	for _, tt := range []struct {
 		name string
 		trial
@@ -232,7 +236,7 @@ func TestJudgeOutcomes(t *testing.T) {
 			"no child process was ready in time",
 			trial{
 				opts: []FuncOption{MaxRetry(0), FailOnTimeout()},
-				err:  &timeoutError{limit: time.Second, err: fmt.Errorf("no luck: %w", isolate.ErrNotBegun)},
+				err:  &lane.TimeoutError{Limit: time.Second, Err: fmt.Errorf("no luck: %w", isolate.ErrNotBegun)},
 			},
 			lifecycle.OutcomePostpone, 10 * time.Second, false, "not failed",
 		},
@@ -357,7 +361,7 @@ func TestJudgeOutcomes(t *testing.T) {
 		},
 		{
 			"a timeout of somebody else",
-			trial{err: fmt.Errorf("so: %w", ErrTimeout), opts: []FuncOption{FailOnTimeout()}},
+			trial{err: fmt.Errorf("so: %w", lane.ErrTimeout), opts: []FuncOption{FailOnTimeout()}},
 			lifecycle.OutcomeRetry,
 			10 * time.Second, false, "failed",
 		},
@@ -391,21 +395,21 @@ func TestJudgeOutcomes(t *testing.T) {
 				tt.err = errJudged
 			}
 			e, done, info := tt.judge(t)
-			if done || e.outcome != tt.outcome || e.wait != tt.wait {
+			if done || e.Outcome != tt.outcome || e.Wait != tt.wait {
 				t.Errorf("%+v, expected outcome %d, wait %v", e, tt.outcome, tt.wait)
 			}
 			if tt.reason != "" && info["reason"] != tt.reason {
 				t.Errorf("info %v, expected reason %q", info, tt.reason)
 			}
-			if raw := string(e.message) == "raw"; raw != tt.raw {
-				t.Errorf("message %q", e.message)
+			if raw := string(e.Message) == "raw"; raw != tt.raw {
+				t.Errorf("message %q", e.Message)
 			}
-			if tt.reason != "" && e.id == "" {
+			if tt.reason != "" && e.ID == "" {
 				t.Error("it has no id")
 			}
 			if o := tt.outcome; !tt.raw && o != lifecycle.OutcomeArchive && o != lifecycle.OutcomeRelease {
 				due := tt.parsed(t, &e).Extra.Due
-				if want := judgedAt.Add(e.wait).UnixMilli(); due != want {
+				if want := judgedAt.Add(e.Wait).UnixMilli(); due != want {
 					t.Errorf("due at %d, expected %d", due, want)
 				}
 			}
@@ -431,12 +435,12 @@ func TestJudgeOutcomes(t *testing.T) {
 // A dropped task frees its lock, and callers that wait for its result learn that there is none.
 func TestJudgeDropsTasksThatHoldSomething(t *testing.T) {
 	e, done, _ := trial{err: Drop(nil), extra: &wire.Extra{Lock: "l"}}.judge(t)
-	if done || e.outcome != lifecycle.OutcomeDrop || e.id != "id" || e.wait != 0 || e.info != nil {
+	if done || e.Outcome != lifecycle.OutcomeDrop || e.ID != "id" || e.Wait != 0 || e.Info != nil {
 		t.Errorf("%+v, %t", e, done)
 	}
 	e, done, _ = trial{err: Drop(nil), extra: &wire.Extra{Lock: "l", KeepResult: 1000}}.judge(t)
-	if info := wire.ParseInfo(e.info); done || e.outcome != lifecycle.OutcomeDrop || e.id != "id" ||
-		e.wait != time.Second ||
+	if info := wire.ParseInfo(e.Info); done || e.Outcome != lifecycle.OutcomeDrop || e.ID != "id" ||
+		e.Wait != time.Second ||
 		info.Reason != "dropped" || info.Result != nil {
 		t.Errorf("%+v, %t", e, done)
 	}
@@ -467,7 +471,7 @@ func TestJudgeSurvivesPanics(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			j.err = errJudged
 			e, _, info := j.judge(t)
-			if e.outcome != lifecycle.OutcomeRetry || e.wait < 3*time.Second || e.wait > 7*time.Second {
+			if e.Outcome != lifecycle.OutcomeRetry || e.Wait < 3*time.Second || e.Wait > 7*time.Second {
 				t.Errorf("%+v", e)
 			}
 			if text := fmt.Sprint(info["error"]); !strings.Contains(text, "asked") ||
@@ -479,8 +483,8 @@ func TestJudgeSurvivesPanics(t *testing.T) {
 }
 
 func TestTimeoutError(t *testing.T) {
-	late := &timeoutError{limit: 1500 * time.Millisecond, err: errJudged}
-	if !errors.Is(late, ErrTimeout) || !errors.Is(late, errJudged) ||
+	late := &lane.TimeoutError{Limit: 1500 * time.Millisecond, Err: errJudged}
+	if !errors.Is(late, lane.ErrTimeout) || !errors.Is(late, errJudged) ||
 		late.Error() != "delayed: handler took longer than 1.5s: no luck" {
 		t.Error(late)
 	}

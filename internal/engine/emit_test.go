@@ -16,21 +16,21 @@ func TestEventOfAHeartbeatThatCannotBeRenewed(t *testing.T) {
 	beat := w.slotGroups[0].heartbeat
 	l := w.lanes[0]
 	fail := errors.New("away")
-	beat.checkExpired(fail) // it was not registered yet
+	beat.CheckExpired(fail) // it was not registered yet
 	now := time.Now()
-	l.confirmed.Store(&now)
-	beat.checkExpired(fail)
+	l.Confirmed.Store(&now)
+	beat.CheckExpired(fail)
 	old := now.Add(-w.cfg.HeartbeatLife)
-	l.confirmed.Store(&old)
-	beat.checkExpired(fail)
-	beat.checkExpired(fail)
+	l.Confirmed.Store(&old)
+	beat.CheckExpired(fail)
+	beat.CheckExpired(fail)
 	b.Do("SET", b.Name+"_worker:"+w.ID(), "v", "PX", 60000) // it had not expired
 	for range 2 {
-		b.Must(beat.beat(t.Context()))
+		b.Must(beat.Beat(t.Context()))
 	}
-	beat.link.HangUp()
-	w.events.start(w.log)
-	w.events.stop(patience)
+	beat.Link.HangUp()
+	w.events.Start(w.log)
+	w.events.Stop(patience)
 	events := h.of()
 	if len(events) != 2 || events[0].Kind != event.HeartbeatLost || events[1].Kind != event.HeartbeatRegained ||
 		!errors.Is(events[0].Err, fail) || events[0].Queue != b.Name {

@@ -12,6 +12,11 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/godelayed/delayed/internal/engine/events"
+	"github.com/godelayed/delayed/internal/engine/exec"
+	"github.com/godelayed/delayed/internal/engine/finish"
+	"github.com/godelayed/delayed/internal/engine/lane"
+
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/lifecycle"
@@ -21,11 +26,11 @@ import (
 
 // crew is executors without a fetcher, within a bubble of testing/synctest. Its tasks run until the test lets them go.
 type crew struct {
-	*executors
+	*exec.Executors
 	t     *testing.T
-	lane  *lane
-	ways  map[*Claim]chan ending // a running task receives from it how to end
-	beats chan struct{}          // heartbeats that the lane has asked for
+	lane  *lane.Lane
+	ways  map[*lane.Claim]chan lane.Ending // a running task receives from it how to end
+	beats chan struct{}                    // heartbeats that the lane has asked for
 
 	list    sync.Mutex // protects the following
 	started []string   // tokens, in order
@@ -33,9 +38,9 @@ type crew struct {
 
 // The ways in which a task ends.
 var (
-	endDone   = ending{}
-	endSeenTo = ending{outcome: lifecycle.OutcomeRetry}
-	endGoexit = ending{outcome: lifecycle.Outcomes}
+	endDone   = lane.Ending{}
+	endSeenTo = lane.Ending{Outcome: lifecycle.OutcomeRetry}
+	endGoexit = lane.Ending{Outcome: lifecycle.Outcomes}
 )
 
 // inCrew runs a test with n executors that are idle.
@@ -43,15 +48,15 @@ func inCrew(t *testing.T, n, prefetch int, test func(*crew)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(t, n, prefetch)
-		c.start()
+		c.Start()
 		synctest.Wait()
 		test(c)
 		synctest.Wait()
 		for _, leave := range c.ways {
 			close(leave)
 		}
-		c.stop()
-		c.sound.Wait()
+		c.Stop()
+		c.Sound.Wait()
 		if got := c.count(); got != "0 busy, 0 idle" {
 			t.Errorf("after the stop: %s", got)
 		}
@@ -61,8 +66,8 @@ func inCrew(t *testing.T, n, prefetch int, test func(*crew)) {
 // newCrew returns executors that have not been started.
 func newCrew(t *testing.T, n, prefetch int) *crew {
 	t.Helper()
-	c := &crew{t: t, beats: make(chan struct{}, 1), ways: map[*Claim]chan ending{}}
-	c.executors = newExecutors(n, prefetch, time.Minute, c)
+	c := &crew{t: t, beats: make(chan struct{}, 1), ways: map[*lane.Claim]chan lane.Ending{}}
+	c.Executors = exec.New(n, prefetch, time.Minute, c)
 	c.lane = c.newLane("q")
 	return c
 }
@@ -74,77 +79,77 @@ func (noSource) Conn(context.Context, string) (redis.Conn, error) { return nil, 
 
 func (noSource) Slot(string) int { return 0 }
 
-func (c *crew) newLane(name string) *lane {
-	l := newLane(redisstore.NewStore(noSource{}, "", name), "w", false)
-	newFinisher(l, c.executors, &decider{}, &listeners{}, loop.NewJournal((&logText{}).logger()))
-	l.beat = c.beats
+func (c *crew) newLane(name string) *lane.Lane {
+	l := lane.New(redisstore.NewStore(noSource{}, "", name), "w", false)
+	finish.New(l, c.Executors, &finish.Decider{}, &events.Listeners{}, loop.NewJournal((&logText{}).logger()))
+	l.Beat = c.beats
 	c.beaten(l)
 	return l
 }
 
 // beaten confirms a heartbeat.
-func (c *crew) beaten(l *lane) {
+func (c *crew) beaten(l *lane.Lane) {
 	now := time.Now()
-	l.confirmed.Store(&now)
+	l.Confirmed.Store(&now)
 }
 
 // runTask is the function with which executors run a task.
-func (c *crew) execute(task *Claim) (done bool) {
+func (c *crew) Execute(task *lane.Claim) (done bool) {
 	c.list.Lock()
-	c.started = append(c.started, task.lane.store.Name+task.token)
+	c.started = append(c.started, task.Lane.Store.Name+task.Token)
 	leave := c.ways[task]
 	c.list.Unlock()
 	e := <-leave
-	if e.outcome == endGoexit.outcome {
+	if e.Outcome == endGoexit.Outcome {
 		runtime.Goexit()
 	}
-	return e.outcome != endSeenTo.outcome
+	return e.Outcome != endSeenTo.Outcome
 }
 
 // tasks claims n tasks of a lane.
-func (c *crew) tasks(l *lane, n int) []*Claim {
+func (c *crew) tasks(l *lane.Lane, n int) []*lane.Claim {
 	claims := claimed(l, n)
 	c.list.Lock()
 	defer c.list.Unlock()
 	for _, task := range claims {
-		c.ways[task] = make(chan ending, 1)
+		c.ways[task] = make(chan lane.Ending, 1)
 	}
 	return claims
 }
 
 // suspects claims n tasks with that many deaths.
-func (c *crew) suspects(l *lane, n int, deaths uint8) []*Claim {
+func (c *crew) suspects(l *lane.Lane, n int, deaths uint8) []*lane.Claim {
 	claims := c.tasks(l, n)
 	for _, task := range claims {
-		task.suspicion = deaths
+		task.Suspicion = deaths
 	}
 	return claims
 }
 
 // claimed is a batch of n claims, as if the lane had claimed it.
-func claimed(l *lane, n int) []*Claim {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lastBatch++
-	b := newBatch(l, l.lastBatch, make([]any, n))
-	l.batches[b.number] = b
-	l.openCount += n
-	return b.claims
+func claimed(l *lane.Lane, n int) []*lane.Claim {
+	l.Mu.Lock()
+	defer l.Mu.Unlock()
+	l.LastBatch++
+	b := lane.NewBatch(l, l.LastBatch, make([]any, n))
+	l.Batches[b.Number] = b
+	l.OpenCount += n
+	return b.Claims
 }
 
 // end ends a task that runs.
-func (c *crew) end(task *Claim, how ending) {
+func (c *crew) end(task *lane.Claim, how lane.Ending) {
 	c.ways[task] <- how
 	synctest.Wait()
 }
 
 // begun checks which tasks have started, in any order, and forgets them.
-func (c *crew) begun(what string, want ...*Claim) {
+func (c *crew) begun(what string, want ...*lane.Claim) {
 	c.t.Helper()
 	synctest.Wait()
 	var tokens []string
 	for _, task := range want {
-		tokens = append(tokens, task.lane.store.Name+task.token)
+		tokens = append(tokens, task.Lane.Store.Name+task.Token)
 	}
 	c.list.Lock()
 	defer c.list.Unlock()
@@ -158,9 +163,9 @@ func (c *crew) begun(what string, want ...*Claim) {
 
 // count describes how many executors are in which state.
 func (c *crew) count() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return fmt.Sprintf("%d busy, %d idle", c.busy, c.idle)
+	c.Mu.Lock()
+	defer c.Mu.Unlock()
+	return fmt.Sprintf("%d busy, %d idle", c.Busy, c.Idle)
 }
 
 // told reports whether the fetcher or a finisher has been woken, once nothing moves in the bubble any more.
@@ -184,12 +189,12 @@ func TestExecutorsWakeEachOther(t *testing.T) {
 			t.Fatalf("at first: %s", got)
 		}
 		tasks := c.tasks(c.lane, 12)
-		c.add(tasks)
+		c.Add(tasks)
 		c.begun("twelve tasks for eight executors", tasks[:8]...)
 		if got := c.count(); got != "8 busy, 0 idle" {
 			t.Errorf("all run: %s", got)
 		}
-		if n := len(c.running()); n != 8 {
+		if n := len(c.Running()); n != 8 {
 			t.Errorf("%d tasks run, expected 8", n)
 		}
 		c.end(tasks[3], endDone)
@@ -204,10 +209,10 @@ func TestExecutorsWakeEachOther(t *testing.T) {
 		}
 		more := c.tasks(c.lane, 6)
 		for _, task := range more {
-			c.add([]*Claim{task})
+			c.Add([]*lane.Claim{task})
 		}
 		c.begun("one at a time", more...)
-		c.add(nil)
+		c.Add(nil)
 		c.begun("nothing")
 	})
 }
@@ -216,13 +221,13 @@ func TestExecutorsWakeEachOther(t *testing.T) {
 func TestExecutorsAreWokenInVain(t *testing.T) {
 	inCrew(t, 3, 0, func(c *crew) {
 		tasks := c.tasks(c.lane, 3)
-		c.mu.Lock()
-		c.ready = tasks
-		c.wakeOne()
-		c.takeBackLocked()
-		c.mu.Unlock()
+		c.Mu.Lock()
+		c.Ready = tasks
+		c.WakeOne()
+		c.TakeBackLocked()
+		c.Mu.Unlock()
 		c.begun("they went back")
-		c.add(tasks)
+		c.Add(tasks)
 		c.begun("they are there again", tasks...)
 	})
 }
@@ -230,22 +235,22 @@ func TestExecutorsAreWokenInVain(t *testing.T) {
 func TestExecutorsThatAreHeld(t *testing.T) {
 	inCrew(t, 3, 0, func(c *crew) {
 		first := c.tasks(c.lane, 1)
-		c.add(first)
+		c.Add(first)
 		c.begun("one", first...)
-		c.hold(true)
-		if !told(c.changed) {
+		c.Hold(true)
+		if !told(c.Changed) {
 			t.Error("the fetcher is not told that nothing may start")
 		}
 		tasks := c.tasks(c.lane, 4)
-		c.add(tasks)
+		c.Add(tasks)
 		c.end(first[0], endDone)
-		c.wakeAll()
+		c.WakeAll()
 		c.begun("held")
 		if got := c.count(); got != "0 busy, 3 idle" {
 			t.Errorf("held: %s", got)
 		}
-		c.hold(false)
-		if !told(c.changed) {
+		c.Hold(false)
+		if !told(c.Changed) {
 			t.Error("the fetcher is not told that tasks may start")
 		}
 		c.begun("no longer held", tasks[:3]...)
@@ -255,27 +260,27 @@ func TestExecutorsThatAreHeld(t *testing.T) {
 func TestExecutorsWaitForTheHeartbeat(t *testing.T) {
 	inCrew(t, 3, 0, func(c *crew) {
 		other := c.newLane("other")
-		<-time.After(c.life - c.life/5)
+		<-time.After(c.Life - c.Life/5)
 		c.beaten(other)
 		tasks, others := c.tasks(c.lane, 3), c.tasks(other, 1)
-		c.add(tasks)
+		c.Add(tasks)
 		c.begun("the heartbeat is old")
 		if len(c.beats) == 0 {
 			t.Error("nobody has asked for a heartbeat")
 		}
-		c.add(others)
+		c.Add(others)
 		c.begun("the heartbeat of the other queue is fresh", others...)
-		c.wakeAll()
+		c.WakeAll()
 		c.begun("woken without a heartbeat")
 		// The executors may take a lost claim: they settle it without running it.
-		tasks[1].lost.Store(true)
-		c.wakeAll()
+		tasks[1].Lost.Store(true)
+		c.WakeAll()
 		c.begun("one is lost", tasks[1])
 		c.end(tasks[1], endSeenTo)
 		c.end(others[0], endDone)
 		c.beaten(c.lane)
 		c.begun("nobody is woken yet")
-		c.wakeAll()
+		c.WakeAll()
 		c.begun("after the heartbeat", tasks[0], tasks[2])
 		if got := c.count(); got != "2 busy, 1 idle" {
 			t.Errorf("after the heartbeat: %s", got)
@@ -298,9 +303,9 @@ func suspended(t *testing.T, at time.Time, d time.Duration) time.Time {
 }
 
 func TestFreshHeartbeat(t *testing.T) {
-	l, life := &lane{}, 10*time.Second
+	l, life := &lane.Lane{}, 10*time.Second
 	now := time.Now()
-	if l.freshAt(now, life) {
+	if l.FreshAt(now, life) {
 		t.Error("fresh before the first heartbeat")
 	}
 	for _, tt := range []struct {
@@ -315,8 +320,8 @@ func TestFreshHeartbeat(t *testing.T) {
 		{"a machine that was suspended for a little while since", suspended(t, now, 7*time.Second), true},
 		{"a machine that was suspended for too long since", suspended(t, now, 9*time.Second), false},
 	} {
-		l.confirmed.Store(&tt.at)
-		if got := l.freshAt(now, life); got != tt.want {
+		l.Confirmed.Store(&tt.at)
+		if got := l.FreshAt(now, life); got != tt.want {
 			t.Errorf("%s: fresh is %v", tt.name, got)
 		}
 	}
@@ -325,7 +330,7 @@ func TestFreshHeartbeat(t *testing.T) {
 func TestExecutorsSurviveGoexit(t *testing.T) {
 	inCrew(t, 4, 0, func(c *crew) {
 		tasks := c.tasks(c.lane, 12)
-		c.add(tasks[:4])
+		c.Add(tasks[:4])
 		c.begun("the first", tasks[:4]...)
 		for _, task := range tasks[:3] {
 			c.end(task, endGoexit)
@@ -333,13 +338,13 @@ func TestExecutorsSurviveGoexit(t *testing.T) {
 		if got := c.count(); got != "1 busy, 3 idle" {
 			t.Errorf("three have left: %s", got)
 		}
-		if running := c.running(); len(running) != 1 || running[0] != tasks[3] {
+		if running := c.Running(); len(running) != 1 || running[0] != tasks[3] {
 			t.Errorf("%d tasks run, expected the fourth only", len(running))
 		}
 		if n := len(doneOn(c.lane)); n != 0 {
 			t.Errorf("%d of them are to be acknowledged", n)
 		}
-		c.add(tasks[4:])
+		c.Add(tasks[4:])
 		c.begun("as many as before", tasks[4:7]...)
 		c.end(tasks[5], endGoexit)
 		c.end(tasks[7], endGoexit)
@@ -354,14 +359,14 @@ func TestExecutorsSurviveGoexit(t *testing.T) {
 func TestGoexitMakesRoom(t *testing.T) {
 	inCrew(t, 1, 0, func(c *crew) {
 		suspect := c.suspects(c.lane, 1, 2)
-		c.admitSuspect(suspect[0])
-		c.add(suspect)
+		c.AdmitSuspect(suspect[0])
+		c.Add(suspect)
 		c.begun("the suspect", suspect...)
-		if n, _, _ := c.claimBudget(); n != 0 || c.loneTask() == nil {
+		if n, _, _ := c.ClaimBudget(); n != 0 || c.LoneTask() == nil {
 			t.Fatalf("room for %d beside the suspect", n)
 		}
 		c.end(suspect[0], endGoexit)
-		if !told(c.changed) || c.loneTask() != nil {
+		if !told(c.Changed) || c.LoneTask() != nil {
 			t.Error("the suspect has left, and the fetcher is not told")
 		}
 	})
@@ -370,24 +375,24 @@ func TestGoexitMakesRoom(t *testing.T) {
 func TestExecutorsStop(t *testing.T) {
 	inCrew(t, 3, 0, func(c *crew) {
 		tasks := c.tasks(c.lane, 5)
-		c.add(tasks)
+		c.Add(tasks)
 		c.begun("the first", tasks[:3]...)
-		c.stop()
+		c.Stop()
 		c.end(tasks[0], endDone)
 		c.end(tasks[1], endGoexit)
 		c.begun("nothing starts any more")
 		over := make(chan struct{})
-		go func() { c.sound.Wait(); close(over) }()
+		go func() { c.Sound.Wait(); close(over) }()
 		if told(over) {
 			t.Fatal("over while a task runs")
 		}
-		if back := c.takeBack(); !slices.Equal(back, tasks[3:]) {
+		if back := c.TakeBack(); !slices.Equal(back, tasks[3:]) {
 			t.Errorf("%d tasks have not started, expected 2", len(back))
 		}
 		c.end(tasks[2], endDone)
 		<-over
-		if len(c.running()) != 0 || !slices.Equal(doneOn(c.lane), []*Claim{tasks[0], tasks[2]}) {
-			t.Errorf("%d tasks run, and %d are done", len(c.running()), len(doneOn(c.lane)))
+		if len(c.Running()) != 0 || !slices.Equal(doneOn(c.lane), []*lane.Claim{tasks[0], tasks[2]}) {
+			t.Errorf("%d tasks run, and %d are done", len(c.Running()), len(doneOn(c.lane)))
 		}
 	})
 }
@@ -398,11 +403,11 @@ func TestDoneIsTold(t *testing.T) {
 	t.Parallel()
 	for _, hungry := range []bool{false, true} {
 		c := newCrew(t, 1, 0)
-		c.mu.Lock()
-		c.fetcherWaits, c.busy = hungry, 1
-		c.taskEnded(c.tasks(c.lane, 1)[0], true, 0)
-		c.mu.Unlock()
-		finisher, fetcher := len(finisherOf(c.lane).wakes), len(c.changed)
+		c.Mu.Lock()
+		c.FetcherWaits, c.Busy = hungry, 1
+		c.TaskEnded(c.tasks(c.lane, 1)[0], true, 0)
+		c.Mu.Unlock()
+		finisher, fetcher := len(finisherOf(c.lane).Wakes), len(c.Changed)
 		if hungry && (finisher != 0 || fetcher != 1) || !hungry && finisher != 1 {
 			t.Errorf("hungry %v: the finisher was woken %d times, the fetcher %d times", hungry, finisher, fetcher)
 		}
@@ -414,14 +419,14 @@ func TestStillness(t *testing.T) {
 	t.Parallel()
 	for name, set := range map[string]func(c *crew){
 		"":           func(*crew) {},
-		"busy":       func(c *crew) { c.busy = 1 },
-		"ready":      func(c *crew) { c.ready = c.tasks(c.lane, 1) },
-		"coming":     func(c *crew) { c.claiming = 1 },
-		"a lone one": func(c *crew) { c.lone = c.tasks(c.lane, 1)[0] },
+		"busy":       func(c *crew) { c.Busy = 1 },
+		"ready":      func(c *crew) { c.Ready = c.tasks(c.lane, 1) },
+		"coming":     func(c *crew) { c.Claiming = 1 },
+		"a lone one": func(c *crew) { c.Lone = c.tasks(c.lane, 1)[0] },
 	} {
 		c := newCrew(t, 1, 0)
 		set(c)
-		if still, _ := c.idleState(); still != (name == "") {
+		if still, _ := c.IdleState(); still != (name == "") {
 			t.Errorf("%q: still %v", name, still)
 		}
 	}

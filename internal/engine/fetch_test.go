@@ -4,6 +4,8 @@ import (
 	"io"
 	"testing"
 
+	"github.com/godelayed/delayed/internal/engine/fetch"
+
 	"github.com/gomodule/redigo/redis"
 )
 
@@ -18,7 +20,7 @@ func TestLostWakeUpIsNoticed(t *testing.T) {
 	b.delay(f, 1)
 	await(b, "a task with a notification", ran) // the worker waits for the next notification now
 	b.Do("RPUSH", b.Name, Call(f, 2).msg.Append(nil))
-	w.pokeMovers()
+	w.PokeMovers()
 	if i := await(b, "the task without one", ran); i != 2 {
 		t.Errorf("task %d ran", i)
 	}
@@ -29,12 +31,12 @@ func TestSuspectsWithoutNotificationAreNoticed(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	for list, suspects := range map[string]bool{"": false, "_suspects": true} {
 		r.b.Do("RPUSH", r.b.Name+list, "m")
-		if _, err := r.slotGroups[0].mover.round(t.Context()); err != nil {
+		if _, err := r.slotGroups[0].mover.Round(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		select {
-		case wake := <-r.fetcher.wakes:
-			if wake.lane != 0 || wake.suspects != suspects {
+		case wake := <-r.fetcher.Wakes:
+			if wake.Lane != 0 || wake.Suspects != suspects {
 				t.Errorf("%+v, expected suspects to be %v", wake, suspects)
 			}
 		default:
@@ -48,7 +50,7 @@ func TestSuspectsWithoutNotificationAreNoticed(t *testing.T) {
 // ended, and once more at the end, for the notifications of tasks that it has given back.
 func TestNotificationOfTheLastWaitGoesBack(t *testing.T) {
 	r := newReceivingWorker(t, nil)
-	r.fetcher.waiters[0].blocking = true
+	r.fetcher.Waiters[0].Blocking = true
 	run := newWorkerRun(r.Worker)
 	r.b.Do("RPUSH", r.b.Name, "m")
 	run.stop(func() {})
@@ -69,7 +71,7 @@ func TestNotificationOfTheLastWaitGoesBack(t *testing.T) {
 func TestRefusedWaitMakesMoversLook(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	o := &idleOwner{}
-	r.fetcher.owner = o
+	r.fetcher.Owner = o
 	for _, c := range []struct {
 		err   error
 		looks int
@@ -77,7 +79,7 @@ func TestRefusedWaitMakesMoversLook(t *testing.T) {
 		{redis.Error("WRONGTYPE Operation against a key holding the wrong kind of value"), 1},
 		{io.EOF, 1}, // the mover cannot look either
 	} {
-		r.fetcher.handleWake(t.Context(), wakeUp{lane: -1, waiter: r.fetcher.waiters[0], err: c.err})
+		r.fetcher.HandleWake(t.Context(), fetch.WakeUp{Lane: -1, Waiter: r.fetcher.Waiters[0], Err: c.err})
 		if o.looks != c.looks {
 			t.Errorf("after %v movers were told to look %d times, expected %d", c.err, o.looks, c.looks)
 		}

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/lane"
+
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
@@ -18,21 +20,21 @@ import (
 // again.
 var suspectLeaves = map[string]struct {
 	starts bool // whether the suspect starts
-	leave  func(*crew, *Claim)
+	leave  func(*crew, *lane.Claim)
 }{
-	"it ends":             {true, func(c *crew, s *Claim) { c.end(s, endDone) }},
-	"it fails":            {true, func(c *crew, s *Claim) { c.end(s, endSeenTo) }},
-	"it leaves":           {true, func(c *crew, s *Claim) { c.end(s, endGoexit) }},
-	"it is stuck":         {true, func(c *crew, s *Claim) { c.replaceAll(s) }},
-	"all is taken back":   {false, func(c *crew, _ *Claim) { c.takeBack() }},
-	"its queue is paused": {false, func(c *crew, s *Claim) { c.takeBackOf(s.lane) }},
-	"it is dismissed":     {false, func(c *crew, s *Claim) { c.takeBack(); c.forgetLone(s) }},
+	"it ends":             {true, func(c *crew, s *lane.Claim) { c.end(s, endDone) }},
+	"it fails":            {true, func(c *crew, s *lane.Claim) { c.end(s, endSeenTo) }},
+	"it leaves":           {true, func(c *crew, s *lane.Claim) { c.end(s, endGoexit) }},
+	"it is stuck":         {true, func(c *crew, s *lane.Claim) { c.replaceAll(s) }},
+	"all is taken back":   {false, func(c *crew, _ *lane.Claim) { c.TakeBack() }},
+	"its queue is paused": {false, func(c *crew, s *lane.Claim) { c.TakeBackOf(s.Lane) }},
+	"it is dismissed":     {false, func(c *crew, s *lane.Claim) { c.TakeBack(); c.ForgetLone(s) }},
 }
 
 // replaceAll starts other executors instead of those that run a task.
-func (c *crew) replaceAll(task *Claim) {
-	for i := range c.slots {
-		c.replace(i, task)
+func (c *crew) replaceAll(task *lane.Claim) {
+	for i := range c.Slots {
+		c.Replace(i, task)
 	}
 }
 
@@ -41,17 +43,17 @@ func inCrewWithSpares(t *testing.T, n, spares int, test func(*crew)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		c := newCrew(t, n, 0)
-		c.reserve(spares)
-		c.start()
+		c.Reserve(spares)
+		c.Start()
 		test(c)
 		synctest.Wait()
-		c.takeBack()
+		c.TakeBack()
 		for _, leave := range c.ways {
 			close(leave)
 		}
-		c.stop()
-		c.sound.Wait()
-		c.stuck.Wait()
+		c.Stop()
+		c.Sound.Wait()
+		c.Stuck.Wait()
 	})
 }
 
@@ -59,12 +61,12 @@ func inCrewWithSpares(t *testing.T, n, spares int, test func(*crew)) {
 func (c *crew) expectAllFree(what string) {
 	c.t.Helper()
 	synctest.Wait()
-	if !signalled(c.changed) {
+	if !signalled(c.Changed) {
 		c.t.Errorf("%s: the fetcher is not told", what)
 	}
-	n, _, _ := c.claimBudget()
-	if n != c.n || c.loneTask() != nil || c.isCrowded() {
-		c.t.Errorf("%s: room for %d beside %v, expected %d; crowded: %v", what, n, c.loneTask(), c.n, c.isCrowded())
+	n, _, _ := c.ClaimBudget()
+	if n != c.N || c.LoneTask() != nil || c.IsCrowded() {
+		c.t.Errorf("%s: room for %d beside %v, expected %d; crowded: %v", what, n, c.LoneTask(), c.N, c.IsCrowded())
 	}
 }
 
@@ -73,14 +75,14 @@ func TestLoneTaskLeaves(t *testing.T) {
 	for name, way := range suspectLeaves {
 		inCrewWithSpares(t, 4, 1, func(c *crew) {
 			lone := c.suspects(c.lane, 1, 9)
-			if !c.admitSuspect(lone[0]) || c.loneTask() != lone[0] {
+			if !c.AdmitSuspect(lone[0]) || c.LoneTask() != lone[0] {
 				t.Fatal("it is not alone")
 			}
-			c.hold(!way.starts)
-			c.add(lone)
+			c.Hold(!way.starts)
+			c.Add(lone)
 			synctest.Wait()
-			signalled(c.changed)
-			if n, _, _ := c.claimBudget(); n != 0 {
+			signalled(c.Changed)
+			if n, _, _ := c.ClaimBudget(); n != 0 {
 				t.Errorf("%s: room for %d beside it", name, n)
 			}
 			way.leave(c, lone[0])
@@ -94,23 +96,23 @@ func TestSuspectLeaves(t *testing.T) {
 	for name, way := range suspectLeaves {
 		inCrewWithSpares(t, 10, 1, func(c *crew) {
 			tasks := c.suspects(c.lane, 4, 2)
-			if !c.admitSuspect(tasks[0]) {
+			if !c.AdmitSuspect(tasks[0]) {
 				t.Fatal("the first may not come in")
 			}
-			c.hold(!way.starts)
-			c.add(tasks[:1])
+			c.Hold(!way.starts)
+			c.Add(tasks[:1])
 			synctest.Wait()
-			if !c.admitSuspect(tasks[1]) {
+			if !c.AdmitSuspect(tasks[1]) {
 				t.Fatal("the second may not come in")
 			}
-			c.add(tasks[1:2])
+			c.Add(tasks[1:2])
 			synctest.Wait()
-			if c.admitSuspect(tasks[2]) || !c.isCrowded() {
+			if c.AdmitSuspect(tasks[2]) || !c.IsCrowded() {
 				t.Fatal("the third comes in")
 			}
-			signalled(c.changed)
+			signalled(c.Changed)
 			way.leave(c, tasks[0])
-			if synctest.Wait(); !signalled(c.changed) || c.isCrowded() || !c.admitSuspect(tasks[3]) {
+			if synctest.Wait(); !signalled(c.Changed) || c.IsCrowded() || !c.AdmitSuspect(tasks[3]) {
 				t.Errorf("%s: no other comes in", name)
 			}
 		})
@@ -135,7 +137,7 @@ func (k *filler) handle(_ context.Context, what string) error {
 	case "wait":
 		<-*k.leave.Load()
 	case "fail":
-		return Say(SaysDiscard, 0, errors.New("planted"))
+		return lane.Say(lane.SaysDiscard, 0, errors.New("planted"))
 	case "panic":
 		panic("planted")
 	case "exit":
@@ -174,7 +176,7 @@ func (k *filler) act() {
 		k.letGo()
 		said = "all go"
 	case 10:
-		k.w.fetcher.nudge(0, k.rng.IntN(2) == 0)
+		k.w.fetcher.Nudge(0, k.rng.IntN(2) == 0)
 		said = "nudge"
 	default:
 		// the worker may have handled earlier actions, or not
@@ -248,7 +250,7 @@ func TestWorkerFillsItsExecutorsAgain(t *testing.T) {
 	w, err := NewWorker(k.rdb, cfg)
 	k.Must(err)
 	k.Must(w.Register([]*Function{k.f}, nil))
-	w.fetcher.patience = 5 * time.Millisecond
+	w.fetcher.Patience = 5 * time.Millisecond
 	k.w = k.start(w)
 	defer func() {
 		if t.Failed() {

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/godelayed/delayed/internal/engine/exec"
+	"github.com/godelayed/delayed/internal/engine/lane"
+
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
@@ -11,7 +14,7 @@ import (
 // TestNoClaimsWhileRedisIsNotTold: a worker that cannot tell Redis how its tasks ended claims only so many, because all
 // of them would run again if it died. It goes on once it can.
 func TestNoClaimsWhileRedisIsNotTold(t *testing.T) {
-	const n = 6 * maxEndsWaiting
+	const n = 6 * lane.MaxEndsWaiting
 	b := newBench(t)
 	f := b.fn("f", func(int) error { return Discard(errors.New("no luck")) })
 	calls := make([]*Task, n)
@@ -25,18 +28,18 @@ func TestNoClaimsWhileRedisIsNotTold(t *testing.T) {
 	b.Do("SET", b.Name+"_archived", "of another type")
 	w := b.work(b.config(), f)
 	l := w.lanes[0]
-	b.Until("the worker is behind", l.behind)
+	b.Until("the worker is behind", l.Behind)
 	var started uint64
 	for range 2 { // the second time after something that wakes the fetcher
-		w.pokeMovers()
-		b.Until("the mover has looked", w.slotGroups[0].mover.checked.Load)
+		w.PokeMovers()
+		b.Until("the mover has looked", w.slotGroups[0].mover.Checked.Load)
 		b.Until("all claimed tasks have ended", func() (still bool) {
-			still, started = w.exec.idleState()
+			still, started = w.exec.IdleState()
 			return still
 		})
 	}
 	// Those that were ready or about to be when it fell behind come on top.
-	if most := uint64(maxEndsWaiting + maxAhead + b.config().Concurrency); started > most {
+	if most := uint64(lane.MaxEndsWaiting + exec.MaxAhead + b.config().Concurrency); started > most {
 		t.Errorf("%d tasks were claimed, expected at most %d", started, most)
 	}
 	b.Do("DEL", b.Name+"_archived")
@@ -47,17 +50,17 @@ func TestNoClaimsWhileRedisIsNotTold(t *testing.T) {
 func TestFetcherIsToldThatRedisWas(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	f := finisherOf(r.l)
-	r.l.endsWaiting.Store(maxEndsWaiting)
-	if r.fetcher.lookBehind(); !r.fetcher.paused(0) {
+	r.l.EndsWaiting.Store(lane.MaxEndsWaiting)
+	if r.fetcher.CheckBacklog(); !r.fetcher.Paused(0) {
 		t.Fatal("the fetcher may claim")
 	}
 	for i, want := range []bool{true, false} {
-		loop.Drain(r.exec.changed)
-		if f.told(1); signalled(r.exec.changed) != want {
+		loop.Drain(r.exec.Changed)
+		if f.Confirmed(1); signalled(r.exec.Changed) != want {
 			t.Errorf("ending %d: expected that the fetcher is woken: %v", i+1, want)
 		}
 	}
-	if r.fetcher.lookBehind(); r.fetcher.paused(0) || !r.fetcher.hasTasks[0] {
+	if r.fetcher.CheckBacklog(); r.fetcher.Paused(0) || !r.fetcher.HasTasks[0] {
 		t.Error("the fetcher does not look at the queue")
 	}
 }

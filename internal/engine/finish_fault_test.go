@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/exec"
+	"github.com/godelayed/delayed/internal/engine/lane"
+
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/faultnet"
@@ -30,26 +33,26 @@ func TestEndingsWithoutAnswerComeFirst(t *testing.T) {
 	claims := r.claim(3)
 	meanwhile = func() { // the worker logs that Redis fails
 		meanwhile = nil
-		f.add(ending{claim: claims[2], outcome: lifecycle.OutcomeRelease})
+		f.Add(lane.Ending{Claim: claims[2], Outcome: lifecycle.OutcomeRelease})
 	}
-	f.release(claims[:2])
+	f.Release(claims[:2])
 	r.b.Do("RENAME", r.b.Name+"_claims:"+r.ID(), r.b.Name+"_hidden")
 	r.b.Do("SET", r.b.Name+"_claims:"+r.ID(), "of another type")
-	if worked, ok := f.tellRedis(); !worked || ok {
+	if worked, ok := f.Publish(); !worked || ok {
 		t.Fatalf("work: %v, %v, expected that Redis refuses", worked, ok)
 	}
-	var order []*Claim
-	for _, e := range f.pending {
-		order = append(order, e.claim)
+	var order []*lane.Claim
+	for _, e := range f.Pending {
+		order = append(order, e.Claim)
 	}
 	if !slices.Equal(order, claims) {
 		t.Errorf("%d endings are left, expected three in the order in which they came", len(order))
 	}
-	if n := claims[0].batch.unsent; n != 3 {
+	if n := claims[0].Batch.Unsent; n != 3 {
 		t.Errorf("the batch lacks %d answers, expected 3: it would be forgotten too early, or never", n)
 	}
 	r.b.Do("RENAME", r.b.Name+"_hidden", r.b.Name+"_claims:"+r.ID())
-	if _, ok := f.tellRedis(); !ok || r.b.Size("_processing:"+r.ID()) != 0 || r.b.Size("_claims:"+r.ID()) != 0 {
+	if _, ok := f.Publish(); !ok || r.b.Size("_processing:"+r.ID()) != 0 || r.b.Size("_claims:"+r.ID()) != 0 {
 		t.Errorf("Redis was not told: %v", r.b.Hash("_claims:"+r.ID()))
 	}
 }
@@ -57,10 +60,10 @@ func TestEndingsWithoutAnswerComeFirst(t *testing.T) {
 // Lost claims are counted once Redis can be reached.
 func TestLostClaimsAreCountedLater(t *testing.T) {
 	r := newReceivingWorker(t, nil)
-	finisherOf(r.l).addLost(3)
+	finisherOf(r.l).AddLost(3)
 	r.b.Must(r.b.rdb.Close())
-	if _, ok := finisherOf(r.l).tellRedis(); ok || finisherOf(r.l).lost != 3 {
-		t.Errorf("%d claims are to be counted after a call that failed, expected 3", finisherOf(r.l).lost)
+	if _, ok := finisherOf(r.l).Publish(); ok || finisherOf(r.l).Lost != 3 {
+		t.Errorf("%d claims are to be counted after a call that failed, expected 3", finisherOf(r.l).Lost)
 	}
 }
 
@@ -75,8 +78,8 @@ func TestReleasedTasksKeepTheirOrder(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := r.b.List("")
-	giveBack(r.claim(len(calls)))
-	if _, ok := finisherOf(r.l).tellRedis(); !ok {
+	lane.GiveBack(r.claim(len(calls)))
+	if _, ok := finisherOf(r.l).Publish(); !ok {
 		t.Fatal("Redis was not told")
 	}
 	if after := r.b.List(""); !slices.Equal(after, before) {
@@ -88,7 +91,7 @@ func TestReleasedTasksKeepTheirOrder(t *testing.T) {
 func TestForwardedTasksKeepTheirOrder(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	f := finisherOf(r.l)
-	f.python = redisstore.NewStore(r.b.rdb.loops, "", r.b.Name+"-py")
+	f.Python = redisstore.NewStore(r.b.rdb.loops, "", r.b.Name+"-py")
 	tasks := make([]*Task, redisstore.MaxTokens+3)
 	for i := range tasks {
 		tasks[i] = Call(r.f, "x")
@@ -100,10 +103,10 @@ func TestForwardedTasksKeepTheirOrder(t *testing.T) {
 	release := calls(redisstore.Scripts["release"])
 	rdb, _ := r.b.delayedBy(100*time.Millisecond, faultnet.Once(faultnet.DelayRequest, release))
 	for _, c := range r.claim(len(tasks)) {
-		f.add(ending{claim: c, outcome: lifecycle.OutcomeForward})
+		f.Add(lane.Ending{Claim: c, Outcome: lifecycle.OutcomeForward})
 	}
-	r.l.store.Src = rdb.loops
-	if _, ok := f.tellRedis(); !ok {
+	r.l.Store.Src = rdb.loops
+	if _, ok := f.Publish(); !ok {
 		t.Fatal("Redis was not told")
 	}
 	after, err := redis.Strings(r.b.Do("LRANGE", r.b.Name+"-py", 0, -1), nil)
@@ -118,17 +121,17 @@ func TestHeartbeatLooksWhileSomethingIsIntended(t *testing.T) {
 	h := r.slotGroups[0].heartbeat
 	beat := func(what string, want bool) {
 		t.Helper()
-		loop.Drain(r.l.control.poke)
-		r.b.Must(h.beat(t.Context()))
-		if got := signalled(r.l.control.poke); got != want {
+		loop.Drain(r.l.Control.Poked)
+		r.b.Must(h.Beat(t.Context()))
+		if got := signalled(r.l.Control.Poked); got != want {
 			t.Errorf("%s: the worker looks at the control hash: %v, expected %v", what, got, want)
 		}
 	}
 	beat("the first", true)
-	r.l.control.version.Store(0)
+	r.l.Control.Version.Store(0)
 	r.b.Do("HSET", r.b.Name+"_control", "version", 7)
 	beat("nothing is intended", false)
-	r.l.control.readOften.Store(true)
+	r.l.Control.ReadOften.Store(true)
 	beat("a pause", true)
 }
 
@@ -136,14 +139,14 @@ func TestHeartbeatLooksWhileSomethingIsIntended(t *testing.T) {
 func TestHeartbeatIsLostWhenItMayHaveExpired(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	h := r.slotGroups[0].heartbeat
-	h.checkExpired(redisstore.ErrClosed)
-	if h.reportedLost[r.l] {
+	h.CheckExpired(redisstore.ErrClosed)
+	if h.ReportedLost[r.l] {
 		t.Error("a fresh heartbeat is told to be lost")
 	}
 	old := time.Now().Add(-time.Hour)
-	r.l.confirmed.Store(&old)
-	h.checkExpired(redisstore.ErrClosed)
-	if !h.reportedLost[r.l] {
+	r.l.Confirmed.Store(&old)
+	h.CheckExpired(redisstore.ErrClosed)
+	if !h.ReportedLost[r.l] {
 		t.Error("nobody is told that an old heartbeat is lost")
 	}
 }
@@ -156,7 +159,7 @@ func TestMoverWaitsForTheFirstOfBothSets(t *testing.T) {
 			r.b.Do("ZADD", r.b.Name+set, time.Now().Add(wait).UnixMilli(), "id"+set)
 			r.b.Do("HSET", r.b.Name+"_tasks", "id"+set, "m")
 		}
-		if next, err := r.slotGroups[0].mover.move(t.Context(), r.l.store); err != nil ||
+		if next, err := r.slotGroups[0].mover.Move(t.Context(), r.l.Store); err != nil ||
 			next > time.Minute+time.Second ||
 			next < 0 {
 			t.Errorf("%+v: next in %v, %v, expected a minute", c, next, err)
@@ -167,36 +170,36 @@ func TestMoverWaitsForTheFirstOfBothSets(t *testing.T) {
 // Tasks that are being claimed count against the number that may start, and resting executors are not free.
 func TestRoomOfLimitedExecutors(t *testing.T) {
 	inCrew(t, 2, -1, func(c *crew) {
-		c.limited, c.startsLeft, c.claiming = true, 3, 2
-		if n := c.allowed(5); n != 1 {
+		c.Limited, c.StartsLeft, c.Claiming = true, 3, 2
+		if n := c.Allowed(5); n != 1 {
 			t.Errorf("%d tasks may be claimed beside two that are coming, expected 1", n)
 		}
-		c.limited, c.claiming = false, 0
+		c.Limited, c.Claiming = false, 0
 		busy := c.tasks(c.lane, 1)
-		c.add(busy)
+		c.Add(busy)
 		c.begun("one", busy...)
-		c.held, c.resting = true, 1
+		c.Held, c.Resting = true, 1
 		ahead := c.tasks(c.lane, 2)
-		c.add(ahead)
-		<-time.After(overdueTime)
-		c.expectRoom("one executor works and one rests", 0, noAheadTime, ahead...)
-		c.held, c.resting = false, 0
+		c.Add(ahead)
+		<-time.After(exec.OverdueTime)
+		c.expectRoom("one executor works and one rests", 0, exec.NoAheadTime, ahead...)
+		c.Held, c.Resting = false, 0
 	})
 }
 
 // The error of a worker that stops because of stuck handlers names those, and not long ones without a limit.
 func TestLongHandlersAreNotNamedAsStuck(t *testing.T) {
 	inWatched(t, 2, 0, func(w *watched) {
-		long, stuck := w.limited(1, 0), w.limited(1, 2*longRun)
-		long[0].msg.Meta.ID, stuck[0].msg.Meta.ID = "long", "stuck"
-		w.add(slices.Concat(long, stuck))
+		long, stuck := w.limited(1, 0), w.limited(1, 2*exec.LongRun)
+		long[0].Msg.Meta.ID, stuck[0].Msg.Meta.ID = "long", "stuck"
+		w.Add(slices.Concat(long, stuck))
 		w.begun("both", long[0], stuck[0])
-		w.pass(longRun)
-		w.dog.check(time.Now())
-		w.pass(longRun + time.Minute)
-		w.dog.check(time.Now())
-		if w.dog.fatal == nil || !slices.Equal(w.dog.fatal.IDs, []string{"stuck"}) {
-			t.Errorf("given up for %v", w.dog.fatal)
+		w.pass(exec.LongRun)
+		w.dog.Check(time.Now())
+		w.pass(exec.LongRun + time.Minute)
+		w.dog.Check(time.Now())
+		if w.dog.Fatal == nil || !slices.Equal(w.dog.Fatal.IDs, []string{"stuck"}) {
+			t.Errorf("given up for %v", w.dog.Fatal)
 		}
 	})
 }
@@ -209,9 +212,9 @@ func TestEndingInAnotherWayEndsTheClaimOnce(t *testing.T) {
 		r.b.delay(r.f, s)
 	}
 	claims := r.claim(2)
-	claims[0].msg, _ = claims[0].parse()
-	finisherOf(r.l).add(r.runner.cancellation(claims[0], false)) // nobody has cancelled it
-	for worked, ok := finisherOf(r.l).tellRedis(); worked; worked, ok = finisherOf(r.l).tellRedis() {
+	claims[0].Msg, _ = claims[0].Parse()
+	finisherOf(r.l).Add(r.runner.Cancellation(claims[0], false)) // nobody has cancelled it
+	for worked, ok := finisherOf(r.l).Publish(); worked; worked, ok = finisherOf(r.l).Publish() {
 		if !ok {
 			t.Fatal("Redis was not told")
 		}
@@ -219,7 +222,7 @@ func TestEndingInAnotherWayEndsTheClaimOnce(t *testing.T) {
 	if r.b.Size("") != 1 || r.b.Size("_processing:"+r.ID()) != 1 {
 		t.Errorf("%d pending, %d claimed, expected one of each", r.b.Size(""), r.b.Size("_processing:"+r.ID()))
 	}
-	if n := r.b.Size("_claims:" + r.ID()); n != 1 || claims[1].batch.unsent != 1 {
-		t.Errorf("%d batches are noted, %d claims of it are not told, expected 1 and 1", n, claims[1].batch.unsent)
+	if n := r.b.Size("_claims:" + r.ID()); n != 1 || claims[1].Batch.Unsent != 1 {
+		t.Errorf("%d batches are noted, %d claims of it are not told, expected 1 and 1", n, claims[1].Batch.Unsent)
 	}
 }

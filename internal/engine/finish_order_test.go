@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/lane"
+
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/faultnet"
@@ -15,7 +17,7 @@ import (
 )
 
 // claimMany enqueues n tasks, claims them, and returns them with their messages in order.
-func (r *receivingWorker) claimMany(n int) (claims []*Claim, before []string) {
+func (r *receivingWorker) claimMany(n int) (claims []*lane.Claim, before []string) {
 	r.b.T.Helper()
 	tasks := make([]*Task, n)
 	for i := range tasks {
@@ -36,7 +38,7 @@ func (r *receivingWorker) cutOff(n int64, script string) *atomic.Int64 {
 		}
 		return faultnet.None
 	})
-	r.l.store.Src = rdb.loops
+	r.l.Store.Src = rdb.loops
 	return made
 }
 
@@ -53,16 +55,16 @@ func TestTasksOfACallWithoutAnswerAreNotOvertaken(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			r := newReceivingWorker(t, nil)
 			f := finisherOf(r.l)
-			f.python = redisstore.NewStore(r.b.rdb.loops, "", r.b.Name+"-py")
+			f.Python = redisstore.NewStore(r.b.rdb.loops, "", r.b.Name+"-py")
 			claims, before := r.claimMany(redisstore.MaxTokens + 3)
 			for _, c := range claims {
-				f.add(ending{claim: c, outcome: test.outcome})
+				f.Add(lane.Ending{Claim: c, Outcome: test.outcome})
 			}
 			made := r.cutOff(1, "release")
-			if _, ok := f.tellRedis(); ok || made.Load() != 1 || len(f.pending) != len(claims) {
-				t.Errorf("%v, %d calls, %d are left, expected 1 call without answer", ok, made.Load(), len(f.pending))
+			if _, ok := f.Publish(); ok || made.Load() != 1 || len(f.Pending) != len(claims) {
+				t.Errorf("%v, %d calls, %d are left, expected 1 call without answer", ok, made.Load(), len(f.Pending))
 			}
-			if _, ok := f.tellRedis(); !ok {
+			if _, ok := f.Publish(); !ok {
 				t.Fatal("Redis was not told")
 			}
 			after, err := redis.Strings(r.b.Do("LRANGE", r.b.Name+test.list, 0, -1), nil)
@@ -86,24 +88,24 @@ func TestNoMoreCallsWhileRedisDoesNotAnswer(t *testing.T) {
 		if i%2 > 0 {
 			outcome = lifecycle.OutcomeArchive
 		}
-		f.add(ending{
-			claim: c, outcome: outcome, wait: time.Hour, id: c.msg.Meta.ID + c.token, message: c.raw, info: info,
+		f.Add(lane.Ending{
+			Claim: c, Outcome: outcome, Wait: time.Hour, ID: c.Msg.Meta.ID + c.Token, Message: c.Raw, Info: info,
 		})
 	}
 	made := r.cutOff(2, "shelve")
-	if _, ok := f.tellRedis(); ok || made.Load() != 2 || f.waiting() != len(claims) {
-		t.Errorf("%v, %d calls, %d are left, expected 2 calls without answer", ok, made.Load(), f.waiting())
+	if _, ok := f.Publish(); ok || made.Load() != 2 || f.Waiting() != len(claims) {
+		t.Errorf("%v, %d calls, %d are left, expected 2 calls without answer", ok, made.Load(), f.Waiting())
 	}
 	made = r.cutOff(1, "ack")
-	r.exec.putDone(r.l, claims[:1])
-	if _, ok := f.tellRedis(); ok || made.Load() != 1 {
+	r.exec.PutDone(r.l, claims[:1])
+	if _, ok := f.Publish(); ok || made.Load() != 1 {
 		t.Errorf("%v, %d calls, expected 1 call without answer", ok, made.Load())
 	}
 	if n := r.b.Size("_retry") + r.b.Size("_archived"); n > 0 {
 		t.Errorf("%d tasks are filed behind an acknowledgement without answer", n)
 	}
-	f.done.takeDone(r.l)
-	if _, ok := f.tellRedis(); !ok || r.b.Size("_retry")+r.b.Size("_archived") != len(claims) {
+	f.Done.TakeDone(r.l)
+	if _, ok := f.Publish(); !ok || r.b.Size("_retry")+r.b.Size("_archived") != len(claims) {
 		t.Errorf("%v, %d and %d tasks are filed", ok, r.b.Size("_retry"), r.b.Size("_archived"))
 	}
 }

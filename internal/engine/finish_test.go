@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/lane"
+
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/lifecycle"
@@ -37,18 +39,18 @@ func TestEndingsAreCountedByThemselves(t *testing.T) {
 	for i := range ends {
 		b.delay(f, i)
 	}
-	claims, _, err := l.claim(t.Context(), redisstore.ClaimCall{Most: len(ends)}, nil)
+	claims, _, err := l.Claim(t.Context(), redisstore.ClaimCall{Most: len(ends)}, nil)
 	if err != nil || len(claims) != len(ends) {
 		t.Fatalf("%d claims, %v", len(claims), err)
 	}
-	endings := make([]ending, len(ends))
+	endings := make([]lane.Ending, len(ends))
 	for i, e := range ends {
-		endings[i] = ending{
-			claim: claims[i], outcome: e, wait: time.Hour, id: fmt.Sprint(i),
-			message: claims[i].raw, info: (&wire.Info{}).Encode(),
+		endings[i] = lane.Ending{
+			Claim: claims[i], Outcome: e, Wait: time.Hour, ID: fmt.Sprint(i),
+			Message: claims[i].Raw, Info: (&wire.Info{}).Encode(),
 		}
 	}
-	if left, _ := finisherOf(l).flush(endings); len(left) != 0 {
+	if left, _ := finisherOf(l).Flush(endings); len(left) != 0 {
 		t.Fatalf("%d endings are left", len(left))
 	}
 	want := map[string]int{"processed": 3, "failed": 3, "retried": 3, "archived": 4, "expired": 2, "snoozed": 1}

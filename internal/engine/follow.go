@@ -7,6 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/events"
+	"github.com/godelayed/delayed/internal/engine/lane"
+
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/state"
@@ -25,59 +28,59 @@ const (
 
 // follow carries out what the control hash of a queue says, until ctx ends. Signals announce changes; heartbeats find
 // those whose signals were lost.
-func (w *Worker) follow(ctx context.Context, l *lane) {
-	signals, unsubscribe := w.cfg.Signals.SubscribeQueue(l.store) //nolint:contextcheck // its connection serves others
+func (w *Worker) follow(ctx context.Context, l *lane.Lane) {
+	signals, unsubscribe := w.cfg.Signals.SubscribeQueue(l.Store) //nolint:contextcheck // its connection serves others
 	defer unsubscribe()
-	watches, unwatch := w.cfg.Signals.SubscribeWatch(l.store) //nolint:contextcheck // its connection serves others
+	watches, unwatch := w.cfg.Signals.SubscribeWatch(l.Store) //nolint:contextcheck // its connection serves others
 	defer unwatch()
 	for {
 		select {
 		case life := <-watches:
 			if ms, err := strconv.Atoi(life); err == nil && ms > 0 {
-				w.events.air.watch(l.store, time.Duration(min(ms, math.MaxInt32))*time.Millisecond)
+				w.events.Air.Watch(l.Store, time.Duration(min(ms, math.MaxInt32))*time.Millisecond)
 			}
 			continue
 		case message := <-signals:
 			switch word, id, _ := strings.Cut(message, " "); word {
 			case signalCancel:
-				l.noteCanceled(id)
-				w.exec.cancelRevoked(l)
+				l.NoteCanceled(id)
+				w.exec.CancelRevoked(l)
 				continue
 			case redisstore.SignalParked:
-				if w.receiver.knows(id) {
-					w.pokeMovers()
+				if w.receiver.Knows(id) {
+					w.PokeMovers()
 				}
 				continue
 			case "": // signals were lost, maybe that of a parked task
-				w.pokeMovers()
+				w.PokeMovers()
 			case signalControl:
 			default:
 				continue // a later version of this package sends it
 			}
-		case <-l.control.poke:
+		case <-l.Control.Poked:
 		case <-ctx.Done():
 			return
 		}
 		select {
-		case l.control.turns <- struct{}{}:
+		case l.Control.Turns <- struct{}{}:
 		case <-ctx.Done():
 			return
 		}
-		err := w.readControl(ctx, l)
-		<-l.control.turns
+		err := w.ReadControl(ctx, l)
+		<-l.Control.Turns
 		if err != nil && ctx.Err() == nil {
 			// The next heartbeat finds the new version again.
-			w.log.With("queue", l.store.Name).WithError(err).Debug("cannot read the control hash")
+			w.log.With("queue", l.Store.Name).WithError(err).Debug("cannot read the control hash")
 		}
 	}
 }
 
-// readControl reads the control hash of a queue and carries out what it says.
-func (w *Worker) readControl(ctx context.Context, l *lane) error {
-	lc := &l.control
-	lc.reading.Lock()
-	defer lc.reading.Unlock()
-	now, err := l.store.Control(ctx, w.id)
+// ReadControl reads the control hash of a queue and carries out what it says.
+func (w *Worker) ReadControl(ctx context.Context, l *lane.Lane) error {
+	lc := &l.Control
+	lc.Reading.Lock()
+	defer lc.Reading.Unlock()
+	now, err := l.Store.Control(ctx, w.id)
 	if err != nil {
 		return err
 	}
@@ -85,48 +88,48 @@ func (w *Worker) readControl(ctx context.Context, l *lane) error {
 	if now.Version != 0 {
 		err = w.readRevoked(ctx, l)
 	} else {
-		l.noteRevoked(nil, true)
+		l.NoteRevoked(nil, true)
 	}
 	if err != nil {
 		return err
 	}
-	last := lc.last
-	if lc.version.Load() < 0 && !now.RestartedAfter(lc.since.Load()) {
+	last := lc.Last
+	if lc.Version.Load() < 0 && !now.RestartedAfter(lc.Since.Load()) {
 		last.Restart = now.Restart // it was meant for workers before this one
 	}
-	lc.last = now
-	lc.readOften.Store(now.Paused || now.Order != "")
-	lc.weight.Store(int32(min(max(now.Weight, 0), MaxWeight))) //nolint:gosec // within these bounds
-	paused := lc.paused.Swap(now.Paused)
-	lc.reads.Add(1)
+	lc.Last = now
+	lc.ReadOften.Store(now.Paused || now.Order != "")
+	lc.Weight.Store(int32(min(max(now.Weight, 0), MaxWeight))) //nolint:gosec // within these bounds
+	paused := lc.Paused.Swap(now.Paused)
+	lc.Reads.Add(1)
 	if paused != now.Paused {
 		w.pauseLane(l, now.Paused)
 	} else if !now.Paused {
-		w.exec.wakeFetcher() // it may have waited for this reading
+		w.exec.WakeFetcher() // it may have waited for this reading
 	}
 	if now.Order != last.Order {
 		w.obeyOrder(last.Order, now.Order)
 	}
 	if now.Restart != "" && now.Restart != last.Restart {
-		w.stopFor(state.StopRestart)
+		w.StopFor(state.StopRestart)
 	}
-	lc.version.Store(now.Version)
+	lc.Version.Store(now.Version)
 	return nil
 }
 
 // pauseLane gives back the tasks of a paused queue that have not started, and lets the fetcher claim from a resumed
 // one.
-func (w *Worker) pauseLane(l *lane, paused bool) {
-	log := w.log.With("queue", l.store.Name)
+func (w *Worker) pauseLane(l *lane.Lane, paused bool) {
+	log := w.log.With("queue", l.Store.Name)
 	if !paused {
 		log.Info("queue resumed")
-		w.events.emit(Event{Kind: event.QueueResumed, Queue: l.store.Name})
-		w.exec.wakeFetcher()
+		w.events.Emit(events.Event{Kind: event.QueueResumed, Queue: l.Store.Name})
+		w.exec.WakeFetcher()
 		return
 	}
 	log.Info("queue paused: this worker claims no more of its tasks")
-	w.events.emit(Event{Kind: event.QueuePaused, Queue: l.store.Name})
-	giveBack(w.exec.takeBackOf(l))
+	w.events.Emit(events.Event{Kind: event.QueuePaused, Queue: l.Store.Name})
+	lane.GiveBack(w.exec.TakeBackOf(l))
 }
 
 // obeyOrder carries out an order to this worker. last is the order before; withdrawing a pause resumes the worker.
@@ -137,7 +140,7 @@ func (w *Worker) obeyOrder(last, order string) {
 	case OrderQuiet:
 		w.Quiet()
 	case OrderStop:
-		w.stopFor(state.StopOrder)
+		w.StopFor(state.StopOrder)
 	case "":
 		if last == OrderPause {
 			w.Resume()
@@ -146,27 +149,27 @@ func (w *Worker) obeyOrder(last, order string) {
 }
 
 // readRevoked reads which tasks were cancelled, and cancels those that run here.
-func (w *Worker) readRevoked(ctx context.Context, l *lane) error {
-	ids, all, err := l.store.Revoked(ctx, maxRevoked)
+func (w *Worker) readRevoked(ctx context.Context, l *lane.Lane) error {
+	ids, all, err := l.Store.Revoked(ctx, lane.MaxRevoked)
 	if err != nil {
 		return err
 	}
-	l.noteRevoked(ids, all)
-	for mine := w.exec.idsOf(l); !all && len(mine) > 0; {
-		n := min(len(mine), maxRevoked)
-		revoked, err := l.store.AreRevoked(ctx, mine[:n])
+	l.NoteRevoked(ids, all)
+	for mine := w.exec.IdsOf(l); !all && len(mine) > 0; {
+		n := min(len(mine), lane.MaxRevoked)
+		revoked, err := l.Store.AreRevoked(ctx, mine[:n])
 		if err != nil {
 			return err
 		}
 		for i, id := range mine[:n] {
 			if revoked[i] {
-				l.noteCanceled(id)
+				l.NoteCanceled(id)
 			}
 		}
 		mine = mine[n:]
 	}
 	if len(ids) > 0 {
-		w.exec.cancelRevoked(l)
+		w.exec.CancelRevoked(l)
 	}
 	return nil
 }

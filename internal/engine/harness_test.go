@@ -9,6 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/exec"
+	"github.com/godelayed/delayed/internal/engine/finish"
+	"github.com/godelayed/delayed/internal/engine/lane"
+
 	"github.com/gomodule/redigo/redis"
 	"github.com/sirupsen/logrus"
 
@@ -131,15 +135,15 @@ func (b *bench) start(w *Worker) *started {
 }
 
 // finisherOf returns the finisher of a lane.
-func finisherOf(l *lane) *finisher {
-	f, _ := l.ends.(*finisher)
+func finisherOf(l *lane.Lane) *finish.Finisher {
+	f, _ := l.Ends.(*finish.Finisher)
 	return f
 }
 
 // doneOn returns the done claims of a lane that nobody has taken.
-func doneOn(l *lane) []*Claim {
-	e, _ := finisherOf(l).done.(*executors)
-	return e.done[l.index].claims
+func doneOn(l *lane.Lane) []*lane.Claim {
+	e, _ := finisherOf(l).Done.(*exec.Executors)
+	return e.Done[l.Index].Claims
 }
 
 // counters returns the counters of today.

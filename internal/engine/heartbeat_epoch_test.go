@@ -11,6 +11,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/beat"
+	"github.com/godelayed/delayed/internal/engine/events"
+	"github.com/godelayed/delayed/internal/engine/exec"
+	"github.com/godelayed/delayed/internal/engine/finish"
+	"github.com/godelayed/delayed/internal/engine/lane"
+
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/faultnet"
@@ -23,8 +29,8 @@ import (
 // beating is one lane on a real server and its heartbeat, whose calls the test makes.
 type beating struct {
 	*bench
-	*heartbeat
-	lane   *lane
+	*beat.Heartbeat
+	lane   *lane.Lane
 	dialer *faultnet.Dialer
 }
 
@@ -40,13 +46,13 @@ func newBeating(t *testing.T, plan faultnet.Plan) *beating {
 	}
 	rdb, dialer := b.faulty(plan)
 	h := &beating{bench: b, dialer: dialer}
-	h.lane = newLane(redisstore.NewStore(rdb.loops, "", b.Name), "w", false)
+	h.lane = lane.New(redisstore.NewStore(rdb.loops, "", b.Name), "w", false)
 	log := loop.NewJournal(b.log.logger())
-	exec := newExecutors(1, 0, quietLife, nil)
-	newFinisher(h.lane, exec, &decider{}, &listeners{}, log)
-	h.heartbeat = newHeartbeat([]*lane{h.lane}, quietLife, "v", sweep.NewLinkHealth(quietLife), log, exec,
-		NewAnnouncer(nil, nil, nil, time.Hour, log))
-	t.Cleanup(h.link.HangUp)
+	exec := exec.New(1, 0, quietLife, nil)
+	finish.New(h.lane, exec, &finish.Decider{}, &events.Listeners{}, log)
+	h.Heartbeat = beat.New([]*lane.Lane{h.lane}, quietLife, "v", sweep.NewLinkHealth(quietLife), log, exec,
+		beat.NewAnnouncer(nil, nil, nil, time.Hour, log))
+	t.Cleanup(h.Link.HangUp)
 	return h
 }
 
@@ -58,21 +64,21 @@ func (h *beating) expect(what, inRedis, pulse string) {
 		h.T.Fatal(err)
 	}
 	held := ""
-	if p := h.lane.pulse.Load(); p != nil {
+	if p := h.lane.Pulse.Load(); p != nil {
 		held = *p
 	}
 	if got != inRedis || held != pulse {
 		h.T.Errorf("%s: the heartbeat is %q in Redis and %q here, expected %q and %q", what, got, held, inRedis, pulse)
 	}
-	if h.lane.epoch%2 != 0 {
+	if h.lane.Epoch%2 != 0 {
 		h.T.Errorf("%s: a registration goes on still", what)
 	}
 }
 
 // claims claims n tasks.
-func (h *beating) claims(n int) []*Claim {
+func (h *beating) claims(n int) []*lane.Claim {
 	h.T.Helper()
-	claims, _, err := h.lane.claim(bg, redisstore.ClaimCall{Most: n}, nil)
+	claims, _, err := h.lane.Claim(bg, redisstore.ClaimCall{Most: n}, nil)
 	if err != nil || len(claims) != n {
 		h.T.Fatalf("%d claims, %v, expected %d", len(claims), err, n)
 	}
@@ -80,9 +86,9 @@ func (h *beating) claims(n int) []*Claim {
 }
 
 // swept takes a claim from the worker while its heartbeat is gone, as a sweeper does, and appends "+" to the message.
-func (h *beating) swept(c *Claim) {
+func (h *beating) swept(c *lane.Claim) {
 	h.T.Helper()
-	h.requeue("w", redisstore.Claimed{Token: c.token, Message: c.raw}, append(slices.Clone(c.raw), '+'))
+	h.requeue("w", redisstore.Claimed{Token: c.Token, Message: c.Raw}, append(slices.Clone(c.Raw), '+'))
 }
 
 // onRegister breaks the nth registration.
@@ -102,7 +108,7 @@ func TestFirstRegistrationWithoutReply(t *testing.T) {
 	for _, fault := range []faultnet.Fault{faultnet.DropReply, faultnet.DropRequest} {
 		t.Run(fault.String(), func(t *testing.T) {
 			h := newBeating(t, onRegister(fault, 1))
-			if err := h.beat(bg); !errors.Is(err, redisstore.ErrUnknown) {
+			if err := h.Beat(bg); !errors.Is(err, redisstore.ErrUnknown) {
 				t.Fatalf("%v, expected ErrUnknown", err)
 			}
 			inRedis := ""
@@ -110,17 +116,17 @@ func TestFirstRegistrationWithoutReply(t *testing.T) {
 				inRedis = "v:1"
 			}
 			h.expect("nobody knows", inRedis, "")
-			if h.lane.fresh(quietLife) || len(h.exec.changed) != 0 {
+			if h.lane.Fresh(quietLife) || len(h.Exec.Changed) != 0 {
 				t.Error("the worker believes in a heartbeat that Redis has not confirmed")
 			}
-			if err := h.beat(bg); err != nil {
+			if err := h.Beat(bg); err != nil {
 				t.Fatal(err)
 			}
 			h.expect("registered again", "v:2", "v:2")
-			if !h.lane.fresh(quietLife) || len(h.exec.changed) != 1 {
+			if !h.lane.Fresh(quietLife) || len(h.Exec.Changed) != 1 {
 				t.Error("the heartbeat is confirmed, and the worker does not believe in it")
 			}
-			if err := h.beat(bg); err != nil {
+			if err := h.Beat(bg); err != nil {
 				t.Fatal(err)
 			}
 			h.expect("renewed", "v:2", "v:2")
@@ -132,39 +138,39 @@ func TestFirstRegistrationWithoutReply(t *testing.T) {
 // on the heartbeat in Redis is alive; only another registration shows which claims are lost.
 func TestRegistrationWithoutReplyIsRepeated(t *testing.T) {
 	h := newBeating(t, onRegister(faultnet.DropReply, 2))
-	if err := h.beat(bg); err != nil {
+	if err := h.Beat(bg); err != nil {
 		t.Fatal(err)
 	}
 	h.Do("RPUSH", h.Name, "a", "b", "c")
 	claims := h.claims(3)
 	h.Do("DEL", h.Name+"_worker:w")
 	h.swept(claims[1])
-	if err := h.beat(bg); !errors.Is(err, redisstore.ErrUnknown) {
+	if err := h.Beat(bg); !errors.Is(err, redisstore.ErrUnknown) {
 		t.Fatalf("%v, expected ErrUnknown", err)
 	}
 	h.expect("nobody knows", "v:2", "v:1")
-	if claims[1].lost.Load() {
+	if claims[1].Lost.Load() {
 		t.Error("a claim is marked as lost, and nobody has said so")
 	}
-	if err := h.beat(bg); err != nil {
+	if err := h.Beat(bg); err != nil {
 		t.Fatal(err)
 	}
 	h.expect("registered once more", "v:3", "v:3")
 	for i, want := range []bool{false, true, false} {
-		if got := claims[i].lost.Load(); got != want {
-			t.Errorf("claim %s: lost is %v", claims[i].token, got)
+		if got := claims[i].Lost.Load(); got != want {
+			t.Errorf("claim %s: lost is %v", claims[i].Token, got)
 		}
 	}
-	if err := h.beat(bg); err != nil {
+	if err := h.Beat(bg); err != nil {
 		t.Fatal(err)
 	}
 	h.expect("renewed", "v:3", "v:3")
 	// The worker now tells Redis the claims that it held back: two exist, one is lost.
-	if finisherOf(h.lane).ack(claims, 0) != nil {
+	if finisherOf(h.lane).Ack(claims, 0) != nil {
 		t.Error("not acknowledged")
 	}
-	if n := h.Size("_processing:w"); n != 0 || h.counters()["processed"] != 2 || finisherOf(h.lane).lost != 1 {
-		t.Errorf("%d claims are left, %v, %d to be counted as lost", n, h.counters(), finisherOf(h.lane).lost)
+	if n := h.Size("_processing:w"); n != 0 || h.counters()["processed"] != 2 || finisherOf(h.lane).Lost != 1 {
+		t.Errorf("%d claims are left, %v, %d to be counted as lost", n, h.counters(), finisherOf(h.lane).Lost)
 	}
 }
 
@@ -172,13 +178,13 @@ func TestRegistrationWithoutReplyIsRepeated(t *testing.T) {
 func TestEveryRegistrationHasItsValue(t *testing.T) {
 	h := newBeating(t, nil)
 	for i := 1; i <= 3; i++ {
-		if err := h.beat(bg); err != nil {
+		if err := h.Beat(bg); err != nil {
 			t.Fatal(err)
 		}
 		want := "v:" + strconv.Itoa(i)
 		h.expect("registered", want, want)
-		if h.lane.epoch != uint64(2*i) {
-			t.Errorf("registration %d: epoch %d", i, h.lane.epoch)
+		if h.lane.Epoch != uint64(2*i) {
+			t.Errorf("registration %d: epoch %d", i, h.lane.Epoch)
 		}
 		h.Do("DEL", h.Name+"_worker:w")
 	}
@@ -191,7 +197,7 @@ func TestAcknowledgementsUnderAnOldHeartbeat(t *testing.T) {
 	for _, way := range []string{"with a claim", "on their own"} {
 		t.Run(way, func(t *testing.T) {
 			h := newBeating(t, nil)
-			if err := h.beat(bg); err != nil {
+			if err := h.Beat(bg); err != nil {
 				t.Fatal(err)
 			}
 			h.Do("RPUSH", h.Name, "a", "b", "c")
@@ -202,24 +208,24 @@ func TestAcknowledgementsUnderAnOldHeartbeat(t *testing.T) {
 				t.Fatal(err)
 			}
 			h.expect("registered, nothing marked", "v:2", "v:1")
-			var again []*Claim
+			var again []*lane.Claim
 			if way == "with a claim" {
 				var err error
-				if again, _, err = h.lane.claim(bg, redisstore.ClaimCall{Most: 5}, slices.Clone(claims)); err != nil {
+				if again, _, err = h.lane.Claim(bg, redisstore.ClaimCall{Most: 5}, slices.Clone(claims)); err != nil {
 					t.Fatal(err)
 				}
 			} else {
 				again = h.claims(1)
-				if finisherOf(h.lane).ack(slices.Clone(claims), 0) != nil {
+				if finisherOf(h.lane).Ack(slices.Clone(claims), 0) != nil {
 					t.Fatal("not acknowledged")
 				}
 			}
-			if len(again) != 1 || string(again[0].raw) != "b+" {
+			if len(again) != 1 || string(again[0].Raw) != "b+" {
 				t.Errorf("%d tasks claimed, expected the one that was swept", len(again))
 			}
-			if known, _, _ := h.lane.count(); known != 1 || finisherOf(h.lane).lost != 1 {
+			if known, _, _ := h.lane.Count(); known != 1 || finisherOf(h.lane).Lost != 1 {
 				t.Errorf("%d claims are known, and %d to be counted as lost: expected 1 and 1", known,
-					finisherOf(h.lane).lost)
+					finisherOf(h.lane).Lost)
 			}
 			if n := h.Size("_processing:w"); n != 1 || h.counters()["processed"] != 2 {
 				t.Errorf("%d claims are left, counters %v: expected one and two processed", n, h.counters())
@@ -292,7 +298,7 @@ func TestTasksOfAClaimDuringARegistrationRunOnce(t *testing.T) {
 	}
 	w := b.workWith(FromSource(src), cfg, f)
 	l := w.lanes[0]
-	b.Until("the first look, which finds nothing, is over", func() bool { return l.newest() > 0 })
+	b.Until("the first look, which finds nothing, is over", func() bool { return l.Newest() > 0 })
 	src.on.Store(true)
 	if _, err := b.q.DelayMany(t.Context(), Call(f, 1), Call(f, 2), Call(f, 3)); err != nil {
 		t.Fatal(err)
@@ -303,7 +309,7 @@ func TestTasksOfAClaimDuringARegistrationRunOnce(t *testing.T) {
 		t.Fatal("nothing was claimed")
 	}
 	b.Do("DEL", b.Name+"_worker:"+w.ID())
-	l.beatNow()
+	l.BeatNow()
 	b.Until("the worker is registered again",
 		func() bool { return strings.Contains(b.log.String(), "registered again") })
 	if len(ran) > 0 {
@@ -334,16 +340,16 @@ func TestTasksOfAClaimDuringARegistrationRunOnce(t *testing.T) {
 func TestRegistrationAgainBreaksContact(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	g := r.slotGroups[0]
-	r.b.Must(g.heartbeat.beat(t.Context()))
-	t.Cleanup(g.heartbeat.link.HangUp)
-	before, ok := g.heartbeat.health.UnbrokenSince()
+	r.b.Must(g.heartbeat.Beat(t.Context()))
+	t.Cleanup(g.heartbeat.Link.HangUp)
+	before, ok := g.heartbeat.Health.UnbrokenSince()
 	if !ok {
 		t.Fatal("no contact after a heartbeat")
 	}
 	r.b.Do("DEL", r.b.Name+"_worker:"+r.ID())
-	r.b.Must(g.heartbeat.beat(t.Context()))
-	r.b.Must(g.heartbeat.beat(t.Context()))
-	if since, ok := g.heartbeat.health.UnbrokenSince(); !ok || !since.After(before) {
+	r.b.Must(g.heartbeat.Beat(t.Context()))
+	r.b.Must(g.heartbeat.Beat(t.Context()))
+	if since, ok := g.heartbeat.Health.UnbrokenSince(); !ok || !since.After(before) {
 		t.Errorf("contact since %v, %v, expected later than %v", since, ok, before)
 	}
 }
@@ -352,14 +358,14 @@ func TestRegistrationAgainBreaksContact(t *testing.T) {
 func TestSweeperSharesTheHeartbeatsContact(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	g := r.slotGroups[0]
-	if _, ok := g.heartbeat.health.UnbrokenSince(); ok {
+	if _, ok := g.heartbeat.Health.UnbrokenSince(); ok {
 		t.Fatal("contact before any call")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	var sweeping sync.WaitGroup
 	sweeping.Go(func() { g.sweeper.Run(ctx) })
 	r.b.Until("the sweeper's calls count", func() bool {
-		_, ok := g.heartbeat.health.UnbrokenSince()
+		_, ok := g.heartbeat.Health.UnbrokenSince()
 		return ok
 	})
 	cancel()
@@ -371,8 +377,8 @@ func TestStopGivesBackUnknownClaims(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	h := r.slotGroups[0].heartbeat
 	r.b.Do("DEL", r.b.Name+"_worker:"+r.ID())
-	r.b.Must(h.beat(t.Context()))
-	h.link.HangUp()
+	r.b.Must(h.Beat(t.Context()))
+	h.Link.HangUp()
 	r.b.Do("HSET", r.b.Name+"_processing:"+r.ID(), "7-1", "m")
 	r.b.Must(r.unregister())
 	if pending := r.b.List(""); len(pending) != 1 || pending[0] != "m" {
@@ -388,30 +394,30 @@ func TestStopGivesBackUnknownClaims(t *testing.T) {
 // unknown claim, because it would never wait for the queue's tasks again.
 func TestRegistrationBesideAKeyOfAnotherType(t *testing.T) {
 	h := newBeating(t, nil)
-	h.lane.lastBatch = 1 // of a claim without a reply
+	h.lane.LastBatch = 1 // of a claim without a reply
 	h.Do("HSET", h.Name+"_processing:w", "1-1", "message")
 	h.Do("SET", h.Name, "another type")
-	if err := h.beat(t.Context()); !redisstore.IsWrongType(err) {
+	if err := h.Beat(t.Context()); !redisstore.IsWrongType(err) {
 		t.Errorf("the heartbeat returned %v, expected that a key is of another type", err)
 	}
-	if h.lane.refused.Load() || !h.lane.fresh(quietLife) {
+	if h.lane.Refused.Load() || !h.lane.Fresh(quietLife) {
 		t.Error("the worker is not registered, or takes itself for refused")
 	}
 	h.Do("DEL", h.Name, h.Name+"_workers")
 	h.Do("SET", h.Name+"_workers", "another type")
 	h.Do("DEL", h.Name+"_worker:w") // as if it had expired
-	if err := h.beat(t.Context()); !redisstore.IsWrongType(err) || !h.lane.refused.Load() {
+	if err := h.Beat(t.Context()); !redisstore.IsWrongType(err) || !h.lane.Refused.Load() {
 		t.Errorf("the heartbeat returned %v, expected that the worker is refused", err)
 	}
-	if err := h.beat(t.Context()); !redisstore.IsWrongType(err) {
+	if err := h.Beat(t.Context()); !redisstore.IsWrongType(err) {
 		t.Errorf("the heartbeat returned %v, expected that the worker is refused", err)
 	}
-	if _, unbroken := h.health.UnbrokenSince(); !unbroken {
+	if _, unbroken := h.Health.UnbrokenSince(); !unbroken {
 		t.Error("contact counts as broken for as long as the worker is refused: its sweeper would find nobody dead")
 	}
 	h.Do("DEL", h.Name+"_workers")
-	h.Must(h.beat(t.Context()))
-	if h.lane.refused.Load() {
+	h.Must(h.Beat(t.Context()))
+	if h.lane.Refused.Load() {
 		t.Error("the worker takes itself for refused after its registration")
 	}
 }

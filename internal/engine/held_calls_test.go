@@ -8,6 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/beat"
+	"github.com/godelayed/delayed/internal/engine/exec"
+	"github.com/godelayed/delayed/internal/engine/lane"
+
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/loop"
@@ -107,12 +111,12 @@ func TestFailedHeartbeatIsTriedAgainSoon(t *testing.T) {
 		src := heldSource{held: make(chan struct{}), tries: make(chan time.Time, 10_000)}
 		close(src.held)
 		const life = 8 * time.Second
-		l := newLane(redisstore.NewStore(src, "", "q"), "w", false)
+		l := lane.New(redisstore.NewStore(src, "", "q"), "w", false)
 		log := loop.NewJournal((&logText{}).logger())
-		h := newHeartbeat([]*lane{l}, life, "v", sweep.NewLinkHealth(life), log, newExecutors(1, 0, life, nil),
-			NewAnnouncer(nil, nil, nil, time.Hour, log))
+		h := beat.New([]*lane.Lane{l}, life, "v", sweep.NewLinkHealth(life), log, exec.New(1, 0, life, nil),
+			beat.NewAnnouncer(nil, nil, nil, time.Hour, log))
 		ctx, cancel := context.WithCancel(t.Context())
-		go h.run(ctx)
+		go h.Run(ctx)
 		<-time.After(5 * time.Minute)
 		cancel()
 		synctest.Wait()
@@ -130,7 +134,7 @@ func TestFailedHeartbeatIsTriedAgainSoon(t *testing.T) {
 // parkedFunc reads pages of parked tasks.
 type parkedFunc func(page []redisstore.Filed) (ids []string)
 
-func (f parkedFunc) runnableParked(_ context.Context, _ *lane, page []redisstore.Filed) ([]string, error) {
+func (f parkedFunc) RunnableParked(_ context.Context, _ *lane.Lane, page []redisstore.Filed) ([]string, error) {
 	return f(page), nil
 }
 
@@ -143,7 +147,7 @@ func TestMoverReadsOnBehindWhatStays(t *testing.T) {
 		r.b.Do("HSET", r.b.Name+"_tasks", id, "m")
 	}
 	m, pages := r.slotGroups[0].mover, 0
-	m.parked = parkedFunc(func(page []redisstore.Filed) (ids []string) {
+	m.Parked = parkedFunc(func(page []redisstore.Filed) (ids []string) {
 		if pages++; pages < 2 {
 			return nil
 		}
@@ -152,16 +156,16 @@ func TestMoverReadsOnBehindWhatStays(t *testing.T) {
 		}
 		return ids
 	})
-	r.b.Must(m.findParked(t.Context(), 0, 3*redisstore.ParkedPage))
-	if want := 2*redisstore.ParkedPage - 60; m.offset[0] != want || pages != 2 {
-		t.Errorf("%d pages read, the next from %d on, expected 2 and %d", pages, m.offset[0], want)
+	r.b.Must(m.FindParked(t.Context(), 0, 3*redisstore.ParkedPage))
+	if want := 2*redisstore.ParkedPage - 60; m.Offset[0] != want || pages != 2 {
+		t.Errorf("%d pages read, the next from %d on, expected 2 and %d", pages, m.Offset[0], want)
 	}
 	// After the last page the mover begins again, because the worker may know more functions by then.
-	m.parked = parkedFunc(func([]redisstore.Filed) []string { pages++; return nil })
+	m.Parked = parkedFunc(func([]redisstore.Filed) []string { pages++; return nil })
 	for _, want := range []int{5, 8} {
-		r.b.Must(m.findParked(t.Context(), 0, 3*redisstore.ParkedPage))
-		if m.offset[0] != 0 || pages != want {
-			t.Errorf("%d pages read, the next from %d on, expected %d and 0", pages, m.offset[0], want)
+		r.b.Must(m.FindParked(t.Context(), 0, 3*redisstore.ParkedPage))
+		if m.Offset[0] != 0 || pages != want {
+			t.Errorf("%d pages read, the next from %d on, expected %d and 0", pages, m.Offset[0], want)
 		}
 	}
 }
@@ -169,8 +173,8 @@ func TestMoverReadsOnBehindWhatStays(t *testing.T) {
 // The fetcher does not look again at once at a queue that it found empty.
 func TestEmptyQueueIsNotedAsProbed(t *testing.T) {
 	r := newReceivingWorker(t, nil)
-	r.fetcher.probe(t.Context())
-	if r.fetcher.emptyAt[0].IsZero() || r.fetcher.hasTasks[0] {
-		t.Errorf("probed %v, hot %v", r.fetcher.emptyAt[0], r.fetcher.hasTasks[0])
+	r.fetcher.Probe(t.Context())
+	if r.fetcher.EmptyAt[0].IsZero() || r.fetcher.HasTasks[0] {
+		t.Errorf("probed %v, hot %v", r.fetcher.EmptyAt[0], r.fetcher.HasTasks[0])
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/events"
+
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -37,7 +39,7 @@ func (v *idleWatch) run(ctx context.Context) {
 	v.since = time.Now()
 	for loop.Sleep(ctx, interval) {
 		if v.check(ctx, time.Now()) {
-			v.worker.stopFor(state.StopEmpty)
+			v.worker.StopFor(state.StopEmpty)
 			return
 		}
 	}
@@ -45,7 +47,7 @@ func (v *idleWatch) run(ctx context.Context) {
 
 // check reports whether there has been nothing to do for long enough to stop. It asks Redis only if the answer matters.
 func (v *idleWatch) check(ctx context.Context, now time.Time) (enough bool) {
-	still, starts := v.worker.exec.idleState()
+	still, starts := v.worker.exec.IdleState()
 	if !still || starts != v.starts {
 		v.since, v.starts, v.reported = now, starts, false
 		return false
@@ -59,12 +61,12 @@ func (v *idleWatch) check(ctx context.Context, now time.Time) (enough bool) {
 		v.since = now
 		return false
 	}
-	if still, starts = v.worker.exec.idleState(); !still || starts != v.starts {
+	if still, starts = v.worker.exec.IdleState(); !still || starts != v.starts {
 		return false // a task has arrived meanwhile
 	}
 	if v.hasListeners && !v.reported {
 		v.reported = true
-		v.worker.events.emit(Event{Kind: event.WorkerIdle})
+		v.worker.events.Emit(events.Event{Kind: event.WorkerIdle})
 	}
 	return over
 }
@@ -72,18 +74,18 @@ func (v *idleWatch) check(ctx context.Context, now time.Time) (enough bool) {
 // empty reports whether no task is pending or due on any queue that is not paused.
 func (w *Worker) empty(ctx context.Context) (bool, error) {
 	for _, g := range w.slotGroups {
-		if !g.mover.checked.Load() {
+		if !g.mover.Checked.Load() {
 			return false, nil // there may be parked tasks that this worker knows
 		}
-		todos, err := redisstore.Check(ctx, g.mover.src, g.mover.stores)
+		todos, err := redisstore.Check(ctx, g.mover.Src, g.mover.Stores)
 		if err != nil {
 			return false, err
 		}
 		for i, t := range todos {
-			if g.lanes[i].queuePaused() {
+			if g.lanes[i].QueuePaused() {
 				continue // its tasks may not run, possibly for ever
 			}
-			if t.Pending > 0 || t.Suspects > 0 || t.Due == 0 || t.Group == 0 || g.lanes[i].parked.some.Load() {
+			if t.Pending > 0 || t.Suspects > 0 || t.Due == 0 || t.Group == 0 || g.lanes[i].Parked.Some.Load() {
 				return false, nil
 			}
 		}

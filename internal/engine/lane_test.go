@@ -10,6 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/events"
+	"github.com/godelayed/delayed/internal/engine/exec"
+	"github.com/godelayed/delayed/internal/engine/finish"
+	"github.com/godelayed/delayed/internal/engine/lane"
+
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/faultnet"
@@ -21,7 +26,7 @@ import (
 // heldLane is a lane on a real server. Its calls are held, so that the test decides when each is answered.
 type heldLane struct {
 	*bench
-	*lane
+	*lane.Lane
 	src *faultnet.HoldSource
 }
 
@@ -32,8 +37,9 @@ func newHeldLane(t *testing.T) *heldLane {
 		b.Do("SCRIPT", "LOAD", sc.Source)
 	}
 	h := &heldLane{bench: b, src: &faultnet.HoldSource{Source: b.rdb.loops, Calls: make(chan *faultnet.HeldCall)}}
-	h.lane = newLane(redisstore.NewStore(h.src, "", b.Name), "w", false)
-	newFinisher(h.lane, newExecutors(1, 0, time.Minute, nil), &decider{}, &listeners{}, loop.NewJournal(b.log.logger()))
+	h.Lane = lane.New(redisstore.NewStore(h.src, "", b.Name), "w", false)
+	finish.New(h.Lane, exec.New(1, 0, time.Minute, nil), &finish.Decider{}, &events.Listeners{},
+		loop.NewJournal(b.log.logger()))
 	h.registered("v")
 	return h
 }
@@ -44,7 +50,7 @@ func (h *heldLane) registered(value string) {
 	if _, err := h.q.store.Register(bg, "w", quietLife, value); err != nil {
 		h.T.Fatal(err)
 	}
-	h.pulse.Store(&value)
+	h.Pulse.Store(&value)
 }
 
 // pend puts tasks into the queue. Their messages are letters.
@@ -57,25 +63,25 @@ func (h *heldLane) pend(messages string) {
 
 // laneClaim is the result of a call.
 type laneClaim struct {
-	claims []*Claim
+	claims []*lane.Claim
 	left   int
 	err    error
 }
 
 // begin starts a claim of n tasks and returns once its call is under way.
-func (h *heldLane) begin(n int, done ...*Claim) (call *faultnet.HeldCall, result chan laneClaim) {
+func (h *heldLane) begin(n int, done ...*lane.Claim) (call *faultnet.HeldCall, result chan laneClaim) {
 	h.T.Helper()
 	result = make(chan laneClaim, 1)
 	go func() {
 		var got laneClaim
-		got.claims, got.left, got.err = h.lane.claim(bg, redisstore.ClaimCall{Most: n}, done)
+		got.claims, got.left, got.err = h.Lane.Claim(bg, redisstore.ClaimCall{Most: n}, done)
 		result <- got
 	}()
 	return await(h.bench, "a call", h.src.Calls), result
 }
 
 // claim claims n tasks.
-func (h *heldLane) claim(n int, done ...*Claim) []*Claim {
+func (h *heldLane) claim(n int, done ...*lane.Claim) []*lane.Claim {
 	h.T.Helper()
 	call, result := h.begin(n, done...)
 	call.OK()
@@ -96,10 +102,10 @@ func (h *heldLane) fail(call *faultnet.HeldCall, result chan laneClaim) {
 }
 
 // tokens lists those of claims, in order.
-func tokens(claims []*Claim) string {
+func tokens(claims []*lane.Claim) string {
 	var list []string
 	for _, c := range claims {
-		list = append(list, c.token)
+		list = append(list, c.Token)
 	}
 	slices.Sort(list)
 	return strings.Join(list, " ")
@@ -108,8 +114,8 @@ func tokens(claims []*Claim) string {
 // expect checks which claims the lane knows, and which Redis has.
 func (h *heldLane) expect(what, known, inRedis string) {
 	h.T.Helper()
-	open := h.openClaims()
-	counted, _, _ := h.count()
+	open := h.OpenClaims()
+	counted, _, _ := h.Count()
 	if got := tokens(open); got != known || counted != len(open) {
 		h.T.Errorf("%s: the lane knows %q and counts %d, expected %q", what, got, counted, known)
 	}
@@ -153,7 +159,7 @@ func TestClaimBesideARegistration(t *testing.T) {
 			h := newHeldLane(t)
 			times := func(n int) {
 				for range n {
-					h.nextEpoch()
+					h.NextEpoch()
 				}
 			}
 			h.pend("a b c")
@@ -167,19 +173,19 @@ func TestClaimBesideARegistration(t *testing.T) {
 				t.Fatalf("%d left, %v", got.left, got.err)
 			}
 			if tt.used {
-				if len(got.claims) != 2 || len(h.beat) != 0 {
-					t.Errorf("%d claims and %d heartbeats, expected 2 and none", len(got.claims), len(h.beat))
+				if len(got.claims) != 2 || len(h.Beat) != 0 {
+					t.Errorf("%d claims and %d heartbeats, expected 2 and none", len(got.claims), len(h.Beat))
 				}
 				h.expect("after it", "1-1 1-2", "1-1 1-2")
 				return
 			}
-			_, _, unclear := h.count()
-			if len(got.claims) != 0 || len(h.beat) != 1 || !unclear {
+			_, _, unclear := h.Count()
+			if len(got.claims) != 0 || len(h.Beat) != 1 || !unclear {
 				t.Errorf("%d claims, %d heartbeats, unclear %v: expected a heartbeat to find out", len(got.claims),
-					len(h.beat), unclear)
+					len(h.Beat), unclear)
 			}
 			h.expect("after it", "", "1-1 1-2")
-			if got := h.unknownTokens([]string{"1-1", "1-2"}, h.newest()); len(got) != 2 {
+			if got := h.UnknownTokens([]string{"1-1", "1-2"}, h.Newest()); len(got) != 2 {
 				t.Errorf("strangers %q, expected both", got)
 			}
 		})
@@ -189,50 +195,50 @@ func TestClaimBesideARegistration(t *testing.T) {
 func TestTwoClaimsUnderWay(t *testing.T) {
 	h := newHeldLane(t)
 	h.pend("a b c d e")
-	if n := h.newest(); n != 0 {
+	if n := h.Newest(); n != 0 {
 		t.Errorf("newest %d before the first claim", n)
 	}
 	firstCall, first := h.begin(2)
 	secondCall, second := h.begin(2)
-	if _, calling, _ := h.count(); !calling || h.newest() != 0 {
-		t.Errorf("two calls under way: calling %v, newest %d", calling, h.newest())
+	if _, calling, _ := h.Count(); !calling || h.Newest() != 0 {
+		t.Errorf("two calls under way: calling %v, newest %d", calling, h.Newest())
 	}
 	// Redis executes and answers the later one first.
 	secondCall.OK()
 	got := await(h.bench, "the second claim", second)
-	if tokens(got.claims) != "2-1 2-2" || got.left != 3 || string(got.claims[0].raw) != "a" {
+	if tokens(got.claims) != "2-1 2-2" || got.left != 3 || string(got.claims[0].Raw) != "a" {
 		t.Fatalf("the second claim brought %s, %d left, %v", tokens(got.claims), got.left, got.err)
 	}
 	h.expect("one is under way", "2-1 2-2", "2-1 2-2")
-	if _, calling, unclear := h.count(); !calling || unclear || h.newest() != 0 {
-		t.Errorf("one is under way: calling %v, unclear %v, newest %d", calling, unclear, h.newest())
+	if _, calling, unclear := h.Count(); !calling || unclear || h.Newest() != 0 {
+		t.Errorf("one is under way: calling %v, unclear %v, newest %d", calling, unclear, h.Newest())
 	}
 	all := []string{"1-1", "1-2", "2-0", "2-1", "2-2", "2-3", "3-1", "x"}
-	if got := h.unknownTokens(all, h.newest()); len(got) > 0 {
+	if got := h.UnknownTokens(all, h.Newest()); len(got) > 0 {
 		t.Errorf("strangers %q while the first call is under way", got)
 	}
 	firstCall.OK()
 	got1 := await(h.bench, "the first claim", first)
 	h.expect("both are over", "1-1 1-2 2-1 2-2", "1-1 1-2 2-1 2-2")
-	if _, calling, unclear := h.count(); calling || unclear || h.newest() != 2 {
-		t.Errorf("both are over: calling %v, unclear %v, newest %d", calling, unclear, h.newest())
+	if _, calling, unclear := h.Count(); calling || unclear || h.Newest() != 2 {
+		t.Errorf("both are over: calling %v, unclear %v, newest %d", calling, unclear, h.Newest())
 	}
-	if got := h.unknownTokens(all, h.newest()); !slices.Equal(got, []string{"2-0", "2-3"}) {
+	if got := h.UnknownTokens(all, h.Newest()); !slices.Equal(got, []string{"2-0", "2-3"}) {
 		t.Errorf("strangers %q, expected those of no claim", got)
 	}
-	h.settle(got.claims[0])
-	h.settle(got.claims[0], got1.claims[1])
+	h.Settle(got.claims[0])
+	h.Settle(got.claims[0], got1.claims[1])
 	h.expect("two are settled", "1-1 2-2", "1-1 1-2 2-1 2-2")
-	if got := h.unknownTokens(all, h.newest()); !slices.Equal(got, []string{"1-2", "2-0", "2-1", "2-3"}) {
+	if got := h.UnknownTokens(all, h.Newest()); !slices.Equal(got, []string{"1-2", "2-0", "2-1", "2-3"}) {
 		t.Errorf("strangers %q, expected those of no claim and of settled ones", got)
 	}
-	h.settle(got1.claims...)
-	if len(h.batches) != 1 {
-		t.Errorf("%d batches are open, expected one", len(h.batches))
+	h.Settle(got1.claims...)
+	if len(h.Batches) != 1 {
+		t.Errorf("%d batches are open, expected one", len(h.Batches))
 	}
-	h.settle(got.claims...)
-	if len(h.batches) != 0 || h.openCount != 0 {
-		t.Errorf("%d batches and %d claims are open, expected none", len(h.batches), h.openCount)
+	h.Settle(got.claims...)
+	if len(h.Batches) != 0 || h.OpenCount != 0 {
+		t.Errorf("%d batches and %d claims are open, expected none", len(h.Batches), h.OpenCount)
 	}
 }
 
@@ -247,23 +253,23 @@ func TestReplyOfOneOfTwoClaimsIsLost(t *testing.T) {
 			otherCall, other := h.begin(2)
 			if order == "the lost one first" {
 				h.fail(lostCall, lost)
-				if n := h.newest(); n != 1 {
+				if n := h.Newest(); n != 1 {
 					t.Errorf("newest %d while the second call is under way", n)
 				}
 				otherCall.OK()
 			} else {
 				otherCall.OK()
-				h.Until("the second claim is over", func() bool { known, _, _ := h.count(); return known == 2 })
+				h.Until("the second claim is over", func() bool { known, _, _ := h.Count(); return known == 2 })
 				h.fail(lostCall, lost)
 			}
 			if got := await(h.bench, "the other claim", other); tokens(got.claims) != "2-1 2-2" {
 				t.Errorf("claims %q, %v", tokens(got.claims), got.err)
 			}
-			_, calling, unclear := h.count()
-			if calling || !unclear || h.newest() != 2 {
-				t.Errorf("calling %v, unclear %v, newest %d", calling, unclear, h.newest())
+			_, calling, unclear := h.Count()
+			if calling || !unclear || h.Newest() != 2 {
+				t.Errorf("calling %v, unclear %v, newest %d", calling, unclear, h.Newest())
 			}
-			if got := h.unknownTokens([]string{"1-1", "1-2", "2-1", "2-2"}, h.newest()); !slices.Equal(got,
+			if got := h.UnknownTokens([]string{"1-1", "1-2", "2-1", "2-2"}, h.Newest()); !slices.Equal(got,
 				[]string{"1-1", "1-2"}) {
 				t.Errorf("strangers %q, expected those of the claim whose reply was lost", got)
 			}
@@ -277,15 +283,15 @@ func TestClaimThatWasNeverSent(t *testing.T) {
 	h.pend("a")
 	first := h.claim(1)
 	h.src.OnDialed = func(context.Context) error { return io.EOF }
-	_, _, err := h.lane.claim(bg, redisstore.ClaimCall{Most: 1}, slices.Clone(first))
-	_, calling, unclear := h.count()
-	if err == nil || redisstore.MayHaveRun(err) || calling || unclear || h.newest() != 2 {
-		t.Errorf("%v: calling %v, unclear %v, newest %d", err, calling, unclear, h.newest())
+	_, _, err := h.Lane.Claim(bg, redisstore.ClaimCall{Most: 1}, slices.Clone(first))
+	_, calling, unclear := h.Count()
+	if err == nil || redisstore.MayHaveRun(err) || calling || unclear || h.Newest() != 2 {
+		t.Errorf("%v: calling %v, unclear %v, newest %d", err, calling, unclear, h.Newest())
 	}
-	if first[0].maybeEnded || len(doneOn(h.lane)) != 1 || first[0].batch.unsent != 1 {
-		t.Errorf("what was to ride on it: unclear %v, %d to be told, %d of its batch", first[0].maybeEnded,
-			len(doneOn(h.lane)),
-			first[0].batch.unsent)
+	if first[0].MaybeEnded || len(doneOn(h.Lane)) != 1 || first[0].Batch.Unsent != 1 {
+		t.Errorf("what was to ride on it: unclear %v, %d to be told, %d of its batch", first[0].MaybeEnded,
+			len(doneOn(h.Lane)),
+			first[0].Batch.Unsent)
 	}
 	h.expect("after it", "1-1", "1-1")
 }
@@ -295,9 +301,9 @@ func TestBatchesEndWithTheirLastClaim(t *testing.T) {
 	h := newHeldLane(t)
 	h.pend("a b c d e")
 	one, two := h.claim(3), h.claim(2)
-	ended := func(what, want string, claims ...*Claim) []*Claim {
+	ended := func(what, want string, claims ...*lane.Claim) []*lane.Claim {
 		t.Helper()
-		kept, e := h.prepareAcks(slices.Clone(claims))
+		kept, e := h.PrepareAcks(slices.Clone(claims))
 		if got := fmt.Sprintf("%v %v %s", e.Tokens, e.Batches, e.Pulse); got != want {
 			t.Errorf("%s: %s ends, expected %s", what, got, want)
 		}
@@ -305,10 +311,10 @@ func TestBatchesEndWithTheirLastClaim(t *testing.T) {
 	}
 	ended("some of two batches", "[1-1 2-1] [] v", one[0], two[0])
 	last := ended("the last of both", "[1-3 1-2 2-2] [1 2] v", one[2], one[1], two[1])
-	h.noteUnsent(last)
+	h.NoteUnsent(last)
 	ended("one of them again", "[1-2] [] v", one[1])
 	ended("the others again", "[2-2 1-3] [2 1] v", two[1], one[2])
-	if kept, e := h.prepareAcks(nil); kept != nil || e.Tokens != nil || e.Batches != nil || e.Pulse != "" {
+	if kept, e := h.PrepareAcks(nil); kept != nil || e.Tokens != nil || e.Batches != nil || e.Pulse != "" {
 		t.Errorf("nothing ends: %v", e)
 	}
 }
@@ -319,15 +325,15 @@ func TestAcknowledgementsOfAClaimWithoutAnswer(t *testing.T) {
 	one := h.claim(2)
 	call, result := h.begin(1, one...)
 	h.fail(call, result)
-	if !signalled(finisherOf(h.lane).wakes) {
+	if !signalled(finisherOf(h.Lane).Wakes) {
 		t.Error("the finisher is not told to try again")
 	}
-	if !slices.Equal(doneOn(h.lane), one) || !one[0].maybeEnded || !one[1].maybeEnded {
-		t.Errorf("%q are to be told again, expected both", tokens(doneOn(h.lane)))
+	if !slices.Equal(doneOn(h.Lane), one) || !one[0].MaybeEnded || !one[1].MaybeEnded {
+		t.Errorf("%q are to be told again, expected both", tokens(doneOn(h.Lane)))
 	}
 	h.expect("nobody knows", "1-1 1-2", "1-1 1-2")
 	// The next claim acknowledges them.
-	three := h.claim(1, finisherOf(h.lane).done.takeDone(h.lane)...)
+	three := h.claim(1, finisherOf(h.Lane).Done.TakeDone(h.Lane)...)
 	h.expect("told", "3-1", "3-1")
 	if got := h.batchTimes(); got != "3" {
 		t.Errorf("the claim times of batches %s are left, expected 3", got)
@@ -338,10 +344,10 @@ func TestAcknowledgementsOfAClaimWithoutAnswer(t *testing.T) {
 	h.Do("HDEL", h.Name+"_claims:w", "3")
 	h.fail(call, result)
 	h.Do("SET", h.Name+"_worker:w", "another") // so that Redis checks each claim
-	h.claim(0, finisherOf(h.lane).done.takeDone(h.lane)...)
+	h.claim(0, finisherOf(h.Lane).Done.TakeDone(h.Lane)...)
 	h.expect("told twice", "", "")
-	if finisherOf(h.lane).lost != 0 || strings.Contains(h.log.String(), "claim was lost") {
-		t.Errorf("%d claims were counted as lost:\n%s", finisherOf(h.lane).lost, h.log)
+	if finisherOf(h.Lane).Lost != 0 || strings.Contains(h.log.String(), "claim was lost") {
+		t.Errorf("%d claims were counted as lost:\n%s", finisherOf(h.Lane).Lost, h.log)
 	}
 	if n := h.counters()["processed"]; n != 2 {
 		t.Errorf("processed %d, expected the two that stood", n)
@@ -380,11 +386,11 @@ func TestAcknowledgementsOfAClaimWithoutHeartbeat(t *testing.T) {
 		t.Errorf("%d claims, %v, expected errNoHeartbeat", len(got.claims), got.err)
 	}
 	h.expect("told", "", "")
-	if _, _, unclear := h.count(); unclear || len(doneOn(h.lane)) > 0 {
-		t.Errorf("unclear %v, and %d to be told again", unclear, len(doneOn(h.lane)))
+	if _, _, unclear := h.Count(); unclear || len(doneOn(h.Lane)) > 0 {
+		t.Errorf("unclear %v, and %d to be told again", unclear, len(doneOn(h.Lane)))
 	}
 	h.registered("again")
-	h.lastBatch-- // the number of a batch that exists
+	h.LastBatch-- // the number of a batch that exists
 	h.Do("HSET", h.Name+"_processing:w", "2-1", "x")
 	call, result = h.begin(1)
 	call.OK()
@@ -398,27 +404,27 @@ func TestLostClaimsAreNotAcknowledged(t *testing.T) {
 	h := newHeldLane(t)
 	h.pend("a b c d")
 	one := h.claim(4)
-	if !h.lose(one[1]) || h.lose(one[1]) || !h.lose(one[3]) {
+	if !h.Lose(one[1]) || h.Lose(one[1]) || !h.Lose(one[3]) {
 		t.Error("expected news the first time, and only then")
 	}
-	kept, e := h.prepareAcks(slices.Clone(one[:3]))
+	kept, e := h.PrepareAcks(slices.Clone(one[:3]))
 	if tokens(kept) != "1-1 1-3" || !slices.Equal(e.Tokens, []string{"1-1", "1-3"}) {
 		t.Errorf("%q end, told by %q, expected those that are not lost", tokens(kept), e.Tokens)
 	}
-	if !signalled(finisherOf(h.lane).wakes) || finisherOf(h.lane).lost != 1 {
-		t.Errorf("%d are to be counted, expected 1", finisherOf(h.lane).lost)
+	if !signalled(finisherOf(h.Lane).Wakes) || finisherOf(h.Lane).Lost != 1 {
+		t.Errorf("%d are to be counted, expected 1", finisherOf(h.Lane).Lost)
 	}
 	h.expect("one is settled", "1-1 1-3 1-4", "1-1 1-2 1-3 1-4")
-	h.noteUnsent(kept)
-	h.settle(one[0])
-	if h.lose(one[0]) {
+	h.NoteUnsent(kept)
+	h.Settle(one[0])
+	if h.Lose(one[0]) {
 		t.Error("a claim that has ended was lost")
 	}
 	h.claim(0, one[2], one[3])
 	h.expect("all have ended", "", "1-1 1-2 1-4")
-	if finisherOf(h.lane).lost != 2 || len(h.batches) != 0 {
-		t.Errorf("%d are to be counted, and %d batches are open: expected 2 and none", finisherOf(h.lane).lost,
-			len(h.batches))
+	if finisherOf(h.Lane).Lost != 2 || len(h.Batches) != 0 {
+		t.Errorf("%d are to be counted, and %d batches are open: expected 2 and none", finisherOf(h.Lane).Lost,
+			len(h.Batches))
 	}
 }
 
@@ -429,28 +435,28 @@ func TestLostClaimsDoNotRun(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
 	for _, c := range one {
-		c.fn = &function.Function{TakesCtx: c == one[2]}
+		c.Fn = &function.Function{TakesCtx: c == one[2]}
 	}
-	h.lose(one[0])
-	if h.handlerStarts(one[0], nil) || h.handlerStarts(one[0], cancel) {
+	h.Lose(one[0])
+	if h.HandlerStarts(one[0], nil) || h.HandlerStarts(one[0], cancel) {
 		t.Error("a lost claim begins")
 	}
-	if !h.handlerStarts(one[1], nil) || !h.handlerStarts(one[2], cancel) {
+	if !h.HandlerStarts(one[1], nil) || !h.HandlerStarts(one[2], cancel) {
 		t.Error("a claim does not begin")
 	}
-	h.cancelHandler(one[1])
-	if h.handlerStarts(one[1], nil) || h.handlerStarts(one[1], cancel) {
+	h.CancelHandler(one[1])
+	if h.HandlerStarts(one[1], nil) || h.HandlerStarts(one[1], cancel) {
 		t.Error("the claim of a task begins that was cancelled since it was looked up")
 	}
-	h.lose(one[1])
-	if !h.handlerReturned(one[1]) {
+	h.Lose(one[1])
+	if !h.HandlerReturned(one[1]) {
 		t.Error("the claim was lost while its handler ran, and that is not known at its end")
 	}
-	h.lose(one[2])
-	if err := context.Cause(ctx); !errors.Is(err, ErrLost) {
+	h.Lose(one[2])
+	if err := context.Cause(ctx); !errors.Is(err, lane.ErrLost) {
 		t.Errorf("the handler's context ended with %v, expected ErrLost", err)
 	}
-	if !h.handlerReturned(one[2]) || one[2].cancel != nil {
+	if !h.HandlerReturned(one[2]) || one[2].Cancel != nil {
 		t.Error("the handler has returned, and its context may be cancelled still")
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/lane"
+
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -16,9 +18,9 @@ func TestLapsedDeathsAreNoSuspicion(t *testing.T) {
 		ago  time.Duration
 		want uint8
 	}{{0, 9}, {lifecycle.DeathLife - time.Millisecond, 9}, {lifecycle.DeathLife, 0}, {2 * lifecycle.DeathLife, 0}} {
-		c := &Claim{}
-		c.msg.Meta.Deaths, c.msg.Meta.DiedAt = 9, now.Add(-tt.ago).UnixMilli()
-		if got := suspicionOf(c, now); got != tt.want {
+		c := &lane.Claim{}
+		c.Msg.Meta.Deaths, c.Msg.Meta.DiedAt = 9, now.Add(-tt.ago).UnixMilli()
+		if got := lane.SuspicionOf(c, now); got != tt.want {
 			t.Errorf("%v after its last death: suspicion %d, expected %d", tt.ago, got, tt.want)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/beat"
+
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/state"
 )
@@ -11,9 +13,9 @@ import (
 // memoryInterval is the time between two checks of the memory of the process.
 const memoryInterval = time.Second
 
-// stopFor makes the worker stop as if the context of Run had ended. If it is called again, the first reason holds. It
+// StopFor makes the worker stop as if the context of Run had ended. If it is called again, the first reason holds. It
 // never blocks and may be called at any time.
-func (w *Worker) stopFor(reason state.Reason) {
+func (w *Worker) StopFor(reason state.Reason) {
 	if w.reason.CompareAndSwap(nil, &reason) {
 		close(w.stopping)
 	}
@@ -29,9 +31,9 @@ func (w *Worker) stopReason() state.Reason {
 
 // setTaskLimits sets the limits that the executors keep.
 func (w *Worker) setTaskLimits() {
-	w.exec.rest = w.cfg.Rest
-	w.exec.limited, w.exec.startsLeft = w.cfg.MaxTasks > 0, w.cfg.MaxTasks
-	w.exec.worker = w
+	w.exec.Rest = w.cfg.Rest
+	w.exec.Limited, w.exec.StartsLeft = w.cfg.MaxTasks > 0, w.cfg.MaxTasks
+	w.exec.Worker = w
 }
 
 // watches returns functions that keep the other limits and notice when the worker is idle. Each runs until its context
@@ -40,14 +42,14 @@ func (w *Worker) watches() (watches []func(context.Context)) {
 	if w.cfg.MaxTime > 0 {
 		watches = append(watches, func(ctx context.Context) {
 			if loop.Sleep(ctx, w.cfg.MaxTime) {
-				w.stopFor(state.StopMaxTime)
+				w.StopFor(state.StopMaxTime)
 			}
 		})
 	}
 	if w.cfg.MaxMemory > 0 {
 		watches = append(watches, w.watchMemory)
 	}
-	v := &idleWatch{worker: w, limit: -1, hasListeners: w.events.any()}
+	v := &idleWatch{worker: w, limit: -1, hasListeners: w.events.Any()}
 	switch {
 	case w.cfg.StopWhenEmptyFor > 0:
 		v.limit = w.cfg.StopWhenEmptyFor
@@ -69,10 +71,10 @@ func (w *Worker) watchMemory(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if used := MemoryUsed(); used > w.cfg.MaxMemory {
+		if used := beat.MemoryUsed(); used > w.cfg.MaxMemory {
 			w.log.WithField("bytes", used).WithField("limit",
 				w.cfg.MaxMemory).Warn("the process uses more memory than WorkerConfig.MaxMemory")
-			w.stopFor(state.StopMaxMemory)
+			w.StopFor(state.StopMaxMemory)
 			return
 		}
 	}

@@ -15,6 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/beat"
+
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
@@ -147,7 +149,7 @@ func TestMaxMemory(t *testing.T) {
 
 func TestMemoryUsed(t *testing.T) {
 	debug.FreeOSMemory() // or memory of other tests may be freed during this one
-	before, runtimeBefore := MemoryUsed(), runtimeMemory()
+	before, runtimeBefore := beat.MemoryUsed(), beat.RuntimeMemory()
 	if before < 1<<20 || runtimeBefore < 1<<20 {
 		t.Fatalf("found %d and %d bytes, expected at least a megabyte", before, runtimeBefore)
 	}
@@ -155,7 +157,8 @@ func TestMemoryUsed(t *testing.T) {
 	for i := 0; i < len(block); i += 1024 {
 		block[i] = 1
 	}
-	if used, runtimeUsed := MemoryUsed(), runtimeMemory(); used < before+32<<20 || runtimeUsed < runtimeBefore+32<<20 {
+	used, runtimeUsed := beat.MemoryUsed(), beat.RuntimeMemory()
+	if used < before+32<<20 || runtimeUsed < runtimeBefore+32<<20 {
 		t.Errorf("after 64 MiB more: %d and %d bytes, before %d and %d", used, runtimeUsed, before, runtimeBefore)
 	}
 	runtime.KeepAlive(block)
@@ -165,8 +168,8 @@ func TestMemoryUsed(t *testing.T) {
 	}
 	_, peak, _ := strings.Cut(string(status), "VmHWM:")
 	peak, _, _ = strings.Cut(peak, "kB")
-	if kib, err := strconv.ParseInt(strings.TrimSpace(peak), 10, 64); err != nil || MemoryUsed() > kib<<10+1<<20 {
-		t.Errorf("found %d bytes; there were never more than %d KiB in main memory (%v)", MemoryUsed(), kib, err)
+	if kib, err := strconv.ParseInt(strings.TrimSpace(peak), 10, 64); err != nil || beat.MemoryUsed() > kib<<10+1<<20 {
+		t.Errorf("found %d bytes; there were never more than %d KiB in main memory (%v)", beat.MemoryUsed(), kib, err)
 	}
 }
 
@@ -214,7 +217,7 @@ func TestStopWhenEmptyWaitsForHandlers(t *testing.T) {
 	s := b.start(w)
 	await(b, "the task", running)
 	// only then anything counts as empty
-	b.Until("the mover has looked", func() bool { return w.slotGroups[0].mover.checked.Load() })
+	b.Until("the mover has looked", func() bool { return w.slotGroups[0].mover.Checked.Load() })
 	v := &idleWatch{worker: w}
 	for range 3 {
 		if v.check(t.Context(), time.Now().Add(time.Hour)) {
@@ -238,7 +241,7 @@ func TestVacancy(t *testing.T) {
 	f := b.fn("f", func() { ran <- struct{}{} })
 	w, h := b.listened(b.config(), f)
 	s := b.start(w)
-	b.Until("the mover has looked", func() bool { return w.slotGroups[0].mover.checked.Load() })
+	b.Until("the mover has looked", func() bool { return w.slotGroups[0].mover.Checked.Load() })
 	begin := time.Now()
 	v := &idleWatch{worker: w, limit: time.Hour, since: begin, hasListeners: true}
 	at := func(minutes int) bool { return v.check(t.Context(), begin.Add(time.Duration(minutes)*time.Minute)) }
@@ -251,7 +254,7 @@ func TestVacancy(t *testing.T) {
 	b.delay(f)
 	await(b, "the task", ran)
 	b.Idle()
-	b.Until("it has ended", func() bool { still, _ := w.exec.idleState(); return still })
+	b.Until("it has ended", func() bool { still, _ := w.exec.IdleState(); return still })
 	if at(61) || at(120) {
 		t.Error("less than an hour after a task")
 	}
@@ -279,7 +282,7 @@ func TestIdleIsToldOnce(t *testing.T) {
 	f := b.fn("f", func() {})
 	w, h := b.listened(b.config(), f)
 	s := b.start(w)
-	b.Until("the mover has looked", func() bool { return w.slotGroups[0].mover.checked.Load() })
+	b.Until("the mover has looked", func() bool { return w.slotGroups[0].mover.Checked.Load() })
 	v := &idleWatch{worker: w, limit: -1, hasListeners: true}
 	b.Until("listeners were told", func() bool { // a claim may be under way
 		v.check(t.Context(), time.Now())
@@ -337,8 +340,8 @@ func TestNoLimitsNoWatches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(w.watches()); n != 0 || w.exec.limited || w.exec.rest != 0 {
-		t.Errorf("found %d watches, a budget of %d tasks", n, w.exec.startsLeft)
+	if n := len(w.watches()); n != 0 || w.exec.Limited || w.exec.Rest != 0 {
+		t.Errorf("found %d watches, a budget of %d tasks", n, w.exec.StartsLeft)
 	}
 }
 
@@ -346,8 +349,8 @@ func TestNoLimitsNoWatches(t *testing.T) {
 func TestFirstReasonToStopHolds(t *testing.T) {
 	b := newBench(t)
 	w, h := b.listened(b.config())
-	w.stopFor("one")
-	w.stopFor("two")
+	w.StopFor("one")
+	w.StopFor("two")
 	if err := w.Run(t.Context()); err != nil || !errors.Is(w.Run(t.Context()), redisstore.ErrClosed) {
 		t.Errorf("Run: %v", err)
 	}
@@ -380,13 +383,13 @@ func TestStopWhenEmptyLeavesPausedQueues(t *testing.T) {
 func TestMaxTasksDoesNotWaitForStuckHandlers(t *testing.T) {
 	inCrew(t, 1, 0, func(c *crew) {
 		spent := stops(0)
-		c.mu.Lock()
-		c.limited, c.startsLeft, c.worker = true, 1, &spent
-		c.mu.Unlock()
+		c.Mu.Lock()
+		c.Limited, c.StartsLeft, c.Worker = true, 1, &spent
+		c.Mu.Unlock()
 		tasks := c.tasks(c.lane, 1)
-		c.add(tasks)
+		c.Add(tasks)
 		synctest.Wait()
-		if stuck, _ := c.replace(0, tasks[0]); !stuck || spent != 1 {
+		if stuck, _ := c.Replace(0, tasks[0]); !stuck || spent != 1 {
 			t.Errorf("expected that the last task is given up, found %v and %d", stuck, spent)
 		}
 	})
@@ -396,16 +399,16 @@ func TestMaxTasksDoesNotWaitForStuckHandlers(t *testing.T) {
 func TestBudget(t *testing.T) {
 	inCrew(t, 3, 0, func(c *crew) {
 		spent := stops(0)
-		c.mu.Lock()
-		c.limited, c.startsLeft, c.worker = true, 2, &spent
-		c.mu.Unlock()
-		if n, _, _ := c.claimBudget(); n != 2 {
+		c.Mu.Lock()
+		c.Limited, c.StartsLeft, c.Worker = true, 2, &spent
+		c.Mu.Unlock()
+		if n, _, _ := c.ClaimBudget(); n != 2 {
 			t.Errorf("room for %d, expected 2", n)
 		}
 		tasks := c.tasks(c.lane, 4)
-		c.add(tasks)
+		c.Add(tasks)
 		synctest.Wait()
-		if n, _, _ := c.claimBudget(); n != 0 || len(c.started) != 2 || !c.exhausted() || len(c.changed) != 1 {
+		if n, _, _ := c.ClaimBudget(); n != 0 || len(c.started) != 2 || !c.Exhausted() || len(c.Changed) != 1 {
 			t.Errorf("room for %d after %d of 2 have started", n, len(c.started))
 		}
 		c.ways[tasks[0]] <- endDone
@@ -415,7 +418,7 @@ func TestBudget(t *testing.T) {
 		}
 		c.ways[tasks[1]] <- endSeenTo
 		synctest.Wait()
-		if back := c.takeBack(); spent != 1 || len(c.started) != 2 || len(back) != 2 {
+		if back := c.TakeBack(); spent != 1 || len(c.started) != 2 || len(back) != 2 {
 			t.Errorf("both have ended: spent %d, started %d, %d left", spent, len(c.started), len(back))
 		}
 	})
@@ -429,7 +432,7 @@ func TestEmptyOnlyAfterTheMoverHasLooked(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, looked := range []bool{false, true} {
-		w.slotGroups[0].mover.checked.Store(looked)
+		w.slotGroups[0].mover.Checked.Store(looked)
 		if empty, err := w.empty(t.Context()); empty != looked || err != nil {
 			t.Errorf("the mover has looked: %v; expected the same of empty, found %v, %v", looked, empty, err)
 		}
@@ -442,7 +445,7 @@ func TestEmptyOnlyAfterTheMoverHasLooked(t *testing.T) {
 
 // What a worker tells of its memory changes only with what is worth it.
 func TestToldMemory(t *testing.T) {
-	var m publishedMemory
+	var m beat.PublishedMemory
 	begin := time.Now()
 	for _, c := range []struct{ used, after, want int64 }{ // MiB and seconds
 		{16, 0, 16},
@@ -453,7 +456,7 @@ func TestToldMemory(t *testing.T) {
 		{44, 200, 48}, // less than an eighth
 		{42, 200, 42},
 	} {
-		if got := m.update(c.used<<20, begin.Add(time.Duration(c.after)*time.Second)); got != c.want<<20 {
+		if got := m.Update(c.used<<20, begin.Add(time.Duration(c.after)*time.Second)); got != c.want<<20 {
 			t.Errorf("%d MiB after %d s: told %d, expected %d MiB", c.used, c.after, got, c.want)
 		}
 	}
@@ -462,4 +465,4 @@ func TestToldMemory(t *testing.T) {
 // stops counts how often a worker is to stop.
 type stops int
 
-func (s *stops) stopFor(state.Reason) { *s++ }
+func (s *stops) StopFor(state.Reason) { *s++ }

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/events"
+
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/limits"
 	"github.com/godelayed/delayed/internal/loop"
@@ -15,21 +17,21 @@ import (
 // heard collects events.
 type heard struct {
 	mu     sync.Mutex
-	events []Event
+	events []events.Event
 }
 
-func (h *heard) listen(e Event) {
+func (h *heard) listen(e events.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.events = append(h.events, e)
 }
 
 // of returns the events of some kinds, all if none is given.
-func (h *heard) of(kinds ...event.Kind) []Event {
+func (h *heard) of(kinds ...event.Kind) []events.Event {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(h.events),
-		func(e Event) bool { return len(kinds) > 0 && !slices.Contains(kinds, e.Kind) })
+		func(e events.Event) bool { return len(kinds) > 0 && !slices.Contains(kinds, e.Kind) })
 }
 
 // listened makes a worker whose events are collected.
@@ -52,31 +54,31 @@ func (b *bench) listened(cfg WorkerConfig, fns ...*Function) (*Worker, *heard) {
 }
 
 func TestEventsThatListenersAreTooSlowFor(t *testing.T) {
-	var h listeners
-	var got []Event
-	h.add(func(e Event) { got = append(got, e) })
-	for range maxEvents + 5 {
-		h.emit(Event{Kind: event.TaskDone})
+	var h events.Listeners
+	var got []events.Event
+	h.Add(func(e events.Event) { got = append(got, e) })
+	for range events.MaxEvents + 5 {
+		h.Emit(events.Event{Kind: event.TaskDone})
 	}
-	h.start(loop.NewJournal((&logText{}).logger()))
+	h.Start(loop.NewJournal((&logText{}).logger()))
 	for {
-		h.mu.Lock()
-		taken := len(h.queue) == 0
-		h.mu.Unlock()
+		h.Mu.Lock()
+		taken := len(h.Queue) == 0
+		h.Mu.Unlock()
 		if taken {
 			break
 		}
 		runtime.Gosched()
 	}
-	h.emit(Event{Kind: event.TaskStarted})
-	h.emit(Event{Kind: event.TaskFailed})
-	h.stop(patience)
-	if len(got) != maxEvents+2 || got[0].Missed != 0 {
-		t.Fatalf("expected %d events, found %d, the first is %+v", maxEvents+2, len(got), got[0])
+	h.Emit(events.Event{Kind: event.TaskStarted})
+	h.Emit(events.Event{Kind: event.TaskFailed})
+	h.Stop(patience)
+	if len(got) != events.MaxEvents+2 || got[0].Missed != 0 {
+		t.Fatalf("expected %d events, found %d, the first is %+v", events.MaxEvents+2, len(got), got[0])
 	}
 	// The first event after missed ones contains their number, and no other does.
-	for i, want := range []Event{{Kind: event.TaskStarted, Missed: 5}, {Kind: event.TaskFailed}} {
-		if e := got[maxEvents+i]; e.Kind != want.Kind || e.Missed != want.Missed {
+	for i, want := range []events.Event{{Kind: event.TaskStarted, Missed: 5}, {Kind: event.TaskFailed}} {
+		if e := got[events.MaxEvents+i]; e.Kind != want.Kind || e.Missed != want.Missed {
 			t.Errorf("expected %v after %d missed ones, found %+v", want.Kind, want.Missed, e)
 		}
 	}
@@ -101,16 +103,16 @@ func TestEventsCostNothingWithoutListeners(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n := testing.AllocsPerRun(100, func() {
-		w.events.emit(Event{Kind: event.TaskDone, Duration: time.Second})
+		w.events.Emit(events.Event{Kind: event.TaskDone, Duration: time.Second})
 	}); n != 0 {
 		limits.Errorf(t, "expected no allocations, found %v", n)
 	}
-	if n := len(w.events.queue); n != 0 {
+	if n := len(w.events.Queue); n != 0 {
 		t.Errorf("expected no events, found %d", n)
 	}
 	h := &w.events
-	h.start(w.log)
-	if h.delivered != nil {
+	h.Start(w.log)
+	if h.Delivered != nil {
 		t.Error("a goroutine waits for events that nobody hears")
 	}
 }

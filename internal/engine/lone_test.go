@@ -6,56 +6,61 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/fetch"
+	"github.com/godelayed/delayed/internal/engine/lane"
+
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
 )
 
 // loner is a fetcher with a lone task, without Redis. It records the tasks that it would start.
 type loner struct {
-	*fetcher
+	*fetch.Fetcher
 	c *crew
 }
 
 // idleOwner is a worker that may claim. It counts how often its movers are to look.
 type idleOwner struct{ looks int }
 
-func (*idleOwner) mayClaim() bool { return true }
+func (*idleOwner) MayClaim() bool { return true }
 
-func (*idleOwner) readControl(context.Context, *lane) error { return nil }
+func (*idleOwner) ReadControl(context.Context, *lane.Lane) error { return nil }
 
-func (o *idleOwner) pokeMovers() { o.looks++ }
+func (o *idleOwner) PokeMovers() { o.looks++ }
 
 // newLoner returns a fetcher that waits for two seconds at first.
-func newLoner(c *crew, lanes ...*lane) *loner {
+func newLoner(c *crew, lanes ...*lane.Lane) *loner {
 	l := &loner{c: c}
 	n := len(lanes)
-	l.fetcher = &fetcher{
-		lanes: lanes, exec: c.executors, life: time.Minute, patience: 2 * time.Second, wakes: make(chan wakeUp, 1),
-		returned: make(chan flight, 1), hasTasks: make([]bool, n), wasPaused: make([]bool, n),
-		behind: make([]bool, n), mend: make([]bool, n),
-		emptyAt: make([]time.Time, n),
-		owner:   &idleOwner{}, receiver: &receiver{exec: c.executors, log: loop.NewJournal((&logText{}).logger())},
+	l.Fetcher = &fetch.Fetcher{
+		Lanes: lanes, Exec: c.Executors, Life: time.Minute, Patience: 2 * time.Second,
+		Wakes:    make(chan fetch.WakeUp, 1),
+		Returned: make(chan fetch.Flight, 1), HasTasks: make([]bool, n), WasPaused: make([]bool, n),
+		Behind: make([]bool, n), Mend: make([]bool, n),
+		EmptyAt:  make([]time.Time, n),
+		Owner:    &idleOwner{},
+		Receiver: &fetch.Receiver{Exec: c.Executors, Log: loop.NewJournal((&logText{}).logger())},
 	}
 	for range lanes {
-		l.waiterOf = append(l.waiterOf, &waiter{})
+		l.WaiterOf = append(l.WaiterOf, &fetch.Waiter{})
 	}
-	l.suspects.patience = l.patience
-	l.exec.held = true // what is started stays ready
+	l.Suspects.Patience = l.Patience
+	l.Exec.Held = true // what is started stays ready
 	return l
 }
 
 // await makes a claim the lone task, which waits from now on.
-func (l *loner) await(task *Claim) {
-	l.exec.lone = task
-	l.suspects.lone, l.suspects.started, l.suspects.since = task, false, time.Now()
-	clear(l.hasTasks)
+func (l *loner) await(task *lane.Claim) {
+	l.Exec.Lone = task
+	l.Suspects.Lone, l.Suspects.Started, l.Suspects.Since = task, false, time.Now()
+	clear(l.HasTasks)
 }
 
 // over lets the fetcher work until there is no lone task any more, and returns how long that took.
 func (l *loner) over() time.Duration {
 	start := time.Now()
-	for l.suspects.lone != nil {
-		l.handleLone(l.c.t.Context())
+	for l.Suspects.Lone != nil {
+		l.HandleLone(l.c.t.Context())
 	}
 	return time.Since(start)
 }
@@ -63,10 +68,10 @@ func (l *loner) over() time.Duration {
 // free checks that the worker takes no suspect for as long as other tasks had to wait, and that it looks at all queues.
 func (l *loner) free(what string, waited time.Duration) {
 	l.c.t.Helper()
-	if rest := time.Until(l.suspects.noneBefore); rest != waited {
+	if rest := time.Until(l.Suspects.NoneBefore); rest != waited {
 		l.c.t.Errorf("%s: others come first for %v, expected %v", what, rest, waited)
 	}
-	for i, hot := range l.hasTasks {
+	for i, hot := range l.HasTasks {
 		if !hot {
 			l.c.t.Errorf("%s: queue %d is not looked at", what, i)
 		}
@@ -74,14 +79,14 @@ func (l *loner) free(what string, waited time.Duration) {
 }
 
 // deferred checks that a task was put back among the suspects.
-func (l *loner) deferred(what string, task *Claim) {
+func (l *loner) deferred(what string, task *lane.Claim) {
 	l.c.t.Helper()
-	p := finisherOf(task.lane).pending
-	if len(p) != 1 || p[0].claim != task || p[0].outcome != lifecycle.OutcomeDefer || l.exec.loneTask() != nil {
+	p := finisherOf(task.Lane).Pending
+	if len(p) != 1 || p[0].Claim != task || p[0].Outcome != lifecycle.OutcomeDefer || l.Exec.LoneTask() != nil {
 		l.c.t.Errorf("%s: %+v, expected that it is put back", what, p)
 	}
-	finisherOf(task.lane).pending = nil
-	task.lane.settle(task)
+	finisherOf(task.Lane).Pending = nil
+	task.Lane.Settle(task)
 }
 
 // inLoner runs a test with a fetcher of two queues.
@@ -97,32 +102,32 @@ func inLoner(t *testing.T, test func(l *loner)) {
 // alone.
 func TestPatienceForALoneTask(t *testing.T) {
 	inLoner(t, func(l *loner) {
-		busy := claimed(l.lanes[1], 1)
+		busy := claimed(l.Lanes[1], 1)
 		for _, seconds := range []int{2, 4, 8, 16, 32, 60, 60} {
 			want := time.Duration(seconds) * time.Second
 			task := l.c.suspects(l.c.lane, 1, 9)[0]
 			l.await(task)
 			waited := l.over()
-			if waited <= want || waited > want+2*settlePause || len(l.exec.ready) > 0 {
-				l.c.t.Fatalf("it waited for %v and started %d, expected little more than %v", waited, len(l.exec.ready),
+			if waited <= want || waited > want+2*lane.SettlePause || len(l.Exec.Ready) > 0 {
+				l.c.t.Fatalf("it waited for %v and started %d, expected little more than %v", waited, len(l.Exec.Ready),
 					want)
 			}
 			l.free("in vain", waited)
 			l.deferred("in vain", task)
 		}
-		l.lanes[1].settle(busy...)
+		l.Lanes[1].Settle(busy...)
 		task := l.c.suspects(l.c.lane, 1, 9)[0]
 		l.await(task)
-		l.handleLone(l.c.t.Context())
-		if len(l.exec.ready) != 1 || l.exec.ready[0] != task || !l.suspects.started {
-			l.c.t.Fatalf("%d started, expected the lone task", len(l.exec.ready))
+		l.HandleLone(l.c.t.Context())
+		if len(l.Exec.Ready) != 1 || l.Exec.Ready[0] != task || !l.Suspects.Started {
+			l.c.t.Fatalf("%d started, expected the lone task", len(l.Exec.Ready))
 		}
 		<-time.After(7 * time.Second) // the task's work, by the time of the bubble
-		l.exec.forgetLone(task)
+		l.Exec.ForgetLone(task)
 		l.over()
 		l.free("it has run", 7*time.Second)
-		if l.suspects.patience != l.patience {
-			l.c.t.Errorf("the next lone task is waited for %v, expected %v", l.suspects.patience, l.patience)
+		if l.Suspects.Patience != l.Patience {
+			l.c.t.Errorf("the next lone task is waited for %v, expected %v", l.Suspects.Patience, l.Patience)
 		}
 	})
 }
@@ -132,9 +137,9 @@ func TestLostLoneTaskDoesNotStart(t *testing.T) {
 	inLoner(t, func(l *loner) {
 		task := l.c.suspects(l.c.lane, 1, 9)[0]
 		l.await(task)
-		task.lost.Store(true)
-		l.handleLone(l.c.t.Context())
-		if len(l.exec.ready) > 0 {
+		task.Lost.Store(true)
+		l.HandleLone(l.c.t.Context())
+		if len(l.Exec.Ready) > 0 {
 			l.c.t.Error("it has started")
 		}
 		l.deferred("lost", task)
@@ -146,14 +151,14 @@ func TestLoneTaskWaitsForClaims(t *testing.T) {
 	inLoner(t, func(l *loner) {
 		task := l.c.suspects(l.c.lane, 1, 9)[0]
 		l.await(task)
-		l.inFlight = 1
-		l.handleLone(l.c.t.Context())
-		if len(l.exec.ready) > 0 {
+		l.InFlight = 1
+		l.HandleLone(l.c.t.Context())
+		if len(l.Exec.Ready) > 0 {
 			l.c.t.Fatal("it starts beside what a claim brings")
 		}
-		l.inFlight = 0
-		l.handleLone(l.c.t.Context())
-		if len(l.exec.ready) != 1 {
+		l.InFlight = 0
+		l.HandleLone(l.c.t.Context())
+		if len(l.Exec.Ready) != 1 {
 			l.c.t.Error("it does not start")
 		}
 	})
@@ -167,20 +172,20 @@ func TestWhenSuspectsAreTaken(t *testing.T) {
 		want bool
 	}{
 		"idle":              {func(*loner) {}, true},
-		"a task in hand":    {func(l *loner) { claimed(l.lanes[1], 1) }, false},
-		"a claim":           {func(l *loner) { l.inFlight = 1 }, false},
-		"a queue has tasks": {func(l *loner) { l.hasTasks[1] = true }, false},
-		"enough suspects":   {func(l *loner) { l.exec.crowded = true }, false},
+		"a task in hand":    {func(l *loner) { claimed(l.Lanes[1], 1) }, false},
+		"a claim":           {func(l *loner) { l.InFlight = 1 }, false},
+		"a queue has tasks": {func(l *loner) { l.HasTasks[1] = true }, false},
+		"enough suspects":   {func(l *loner) { l.Exec.Crowded = true }, false},
 		"a lone task":       {func(l *loner) { l.await(l.c.suspects(l.c.lane, 1, 9)[0]) }, false},
 		"their time again": {func(l *loner) {
-			l.hasTasks[1], l.inFlight, l.suspects.noneBefore = true, 1, time.Now()
+			l.HasTasks[1], l.InFlight, l.Suspects.NoneBefore = true, 1, time.Now()
 		}, true},
-		"enough all the same": {func(l *loner) { l.exec.crowded, l.suspects.noneBefore = true, time.Now() }, false},
+		"enough all the same": {func(l *loner) { l.Exec.Crowded, l.Suspects.NoneBefore = true, time.Now() }, false},
 	} {
 		inLoner(t, func(l *loner) {
-			l.suspects.noneBefore = time.Now().Add(time.Minute)
+			l.Suspects.NoneBefore = time.Now().Add(time.Minute)
 			c.set(l)
-			if got := l.takesSuspects(time.Now()); got != c.want {
+			if got := l.TakesSuspects(time.Now()); got != c.want {
 				l.c.t.Errorf("%s: %v, expected %v", what, got, c.want)
 			}
 		})

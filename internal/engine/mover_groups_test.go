@@ -12,6 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/lane"
+	"github.com/godelayed/delayed/internal/engine/move"
+
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/faultnet"
@@ -51,16 +54,16 @@ func TestLentGroupIsTriedAgain(t *testing.T) {
 	r.b.Must(r.b.q.gather(t.Context(), wire.Gather{Grace: 1}, Call(r.b.fn("index", func(string, ...int) {}), "a", 1)))
 	m := r.slotGroups[0].mover
 	r.b.Until("the group is due", func() bool {
-		lent, _, err := r.l.store.Ripe(t.Context(), redisstore.MaxRipe, time.Hour)
+		lent, _, err := r.l.Store.Ripe(t.Context(), redisstore.MaxRipe, time.Hour)
 		r.b.Must(err)
-		m.lent[0] = lent
+		m.Lent[0] = lent
 		return len(lent) == 1
 	})
-	if _, err := m.round(t.Context()); err != nil {
+	if _, err := m.Round(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if n := r.b.Size(""); n != 1 || len(m.lent[0]) > 0 {
-		t.Errorf("%d calls are pending, %q is lent still", n, m.lent[0])
+	if n := r.b.Size(""); n != 1 || len(m.Lent[0]) > 0 {
+		t.Errorf("%d calls are pending, %q is lent still", n, m.Lent[0])
 	}
 }
 
@@ -72,9 +75,9 @@ func TestGroupFiresAtItsMaxDelay(t *testing.T) {
 	w, err := NewWorker(b.rdb, b.config())
 	b.Must(err)
 	b.Must(w.Register([]*Function{index}, nil))
-	w.slotGroups[0].mover.every = time.Hour // so that it must be woken
+	w.slotGroups[0].mover.Every = time.Hour // so that it must be woken
 	b.start(w)
-	b.Until("the mover has looked", func() bool { return w.slotGroups[0].mover.checked.Load() })
+	b.Until("the mover has looked", func() bool { return w.slotGroups[0].mover.Checked.Load() })
 	start := time.Now()
 	b.Must(b.q.gather(t.Context(), wire.Gather{Grace: time.Hour.Milliseconds(), MaxDelay: 200}, Call(index, "a", 1),
 		Call(index, "a", 2)))
@@ -101,7 +104,7 @@ func TestCallsBehindAFullGroupHaveTheirOwnMaxDelay(t *testing.T) {
 		b.Must(err)
 		b.Do("HSET", b.Name+"_gathered", name, fmt.Sprint(at-time.Hour.Milliseconds(), " ", rest))
 	}
-	next, err := b.mover(b.rdb.loops).fire(t.Context(), 0)
+	next, err := b.mover(b.rdb.loops).Fire(t.Context(), 0)
 	b.Must(err)
 	if n := b.Size("_groups"); b.Size("") != 1 || n != 1 || next <= 0 || next > time.Minute {
 		t.Errorf("%d calls were made, %d groups wait, the next for %v: expected one call of the full group, and that "+
@@ -134,10 +137,10 @@ func TestGroupsSurviveDeaths(t *testing.T) {
 				default:
 				}
 				m := b.mover(faulty.loops)
-				m.loan = 10 * time.Millisecond
+				m.Loan = 10 * time.Millisecond
 				ctx, die := context.WithTimeout(t.Context(), time.Duration(r.IntN(20_000))*time.Microsecond)
 				for ctx.Err() == nil {
-					if next, err := m.fire(ctx, 0); err == nil && next != 0 {
+					if next, err := m.Fire(ctx, 0); err == nil && next != 0 {
 						break
 					}
 				}
@@ -237,8 +240,8 @@ func TestFiringIsShared(t *testing.T) {
 	for range 8 {
 		m := b.mover(b.rdb.loops)
 		all.Go(func() {
-			for len(b.groupNamesOn(m.src)) > 0 {
-				if _, err := m.fire(t.Context(), 0); err != nil {
+			for len(b.groupNamesOn(m.Src)) > 0 {
+				if _, err := m.Fire(t.Context(), 0); err != nil {
 					t.Error(err)
 					return
 				}
@@ -273,7 +276,7 @@ func (b *bench) groupNamesOn(src Source) []string {
 }
 
 // mover returns a mover of the queue.
-func (b *bench) mover(src Source) *mover {
-	l := newLane(redisstore.NewStore(src, "", b.Name), "w", false)
-	return newMover(src, []*lane{l}, loop.NewJournal(b.log.logger()))
+func (b *bench) mover(src Source) *move.Mover {
+	l := lane.New(redisstore.NewStore(src, "", b.Name), "w", false)
+	return move.New(src, []*lane.Lane{l}, loop.NewJournal(b.log.logger()))
 }

@@ -12,7 +12,7 @@ func TestEarlierTaskWakesTheMover(t *testing.T) {
 	w, err := NewWorker(b.rdb, b.config())
 	b.Must(err)
 	b.Must(w.Register([]*Function{f}, nil))
-	w.slotGroups[0].mover.every = time.Hour // which alone would be too late
+	w.slotGroups[0].mover.Every = time.Hour // which alone would be too late
 	b.start(w)
 	b.delayAt(time.Now().Add(time.Hour), f, "late")
 	b.Until("the mover has seen it", func() bool { return b.Size("_wake") == 0 })

@@ -3,6 +3,8 @@ package engine
 import (
 	"strings"
 	"testing"
+
+	"github.com/godelayed/delayed/internal/engine/fetch"
 )
 
 // TestReweigh counts who comes first.
@@ -10,10 +12,10 @@ func TestReweigh(t *testing.T) {
 	t.Parallel()
 	p := Weighted{"a": 1, "b": 999}.plan()
 	first := func(weights ...int) (a int) {
-		p.reweigh(func(i int) int { return weights[i] })
+		p.Reweigh(func(i int) int { return weights[i] })
 		order := make([]int, 2)
 		for range 1000 {
-			p.arrange(order)
+			p.Arrange(order)
 			if order[0] == 0 {
 				a++
 			}
@@ -33,7 +35,7 @@ func TestReweigh(t *testing.T) {
 		t.Errorf("a, as configured again, was first %d times of 1,000", n)
 	}
 	strict := Strict{"a", "b"}.plan()
-	strict.reweigh(func(int) int { return 7 })
+	strict.Reweigh(func(int) int { return 7 })
 	if strict.Weights != nil {
 		t.Error("a strict order has weights")
 	}
@@ -41,12 +43,12 @@ func TestReweigh(t *testing.T) {
 
 // TestManyQueuesAreCounted: a text about ten thousand queues is not as long as their names, because each queue gets it.
 func TestManyQueuesAreCounted(t *testing.T) {
-	p := Order{Names: make([]string, mostNamed+2)}
+	p := fetch.Order{Names: make([]string, fetch.MostNamed+2)}
 	for i := range p.Names {
 		p.Names[i] = "q"
 	}
 	if got, end := p.String(), "q, … and 2 more (strict)"; !strings.HasSuffix(got, end) ||
-		strings.Count(got, "q") != mostNamed {
-		t.Errorf("found %q, expected %d names and %q", got, mostNamed, end)
+		strings.Count(got, "q") != fetch.MostNamed {
+		t.Errorf("found %q, expected %d names and %q", got, fetch.MostNamed, end)
 	}
 }

@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/fetch"
+	"github.com/godelayed/delayed/internal/engine/lane"
+
 	"github.com/sirupsen/logrus"
 
 	"github.com/godelayed/delayed/internal/function"
@@ -44,7 +47,7 @@ func (r *Redis) Close() error {
 // WorkerConfig configures a worker. Where it differs from Config, its fields mean the same as in the public package.
 type WorkerConfig struct {
 	Config
-	Queues   interface{ plan() Order }
+	Queues   interface{ plan() fetch.Order }
 	Prefetch int // 0: as many as the handlers' durations allow; negative: none
 	Logger   logrus.FieldLogger
 }
@@ -74,11 +77,11 @@ type program struct{}
 
 func (program) Prepare() error { return nil }
 
-func (program) Call(ctx context.Context, c *Claim) (any, error) {
+func (program) Call(ctx context.Context, c *lane.Claim) (any, error) {
 	return c.Function().Call(ctx, c.Message())
 }
 
-func (program) Wrapped(*Claim) bool { return false }
+func (program) Wrapped(*lane.Claim) bool { return false }
 
 func (program) Misfit(err error) (path string, ok bool) {
 	wrong := &function.ArgumentError{}
@@ -89,13 +92,13 @@ func (program) Misfit(err error) (path string, ok bool) {
 // Strict serves queues by priority.
 type Strict []string
 
-func (s Strict) plan() Order { return Order{Names: s} }
+func (s Strict) plan() fetch.Order { return fetch.Order{Names: s} }
 
 // Weighted serves queues at random, in proportion to their weights.
 type Weighted map[string]int
 
-func (w Weighted) plan() Order {
-	p := Order{Names: slices.Sorted(maps.Keys(w))}
+func (w Weighted) plan() fetch.Order {
+	p := fetch.Order{Names: slices.Sorted(maps.Keys(w))}
 	for _, name := range p.Names {
 		p.Weights = append(p.Weights, w[name])
 		p.Total += w[name]

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/lane"
+
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/lifecycle"
@@ -22,7 +24,7 @@ func TestExtendedPythonTasksAreHandedOn(t *testing.T) {
 	cold, err := NewWorker(b.rdb, cfg)
 	b.Must(err)
 	for _, g := range cold.slotGroups {
-		g.mover.every = time.Hour
+		g.mover.Every = time.Hour
 	}
 	w := b.start(cold)
 	enqueue := func(n int) {
@@ -46,7 +48,7 @@ func TestExtendedPythonTasksAreHandedOn(t *testing.T) {
 	enqueue(20)
 	b.Until("they are parked", func() bool { return b.Size("_parked") == 20 })
 	for range 3 {
-		w.pokeMovers()
+		w.PokeMovers()
 	}
 	b.Idle()
 	if parked, log := b.counters()["parked"], b.log.String(); parked != 20 || !strings.Contains(log, "task parked") ||
@@ -54,7 +56,7 @@ func TestExtendedPythonTasksAreHandedOn(t *testing.T) {
 		t.Errorf("%d parkings of 20 tasks, and\n%s", parked, log)
 	}
 	b.Do("SET", b.Name+"-py_mode", "extended")
-	w.pokeMovers()
+	w.PokeMovers()
 	b.Until("they are handed on as well", func() bool { return b.Size("-py") == 40 })
 }
 
@@ -74,8 +76,8 @@ func TestPythonModeUnknownDoesNotPark(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel() // the worker is stopping
-	e := w.receiver.forwardPython(ctx, &Claim{lane: w.lanes[0], raw: raw, msg: parsed}, time.Now())
-	if e.outcome == lifecycle.OutcomePark {
+	e := w.receiver.ForwardPython(ctx, &lane.Claim{Lane: w.lanes[0], Raw: raw, Msg: parsed}, time.Now())
+	if e.Outcome == lifecycle.OutcomePark {
 		t.Error("Redis was not asked, and the task is parked as if it had answered")
 	}
 }

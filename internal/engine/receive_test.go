@@ -24,13 +24,13 @@ func TestReceiveKeepsTheBatchAsItWasClaimed(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.Do("RPUSH", b.Name, "no message", Call(f, 1).msg.Append(nil))
-	claims, _, err := l.claim(t.Context(), redisstore.ClaimCall{Most: 2}, nil)
+	claims, _, err := l.Claim(t.Context(), redisstore.ClaimCall{Most: 2}, nil)
 	if err != nil || len(claims) != 2 {
 		t.Fatalf("%d claims, %v", len(claims), err)
 	}
 	first, second := claims[0], claims[1]
-	w.receiver.receive(t.Context(), claims)
-	if l.find(first.token) != first || l.find(second.token) != second {
-		t.Errorf("tokens %s and %s name other claims now", first.token, second.token)
+	w.receiver.Receive(t.Context(), claims)
+	if l.Find(first.Token) != first || l.Find(second.Token) != second {
+		t.Errorf("tokens %s and %s name other claims now", first.Token, second.Token)
 	}
 }

@@ -28,9 +28,9 @@ func (w *Worker) Register(fns []*function.Function, errs []error) error {
 
 // registered makes the worker look for parked tasks of new functions, and publish the functions.
 func (w *Worker) registered() {
-	w.pokeMovers()
+	w.PokeMovers()
 	for _, g := range w.slotGroups {
-		g.heartbeat.beatNow()
+		g.heartbeat.BeatNow()
 	}
 }
 

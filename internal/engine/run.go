@@ -7,6 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/events"
+	"github.com/godelayed/delayed/internal/engine/lane"
+
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/loop"
@@ -41,7 +44,7 @@ func (w *Worker) Run(ctx context.Context) error {
 		return err
 	}
 	w.logStart()
-	w.events.emit(Event{Kind: event.WorkerStarted})
+	w.events.Emit(events.Event{Kind: event.WorkerStarted})
 	ctx, end := w.cfg.Signals.Until(ctx)
 	defer end()
 
@@ -50,9 +53,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		if redisstore.Closing(ctx) != nil {
-			w.stopFor(state.StopClosed)
+			w.StopFor(state.StopClosed)
 		}
-		w.stopFor(state.StopContext)
+		w.StopFor(state.StopContext)
 	case <-w.stopping:
 	}
 	defer context.AfterFunc(w.cfg.Signals.Open, r.endRetrying)() // the connections are closed: retries are in vain
@@ -89,7 +92,7 @@ func (w *Worker) makeReady() error {
 	if err := w.cfg.Program.Prepare(); err != nil {
 		return err
 	}
-	w.events.start(w.log)
+	w.events.Start(w.log)
 	return nil
 }
 
@@ -104,30 +107,30 @@ func newWorkerRun(w *Worker) *workerRun {
 // start starts the goroutines of the worker. Those that claim and move tasks end with ctx.
 func (r *workerRun) start(ctx context.Context, answered bool) {
 	w := r.w
-	w.exec.start()
-	w.decider.isolation.start(&w.registry)
+	w.exec.Start()
+	w.decider.Isolation.Start(&w.registry)
 	for _, g := range w.slotGroups {
-		keep(&r.beats, func() { g.heartbeat.run(r.beating) })
-		keep(&r.loops, func() { g.mover.run(ctx) })
+		keep(&r.beats, func() { g.heartbeat.Run(r.beating) })
+		keep(&r.loops, func() { g.mover.Run(ctx) })
 		if !w.cfg.NoSweeper {
 			keep(&r.loops, func() { g.sweeper.Run(ctx) })
 		}
 	}
-	keep(&r.beats, func() { w.announcer.run(r.beating) })
-	keep(&r.beats, func() { w.events.air.run(r.beating, w.log) })
+	keep(&r.beats, func() { w.announcer.Run(r.beating) })
+	keep(&r.beats, func() { w.events.Air.Run(r.beating, w.log) })
 	if w.cfg.StuckAfter > 0 {
-		keep(&r.beats, func() { w.watchdog.run(r.beating) })
+		keep(&r.beats, func() { w.watchdog.Run(r.beating) })
 	}
-	for _, wt := range w.fetcher.waiters {
-		keep(&r.loops, func() { wt.run(ctx) })
+	for _, wt := range w.fetcher.Waiters {
+		keep(&r.loops, func() { wt.Run(ctx) })
 	}
 	for _, f := range w.finishers {
-		keep(&r.finishers, func() { f.run(r.finishing, r.retrying) })
+		keep(&r.finishers, func() { f.Run(r.finishing, r.retrying) })
 	}
 	for _, lane := range w.lanes {
 		keep(&r.beats, func() { w.follow(r.beating, lane) })
 	}
-	keep(&r.loops, func() { w.fetcher.run(ctx) })
+	keep(&r.loops, func() { w.fetcher.Run(ctx) })
 	keep(&r.loops, func() { w.afterStart(ctx, answered) })
 	for _, beside := range w.cfg.Beside {
 		keep(&r.loops, func() { beside(ctx) })
@@ -166,7 +169,7 @@ func (r *workerRun) stop(end context.CancelFunc) (reason state.Reason) {
 	end()
 	reason = w.stopReason()
 	w.log.WithField("reason", reason).Info("worker stops: it claims no more tasks")
-	w.events.emit(Event{Kind: event.WorkerStopping, Reason: reason})
+	w.events.Emit(events.Event{Kind: event.WorkerStopping, Reason: reason})
 	if reason != state.StopStuck {
 		for _, lane := range w.lanes {
 			r.beats.Go(func() { w.noteStop(r.beating, lane) })
@@ -174,7 +177,7 @@ func (r *workerRun) stop(end context.CancelFunc) (reason state.Reason) {
 	}
 	r.grace = time.Now().Add(w.cfg.Grace)
 	r.loops.Wait()
-	w.fetcher.mendAfterStop()
+	w.fetcher.MendAfterStop()
 	return reason
 }
 
@@ -182,13 +185,13 @@ func (r *workerRun) stop(end context.CancelFunc) (reason state.Reason) {
 // their contexts cancelled. It closes the channel that it returns when all of them have returned.
 func (r *workerRun) drain(reason state.Reason) (idle <-chan struct{}) {
 	w := r.w
-	giveBack(w.exec.takeBack())
-	w.exec.stop()
+	lane.GiveBack(w.exec.TakeBack())
+	w.exec.Stop()
 	sound, all := make(chan struct{}), make(chan struct{})
 	go func() {
-		w.exec.sound.Wait()
+		w.exec.Sound.Wait()
 		close(sound)
-		w.exec.stuck.Wait()
+		w.exec.Stuck.Wait()
 		close(all)
 	}()
 	awaited := all
@@ -196,7 +199,7 @@ func (r *workerRun) drain(reason state.Reason) (idle <-chan struct{}) {
 		awaited = sound // stuck handlers do not return
 	}
 	if !loop.Await(awaited, time.Until(r.grace)) {
-		w.cancelHandlers(ErrShutdown)
+		w.cancelHandlers(lane.ErrShutdown)
 		loop.Await(awaited, w.cfg.CancelGrace)
 	}
 	return all
@@ -206,7 +209,7 @@ func (r *workerRun) drain(reason state.Reason) (idle <-chan struct{}) {
 func (r *workerRun) finish(idle <-chan struct{}, reason state.Reason) error {
 	w := r.w
 	<-idle
-	w.cancelHandlers(ErrShutdown)
+	w.cancelHandlers(lane.ErrShutdown)
 	r.endFinishing()
 	timer := time.AfterFunc(w.cfg.CancelGrace+redisstore.CallTimeout, r.endRetrying)
 	r.finishers.Wait()
@@ -214,15 +217,15 @@ func (r *workerRun) finish(idle <-chan struct{}, reason state.Reason) error {
 	r.endRetrying()
 	// Again: Redis may have served a wait between the close of its connection and the moment when it noticed that, with
 	// the notification of a task that this worker has given back.
-	w.fetcher.mendAfterStop()
+	w.fetcher.MendAfterStop()
 	r.endBeating() // before unregister: a later heartbeat would register the worker again
 	r.beats.Wait()
 	err := w.unregister()
-	w.decider.isolation.close()
+	w.decider.Isolation.Close()
 	w.lines.Close()
 	w.phase.Store(int32(state.Stopped))
-	w.events.emit(Event{Kind: event.WorkerStopped, Reason: reason, Err: w.stopError(reason, err)})
-	w.events.stop(w.cfg.listenGrace())
+	w.events.Emit(events.Event{Kind: event.WorkerStopped, Reason: reason, Err: w.stopError(reason, err)})
+	w.events.Stop(w.cfg.listenGrace())
 	return err
 }
 
@@ -237,21 +240,21 @@ func (w *Worker) stopError(reason state.Reason, err error) error {
 	case reason != state.StopStuck:
 		return err
 	case err == nil:
-		return w.watchdog.fatal
+		return w.watchdog.Fatal
 	}
-	return errors.Join(w.watchdog.fatal, err)
+	return errors.Join(w.watchdog.Fatal, err)
 }
 
 // stillRunning returns the error of a worker whose handlers have not returned.
 func (w *Worker) stillRunning(reason state.Reason) error {
-	running := &RunningError{}
-	for _, c := range w.exec.running() {
-		if reason != state.StopStuck || !w.exec.isStuck(c) {
-			running.Funcs = append(running.Funcs, c.fn.Path())
+	running := &lane.RunningError{}
+	for _, c := range w.exec.Running() {
+		if reason != state.StopStuck || !w.exec.IsStuck(c) {
+			running.Funcs = append(running.Funcs, c.Fn.Path())
 		}
 	}
 	if reason == state.StopStuck && len(running.Funcs) == 0 {
-		return w.watchdog.fatal
+		return w.watchdog.Fatal
 	}
 	return w.stopError(reason, running)
 }

@@ -66,7 +66,7 @@ func TestParkedTasksCostLittle(t *testing.T) {
 	w := b.work(b.config(), b.fn("f", func() {}))
 	start, before := b.Server.CommandStats(t)["hstrlen"], sent()
 	b.Until("it has looked at all of them", func() bool {
-		w.pokeMovers()
+		w.PokeMovers()
 		return b.Server.CommandStats(t)["hstrlen"] >= start+2*n
 	})
 	if got := sent() - before; got > n<<10*2 {

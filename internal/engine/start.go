@@ -6,6 +6,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/child"
+	"github.com/godelayed/delayed/internal/engine/lane"
+
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/state"
@@ -21,9 +24,9 @@ func (w *Worker) checkSettings(ctx context.Context, limit time.Duration) (answer
 	defer cancel()
 	servers := make([]redisstore.Server, len(w.slotGroups))
 	for i, g := range w.slotGroups {
-		servers[i] = g.lanes[0].store.Server(w.cfg.Where)
+		servers[i] = g.lanes[0].Store.Server(w.cfg.Where)
 		if len(w.slotGroups) > 1 {
-			servers[i].Name += fmt.Sprintf(", for queue %q,", g.lanes[0].store.Name)
+			servers[i].Name += fmt.Sprintf(", for queue %q,", g.lanes[0].Store.Name)
 		}
 	}
 	warnings, unfit, err := w.cfg.Settings(ctx, servers)
@@ -43,7 +46,7 @@ func (w *Worker) afterStart(ctx context.Context, answered bool) {
 		var err error
 		if answered, err = w.checkSettings(ctx, redisstore.CallTimeout); err != nil {
 			w.unfit = err
-			w.stopFor(state.StopSettings)
+			w.StopFor(state.StopSettings)
 			return
 		}
 		if !answered && !loop.Sleep(ctx, wait.Next()) {
@@ -52,8 +55,8 @@ func (w *Worker) afterStart(ctx context.Context, answered bool) {
 	}
 	var unused []string
 	for _, l := range w.lanes {
-		if used, err := l.store.Used(ctx, w.id); err == nil && !used {
-			unused = append(unused, l.store.Name)
+		if used, err := l.Store.Used(ctx, w.id); err == nil && !used {
+			unused = append(unused, l.Store.Name)
 		}
 	}
 	const doubt = "now or in the last 90 days: is its name right, and the key prefix?"
@@ -61,7 +64,7 @@ func (w *Worker) afterStart(ctx context.Context, answered bool) {
 	case n == 1:
 		w.log.With("queue", unused[0]).Warn("Redis knows of no task of this queue, " + doubt)
 	case n > 1: // in one line, however many they are
-		w.log.WithField("queues", unused[:min(n, mostLogged)]).WithField("count", n).
+		w.log.WithField("queues", unused[:min(n, lane.MostLogged)]).WithField("count", n).
 			Warn("Redis knows of no task of several queues, " +
 				strings.Replace(doubt, "is its name", "are their names", 1))
 	}
@@ -89,7 +92,7 @@ func (w *Worker) logStart() {
 // ServeChild makes this process a child that runs tasks for its parent. made returns a worker like the parent's. It
 // does not return.
 func ServeChild(made func() (*Worker, error)) {
-	new(Child).Serve(func(c *Child) error {
+	new(child.Child).Serve(func(c *child.Child) error {
 		w, err := made()
 		if err != nil {
 			return err

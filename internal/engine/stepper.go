@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/lane"
+
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/seam"
@@ -21,8 +23,8 @@ type stepper struct {
 
 	claiming sync.Mutex // held while tasks are claimed and received
 
-	mu       sync.Mutex       // protects the following
-	returned map[*Claim]error // what handlers have returned
+	mu       sync.Mutex            // protects the following
+	returned map[*lane.Claim]error // what handlers have returned
 }
 
 // NewStepper registers a worker in Redis, in place of Run.
@@ -33,9 +35,9 @@ func NewStepper(ctx context.Context, w *Worker) (seam.Stepper, error) {
 	if err := w.makeReady(); err != nil {
 		return nil, err
 	}
-	w.decider.isolation = nil // tests run in one process
-	s := &stepper{w: w, returned: map[*Claim]error{}}
-	w.runner.onReturn = func(c *Claim, err error) {
+	w.decider.Isolation = nil // tests run in one process
+	s := &stepper{w: w, returned: map[*lane.Claim]error{}}
+	w.runner.OnReturn = func(c *lane.Claim, err error) {
 		s.mu.Lock()
 		s.returned[c] = err
 		s.mu.Unlock()
@@ -51,7 +53,7 @@ func (s *stepper) Look(ctx context.Context) error {
 	s.claiming.Lock()
 	defer s.claiming.Unlock()
 	for _, g := range s.w.slotGroups {
-		if _, err := g.mover.round(ctx); err != nil {
+		if _, err := g.mover.Round(ctx); err != nil {
 			return err
 		}
 	}
@@ -71,7 +73,7 @@ func (s *stepper) Sweep(ctx context.Context) error {
 // Beat implements seam.Stepper.
 func (s *stepper) Beat(ctx context.Context) error {
 	for _, g := range s.w.slotGroups {
-		if err := g.heartbeat.beat(ctx); err != nil {
+		if err := g.heartbeat.Beat(ctx); err != nil {
 			return err
 		}
 		for _, l := range g.lanes {
@@ -97,7 +99,7 @@ func (s *stepper) Step(ctx context.Context) (*seam.Run, time.Duration, error) {
 			if err == nil && r.Outcome == lifecycle.Ends[lifecycle.OutcomeDefer].Name {
 				// It is a suspect, and still pending. One that came from the list of suspects cannot start beside the
 				// tasks that run, so this step takes no other either.
-				suspects = suspects && !c.batch.suspects
+				suspects = suspects && !c.Batch.Suspects
 				continue
 			}
 			return r, wait, err
@@ -110,7 +112,7 @@ func (s *stepper) Step(ctx context.Context) (*seam.Run, time.Duration, error) {
 }
 
 // claimAny claims one task from the first queue that has any, suspects last, and only if they are asked for.
-func (s *stepper) claimAny(ctx context.Context, suspectsToo bool) (c *Claim, ready bool, err error) {
+func (s *stepper) claimAny(ctx context.Context, suspectsToo bool) (c *lane.Claim, ready bool, err error) {
 	lists := []bool{false, true}
 	if !suspectsToo {
 		lists = lists[:1]
@@ -126,76 +128,76 @@ func (s *stepper) claimAny(ctx context.Context, suspectsToo bool) (c *Claim, rea
 }
 
 // claimOne claims one task of a queue; ready reports whether it can run here.
-func (s *stepper) claimOne(ctx context.Context, l *lane, suspects bool) (c *Claim, ready bool, err error) {
+func (s *stepper) claimOne(ctx context.Context, l *lane.Lane, suspects bool) (c *lane.Claim, ready bool, err error) {
 	s.claiming.Lock()
 	defer s.claiming.Unlock()
-	if l.queuePaused() { // it may have been resumed
-		if err := s.w.readControl(ctx, l); err != nil {
+	if l.QueuePaused() { // it may have been resumed
+		if err := s.w.ReadControl(ctx, l); err != nil {
 			return nil, false, err
 		}
 	}
-	var claims []*Claim
-	for len(claims) == 0 && !suspects && l.parked.some.Load() {
-		if claims, err = l.claimParked(ctx, 1); err != nil {
+	var claims []*lane.Claim
+	for len(claims) == 0 && !suspects && l.Parked.Some.Load() {
+		if claims, err = l.ClaimParked(ctx, 1); err != nil {
 			return nil, false, err
 		}
 	}
 	if len(claims) == 0 {
-		if claims, _, err = l.claim(ctx, redisstore.ClaimCall{Most: 1, Suspects: suspects}, nil); err != nil ||
+		if claims, _, err = l.Claim(ctx, redisstore.ClaimCall{Most: 1, Suspects: suspects}, nil); err != nil ||
 			len(claims) == 0 {
 			return nil, false, err
 		}
 	}
-	if s.w.receiver.receive(ctx, claims) == 0 {
+	if s.w.receiver.Receive(ctx, claims) == 0 {
 		return claims[0], false, nil
 	}
 	e := s.w.exec
 	switch {
-	case e.loneTask() != claims[0]:
-	case inHand(s.w.lanes) == 1:
-		s.w.receiver.startLone(ctx, claims[0])
-	case e.n > 1: // it must wait until the worker has no other task
-		e.forgetLone(claims[0])
-		l.ends.add(ending{claim: claims[0], outcome: lifecycle.OutcomeDefer})
+	case e.LoneTask() != claims[0]:
+	case lane.InHand(s.w.lanes) == 1:
+		s.w.receiver.StartLone(ctx, claims[0])
+	case e.N > 1: // it must wait until the worker has no other task
+		e.ForgetLone(claims[0])
+		l.Ends.Add(lane.Ending{Claim: claims[0], Outcome: lifecycle.OutcomeDefer})
 		return claims[0], false, nil
 	default: // a handler has asked for this task and waits for it
-		e.forgetLone(claims[0])
-		e.add(claims)
+		e.ForgetLone(claims[0])
+		e.Add(claims)
 	}
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return claims[0], e.take(time.Now()) == claims[0], nil
+	e.Mu.Lock()
+	defer e.Mu.Unlock()
+	return claims[0], e.Take(time.Now()) == claims[0], nil
 }
 
 // runClaim runs a claimed task, if it is ready, and tells Redis how it ended.
-func (s *stepper) runClaim(c *Claim, ready bool) (r *seam.Run, wait time.Duration, err error) {
-	r = &seam.Run{Queue: c.lane.store.Name, Message: c.raw}
+func (s *stepper) runClaim(c *lane.Claim, ready bool) (r *seam.Run, wait time.Duration, err error) {
+	r = &seam.Run{Queue: c.Lane.Store.Name, Message: c.Raw}
 	if !ready {
 		return r, 0, s.finish(c, r)
 	}
-	c.started = time.Now()
+	c.Started = time.Now()
 	done := false
 	leave := s.occupy(c)
 	// Deferred, because a handler may end this goroutine by runtime.Goexit, as t.FailNow does.
 	defer func() {
 		e := s.w.exec
 		leave()
-		e.mu.Lock()
-		e.taskEnded(c, done, time.Since(c.started))
-		e.mu.Unlock()
+		e.Mu.Lock()
+		e.TaskEnded(c, done, time.Since(c.Started))
+		e.Mu.Unlock()
 		s.mu.Lock()
 		r.Err, r.Called = s.returned[c]
 		delete(s.returned, c)
 		s.mu.Unlock()
 		err = s.finish(c, r)
 	}()
-	done = s.w.runner.execute(c)
+	done = s.w.runner.Execute(c)
 	return r, 0, nil
 }
 
 // occupy stores a task that starts in a free slot, or in place of the task around it, as tasks may run within tasks.
-func (s *stepper) occupy(c *Claim) (leave func()) {
-	slots := s.w.exec.slots
+func (s *stepper) occupy(c *lane.Claim) (leave func()) {
+	slots := s.w.exec.Slots
 	for i := range slots {
 		if slots[i].CompareAndSwap(nil, c) {
 			return func() { slots[i].Store(nil) }
@@ -206,32 +208,32 @@ func (s *stepper) occupy(c *Claim) (leave func()) {
 }
 
 // finish tells Redis how a task ended, and notes it in r.
-func (s *stepper) finish(c *Claim, r *seam.Run) error {
-	f := s.w.finishers[c.lane.index]
+func (s *stepper) finish(c *lane.Claim, r *seam.Run) error {
+	f := s.w.finishers[c.Lane.Index]
 	r.Outcome = lifecycle.Ends[lifecycle.OutcomeDone].Name
 	for tries := 1; ; tries++ {
-		f.mu.Lock()
-		for i := range f.pending { // Redis may answer that the task must end in another way
-			if e := &f.pending[i]; e.claim == c {
-				r.Outcome, r.Failed = lifecycle.Ends[e.outcome].Name, e.outcome.Failed()
+		f.Mu.Lock()
+		for i := range f.Pending { // Redis may answer that the task must end in another way
+			if e := &f.Pending[i]; e.Claim == c {
+				r.Outcome, r.Failed = lifecycle.Ends[e.Outcome].Name, e.Outcome.Failed()
 			}
 		}
-		f.mu.Unlock()
-		worked, ok := f.tellRedis()
+		f.Mu.Unlock()
+		worked, ok := f.Publish()
 		switch {
 		case ok && !worked:
-			return s.obeyControl(context.Background(), c.lane)
+			return s.obeyControl(context.Background(), c.Lane)
 		case !ok && tries == 3:
-			return fmt.Errorf("delayed: Redis could not be told how task %q ended", c.msg.Meta.ID)
+			return fmt.Errorf("delayed: Redis could not be told how task %q ended", c.Msg.Meta.ID)
 		}
 	}
 }
 
 // obeyControl carries out what the control hash says, if it has changed.
-func (s *stepper) obeyControl(ctx context.Context, l *lane) error {
+func (s *stepper) obeyControl(ctx context.Context, l *lane.Lane) error {
 	select {
-	case <-l.control.poke:
-		return s.w.readControl(ctx, l)
+	case <-l.Control.Poked:
+		return s.w.ReadControl(ctx, l)
 	default:
 		return nil
 	}
@@ -244,7 +246,7 @@ func (s *stepper) findDue(ctx context.Context, suspects bool) (wait time.Duratio
 	defer s.claiming.Unlock()
 	wait = -1
 	for _, g := range s.w.slotGroups {
-		todos, err := redisstore.Check(ctx, g.mover.src, g.mover.stores)
+		todos, err := redisstore.Check(ctx, g.mover.Src, g.mover.Stores)
 		if err != nil {
 			return 0, false, err
 		}
@@ -252,7 +254,7 @@ func (s *stepper) findDue(ctx context.Context, suspects bool) (wait time.Duratio
 			switch {
 			case t.Pending > 0 || suspects && t.Suspects > 0:
 				return 0, false, fmt.Errorf("delayed: queue %q has %d pending tasks and gives none away: is it paused?",
-					g.lanes[i].store.Name, t.Pending+t.Suspects)
+					g.lanes[i].Store.Name, t.Pending+t.Suspects)
 			case t.Due == 0 || t.Group == 0:
 				again = true
 			}
@@ -263,7 +265,7 @@ func (s *stepper) findDue(ctx context.Context, suspects bool) (wait time.Duratio
 			}
 		}
 		if again {
-			if _, err := g.mover.round(ctx); err != nil {
+			if _, err := g.mover.Round(ctx); err != nil {
 				return 0, false, err
 			}
 		}
@@ -272,27 +274,27 @@ func (s *stepper) findDue(ctx context.Context, suspects bool) (wait time.Duratio
 }
 
 // Stop implements seam.Stepper.
-func (s *stepper) Stop() { s.w.cancelHandlers(ErrShutdown) }
+func (s *stepper) Stop() { s.w.cancelHandlers(lane.ErrShutdown) }
 
 // Close implements seam.Stepper.
 func (s *stepper) Close() error {
 	w := s.w
-	w.cancelHandlers(ErrShutdown)
-	giveBack(w.exec.takeBack())
+	w.cancelHandlers(lane.ErrShutdown)
+	lane.GiveBack(w.exec.TakeBack())
 	var errs []error
 	for _, f := range w.finishers {
-		if _, ok := f.tellRedis(); !ok {
+		if _, ok := f.Publish(); !ok {
 			errs = append(errs, fmt.Errorf("delayed: queue %q: Redis could not be told how tasks ended",
-				f.lane.store.Name))
+				f.Lane.Store.Name))
 		}
 	}
 	for _, g := range w.slotGroups {
-		g.heartbeat.link.HangUp()
+		g.heartbeat.Link.HangUp()
 	}
 	if len(errs) == 0 {
 		errs = append(errs, w.unregister())
 	}
 	w.phase.Store(int32(state.Stopped))
-	w.events.stop(w.cfg.listenGrace())
+	w.events.Stop(w.cfg.listenGrace())
 	return errors.Join(errs...)
 }

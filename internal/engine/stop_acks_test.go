@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/lane"
+
 	"github.com/godelayed/delayed/state"
 )
 
@@ -25,9 +27,9 @@ func (b *bench) stopBesideTwo(cfg WorkerConfig) (w *started, leave []chan struct
 	stopped = make(chan error, 1)
 	go func() { stopped <- w.stop() }()
 	b.Until("its loops have ended", func() bool {
-		w.exec.mu.Lock()
-		defer w.exec.mu.Unlock()
-		return w.exec.stopped
+		w.exec.Mu.Lock()
+		defer w.exec.Mu.Unlock()
+		return w.exec.Stopped
 	})
 	return w, leave, stopped
 }
@@ -55,7 +57,7 @@ func TestTasksThatEndBesideOneThatNeverDoesAreAcknowledged(t *testing.T) {
 	cfg.Grace, cfg.CancelGrace = time.Second, time.Second
 	w, leave, stopped := b.stopBesideTwo(cfg)
 	close(leave[0])
-	var still *RunningError
+	var still *lane.RunningError
 	if err := await(b, "the stop", stopped); !errors.As(err, &still) {
 		t.Errorf("%v, expected *RunningError", err)
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/lane"
+
 	"github.com/godelayed/delayed/internal/faultnet"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/state"
@@ -29,7 +31,7 @@ func TestStopIsNotedOnceRedisAnswers(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	b.delay(f, "stubborn")
 	go func() { <-entered; stop() }()
-	var still *RunningError
+	var still *lane.RunningError
 	if err := w.Run(ctx); !errors.As(err, &still) {
 		t.Fatalf("expected that a handler still runs, found %v", err)
 	}
@@ -64,8 +66,8 @@ func TestStopIsNotedWhateverTheReason(t *testing.T) {
 			ended := make(chan error, 1)
 			go func() { ended <- w.Run(t.Context()) }()
 			await(b, "the task", entered)
-			w.stopFor(reason)
-			var still *RunningError
+			w.StopFor(reason)
+			var still *lane.RunningError
 			if err := await(b, "the end of the worker", ended); !errors.As(err, &still) {
 				t.Errorf("expected that a handler still runs, found %v", err)
 			}

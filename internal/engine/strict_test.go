@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/godelayed/delayed/internal/engine/lane"
 )
 
 // In strict order, later queues wait for a queue with which the worker is behind: it may have tasks. They do not if
@@ -25,23 +27,23 @@ func TestStrictOrderWhileBehind(t *testing.T) {
 				}
 			})
 			f := r.fetcher
-			r.lanes[1].endsWaiting.Store(maxEndsWaiting)
+			r.lanes[1].EndsWaiting.Store(lane.MaxEndsWaiting)
 			if test.away {
-				f.waiterOf[1].noClaimsBefore = time.Now().Add(time.Hour)
+				f.WaiterOf[1].NoClaimsBefore = time.Now().Add(time.Hour)
 			}
-			f.lookBehind()
-			if a, b, c := f.paused(0), f.paused(1), f.paused(2); a || !b || c != test.waits {
+			f.CheckBacklog()
+			if a, b, c := f.Paused(0), f.Paused(1), f.Paused(2); a || !b || c != test.waits {
 				t.Errorf("nothing may be claimed: %v, %v, %v, expected false, true, %v", a, b, c, test.waits)
 			}
-			r.lanes[1].endsRefused.Store(true)
-			f.lookBehind()
-			if a, b, c := f.paused(0), f.paused(1), f.paused(2); a || !b || c {
+			r.lanes[1].EndsRefused.Store(true)
+			f.CheckBacklog()
+			if a, b, c := f.Paused(0), f.Paused(1), f.Paused(2); a || !b || c {
 				t.Errorf("while Redis refuses: %v, %v, %v, expected that only the queue itself is paused", a, b, c)
 			}
-			r.lanes[1].endsRefused.Store(false)
-			r.lanes[1].endsWaiting.Store(0)
-			f.lookBehind()
-			if a, b, c := f.paused(0), f.paused(1), f.paused(2); a || b || c {
+			r.lanes[1].EndsRefused.Store(false)
+			r.lanes[1].EndsWaiting.Store(0)
+			f.CheckBacklog()
+			if a, b, c := f.Paused(0), f.Paused(1), f.Paused(2); a || b || c {
 				t.Errorf("afterwards nothing may be claimed: %v, %v, %v", a, b, c)
 			}
 		})
@@ -54,8 +56,8 @@ func TestStrictOrderBesideRefusedEnds(t *testing.T) {
 	fails := b.fn("fails", func(int) error { return Discard(errors.New("no luck")) })
 	ran := make(chan int, 1)
 	other := b.fn("other", func(i int) { ran <- i })
-	for first := 0; first < 3*maxEndsWaiting; first += maxEndsWaiting {
-		tasks := make([]*Task, maxEndsWaiting)
+	for first := 0; first < 3*lane.MaxEndsWaiting; first += lane.MaxEndsWaiting {
+		tasks := make([]*Task, lane.MaxEndsWaiting)
 		for i := range tasks {
 			tasks[i] = Call(fails, i)
 		}
@@ -66,13 +68,13 @@ func TestStrictOrderBesideRefusedEnds(t *testing.T) {
 	cfg := b.config()
 	cfg.Queues = Strict{b.Name, b.Name + ".later"}
 	w := b.work(cfg, fails, other)
-	b.Until("the worker is behind", w.lanes[0].behind)
+	b.Until("the worker is behind", w.lanes[0].Behind)
 	b.delayWith(NewQueue(b.Name+".later", b.rdb), other, 1)
 	if i := await(b, "the task of the later queue", ran); i != 1 {
 		t.Errorf("ran %d", i)
 	}
 	b.Do("DEL", b.Name+"_archived")
-	b.Until("all tasks have ended", func() bool { return b.Size("_archived") == 3*maxEndsWaiting })
+	b.Until("all tasks have ended", func() bool { return b.Size("_archived") == 3*lane.MaxEndsWaiting })
 }
 
 // A claim that ends before large messages leaves tasks of its queue. In strict order they come before those of others.
@@ -87,9 +89,9 @@ func TestStrictOrderBehindAClaimThatEndsEarly(t *testing.T) {
 	later := NewQueue(r.b.Name+".later", r.b.rdb)
 	r.b.delayWith(later, r.f, "small")
 	r.b.Do("SET", r.b.Name+".later_worker:"+r.ID(), "v", "PX", 60000)
-	r.fetcher.hasTasks[0], r.fetcher.hasTasks[1] = true, true
+	r.fetcher.HasTasks[0], r.fetcher.HasTasks[1] = true, true
 	for i, want := range []int{1, 0} {
-		r.fetcher.round(t.Context(), 10)
+		r.fetcher.Round(t.Context(), 10)
 		if n, m := r.b.Size(""), r.b.Size(".later"); n != want || m != want {
 			t.Errorf("round %d: %d and %d tasks are pending, expected %d of each queue", i, n, m, want)
 		}

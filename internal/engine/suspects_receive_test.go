@@ -5,6 +5,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/child"
+	"github.com/godelayed/delayed/internal/engine/fetch"
+	"github.com/godelayed/delayed/internal/engine/lane"
+
 	"github.com/sirupsen/logrus"
 
 	"github.com/godelayed/delayed/internal/lifecycle"
@@ -27,7 +31,7 @@ func (fn onLog) logger() logrus.FieldLogger {
 type receivingWorker struct {
 	*Worker
 	b *bench
-	l *lane // of its first queue
+	l *lane.Lane // of its first queue
 	f *Function
 }
 
@@ -45,26 +49,27 @@ func newReceivingWorker(t *testing.T, change func(*WorkerConfig)) *receivingWork
 	b.Must(w.Register([]*Function{r.f}, nil))
 	f := w.fetcher
 	n := len(w.lanes)
-	f.hasTasks, f.wasPaused, f.mend, f.emptyAt = make([]bool, n), make([]bool, n), make([]bool, n), make([]time.Time, n)
-	f.behind = make([]bool, n)
-	f.order, f.waiterOf, f.returned = make([]int, n), make([]*waiter, n), make(chan flight, maxInFlight)
-	for _, wt := range f.waiters {
-		for _, i := range wt.lanes {
-			f.waiterOf[i] = wt
+	f.HasTasks, f.WasPaused, f.Mend, f.EmptyAt = make([]bool, n), make([]bool, n), make([]bool, n), make([]time.Time, n)
+	f.Behind = make([]bool, n)
+	f.Order, f.WaiterOf = make([]int, n), make([]*fetch.Waiter, n)
+	f.Returned = make(chan fetch.Flight, fetch.MaxInFlight)
+	for _, wt := range f.Waiters {
+		for _, i := range wt.Lanes {
+			f.WaiterOf[i] = wt
 		}
 	}
 	now := time.Now()
 	for _, l := range w.lanes {
 		b.Do("SET", b.Name+"_worker:"+w.ID(), "v", "PX", 60000)
-		l.confirmed.Store(&now)
+		l.Confirmed.Store(&now)
 	}
 	return r
 }
 
 // claim claims the next tasks.
-func (r *receivingWorker) claim(n int) []*Claim {
+func (r *receivingWorker) claim(n int) []*lane.Claim {
 	r.b.T.Helper()
-	claims, _, err := r.l.claim(r.b.T.Context(), redisstore.ClaimCall{Most: n}, nil)
+	claims, _, err := r.l.Claim(r.b.T.Context(), redisstore.ClaimCall{Most: n}, nil)
 	if err != nil || len(claims) != n {
 		r.b.T.Fatalf("%d claims, %v, expected %d", len(claims), err, n)
 	}
@@ -74,8 +79,8 @@ func (r *receivingWorker) claim(n int) []*Claim {
 // took receives the next tasks and checks how many of them will run, and how many are ready then.
 func (r *receivingWorker) took(what string, n, kept, ready int) {
 	r.b.T.Helper()
-	if got := r.receiver.receive(r.b.T.Context(), r.claim(n)); got != kept || len(r.exec.ready) != ready {
-		r.b.T.Errorf("%s: %d are to run and %d are ready, expected %d and %d", what, got, len(r.exec.ready), kept,
+	if got := r.receiver.Receive(r.b.T.Context(), r.claim(n)); got != kept || len(r.exec.Ready) != ready {
+		r.b.T.Errorf("%s: %d are to run and %d are ready, expected %d and %d", what, got, len(r.exec.Ready), kept,
 			ready)
 	}
 }
@@ -84,10 +89,10 @@ func (r *receivingWorker) took(what string, n, kept, ready int) {
 func (r *receivingWorker) ends(what string, want ...lifecycle.Outcome) {
 	r.b.T.Helper()
 	var got []lifecycle.Outcome
-	for _, e := range finisherOf(r.l).pending {
-		got = append(got, e.outcome)
+	for _, e := range finisherOf(r.l).Pending {
+		got = append(got, e.Outcome)
 	}
-	finisherOf(r.l).pending = nil
+	finisherOf(r.l).Pending = nil
 	if len(got) != len(want) {
 		r.b.T.Fatalf("%s: endings %v, expected %v", what, got, want)
 	}
@@ -104,15 +109,15 @@ func TestSuspectBesideOthersIsNotAlone(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	r.b.delay(r.f, "fresh")
 	r.took("a fresh task", 1, 1, 1)
-	if !r.exec.noAheadUntil.IsZero() {
+	if !r.exec.NoAheadUntil.IsZero() {
 		t.Error("the worker is restless without a suspect")
 	}
 	r.b.delayDied(1, r.f, "suspect")
 	r.took("a suspect", 1, 1, 2)
-	if r.exec.markedTask() != nil || r.b.Hash("_claims:" + r.ID())[redisstore.MarkAlone] != "" {
+	if r.exec.MarkedTask() != nil || r.b.Hash("_claims:" + r.ID())[redisstore.MarkAlone] != "" {
 		t.Error("the suspect is noted as alone")
 	}
-	if !r.exec.noAheadUntil.After(time.Now()) {
+	if !r.exec.NoAheadUntil.After(time.Now()) {
 		t.Error("the worker may claim ahead")
 	}
 }
@@ -122,14 +127,14 @@ func TestTasksGoBackWhenASuspectStaysNoted(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	r.b.delayDied(1, r.f, "suspect")
 	r.took("a suspect", 1, 1, 1)
-	if r.exec.markedTask() == nil {
+	if r.exec.MarkedTask() == nil {
 		t.Fatal("the suspect is not noted as alone")
 	}
 	r.b.delay(r.f, "fresh")
 	claims := r.claim(1)
 	r.b.Do("SET", r.b.Name+"_claims:"+r.ID(), "of another type")
-	if n := r.receiver.receive(t.Context(), claims); n != 0 || len(r.exec.ready) != 1 {
-		t.Errorf("%d are to run, and %d are ready, expected the suspect alone", n, len(r.exec.ready))
+	if n := r.receiver.Receive(t.Context(), claims); n != 0 || len(r.exec.Ready) != 1 {
+		t.Errorf("%d are to run, and %d are ready, expected the suspect alone", n, len(r.exec.Ready))
 	}
 	r.ends("the fresh task", lifecycle.OutcomeRelease)
 }
@@ -140,19 +145,19 @@ func TestSuspectSetApartIsLookedFor(t *testing.T) {
 	r.b.delayDied(2, r.f, "suspect")
 	r.took("a suspect of two deaths", 1, 0, 0)
 	r.ends("it", lifecycle.OutcomeDefer)
-	if !r.l.hasSuspects {
+	if !r.l.HasSuspects {
 		t.Error("nobody looks for it")
 	}
 	r.b.Do("DEL", r.b.Name+"_worker:"+r.ID())
-	r.fetcher.claimSuspect(t.Context(), 0, 1, 0)
-	if !r.l.hasSuspects {
+	r.fetcher.ClaimSuspect(t.Context(), 0, 1, 0)
+	if !r.l.HasSuspects {
 		t.Error("nobody looks for it again after a claim that has failed")
 	}
 }
 
 // A suspect that runs in a child process waits for nobody, unless its workers have died all the same.
 func TestSuspectInQuarantine(t *testing.T) {
-	r := newReceivingWorker(t, func(cfg *WorkerConfig) { cfg.Isolation = &Isolation{} })
+	r := newReceivingWorker(t, func(cfg *WorkerConfig) { cfg.Isolation = &child.Config{} })
 	r.Quarantine()
 	r.b.delay(r.f, "fresh")
 	r.b.delayDied(2, r.f, "suspect")
@@ -167,15 +172,15 @@ func TestPauseWhileTasksAreReceived(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	r.b.delay(r.f, "before")
 	claims := r.claim(1)
-	r.l.control.paused.Store(true)
-	if n := r.receiver.receive(t.Context(), claims); n != 0 || len(r.exec.ready) != 0 {
+	r.l.Control.Paused.Store(true)
+	if n := r.receiver.Receive(t.Context(), claims); n != 0 || len(r.exec.Ready) != 0 {
 		t.Errorf("%d are to run", n)
 	}
 	r.ends("a task of a paused queue", lifecycle.OutcomeRelease)
 
-	var l *lane
+	var l *lane.Lane
 	r = newReceivingWorker(t, func(cfg *WorkerConfig) {
-		cfg.Logger = onLog(func() { l.control.paused.Store(true) }).logger()
+		cfg.Logger = onLog(func() { l.Control.Paused.Store(true) }).logger()
 	})
 	l = r.l
 	r.b.delay(r.b.fn("unknown", func() {})) // this writes a log line
@@ -194,8 +199,8 @@ func TestQueueRestsWhileCancellationsAreUnknown(t *testing.T) {
 	before := time.Now()
 	r.took("it", 1, 0, 0)
 	r.ends("it", lifecycle.OutcomeRelease)
-	if until := r.l.restsUntil(); until.Before(before.Add(pausedRest)) {
-		t.Errorf("it rests until %v, expected %v from now on", until, pausedRest)
+	if until := r.l.RestsUntil(); until.Before(before.Add(lane.PausedRest)) {
+		t.Errorf("it rests until %v, expected %v from now on", until, lane.PausedRest)
 	}
 }
 
@@ -205,10 +210,10 @@ func TestNotificationsThatAreNotForNowGoBack(t *testing.T) {
 		set      func(r *receivingWorker)
 		suspects bool
 	}{
-		"suspects of a paused queue":  {func(r *receivingWorker) { r.l.control.paused.Store(true) }, true},
-		"suspects beside a lone task": {func(r *receivingWorker) { r.fetcher.suspects.lone = &Claim{} }, true},
-		"tasks of a paused queue":     {func(r *receivingWorker) { r.l.control.paused.Store(true) }, false},
-		"tasks beside a lone task":    {func(r *receivingWorker) { r.fetcher.suspects.lone = &Claim{} }, false},
+		"suspects of a paused queue":  {func(r *receivingWorker) { r.l.Control.Paused.Store(true) }, true},
+		"suspects beside a lone task": {func(r *receivingWorker) { r.fetcher.Suspects.Lone = &lane.Claim{} }, true},
+		"tasks of a paused queue":     {func(r *receivingWorker) { r.l.Control.Paused.Store(true) }, false},
+		"tasks beside a lone task":    {func(r *receivingWorker) { r.fetcher.Suspects.Lone = &lane.Claim{} }, false},
 	} {
 		r := newReceivingWorker(t, nil)
 		list := ""
@@ -220,7 +225,7 @@ func TestNotificationsThatAreNotForNowGoBack(t *testing.T) {
 			r.b.Do("LPOP", r.b.Name+"_noti")
 		}
 		c.set(r)
-		r.fetcher.handleWake(t.Context(), wakeUp{held: 1, suspects: c.suspects})
+		r.fetcher.HandleWake(t.Context(), fetch.WakeUp{Held: 1, Suspects: c.suspects})
 		if n, noti := r.b.Size("_processing:"+r.ID()), r.b.Size(list+"_noti"); n != 0 || noti != 1 {
 			t.Errorf("%s: %d tasks claimed, %d notifications, expected 0 and 1", what, n, noti)
 		}
@@ -234,10 +239,10 @@ func TestSuspectsOfAnyQueueAreFound(t *testing.T) {
 		cfg.Queues = Strict{own[0] + "-other", own[0]}
 	})
 	r.b.setAside(r.f, "suspect")
-	r.fetcher.findSuspects(t.Context())
-	if r.lanes[0].hasSuspects || !r.lanes[1].hasSuspects {
-		t.Errorf("suspects found: %v on the first queue, %v on the second, which has one", r.lanes[0].hasSuspects,
-			r.lanes[1].hasSuspects)
+	r.fetcher.FindSuspects(t.Context())
+	if r.lanes[0].HasSuspects || !r.lanes[1].HasSuspects {
+		t.Errorf("suspects found: %v on the first queue, %v on the second, which has one", r.lanes[0].HasSuspects,
+			r.lanes[1].HasSuspects)
 	}
 }
 
@@ -248,25 +253,25 @@ func TestParkedTasksTakeRoom(t *testing.T) {
 		r.b.delay(r.f, "parked")
 	}
 	claims := r.claim(3)
-	endings := make([]ending, len(claims))
+	endings := make([]lane.Ending, len(claims))
 	ids := make([]string, len(claims))
 	for i, c := range claims {
-		c.msg, _ = c.parse()
-		endings[i] = r.runner.park(c, state.ReasonUnknownFunction, time.Now())
-		ids[i] = endings[i].id
+		c.Msg, _ = c.Parse()
+		endings[i] = r.runner.Park(c, state.ReasonUnknownFunction, time.Now())
+		ids[i] = endings[i].ID
 	}
-	if left, _ := finisherOf(r.l).flush(endings); len(left) > 0 {
+	if left, _ := finisherOf(r.l).Flush(endings); len(left) > 0 {
 		t.Fatalf("%d are not parked", len(left))
 	}
 	for range 5 {
 		r.b.delay(r.f, "pending")
 	}
 	o := &idleOwner{}
-	r.fetcher.owner = o
-	r.l.parked.set(ids)
-	r.fetcher.hasTasks[0] = true
-	r.fetcher.round(t.Context(), 4)
-	if n := inHand(r.lanes); n != 4 || len(r.exec.ready) != 4 {
+	r.fetcher.Owner = o
+	r.l.Parked.Set(ids)
+	r.fetcher.HasTasks[0] = true
+	r.fetcher.Round(t.Context(), 4)
+	if n := lane.InHand(r.lanes); n != 4 || len(r.exec.Ready) != 4 {
 		t.Errorf("%d tasks in hand, expected 4", n)
 	}
 	if o.looks != 1 {
@@ -277,12 +282,12 @@ func TestParkedTasksTakeRoom(t *testing.T) {
 // The ids of parked tasks are kept when a claim of them fails.
 func TestParkedTasksAreKeptWhenTheirClaimFails(t *testing.T) {
 	r := newReceivingWorker(t, nil)
-	r.l.parked.set([]string{"a", "b"})
+	r.l.Parked.Set([]string{"a", "b"})
 	r.b.Do("DEL", r.b.Name+"_worker:"+r.ID())
-	if _, err := r.l.claimParked(t.Context(), 1); !errors.Is(err, redisstore.ErrNoHeartbeat) {
+	if _, err := r.l.ClaimParked(t.Context(), 1); !errors.Is(err, redisstore.ErrNoHeartbeat) {
 		t.Errorf("claim without a heartbeat: %v", err)
 	}
-	if !r.l.parked.some.Load() || len(r.l.parked.take(9)) != 2 {
+	if !r.l.Parked.Some.Load() || len(r.l.Parked.Take(9)) != 2 {
 		t.Error("the worker has forgotten what is parked for it")
 	}
 }

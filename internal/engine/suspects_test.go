@@ -10,6 +10,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/exec"
+	"github.com/godelayed/delayed/internal/engine/fetch"
+	"github.com/godelayed/delayed/internal/engine/lane"
+
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -34,7 +38,7 @@ func (b *bench) workPatiently(patience time.Duration, f *Function) *started {
 	w, err := NewWorker(b.rdb, b.config())
 	b.Must(err)
 	b.Must(w.Register([]*Function{f}, nil))
-	w.fetcher.patience = patience
+	w.fetcher.Patience = patience
 	return b.start(w)
 }
 
@@ -47,7 +51,7 @@ func TestSuspectsHeld(t *testing.T) {
 		100: {100, 100, 25, 6, 1, 1},
 	} {
 		for deaths, n := range want {
-			if got := suspectsHeld(executors, deaths); got != n {
+			if got := lane.SuspectsHeld(executors, deaths); got != n {
 				t.Errorf("%d executors hold %d tasks of %d deaths, expected %d", executors, got, deaths, n)
 			}
 		}
@@ -113,12 +117,12 @@ func TestLoneTask(t *testing.T) {
 	b.delay(f, "busy")
 	await(b, "the busy one", entered)
 	b.delayDied(9, f, "lone")
-	b.Until("it is in hand", func() bool { return w.exec.loneTask() != nil })
+	b.Until("it is in hand", func() bool { return w.exec.LoneTask() != nil })
 	for range 2 { // after the second the fetcher has decided once about it at least
-		w.exec.wakeFetcher()
-		b.Until("the fetcher has looked", func() bool { return len(w.exec.changed) == 0 })
+		w.exec.WakeFetcher()
+		b.Until("the fetcher has looked", func() bool { return len(w.exec.Changed) == 0 })
 	}
-	if n := w.exec.startedOrReady(); n != 1 {
+	if n := startedOrReady(w.exec); n != 1 {
 		t.Errorf("%d tasks run or may start, expected that the busy one is alone", n)
 	}
 	b.delay(f, "fresh")
@@ -141,10 +145,10 @@ func TestLoneTask(t *testing.T) {
 }
 
 // startedOrReady returns how many tasks run or may start at any moment.
-func (e *executors) startedOrReady() int {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.busy + len(e.ready)
+func startedOrReady(e *exec.Executors) int {
+	e.Mu.Lock()
+	defer e.Mu.Unlock()
+	return e.Busy + len(e.Ready)
 }
 
 // A suspect whose worker has no other task is marked as alone, until another one comes. That starts only after the mark
@@ -160,7 +164,7 @@ func TestSuspectIsAloneUntilAnotherComes(t *testing.T) {
 	var beside atomic.Bool
 	f := b.fn("f", func(s string) {
 		if s == "fresh" {
-			beside.Store(w.exec.markedTask() != nil)
+			beside.Store(w.exec.MarkedTask() != nil)
 		}
 		entered <- s
 		<-leave
@@ -193,8 +197,8 @@ func (b *bench) setAside(f *Function, args ...any) {
 func (s *started) heard() {
 	s.b.T.Helper()
 	for range 2 { // when it takes the second one, it has handled the first
-		s.fetcher.wakes <- wakeUp{lane: -1}
-		s.b.Until("the fetcher has looked", func() bool { return len(s.fetcher.wakes) == 0 })
+		s.fetcher.Wakes <- fetch.WakeUp{Lane: -1}
+		s.b.Until("the fetcher has looked", func() bool { return len(s.fetcher.Wakes) == 0 })
 	}
 }
 
@@ -207,16 +211,16 @@ func TestLoneTaskStartsOnce(t *testing.T) {
 	w.heard()
 	b.Until("it waits for suspects", func() bool { return b.blocked() > 0 })
 	b.setAside(f, "lone")
-	w.fetcher.nudge(0, true)
+	w.fetcher.Nudge(0, true)
 	await(b, "the lone task", entered)
 	b.setAside(f, "next")
 	b.Do("RPUSH", b.Name+"_suspects_noti", "1")
 	b.Until("the worker was told, and has put that back", func() bool { return b.Size("_suspects_noti") == 1 })
 	w.heard()
-	w.exec.mu.Lock()
-	ready := len(w.exec.ready)
-	w.exec.mu.Unlock()
-	if n := len(w.exec.running()); n != 1 || ready != 0 {
+	w.exec.Mu.Lock()
+	ready := len(w.exec.Ready)
+	w.exec.Mu.Unlock()
+	if n := len(w.exec.Running()); n != 1 || ready != 0 {
 		t.Errorf("%d tasks run and %d are about to, expected one that runs alone", n, ready)
 	}
 	close(leave)
@@ -263,7 +267,7 @@ func TestEndedSuspectIsAloneNoLonger(t *testing.T) {
 		t.Error("Redis does not know that it is alone")
 	}
 	leave <- struct{}{}
-	b.Until("it has ended", func() bool { return len(w.exec.running()) == 0 })
+	b.Until("it has ended", func() bool { return len(w.exec.Running()) == 0 })
 	b.delay(f, "fresh")
 	await(b, "the fresh one", entered)
 	if b.Size("_processing:"+w.ID()) != 2 || alone() {
@@ -296,11 +300,11 @@ func TestLoneTaskIsGivenBackWhenPaused(t *testing.T) {
 			b.delay(f, "busy")
 			await(b, "the busy one", entered)
 			b.delayDied(9, f, "lone")
-			b.Until("it is in hand", func() bool { return w.exec.loneTask() != nil })
+			b.Until("it is in hand", func() bool { return w.exec.LoneTask() != nil })
 			b.Must(pauses.pause(w, b.q))
 			b.Until("it is given back",
 				func() bool { return b.Size("_processing:"+w.ID()) == 1 && b.Size("_suspects") == 1 })
-			b.Until("nothing is alone", func() bool { return w.exec.loneTask() == nil })
+			b.Until("nothing is alone", func() bool { return w.exec.LoneTask() == nil })
 			b.Must(pauses.resume(w, b.q))
 			leave <- struct{}{}
 			if s := await(b, "the lone task", entered); s != "lone" {
@@ -352,15 +356,15 @@ func TestLoneTaskThatWasPutBackIsNotForgotten(t *testing.T) {
 	w, err := NewWorker(b.rdb, cfg)
 	b.Must(err)
 	b.Must(w.Register([]*Function{f}, nil))
-	w.fetcher.patience = 200 * time.Millisecond
-	w.slotGroups[0].mover.every = time.Hour
-	w.fetcher.waiters[0].limit = time.Hour
+	w.fetcher.Patience = 200 * time.Millisecond
+	w.slotGroups[0].mover.Every = time.Hour
+	w.fetcher.Waiters[0].Limit = time.Hour
 	s := b.start(w)
 	b.delay(f, "busy")
 	await(b, "the busy one", entered)
 	b.delayDied(9, f, "lone")
-	b.Until("the lone task is in hand", func() bool { return w.exec.loneTask() != nil })
-	b.Until("it is put back", func() bool { return w.exec.loneTask() == nil && b.Size("_suspects") == 1 })
+	b.Until("the lone task is in hand", func() bool { return w.exec.LoneTask() != nil })
+	b.Until("it is put back", func() bool { return w.exec.LoneTask() == nil && b.Size("_suspects") == 1 })
 	leave <- struct{}{}
 	if s := await(b, "the lone task", entered); s != "lone" {
 		t.Errorf("%s came", s)
@@ -368,7 +372,7 @@ func TestLoneTaskThatWasPutBackIsNotForgotten(t *testing.T) {
 	close(leave)
 	b.Idle()
 	s.mustStop()
-	if w.fetcher.waiters[0].limit != time.Hour {
+	if w.fetcher.Waiters[0].Limit != time.Hour {
 		t.Error("it came only after a wait had ended, with the time-out of its connection")
 	}
 }
@@ -422,7 +426,7 @@ func TestLoneTaskIsGivenBackAtTheStop(t *testing.T) {
 	b.delay(f, "busy")
 	await(b, "the busy one", entered)
 	b.delayDied(9, f, "lone")
-	b.Until("it is in hand", func() bool { return w.exec.loneTask() != nil })
+	b.Until("it is in hand", func() bool { return w.exec.LoneTask() != nil })
 	stopped := make(chan error, 1)
 	go func() { stopped <- w.stop() }()
 	b.Until("it is given back", func() bool {
@@ -452,7 +456,7 @@ func TestStopIsNoDeath(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	b.delay(f, "stubborn")
 	go func() { <-entered; stop() }()
-	var still *RunningError
+	var still *lane.RunningError
 	if err := w.Run(ctx); !errors.As(err, &still) {
 		t.Fatalf("expected that a handler still runs, found %v", err)
 	}

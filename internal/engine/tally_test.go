@@ -9,6 +9,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/beat"
+	"github.com/godelayed/delayed/internal/engine/exec"
+	"github.com/godelayed/delayed/internal/engine/lane"
+
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/metrics"
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -17,9 +21,9 @@ import (
 )
 
 // tallied sums up what was counted of a function.
-func tallied(seconds []talliedSecond, path string) (sum metrics.Sample) {
+func tallied(seconds []exec.TalliedSecond, path string) (sum metrics.Sample) {
 	for _, s := range seconds {
-		for fn, sample := range s.fns {
+		for fn, sample := range s.Fns {
 			if fn.Path() == path {
 				sum.Merge(sample)
 			}
@@ -31,24 +35,24 @@ func tallied(seconds []talliedSecond, path string) (sum metrics.Sample) {
 func TestTally(t *testing.T) {
 	f, g := newFunction(t, "f", func() {}), newFunction(t, "g", func() {})
 	start := time.UnixMilli(1_700_000_000_500)
-	var ty tally
-	add := func(c *Claim) {
-		c.started = start
-		ty.add(c, 200*time.Millisecond, time.Second)
+	var ty exec.Tally
+	add := func(c *lane.Claim) {
+		c.Started = start
+		ty.Add(c, 200*time.Millisecond, time.Second)
 	}
-	add(&Claim{fn: f, ran: true})
-	add(&Claim{fn: f}) // its claim was lost
-	add(&Claim{fn: f, ran: true, outcome: lifecycle.OutcomeRetry, msg: wire.Message{Meta: wire.Meta{
+	add(&lane.Claim{Fn: f, Ran: true})
+	add(&lane.Claim{Fn: f}) // its claim was lost
+	add(&lane.Claim{Fn: f, Ran: true, Outcome: lifecycle.OutcomeRetry, Msg: wire.Message{Meta: wire.Meta{
 		EnqueuedAt: start.UnixMilli() - 60_000, Extra: &wire.Extra{Due: start.UnixMilli() + 600},
 	}}})
-	add(&Claim{fn: g, ran: true, outcome: lifecycle.OutcomeArchive})
-	add(&Claim{fn: f, ran: true, outcome: lifecycle.OutcomeSnooze, msg: wire.Message{Meta: wire.Meta{
+	add(&lane.Claim{Fn: g, Ran: true, Outcome: lifecycle.OutcomeArchive})
+	add(&lane.Claim{Fn: f, Ran: true, Outcome: lifecycle.OutcomeSnooze, Msg: wire.Message{Meta: wire.Meta{
 		EnqueuedAt: start.UnixMilli() - 1000,
 	}}})
 	start = start.Add(900 * time.Millisecond) // it ends in the next second
-	add(&Claim{fn: f, ran: true, outcome: lifecycle.OutcomeCancel})
-	seconds := ty.take()
-	if len(seconds) != 2 || seconds[0].at != 1_700_000_001 || seconds[1].at != 1_700_000_002 {
+	add(&lane.Claim{Fn: f, Ran: true, Outcome: lifecycle.OutcomeCancel})
+	seconds := ty.Take()
+	if len(seconds) != 2 || seconds[0].At != 1_700_000_001 || seconds[1].At != 1_700_000_002 {
 		t.Errorf("found %+v, expected two seconds", seconds)
 	}
 	if s := tallied(seconds, "f"); s.Runs != 3 || s.Failed != 1 || s.Archived != 0 || s.Run.Count() != 3 ||
@@ -59,30 +63,30 @@ func TestTally(t *testing.T) {
 	if s := tallied(seconds, "g"); s.Runs != 1 || s.Failed != 1 || s.Archived != 1 || s.Wait.Count() != 0 {
 		t.Errorf("g: %+v", s)
 	}
-	if again := ty.take(); len(again) > 0 {
+	if again := ty.Take(); len(again) > 0 {
 		t.Errorf("taken twice: %+v", again)
 	}
-	for range maxTallied + 10 { // as long as Redis cannot be told
+	for range exec.MaxTallied + 10 { // as long as Redis cannot be told
 		start = start.Add(time.Second)
-		add(&Claim{fn: f, ran: true})
+		add(&lane.Claim{Fn: f, Ran: true})
 	}
-	if seconds = ty.take(); len(seconds) != maxTallied || tallied(seconds, "f").Runs != maxTallied+10 {
-		t.Errorf("%d seconds with %d runs, expected %d with %d", len(seconds), tallied(seconds, "f").Runs, maxTallied,
-			maxTallied+10)
+	if seconds = ty.Take(); len(seconds) != exec.MaxTallied || tallied(seconds, "f").Runs != exec.MaxTallied+10 {
+		t.Errorf("%d seconds with %d runs, expected %d with %d", len(seconds), tallied(seconds, "f").Runs,
+			exec.MaxTallied, exec.MaxTallied+10)
 	}
 }
 
 // A task that follows another one of the same function counts in the second in which it has ended itself.
 func TestTallyKeepsSecondsApart(t *testing.T) {
 	f := newFunction(t, "f", func() {})
-	var ty tally
+	var ty exec.Tally
 	for _, second := range []int64{5, 5, 6, 8, 8, 8} {
-		ty.add(&Claim{fn: f, ran: true, started: time.Unix(second, 0)}, time.Millisecond, 0)
+		ty.Add(&lane.Claim{Fn: f, Ran: true, Started: time.Unix(second, 0)}, time.Millisecond, 0)
 	}
 	runs := map[int64]uint64{}
-	for _, s := range ty.take() {
-		for _, sample := range s.fns {
-			runs[s.at] += sample.Runs
+	for _, s := range ty.Take() {
+		for _, sample := range s.Fns {
+			runs[s.At] += sample.Runs
 		}
 	}
 	if expected := map[int64]uint64{5: 2, 6: 1, 8: 3}; !maps.Equal(runs, expected) {
@@ -93,12 +97,12 @@ func TestTallyKeepsSecondsApart(t *testing.T) {
 // The samples of all grains have all that was counted, in one list for each hash.
 func TestMetricsOfATally(t *testing.T) {
 	f, g := newFunction(t, "f", func() {}), newFunction(t, "g", func() {})
-	var ty tally
+	var ty exec.Tally
 	const first = 1_700_006_397 // 3 seconds before midnight in UTC, of Unix day 19675
 	for i := range 6 {
 		for _, fn := range []*Function{f, g, f} {
-			c := Claim{fn: fn, ran: true, started: time.Unix(int64(first+i), 0)}
-			ty.add(&c, time.Millisecond, 0)
+			c := lane.Claim{Fn: fn, Ran: true, Started: time.Unix(int64(first+i), 0)}
+			ty.Add(&c, time.Millisecond, 0)
 		}
 	}
 	type place struct {
@@ -106,7 +110,7 @@ func TestMetricsOfATally(t *testing.T) {
 		hash  int64
 	}
 	runs, seen := map[redisstore.Grain]uint64{}, map[place]bool{}
-	for _, list := range metricsOf(ty.take()) {
+	for _, list := range beat.MetricsOf(ty.Take()) {
 		var at place
 		for i, p := range list {
 			_, hash := p.Grain.Truncate(p.At)

@@ -7,6 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/fetch"
+
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/limits"
@@ -35,16 +37,16 @@ func TestParkedForFieldsGoesToNobodyElse(t *testing.T) {
 	rights, others := b.work(b.config(), b.fn("F", func(right) {})), b.work(b.config(), b.fn("F", func(other) {}))
 	for range 5 {
 		for _, w := range []*started{lefts, rights, others} {
-			ids, err := runnableHere(t.Context(), b.q.store, &w.registry, b.parked())
+			ids, err := fetch.RunnableHere(t.Context(), b.q.store, &w.registry, b.parked())
 			if err != nil || len(ids) != 0 {
 				t.Errorf("released %v, %v", ids, err)
 			}
-			w.slotGroups[0].mover.runNow()
+			w.slotGroups[0].mover.RunNow()
 		}
 	}
 	b.Until("each has looked", func() bool {
-		return lefts.slotGroups[0].mover.checked.Load() && rights.slotGroups[0].mover.checked.Load() &&
-			others.slotGroups[0].mover.checked.Load()
+		return lefts.slotGroups[0].mover.Checked.Load() && rights.slotGroups[0].mover.Checked.Load() &&
+			others.slotGroups[0].mover.Checked.Load()
 	})
 	if n := b.counters()["parked"]; n != 1 || b.Size("_parked") != 1 {
 		t.Errorf("parked %d times, %d are", n, b.Size("_parked"))
@@ -92,7 +94,7 @@ func TestWorkersOfOneQueueKnowDifferentFunctions(t *testing.T) {
 		w, err := NewWorker(b.rdb, cfg)
 		b.Must(err)
 		b.Must(w.Register([]*Function{fn}, nil))
-		w.slotGroups[0].mover.every = time.Hour // only the signal tells the worker
+		w.slotGroups[0].mover.Every = time.Hour // only the signal tells the worker
 		workers = append(workers, b.start(w))
 	}
 	b.Until("both hear signals", func() bool {

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/beat"
+	"github.com/godelayed/delayed/internal/engine/lane"
+
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
@@ -20,18 +23,18 @@ func (w *Worker) unregister() error {
 	var errs []error
 	away := false // Redis does not answer
 	for _, f := range w.finishers {
-		if n := f.waiting(); n > 0 {
+		if n := f.Waiting(); n > 0 {
 			errs = append(errs, fmt.Errorf("delayed: queue %q: Redis has not confirmed how %d tasks ended; they may "+
-				"run again", f.lane.store.Name, n))
-			away = away || !f.lane.endsRefused.Load()
+				"run again", f.Lane.Store.Name, n))
+			away = away || !f.Lane.EndsRefused.Load()
 		}
 	}
-	gone := map[*lane]bool{}
+	gone := map[*lane.Lane]bool{}
 	if !away {
 		gone = w.unregisterTogether(ctx)
 	}
 	for i, l := range w.lanes {
-		if away || gone[l] || !l.registered.Load() || w.finishers[i].waiting() > 0 {
+		if away || gone[l] || !l.Registered.Load() || w.finishers[i].Waiting() > 0 {
 			continue // the heartbeat will expire
 		}
 		// Retry, because each pooled connection that idled while Redis was away is dead, and there may be a dozen.
@@ -47,7 +50,7 @@ func (w *Worker) unregister() error {
 		}
 	}
 	if !away {
-		publishLastMetrics(w.exec, w.lanes, w.log)
+		beat.PublishLastMetrics(w.exec, w.lanes, w.log)
 	}
 	err := errors.Join(errs...)
 	if err != nil {
@@ -58,18 +61,18 @@ func (w *Worker) unregister() error {
 
 // unregisterTogether unregisters the worker from its queues with calls that are sent together, and returns those where
 // that was all there was to do.
-func (w *Worker) unregisterTogether(ctx context.Context) map[*lane]bool {
-	gone := map[*lane]bool{}
-	waits := map[*lane]bool{}
+func (w *Worker) unregisterTogether(ctx context.Context) map[*lane.Lane]bool {
+	gone := map[*lane.Lane]bool{}
+	waits := map[*lane.Lane]bool{}
 	for i, l := range w.lanes {
-		waits[l] = w.finishers[i].waiting() > 0
+		waits[l] = w.finishers[i].Waiting() > 0
 	}
 	for _, g := range w.slotGroups {
-		var lanes []*lane
+		var lanes []*lane.Lane
 		var stores []*redisstore.Store
 		for _, l := range g.lanes {
-			if l.registered.Load() && !waits[l] {
-				lanes, stores = append(lanes, l), append(stores, l.store)
+			if l.Registered.Load() && !waits[l] {
+				lanes, stores = append(lanes, l), append(stores, l.Store)
 			}
 		}
 		if len(lanes) < 2 {
@@ -83,8 +86,8 @@ func (w *Worker) unregisterTogether(ctx context.Context) map[*lane]bool {
 }
 
 // unregisterFrom unregisters the worker from one queue.
-func (w *Worker) unregisterFrom(ctx context.Context, l *lane) error {
-	gone, err := l.store.Unregister(ctx, w.id)
+func (w *Worker) unregisterFrom(ctx context.Context, l *lane.Lane) error {
+	gone, err := l.Store.Unregister(ctx, w.id)
 	if err != nil || gone {
 		return err
 	}
@@ -93,31 +96,31 @@ func (w *Worker) unregisterFrom(ctx context.Context, l *lane) error {
 }
 
 // releaseUnknown gives back claims of a stopping worker whose replies were lost, and unregisters it.
-func (w *Worker) releaseUnknown(ctx context.Context, l *lane) error {
-	tokens, err := l.store.Tokens(ctx, w.id)
+func (w *Worker) releaseUnknown(ctx context.Context, l *lane.Lane) error {
+	tokens, err := l.Store.Tokens(ctx, w.id)
 	if err != nil {
 		return err
 	}
 	for len(tokens) > 0 {
 		n := min(len(tokens), redisstore.MaxTokens)
-		if _, err := l.store.Release(ctx, w.id, nil, tokens[:n], l.store, true); err != nil {
+		if _, err := l.Store.Release(ctx, w.id, nil, tokens[:n], l.Store, true); err != nil {
 			return err
 		}
 		tokens = tokens[n:]
 	}
-	_, err = l.store.Unregister(ctx, w.id)
+	_, err = l.Store.Unregister(ctx, w.id)
 	return err
 }
 
 // noteStop tells Redis that the worker stops in good order, so that sweepers do not count a death for the tasks that it
 // leaves behind. It retries until ctx ends.
-func (w *Worker) noteStop(ctx context.Context, l *lane) {
-	if known, _, _ := l.count(); known == 0 {
+func (w *Worker) noteStop(ctx context.Context, l *lane.Lane) {
+	if known, _, _ := l.Count(); known == 0 {
 		return
 	}
 	var wait loop.Backoff
-	err := l.store.Mark(ctx, w.id, redisstore.MarkStopped, "1")
+	err := l.Store.Mark(ctx, w.id, redisstore.MarkStopped, "1")
 	for err != nil && loop.Sleep(ctx, wait.Next()) {
-		err = l.store.Mark(ctx, w.id, redisstore.MarkStopped, "1")
+		err = l.Store.Mark(ctx, w.id, redisstore.MarkStopped, "1")
 	}
 }

@@ -10,6 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/fetch"
+	"github.com/godelayed/delayed/internal/engine/lane"
+
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/loop"
@@ -44,11 +47,11 @@ func (k *waker) start() {
 	w, err := NewWorker(k.rdb, cfg)
 	k.Must(err)
 	k.Must(w.Register([]*Function{k.f}, nil))
-	for _, wt := range w.fetcher.waiters {
-		wt.limit = time.Hour
+	for _, wt := range w.fetcher.Waiters {
+		wt.Limit = time.Hour
 	}
 	for _, g := range w.slotGroups {
-		g.mover.every = time.Hour
+		g.mover.Every = time.Hour
 	}
 	k.order, k.own = false, false
 	k.w = k.bench.start(w)
@@ -220,27 +223,27 @@ func TestRecoveredWait(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		err   error
-		wake  wakeUp
+		wake  fetch.WakeUp
 		after time.Duration
 		want  bool
 	}{
-		{"a notification after an answer", wrong, wakeUp{lane: 0, held: 1}, time.Second, false},
-		{"something is due after an answer", wrong, wakeUp{lane: 0, due: true}, time.Second, false},
-		{"nothing after an answer: all keys were looked at", wrong, wakeUp{lane: -1}, time.Second, true},
+		{"a notification after an answer", wrong, fetch.WakeUp{Lane: 0, Held: 1}, time.Second, false},
+		{"something is due after an answer", wrong, fetch.WakeUp{Lane: 0, Due: true}, time.Second, false},
+		{"nothing after an answer: all keys were looked at", wrong, fetch.WakeUp{Lane: -1}, time.Second, true},
 		{
 			"a notification long after an answer", wrong,
-			wakeUp{lane: 0, held: 1},
+			fetch.WakeUp{Lane: 0, Held: 1},
 			loop.ComplaintInterval + time.Second,
 			true,
 		},
-		{"a notification after a broken connection", broken, wakeUp{lane: 0, held: 1}, time.Second, true},
+		{"a notification after a broken connection", broken, fetch.WakeUp{Lane: 0, Held: 1}, time.Second, true},
 	} {
-		w := &waiter{}
-		w.failed(test.err, now)
-		if !w.noClaimsBefore.After(now) {
+		w := &fetch.Waiter{}
+		w.Failed(test.err, now)
+		if !w.NoClaimsBefore.After(now) {
 			t.Errorf("%s: no back-off", test.name)
 		}
-		if got := w.recovered(test.wake, now.Add(test.after)); got != test.want {
+		if got := w.Recovered(test.wake, now.Add(test.after)); got != test.want {
 			t.Errorf("%s: recovered %v, expected %v", test.name, got, test.want)
 		}
 	}
@@ -263,26 +266,26 @@ func failedWaits(t *testing.T, server *redistest.Server) (n int) {
 func TestResumedQueueIsWaitedOn(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
-	w := &waiter{
-		lanes:  []int{0, 1},
-		stores: []*redisstore.Store{b.q.store, redisstore.NewStore(b.rdb.loops, "", b.Name+".x")},
+	w := &fetch.Waiter{
+		Lanes:  []int{0, 1},
+		Stores: []*redisstore.Store{b.q.store, redisstore.NewStore(b.rdb.loops, "", b.Name+".x")},
 	}
 	rests := func(i int) bool { return i == 1 }
-	if on := w.waitOn([]int{1, 0}, rests, true, "w"); !slices.Equal(on.Tasks, w.stores[:1]) ||
-		!slices.Equal(on.Suspects, on.Tasks) || !slices.Equal(on.Due, w.stores) || on.Worker != "w" {
+	if on := w.WaitOn([]int{1, 0}, rests, true, "w"); !slices.Equal(on.Tasks, w.Stores[:1]) ||
+		!slices.Equal(on.Suspects, on.Tasks) || !slices.Equal(on.Due, w.Stores) || on.Worker != "w" {
 		t.Errorf("it waits on %+v", on)
 	}
-	b.Must(w.renew(t.Context(), rests, "w"))
+	b.Must(w.Renew(t.Context(), rests, "w"))
 	if n := b.Size("_rewait:w"); n != 0 {
 		t.Error("the wait was ended for a queue that rests")
 	}
 	b.Do("SET", b.Name+"_rewait:w", "of another type")
-	if w.renew(t.Context(), func(int) bool { return false }, "w") == nil {
+	if w.Renew(t.Context(), func(int) bool { return false }, "w") == nil {
 		t.Error("the wait was ended by a key of another type")
 	}
 	b.Do("DEL", b.Name+"_rewait:w")
 	for range 2 {
-		b.Must(w.renew(t.Context(), func(int) bool { return false }, "w"))
+		b.Must(w.Renew(t.Context(), func(int) bool { return false }, "w"))
 		if n, _ := redis.Int(b.Do("LLEN", b.Name+"_rewait:w"), nil); n != 1 {
 			t.Errorf("%d notes to end the wait, expected one", n)
 		}
@@ -299,32 +302,32 @@ func TestRestOfAPausedQueueEndsWithALook(t *testing.T) {
 	l := w.lanes[0]
 	rests := func(when string, want bool) {
 		t.Helper()
-		if got := !l.restsUntil().IsZero(); got != want {
+		if got := !l.RestsUntil().IsZero(); got != want {
 			t.Errorf("%s: the queue rests: %v, expected %v", when, got, want)
 		}
 	}
-	l.restWhilePaused()
+	l.RestWhilePaused()
 	rests("found paused", true)
-	if len(l.control.poke) != 1 {
+	if len(l.Control.Poked) != 1 {
 		t.Error("found paused: nobody was asked to look")
 	}
 	b.Do("SET", b.Name+"_control", "of another type")
-	if w.readControl(t.Context(), l) == nil {
+	if w.ReadControl(t.Context(), l) == nil {
 		t.Error("a look at a string succeeded")
 	}
 	rests("after a look that has failed", true)
 	b.Do("UNLINK", b.Name+"_control")
-	loop.Drain(w.exec.changed)
-	b.Must(w.readControl(t.Context(), l))
+	loop.Drain(w.exec.Changed)
+	b.Must(w.ReadControl(t.Context(), l))
 	rests("after a look", false)
-	if len(w.exec.changed) != 1 {
+	if len(w.exec.Changed) != 1 {
 		t.Error("the fetcher was not told of the look")
 	}
-	l.restWhilePaused()
+	l.RestWhilePaused()
 	rests("found paused again", true)
-	b.Must(w.readControl(t.Context(), l))
+	b.Must(w.ReadControl(t.Context(), l))
 	rests("after another look", false)
-	l.rest = queueRest{until: time.Now()}
-	b.Must(w.readControl(t.Context(), l))
+	l.Rest = lane.Rest{Until: time.Now()}
+	b.Must(w.ReadControl(t.Context(), l))
 	rests("Redis could not be asked", true)
 }

@@ -8,6 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/events"
+	"github.com/godelayed/delayed/internal/engine/exec"
+	"github.com/godelayed/delayed/internal/engine/lane"
+
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/loop"
@@ -17,59 +21,59 @@ import (
 // watched is a crew with a watchdog whose clock stops until the test moves it.
 type watched struct {
 	*crew
-	dog    *watchdog
+	dog    *exec.Watchdog
 	log    *logText
-	limits map[*Claim]time.Duration
+	limits map[*lane.Claim]time.Duration
 	events []string
 	drains int
 }
 
-func (w *watched) timeLimit(c *Claim, _ time.Duration) time.Duration { return w.limits[c] }
+func (w *watched) TimeLimit(c *lane.Claim, _ time.Duration) time.Duration { return w.limits[c] }
 
-func (w *watched) stopFor(state.Reason) { w.drains++ }
+func (w *watched) StopFor(state.Reason) { w.drains++ }
 
 // inWatched runs a test with n executors, spare further ones, handlers that may be late by 30 s, and reports after 30
 // min.
 func inWatched(t *testing.T, n, spare int, test func(*watched)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		w := &watched{crew: newCrew(t, n, 0), log: &logText{}, limits: map[*Claim]time.Duration{}}
-		w.reserve(spare)
-		w.dog = &watchdog{
-			exec: w.executors, limits: w, worker: w, events: &listeners{}, after: 30 * time.Second,
-			longAfter: longRun, log: loop.NewJournal(w.log.logger()),
-			reported: map[*Claim]bool{},
+		w := &watched{crew: newCrew(t, n, 0), log: &logText{}, limits: map[*lane.Claim]time.Duration{}}
+		w.Reserve(spare)
+		w.dog = &exec.Watchdog{
+			Exec: w.Executors, Limits: w, Worker: w, Events: &events.Listeners{}, After: 30 * time.Second,
+			LongAfter: exec.LongRun, Log: loop.NewJournal(w.log.logger()),
+			Reported: map[*lane.Claim]bool{},
 		}
-		w.dog.events.add(func(e Event) {
+		w.dog.Events.Add(func(e events.Event) {
 			w.events = append(w.events, fmt.Sprint(e.Kind == event.TaskStuck, " ", e.Reason, " ", e.Duration))
 		})
-		w.dog.events.start(w.dog.log)
-		defer w.dog.events.stop(time.Minute)
-		w.start()
+		w.dog.Events.Start(w.dog.Log)
+		defer w.dog.Events.Stop(time.Minute)
+		w.Start()
 		synctest.Wait()
 		test(w)
 		synctest.Wait()
 		for _, leave := range w.ways {
 			close(leave)
 		}
-		w.stop()
-		w.sound.Wait()
-		w.stuck.Wait()
-		if got := w.count(); got != "0 busy, 0 idle" || len(w.spare)+w.n != n+spare {
-			t.Errorf("after the stop: %s, %d spare beside %d", got, len(w.spare), w.n)
+		w.Stop()
+		w.Sound.Wait()
+		w.Stuck.Wait()
+		if got := w.count(); got != "0 busy, 0 idle" || len(w.Spare)+w.N != n+spare {
+			t.Errorf("after the stop: %s, %d spare beside %d", got, len(w.Spare), w.N)
 		}
 	})
 }
 
 // limited returns n tasks whose handlers have a time limit.
-func (w *watched) limited(n int, limit time.Duration) []*Claim {
+func (w *watched) limited(n int, limit time.Duration) []*lane.Claim {
 	tasks := w.tasks(w.lane, n)
 	stubborn, err := function.New(func() {}, function.Spec{Name: "stubborn", Named: true})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	for _, c := range tasks {
-		c.fn, c.msg.Path, w.limits[c] = stubborn, stubborn.Path(), limit
+		c.Fn, c.Msg.Path, w.limits[c] = stubborn, stubborn.Path(), limit
 	}
 	return tasks
 }
@@ -84,7 +88,7 @@ func (w *watched) pass(d time.Duration) {
 func (w *watched) looks(what string, wait time.Duration, reports int) {
 	w.t.Helper()
 	synctest.Wait()
-	if got := w.dog.check(time.Now()); got != wait {
+	if got := w.dog.Check(time.Now()); got != wait {
 		w.t.Errorf("%s: sleeps for %v, expected %v", what, got, wait)
 	}
 	synctest.Wait()
@@ -98,7 +102,7 @@ func TestStuckHandlersAreReplaced(t *testing.T) {
 		tasks := w.limited(5, 10*time.Second)
 		w.limits[tasks[1]] = time.Minute
 		w.looks("nobody runs", 30*time.Second, 0)
-		w.add(tasks)
+		w.Add(tasks)
 		w.begun("as many as fit", tasks[:2]...)
 		w.looks("they have just begun", 30*time.Second, 0)
 		w.pass(30 * time.Second)
@@ -106,32 +110,32 @@ func TestStuckHandlersAreReplaced(t *testing.T) {
 		w.pass(10 * time.Second)
 		w.looks("one is stuck", 30*time.Second, 1)
 		w.begun("another task runs in its place", tasks[2])
-		if got := w.count(); got != "2 busy, 0 idle" || len(w.running()) != 3 {
-			t.Errorf("%s, %d run", got, len(w.running()))
+		if got := w.count(); got != "2 busy, 0 idle" || len(w.Running()) != 3 {
+			t.Errorf("%s, %d run", got, len(w.Running()))
 		}
 		if text := w.log.String(); !strings.Contains(text, "ignores that its context has ended") ||
 			!strings.Contains(text, "limit=10s") ||
-			!strings.Contains(text, "ran=40s") || !strings.Contains(text, "(*crew).execute") {
+			!strings.Contains(text, "ran=40s") || !strings.Contains(text, "(*crew).Execute") {
 			t.Error(text)
 		}
 		w.looks("it is reported once", 30*time.Second, 1)
 		w.end(tasks[2], endDone)
 		w.begun("the replacement goes on", tasks[3])
 		w.end(tasks[0], endDone)
-		if stuck, _ := w.replace(0, tasks[0]); stuck {
+		if stuck, _ := w.Replace(0, tasks[0]); stuck {
 			t.Error("what has returned is stuck")
 		}
 		w.begun("the executor of the stuck one ends")
-		if !slices.Equal(doneOn(w.lane), []*Claim{tasks[2], tasks[0]}) || len(w.spare) != 1 || w.drains != 0 {
-			t.Errorf("%d are done, %d spare, stopped %d times", len(doneOn(w.lane)), len(w.spare), w.drains)
+		if !slices.Equal(doneOn(w.lane), []*lane.Claim{tasks[2], tasks[0]}) || len(w.Spare) != 1 || w.drains != 0 {
+			t.Errorf("%d are done, %d spare, stopped %d times", len(doneOn(w.lane)), len(w.Spare), w.drains)
 		}
 		w.end(tasks[1], endDone)
 		w.begun("the other one goes on", tasks[4])
 		w.pass(40 * time.Second)
 		w.looks("the next is stuck", 30*time.Second, 3)
-		if got := strings.Join(w.events, ", "); w.drains != 1 || len(w.dog.fatal.Funcs) != 2 ||
+		if got := strings.Join(w.events, ", "); w.drains != 1 || len(w.dog.Fatal.Funcs) != 2 ||
 			!strings.HasSuffix(got, "given up 40s") {
-			t.Errorf("stopped %d times by %v, events %s", w.drains, w.dog.fatal, got)
+			t.Errorf("stopped %d times by %v, events %s", w.drains, w.dog.Fatal, got)
 		}
 	})
 }
@@ -139,15 +143,15 @@ func TestStuckHandlersAreReplaced(t *testing.T) {
 func TestStuckHandlersThatLeave(t *testing.T) {
 	inWatched(t, 1, 1, func(w *watched) {
 		tasks := w.limited(3, time.Second)
-		w.add(tasks)
+		w.Add(tasks)
 		w.begun("the first", tasks[0])
 		w.pass(31 * time.Second)
 		w.looks("it is stuck", 30*time.Second, 1)
 		w.begun("the next", tasks[1])
 		w.end(tasks[0], endGoexit)
 		w.begun("its executor ends with it")
-		if got := w.count(); got != "1 busy, 0 idle" || len(w.spare) != 1 {
-			t.Errorf("%s, %d spare", got, len(w.spare))
+		if got := w.count(); got != "1 busy, 0 idle" || len(w.Spare) != 1 {
+			t.Errorf("%s, %d spare", got, len(w.Spare))
 		}
 		w.end(tasks[1], endDone)
 		w.begun("the last", tasks[2])
@@ -159,9 +163,9 @@ func TestStuckHandlersThatLeave(t *testing.T) {
 // A replaced executor also ends if it would rest before its next task.
 func TestStuckHandlersBetweenRests(t *testing.T) {
 	inWatched(t, 1, 1, func(w *watched) {
-		w.rest = 5 * time.Second
+		w.Rest = 5 * time.Second
 		tasks := w.limited(3, time.Second)
-		w.add(tasks)
+		w.Add(tasks)
 		w.begun("the first", tasks[0])
 		w.pass(31 * time.Second)
 		w.looks("it is stuck", 30*time.Second, 1)
@@ -169,11 +173,11 @@ func TestStuckHandlersBetweenRests(t *testing.T) {
 		w.end(tasks[0], endDone)
 		w.end(tasks[1], endDone)
 		w.begun("one rests, and one is gone")
-		w.mu.Lock()
-		if w.resting != 1 || len(w.spare) != 1 {
-			t.Errorf("%d rest, %d spare", w.resting, len(w.spare))
+		w.Mu.Lock()
+		if w.Resting != 1 || len(w.Spare) != 1 {
+			t.Errorf("%d rest, %d spare", w.Resting, len(w.Spare))
 		}
-		w.mu.Unlock()
+		w.Mu.Unlock()
 		w.pass(5 * time.Second)
 		w.begun("the last", tasks[2])
 	})
@@ -183,20 +187,20 @@ func TestTooManyStuckHandlers(t *testing.T) {
 	for _, spare := range []int{0, 1, 2} {
 		inWatched(t, 3, spare, func(w *watched) {
 			tasks := w.limited(5, time.Second)
-			w.add(tasks)
+			w.Add(tasks)
 			w.begun("the first", tasks[:3]...)
 			w.pass(31 * time.Second)
 			w.looks("all are stuck", 30*time.Second, 3)
 			w.begun("as many as are spare", tasks[3:3+spare]...)
-			if w.drains != 1 || len(w.dog.fatal.Funcs) != 3 || len(w.dog.fatal.IDs) != 3 {
-				t.Errorf("stopped %d times by %v", w.drains, w.dog.fatal)
+			if w.drains != 1 || len(w.dog.Fatal.Funcs) != 3 || len(w.dog.Fatal.IDs) != 3 {
+				t.Errorf("stopped %d times by %v", w.drains, w.dog.Fatal)
 			}
 			w.looks("that is told once", 30*time.Second, 3)
 			for _, c := range tasks[:3] {
 				w.end(c, endDone)
 			}
-			if n := w.claimable(); n != 0 || w.n != spare {
-				t.Errorf("room for %d, and %d executors, expected those that were spare", n, w.n)
+			if n := w.Claimable(); n != 0 || w.N != spare {
+				t.Errorf("room for %d, and %d executors, expected those that were spare", n, w.N)
 			}
 		})
 	}
@@ -205,14 +209,14 @@ func TestTooManyStuckHandlers(t *testing.T) {
 func TestLongHandlersWithoutLimitAreReported(t *testing.T) {
 	inWatched(t, 1, 1, func(w *watched) {
 		tasks := w.limited(2, 0)
-		w.add(tasks)
+		w.Add(tasks)
 		w.begun("the first", tasks[0])
-		w.pass(longRun - 10*time.Second)
+		w.pass(exec.LongRun - 10*time.Second)
 		w.looks("it runs for long", 10*time.Second, 0)
 		w.pass(10 * time.Second)
 		w.looks("it runs for very long", 30*time.Second, 1)
 		w.begun("nothing takes its place")
-		if text := w.log.String(); !strings.Contains(text, "give it a Timeout") || !strings.Contains(text, "execute") ||
+		if text := w.log.String(); !strings.Contains(text, "give it a Timeout") || !strings.Contains(text, "Execute") ||
 			w.events[0] != "true long 30m0s" {
 			t.Errorf("events %v\n%s", w.events, text)
 		}
@@ -220,20 +224,20 @@ func TestLongHandlersWithoutLimitAreReported(t *testing.T) {
 		w.end(tasks[0], endDone)
 		w.begun("it goes on as ever", tasks[1])
 		w.looks("it is forgotten", 30*time.Second, 1)
-		if len(w.dog.reported) != 0 {
-			t.Errorf("%d are remembered", len(w.dog.reported))
+		if len(w.dog.Reported) != 0 {
+			t.Errorf("%d are remembered", len(w.dog.Reported))
 		}
 	})
 }
 
 // Many stuck handlers at once do not fill the log.
 func TestManyStuckHandlers(t *testing.T) {
-	inWatched(t, maxReports+5, maxReports+5, func(w *watched) {
-		tasks := w.limited(maxReports+5, time.Second)
-		w.add(tasks)
+	inWatched(t, exec.MaxReports+5, exec.MaxReports+5, func(w *watched) {
+		tasks := w.limited(exec.MaxReports+5, time.Second)
+		w.Add(tasks)
 		w.begun("all", tasks...)
 		w.pass(time.Minute)
-		w.looks("all are stuck", 30*time.Second, maxReports)
+		w.looks("all are stuck", 30*time.Second, exec.MaxReports)
 		if !strings.Contains(w.log.String(), "handlers=5") || w.drains != 0 {
 			t.Error(w.log.String())
 		}

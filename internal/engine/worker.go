@@ -8,6 +8,15 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/beat"
+	"github.com/godelayed/delayed/internal/engine/child"
+	"github.com/godelayed/delayed/internal/engine/events"
+	"github.com/godelayed/delayed/internal/engine/exec"
+	"github.com/godelayed/delayed/internal/engine/fetch"
+	"github.com/godelayed/delayed/internal/engine/finish"
+	"github.com/godelayed/delayed/internal/engine/lane"
+	"github.com/godelayed/delayed/internal/engine/move"
+
 	"github.com/godelayed/delayed/internal/catalog"
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/loop"
@@ -24,26 +33,26 @@ type Worker struct {
 	log        loop.Journal
 	id         string
 	started    time.Time
-	plan       Order
+	plan       fetch.Order
 	registry   function.Registry
-	lanes      []*lane
-	finishers  []*finisher // one for each lane, in the same order
+	lanes      []*lane.Lane
+	finishers  []*finish.Finisher // one for each lane, in the same order
 	slotGroups []*slotGroup
-	decider    *decider
-	runner     *runner
-	exec       *executors
-	receiver   *receiver
-	fetcher    *fetcher
-	watchdog   *watchdog
-	announcer  *Announcer
-	status     *status
+	decider    *finish.Decider
+	runner     *exec.Runner
+	exec       *exec.Executors
+	receiver   *fetch.Receiver
+	fetcher    *fetch.Fetcher
+	watchdog   *exec.Watchdog
+	announcer  *beat.Announcer
+	status     *beat.Status
 	lines      loop.LineLimit // limits log lines about tasks
 
 	handlersCtx    context.Context // parent of all handlers' contexts; cancelled with the cause ErrShutdown
 	cancelHandlers context.CancelCauseFunc
 
 	unfit    error // why the settings of Redis are unfit for tasks; set with the reason state.StopSettings
-	events   listeners
+	events   events.Listeners
 	stopping chan struct{} // closed by stopFor
 
 	controlMu sync.Mutex // held while one of the following, and what the executors hold back because of it, changes
@@ -55,9 +64,9 @@ type Worker struct {
 
 // slotGroup has the parts of a worker that serve the queues of one slot together.
 type slotGroup struct {
-	lanes     []*lane
-	heartbeat *heartbeat
-	mover     *mover
+	lanes     []*lane.Lane
+	heartbeat *beat.Heartbeat
+	mover     *move.Mover
 	sweeper   *sweep.Group
 }
 
@@ -65,20 +74,20 @@ type slotGroup struct {
 func New(cfg Config) *Worker {
 	w := &Worker{cfg: cfg, id: wire.NewWorkerID(), started: time.Now(), plan: cfg.Queues, stopping: make(chan struct{})}
 	w.log = cfg.Log.With("worker", w.id)
-	w.events.air = newBroadcast(w.id)
+	w.events.Air = events.NewBroadcast(w.id)
 	w.handlersCtx, w.cancelHandlers = context.WithCancelCause(context.Background())
-	w.decider = &decider{
-		program: cfg.Program, isFailure: cfg.IsFailure, backoff: cfg.Backoff,
-		worker: w.id, log: w.log, lines: &w.lines, events: &w.events, handlersCtx: w.handlersCtx,
+	w.decider = &finish.Decider{
+		Program: cfg.Program, IsFailure: cfg.IsFailure, Backoff: cfg.Backoff,
+		Worker: w.id, Log: w.log, Lines: &w.lines, Events: &w.events, HandlersCtx: w.handlersCtx,
 	}
 	if cfg.Isolation != nil {
-		w.decider.isolation = newIsolation(*cfg.Isolation, cfg.CancelGrace, w.log)
+		w.decider.Isolation = child.NewIsolation(*cfg.Isolation, cfg.CancelGrace, w.log)
 	}
-	w.runner = &runner{decider: w.decider, timeout: cfg.Timeout}
-	w.exec = newExecutors(cfg.Concurrency, cfg.Prefetch, cfg.HeartbeatLife, w.runner)
+	w.runner = &exec.Runner{Decider: w.decider, Timeout: cfg.Timeout}
+	w.exec = exec.New(cfg.Concurrency, cfg.Prefetch, cfg.HeartbeatLife, w.runner)
 	w.setTaskLimits()
-	w.exec.reserve(cfg.MaxStuck)
-	w.watchdog = newWatchdog(w.exec, w.runner, cfg.StuckAfter, &w.events, w, w.log)
+	w.exec.Reserve(cfg.MaxStuck)
+	w.watchdog = exec.NewWatchdog(w.exec, w.runner, cfg.StuckAfter, &w.events, w, w.log)
 	var python *redisstore.Store
 	if cfg.PythonQueue != "" {
 		python = redisstore.NewStore(cfg.Source, cfg.Prefix, cfg.PythonQueue)
@@ -86,26 +95,26 @@ func New(cfg Config) *Worker {
 	for _, name := range w.plan.Names {
 		w.addLane(name, python)
 	}
-	w.receiver = &receiver{
-		worker: w.id, lanes: w.lanes, exec: w.exec, registry: &w.registry, decider: w.decider,
-		python: python, legacy: cfg.Legacy, log: w.log, lines: &w.lines, owner: w,
+	w.receiver = &fetch.Receiver{
+		Worker: w.id, Lanes: w.lanes, Exec: w.exec, Registry: &w.registry, Decider: w.decider,
+		Python: python, Legacy: cfg.Legacy, Log: w.log, Lines: &w.lines, Owner: w,
 	}
-	w.fetcher = &fetcher{
-		worker: w.id, patience: shortestPatience, lines: &w.lines, lanes: w.lanes, plan: w.plan,
-		wakes: make(chan wakeUp, len(w.lanes)+16), exec: w.exec, receiver: w.receiver, owner: w,
-		life: cfg.HeartbeatLife, log: w.log,
+	w.fetcher = &fetch.Fetcher{
+		Worker: w.id, Patience: lane.ShortestPatience, Lines: &w.lines, Lanes: w.lanes, Plan: w.plan,
+		Wakes: make(chan fetch.WakeUp, len(w.lanes)+16), Exec: w.exec, Receiver: w.receiver, Owner: w,
+		Life: cfg.HeartbeatLife, Log: w.log,
 	}
 	queues := map[string]bool{}
 	for _, l := range w.lanes {
-		queues[l.store.Name] = l.legacy
+		queues[l.Store.Name] = l.Legacy
 	}
-	w.announcer = NewAnnouncer(cfg.Registry, cfg.Source, queues, cfg.HeartbeatLife*9/40, w.log)
-	w.status = &status{
-		all: catalog.Status{
+	w.announcer = beat.NewAnnouncer(cfg.Registry, cfg.Source, queues, cfg.HeartbeatLife*9/40, w.log)
+	w.status = &beat.Status{
+		All: catalog.Status{
 			Version: catalog.Version, Started: w.started.UnixMilli(), Library: cfg.Build.Library,
 			Program: cfg.Build.String(), Concurrency: cfg.Concurrency, Queues: w.plan.String(),
 		},
-		worker: w, exec: w.exec,
+		Worker: w, Exec: w.exec,
 	}
 	w.groupLanes()
 	return w
@@ -113,12 +122,12 @@ func New(cfg Config) *Worker {
 
 // addLane makes the lane and the finisher of a queue.
 func (w *Worker) addLane(name string, python *redisstore.Store) {
-	l := newLane(redisstore.NewStore(w.cfg.Source, w.cfg.Prefix, name), w.id, w.cfg.Legacy)
-	l.maxRetry = w.cfg.MaxRetry
+	l := lane.New(redisstore.NewStore(w.cfg.Source, w.cfg.Prefix, name), w.id, w.cfg.Legacy)
+	l.MaxRetry = w.cfg.MaxRetry
 	w.lanes = append(w.lanes, l)
-	f := newFinisher(l, w.exec, w.decider, &w.events, w.log)
-	f.python = python
-	f.archiveMost, f.archiveKeep = w.cfg.ArchiveMax, w.cfg.ArchiveFor
+	f := finish.New(l, w.exec, w.decider, &w.events, w.log)
+	f.Python = python
+	f.ArchiveMost, f.ArchiveKeep = w.cfg.ArchiveMax, w.cfg.ArchiveFor
 	w.finishers = append(w.finishers, f)
 }
 
@@ -126,7 +135,7 @@ func (w *Worker) addLane(name string, python *redisstore.Store) {
 func (w *Worker) groupLanes() {
 	bySlot := map[int]*slotGroup{}
 	for _, l := range w.lanes {
-		slot := l.store.Slot()
+		slot := l.Store.Slot()
 		g := bySlot[slot]
 		if g == nil {
 			g = &slotGroup{}
@@ -147,46 +156,46 @@ func (w *Worker) makeParts(g *slotGroup, value string) {
 	src, life := w.cfg.Source, w.cfg.HeartbeatLife
 	turns := make(chan struct{}, controlReaders)
 	for _, l := range g.lanes {
-		l.control.turns = turns
+		l.Control.Turns = turns
 	}
 	health := sweep.NewLinkHealth(life)
-	g.heartbeat = newHeartbeat(g.lanes, life, value, health, w.log, w.exec, w.announcer)
-	g.heartbeat.functions, g.heartbeat.status, g.heartbeat.events = &w.registry, w.status, &w.events
-	g.mover = newMover(src, g.lanes, w.log)
-	g.mover.fetcher, g.mover.parked = w.fetcher, w.receiver
-	g.mover.events, g.mover.archiveKeep = &w.events, w.cfg.ArchiveFor
-	waiter := &waiter{
-		link: g.lanes[0].store.NewLink(), wakes: w.fetcher.wakes,
-		blockOn: make(chan redisstore.WaitOn, 1),
+	g.heartbeat = beat.New(g.lanes, life, value, health, w.log, w.exec, w.announcer)
+	g.heartbeat.Functions, g.heartbeat.Status, g.heartbeat.Events = &w.registry, w.status, &w.events
+	g.mover = move.New(src, g.lanes, w.log)
+	g.mover.Fetcher, g.mover.Parked = w.fetcher, w.receiver
+	g.mover.Events, g.mover.ArchiveKeep = &w.events, w.cfg.ArchiveFor
+	waiter := &fetch.Waiter{
+		Link: g.lanes[0].Store.NewLink(), Wakes: w.fetcher.Wakes,
+		BlockOn: make(chan redisstore.WaitOn, 1),
 	}
 	for _, l := range g.lanes {
-		waiter.lanes = append(waiter.lanes, l.index)
-		waiter.stores = append(waiter.stores, l.store)
+		waiter.Lanes = append(waiter.Lanes, l.Index)
+		waiter.Stores = append(waiter.Stores, l.Store)
 	}
-	w.fetcher.waiters = append(w.fetcher.waiters, waiter)
+	w.fetcher.Waiters = append(w.fetcher.Waiters, waiter)
 	g.sweeper = sweep.NewGroup(sweep.Config{
-		Stores: waiter.stores, Worker: w.id, Interval: w.cfg.SweepInterval, Life: life,
+		Stores: waiter.Stores, Worker: w.id, Interval: w.cfg.SweepInterval, Life: life,
 		ArchiveMax: w.cfg.ArchiveMax, ArchiveFor: w.cfg.ArchiveFor,
-		Health: health, Log: w.log, OnArchive: w.events.emitSwept,
+		Health: health, Log: w.log, OnArchive: w.events.EmitSwept,
 	})
 }
 
-// mayClaim reports whether the worker may claim tasks at all.
-func (w *Worker) mayClaim() bool {
-	return !w.paused.Load() && !w.quiet.Load() && (!w.exec.limited || !w.exec.exhausted())
+// MayClaim reports whether the worker may claim tasks at all.
+func (w *Worker) MayClaim() bool {
+	return !w.paused.Load() && !w.quiet.Load() && (!w.exec.Limited || !w.exec.Exhausted())
 }
 
-// pokeMovers makes all movers check their queues now.
-func (w *Worker) pokeMovers() {
+// PokeMovers makes all movers check their queues now.
+func (w *Worker) PokeMovers() {
 	for _, g := range w.slotGroups {
-		g.mover.checked.Store(false) // until then it is unknown whether there is work
-		g.mover.runNow()
+		g.mover.Checked.Store(false) // until then it is unknown whether there is work
+		g.mover.RunNow()
 	}
 }
 
 // Quarantine makes the worker run suspects in child processes. Call it before Run, in programs that can have children.
 func (w *Worker) Quarantine() {
-	if i := w.decider.isolation; i != nil {
+	if i := w.decider.Isolation; i != nil {
 		i.Quarantine = true
 	}
 }

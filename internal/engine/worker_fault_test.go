@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/fetch"
+	"github.com/godelayed/delayed/internal/engine/lane"
+
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/faultnet"
@@ -26,7 +29,7 @@ func TestLostReplyOfClaimIsGivenBack(t *testing.T) {
 	rdb, dialer := b.faulty(faultnet.Once(faultnet.DropReply,
 		func(r []byte) bool { return armed.Load() && calls(redisstore.ScriptClaim)(r) }))
 	w := b.workWith(rdb, b.config(), f)
-	b.Until("the first look, which finds nothing, is over", func() bool { return w.lanes[0].newest() > 0 })
+	b.Until("the first look, which finds nothing, is over", func() bool { return w.lanes[0].Newest() > 0 })
 	armed.Store(true)
 	b.delay(f, 1)
 	if i := await(b, "the task", ran); i != 1 {
@@ -64,7 +67,7 @@ func TestLostReplyOfAWaitIsFollowedByALook(t *testing.T) {
 	w, err := NewWorker(rdb, cfg)
 	b.Must(err)
 	b.Must(w.Register([]*Function{f}, nil))
-	w.slotGroups[0].mover.fetcher = nobody{}
+	w.slotGroups[0].mover.Fetcher = nobody{}
 	s := b.start(w)
 	await(b, "the worker to wait", waits)
 	b.delay(f, 1)
@@ -206,7 +209,7 @@ func TestHeartbeatThatExpiredLosesOnlyWhatWasTaken(t *testing.T) {
 		t.Fatalf("%d claims, %v", len(page), err)
 	}
 	b.requeue(w.ID(), page[0], page[0].Message)
-	if err := await(b, "a cancelled context", causes); !errors.Is(err, ErrLost) {
+	if err := await(b, "a cancelled context", causes); !errors.Is(err, lane.ErrLost) {
 		t.Errorf("cause %v, expected ErrLost", err)
 	}
 	close(leave)
@@ -235,18 +238,18 @@ func TestPrefetchedTaskWaitsForFreshHeartbeat(t *testing.T) {
 	b.delay(f, 2)
 	await(b, "the first", entered)
 	l := w.lanes[0]
-	b.Until("the second is claimed", func() bool { known, _, _ := l.count(); return known == 2 })
+	b.Until("the second is claimed", func() bool { known, _, _ := l.Count(); return known == 2 })
 	// As after a pause of the process: the last heartbeat is old, and other workers have the prefetched tasks by now.
 	old := time.Now().Add(-time.Minute)
-	l.confirmed.Store(&old)
-	if l.fresh(cfg.HeartbeatLife) {
+	l.Confirmed.Store(&old)
+	if l.Fresh(cfg.HeartbeatLife) {
 		t.Fatal("an old heartbeat counts as fresh")
 	}
 	b.Do("DEL", b.Name+"_worker:"+w.ID())
 	var token string
-	for _, c := range l.openClaims() {
-		if m, err := c.parse(); err == nil && m.Payload[0] == 2 {
-			token = c.token
+	for _, c := range l.OpenClaims() {
+		if m, err := c.Parse(); err == nil && m.Payload[0] == 2 {
+			token = c.Token
 		}
 	}
 	b.Do("HDEL", b.Name+"_processing:"+w.ID(), token)
@@ -311,16 +314,16 @@ func TestWaitOnAnImpatientConnection(t *testing.T) {
 		return redis.DialContext(ctx, "tcp", b.Server.Addr(), redis.DialReadTimeout(timeout))
 	}}
 	t.Cleanup(func() { pool.Close() })
-	w := &waiter{link: redisstore.Link{Src: redisstore.PoolSource{Pool: pool}, Key: b.Name}}
-	defer w.link.HangUp()
+	w := &fetch.Waiter{Link: redisstore.Link{Src: redisstore.PoolSource{Pool: pool}, Key: b.Name}}
+	defer w.Link.HangUp()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	on := redisstore.WaitOn{Due: []*redisstore.Store{b.q.store}, Worker: "w"}
-	if woken, err := w.wait(ctx, on); woken.Store != nil || err != nil {
+	if woken, err := w.Wait(ctx, on); woken.Store != nil || err != nil {
 		t.Fatalf("%+v, %v", woken, err)
 	}
-	if w.limit < redisstore.ShortestWait || w.limit >= timeout {
-		t.Errorf("waits %v; expected less than the connection's timeout of %v", w.limit, timeout)
+	if w.Limit < redisstore.ShortestWait || w.Limit >= timeout {
+		t.Errorf("waits %v; expected less than the connection's timeout of %v", w.Limit, timeout)
 	}
 }
 
@@ -359,6 +362,6 @@ func TestStopDuringRegistration(t *testing.T) {
 // nobody is a fetcher that hears nothing.
 type nobody struct{}
 
-func (nobody) nudge(int, bool) {}
+func (nobody) Nudge(int, bool) {}
 
-func (nobody) wake() {}
+func (nobody) Wake() {}

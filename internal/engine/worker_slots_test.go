@@ -126,9 +126,9 @@ func TestHeartbeatOfOneShardIsNotDrivenByAnother(t *testing.T) {
 	await(s.bench, "a task", entered)
 	s.Until("tasks are claimed ahead",
 		func() bool {
-			w.exec.mu.Lock()
-			defer w.exec.mu.Unlock()
-			return len(w.exec.ready) == 3
+			w.exec.Mu.Lock()
+			defer w.exec.Mu.Unlock()
+			return len(w.exec.Ready) == 3
 		})
 	s.servers[0].Pause(t)
 	<-time.After(2 * time.Second) // a heartbeat's life

@@ -23,13 +23,13 @@ func TestStatusConnected(t *testing.T) {
 	now, old := time.Now(), time.Now().Add(-cfg.HeartbeatLife)
 	for i := range w.lanes {
 		for j, l := range w.lanes {
-			l.confirmed.Store(map[bool]*time.Time{true: &old, false: &now}[i == j])
+			l.Confirmed.Store(map[bool]*time.Time{true: &old, false: &now}[i == j])
 		}
 		if w.Status().Connected {
 			t.Errorf("connected although the heartbeat on queue %d is old", i+1)
 		}
 	}
-	w.lanes[len(w.lanes)-1].confirmed.Store(&now)
+	w.lanes[len(w.lanes)-1].Confirmed.Store(&now)
 	if !w.Status().Connected {
 		t.Error("not connected although all heartbeats are fresh")
 	}
@@ -46,7 +46,7 @@ func TestStopWhileTasksCome(t *testing.T) {
 	const rounds, each = 40, 3
 	for i := range rounds {
 		w := b.work(b.config(), f)
-		b.Until("the first look is over", func() bool { return w.lanes[0].newest() > 0 })
+		b.Until("the first look is over", func() bool { return w.lanes[0].Newest() > 0 })
 		stopped := make(chan error, 1)
 		for j := range each {
 			if j == 1 {
@@ -84,9 +84,9 @@ func TestWorkerPauseResumeQuiet(t *testing.T) {
 	await(b, "the first", entered)
 	// Two or three: the worker claims again when at most half of what it may claim ahead is left.
 	b.Until("some are claimed ahead", func() bool {
-		w.exec.mu.Lock()
-		defer w.exec.mu.Unlock()
-		return len(w.exec.ready) >= 2
+		w.exec.Mu.Lock()
+		defer w.exec.Mu.Unlock()
+		return len(w.exec.Ready) >= 2
 	})
 	w.Pause()
 	b.Until("they are back", func() bool { return b.Size("") == 5 })

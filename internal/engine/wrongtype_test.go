@@ -5,6 +5,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godelayed/delayed/internal/engine/beat"
+	"github.com/godelayed/delayed/internal/engine/lane"
+
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/metrics"
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -19,9 +22,9 @@ func newWorkerOfTwo(t *testing.T) (r *receivingWorker, other string) {
 		cfg.Queues = Strict{own[0], own[0] + ".other"}
 	})
 	h := r.slotGroups[0].heartbeat
-	t.Cleanup(h.link.HangUp)
+	t.Cleanup(h.Link.HangUp)
 	r.b.Do("DEL", r.b.Name+"_worker:"+r.ID())
-	r.b.Must(h.beat(t.Context()))
+	r.b.Must(h.Beat(t.Context()))
 	return r, r.b.Name + ".other"
 }
 
@@ -35,14 +38,14 @@ func TestRefusedQueueKeepsNoPlaces(t *testing.T) {
 	r.took("before", 3, 3, 3)
 	r.b.Do("DEL", r.b.Name+"_workers", r.b.Name+"_worker:"+r.ID())
 	r.b.Do("SET", r.b.Name+"_workers", "of another program")
-	if err := r.slotGroups[0].heartbeat.beat(t.Context()); !redisstore.IsWrongType(err) {
+	if err := r.slotGroups[0].heartbeat.Beat(t.Context()); !redisstore.IsWrongType(err) {
 		t.Fatalf("the heartbeat returned %v, expected that a key is of another type", err)
 	}
-	if n := len(r.exec.ready); n != 0 || r.l.fresh(quietLife) || !r.lanes[1].fresh(quietLife) {
+	if n := len(r.exec.Ready); n != 0 || r.l.Fresh(quietLife) || !r.lanes[1].Fresh(quietLife) {
 		t.Errorf("%d tasks are ready, fresh: %v and %v, expected none, and that only the other queue is", n,
-			r.l.fresh(quietLife), r.lanes[1].fresh(quietLife))
+			r.l.Fresh(quietLife), r.lanes[1].Fresh(quietLife))
 	}
-	if _, ok := finisherOf(r.l).tellRedis(); !ok || r.b.Size("") != 3 {
+	if _, ok := finisherOf(r.l).Publish(); !ok || r.b.Size("") != 3 {
 		t.Errorf("%d tasks are pending, expected all three", r.b.Size(""))
 	}
 	r.b.Do("DEL", r.b.Name+"_workers")
@@ -58,12 +61,12 @@ func TestUnknownClaimsBesideAKeyOfAnotherType(t *testing.T) {
 		r.b.Do("SET", r.b.Name+key, "of another program")
 		r.b.Do("HSET", other+"_processing:"+r.ID(), "1-1", "message")
 		r.b.Do("HSET", other+"_control", "version", "7")
-		r.lanes[1].lastBatch, r.lanes[1].replyLostAt = 1, time.Now()
-		loop.Drain(r.lanes[1].control.poke)
-		r.b.Must(r.slotGroups[0].heartbeat.beat(t.Context()))
-		if n := r.b.Int("LLEN", other); n != 1 || len(r.lanes[1].control.poke) != 1 {
+		r.lanes[1].LastBatch, r.lanes[1].ReplyLostAt = 1, time.Now()
+		loop.Drain(r.lanes[1].Control.Poked)
+		r.b.Must(r.slotGroups[0].heartbeat.Beat(t.Context()))
+		if n := r.b.Int("LLEN", other); n != 1 || len(r.lanes[1].Control.Poked) != 1 {
 			t.Errorf("beside %s: %d tasks are pending, expected the one that nobody knew of; "+
-				"news of the control hash: %d, expected 1", key, n, len(r.lanes[1].control.poke))
+				"news of the control hash: %d, expected 1", key, n, len(r.lanes[1].Control.Poked))
 		}
 		r.b.Do("DEL", r.b.Name+key, other, other+"_noti", other+"_control")
 	}
@@ -77,21 +80,21 @@ func TestRefusedEndsAreNotInHand(t *testing.T) {
 	}
 	f := finisherOf(r.l)
 	claims := r.claim(3)
-	f.release(claims[:2])
-	if n := inHand(r.lanes); n != 3 {
+	f.Release(claims[:2])
+	if n := lane.InHand(r.lanes); n != 3 {
 		t.Errorf("%d claims are in hand, expected 3", n)
 	}
 	r.b.Do("RENAME", r.b.Name+"_claims:"+r.ID(), r.b.Name+"_hidden")
 	r.b.Do("SET", r.b.Name+"_claims:"+r.ID(), "of another program")
-	if _, ok := f.tellRedis(); ok || inHand(r.lanes) != 1 {
-		t.Errorf("Redis was told: %v; %d claims are in hand, expected 1", ok, inHand(r.lanes))
+	if _, ok := f.Publish(); ok || lane.InHand(r.lanes) != 1 {
+		t.Errorf("Redis was told: %v; %d claims are in hand, expected 1", ok, lane.InHand(r.lanes))
 	}
 	r.b.Do("RENAME", r.b.Name+"_hidden", r.b.Name+"_claims:"+r.ID())
-	if _, ok := f.tellRedis(); !ok || inHand(r.lanes) != 1 {
-		t.Errorf("Redis was told: %v; %d claims are in hand, expected 1", ok, inHand(r.lanes))
+	if _, ok := f.Publish(); !ok || lane.InHand(r.lanes) != 1 {
+		t.Errorf("Redis was told: %v; %d claims are in hand, expected 1", ok, lane.InHand(r.lanes))
 	}
-	giveBack(claims[2:])
-	f.tellRedis()
+	lane.GiveBack(claims[2:])
+	f.Publish()
 }
 
 // TestProbeBesideAKeyOfAnotherType: the worker does not claim from each empty queue beside one of which it knows
@@ -99,8 +102,8 @@ func TestRefusedEndsAreNotInHand(t *testing.T) {
 func TestProbeBesideAKeyOfAnotherType(t *testing.T) {
 	r, _ := newWorkerOfTwo(t)
 	r.b.Do("SET", r.b.Name+"_scheduled", "of another program")
-	r.fetcher.probe(t.Context())
-	if has := r.fetcher.hasTasks; !has[0] || has[1] {
+	r.fetcher.Probe(t.Context())
+	if has := r.fetcher.HasTasks; !has[0] || has[1] {
 		t.Errorf("claims from the queues: %v, expected from the first one only", has)
 	}
 	r.b.Do("DEL", r.b.Name+"_scheduled")
@@ -112,9 +115,9 @@ func TestStopBesideRefusedEnds(t *testing.T) {
 	r, other := newWorkerOfTwo(t)
 	r.b.delay(r.f, "x")
 	f := finisherOf(r.l)
-	f.release(r.claim(1))
+	f.Release(r.claim(1))
 	r.b.Do("SET", r.b.Name+"_processing:"+r.ID(), "of another program")
-	if _, ok := f.tellRedis(); ok || !f.lane.endsRefused.Load() {
+	if _, ok := f.Publish(); ok || !f.Lane.EndsRefused.Load() {
 		t.Fatalf("Redis was told, or did not answer, expected that it refuses")
 	}
 	if err := r.unregister(); err == nil || !strings.Contains(err.Error(), "not confirmed how 1 tasks ended") {
@@ -132,9 +135,9 @@ func TestStopWithoutRedis(t *testing.T) {
 	r, _ := newWorkerOfTwo(t)
 	r.b.delay(r.f, "x")
 	f := finisherOf(r.l)
-	f.release(r.claim(1))
+	f.Release(r.claim(1))
 	r.b.Must(r.b.rdb.Close())
-	if _, ok := f.tellRedis(); ok || f.lane.endsRefused.Load() {
+	if _, ok := f.Publish(); ok || f.Lane.EndsRefused.Load() {
 		t.Fatalf("Redis was told, or has answered")
 	}
 	if err := r.unregister(); err == nil || strings.Contains(err.Error(), "\n") {
@@ -149,9 +152,9 @@ func TestTellBesideAKeyOfAnotherType(t *testing.T) {
 	h := r.slotGroups[0].heartbeat
 	r.b.Do("DEL", r.b.Name+"_functions", other+"_functions")
 	r.b.Do("SET", r.b.Name+"_functions", "of another program")
-	clear(h.published)
-	clear(h.statuses)
-	r.b.Must(h.beat(t.Context()))
+	clear(h.Published)
+	clear(h.Statuses)
+	r.b.Must(h.Beat(t.Context()))
 	for _, field := range []string{r.ID(), r.ID() + " status"} {
 		if r.b.Int("HEXISTS", other+"_functions", field) != 1 {
 			t.Errorf("the other queue lacks the field %q", field)
@@ -162,10 +165,10 @@ func TestTellBesideAKeyOfAnotherType(t *testing.T) {
 	}
 	part := redisstore.MetricsPart{Grain: redisstore.GrainTotal, Sample: metrics.Sample{Runs: 1}}
 	for _, l := range r.lanes {
-		l.unconfirmed = [][]redisstore.MetricsPart{{part}}
+		l.Unconfirmed = [][]redisstore.MetricsPart{{part}}
 	}
 	r.b.Do("SET", r.b.Name+"_metrics:total", "of another program")
-	publishLastMetrics(r.exec, r.lanes, r.log)
+	beat.PublishLastMetrics(r.exec, r.lanes, r.log)
 	if r.b.Int("EXISTS", other+"_metrics:total") != 1 {
 		t.Error("the other queue has not been told what its tasks have done")
 	}

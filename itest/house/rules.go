@@ -37,6 +37,12 @@ var ours = rules{
 		{"lua", "internal/signature"},
 		{"internal/redisstore"},
 		{"internal/sweep"},
+		{"internal/engine/lane"},
+		{"internal/engine/events", "internal/engine/child"},
+		{"internal/engine/finish"},
+		{"internal/engine/exec"},
+		{"internal/engine/fetch", "internal/engine/beat"},
+		{"internal/engine/move"},
 		{"internal/engine"},
 		{"."},
 		{

@@ -1,0 +1,158 @@
+package exec
+
+import (
+	"context"
+	"time"
+
+	"github.com/godelayed/delayed/internal/engine/finish"
+	"github.com/godelayed/delayed/internal/engine/lane"
+
+	"github.com/godelayed/delayed/internal/function"
+	"github.com/godelayed/delayed/internal/lifecycle"
+	"github.com/godelayed/delayed/internal/wire"
+	"github.com/godelayed/delayed/state"
+)
+
+// Runner calls the functions of claimed tasks. All executors share it.
+type Runner struct {
+	*finish.Decider               // ends their claims
+	Timeout         time.Duration // of tasks where neither the call nor the function sets one; 0: none
+
+	OnReturn func(*lane.Claim, error) // called with what handlers have returned; nil: none
+}
+
+// Execute runs one task. It returns true if the claim must be acknowledged; otherwise it has handled the end of the
+// claim.
+func (r *Runner) Execute(c *lane.Claim) (done bool) {
+	if c.Lane.IsRevoked(c.Msg.Meta.ID) {
+		r.CancelClaim(c, false)
+		return false
+	}
+	if x := c.Msg.Meta.Extra; x != nil {
+		if r.archiveIfLate(c) {
+			return false
+		}
+		if x.LockStart && !r.unlockStart(c) {
+			return false
+		}
+	}
+	limit := r.TimeLimit(c, 0)
+	ctx := r.HandlersCtx
+	var cancel context.CancelCauseFunc
+	isolated := r.Isolation.Applies(c)
+	if c.Fn.TakesCtx || isolated || r.Program.Wrapped(c) {
+		ctx, cancel = lane.ContextOf(r.HandlersCtx, c, limit)
+		defer cancel(nil)
+	}
+	if !c.Lane.HandlerStarts(c, cancel) {
+		if !c.Lost.Load() {
+			r.CancelClaim(c, false) // it was cancelled after the check above
+			return false
+		}
+		c.Lane.SettleLost(c)
+		return false
+	}
+	if r.Events.Any() {
+		r.Events.EmitStart(c)
+	}
+	var err error
+	var result any
+	returned := false
+	var began time.Time
+	if c.NeedsComplete() {
+		began = c.Lane.Now()
+	}
+	// Deferred, because a handler may end this goroutine by runtime.Goexit.
+	defer func() {
+		c.EndReports()
+		if done = r.conclude(c, err, returned, limit); done && c.NeedsComplete() {
+			done = false
+			r.Succeed(c, result, began, c.Lane.Now())
+		}
+	}()
+	if isolated {
+		result, err = r.Isolation.Call(ctx, c, limit)
+	} else {
+		result, err = r.Program.Call(ctx, c)
+	}
+	returned = true
+	return false
+}
+
+// conclude handles the end of a handler. It returns true if the task has succeeded or counts as such.
+func (r *Runner) conclude(c *lane.Claim, err error, returned bool, limit time.Duration) (done bool) {
+	if c.Lane.HandlerReturned(c) {
+		c.Lane.SettleLost(c)
+		r.LogOf(c).
+			Warn("task ended after its claim was lost; its outcome is discarded")
+		return false
+	}
+	if !returned {
+		err = function.NewPanic(nil)
+	}
+	if err != nil && limit > 0 && time.Since(c.Started) >= limit {
+		err = &lane.TimeoutError{Limit: limit, Err: err}
+	}
+	if r.OnReturn != nil {
+		r.OnReturn(c, err)
+	}
+	c.Ran = true
+	if err != nil && c.Canceled.Load() {
+		c.Outcome = lifecycle.OutcomeCancel
+		r.CancelClaim(c, true)
+		return false
+	}
+	if err == nil {
+		r.EmitEnd(c, nil, nil, true)
+		return true
+	}
+	v := finish.Decided{Err: err}
+	over := false
+	// Deferred, because decide may end this goroutine.
+	defer func() {
+		if v.Done && !over { // the caller cannot learn it
+			v.Done = false
+			v.End = finish.EndComplete(c, &wire.Info{Reason: state.ReasonDropped, At: c.Lane.Now(), Worker: r.Worker})
+			v.End.Outcome = lifecycle.OutcomeDrop
+		}
+		c.Outcome = v.End.Outcome
+		if !v.Done {
+			defer c.Lane.Ends.Add(v.End)
+		}
+		r.EmitEnd(c, v.Err, &v.End, v.Done)
+	}()
+	r.Decide(c, err, c.Lane.Now(), &v)
+	over = true
+	return v.Done
+}
+
+// unlockStart frees the lock of a task that is about to start. It returns false if the task must not start; then it has
+// handled the end of the claim.
+func (r *Runner) unlockStart(c *lane.Claim) bool {
+	if fields := c.Fn.UnknownFields(&c.Msg); len(fields) > 0 {
+		// A task that does not start keeps its lock.
+		c.Lane.Ends.Add(r.Park(c, state.ReasonUnknownFields, c.Lane.Now(), fields...))
+		return false
+	}
+	if r.Unlock(c) {
+		r.CancelClaim(c, false)
+		return false
+	}
+	return true
+}
+
+// Unlock frees the lock of a task that starts. replaced: the task must not start, because another task has replaced it.
+// If Redis does not answer, the task starts and frees the lock at its end.
+func (r *Runner) Unlock(c *lane.Claim) (replaced bool) {
+	left, replaced, err := c.Lane.Store.Unlock(r.HandlersCtx, c.Msg.Meta.ID, c.Lock())
+	log := r.LogOf(c)
+	switch {
+	case err != nil:
+		log.WithError(err).Warn("the task's lock could not be freed before it starts, and lasts until it is over")
+	case replaced:
+		log.Info("task dropped: another one has replaced it")
+	default:
+		c.LockFreed = !left
+	}
+	return replaced
+}

@@ -1,0 +1,64 @@
+package lane
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/godelayed/delayed/internal/loop"
+	"github.com/godelayed/delayed/internal/redisstore"
+)
+
+// Control is what a lane knows of the control hash of its queue.
+type Control struct {
+	Paused    atomic.Bool   // the queue is paused: claim nothing
+	ReadOften atomic.Bool   // a pause or an order stands: each heartbeat asks for the version, to notice its end
+	Weight    atomic.Int32  // replaces the configured weight; 0: none
+	Poked     chan struct{} // asks for a reading; holds one element
+	Turns     chan struct{} // shared by the queues of a slot: readings under way
+
+	Trouble loop.Complaints
+	Reading sync.Mutex         // held during a reading, so that an older one cannot overwrite a newer one
+	Last    redisstore.Control // what the last reading found
+	Version atomic.Int64       // of last; -1 before the first reading
+	Reads   atomic.Int64       // number of readings
+	Since   atomic.Int64       // when the worker registered first, in ms of Redis's clock; 0: not yet
+}
+
+// pokeControl makes the worker read the control hash soon.
+func (l *Lane) pokeControl() { loop.Poke(l.Control.Poked) }
+
+// NoteVersion makes the worker read the control hash if Redis has another version of it.
+func (l *Lane) NoteVersion(version int64) {
+	if version != l.Control.Version.Load() {
+		l.pokeControl()
+	}
+}
+
+// PausedRest is how long the fetcher leaves a queue alone while the worker reads its control hash.
+const PausedRest = 20 * time.Millisecond
+
+// Rest says how long the fetcher leaves a queue alone.
+type Rest struct {
+	Until time.Time
+	looks int64 // if not 0: the rest ends early, once laneControl.reads has reached this number
+}
+
+// RestWhilePaused leaves a queue alone that Redis has reported as paused, until the worker has read the control hash,
+// and asks for that. The queue may have been resumed already. If a reading was under way, it may be older than the
+// pause; then Redis refuses the next claim again.
+func (l *Lane) RestWhilePaused() {
+	l.Rest = Rest{Until: time.Now().Add(PausedRest), looks: l.Control.Reads.Load() + 1}
+	l.pokeControl()
+}
+
+// RestsUntil returns the time until which the fetcher leaves the lane alone.
+func (l *Lane) RestsUntil() time.Time {
+	if l.Rest.looks != 0 && l.Control.Reads.Load() >= l.Rest.looks {
+		return time.Time{}
+	}
+	return l.Rest.Until
+}
+
+// QueuePaused reports whether the last reading of the control hash found the queue paused.
+func (l *Lane) QueuePaused() bool { return l.Control.Paused.Load() }

@@ -1,0 +1,105 @@
+package lane
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Causes why the contexts of handlers end.
+var (
+	ErrLost     = errors.New("delayed: claim lost")
+	ErrCanceled = errors.New("delayed: task was canceled")
+	ErrTimeout  = errors.New("delayed: handler takes too long")
+	ErrShutdown = errors.New("delayed: worker is shutting down")
+)
+
+// RunningError says which handlers did not return although their contexts were cancelled.
+type RunningError struct {
+	Funcs []string // paths of the functions, one for each running task
+}
+
+// Error implements error.
+func (e *RunningError) Error() string {
+	return fmt.Sprintf("delayed: %d handlers still run after shutdown: %s", len(e.Funcs), strings.Join(e.Funcs, ", "))
+}
+
+// StuckError says which handlers have stopped the worker by ignoring that their contexts have ended.
+type StuckError struct {
+	Funcs []string // paths of the functions, one for each handler
+	IDs   []string // ids of their tasks in the same order, "" for tasks without an id
+}
+
+// Error implements error.
+func (e *StuckError) Error() string {
+	return fmt.Sprintf("delayed: %d handlers are stuck: %s; let them return when their contexts end", len(e.Funcs),
+		strings.Join(e.Funcs, ", "))
+}
+
+// TimeoutError wraps the error of a handler that has returned it after its time limit.
+type TimeoutError struct {
+	Limit time.Duration
+	Err   error
+}
+
+// Error implements error.
+func (e *TimeoutError) Error() string {
+	return fmt.Sprintf("delayed: handler took longer than %v: %v", e.Limit.Round(time.Millisecond), e.Err)
+}
+
+// Unwrap returns ErrTimeout and the handler's error.
+func (e *TimeoutError) Unwrap() []error { return []error{ErrTimeout, e.Err} }
+
+// HandlerSays is what a handler may say instead of "it failed".
+type HandlerSays uint8
+
+// What handlers say.
+const (
+	SaysNothing HandlerSays = iota
+	SaysDiscard
+	SaysDrop
+	SaysRetryIn
+	SaysSnooze
+)
+
+// outcomeError is an error by which a handler says what shall become of its task.
+type outcomeError struct {
+	says HandlerSays
+	wait time.Duration
+	err  error // may be nil
+}
+
+// Say returns an error by which a handler says what shall become of its task.
+func Say(says HandlerSays, wait time.Duration, err error) error {
+	return &outcomeError{says, wait, err}
+}
+
+// Error implements error.
+func (e *outcomeError) Error() string {
+	switch {
+	case e.err != nil:
+		return e.err.Error()
+	case e.says == SaysSnooze:
+		return "delayed: snoozed for " + e.wait.String()
+	default:
+		return "delayed: dropped"
+	}
+}
+
+// Unwrap returns the handler's own error.
+func (e *outcomeError) Unwrap() error { return e.err }
+
+// Says returns discard, drop, retry in or snooze, for middleware: docs/HOOKS.md.
+func (e *outcomeError) Says() string {
+	return [...]string{SaysDiscard: "discard", SaysDrop: "drop", SaysRetryIn: "retry in", SaysSnooze: "snooze"}[e.says]
+}
+
+// Said returns what err says about the task. If several errors in its tree say something, the outermost one wins.
+func Said(err error) (HandlerSays, time.Duration) {
+	var o *outcomeError
+	if errors.As(err, &o) {
+		return o.says, o.wait
+	}
+	return SaysNothing, 0
+}
