@@ -280,6 +280,7 @@ func stateOf(s *redisstore.Seen) (where state.Task, due time.Time, info []byte) 
 			where = state.Dropped
 		case state.ReasonCanceled:
 			where = state.Canceled
+		default:
 		}
 	}
 	return where, due, info

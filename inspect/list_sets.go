@@ -62,6 +62,7 @@ func (t *Task) completed() {
 		t.State = state.Dropped
 	case state.ReasonCanceled:
 		t.State = state.Canceled
+	default:
 	}
 }
 

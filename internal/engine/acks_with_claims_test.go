@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 
 	"github.com/godelayed/delayed/internal/engine/lane"
-
 	"github.com/godelayed/delayed/internal/faultnet"
 	"github.com/godelayed/delayed/internal/redisstore"
 )

@@ -8,12 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/godelayed/delayed/internal/engine/events"
-
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/catalog"
+	"github.com/godelayed/delayed/internal/engine/events"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"

@@ -9,7 +9,6 @@ import (
 
 	"github.com/godelayed/delayed/internal/engine/exec"
 	"github.com/godelayed/delayed/internal/engine/lane"
-
 	"github.com/godelayed/delayed/internal/faultnet"
 	"github.com/godelayed/delayed/internal/limits"
 	"github.com/godelayed/delayed/internal/redisstore"

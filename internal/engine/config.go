@@ -4,10 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/godelayed/delayed/internal/buildinfo"
 	"github.com/godelayed/delayed/internal/engine/child"
 	"github.com/godelayed/delayed/internal/engine/fetch"
-
-	"github.com/godelayed/delayed/internal/buildinfo"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 )

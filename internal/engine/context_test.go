@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/internal/engine/lane"
-
 	"github.com/godelayed/delayed/internal/limits"
 	"github.com/godelayed/delayed/internal/wire"
 )

@@ -4,10 +4,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/engine/events"
 	"github.com/godelayed/delayed/internal/engine/lane"
-
-	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/state"
 )

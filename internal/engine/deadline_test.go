@@ -7,7 +7,6 @@ import (
 
 	"github.com/godelayed/delayed/internal/engine/exec"
 	"github.com/godelayed/delayed/internal/engine/lane"
-
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 )

@@ -9,12 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/godelayed/delayed/internal/engine/events"
 	"github.com/godelayed/delayed/internal/engine/finish"
 	"github.com/godelayed/delayed/internal/engine/lane"
-
-	"github.com/sirupsen/logrus"
-
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/isolate"
 	"github.com/godelayed/delayed/internal/lifecycle"

@@ -1,13 +1,15 @@
-// Package engine runs a worker: it claims tasks, calls their functions, tells Redis how they ended, and keeps the
-// worker's heartbeat. It knows neither the public Task nor its options: the root package gives it a Config, and gets
-// Claims and Events back.
+// Package engine runs a worker: it starts and stops what its rooms do, and carries out what others order. It knows
+// neither the public Task nor its options: the root package gives it a Config and a child.Program, and gets Claims and
+// Events back.
 //
-// # Parts
+// # Rooms
 //
-// A Worker has one lane for each queue: its claims and its heartbeat there. A Claim is one claimed task, from the reply
-// of Redis until Redis has answered how the task ended. A claim goes from the fetcher to the receiver, which parses the
-// message, to the executors, whose runner calls the function, and to a finisher. These are the goroutines of a worker,
-// and when they end:
+// A Worker has one lane.Lane for each queue. A claim goes from fetch.Fetcher to fetch.Receiver, which parses the
+// message, to exec.Executors, whose exec.Runner calls the function, and to a finish.Finisher. Beside them run
+// beat.Heartbeat and move.Mover. Each package imports only those before it: lane, events and child, finish, exec,
+// fetch, move, beat.
+//
+// These are the goroutines of a worker, and when they end:
 //
 //	fetcher          1, and 1 for each claim call in flight (at most 2)  with Run's context, after those replies
 //	waiter           1 for each cluster slot (1 on a single server)      with Run's context, which cuts its connection
@@ -48,12 +50,12 @@
 // # Order
 //
 // Tasks that the worker gives back go to the front of their queue, in one call: the second of two calls would put its
-// tasks in front of those of the first (giveBack, finisher.release, finisher.flush).
+// tasks in front of those of the first (lane.GiveBack, Finisher.Release, Finisher.Flush).
 //
 // # Stuck handlers
 //
 // A handler that ignores the end of its context keeps its claim and loses its executor, which another one replaces. The
-// watchdog sleeps until a running handler could be stuck, so short tasks cost it nothing. executors.stuck counts
-// executors with stuck handlers, executors.sound the others. A worker that stops because of stuck handlers waits only
+// watchdog sleeps until a running handler could be stuck, so short tasks cost it nothing. Executors.Stuck counts
+// executors with stuck handlers, Executors.Sound the others. A worker that stops because of stuck handlers waits only
 // for the sound ones.
 package engine

@@ -12,13 +12,12 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/gomodule/redigo/redis"
+
 	"github.com/godelayed/delayed/internal/engine/events"
 	"github.com/godelayed/delayed/internal/engine/exec"
 	"github.com/godelayed/delayed/internal/engine/finish"
 	"github.com/godelayed/delayed/internal/engine/lane"
-
-	"github.com/gomodule/redigo/redis"
-
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"

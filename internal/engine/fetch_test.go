@@ -4,9 +4,9 @@ import (
 	"io"
 	"testing"
 
-	"github.com/godelayed/delayed/internal/engine/fetch"
-
 	"github.com/gomodule/redigo/redis"
+
+	"github.com/godelayed/delayed/internal/engine/fetch"
 )
 
 // A task whose notification was lost wakes no worker; its mover finds it all the same.

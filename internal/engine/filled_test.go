@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/internal/engine/lane"
-
 	"github.com/godelayed/delayed/internal/redistest"
 )
 

@@ -5,11 +5,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/godelayed/delayed/internal/engine/exec"
-	"github.com/godelayed/delayed/internal/engine/lane"
-
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed/internal/engine/exec"
+	"github.com/godelayed/delayed/internal/engine/lane"
 	"github.com/godelayed/delayed/internal/faultnet"
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"

@@ -5,10 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/godelayed/delayed/internal/engine/lane"
-
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed/internal/engine/lane"
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"

@@ -7,10 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/engine/events"
 	"github.com/godelayed/delayed/internal/engine/lane"
-
-	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/state"
 )
@@ -155,7 +154,7 @@ func (w *Worker) readRevoked(ctx context.Context, l *lane.Lane) error {
 		return err
 	}
 	l.NoteRevoked(ids, all)
-	for mine := w.exec.IdsOf(l); !all && len(mine) > 0; {
+	for mine := w.exec.IDsOf(l); !all && len(mine) > 0; {
 		n := min(len(mine), lane.MaxRevoked)
 		revoked, err := l.Store.AreRevoked(ctx, mine[:n])
 		if err != nil {

@@ -9,13 +9,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/godelayed/delayed/internal/engine/exec"
-	"github.com/godelayed/delayed/internal/engine/finish"
-	"github.com/godelayed/delayed/internal/engine/lane"
-
 	"github.com/gomodule/redigo/redis"
 	"github.com/sirupsen/logrus"
 
+	"github.com/godelayed/delayed/internal/engine/exec"
+	"github.com/godelayed/delayed/internal/engine/finish"
+	"github.com/godelayed/delayed/internal/engine/lane"
 	"github.com/godelayed/delayed/internal/faultnet"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"

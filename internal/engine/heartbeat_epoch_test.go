@@ -11,14 +11,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
+
 	"github.com/godelayed/delayed/internal/engine/beat"
 	"github.com/godelayed/delayed/internal/engine/events"
 	"github.com/godelayed/delayed/internal/engine/exec"
 	"github.com/godelayed/delayed/internal/engine/finish"
 	"github.com/godelayed/delayed/internal/engine/lane"
-
-	"github.com/gomodule/redigo/redis"
-
 	"github.com/godelayed/delayed/internal/faultnet"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -230,8 +229,8 @@ func TestAcknowledgementsUnderAnOldHeartbeat(t *testing.T) {
 			if n := h.Size("_processing:w"); n != 1 || h.counters()["processed"] != 2 {
 				t.Errorf("%d claims are left, counters %v: expected one and two processed", n, h.counters())
 			}
-			if n := strings.Count(h.bench.log.String(), "claim was lost before the task ended"); n != 1 {
-				t.Errorf("%d losses were logged, expected 1:\n%s", n, h.bench.log)
+			if n := strings.Count(h.log.String(), "claim was lost before the task ended"); n != 1 {
+				t.Errorf("%d losses were logged, expected 1:\n%s", n, h.log)
 			}
 		})
 	}

@@ -8,12 +8,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
+
 	"github.com/godelayed/delayed/internal/engine/beat"
 	"github.com/godelayed/delayed/internal/engine/exec"
 	"github.com/godelayed/delayed/internal/engine/lane"
-
-	"github.com/gomodule/redigo/redis"
-
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/sweep"

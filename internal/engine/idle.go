@@ -4,9 +4,8 @@ import (
 	"context"
 	"time"
 
-	"github.com/godelayed/delayed/internal/engine/events"
-
 	"github.com/godelayed/delayed/event"
+	"github.com/godelayed/delayed/internal/engine/events"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/state"
@@ -18,7 +17,7 @@ const (
 	emptyMaxInterval = time.Second
 )
 
-// idleWatch notices when a worker has nothing to do. It tells listeners, and stops the worker if it is configured to.
+// idleWatch notices when a worker has nothing to do. It emits an event, and stops the worker if it is configured to.
 type idleWatch struct {
 	worker *Worker
 	// limit is how long there must be nothing to do before the worker stops; negative: it does not stop.
@@ -27,7 +26,7 @@ type idleWatch struct {
 
 	since    time.Time // since when there was nothing to do
 	starts   uint64    // number of tasks that had started then
-	reported bool      // listeners were told
+	reported bool      // the event was emitted
 }
 
 // run checks until ctx ends.

@@ -10,13 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
+
 	"github.com/godelayed/delayed/internal/engine/events"
 	"github.com/godelayed/delayed/internal/engine/exec"
 	"github.com/godelayed/delayed/internal/engine/finish"
 	"github.com/godelayed/delayed/internal/engine/lane"
-
-	"github.com/gomodule/redigo/redis"
-
 	"github.com/godelayed/delayed/internal/faultnet"
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/loop"
@@ -74,7 +73,7 @@ func (h *heldLane) begin(n int, done ...*lane.Claim) (call *faultnet.HeldCall, r
 	result = make(chan laneClaim, 1)
 	go func() {
 		var got laneClaim
-		got.claims, got.left, got.err = h.Lane.Claim(bg, redisstore.ClaimCall{Most: n}, done)
+		got.claims, got.left, got.err = h.Claim(bg, redisstore.ClaimCall{Most: n}, done)
 		result <- got
 	}()
 	return await(h.bench, "a call", h.src.Calls), result
@@ -283,7 +282,7 @@ func TestClaimThatWasNeverSent(t *testing.T) {
 	h.pend("a")
 	first := h.claim(1)
 	h.src.OnDialed = func(context.Context) error { return io.EOF }
-	_, _, err := h.Lane.Claim(bg, redisstore.ClaimCall{Most: 1}, slices.Clone(first))
+	_, _, err := h.Claim(bg, redisstore.ClaimCall{Most: 1}, slices.Clone(first))
 	_, calling, unclear := h.Count()
 	if err == nil || redisstore.MayHaveRun(err) || calling || unclear || h.Newest() != 2 {
 		t.Errorf("%v: calling %v, unclear %v, newest %d", err, calling, unclear, h.Newest())

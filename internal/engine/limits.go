@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/internal/engine/beat"
-
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/state"
 )

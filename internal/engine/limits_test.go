@@ -15,9 +15,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/godelayed/delayed/internal/engine/beat"
-
 	"github.com/godelayed/delayed/event"
+	"github.com/godelayed/delayed/internal/engine/beat"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/state"

@@ -7,9 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/godelayed/delayed/internal/engine/events"
-
 	"github.com/godelayed/delayed/event"
+	"github.com/godelayed/delayed/internal/engine/events"
 	"github.com/godelayed/delayed/internal/limits"
 	"github.com/godelayed/delayed/internal/loop"
 )

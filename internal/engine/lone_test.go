@@ -8,7 +8,6 @@ import (
 
 	"github.com/godelayed/delayed/internal/engine/fetch"
 	"github.com/godelayed/delayed/internal/engine/lane"
-
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
 )

@@ -12,11 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/godelayed/delayed/internal/engine/lane"
-	"github.com/godelayed/delayed/internal/engine/move"
-
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed/internal/engine/lane"
+	"github.com/godelayed/delayed/internal/engine/move"
 	"github.com/godelayed/delayed/internal/faultnet"
 	"github.com/godelayed/delayed/internal/group"
 	"github.com/godelayed/delayed/internal/loop"

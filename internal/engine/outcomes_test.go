@@ -10,9 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/godelayed/delayed/internal/engine/lane"
-
 	"github.com/godelayed/delayed/event"
+	"github.com/godelayed/delayed/internal/engine/lane"
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"

@@ -9,11 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/godelayed/delayed/internal/engine/fetch"
-	"github.com/godelayed/delayed/internal/engine/lane"
-
 	"github.com/sirupsen/logrus"
 
+	"github.com/godelayed/delayed/internal/engine/fetch"
+	"github.com/godelayed/delayed/internal/engine/lane"
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"

@@ -7,10 +7,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/engine/events"
 	"github.com/godelayed/delayed/internal/engine/lane"
-
-	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -205,7 +204,7 @@ func (r *workerRun) drain(reason state.Reason) (idle <-chan struct{}) {
 	return all
 }
 
-// finish waits for all handlers, tells Redis how the last tasks ended, and unregisters the worker.
+// finish waits for all handlers, lets the finishers report the last endings, and unregisters the worker.
 func (r *workerRun) finish(idle <-chan struct{}, reason state.Reason) error {
 	w := r.w
 	<-idle

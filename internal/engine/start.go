@@ -8,7 +8,6 @@ import (
 
 	"github.com/godelayed/delayed/internal/engine/child"
 	"github.com/godelayed/delayed/internal/engine/lane"
-
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/state"

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/internal/engine/lane"
-
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/seam"
@@ -169,7 +168,7 @@ func (s *stepper) claimOne(ctx context.Context, l *lane.Lane, suspects bool) (c 
 	return claims[0], e.Take(time.Now()) == claims[0], nil
 }
 
-// runClaim runs a claimed task, if it is ready, and tells Redis how it ended.
+// runClaim runs a claimed task, if it is ready, and reports its ending to Redis.
 func (s *stepper) runClaim(c *lane.Claim, ready bool) (r *seam.Run, wait time.Duration, err error) {
 	r = &seam.Run{Queue: c.Lane.Store.Name, Message: c.Raw}
 	if !ready {
@@ -207,7 +206,7 @@ func (s *stepper) occupy(c *lane.Claim) (leave func()) {
 	return func() { slots[0].Store(around) }
 }
 
-// finish tells Redis how a task ended, and notes it in r.
+// finish reports the ending of a task to Redis, and notes it in r.
 func (s *stepper) finish(c *lane.Claim, r *seam.Run) error {
 	f := s.w.finishers[c.Lane.Index]
 	r.Outcome = lifecycle.Ends[lifecycle.OutcomeDone].Name

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/internal/engine/lane"
-
 	"github.com/godelayed/delayed/state"
 )
 

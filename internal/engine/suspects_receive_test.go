@@ -5,12 +5,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/sirupsen/logrus"
+
 	"github.com/godelayed/delayed/internal/engine/child"
 	"github.com/godelayed/delayed/internal/engine/fetch"
 	"github.com/godelayed/delayed/internal/engine/lane"
-
-	"github.com/sirupsen/logrus"
-
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/state"

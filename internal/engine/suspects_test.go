@@ -10,12 +10,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
+
 	"github.com/godelayed/delayed/internal/engine/exec"
 	"github.com/godelayed/delayed/internal/engine/fetch"
 	"github.com/godelayed/delayed/internal/engine/lane"
-
-	"github.com/gomodule/redigo/redis"
-
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"

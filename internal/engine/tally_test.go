@@ -12,7 +12,6 @@ import (
 	"github.com/godelayed/delayed/internal/engine/beat"
 	"github.com/godelayed/delayed/internal/engine/exec"
 	"github.com/godelayed/delayed/internal/engine/lane"
-
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/metrics"
 	"github.com/godelayed/delayed/internal/redisstore"

@@ -7,10 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/godelayed/delayed/internal/engine/fetch"
-
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed/internal/engine/fetch"
 	"github.com/godelayed/delayed/internal/limits"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"

@@ -8,7 +8,6 @@ import (
 
 	"github.com/godelayed/delayed/internal/engine/beat"
 	"github.com/godelayed/delayed/internal/engine/lane"
-
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
@@ -112,8 +111,8 @@ func (w *Worker) releaseUnknown(ctx context.Context, l *lane.Lane) error {
 	return err
 }
 
-// noteStop tells Redis that the worker stops in good order, so that sweepers do not count a death for the tasks that it
-// leaves behind. It retries until ctx ends.
+// noteStop notes in Redis that the worker stops in good order, so that sweepers do not count a death for the tasks that
+// it leaves behind. It retries until ctx ends.
 func (w *Worker) noteStop(ctx context.Context, l *lane.Lane) {
 	if known, _, _ := l.Count(); known == 0 {
 		return

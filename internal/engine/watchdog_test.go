@@ -8,11 +8,10 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/engine/events"
 	"github.com/godelayed/delayed/internal/engine/exec"
 	"github.com/godelayed/delayed/internal/engine/lane"
-
-	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/state"

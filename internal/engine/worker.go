@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/godelayed/delayed/internal/catalog"
 	"github.com/godelayed/delayed/internal/engine/beat"
 	"github.com/godelayed/delayed/internal/engine/child"
 	"github.com/godelayed/delayed/internal/engine/events"
@@ -16,8 +17,6 @@ import (
 	"github.com/godelayed/delayed/internal/engine/finish"
 	"github.com/godelayed/delayed/internal/engine/lane"
 	"github.com/godelayed/delayed/internal/engine/move"
-
-	"github.com/godelayed/delayed/internal/catalog"
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -53,7 +52,7 @@ type Worker struct {
 
 	unfit    error // why the settings of Redis are unfit for tasks; set with the reason state.StopSettings
 	events   events.Listeners
-	stopping chan struct{} // closed by stopFor
+	stopping chan struct{} // closed by StopFor
 
 	controlMu sync.Mutex // held while one of the following, and what the executors hold back because of it, changes
 	phase     atomic.Int32

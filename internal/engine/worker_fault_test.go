@@ -9,11 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/godelayed/delayed/internal/engine/fetch"
-	"github.com/godelayed/delayed/internal/engine/lane"
-
 	"github.com/gomodule/redigo/redis"
 
+	"github.com/godelayed/delayed/internal/engine/fetch"
+	"github.com/godelayed/delayed/internal/engine/lane"
 	"github.com/godelayed/delayed/internal/faultnet"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"

@@ -7,7 +7,6 @@ import (
 
 	"github.com/godelayed/delayed/internal/engine/beat"
 	"github.com/godelayed/delayed/internal/engine/lane"
-
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/metrics"
 	"github.com/godelayed/delayed/internal/redisstore"

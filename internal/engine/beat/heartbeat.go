@@ -1,3 +1,6 @@
+// Package beat keeps a worker alive: a Heartbeat renews its heartbeats in Redis, registers it again when they have
+// expired, and gives back claims whose replies were lost. It writes what inspectors read: functions, status and
+// metrics.
 package beat
 
 import (
@@ -8,12 +11,11 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/godelayed/delayed/event"
+	"github.com/godelayed/delayed/internal/answer"
 	"github.com/godelayed/delayed/internal/engine/events"
 	"github.com/godelayed/delayed/internal/engine/exec"
 	"github.com/godelayed/delayed/internal/engine/lane"
-
-	"github.com/godelayed/delayed/event"
-	"github.com/godelayed/delayed/internal/answer"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/sweep"
@@ -41,7 +43,7 @@ type Heartbeat struct {
 	registrations int // attempts to register
 	// unanswered: the last registration got no answer. It must be repeated, because the answer says which claims stand.
 	unanswered   map[*lane.Lane]bool
-	ReportedLost map[*lane.Lane]bool // listeners were told that the heartbeat is lost
+	ReportedLost map[*lane.Lane]bool // event.HeartbeatLost was emitted
 
 	forbidden bool // this user may not find out what Redis has lost of the worker
 
@@ -56,6 +58,7 @@ const shortestBeat = 500 * time.Millisecond
 // registeredAtOnce bounds the queues on which a worker registers with calls that are sent together.
 const registeredAtOnce = 200
 
+// New returns the heartbeat of lanes that share a slot. value begins what it writes to Redis. It does not connect.
 func New(
 	lanes []*lane.Lane, life time.Duration, value string, health *sweep.LinkHealth, log loop.Journal,
 	exec *exec.Executors, announcer *Announcer,
@@ -335,7 +338,7 @@ func (h *Heartbeat) endRegistration(ctx context.Context, r *registration, tokens
 	return h.releaseTokens(ctx, l, l.UnknownTokens(tokens, r.until))
 }
 
-// CheckExpired tells listeners when a heartbeat that cannot be renewed may have expired.
+// CheckExpired emits an event when a heartbeat that cannot be renewed may have expired.
 func (h *Heartbeat) CheckExpired(err error) {
 	for _, l := range h.lanes {
 		if l.Confirmed.Load() != nil && !l.Fresh(h.life) {
@@ -344,7 +347,7 @@ func (h *Heartbeat) CheckExpired(err error) {
 	}
 }
 
-// emitLost tells listeners, once, that a heartbeat has or may have expired.
+// emitLost emits, once, that a heartbeat has or may have expired.
 func (h *Heartbeat) emitLost(l *lane.Lane, err error) {
 	if !h.ReportedLost[l] {
 		h.ReportedLost[l] = true
@@ -352,7 +355,7 @@ func (h *Heartbeat) emitLost(l *lane.Lane, err error) {
 	}
 }
 
-// emitRegained tells listeners that a lost heartbeat is renewed.
+// emitRegained emits that a lost heartbeat is renewed.
 func (h *Heartbeat) emitRegained(l *lane.Lane) {
 	if h.ReportedLost[l] {
 		delete(h.ReportedLost, l)
@@ -388,6 +391,6 @@ func (h *Heartbeat) releaseTokens(ctx context.Context, l *lane.Lane, tokens []st
 }
 
 // lookAtLeast: every heartbeat of this number asks for the version of the control hash, and whether Redis still has
-// what it was told of the worker. That is at least once in the life of a heartbeat. A worker that has claims, or waits
+// what was written of the worker. That is at least once in the life of a heartbeat. A worker that has claims, or waits
 // for the end of a pause or an order, asks with each heartbeat.
 const lookAtLeast = 4

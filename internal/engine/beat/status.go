@@ -11,10 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/godelayed/delayed/internal/catalog"
 	"github.com/godelayed/delayed/internal/engine/exec"
 	"github.com/godelayed/delayed/internal/engine/lane"
-
-	"github.com/godelayed/delayed/internal/catalog"
 	"github.com/godelayed/delayed/state"
 )
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/internal/engine/lane"
-
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/isolate"
 	"github.com/godelayed/delayed/internal/redisstore"

@@ -1,3 +1,5 @@
+// Package child runs tasks in child processes: Isolation is the parent's side, Child that of the child. What the
+// functions of the user say about an error travels between them, because only the child has the error itself.
 package child
 
 import (
@@ -9,7 +11,6 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/internal/engine/lane"
-
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/isolate"
 	"github.com/godelayed/delayed/internal/loop"
@@ -68,6 +69,7 @@ func causeOf(ctx context.Context) byte {
 // causeAt is the reverse of causeOf.
 func causeAt(i byte) error { return causes[min(int(i), len(causes)-1)] }
 
+// NewIsolation returns what runs tasks in child processes. It starts none.
 func NewIsolation(cfg Config, cancelGrace time.Duration, log loop.Journal) *Isolation {
 	if cfg.Output == nil {
 		cfg.Output = os.Stderr

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/internal/engine/lane"
-
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/isolate"
 	"github.com/godelayed/delayed/internal/wire"
@@ -76,8 +75,8 @@ func (c codec[T]) decode(b []byte) (v T, err error) {
 	return v, nil
 }
 
-// ChildError is the error of a handler that ran in a child process: its text, and what it has said about the task.
-type ChildError struct {
+// Error is the error of a handler that ran in a child process: its text, and what it has said about the task.
+type Error struct {
 	verdict
 	says error // an *outcomeError; nil: the error says nothing
 }
@@ -87,7 +86,7 @@ func errorOf(v *verdict) error {
 	if v.OK {
 		return nil
 	}
-	e := &ChildError{verdict: *v}
+	e := &Error{verdict: *v}
 	if v.Says != uint8(lane.SaysNothing) {
 		e.says = lane.Say(lane.HandlerSays(v.Says), v.Wait, errors.New(v.Text))
 	}
@@ -95,13 +94,13 @@ func errorOf(v *verdict) error {
 }
 
 // Error implements error.
-func (e *ChildError) Error() string { return e.Text }
+func (e *Error) Error() string { return e.Text }
 
 // Unwrap returns what the error says about the task.
-func (e *ChildError) Unwrap() error { return e.says }
+func (e *Error) Unwrap() error { return e.says }
 
 // ErrorType returns the class of the error, as function.PanicError does.
-func (e *ChildError) ErrorType() string {
+func (e *Error) ErrorType() string {
 	if e.Class == "" {
 		return "error"
 	}
@@ -110,11 +109,11 @@ func (e *ChildError) ErrorType() string {
 
 // RemoteOf returns what a child process has said of an error, nil if the error is of this process. It calls no method
 // of the error, which may be a user's.
-func RemoteOf(err error) *ChildError {
+func RemoteOf(err error) *Error {
 	if late, ok := err.(*lane.TimeoutError); ok { //nolint:errorlint // conclude wraps it around all others
 		err = late.Err
 	}
-	e, _ := err.(*ChildError) //nolint:errorlint // nothing else wraps it
+	e, _ := err.(*Error) //nolint:errorlint // nothing else wraps it
 	return e
 }
 

@@ -25,9 +25,9 @@ const (
 	maxWatch = time.Minute
 )
 
-// broadcast publishes the events of queues that somebody watches. While nobody does, it costs one atomic load for each
+// Broadcast publishes the events of queues that somebody watches. While nobody does, it costs one atomic load for each
 // event that might be made.
-type broadcast struct {
+type Broadcast struct {
 	on     atomic.Bool // somebody watches a queue
 	worker string      // id
 	wake   chan struct{}
@@ -61,20 +61,21 @@ func (q *watchedQueue) add(e catalog.Event) {
 
 // take removes and returns what is to be published.
 func (q *watchedQueue) take(worker string) catalog.Broadcast {
-	told := catalog.Broadcast{
+	b := catalog.Broadcast{
 		Version: catalog.Version, Worker: worker, Missed: q.missed, Since: q.since.UnixMilli(),
 		Before: q.made - len(q.events), Events: slices.Concat(q.events[q.oldest:], q.events[:q.oldest]),
 	}
 	q.events, q.oldest, q.missed = nil, 0, 0
-	return told
+	return b
 }
 
-func NewBroadcast(worker string) *broadcast {
-	return &broadcast{worker: worker, wake: make(chan struct{}, 1), Queues: map[string]*watchedQueue{}}
+// NewBroadcast returns the broadcast of a worker.
+func NewBroadcast(worker string) *Broadcast {
+	return &Broadcast{worker: worker, wake: make(chan struct{}, 1), Queues: map[string]*watchedQueue{}}
 }
 
 // Watch has the events of a queue published for some time.
-func (b *broadcast) Watch(s *redisstore.Store, life time.Duration) {
+func (b *Broadcast) Watch(s *redisstore.Store, life time.Duration) {
 	b.Mu.Lock()
 	defer b.Mu.Unlock()
 	q := b.Queues[s.Name]
@@ -90,7 +91,7 @@ func (b *broadcast) Watch(s *redisstore.Store, life time.Duration) {
 }
 
 // add has an event published, if somebody watches its queue. Those of the whole worker go to all such queues.
-func (b *broadcast) add(e *Event) {
+func (b *Broadcast) add(e *Event) {
 	if b == nil || !b.on.Load() {
 		return
 	}
@@ -104,7 +105,7 @@ func (b *broadcast) add(e *Event) {
 	}
 }
 
-// published returns what watchers are told of an event. Arguments are not among it.
+// published returns an event as it is published. Arguments are not among it.
 func published(e *Event) catalog.Event {
 	out := catalog.Event{
 		Kind: e.Kind.String(), At: e.At.UnixMilli(), Took: e.Duration.Microseconds(), Wait: e.Wait.Milliseconds(),
@@ -135,7 +136,7 @@ func errorText(err error) (text string) {
 }
 
 // Run publishes events until ctx ends.
-func (b *broadcast) Run(ctx context.Context, log loop.Journal) {
+func (b *Broadcast) Run(ctx context.Context, log loop.Journal) {
 	for {
 		select {
 		case <-b.wake:
@@ -149,7 +150,7 @@ func (b *broadcast) Run(ctx context.Context, log loop.Journal) {
 }
 
 // publish publishes what was gathered. It reports whether somebody still watches.
-func (b *broadcast) publish(ctx context.Context, log loop.Journal) (more bool) {
+func (b *Broadcast) publish(ctx context.Context, log loop.Journal) (more bool) {
 	b.Mu.Lock()
 	ready := map[*redisstore.Store]catalog.Broadcast{}
 	now := time.Now()
@@ -164,8 +165,8 @@ func (b *broadcast) publish(ctx context.Context, log loop.Journal) (more bool) {
 	more = len(b.Queues) > 0
 	b.on.Store(more)
 	b.Mu.Unlock()
-	for store, told := range ready {
-		text, _ := json.Marshal(told) //nolint:errchkjson // it has no value that cannot be written
+	for store, gathered := range ready {
+		text, _ := json.Marshal(gathered) //nolint:errchkjson // it has no value that cannot be written
 		if err := store.Broadcast(ctx, text); err != nil && ctx.Err() == nil {
 			log.With("queue", store.Name).WithError(err).Debug("cannot publish events for those who watch")
 		}

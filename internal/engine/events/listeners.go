@@ -1,3 +1,5 @@
+// Package events publishes what happens in a worker: Listeners calls the functions of this process, in order, and
+// Broadcast publishes the events of queues that somebody watches from elsewhere.
 package events
 
 import (
@@ -6,9 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/godelayed/delayed/internal/engine/lane"
-
 	"github.com/godelayed/delayed/event"
+	"github.com/godelayed/delayed/internal/engine/lane"
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/wire"
@@ -38,7 +39,7 @@ type Event struct {
 // Listeners calls functions with events, in order, on one goroutine. The zero value has no functions.
 type Listeners struct {
 	on        atomic.Bool   // fns is not empty
-	Air       *broadcast    // publishes events while somebody watches; nil: never
+	Air       *Broadcast    // publishes events while somebody watches; nil: never
 	fns       []func(Event) // unchanged once the worker runs
 	log       loop.Journal
 	trouble   loop.Complaints
@@ -166,7 +167,7 @@ func (l *Listeners) call(listener func(Event), e Event) {
 	returned = true
 }
 
-// EmitFor tells listeners what has happened to a claimed task. It fills in queue and claim.
+// EmitFor emits an event about a claimed task. It fills in queue and claim.
 func (l *Listeners) EmitFor(c *lane.Claim, e Event) {
 	if !l.Any() {
 		return
@@ -175,7 +176,7 @@ func (l *Listeners) EmitFor(c *lane.Claim, e Event) {
 	l.Emit(e)
 }
 
-// EmitStart tells listeners that a handler is about to be called.
+// EmitStart emits that a handler is about to be called.
 func (l *Listeners) EmitStart(c *lane.Claim) {
 	e := Event{Kind: event.TaskStarted}
 	if at := c.Msg.Meta.EnqueuedAt; at > 0 {
@@ -184,7 +185,7 @@ func (l *Listeners) EmitStart(c *lane.Claim) {
 	l.EmitFor(c, e)
 }
 
-// EmitSwept tells listeners that the sweeper has archived a task; msg is nil if the message was not read.
+// EmitSwept emits that the sweeper has archived a task; msg is nil if the message was not read.
 func (l *Listeners) EmitSwept(queue string, msg *wire.Message, reason state.Reason, err error) {
 	if !l.Any() {
 		return

@@ -73,7 +73,7 @@ func (e *Executors) wakeFetcherIfRoom() {
 	}
 }
 
-// taskBudget limits how many tasks the executors start, and how fast. executors.mu protects all fields that change.
+// taskBudget limits how many tasks the executors start, and how fast. Executors.Mu protects all fields that change.
 type taskBudget struct {
 	Limited    bool          // startsLeft counts; unchanged
 	StartsLeft int           // how many more tasks may start
@@ -137,7 +137,7 @@ func (e *Executors) takeRest(i int, last *lane.Claim, done bool, start time.Time
 		timer.Stop()
 	}
 	e.Mu.Lock()
-	e.Resting-- // the executor now takes a task, or tells the fetcher that there is room
+	e.Resting-- // the executor now takes a task, or wakes the fetcher because there is room
 	e.Mu.Unlock()
 	return true
 }

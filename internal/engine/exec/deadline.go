@@ -5,10 +5,9 @@ import (
 	"math"
 	"time"
 
+	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/engine/events"
 	"github.com/godelayed/delayed/internal/engine/lane"
-
-	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/wire"
 	"github.com/godelayed/delayed/state"

@@ -6,7 +6,7 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// doneList has claims of one lane that are done, and that no call has acknowledged yet. executors.mu protects it.
+// doneList has claims of one lane that are done, and that no call has acknowledged yet. Executors.Mu protects it.
 type doneList struct {
 	Claims []*lane.Claim
 	wakes  chan<- struct{} // wakes the lane's finisher

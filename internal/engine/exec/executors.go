@@ -1,3 +1,5 @@
+// Package exec runs claimed tasks: Executors are the goroutines that call them through a Runner, and say how many more
+// tasks the worker may claim. The Watchdog replaces executors whose handlers do not return.
 package exec
 
 import (
@@ -7,7 +9,6 @@ import (
 
 	"github.com/godelayed/delayed/internal/engine/child"
 	"github.com/godelayed/delayed/internal/engine/lane"
-
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/state"
 )
@@ -253,6 +254,7 @@ func (e *Executors) TakeBack() []*lane.Claim {
 	return e.TakeBackLocked()
 }
 
+// TakeBackLocked is TakeBack; e.Mu is held.
 func (e *Executors) TakeBackLocked() []*lane.Claim {
 	claims := e.Ready
 	e.Ready = nil
@@ -264,7 +266,7 @@ func (e *Executors) TakeBackLocked() []*lane.Claim {
 	return claims
 }
 
-// Hold(true) lets no task start until hold(false).
+// Hold lets no task start while on is true.
 func (e *Executors) Hold(on bool) {
 	e.Mu.Lock()
 	e.Held = on
@@ -322,8 +324,8 @@ func (e *Executors) TakeBackOf(l *lane.Lane) (claims []*lane.Claim) {
 	return claims
 }
 
-// IdsOf returns the ids of one lane's tasks that run or are ready.
-func (e *Executors) IdsOf(l *lane.Lane) (ids []string) {
+// IDsOf returns the ids of one lane's tasks that run or are ready.
+func (e *Executors) IDsOf(l *lane.Lane) (ids []string) {
 	add := func(claims []*lane.Claim) {
 		for _, c := range claims {
 			if c.Lane == l && c.Msg.Meta.ID != "" {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/godelayed/delayed/internal/engine/finish"
 	"github.com/godelayed/delayed/internal/engine/lane"
-
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/wire"

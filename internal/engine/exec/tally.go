@@ -4,18 +4,17 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/internal/engine/lane"
-
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/metrics"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// MaxTallied is how many seconds a tally keeps apart. While Redis cannot be told, all later ones count as the last.
+// MaxTallied is how many seconds a tally keeps apart. While Redis is away, all later ones count as the last.
 const MaxTallied = 30
 
-// Tally counts the tasks of one lane that have run, by second and function, until a heartbeat tells Redis.
-// executors.mu protects it. The zero value is empty.
+// Tally counts the tasks of one lane that have run, by second and function, until a heartbeat writes
+// them to Redis. Executors.Mu protects it. The zero value is empty.
 type Tally struct {
 	seconds []TalliedSecond
 
@@ -24,6 +23,7 @@ type Tally struct {
 	into *metrics.Sample
 }
 
+// TalliedSecond has the counts of one second, by function.
 type TalliedSecond struct {
 	At  int64 // s since 1970, by Redis's clock
 	Fns map[*function.Function]*metrics.Sample

@@ -6,11 +6,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/engine/child"
 	"github.com/godelayed/delayed/internal/engine/events"
 	"github.com/godelayed/delayed/internal/engine/lane"
-
-	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/state"
 )
@@ -45,6 +44,8 @@ type timeLimiter interface {
 	TimeLimit(c *lane.Claim, ran time.Duration) time.Duration
 }
 
+// NewWatchdog returns a watchdog that replaces handlers which have ignored the end of their contexts for longer than
+// after.
 func NewWatchdog(
 	exec *Executors, limits timeLimiter, after time.Duration, events *events.Listeners, worker stopper,
 	log loop.Journal,
@@ -80,7 +81,7 @@ func (d *Watchdog) Check(now time.Time) (wait time.Duration) {
 		if c == nil {
 			continue
 		}
-		if _, told := d.Reported[c]; told {
+		if _, known := d.Reported[c]; known {
 			running[c] = true
 			continue
 		}
@@ -129,14 +130,14 @@ func (d *Watchdog) handleOverruns(found []overrun) {
 		}
 	}
 	if more := len(found) - MaxReports; more > 0 {
-		d.Log.WithField("handlers", more).Error("more handlers run for too long")
+		d.Log.WithField("handlers", more).Error("more stuck handlers, not listed")
 	}
 	if full && d.Fatal == nil {
 		d.tooManyStuck()
 	}
 }
 
-// report logs one handler and tells listeners.
+// report logs one handler and emits an event.
 func (d *Watchdog) report(l overrun, replaced bool, stack string) {
 	c := l.claim
 	log := d.Log.With("queue", c.Lane.Store.Name).With("function", c.Msg.Path).With("id", c.Msg.Meta.ID).With("ran",

@@ -1,3 +1,5 @@
+// Package fetch claims tasks: a Fetcher decides when to claim, from which queue and how many, while its waiters block
+// on notify lists. The Receiver gives the executors those tasks that can run here, and ends the claims of all others.
 package fetch
 
 import (
@@ -8,7 +10,6 @@ import (
 
 	"github.com/godelayed/delayed/internal/engine/exec"
 	"github.com/godelayed/delayed/internal/engine/lane"
-
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -33,7 +34,7 @@ type Fetcher struct {
 	Receiver *Receiver
 	Owner    owner
 	Life     time.Duration // of a heartbeat
-	Patience time.Duration // the first suspectState.patience: shortestPatience, but in tests
+	Patience time.Duration // the first SuspectState.Patience: shortestPatience, but in tests
 	Log      loop.Journal
 
 	Order     []int       // of queues in the present round
@@ -183,7 +184,7 @@ func (f *Fetcher) anyToClaim() (found bool, later time.Duration) {
 
 // CheckBacklog looks whether the worker is behind with telling Redis how tasks of a queue ended. In strict order it
 // claims nothing from later queues then, because that queue may have tasks; but it does if Redis does not answer for
-// it, or refuses to be told.
+// it, or refuses the calls.
 func (f *Fetcher) CheckBacklog() {
 	f.later = 0
 	for i, l := range f.Lanes {
@@ -342,6 +343,7 @@ func (f *Fetcher) poll(ctx context.Context) {
 	}
 }
 
+// HandleWake does what follows from a wake-up.
 func (f *Fetcher) HandleWake(ctx context.Context, wake WakeUp) {
 	f.CheckBacklog()
 	if wake.Waiter != nil {
@@ -361,7 +363,7 @@ func (f *Fetcher) HandleWake(ctx context.Context, wake WakeUp) {
 				f.Lanes[i].BeatNow() // which shows whether Redis is there, and on which server
 			}
 			if redisstore.IsWrongType(wake.Err) {
-				f.Owner.PokeMovers() // this wait cannot tell when something is due earlier, on any of its queues
+				f.Owner.PokeMovers() // this wait does not notice when something is due earlier, on any of its queues
 			}
 		}
 	case wake.Due:
@@ -389,7 +391,7 @@ func (f *Fetcher) HandleWake(ctx context.Context, wake WakeUp) {
 	}
 }
 
-// Nudge tells the fetcher that a queue has pending tasks or suspects, with or without notifications. It never blocks.
+// Nudge notes that a queue has pending tasks or suspects, with or without notifications. It never blocks.
 func (f *Fetcher) Nudge(lane int, suspects bool) {
 	select {
 	case f.Wakes <- WakeUp{Lane: lane, Suspects: suspects}:

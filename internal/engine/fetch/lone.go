@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/godelayed/delayed/internal/engine/lane"
-
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 

@@ -4,12 +4,11 @@ import (
 	"context"
 	"time"
 
+	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/engine/events"
 	"github.com/godelayed/delayed/internal/engine/exec"
 	"github.com/godelayed/delayed/internal/engine/finish"
 	"github.com/godelayed/delayed/internal/engine/lane"
-
-	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/group"
 	"github.com/godelayed/delayed/internal/lifecycle"
@@ -188,7 +187,7 @@ func (r *Receiver) canceledAmong(
 	known := l.Revoked
 	var revoked []bool
 	for i, c := range claims {
-		if id := c.Msg.Meta.ID; id != "" && known.Ids[id] {
+		if id := c.Msg.Meta.ID; id != "" && known.IDs[id] {
 			if revoked == nil {
 				revoked = make([]bool, len(claims))
 			}

@@ -8,9 +8,8 @@ import (
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/engine/events"
 	"github.com/godelayed/delayed/internal/engine/lane"
-	"github.com/godelayed/delayed/internal/lifecycle"
-
 	"github.com/godelayed/delayed/internal/function"
+	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 	"github.com/godelayed/delayed/state"

@@ -12,7 +12,7 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// WakeUp tells the fetcher that there may be tasks.
+// WakeUp says that there may be tasks.
 type WakeUp struct {
 	Lane int // index; -1: none
 	Held int // 1: the waiter has taken a notification from the queue's notify list
@@ -34,7 +34,7 @@ type Waiter struct {
 	// owned by the fetcher
 	Blocking       bool         // the fetcher has sent what to block on, and no wake-up has come back
 	blocksOn       []int        // lanes on whose notify lists it blocks
-	renewed        bool         // it was told to stop blocking, because it should block on more lanes
+	renewed        bool         // the fetcher has ended its wait, because it should block on more lanes
 	NoClaimsBefore time.Time    // no claims on queues of this slot before; its server does not answer
 	backoff        loop.Backoff // between failed waits
 	refusedAt      time.Time    // when Redis last answered a wait with an error

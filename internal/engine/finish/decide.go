@@ -9,7 +9,6 @@ import (
 	"github.com/godelayed/delayed/internal/engine/child"
 	"github.com/godelayed/delayed/internal/engine/events"
 	"github.com/godelayed/delayed/internal/engine/lane"
-
 	"github.com/godelayed/delayed/internal/isolate"
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
@@ -39,8 +38,8 @@ func (d *Decider) LogOf(c *lane.Claim) loop.Journal {
 // Decide decides what becomes of a task whose handler has returned err, and writes it to v. It may end this goroutine
 // after that, because the methods of the error, the functions that are asked about it and the logger are users' code,
 // which may call runtime.Goexit.
-func (r *Decider) Decide(c *lane.Claim, err error, now time.Time, v *Decided) {
-	d := decision{Decider: r, c: c, err: err, now: now, callUserCode: true}
+func (d *Decider) Decide(c *lane.Claim, err error, now time.Time, v *Decided) {
+	made := decision{Decider: d, c: c, err: err, now: now, callUserCode: true}
 	defer func() {
 		if v.made {
 			return
@@ -48,17 +47,16 @@ func (r *Decider) Decide(c *lane.Claim, err error, now time.Time, v *Decided) {
 		// A nil pointer in an error is a common mistake, which must not end the process.
 		if p := recover(); p != nil {
 			err = fmt.Errorf("delayed: the error of the handler, a %T, or a function that was asked about it "+
-				"(WorkerConfig.IsFailure, "+
-				"WorkerConfig.Backoff, BackoffFunc) panicked: %v; does it return a nil pointer as an error? The "+
-				"error: %v", err, p, err)
+				"(WorkerConfig.IsFailure, WorkerConfig.Backoff, BackoffFunc) panicked: %v; does it return a nil "+
+				"pointer as an error? The error: %v", err, p, err)
 		} else {
 			err = child.Exited(err)
 		}
-		d = decision{Decider: r, c: c, err: err, now: now}
-		d.makeInto(v)
+		made = decision{Decider: d, c: c, err: err, now: now}
+		made.makeInto(v)
 	}()
-	d.remote = child.RemoteOf(err)
-	d.makeInto(v)
+	made.remote = child.RemoteOf(err)
+	made.makeInto(v)
 }
 
 // Decided is what becomes of a task.
@@ -74,9 +72,9 @@ type decision struct {
 	*Decider
 	c            *lane.Claim
 	err          error
-	now          time.Time         // by Redis's clock
-	callUserCode bool              // call functions of users, such as IsFailure
-	remote       *child.ChildError // the error of a child process; nil: of this one
+	now          time.Time    // by Redis's clock
+	callUserCode bool         // call functions of users, such as IsFailure
+	remote       *child.Error // the error of a child process; nil: of this one
 
 	msg  wire.Message // the message as it is filed
 	info wire.Info
@@ -195,7 +193,7 @@ func (d *decision) prepare() {
 
 // say notes what the log says of the task, and how long it waits; a negative wait means that it does not.
 func (d *decision) say(level loop.Level, wait time.Duration, text string) {
-	if !d.Decider.Log.Wants(level) {
+	if !d.Log.Wants(level) {
 		return
 	}
 	d.log = func() {
@@ -205,7 +203,7 @@ func (d *decision) say(level loop.Level, wait time.Duration, text string) {
 		if wait >= 0 {
 			fields["delay"] = wait.String()
 		}
-		d.Decider.Log.Line(level, fields, d.err, text)
+		d.Log.Line(level, fields, d.err, text)
 	}
 }
 

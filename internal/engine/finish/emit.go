@@ -3,15 +3,14 @@ package finish
 import (
 	"time"
 
+	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/engine/child"
 	"github.com/godelayed/delayed/internal/engine/events"
 	"github.com/godelayed/delayed/internal/engine/lane"
-
-	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/lifecycle"
 )
 
-// EmitEnd tells listeners that a handler has returned err, and what becomes of the task: done, or what end says.
+// EmitEnd emits that a handler has returned err, and what becomes of the task: done, or what end says.
 func (d *Decider) EmitEnd(c *lane.Claim, err error, end *lane.Ending, done bool) {
 	if !d.Events.Any() {
 		return
@@ -37,7 +36,7 @@ func (d *Decider) EmitEnd(c *lane.Claim, err error, end *lane.Ending, done bool)
 	}
 	switch e.Kind { //nolint:exhaustive // the others have no fields of their own
 	case event.TaskParked:
-		return // park has told listeners
+		return // Park has emitted it
 	case event.TaskRetried:
 		e.Wait = end.Wait
 	case event.TaskArchived:

@@ -10,9 +10,8 @@ import (
 	"github.com/godelayed/delayed/internal/engine/child"
 	"github.com/godelayed/delayed/internal/engine/events"
 	"github.com/godelayed/delayed/internal/engine/lane"
-	"github.com/godelayed/delayed/internal/loop"
-
 	"github.com/godelayed/delayed/internal/lifecycle"
+	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/wire"
 	"github.com/godelayed/delayed/state"
 )

@@ -1,3 +1,5 @@
+// Package finish ends claims: a Finisher sends to Redis how those of one lane ended, in batches, and repeats each call
+// until Redis answers. The Decider says what becomes of a task whose handler has returned an error.
 package finish
 
 import (
@@ -6,17 +8,16 @@ import (
 	"sync"
 	"time"
 
-	"github.com/godelayed/delayed/internal/engine/events"
-	"github.com/godelayed/delayed/internal/engine/lane"
-
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/answer"
+	"github.com/godelayed/delayed/internal/engine/events"
+	"github.com/godelayed/delayed/internal/engine/lane"
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// Finisher tells Redis how the claims of one lane ended, in batches. It repeats each call until Redis answers.
+// Finisher reports the endings of one lane's claims to Redis, in batches. It repeats each call until Redis answers.
 type Finisher struct {
 	Lane    *lane.Lane
 	Done    doneClaims
@@ -33,7 +34,7 @@ type Finisher struct {
 	Mu      sync.Mutex // protects the following
 	Pending []lane.Ending
 	Lost    int           // lost claims that the next acknowledgement adds to the counters of the day
-	Wakes   chan struct{} // has an element if there may be something to tell Redis
+	Wakes   chan struct{} // has an element if there may be something to report
 }
 
 // doneClaims has the claims that are done, and that no call has acknowledged yet: the executors.
@@ -62,7 +63,7 @@ func New(l *lane.Lane, done doneClaims, d *Decider, events *events.Listeners, lo
 	return f
 }
 
-// Add adds an ending to those that Redis must be told.
+// Add adds an ending to those that are to be reported.
 func (f *Finisher) Add(e lane.Ending) {
 	f.Lane.EndsWaiting.Add(1)
 	f.Mu.Lock()
@@ -71,7 +72,7 @@ func (f *Finisher) Add(e lane.Ending) {
 	f.wake()
 }
 
-// Confirmed notes that Redis has been told of n endings.
+// Confirmed subtracts n from the endings that Redis has not confirmed.
 func (f *Finisher) Confirmed(n int) {
 	wasBehind := f.Lane.EndsWaiting.Add(-int64(n))+int64(n) >= lane.MaxEndsWaiting
 	if wasBehind && !f.Lane.Behind() {
@@ -99,6 +100,7 @@ func (f *Finisher) CountLost(claims []*lane.Claim) {
 	f.AddLost(len(claims))
 }
 
+// AddLost adds n lost claims to those that the next acknowledgement counts.
 func (f *Finisher) AddLost(n int) {
 	f.Mu.Lock()
 	f.Lost += n
@@ -108,7 +110,7 @@ func (f *Finisher) AddLost(n int) {
 
 func (f *Finisher) wake() { loop.Poke(f.Wakes) }
 
-// Run tells Redis how claims ended, until stop ends and nothing is left to tell, or until abandon ends.
+// Run reports endings until stop ends and none is left, or until abandon ends.
 func (f *Finisher) Run(stop, abandon context.Context) {
 	var wait loop.Backoff
 	for {
@@ -133,7 +135,7 @@ func (f *Finisher) Run(stop, abandon context.Context) {
 	}
 }
 
-// Publish tells Redis once about all that has ended so far. worked is false if that is nothing; ok is false if a call
+// Publish reports once all that has ended so far. worked is false if that is nothing; ok is false if a call
 // got no answer.
 func (f *Finisher) Publish() (worked, ok bool) {
 	f.Mu.Lock()
@@ -219,8 +221,8 @@ func (f *Finisher) reportLost(claims []*lane.Claim) {
 	f.CountLost(claims)
 }
 
-// Flush sends endings and returns those that Redis was not told. It makes no more calls after one that Redis did not
-// answer: a worker that stops could not wait for all of them.
+// Flush sends endings and returns those that Redis has not confirmed. It makes no more calls after one that Redis did
+// not answer: a worker that stops could not wait for all of them.
 func (f *Finisher) Flush(endings []lane.Ending) (left []lane.Ending, answered bool) {
 	ctx := context.Background() // as in ack
 	var sorted [lifecycle.Outcomes][]lane.Ending
@@ -250,7 +252,7 @@ func (f *Finisher) Flush(endings []lane.Ending) (left []lane.Ending, answered bo
 }
 
 // sendAll makes a call for each part of the endings of one kind, some at once, so that Redis need not wait for the next
-// call to be made. It returns the parts that Redis was not told, in their order; answered is false if it did not answer
+// call to be made. It returns the parts without an answer, in their order; answered is false if it did not answer
 // a call.
 func (f *Finisher) sendAll(
 	ctx context.Context, kind lifecycle.Outcome, parts [][]lane.Ending, atOnce int,

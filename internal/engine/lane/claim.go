@@ -16,22 +16,22 @@ import (
 // ended. Hundreds are made at once and the garbage collector pays for their size: one-byte fields stand together.
 type Claim struct {
 	Lane  *Lane
-	Batch *batch
+	Batch *Batch
 	Token string
 	Raw   []byte // the message as Redis holds it
 	Msg   wire.Message
 	Fn    *function.Function // nil: not registered here
 
-	// Started is when an executor took the task. It is written before the claim is stored in executors.slots.
+	// Started is when an executor took the task. It is written before the claim is stored in Executors.Slots.
 	Started time.Time
 	// context is that of the handler while it runs, if it takes one.
 	context  context.Context
-	Cancel   context.CancelCauseFunc  // set while a handler that takes a context runs; protected by lane.mu
+	Cancel   context.CancelCauseFunc  // set while a handler that takes a context runs; protected by Lane.Mu
 	Reporter atomic.Pointer[reporter] // nil: the task has not reported progress
 
 	Canceled atomic.Bool // the task was cancelled while it ran
-	Lost     atomic.Bool // another worker may have the task; written with lane.mu held
-	// settled: Redis has answered how the claim ended, or the claim is lost. Protected by lane.mu.
+	Lost     atomic.Bool // another worker may have the task; written with Lane.Mu held
+	// settled: Redis has answered how the claim ended, or the claim is lost. Protected by Lane.Mu.
 	settled bool
 	// Suspicion is how many worker deaths count against this task, as of the claim.
 	Suspicion uint8
@@ -43,7 +43,7 @@ type Claim struct {
 	Outcome lifecycle.Outcome
 	// MaybeEnded: a call that ends the claim got no answer, so it may have run. Only the caller of Redis uses it.
 	MaybeEnded bool
-	// Stuck: the handler does not return; its executor ends with it. Protected by executors.mu while it runs.
+	// Stuck: the handler does not return; its executor ends with it. Protected by Executors.Mu while it runs.
 	Stuck bool
 }
 
@@ -95,8 +95,8 @@ func (c *Claim) Lock() string {
 	return x.Lock
 }
 
-// batch is the reply of one claim call.
-type batch struct {
+// Batch is the reply of one claim call.
+type Batch struct {
 	Number uint64
 	Claims []*Claim
 	At     time.Time // when the reply arrived
@@ -107,15 +107,15 @@ type batch struct {
 	// sizes has the sizes of messages that are too large to be read; raw of their claims is nil.
 	sizes map[*Claim]int
 
-	// protected by lane.mu
+	// protected by Lane.Mu
 	open   int // claims that are not settled
 	Unsent int // claims whose end was not sent to Redis, or whose call has failed
 }
 
 // NewBatch makes claims of the messages in a reply: a []byte, or an int64, the size of one that is too large.
-func NewBatch(l *Lane, number uint64, messages []any) *batch {
+func NewBatch(l *Lane, number uint64, messages []any) *Batch {
 	n := len(messages)
-	b := &batch{Number: number, Claims: make([]*Claim, n), open: n, Unsent: n}
+	b := &Batch{Number: number, Claims: make([]*Claim, n), open: n, Unsent: n}
 	if n == 0 {
 		return b
 	}

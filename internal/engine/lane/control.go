@@ -41,7 +41,7 @@ const PausedRest = 20 * time.Millisecond
 // Rest says how long the fetcher leaves a queue alone.
 type Rest struct {
 	Until time.Time
-	looks int64 // if not 0: the rest ends early, once laneControl.reads has reached this number
+	looks int64 // if not 0: the rest ends early, once Control.Reads has reached this number
 }
 
 // RestWhilePaused leaves a queue alone that Redis has reported as paused, until the worker has read the control hash,

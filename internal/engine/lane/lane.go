@@ -1,3 +1,6 @@
+// Package lane is what a worker has in hand: a Lane is one queue as one worker sees it, and a Claim is one of its
+// tasks, from the reply of Redis until Redis has answered how the task ended. It also has what handlers get and report:
+// their contexts, the errors that say what becomes of a task, and progress.
 package lane
 
 import (
@@ -13,7 +16,7 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// MaxEndsWaiting is how many endings of a lane may wait until Redis is told. With so many the worker claims no more
+// MaxEndsWaiting is how many endings of a lane Redis may not have confirmed. With so many the worker claims no more
 // tasks there, because all of them would run again if this process died.
 const MaxEndsWaiting = 5 * redisstore.MaxShelved
 
@@ -29,10 +32,10 @@ type Lane struct {
 	Index    int // position among the worker's lanes
 	MaxRetry int // for tasks where neither the call nor the function sets it
 
-	Ends endings // tells Redis how claims end: the lane's finisher
+	Ends endings // the lane's finisher
 
 	Mu        sync.Mutex
-	Batches   map[uint64]*batch // those with claims that are not settled
+	Batches   map[uint64]*Batch // those with claims that are not settled
 	OpenCount int               // claims that are not settled
 	Revoked   revocations       // cancelled tasks that the worker knows of
 	LastBatch uint64            // number of the latest batch; each attempt to claim raises it
@@ -64,7 +67,7 @@ type Lane struct {
 
 	AnyRevoked atomic.Bool // revoked has ids
 
-	EndsWaiting atomic.Int64 // endings that Redis has not been told
+	EndsWaiting atomic.Int64 // endings that Redis has not confirmed
 	EndsRefused atomic.Bool  // Redis has answered the last call about ends of claims with an error
 
 	// Confirmed is when the last heartbeat was sent that Redis has confirmed, by the monotonic and the wall clock; nil:
@@ -87,7 +90,7 @@ type progressSender interface {
 	SendProgress(c *Claim, p wire.Progress) error
 }
 
-// endings is told how the claims of a lane end, and tells Redis. Its methods never block.
+// endings takes the endings of a lane's claims and reports them to Redis. Its methods never block.
 type endings interface {
 	Add(e Ending)
 	// Release gives claims back unchanged.
@@ -104,15 +107,16 @@ type endings interface {
 // BeatNow asks for a heartbeat of this queue at once. It never blocks.
 func (l *Lane) BeatNow() { loop.Poke(l.Beat) }
 
-// Behind reports whether so many endings wait for Redis to be told that no more tasks may be claimed.
+// Behind reports whether Redis has so many endings yet to confirm that no more tasks may be claimed.
 func (l *Lane) Behind() bool { return l.EndsWaiting.Load() >= MaxEndsWaiting }
 
 // Now returns the time by Redis's clock.
 func (l *Lane) Now() time.Time { return l.Store.Now() }
 
+// New returns a lane of a worker.
 func New(s *redisstore.Store, worker string, legacy bool) *Lane {
 	l := &Lane{
-		Store: s, Suspects: s.Suspects(), Worker: worker, Legacy: legacy, Batches: map[uint64]*batch{},
+		Store: s, Suspects: s.Suspects(), Worker: worker, Legacy: legacy, Batches: map[uint64]*Batch{},
 	}
 	l.Beat = make(chan struct{}, 1)
 	l.Control.Poked = make(chan struct{}, 1)
@@ -219,8 +223,7 @@ func (l *Lane) PrepareAcks(done []*Claim) ([]*Claim, redisstore.Ended) {
 	return kept, e
 }
 
-// NoteSent notes that a call tells Redis how claims ended. It returns the batches that have no other claims left to
-// tell of.
+// NoteSent notes that a call reports how claims ended. It returns the batches that have no other claims to report.
 func (l *Lane) NoteSent(claims []*Claim) []uint64 {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
@@ -237,7 +240,7 @@ func (l *Lane) noteSentLocked(claims []*Claim) (numbers []uint64) {
 	return numbers
 }
 
-// NoteUnsent undoes noteSent after a call without an answer.
+// NoteUnsent undoes NoteSent after a call without an answer.
 func (l *Lane) NoteUnsent(claims []*Claim) {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
@@ -353,7 +356,7 @@ func (l *Lane) Newest() uint64 {
 }
 
 // UnknownTokens returns those tokens of this worker in Redis that this process does not know, because the replies of
-// their claims were lost. until is what newest returned before the tokens were read; tokens of later batches are left
+// their claims were lost. until is what Newest returned before the tokens were read; tokens of later batches are left
 // out.
 func (l *Lane) UnknownTokens(tokens []string, until uint64) []string {
 	l.Mu.Lock()
@@ -384,8 +387,8 @@ func (l *Lane) Find(token string) *Claim {
 	return b.Claims[i-1]
 }
 
-// InHand returns the number of claims that are not settled. Those that have ended do not count where Redis refuses to
-// be told: they may stay for ever.
+// InHand returns the number of claims that are not settled. Those that have ended do not count where Redis refuses
+// the calls: they may stay for ever.
 func InHand(lanes []*Lane) (n int) {
 	for _, l := range lanes {
 		known, _, _ := l.Count()
@@ -403,7 +406,7 @@ const MaxRevoked = 1000
 
 // revocations are ids of cancelled tasks that a lane knows.
 type revocations struct {
-	Ids     map[string]bool
+	IDs     map[string]bool
 	Partial bool // Redis has more ids
 }
 
@@ -423,10 +426,10 @@ func (l *Lane) NoteRevoked(ids []string, all bool) {
 func (l *Lane) NoteCanceled(id string) {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
-	if l.Revoked.Ids == nil {
-		l.Revoked.Ids = map[string]bool{}
+	if l.Revoked.IDs == nil {
+		l.Revoked.IDs = map[string]bool{}
 	}
-	l.Revoked.Ids[id] = true
+	l.Revoked.IDs[id] = true
 	l.AnyRevoked.Store(true)
 }
 
@@ -434,8 +437,8 @@ func (l *Lane) NoteCanceled(id string) {
 func (l *Lane) ForgetRevoked(id string) {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
-	delete(l.Revoked.Ids, id)
-	l.AnyRevoked.Store(len(l.Revoked.Ids) > 0)
+	delete(l.Revoked.IDs, id)
+	l.AnyRevoked.Store(len(l.Revoked.IDs) > 0)
 }
 
 // IsRevoked reports whether the lane knows that a task was cancelled.
@@ -445,7 +448,7 @@ func (l *Lane) IsRevoked(id string) bool {
 	}
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
-	return l.Revoked.Ids[id]
+	return l.Revoked.IDs[id]
 }
 
 // CancelHandler notes that the task of a running handler was cancelled, and cancels its context.

@@ -19,10 +19,11 @@ const (
 	MinSuspectDeaths = 2
 	// MaxQuarantined is the number of deaths of workers up to which a child process counts as safe for a suspect.
 	MaxQuarantined = 2
-	// ShortestPatience and longestPatience bound how long a worker claims nothing and waits for its other tasks to end,
+	// ShortestPatience and LongestPatience bound how long a worker claims nothing and waits for its other tasks to end,
 	// so that a suspect can run alone. After each such wait in vain the next one is twice as long.
 	ShortestPatience = 2 * time.Second
-	LongestPatience  = time.Minute
+	// LongestPatience is the longest such wait.
+	LongestPatience = time.Minute
 	// SettlePause is the time between two checks whether Redis knows how the other tasks have ended.
 	SettlePause = 5 * time.Millisecond
 )

@@ -1,3 +1,5 @@
+// Package move makes tasks pending: a Mover looks for what is due on the queues of one slot, tasks and groups, and for
+// parked tasks that this worker can run. Movers need no leader, because a script moves each task only once.
 package move
 
 import (
@@ -6,10 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/engine/events"
 	"github.com/godelayed/delayed/internal/engine/lane"
-
-	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -36,7 +37,7 @@ type Mover struct {
 
 	poke    chan struct{}
 	Offset  []int         // for each queue, where to read on in its parked tasks
-	Checked atomic.Bool   // a check was successful since the last pokeMovers
+	Checked atomic.Bool   // a check was successful since the last PokeMovers
 	Lent    [][]string    // for each queue, the groups that Redis has lent to this mover
 	Loan    time.Duration // groupLoan, but in tests
 	Every   time.Duration // CheckInterval, but in tests
@@ -60,6 +61,7 @@ type parkedReader interface {
 	RunnableParked(ctx context.Context, l *lane.Lane, page []redisstore.Filed) (ids []string, err error)
 }
 
+// New returns the mover of lanes that share a slot.
 func New(src redisstore.Source, lanes []*lane.Lane, log loop.Journal) *Mover {
 	m := &Mover{
 		Src: src, lanes: lanes, log: log,
