@@ -129,6 +129,8 @@ func TestWorkerOrders(t *testing.T) {
 			cfg := b.config()
 			if hears {
 				cfg.HeartbeatLife = time.Hour
+			} else {
+				cfg.HeartbeatLife = 2 * time.Second
 			}
 			w, err := delayed.NewWorker(b.hearing(hears), cfg)
 			b.Must(err)

@@ -65,8 +65,8 @@ func newBenchOn(t testing.TB, server *redistest.Server) *bench {
 // config returns the configuration of a quick worker.
 func (b *bench) config() delayed.WorkerConfig {
 	return delayed.WorkerConfig{
-		Queues: delayed.Strict{b.Name}, Concurrency: 4, HeartbeatLife: 2 * time.Second,
-		SweepInterval: 100 * time.Millisecond, Grace: 5 * time.Second, CancelGrace: time.Second,
+		Queues: delayed.Strict{b.Name}, Concurrency: 4, HeartbeatLife: 10 * time.Second,
+		SweepInterval: 100 * time.Millisecond, Grace: patience, CancelGrace: time.Second,
 		Logger:  b.log.Logger(),
 		Backoff: func(int) time.Duration { return time.Millisecond },
 	}

@@ -786,6 +786,7 @@ func newFleet(t *testing.T, b *bench) *fleet {
 	f := &fleet{bench: b, ticks: b.Name + ".ticks"}
 	entries := []delayed.Entry{{Name: "e", Spec: "@yearly", Task: delayed.Call(fn)}}
 	cfg := b.config()
+	cfg.HeartbeatLife = time.Second // with each heartbeat the worker looks whether Redis has lost something
 	cfg.Schedulers = []delayed.SchedulerConfig{{Queue: b.Name, Owner: "worker", Entries: entries}}
 	var err error
 	f.worker, err = delayed.NewWorker(b.rdb, cfg)

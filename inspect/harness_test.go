@@ -59,7 +59,7 @@ func (b *bench) work(fns ...any) *delayed.Worker {
 	b.T.Helper()
 	b.workers++
 	w, err := delayed.NewWorker(b.rdb, delayed.WorkerConfig{
-		Queues: delayed.Strict{queueName}, Concurrency: 2, HeartbeatLife: 2 * time.Second,
+		Queues: delayed.Strict{queueName}, Concurrency: 2, HeartbeatLife: 10 * time.Second,
 		SweepInterval: 100 * time.Millisecond, Grace: 5 * time.Second, CancelGrace: time.Second,
 		Logger: b.log.Logger(), Backoff: func(int) time.Duration { return time.Hour },
 	})

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/internal/limits"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/itest/ledger"
 )
@@ -249,9 +250,9 @@ func (p *pauser) check(log ledger.Log, wakeLimit time.Duration) {
 	// A worker may be stopped just after it has checked its heartbeat and before the task records its start, but that
 	// is rare.
 	if 10*afterwards > unstarted {
-		p.t.Errorf("%d of %d tasks were started after their claims had been lost", afterwards, unstarted)
+		limits.Errorf(p.t, "%d of %d tasks were started after their claims had been lost", afterwards, unstarted)
 	}
 	if worst := late[len(late)-1]; worst > wakeLimit {
-		p.t.Errorf("a context was cancelled %v after its worker had gone on, expected at most %v", worst, wakeLimit)
+		limits.Errorf(p.t, "a context was cancelled %v after its worker had gone on, expected at most %v", worst, wakeLimit)
 	}
 }

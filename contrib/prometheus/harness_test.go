@@ -53,7 +53,7 @@ func (b *bench) work(fns ...any) {
 	b.T.Helper()
 	log := new(redistest.Log)
 	w, err := delayed.NewWorker(b.rdb, delayed.WorkerConfig{
-		Queues: delayed.Strict{queueName}, Concurrency: 4, HeartbeatLife: 2 * time.Second,
+		Queues: delayed.Strict{queueName}, Concurrency: 4, HeartbeatLife: 10 * time.Second,
 		Grace: 5 * time.Second, CancelGrace: time.Second, Logger: log.Logger(),
 		Backoff: func(int) time.Duration { return time.Hour },
 	})

@@ -68,8 +68,8 @@ func newBenchOn(t testing.TB, server *redistest.Server) *bench {
 func (b *bench) config() WorkerConfig {
 	return WorkerConfig{
 		Config: Config{
-			Concurrency: 4, HeartbeatLife: 2 * time.Second, SweepInterval: 100 * time.Millisecond,
-			Grace: 5 * time.Second, CancelGrace: time.Second, MaxRetry: 25,
+			Concurrency: 4, HeartbeatLife: 5 * time.Second, SweepInterval: 100 * time.Millisecond,
+			Grace: redistest.Patience, CancelGrace: time.Second, MaxRetry: 25,
 			Backoff:    func(int) time.Duration { return time.Millisecond },
 			StuckAfter: 30 * time.Second, ArchiveMax: 10_000, ArchiveFor: 90 * 24 * time.Hour,
 		},
