@@ -9,7 +9,15 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// kind is a script that enqueues, as a Coalescer calls it.
+// The scripts that a Coalescer calls.
+var (
+	ScriptEnqueue  = newScript("enqueue")
+	scriptSchedule = newScript("schedule")
+	scriptEnlist   = newScript("enlist")
+	scriptGather   = newScript("gather")
+)
+
+// kind is one of the enqueueing scripts.
 type kind uint8
 
 const (
@@ -20,7 +28,7 @@ const (
 	numKinds
 )
 
-// kinds says how the calls of each script are made.
+// kinds describes the calls of each script.
 var kinds = [numKinds]struct {
 	script *Script
 	head   func(*Store) []any // arguments before those of the tasks

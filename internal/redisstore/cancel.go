@@ -10,6 +10,12 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
+var (
+	scriptCancel = newScript("cancel")
+	scriptAnnul  = newScript("annul")
+	scriptPardon = newScript("pardon")
+)
+
 const (
 	// revokedLife is how long Redis remembers that a cancelled task, which may be pending or active, must not run.
 	revokedLife = 7 * 24 * time.Hour
@@ -17,7 +23,7 @@ const (
 	PardonPage = 500
 )
 
-// Cancellation says what cancelling a task did.
+// Cancellation is what cancelling a task did.
 type Cancellation uint8
 
 // Outcomes of cancelling a task.

@@ -13,6 +13,11 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
+var (
+	ScriptClaim = newScript("claim")
+	scriptMark  = newScript("mark")
+)
+
 // maxClaim bounds the tasks of one claim: the script passes two values for each to Lua's unpack.
 const maxClaim = 1000
 
@@ -99,46 +104,6 @@ func (s *Store) Claim(ctx context.Context, c ClaimCall) (got ClaimReply, err err
 	return got, nil
 }
 
-// Unpark moves parked tasks into the worker's processing hash. After an error of which MayHaveRun is true, the same
-// call must never be sent again.
-func (s *Store) Unpark(ctx context.Context, c ClaimCall) (got ClaimReply, err error) {
-	keys := []string{
-		s.keys.parked, s.keys.tasks, s.keys.info, s.keys.heartbeat + c.Worker, s.keys.processing + c.Worker,
-		s.keys.claims + c.Worker, s.keys.control,
-	}
-	args := make([]any, 0, 3+len(c.Parked))
-	args = append(args, c.Batch, min(c.Most, MaxUnparked), wire.WorkerLimits.Bytes)
-	for _, id := range c.Parked {
-		args = append(args, id)
-	}
-	reply, err := redis.Values(s.eval(ctx, scriptUnpark, keys, args...))
-	if err != nil {
-		return ClaimReply{}, err
-	}
-	if len(reply) < 3 {
-		return ClaimReply{}, fmt.Errorf("%w: %d values from unpark", ErrReply, len(reply))
-	}
-	numbers, err := ints(reply[:3], nil, 3)
-	if err != nil {
-		return ClaimReply{}, fmt.Errorf("%w: unpark: %w", ErrReply, err)
-	}
-	switch numbers[0] {
-	case 1:
-	case 0:
-		return ClaimReply{}, ErrNoHeartbeat
-	case -2:
-		return ClaimReply{}, ErrQueuePaused
-	default:
-		return ClaimReply{}, ErrBatchUsed
-	}
-	for _, v := range reply[3:] {
-		if _, err := storedOf(v); err != nil || v == nil {
-			return ClaimReply{}, fmt.Errorf("%w: %T as a message", ErrReply, v)
-		}
-	}
-	return ClaimReply{Messages: reply[3:], Left: int(numbers[1]), Version: numbers[2]}, nil
-}
-
 // TokensOf returns the tokens of a batch of n claims, in order. They share the memory of one string.
 func TokensOf(number uint64, n int) iter.Seq[string] {
 	return func(yield func(string) bool) {
@@ -161,4 +126,15 @@ func ParseToken(token string) (number uint64, place int, ok bool) {
 	number, err1 := strconv.ParseUint(head, 10, 64)
 	place, err2 := strconv.Atoi(tail)
 	return number, place, err1 == nil && err2 == nil
+}
+
+// Mark notes in a worker's claims hash what sweepers may conclude from its death; the value "" removes the note.
+func (s *Store) Mark(ctx context.Context, worker, note, value string) error {
+	_, err := s.eval(ctx, scriptMark, []string{s.keys.claims + worker}, note, value)
+	return err
+}
+
+// Tokens returns the tokens of a worker's claims.
+func (s *Store) Tokens(ctx context.Context, worker string) ([]string, error) {
+	return redis.Strings(s.do(ctx, "HKEYS", s.keys.processing+worker))
 }

@@ -7,6 +7,11 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
+var (
+	ScriptComplete = newScript("complete")
+	scriptProgress = newScript("progress")
+)
+
 // Completed is a succeeded task that needs more than an acknowledgement.
 type Completed struct {
 	Token   string
@@ -21,11 +26,6 @@ type Completed struct {
 func (s *Store) Progress(ctx context.Context, worker, token, id string, report []byte) (bool, error) {
 	keys := []string{s.keys.processing + worker, s.keys.completed, s.keys.results}
 	return redis.Bool(s.eval(ctx, scriptProgress, keys, token, id, report))
-}
-
-// Expire deletes completed tasks that were kept for long enough, at most n.
-func (s *Store) Expire(ctx context.Context, n int) (int, error) {
-	return redis.Int(s.eval(ctx, scriptExpire, []string{s.keys.completed, s.keys.results}, n))
 }
 
 // Complete ends claims of succeeded tasks, keeps their results, frees their locks, drops their revocations, and wakes

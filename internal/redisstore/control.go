@@ -8,6 +8,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
+var scriptControl = newScript("control")
+
 // Fields of the control hash. Those for one worker are followed by its id.
 const (
 	ControlPaused  = "paused"
@@ -28,8 +30,8 @@ type Control struct {
 	Order   string // to this worker: pause, quiet or stop; "": none
 }
 
-// RestartedAfter reports whether workers were told to restart after the given time, in ms; 0 stands for a time that has
-// not come yet.
+// RestartedAfter reports whether a restart of workers was requested after the given time, in ms; 0 stands for a time
+// that has not come yet.
 func (c *Control) RestartedAfter(ms int64) bool {
 	at, err := strconv.ParseInt(c.Restart, 10, 64)
 	return err == nil && ms != 0 && at > ms

@@ -91,6 +91,7 @@ type EnlistError struct {
 func (e *EnlistError) Error() string {
 	return fmt.Sprintf("task %d: %v", e.Index, e.TakenError.Error())
 }
+
 func (e *EnlistError) Unwrap() error { return &e.TakenError }
 
 // TakenError names the task that holds the wanted id or lock.
@@ -100,32 +101,5 @@ type TakenError struct {
 }
 
 func (e *TakenError) Error() string { return fmt.Sprintf("delayed: task %q is there already", e.ID) }
+
 func (e *TakenError) Unwrap() error { return ErrDuplicate }
-
-// Unlock frees the lock of a task that starts. left reports that the task still holds its id, to be freed at its end;
-// replaced, that it must not start.
-func (s *Store) Unlock(ctx context.Context, id, lock string) (left, replaced bool, err error) {
-	n, err := redis.Int(s.eval(ctx, scriptUnlock, s.unlockKeys(), id, lock, 0))
-	return n == 1, n < 0, err
-}
-
-// FreeForwarded frees the lock and the id of a task that was handed on to another queue.
-func (s *Store) FreeForwarded(ctx context.Context, id, lock string) error {
-	_, err := s.eval(ctx, scriptUnlock, s.unlockKeys(), id, lock, 1)
-	return err
-}
-
-func (s *Store) unlockKeys() []string { return []string{s.keys.locks, s.keys.revoked} }
-
-// Lapse looks at about n locks, and drops those that have expired. cursor says where to go on: "0" at the beginning;
-// next is "0" after the last lock.
-func (s *Store) Lapse(ctx context.Context, cursor string, n int) (next string, looked, dropped int, err error) {
-	reply, err := redis.Values(s.eval(ctx, scriptLapse, []string{s.keys.locks}, cursor, n))
-	if err != nil {
-		return "", 0, 0, err
-	}
-	if rest, err := redis.Scan(reply, &next, &looked, &dropped); err != nil || len(rest) > 0 {
-		return "", 0, 0, fmt.Errorf("%w: lapse", ErrReply)
-	}
-	return next, looked, dropped, nil
-}

@@ -3,13 +3,14 @@ package redisstore
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/gomodule/redigo/redis"
 )
 
-// Shelf is a sorted set in which tasks are filed.
-type Shelf uint8
+var (
+	ScriptAck     = newScript("ack")
+	ScriptRelease = newScript("release")
+)
 
 // The sets.
 const (
@@ -18,18 +19,6 @@ const (
 	ShelfParked
 	ShelfArchived
 )
-
-// Shelved is one task to be filed.
-type Shelved struct {
-	Token   string
-	ID      string
-	Wait    time.Duration // until it is due (retry) or expires
-	Message []byte        // nil: as it was claimed
-	Info    []byte
-	Path    string // of its function, if it is parked
-	Awaited bool   // publish its end, because somebody may wait for it
-	Lock    string // the lock that its message names; "" if there is none to free or to extend
-}
 
 // Ended are claims whose tasks are done.
 type Ended struct {
@@ -96,44 +85,6 @@ func (s *Store) channel(id string, awaited bool) string {
 		return ""
 	}
 	return s.keys.endedOf(id)
-}
-
-// Shelve ends claims by filing their tasks. Those that are to be retried or scheduled, and wait less than a
-// millisecond, become pending at once. most bounds the set (0: any number); counters names the day's counters to raise
-// by the number of tasks. canceled is true for claims that remain because their tasks were cancelled; nil: none.
-func (s *Store) Shelve(
-	ctx context.Context, worker string, batches []uint64, on Shelf, most int, counters []string, tasks []Shelved,
-) (stood, canceled []bool, err error) {
-	set, wake, free, workers := s.keys.retry, 1, 0, ""
-	switch on {
-	case ShelfRetry:
-	case ShelfScheduled:
-		set = s.keys.scheduled
-	case ShelfParked:
-		set, wake, workers = s.keys.parked, 0, s.keys.signals()
-	case ShelfArchived:
-		set, wake, free = s.keys.archived, 0, 1 // the task is over
-	}
-	args := make([]any, 0, 7+len(counters)+len(batches)+7*len(tasks))
-	args = append(args, statsLife, most, wake, free, workers, len(counters))
-	for _, c := range counters {
-		args = append(args, c)
-	}
-	args = appendBatches(args, batches)
-	for i := range tasks {
-		t := &tasks[i]
-		told := s.channel(t.ID, t.Awaited)
-		if on == ShelfParked && t.Path != "" {
-			told = SignalParked + " " + t.Path
-		}
-		args = append(args, t.Token, t.ID, t.Wait.Milliseconds(), t.Message, t.Info, told, t.Lock)
-	}
-	keys := []string{
-		s.keys.processing + worker, s.keys.claims + worker, s.keys.tasks, set, s.keys.info, s.StatsKey(), s.keys.wake,
-		s.keys.locks, s.keys.revoked, s.keys.list, s.keys.noti,
-	}
-	reply, err := s.eval(ctx, ScriptShelve, keys, args...)
-	return answersAgain(reply, err, len(tasks))
 }
 
 func appendBatches(args []any, batches []uint64) []any {

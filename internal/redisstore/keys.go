@@ -3,6 +3,7 @@ package redisstore
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"time"
 	"unicode"
@@ -11,16 +12,6 @@ import (
 
 // maxQueueName bounds a queue's name, in bytes.
 const maxQueueName = 128
-
-// keySuffixes are what the keys of a queue add to its name. No queue's name may end in one: it would share keys with
-// another queue.
-var keySuffixes = []string{
-	"_noti", "_wake", "_processing", "_workers", "_scheduled", "_retry", "_archived", "_completed", "_parked", "_tasks",
-	"_info",
-	"_deaths", "_sweeper", "_mode", "_results", "_locks", "_revoked", "_control", "_functions",
-	"_groups", "_gathered", "_suspects", "_suspects_noti",
-	"_periodic", "_ticks",
-}
 
 // The keys that all queues share whose handles have one prefix; they stand behind it.
 const (
@@ -32,10 +23,22 @@ const (
 
 var sharedKeys = []string{registryName, auditName}
 
-// keyInfixes stand between a queue's name and a variable part.
-var keyInfixes = []string{
-	"_processing:", "_claims:", "_worker:", "_rewait:", "_stats:", "_group:", "_history:",
-	"_metrics:", semaphoreInfix,
+// keySuffixes are what the keys of a queue add to its name, and keyInfixes what stands between it and a variable part.
+// No queue's name may end in the first or contain the others: it would share keys with another queue.
+var keySuffixes, keyInfixes = keyParts()
+
+func keyParts() (suffixes, infixes []string) {
+	all := reflect.ValueOf(newQueueKeys("", ""))
+	for i := range all.NumField() {
+		switch part := all.Field(i).String(); {
+		case part == "": // the pending list
+		case strings.HasSuffix(part, ":"):
+			infixes = append(infixes, part)
+		default:
+			suffixes = append(suffixes, part)
+		}
+	}
+	return suffixes, append(infixes, semaphoreInfix)
 }
 
 // keys are the Redis keys of one queue. lua/README.md says what each holds, who writes it and who deletes it.
@@ -77,7 +80,7 @@ func newQueueKeys(prefix, name string) keys {
 // statsOf returns the counter hash of the UTC day of t.
 func (k *keys) statsOf(t time.Time) string { return k.stats + t.UTC().Format("20060102") }
 
-// signals is the channel on which workers of the queue are told of changes. Channels are not keys: all databases of a
+// signals is the channel on which workers of the queue learn of changes. Channels are not keys: all databases of a
 // server share them.
 func (k *keys) signals() string { return k.list + "_signals" }
 

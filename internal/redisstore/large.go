@@ -12,6 +12,11 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
+var (
+	scriptFields = newScript("fields")
+	scriptPage   = newScript("page")
+)
+
 // maxInfo bounds the info that is read of each task in a list. No info that this package writes is as large.
 const maxInfo = 32 << 10
 

@@ -203,7 +203,8 @@ func keyUses(d *dictionary) (uses map[string]*keyUse, problems []string) {
 				}
 			}
 			if len(keys) == 0 {
-				problems = append(problems, fmt.Sprintf("%s calls a key %q, which the page does not list", s.file, called))
+				problems = append(problems,
+					fmt.Sprintf("%s calls a key %q, which the page does not list", s.file, called))
 			}
 			for _, c := range s.calls {
 				for _, suffix := range keys {

@@ -9,6 +9,11 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
+var (
+	scriptOverview = newScript("overview")
+	scriptLengths  = newScript("lengths")
+)
+
 const (
 	// overviewQueues bounds the queues that one call looks at.
 	overviewQueues = 50

@@ -12,6 +12,12 @@ import (
 	"github.com/godelayed/delayed/internal/schedule"
 )
 
+var (
+	ScriptAgenda = newScript("agenda")
+	ScriptEntry  = newScript("entry")
+	ScriptTick   = newScript("tick")
+)
+
 const (
 	// AgendaPage bounds the due entries of one look.
 	AgendaPage = 100

@@ -9,6 +9,11 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
+var (
+	scriptRoster  = newScript("roster")
+	scriptWorkers = newScript("workers")
+)
+
 const (
 	// workersQueues bounds the queues whose workers one call reads.
 	workersQueues = 200

@@ -27,70 +27,6 @@ type Script struct {
 // Scripts is the table of all scripts by name.
 var Scripts = map[string]*Script{}
 
-// The scripts.
-var (
-	ScriptEnqueue    = newScript("enqueue")
-	scriptSchedule   = newScript("schedule")
-	scriptEnlist     = newScript("enlist")
-	scriptUnlock     = newScript("unlock")
-	ScriptClaim      = newScript("claim")
-	ScriptAck        = newScript("ack")
-	ScriptShelve     = newScript("shelve")
-	ScriptComplete   = newScript("complete")
-	scriptProgress   = newScript("progress")
-	scriptExpire     = newScript("expire")
-	scriptRerun      = newScript("rerun")
-	scriptDelete     = newScript("delete")
-	scriptLook       = newScript("look")
-	ScriptRelease    = newScript("release")
-	ScriptBeat       = newScript("beat")
-	ScriptRegister   = newScript("register")
-	scriptUnregister = newScript("unregister")
-	scriptForget     = newScript("forget")
-	scriptMark       = newScript("mark")
-	scriptRewait     = newScript("rewait")
-	scriptSweep      = newScript("sweep")
-	scriptSurvey     = newScript("survey")
-	scriptLives      = newScript("lives")
-	scriptRepair     = newScript("repair")
-	scriptCheck      = newScript("check")
-	scriptMove       = newScript("move")
-	scriptUnpark     = newScript("unpark")
-	scriptFields     = newScript("fields")
-	scriptPage       = newScript("page")
-	scriptCondemn    = newScript("condemn")
-	scriptTrim       = newScript("trim")
-	scriptLapse      = newScript("lapse")
-	ScriptMode       = newScript("mode")
-	scriptReform     = newScript("reform")
-	ScriptAgenda     = newScript("agenda")
-	ScriptEntry      = newScript("entry")
-	ScriptTick       = newScript("tick")
-	scriptGather     = newScript("gather")
-	scriptRipe       = newScript("ripe")
-	scriptPeek       = newScript("peek")
-	scriptFire       = newScript("fire")
-	scriptHasten     = newScript("hasten")
-	scriptControl    = newScript("control")
-	scriptJoin       = newScript("join")
-	scriptCancel     = newScript("cancel")
-	scriptAnnul      = newScript("annul")
-	scriptPardon     = newScript("pardon")
-	scriptPublish    = newScript("publish")
-	scriptKnown      = newScript("known")
-	scriptOverview   = newScript("overview")
-	scriptShelf      = newScript("shelf")
-	scriptWithdraw   = newScript("withdraw")
-	scriptRefile     = newScript("refile")
-	scriptAudit      = newScript("audit")
-	scriptLengths    = newScript("lengths")
-	scriptRoster     = newScript("roster")
-	scriptWorkers    = newScript("workers")
-	scriptAnnounce   = newScript("announce")
-	scriptAcquire    = newScript("acquire")
-	scriptMetrics    = newScript("metrics")
-)
-
 func newScript(name string) *Script {
 	source := lua.Source(name)
 	sum := sha1.Sum([]byte(source)) //nolint:gosec // see the import
@@ -137,7 +73,8 @@ func (s *Script) send(ctx context.Context, conn redis.Conn, timeout time.Duratio
 // errNoAnswer says that a script that only reads got no answer.
 var errNoAnswer = errors.New("no answer of Redis")
 
-// Explain tells errors after which nothing was written from those after which that is unknown, which wrap ErrUnknown.
+// Explain distinguishes errors after which nothing was written from those after which that is unknown: these wrap
+// ErrUnknown.
 func (s *Script) Explain(err error) error {
 	switch code := answer.Code(err); {
 	case code == "" && s.Reads:
@@ -215,3 +152,23 @@ func NeedsMemory(called string) bool {
 	}
 	return false
 }
+
+// Errors of the store. Package delayed publishes them, and documents them there.
+var (
+	// ErrUnknown says that the connection broke after the request was sent. Redis may have carried it out or not.
+	ErrUnknown = errors.New("delayed: unknown whether Redis carried out the request")
+	// ErrFull says that Redis refuses writes because its memory or its disk is full.
+	ErrFull = errors.New("delayed: Redis refuses writes")
+	// ErrNoID says that a task cannot be looked up because its message carries no id.
+	ErrNoID = errors.New("delayed: task has no id")
+	// ErrClosed says that the handle on Redis is closed, or that Run was called before.
+	ErrClosed = errors.New("delayed: closed")
+	// ErrDuplicate says that another task has the id or the lock.
+	ErrDuplicate = errors.New("delayed: such a task is there already")
+)
+
+// ErrHandleClosed is the error of calls after the handle was closed.
+var ErrHandleClosed = fmt.Errorf("%w: the handle on Redis is closed", ErrClosed)
+
+// ErrReply says that a script's reply does not have the form that its header describes.
+var ErrReply = errors.New("delayed: unexpected reply of a script; another version of the scripts may be in use")

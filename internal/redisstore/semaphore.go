@@ -7,6 +7,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
+var scriptAcquire = newScript("acquire")
+
 // Semaphore is a number of places that holders in many processes share: a sorted set in Redis that maps a holder to
 // when its place is free again, in ms, unless the holder acquires it anew before.
 type Semaphore struct {

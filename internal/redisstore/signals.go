@@ -35,7 +35,7 @@ const (
 )
 
 // Signals receives what is published for this process, over one connection for each handle. Its messages only make
-// things faster: one may be lost with a connection, and then an empty message tells subscribers to look at the durable
+// things faster: one may be lost with a connection, and then an empty message makes subscribers look at the durable
 // state.
 //
 // It connects with the first subscription and closes the connection a while after the last.

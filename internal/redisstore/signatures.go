@@ -2,13 +2,19 @@ package redisstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
+	"github.com/gomodule/redigo/redis"
+
 	"github.com/godelayed/delayed/internal/catalog"
 )
+
+var scriptPublish = newScript("publish")
 
 const (
 	// signaturesLife is how long a producer relies on what it has read of workers, and partLife how long while there
@@ -155,3 +161,49 @@ func (s *Signatures) read(ctx context.Context, whole bool) error {
 func unread(err error) error {
 	return fmt.Errorf("delayed: QueueConfig.Check: reading the functions of workers; nothing was enqueued: %w", err)
 }
+
+// PublishEach is Store.Publish for stores of one slot, with a listing for each.
+func PublishEach(ctx context.Context, stores []*Store, worker string, listings [][]byte) []Answer[bool] {
+	return evalEach(ctx, scriptPublish, stores, redis.Bool, func(i int) ([]string, []any) {
+		return stores[i].publication(worker, listings[i])
+	})
+}
+
+// PublishStatusEach is Store.PublishStatus for stores of one slot, with a status for each.
+func PublishStatusEach(ctx context.Context, stores []*Store, worker string, statuses [][]byte) []Answer[bool] {
+	return PublishEach(ctx, stores, worker+statusMark, statuses)
+}
+
+// Publish writes the listing of the functions that a worker runs. It reports false if the worker is not registered.
+func (s *Store) Publish(ctx context.Context, worker string, listing []byte) (bool, error) {
+	keys, args := s.publication(worker, listing)
+	return redis.Bool(s.eval(ctx, scriptPublish, keys, args...))
+}
+
+func (s *Store) publication(worker string, listing []byte) (keys []string, args []any) {
+	id, _ := strings.CutSuffix(worker, statusMark)
+	return []string{s.keys.heartbeat + id, s.keys.functions}, []any{worker, listing}
+}
+
+// PublishStatus writes what a worker does. It reports false if the worker is not registered.
+func (s *Store) PublishStatus(ctx context.Context, worker string, status []byte) (bool, error) {
+	return s.Publish(ctx, worker+statusMark, status)
+}
+
+// FunctionsOf returns the listing that a worker has published, nil for none.
+func (s *Store) FunctionsOf(ctx context.Context, worker string) ([]byte, error) {
+	b, err := redis.Bytes(s.do(ctx, "HGET", s.keys.functions, worker))
+	if errors.Is(err, redis.ErrNil) {
+		return nil, nil
+	}
+	return b, err
+}
+
+// Listings returns the listings that workers have published, in order: nil for none, and for those of more than most
+// bytes.
+func (s *Store) Listings(ctx context.Context, workers []string, most int) ([][]byte, error) {
+	return s.fields(ctx, s.keys.functions, workers, most)
+}
+
+// statusMark stands behind a worker's id in the functions hash, for its status.
+const statusMark = " status"

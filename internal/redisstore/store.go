@@ -2,10 +2,12 @@ package redisstore
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"runtime"
+	"sync"
 	"sync/atomic"
 	"time"
+	"weak"
 
 	"github.com/gomodule/redigo/redis"
 )
@@ -131,54 +133,6 @@ func (s *Store) Used(ctx context.Context, worker string) (bool, error) {
 	return n > 0, err
 }
 
-// The forms of Python tasks, as Redis records them. All Python tasks of a queue have the same form.
-const (
-	PlainForm    = "plain"    // what keakon's package delayed reads: path, arguments and retry count, without an id
-	ExtendedForm = "extended" // with an id and options; workers of keakon's package break on it
-)
-
-// SettleMode settles the form of the queue's Python tasks, unless that was done before, and returns it.
-func (s *Store) SettleMode(ctx context.Context, want string) (string, error) {
-	return redis.String(s.eval(ctx, ScriptMode, []string{s.keys.mode}, want))
-}
-
-// Reform replaces the form of Python tasks if it is still the one found and the script finds no task, and returns the
-// form that holds. Call HoldsNone before: the script does not look for active tasks.
-func (s *Store) Reform(ctx context.Context, found, want string) (string, error) {
-	return redis.String(s.eval(ctx, scriptReform, []string{
-		s.keys.mode, s.keys.list, s.keys.scheduled, s.keys.retry, s.keys.parked, s.keys.archived, s.keys.legacy,
-		s.keys.periodic,
-		s.keys.suspects,
-	}, found, want))
-}
-
-// HoldsNone reports whether no task is pending and none is active. It looks for pending ones first, so that it misses
-// no task that becomes active between the looks.
-func (s *Store) HoldsNone(ctx context.Context) (bool, error) {
-	if n, err := s.Length(ctx); n > 0 || err != nil {
-		return false, err
-	}
-	workers, err := s.Workers(ctx)
-	if err != nil {
-		return false, err
-	}
-	for _, w := range workers {
-		if n, err := redis.Int(s.do(ctx, "HLEN", s.keys.processing+w)); n > 0 || err != nil {
-			return false, err
-		}
-	}
-	return true, nil
-}
-
-// Mode returns the settled form of Python tasks, "" for none yet.
-func (s *Store) Mode(ctx context.Context) (string, error) {
-	form, err := redis.String(s.do(ctx, "GET", s.keys.mode))
-	if errors.Is(err, redis.ErrNil) {
-		return "", nil
-	}
-	return form, err
-}
-
 // ints converts a reply of n integers.
 func ints(reply any, err error, n int) ([]int64, error) {
 	values, err := redis.Int64s(reply, err)
@@ -197,4 +151,35 @@ func (s *Store) NewLink() Link { return Link{Src: s.Src, Key: s.keys.list} }
 // Workers returns the ids in the worker set.
 func (s *Store) Workers(ctx context.Context) ([]string, error) {
 	return redis.Strings(s.do(ctx, "SMEMBERS", s.keys.workers))
+}
+
+// Shared holds values by key for as long as somebody uses them. The zero value is empty. It is safe for concurrent use.
+type Shared[K comparable, V any] struct {
+	Mu    sync.Mutex
+	ByKey map[K]weak.Pointer[V]
+}
+
+// Get returns the value of a key, which is made if there is none.
+func (s *Shared[K, V]) Get(key K, made func() *V) *V {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	if v := s.ByKey[key].Value(); v != nil {
+		return v
+	}
+	if s.ByKey == nil {
+		s.ByKey = map[K]weak.Pointer[V]{}
+	}
+	v := made()
+	s.ByKey[key] = weak.Make(v)
+	runtime.AddCleanup(v, s.forget, key)
+	return v
+}
+
+// forget drops a value that nobody uses any more, unless another has taken its place.
+func (s *Shared[K, V]) forget(key K) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	if s.ByKey[key].Value() == nil {
+		delete(s.ByKey, key)
+	}
 }

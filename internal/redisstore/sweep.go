@@ -11,6 +11,20 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
+var (
+	scriptSweep  = newScript("sweep")
+	scriptSurvey = newScript("survey")
+	scriptLives  = newScript("lives")
+	scriptRepair = newScript("repair")
+)
+
+const (
+	// SweepPage bounds the claims that one script takes.
+	SweepPage = 50
+	// RepairPage bounds the notifications that one script adds.
+	RepairPage = 1000
+)
+
 // SurveyedQueue is the state of one queue that a sweeper needs.
 type SurveyedQueue struct {
 	Locked        bool // the advisory lock is this sweeper's

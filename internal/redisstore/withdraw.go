@@ -9,6 +9,8 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
+var scriptWithdraw = newScript("withdraw")
+
 const (
 	// MaxWithdrawn bounds the tasks that one call withdraws or refiles.
 	MaxWithdrawn = 25
@@ -91,51 +93,4 @@ func (s *Store) withdraw(
 		return nil, fmt.Errorf("%w: %d answers from withdraw, expected %d", ErrReply, len(answers), len(tasks))
 	}
 	return answers, err
-}
-
-// Refiled is a filed task that is to be in another set, or there with another time or message.
-type Refiled struct {
-	ID       string
-	NewID    string // "": as it is
-	Old, New []byte // its message before and after
-	Until    time.Time
-	Info     []byte // nil: as it is
-	Awaited  bool   // publish its end, because somebody may wait for it
-	Lock     string // the lock that its message names
-}
-
-// Refile moves filed tasks. With uncounted the counter of archived tasks stays: they are in the archive only on their
-// way to another queue, or were archived elsewhere. For each it returns 1 if that was done, 0 if the task was not in
-// the first set, −1 if its message was not the old one or another task has its new id.
-func (s *Store) Refile(ctx context.Context, from, to Shelf, uncounted bool, tasks []Refiled) ([]int, error) {
-	k := &s.keys
-	args := make([]any, 0, 2+8*len(tasks))
-	archives := 0
-	switch {
-	case to != ShelfArchived:
-	case from == to:
-		archives = 2
-	case uncounted:
-		archives = 3
-	default:
-		archives = 1
-	}
-	args = append(args, archives, statsLife)
-	for i := range tasks {
-		t := &tasks[i]
-		args = append(args, t.ID, t.Old, t.New, t.Until.UnixMilli(), t.Info, s.channel(t.ID, t.Awaited), t.NewID,
-			t.Lock)
-	}
-	answers, err := redis.Ints(s.eval(ctx, scriptRefile, []string{
-		s.shelfKey(from), s.shelfKey(to), k.tasks, k.info, k.wake, k.locks, s.StatsKey(),
-	}, args...))
-	if err == nil && len(answers) != len(tasks) {
-		err = fmt.Errorf("%w: %d answers from refile, expected %d", ErrReply, len(answers), len(tasks))
-	}
-	return answers, err
-}
-
-// RunFiled makes tasks of a set pending, as Rerun does with archived ones. Those keep their locks.
-func (s *Store) RunFiled(ctx context.Context, from Shelf, tasks []Rerun) ([]int, error) {
-	return s.rerun(ctx, s.shelfKey(from), tasks)
 }

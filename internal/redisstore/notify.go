@@ -9,6 +9,11 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
+var scriptRewait = newScript("rewait")
+
+// ShortestWait is the least time for which a worker waits, on connections that break off early.
+const ShortestWait = 500 * time.Millisecond
+
 // WaitOn says what a wait blocks on. All stores are of one slot.
 type WaitOn struct {
 	Tasks    []*Store // on notifications of their pending tasks: Redis serves the first that has one
