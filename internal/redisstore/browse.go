@@ -17,9 +17,6 @@ import (
 
 var scriptShelf = newScript("shelf")
 
-// MaxListPage bounds how many parked or archived tasks one call reads.
-const MaxListPage = 1000
-
 // ListedTask is a task as lists show it.
 type ListedTask struct {
 	ID      string // that it is filed under; "" if it is in no set
@@ -390,9 +387,4 @@ func (s *Store) FiledInfo(ctx context.Context, id string) ([]byte, error) {
 		return nil, err
 	}
 	return infos[0], nil
-}
-
-// infos reads the infos of tasks; nil where there is none, or one larger than this package writes.
-func (s *Store) infos(ctx context.Context, ids []string) ([][]byte, error) {
-	return s.fields(ctx, s.keys.info, ids, maxInfo)
 }

@@ -70,9 +70,6 @@ func (s *Store) Enlist(ctx context.Context, at Place, tasks []Envelope) ([]strin
 	return redis.Strings(answers, nil)
 }
 
-// Conflict says what happens to a new task if an existing one holds its id or lock.
-type Conflict uint8
-
 const (
 	conflictFail    Conflict = iota // refuse the new task
 	conflictSkip                    // keep the existing task instead

@@ -12,14 +12,6 @@ var (
 	ScriptRelease = newScript("release")
 )
 
-// The sets.
-const (
-	ShelfScheduled Shelf = iota
-	ShelfRetry
-	ShelfParked
-	ShelfArchived
-)
-
 // Ended are claims whose tasks are done.
 type Ended struct {
 	Tokens  []string // at most MaxTokens

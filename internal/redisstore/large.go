@@ -123,3 +123,11 @@ func (s *Store) pageFrom(ctx context.Context, list string, from, n int, back boo
 	n = min(n, listPage)
 	return storedAll(s.eval(ctx, scriptPage, []string{list}, from, n, wire.WorkerLimits.Bytes, flag(back), ""))
 }
+
+// MaxListPage bounds how many parked or archived tasks one call reads.
+const MaxListPage = 1000
+
+// infos reads the infos of tasks; nil where there is none, or one larger than this package writes.
+func (s *Store) infos(ctx context.Context, ids []string) ([][]byte, error) {
+	return s.fields(ctx, s.keys.info, ids, maxInfo)
+}

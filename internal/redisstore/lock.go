@@ -78,3 +78,6 @@ func (h *Hold) Write(x *wire.Extra, id string) *wire.Extra {
 	x.Lock, x.LockLife, x.LockStart = h.Name, h.Life, h.Start
 	return x
 }
+
+// Conflict says what happens to a new task if an existing one holds its id or lock.
+type Conflict uint8

@@ -14,9 +14,6 @@ import (
 
 var scriptLook = newScript("look")
 
-// lookEvery is how often a caller that waits for a task looks by itself whether it has ended.
-const lookEvery = 5 * time.Second
-
 // Seen is what Redis holds of one task. Times are those of Redis's clock; zero means that the task is not in that set.
 type Seen struct {
 	scheduled, retry, parked, Archived, Completed time.Time

@@ -59,3 +59,11 @@ func (s *Store) Shelve(
 	reply, err := s.eval(ctx, ScriptShelve, keys, args...)
 	return answersAgain(reply, err, len(tasks))
 }
+
+// The sets.
+const (
+	ShelfScheduled Shelf = iota
+	ShelfRetry
+	ShelfParked
+	ShelfArchived
+)

@@ -452,3 +452,6 @@ func (s *Store) SignalEnd(ctx context.Context, id, how string) error {
 
 // SignalParked is published, followed by the path of a function, when tasks of that function were parked.
 const SignalParked = "parked"
+
+// lookEvery is how often a caller that waits for a task looks by itself whether it has ended.
+const lookEvery = 5 * time.Second
