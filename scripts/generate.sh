@@ -8,4 +8,4 @@ cd "$root"
 go test -count=1 ./internal/schedule -run '^TestVectors$' -update
 cp LICENSE python-compat
 go test -count=1 ./cmd/delayed/internal/cli ./cmd/delayed/internal/top -run '^Test(Schemas|Page|Golden)$' -update
-go test -count=1 ./web -run '^TestOpenAPI$' -update
+go test -count=1 ./web/internal/api -run '^TestOpenAPI$' -update

@@ -1,43 +1,27 @@
 package web
 
 import (
-	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/web/internal/auth"
+	"github.com/godelayed/delayed/web/internal/site"
 )
 
-// Role says what a user may do. Each role may do what the roles before it may.
-type Role uint8
+// Role says what a user may do. Each role may do what the roles before it may. Its method String returns its name, such
+// as "viewer".
+type Role = auth.Role
 
 // The roles. The zero Role may do nothing.
 const (
-	Viewer   Role = iota + 1 // look at everything; not at arguments if Config.HideArguments says so
-	Operator                 // act on tasks, pause queues, workers and periodic entries, run entries
-	Admin                    // enqueue, edit arguments, delete queues and entries, stop workers
+	Viewer   = auth.Viewer   // look at everything; not at arguments if Config.HideArguments says so
+	Operator = auth.Operator // act on tasks, pause queues, workers and periodic entries, run entries
+	Admin    = auth.Admin    // enqueue, edit arguments, delete queues and entries, stop workers
 )
 
-var roleNames = [...]string{"none", "viewer", "operator", "admin"}
-
-// String returns the role's name, such as "viewer".
-func (r Role) String() string {
-	if int(r) < len(roleNames) {
-		return roleNames[r]
-	}
-	return fmt.Sprintf("web.Role(%d)", uint8(r))
-}
-
 // ParseRole returns the role of a name that Role.String gives.
-func ParseRole(name string) (Role, error) {
-	for r := Viewer; r <= Admin; r++ {
-		if roleNames[r] == name {
-			return r, nil
-		}
-	}
-	return 0, fmt.Errorf("web: expected viewer, operator or admin, found %q", name)
-}
+func ParseRole(name string) (Role, error) { return auth.ParseRole(name) }
 
 // User is who uses the dashboard. Name is the actor in the audit log.
 type User struct {
@@ -54,7 +38,7 @@ type Token struct {
 
 // ErrUnauthorized says that a request comes from nobody who is known. A Config.Authorize that returns it lets users
 // sign in with one of Config.Tokens, if there are any.
-var ErrUnauthorized = errors.New("web: not signed in")
+var ErrUnauthorized = auth.ErrUnauthorized
 
 // Config says who may use a dashboard, and what it shows. Authorize or Tokens must be set.
 type Config struct {
@@ -84,34 +68,20 @@ type Config struct {
 	OnError func(*http.Request, error)
 }
 
-// minSecret is the length of the shortest secret.
-const minSecret = 16
-
-func (c *Config) check() error {
-	if c.Authorize == nil && len(c.Tokens) == 0 {
-		return errors.New("web: anybody could do anything: set Config.Authorize or Config.Tokens")
+// internal returns a Config as the other packages of the dashboard have it.
+func (c *Config) internal() site.Config {
+	own := site.Config{
+		ReadOnly: c.ReadOnly, HideArguments: c.HideArguments, Redact: c.Redact, Title: c.Title, Refresh: c.Refresh,
+		APIRate: c.APIRate, OnError: c.OnError,
 	}
-	if c.Refresh == 0 {
-		c.Refresh = 2 * time.Second
-	}
-	if c.Refresh < 100*time.Millisecond {
-		return fmt.Errorf("web: Config.Refresh: expected at least 100 ms, found %v", c.Refresh)
-	}
-	if c.APIRate == 0 {
-		c.APIRate = 50
-	}
-	names := map[string]bool{}
-	for i, t := range c.Tokens {
-		switch {
-		case t.Name == "" || t.Role < Viewer || t.Role > Admin:
-			return fmt.Errorf("web: Config.Tokens[%d]: expected a name and a role, found %q and %v", i, t.Name, t.Role)
-		case len(t.Secret) < minSecret:
-			return fmt.Errorf("web: Config.Tokens[%d]: expected a secret of at least %d bytes, found %d", i, minSecret,
-				len(t.Secret))
-		case names[t.Name]:
-			return fmt.Errorf("web: Config.Tokens[%d]: expected names that differ, found %q twice", i, t.Name)
+	if c.Authorize != nil {
+		own.Authorize = func(r *http.Request) (auth.User, error) {
+			u, err := c.Authorize(r)
+			return auth.User(u), err
 		}
-		names[t.Name] = true
 	}
-	return nil
+	for _, t := range c.Tokens {
+		own.Tokens = append(own.Tokens, auth.Token{User: auth.User(t.User), Secret: t.Secret})
+	}
+	return own
 }

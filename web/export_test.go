@@ -5,15 +5,19 @@ import (
 
 	"github.com/godelayed/delayed/inspect"
 	"github.com/godelayed/delayed/state"
+	"github.com/godelayed/delayed/web/internal/api"
+	"github.com/godelayed/delayed/web/internal/auth"
+	"github.com/godelayed/delayed/web/internal/page"
+	"github.com/godelayed/delayed/web/internal/site"
 )
 
 // StartJob begins a job and returns its id.
 func (h *Handler) StartJob(u User, queue string, s state.Task, f inspect.Filter, a inspect.Action) (string, error) {
-	q, err := h.site.newRequest(h.site.ctx, u, "", nil)
+	q, err := h.site.NewRequest(h.site.Ctx, auth.User(u), "", nil)
 	if err != nil {
 		return "", err
 	}
-	j, err := h.site.jobs.start(h.site.ctx, q.ins, order{
+	j, err := h.site.Jobs.Start(h.site.Ctx, q.Ins, site.Order{
 		Queue: queue, State: s, Filter: f, What: "Do", Action: a, By: u.Name,
 	})
 	if err != nil {
@@ -23,24 +27,24 @@ func (h *Handler) StartJob(u User, queue string, s state.Task, f inspect.Filter,
 }
 
 // AskAgain makes live pages and streams of events ask so often whether their user still has access.
-func (h *Handler) AskAgain(every time.Duration) { h.site.askAgain = every }
+func (h *Handler) AskAgain(every time.Duration) { h.site.AskAgain = every }
 
 // Values of jobs.
 const (
-	MaxRunning = maxRunning
-	MaxJobs    = maxJobs
+	MaxRunning = site.MaxRunning
+	MaxJobs    = site.MaxJobs
 )
 
 // Routes returns the deeds of all pages with their roles, and whether there is a page to look at, as the deed "".
 func Routes() map[string]map[string]Role {
 	all := map[string]map[string]Role{}
-	for path, r := range routes {
+	for path, r := range page.Routes {
 		deeds := map[string]Role{}
-		if r.show != nil {
-			deeds[""] = r.role
+		if r.Show != nil {
+			deeds[""] = r.Role
 		}
-		for name, d := range r.act {
-			deeds[name] = d.role
+		for name, d := range r.Act {
+			deeds[name] = d.Role
 		}
 		all[path] = deeds
 	}
@@ -49,13 +53,13 @@ func Routes() map[string]map[string]Role {
 
 // Session returns the value of the cookie of a session that ends at a time, of a user with a token.
 func (h *Handler) Session(name string, ends time.Time) string {
-	return h.site.auth.sign(&Token{User: User{Name: name}}, ends)
+	return h.site.Auth.Sign(&auth.Token{User: auth.User{Name: name}}, ends)
 }
 
 // The names of cookies.
 const (
-	SessionCookie = sessionCookie
-	CSRFCookie    = csrfCookie
+	SessionCookie = auth.SessionCookie
+	CSRFCookie    = auth.CSRFCookie
 )
 
 // Endpoint is an address of the API.
@@ -66,22 +70,20 @@ type Endpoint struct {
 
 // Endpoints returns all addresses of the API.
 func Endpoints() (all []Endpoint) {
-	for _, e := range endpoints() {
-		all = append(all, Endpoint{e.method, e.path, e.role})
+	for _, e := range api.Endpoints() {
+		all = append(all, Endpoint{e.Method, e.Path, e.Role})
 	}
 	return all
 }
 
 // Followed returns how many sets of queues the API follows, and for how many clients.
 func (h *Handler) Followed() (sets, clients int) {
-	h.site.watch.mu.Lock()
-	defer h.site.watch.mu.Unlock()
-	return len(h.site.watch.all), h.site.watch.size
+	return h.api.Followed()
 }
 
 // Timeline returns what has happened to a task, in words.
 func Timeline(t *inspect.Task, now time.Time) (words []string) {
-	for _, h := range timeline(t, now) {
+	for _, h := range page.Timeline(t, now) {
 		words = append(words, h.What)
 	}
 	return words

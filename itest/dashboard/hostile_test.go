@@ -264,7 +264,7 @@ var (
 func readVocabulary(t *testing.T) *vocabulary {
 	t.Helper()
 	v := &vocabulary{map[string]bool{"tbody": true}, map[string]bool{"hidden": true}}
-	files, err := filepath.Glob("../../web/templates/*.html")
+	files, err := filepath.Glob("../../web/internal/page/templates/*.html")
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no templates: %v", err)
 	}

@@ -8,7 +8,7 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 from openapi_spec_validator.validation.exceptions import OpenAPIValidationError
 
-PATH = Path(__file__).parents[2] / 'web' / 'openapi.json'
+PATH = Path(__file__).parents[2] / 'web' / 'internal' / 'api' / 'openapi.json'
 
 
 def described() -> dict[str, Any]:

@@ -1,0 +1,141 @@
+package api
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/call"
+	"github.com/godelayed/delayed/inspect/document"
+	"github.com/godelayed/delayed/state"
+	"github.com/godelayed/delayed/web/internal/site"
+)
+
+var (
+	statesParam = param{
+		Name: "state", Kind: "text", Many: true, Text: "only in these states; may be repeated", Names: stateNames(),
+	}
+	newestParam = param{Name: "newest_first", Kind: "flag", Text: "begin with the task that came last"}
+	scanParam   = param{
+		Name: "scan", Kind: "number", Least: 1, Most: maxScan, Usual: "10000", Text: "tasks to look at for a list",
+	}
+	cursorParam = param{
+		Name: "cursor", Kind: "text", Text: "where the page before has ended; with one queue and one state",
+	}
+)
+
+const (
+	maxScan = 100_000
+	// maxLists is how many lists one answer may have, and maxLooked how many tasks may be looked at for it.
+	maxLists  = 100
+	maxLooked = 1_000_000
+)
+
+func stateNames() (names []string) {
+	for _, s := range inspect.States {
+		names = append(names, s.String())
+	}
+	return names
+}
+
+// listParams are the parameters of lists of tasks.
+func listParams() []param {
+	return append([]param{queuesParam, statesParam, newestParam, limitParam, scanParam, cursorParam}, filterParams()...)
+}
+
+func apiTasks(s *API, c *apiCall) (v document.Lists, err error) {
+	v.Lists = []document.List{}
+	query, err := c.query(s)
+	if err != nil {
+		return v, err
+	}
+	queues, _, err := c.described(s)
+	if err != nil {
+		return v, err
+	}
+	var states []state.Task
+	for _, of := range inspect.States {
+		if given := c.Args[statesParam.Name]; len(given) == 0 || slices.Contains(given, of.String()) {
+			states = append(states, of)
+		}
+	}
+	n := len(queues) * len(states)
+	switch {
+	case query.Cursor != "" && n != 1:
+		return v, site.Bad("parameter cursor: it belongs to one list: expected one queue and one state")
+	case n > maxLists:
+		return v, site.Bad(fmt.Sprintf("expected at most %d lists, found %d, of %d queues and %d states: name queues and "+
+			"states",
+			maxLists, n, len(queues), len(states)))
+	case n*query.ScanLimit > maxLooked && !query.Filter.IsZero():
+		return v, site.Bad(fmt.Sprintf("expected to look at %d tasks at most, found %d lists of %d: name queues and "+
+			"states, or "+
+			"a smaller scan", maxLooked, n, query.ScanLimit))
+	}
+	for i := range queues {
+		for _, query.State = range states {
+			page, err := c.Ins.Tasks(c.Ctx, queues[i].Name, query)
+			if err != nil {
+				return v, err
+			}
+			v.Lists = append(v.Lists, document.ListOf(queues[i].Name, query.State, &page))
+		}
+	}
+	return v, nil
+}
+
+// query returns what the address says of lists, but for the state.
+func (c *apiCall) query(s *API) (q inspect.Query, err error) {
+	if q.Filter, err = site.ParseFilter(c.Args, s.Hidden(c.User)); err != nil {
+		return q, err
+	}
+	if q.NewestFirst, err = c.flag(newestParam); err != nil {
+		return q, err
+	}
+	if q.Limit, err = c.number(limitParam); err != nil {
+		return q, err
+	}
+	q.Cursor = c.Args.Get(cursorParam.Name)
+	q.ScanLimit, err = c.number(scanParam)
+	return q, err
+}
+
+func apiTask(s *API, c *apiCall) (v document.Found, err error) {
+	tasks, err := c.find(s)
+	return document.FoundOf(tasks), err
+}
+
+// find returns the tasks with the id in the path, in the queue that the address names, or in all.
+func (c *apiCall) find(s *API) ([]inspect.Task, error) {
+	queue := c.Args.Get(queueParam.Name)
+	if queue == "" {
+		return c.Ins.Find(c.Ctx, c.in("id"))
+	}
+	if err := s.CheckName(queue); err != nil {
+		return nil, err
+	}
+	t, err := c.Ins.Task(c.Ctx, queue, c.in("id"))
+	return []inspect.Task{t}, err
+}
+
+// findOne is find for a task that must be in one queue.
+func (c *apiCall) findOne(s *API) (*inspect.Task, error) {
+	tasks, err := c.find(s)
+	if err != nil {
+		return nil, err
+	}
+	if len(tasks) > 1 {
+		var names []string
+		for i := range tasks {
+			names = append(names, strconv.Quote(call.Clip(tasks[i].Queue, 60)))
+		}
+		return nil, site.Fail(
+			http.StatusConflict,
+			"the task is in the queues "+call.Clip(strings.Join(names, ", "), 300)+": expected parameter queue")
+
+	}
+	return &tasks[0], nil
+}

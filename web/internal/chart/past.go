@@ -1,0 +1,289 @@
+package chart
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/godelayed/delayed/inspect"
+)
+
+// past keeps what has run in all queues together. It reads Redis block by block, the latest first, and each block that
+// is over only once. A call reads for a while, and the next one goes on: of many queues and a long time, the charts
+// fill up while somebody looks at them.
+type past struct {
+	mu     sync.Mutex
+	spans  map[*Span]*pastSpan
+	life   time.Duration // after which the blocks that are not over are read again
+	budget time.Duration // for which one call reads, if there is something to show already
+}
+
+// Pasts are the pasts of all queues together, and of each that somebody looks at alone.
+type Pasts struct {
+	mu  sync.Mutex
+	all map[string]*past // by queue; "" for all
+}
+
+// maxPasts bounds what is kept.
+const maxPasts = 32
+
+// readFor is how long one page reads what is not there yet.
+const readFor = 150 * time.Millisecond
+
+// Of returns the past of a queue, or of all for "".
+func (p *Pasts) Of(queue string, life time.Duration) *past {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	found := p.all[queue]
+	if found == nil {
+		if p.all == nil || len(p.all) >= maxPasts {
+			p.all = map[string]*past{}
+		}
+		found = &past{life: life, budget: readFor}
+		p.all[queue] = found
+	}
+	return found
+}
+
+// pastSpan is what is known of one span.
+type pastSpan struct {
+	blocks map[int64]*pastBlock // by Unix time
+	read   time.Time            // when all blocks were last there, by this host's clock
+}
+
+// pastBlock is what has run in one block.
+type pastBlock struct {
+	over    bool // nothing is added to it any more
+	buckets []inspect.Sample
+	calls   map[callKey][]tally // in each bucket
+}
+
+// callKey is a function of a queue.
+type callKey struct{ queue, function string }
+
+// tally counts runs.
+type tally struct{ runs, failed uint64 }
+
+// Settled is how long after a block workers may add to it: they do so with their heartbeats.
+const Settled = 2 * time.Minute
+
+// blocksAtOnce are read at once at most. The first of them are those that are not over.
+const blocksAtOnce = 4
+
+// readers is how many queues are read at once.
+const readers = 4
+
+// Flow is what has run in each bucket of a span.
+type Flow struct {
+	Span    *Span
+	from    time.Time
+	now     time.Time // by Redis's clock
+	buckets []inspect.Sample
+	known   []bool // of each bucket: it was read
+	calls   map[callKey][]tally
+}
+
+// Complete reports whether all buckets are known.
+func (f *Flow) Complete() bool { return !slices.Contains(f.known, false) }
+
+// Sum adds up all buckets.
+func (f *Flow) Sum() (sum inspect.Sample) {
+	for i := range f.buckets {
+		sum.Merge(&f.buckets[i])
+	}
+	return sum
+}
+
+// RunsOf returns how many handlers of each queue have returned, in parts of a span.
+func (f *Flow) RunsOf(parts int) map[string][]float64 {
+	all := map[string][]float64{}
+	for key, tallies := range f.calls {
+		sums := all[key.queue]
+		if sums == nil {
+			sums = make([]float64, parts)
+			all[key.queue] = sums
+		}
+		for i, t := range tallies {
+			sums[i*parts/len(tallies)] += float64(t.runs)
+		}
+	}
+	return all
+}
+
+// Get returns what has run in queues up to now. If Redis does not answer, that is an error.
+func (p *past) Get(ctx context.Context, ins *inspect.Inspector, names []string, s *Span, now time.Time) (*Flow, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.spans == nil {
+		p.spans = map[*Span]*pastSpan{}
+	}
+	kept := p.spans[s]
+	if kept == nil {
+		kept = &pastSpan{blocks: map[int64]*pastBlock{}}
+		p.spans[s] = kept
+	}
+	from := s.begin(now)
+	first := from.Truncate(s.block)
+	for at := range kept.blocks {
+		if at < first.Unix() {
+			delete(kept.blocks, at)
+		}
+	}
+	if time.Since(kept.read) >= p.life*time.Duration(s.lives) {
+		if err := p.fill(ctx, ins, names, s, kept, first, now); err != nil {
+			return nil, err
+		}
+	}
+	return kept.flow(s, from, now), nil
+}
+
+// fill reads blocks until all are there, or the time is up.
+func (p *past) fill(
+	ctx context.Context, ins *inspect.Inspector, names []string, s *Span, kept *pastSpan, first, now time.Time,
+) error {
+	begun, reads := time.Now(), 0
+	for at := now.UTC().Truncate(s.block); !at.Before(first); at = at.Add(-s.block) {
+		if kept.over(at) {
+			continue
+		}
+		if reads > 1 && time.Since(begun) > p.budget {
+			return nil
+		}
+		end := at.Add(s.block)
+		for n := 1; n < blocksAtOnce && !kept.over(at.Add(-s.block)) && at.After(first); n++ {
+			at = at.Add(-s.block)
+		}
+		blocks, err := readBlocks(ctx, ins, names, s, at, end)
+		if err != nil {
+			return err
+		}
+		for i, b := range blocks {
+			start := at.Add(time.Duration(i) * s.block)
+			b.over = now.Sub(start.Add(s.block)) > Settled
+			kept.blocks[start.Unix()] = b
+		}
+		reads++
+	}
+	kept.read = time.Now()
+	return nil
+}
+
+// over reports whether all is known of a block for good.
+func (k *pastSpan) over(at time.Time) bool {
+	b := k.blocks[at.Unix()]
+	return b != nil && b.over
+}
+
+// readBlocks reads the blocks from one time to another of all queues.
+func readBlocks(
+	ctx context.Context, ins *inspect.Inspector, names []string, s *Span, from, to time.Time,
+) ([]*pastBlock, error) {
+	blocks := make([]*pastBlock, to.Sub(from)/s.block)
+	for i := range blocks {
+		blocks[i] = &pastBlock{buckets: make([]inspect.Sample, s.block/s.step), calls: map[callKey][]tally{}}
+	}
+	var mu sync.Mutex
+	err := each(ctx, names, func(ctx context.Context, name string) error {
+		samples, err := ins.Metrics(ctx, name, s.grain, from, to.Add(-time.Millisecond))
+		mu.Lock()
+		defer mu.Unlock()
+		for i := range samples {
+			sample := &samples[i]
+			if sample.At.Before(from) || !sample.At.Before(to) {
+				continue
+			}
+			b := blocks[sample.At.Sub(from)/s.block]
+			place := sample.At.Sub(from) % s.block / s.step
+			b.buckets[place].Merge(sample)
+			if !s.calls {
+				continue
+			}
+			key := callKey{name, sample.Function}
+			if b.calls[key] == nil {
+				b.calls[key] = make([]tally, len(b.buckets))
+			}
+			b.calls[key][place].runs += sample.Runs
+			b.calls[key][place].failed += sample.Failed
+		}
+		return err
+	})
+	return blocks, err
+}
+
+// each calls a function for all names, several at once, and returns the first error.
+func each(ctx context.Context, names []string, do func(context.Context, string) error) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	next := make(chan string)
+	var wg sync.WaitGroup
+	for range min(readers, len(names)) {
+		wg.Go(func() {
+			for name := range next {
+				if err := do(ctx, name); err != nil {
+					cancel(err)
+				}
+			}
+		})
+	}
+	for _, name := range names {
+		if ctx.Err() != nil {
+			break
+		}
+		next <- name
+	}
+	close(next)
+	wg.Wait()
+	return context.Cause(ctx)
+}
+
+// flow puts the blocks together.
+func (k *pastSpan) flow(s *Span, from, now time.Time) *Flow {
+	f := &Flow{
+		Span: s, from: from, now: now, buckets: make([]inspect.Sample, s.n), known: make([]bool, s.n),
+		calls: map[callKey][]tally{},
+	}
+	for at, b := range k.blocks {
+		place := int(time.Unix(at, 0).Sub(from) / s.step)
+		for i := range b.buckets {
+			if j := place + i; j >= 0 && j < s.n {
+				f.buckets[j], f.known[j] = b.buckets[i], true
+			}
+		}
+		for key, tallies := range b.calls {
+			if f.calls[key] == nil {
+				f.calls[key] = make([]tally, s.n)
+			}
+			for i, t := range tallies {
+				if j := place + i; j >= 0 && j < s.n {
+					f.calls[key][j] = t
+				}
+			}
+		}
+	}
+	return f
+}
+
+// FlowOf reads what has run in one queue, and sums by function.
+func FlowOf(
+	ctx context.Context, ins *inspect.Inspector, queue string, s *Span, now time.Time,
+) (*Flow, map[string]*inspect.Sample, error) {
+	from := s.begin(now)
+	samples, err := ins.Metrics(ctx, queue, s.grain, from, now)
+	if err != nil {
+		return nil, nil, err
+	}
+	f := &Flow{Span: s, from: from, now: now, buckets: make([]inspect.Sample, s.n)}
+	sums := map[string]*inspect.Sample{}
+	for i := range samples {
+		sample := &samples[i]
+		if place := int(sample.At.Sub(from) / s.step); place >= 0 && place < s.n {
+			f.buckets[place].Merge(sample)
+		}
+		if sums[sample.Function] == nil {
+			sums[sample.Function] = &inspect.Sample{}
+		}
+		sums[sample.Function].Merge(sample)
+	}
+	return f, sums, nil
+}

@@ -1,0 +1,136 @@
+package page
+
+import (
+	"bytes"
+	"crypto/rand"
+	"embed"
+	"html/template"
+	"net/http"
+	"sync"
+
+	"github.com/godelayed/delayed/web/internal/auth"
+	"github.com/godelayed/delayed/web/internal/site"
+)
+
+// page is what a page shows in its main part.
+type page struct {
+	Title    string // in the title of the window, and the heading
+	Template string // its name
+	Data     any
+	Still    bool   // not made anew while it is open
+	Status   int    // of HTTP; 0 for 200
+	To       string // the address of another page, in place of this one; "" for none
+}
+
+// layout is a whole page.
+type layout struct {
+	Title    string
+	Template string
+	Data     any
+
+	Site   string // Config.Title
+	Nav    []navItem
+	User   auth.User
+	CSRF   string
+	Theme  string // "light", "dark" or "": as the system
+	Notice *notice
+	Live   string // the address that live updates come from; "" for none
+	Hidden bool   // arguments are
+	Assets string // what changes the addresses of assets whenever they change
+}
+
+// rights are what templates ask of a user. Data of pages embeds it.
+type rights struct {
+	Operate, Admin bool // the user may
+	Hidden         bool // arguments are hidden
+	CSRF           string
+}
+
+// rights returns what the user of a request may do.
+func (s *Pages) rights(q *site.Request) rights {
+	return rights{
+		Operate: s.May(q.User, auth.Operator), Admin: s.May(q.User, auth.Admin), Hidden: s.Hidden(q.User), CSRF: csrfMark,
+	}
+}
+
+// csrfMark stands in main parts of pages for the secret of the browser, which is filled in last: live pages are made
+// once for many browsers. It is a secret itself, so that no text from outside contains it.
+var csrfMark = rand.Text()
+
+//go:embed templates/*.html
+var templateFiles embed.FS
+
+var templates = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Funcs(funcs).ParseFS(templateFiles, "templates/*.html"))
+})
+
+// MainPart executes the template of a page's main part.
+func MainPart(name string, data any) ([]byte, error) {
+	var b bytes.Buffer
+	err := templates().ExecuteTemplate(&b, name, data)
+	return b.Bytes(), err
+}
+
+// write writes a whole page.
+func (s *Pages) write(w http.ResponseWriter, r *http.Request, status int, l *layout) {
+	l.CSRF, l.Site, l.Assets = auth.CSRF(w, r), s.Config.Title, assetsVersion()
+	if c, err := r.Cookie("delayed_theme"); err == nil && (c.Value == "light" || c.Value == "dark") {
+		l.Theme = c.Value
+	}
+	inner, err := MainPart(l.Template, l.Data)
+	var b bytes.Buffer
+	if err == nil {
+		inner = bytes.ReplaceAll(inner, []byte(csrfMark), []byte(template.HTMLEscapeString(l.CSRF)))
+		err = templates().ExecuteTemplate(&b, "layout", struct {
+			*layout
+			Main template.HTML
+		}{l, template.HTML(inner)}) //nolint:gosec // a template made it
+	}
+	if err != nil {
+		s.Failed(r, err)
+		http.Error(w, "the page could not be made", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	if r.Method != http.MethodHead {
+		_, _ = w.Write(b.Bytes()) // the browser may have gone
+	}
+}
+
+// navItem is a link of the navigation.
+type navItem struct {
+	Name, Href, Key string
+	Here            bool
+	role            auth.Role // 0: all users see it
+}
+
+var navigation = []navItem{
+	{Name: "Overview", Href: "./", Key: "o"},
+	{Name: "Tasks", Href: "tasks", Key: "t"},
+	{Name: "Functions", Href: "functions", Key: "f"},
+	{Name: "Workers", Href: "workers", Key: "w"},
+	{Name: "Periodic", Href: "periodic", Key: "p"},
+	{Name: "Groups", Href: "groups", Key: "g"},
+	{Name: "Parked", Href: "parked", Key: "k"},
+	{Name: "Deaths", Href: "deaths", Key: "d"},
+	{Name: "Audit", Href: "audit", Key: "a"},
+	{Name: "Enqueue", Href: "enqueue", Key: "n", role: auth.Admin},
+}
+
+// nav returns the navigation with the section of a page marked.
+func (s *Pages) nav(path string, user auth.User) (items []navItem) {
+	for _, item := range navigation {
+		if item.role == 0 || s.May(user, item.role) {
+			item.Here = item.Href == sections[path] || item.Href == path
+			items = append(items, item)
+		}
+	}
+	return items
+}
+
+// sections are the sections that pages without an entry of their own belong to.
+var sections = map[string]string{
+	"": "./", "queue": "./", "task": "tasks", "edit": "tasks", "job": "tasks", "jobs": "tasks", "function": "functions",
+	"worker": "workers", "entry": "periodic",
+}

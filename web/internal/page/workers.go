@@ -1,0 +1,122 @@
+package page
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/state"
+	"github.com/godelayed/delayed/web/internal/site"
+)
+
+// workersPage lists workers.
+type workersPage struct {
+	rights
+	choice
+
+	Rows                         []workerRow
+	Pager                        pager
+	Back                         string
+	Alive, Dead, Executors, Busy int
+}
+
+// workerRow is a worker with what follows from what it says.
+type workerRow struct {
+	*inspect.Worker
+
+	Shown  string // its state
+	Claims int
+	Ahead  int // claims beyond its executors: at least so many tasks are claimed ahead
+	Dead   []deadQueue
+	Orders []inspect.Order // that make sense
+}
+
+// deadQueue is a queue on which a worker is dead, but which still knows it.
+type deadQueue struct {
+	Name   string
+	Claims int
+	Alone  bool // no other worker is alive there
+}
+
+// workerRows is how many workers a page lists.
+const workerRows = 200
+
+func showWorkers(s *Pages, q *site.Request) (*page, error) {
+	c, err := s.choose(q)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.chosen(); err != nil {
+		return nil, err
+	}
+	workers, err := s.crew(q)
+	if err != nil {
+		return nil, err
+	}
+	p := workersPage{rights: s.rights(q), choice: c, Back: address(q)}
+	for i := range workers {
+		if c.Queue != "" && !knows(&workers[i], c.Queue) {
+			continue
+		}
+		row := newWorkerRow(&workers[i], workers)
+		if workers[i].Alive() {
+			p.Alive++
+			p.Executors += workers[i].Concurrency
+			p.Busy += min(row.Claims, max(workers[i].Concurrency, 1))
+		} else {
+			p.Dead++
+		}
+		p.Rows = append(p.Rows, row)
+	}
+	p.Rows, p.Pager = cut(q, p.Rows, workerRows)
+	return &page{Title: "Workers", Template: "workers", Data: &p}, nil
+}
+
+func newWorkerRow(w *inspect.Worker, all []inspect.Worker) workerRow {
+	r := workerRow{Worker: w, Shown: w.Condition(), Claims: w.Claims()}
+	for _, q := range w.Queues {
+		if q.Alive > 0 {
+			continue
+		}
+		d := deadQueue{Name: q.Name, Claims: q.Claims, Alone: true}
+		for i := range all {
+			d.Alone = d.Alone && !all[i].Serves(q.Name)
+		}
+		r.Dead = append(r.Dead, d)
+	}
+	if w.Concurrency > 0 {
+		r.Ahead = max(r.Claims-w.Concurrency, 0)
+	}
+	switch {
+	case !w.Alive():
+	case w.State == state.Paused:
+		r.Orders = []inspect.Order{inspect.OrderResume, inspect.OrderQuiet, inspect.OrderStop}
+	case w.State == state.Quiet:
+		r.Orders = []inspect.Order{inspect.OrderStop}
+	case w.State < state.Stopping:
+		r.Orders = []inspect.Order{inspect.OrderPause, inspect.OrderQuiet, inspect.OrderStop}
+	}
+	return r
+}
+
+// Name is what people call the worker: its host and process.
+func (r *workerRow) Name() string {
+	if r.Host == "" {
+		return r.ID
+	}
+	return fmt.Sprintf("%s:%d", r.Host, r.PID)
+}
+
+// Self is the worker, for templates that show a part of it.
+func (r *workerRow) Self() *workerRow { return r }
+
+// Others is how many others have run for more than a second.
+func (r *workerRow) Others() int { return len(r.Running) - 1 + r.MoreRunning }
+
+// Library names the package that the worker runs, and its version.
+func (r *workerRow) Library() string {
+	if r.Version == "" || strings.HasPrefix(r.Version, "godelayed") {
+		return r.Version // Python's has the name of its package before it
+	}
+	return "delayed " + r.Version
+}

@@ -1,0 +1,58 @@
+package site
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/document"
+)
+
+// Queues returns all queues, as they were a moment ago.
+func (s *Site) Queues(q *Request) ([]inspect.Queue, error) {
+	return Read(q.Ctx, s.Fast, "queues", func(ctx context.Context) ([]inspect.Queue, error) {
+		return q.Ins.Queues(ctx)
+	})
+}
+
+// Workers returns all workers, as they were a moment ago, or lately if there are many queues, which take a read each.
+func (s *Site) Workers(q *Request, many bool) ([]inspect.Worker, error) {
+	c := s.Fast
+	if many {
+		c = s.Slow
+	}
+	return Read(q.Ctx, c, "workers", func(ctx context.Context) ([]inspect.Worker, error) {
+		return q.Ins.Workers(ctx)
+	})
+}
+
+// Diagnosis returns what is wrong with the given queues, or with all and with Redis, as it was lately.
+func (s *Site) Diagnosis(q *Request, queues ...string) (inspect.Diagnosis, error) {
+	key := fmt.Sprint("diagnosis ", s.Hidden(q.User), queues)
+	return Read(q.Ctx, s.Slow, key, func(ctx context.Context) (inspect.Diagnosis, error) {
+		return q.Ins.Diagnose(ctx, queues...)
+	})
+}
+
+// CheckName returns an error if a text cannot be the name of a queue.
+func (s *Site) CheckName(name string) error {
+	if _, err := delayed.OpenQueue(s.Redis, delayed.QueueConfig{Name: name}); err != nil {
+		return Bad(document.ErrorText(err.Error()))
+	}
+	return nil
+}
+
+// MaxSelected bounds the tasks that one form is about. More are a job.
+const MaxSelected = 1000
+
+// MaxWeight is the largest weight that Inspector.SetWeight takes.
+const MaxWeight = 1000
+
+// How streams of events and live pages are kept.
+const (
+	askAgain     = time.Minute
+	KeepAlive    = 15 * time.Second
+	WriteTimeout = 20 * time.Second
+)

@@ -1,0 +1,94 @@
+// Package site has what the pages and the API of a dashboard share: who may do what, what was read a moment ago, actions
+// on tasks and jobs.
+package site
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"time"
+
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/web/internal/auth"
+)
+
+// Site is what all requests share.
+type Site struct {
+	Config Config
+	Redis  *delayed.Store
+	Ctx    context.Context //nolint:containedctx // it ends with the handler, and with it all jobs and live pages
+	Auth   *auth.Auth
+	Jobs   *jobs
+	Fast   *cache
+	Slow   *cache // of what takes many reads
+
+	AskAgain time.Duration // how often live pages and streams of events ask whether their user still has access
+}
+
+// Request is one request of a user who may make it. Live pages make it once for many users with the same rights.
+type Request struct {
+	Ctx  context.Context //nolint:containedctx // that of the request
+	Ins  *inspect.Inspector
+	User auth.User
+	Args url.Values // of the URL, or of the form that was posted
+	Path string     // of the URL, without the slash
+}
+
+// New returns what all requests of a dashboard share.
+func New(ctx context.Context, rdb *delayed.Store, cfg Config) (*Site, error) {
+	s := &Site{
+		Config: cfg, Redis: rdb, Ctx: ctx, Auth: auth.New(cfg.Authorize, cfg.Tokens), Jobs: &jobs{},
+		Fast: &cache{Life: min(time.Second, cfg.Refresh/2)}, Slow: &cache{Life: min(10*time.Second, 5*cfg.Refresh)},
+		AskAgain: askAgain,
+	}
+	_, err := s.inspector(auth.User{Name: "web"}) // fails if rdb is nil or zero
+	return s, err
+}
+
+// NewRequest returns a request of a user.
+func (s *Site) NewRequest(ctx context.Context, user auth.User, path string, args url.Values) (*Request, error) {
+	ins, err := s.inspector(user)
+	if err != nil {
+		return nil, err
+	}
+	return &Request{Ctx: ctx, Ins: ins, User: user, Args: args, Path: path}, nil
+}
+
+// inspector returns an inspector that shows what a user may see, and has the user's name in the audit log.
+func (s *Site) inspector(user auth.User) (*inspect.Inspector, error) {
+	redact := s.Config.Redact
+	if s.Hidden(user) {
+		redact = func(c *inspect.Contents) {
+			if s.Config.Redact != nil {
+				s.Config.Redact(c)
+			}
+			hide(c)
+		}
+	}
+	return inspect.New(s.Redis, inspect.Config{Redact: redact, Actor: user.Name})
+}
+
+// Hidden reports whether arguments are hidden from a user.
+func (s *Site) Hidden(user auth.User) bool {
+	return s.Config.HideArguments && user.Role < auth.Operator
+}
+
+// May reports whether a user may do what needs a role. Where it only shows something, Viewer is enough.
+func (s *Site) May(user auth.User, role auth.Role) bool {
+	return user.Role >= role && (role == auth.Viewer || !s.Config.ReadOnly)
+}
+
+// hide removes what may be secret.
+func hide(c *inspect.Contents) {
+	c.Args, c.Kwargs, c.Headers, c.Result = nil, nil, nil, nil
+	c.Error, c.Stack, c.Failures = "", "", nil
+	c.Call = inspect.ShortName(inspect.Printable(c.Function)) + "(…)"
+}
+
+// Failed tells Config.OnError of an error.
+func (s *Site) Failed(r *http.Request, err error) {
+	if s.Config.OnError != nil {
+		s.Config.OnError(r, err)
+	}
+}

@@ -1,0 +1,106 @@
+package site
+
+import (
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/call"
+	"github.com/godelayed/delayed/state"
+)
+
+// Verb is something that operators do to tasks.
+type Verb struct {
+	Name   string // in forms
+	Label  string
+	Past   string // "Deleted"
+	Ask    string // what else the form asks for: "when", "to" or nothing
+	Danger bool   // it cannot be undone
+	States []state.Task
+	Action func(s *Site, args url.Values) (inspect.Action, error)
+}
+
+var Verbs = []Verb{
+	{
+		"run", "Run now", "Made pending", "", false,
+		[]state.Task{state.Scheduled, state.Retry, state.Parked},
+		fixed(inspect.RunNow()),
+	},
+	{"retry", "Retry", "Made pending", "", false, []state.Task{state.Archived}, fixed(inspect.RunNow())},
+	{
+		"archive", "Archive", "Archived", "", false,
+		[]state.Task{state.Pending, state.Scheduled, state.Retry, state.Parked},
+		fixed(inspect.Archive()),
+	},
+	{
+		"reschedule", "Reschedule", "Rescheduled", "when", false,
+		[]state.Task{state.Pending, state.Scheduled, state.Retry},
+		reschedule,
+	},
+	{
+		"move", "Move", "Moved", "to", false,
+		[]state.Task{state.Pending, state.Scheduled, state.Retry, state.Parked, state.Archived},
+		move,
+	},
+	{
+		"cancel", "Cancel", "Canceled", "", true,
+		[]state.Task{state.Pending, state.Active, state.Scheduled, state.Retry, state.Parked, state.Aggregating},
+		fixed(inspect.Cancel()),
+	},
+	{
+		"delete", "Delete", "Deleted", "", true,
+		[]state.Task{
+			state.Pending, state.Scheduled, state.Retry, state.Parked, state.Archived, state.Completed, state.Dropped,
+			state.Canceled,
+		},
+		fixed(inspect.Delete()),
+	},
+}
+
+func fixed(a inspect.Action) func(*Site, url.Values) (inspect.Action, error) {
+	return func(*Site, url.Values) (inspect.Action, error) { return a, nil }
+}
+
+func reschedule(_ *Site, args url.Values) (inspect.Action, error) {
+	if args.Get("when") == "" {
+		return inspect.Action{}, Bad("when? Give a duration from now on, such as 15m, or a time in UTC")
+	}
+	at, err := call.ParseWhen(args.Get("when"), time.Now(), time.UTC)
+	if err != nil {
+		return inspect.Action{}, Bad(err.Error())
+	}
+	if at.Year() > 9999 || at.Year() < 1 {
+		return inspect.Action{}, Bad("expected a time up to the year 9999")
+	}
+	return inspect.Reschedule(at), nil
+}
+
+func move(s *Site, args url.Values) (inspect.Action, error) {
+	to := strings.TrimSpace(args.Get("to"))
+	if to == "" {
+		return inspect.Action{}, Bad("where to? Give the name of a queue")
+	}
+	if _, err := delayed.OpenQueue(s.Redis, delayed.QueueConfig{Name: to}); err != nil {
+		return inspect.Action{}, Bad(err.Error())
+	}
+	if to == args.Get("queue") {
+		return inspect.Action{}, Bad("the tasks are in queue " + inspect.Printable(to) + " already")
+	}
+	return inspect.MoveTo(to), nil
+}
+
+// Fits reports whether v can be done to tasks in a state.
+func (v *Verb) Fits(in state.Task) bool { return slices.Contains(v.States, in) }
+
+// VerbsFor returns what can be done to tasks in a state.
+func VerbsFor(in state.Task) (fit []Verb) {
+	for _, v := range Verbs {
+		if v.Fits(in) {
+			fit = append(fit, v)
+		}
+	}
+	return fit
+}
