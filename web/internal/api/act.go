@@ -35,7 +35,7 @@ type actBody struct {
 var actions = []string{"run", "archive", "cancel", "delete", "reschedule", "move"}
 
 // verbOf returns an action on tasks, and what to call it.
-func (h *how) verbOf(s *API, name, queue string) (*site.Verb, inspect.Action, error) {
+func (h *how) verbOf(s *shared, name, queue string) (*site.Verb, inspect.Action, error) {
 	if !slices.Contains(actions, name) {
 		return nil, inspect.Action{}, site.Bad(fmt.Sprintf("action: expected one of %s, found %s", strings.Join(actions,
 			", "),
@@ -53,7 +53,7 @@ func (h *how) verbOf(s *API, name, queue string) (*site.Verb, inspect.Action, er
 }
 
 // apiAct does an action to single tasks of a queue.
-func apiAct(s *API, c *apiCall, act *actBody) (v document.Acted, err error) {
+func apiAct(s *shared, c *apiCall, act *actBody) (v document.Acted, err error) {
 	if len(act.IDs) == 0 || len(act.IDs) > site.MaxSelected || slices.Contains(act.IDs, "") {
 		return v, site.Bad(fmt.Sprintf("ids: expected 1 to %d ids of tasks, found %d: jobs act on all tasks that match",
 			site.MaxSelected, len(act.IDs)))
@@ -90,15 +90,15 @@ func (c *apiCall) doOne(name string, a inspect.Action, t *inspect.Task) (v docum
 
 // apiActOn makes an action of one on a single task that needs nothing besides.
 func apiActOn(name string) action {
-	return answers(func(s *API, c *apiCall) (document.Acted, error) { return actOnOne(s, c, name, &how{}) })
+	return answers(func(s *shared, c *apiCall) (document.Acted, error) { return actOnOne(s, c, name, &how{}) })
 }
 
 // apiActOnHow makes an action of one on a single task that needs to know how.
 func apiActOnHow(name string) action {
-	return takes(func(s *API, c *apiCall, h *how) (document.Acted, error) { return actOnOne(s, c, name, h) })
+	return takes(func(s *shared, c *apiCall, h *how) (document.Acted, error) { return actOnOne(s, c, name, h) })
 }
 
-func actOnOne(s *API, c *apiCall, name string, h *how) (v document.Acted, err error) {
+func actOnOne(s *shared, c *apiCall, name string, h *how) (v document.Acted, err error) {
 	t, err := c.findOne(s)
 	if err != nil {
 		return v, err

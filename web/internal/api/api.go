@@ -20,11 +20,10 @@ import (
 
 // API answers programs, under api/v1.
 type API struct {
-	*site.Site
+	*shared
 
-	rate  *limiter
-	mux   *http.ServeMux
-	watch *watchers
+	rate *limiter
+	mux  *http.ServeMux
 }
 
 // Root is where the API is.
@@ -33,7 +32,7 @@ const Root = "/api/v1/"
 // New returns the API of a site.
 func New(s *site.Site) *API {
 	a := &API{
-		Site: s, rate: newLimiter(s.Config.APIRate), mux: http.NewServeMux(), watch: &watchers{ctx: s.Ctx},
+		shared: &shared{s, &watchers{ctx: s.Ctx}}, rate: newLimiter(s.Config.APIRate), mux: http.NewServeMux(),
 	}
 	for path, methods := range methodsOf(Endpoints()) {
 		a.mux.HandleFunc(Root+path, func(w http.ResponseWriter, r *http.Request) { a.dispatch(w, r, methods) })
@@ -108,12 +107,12 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request, methods map[strin
 		return
 	}
 	if e.stream != nil {
-		if err := e.stream(a, w, c); err != nil {
+		if err := e.stream(a.shared, w, c); err != nil {
 			a.fail(w, r, err)
 		}
 		return
 	}
-	answer, err := e.do(a, c)
+	answer, err := e.do(a.shared, c)
 	if err != nil {
 		a.fail(w, r, err)
 		return

@@ -12,7 +12,7 @@ import (
 //go:embed openapi.json
 var openAPI []byte
 
-func apiDescription(*API, *apiCall) (json.RawMessage, error) { return openAPI, nil }
+func apiDescription(*shared, *apiCall) (json.RawMessage, error) { return openAPI, nil }
 
 // meAnswer is the user of a request.
 type meAnswer struct {
@@ -22,11 +22,11 @@ type meAnswer struct {
 	ArgumentsHidden bool   `json:"arguments_hidden"` // as are headers, results and errors
 }
 
-func apiMe(s *API, c *apiCall) (meAnswer, error) {
+func apiMe(s *shared, c *apiCall) (meAnswer, error) {
 	return meAnswer{c.User.Name, c.User.Role.String(), s.Config.ReadOnly, s.Hidden(c.User)}, nil
 }
 
-func apiAudit(s *API, c *apiCall) (v document.Audit, err error) {
+func apiAudit(s *shared, c *apiCall) (v document.Audit, err error) {
 	skip, err := c.number(skipParam)
 	if err != nil {
 		return v, err

@@ -33,8 +33,9 @@ func (c *apiCall) noBody() error {
 	case err != nil:
 		return err
 	case len(text) > 0 && string(text) != "{}":
-		return site.Bad("expected no body, because the address says it all, found " + strconv.Quote(call.Clip(string(text),
-			60)))
+		return site.Bad("expected no body, because the address says it all, found " +
+			strconv.Quote(call.Clip(string(text),
+				60)))
 	}
 	return nil
 }
@@ -46,7 +47,6 @@ func (c *apiCall) decode(v any) error {
 		return site.Fail(
 			http.StatusUnsupportedMediaType,
 			"expected the header Content-Type to be application/json, found "+strconv.Quote(call.Clip(kind, 60)))
-
 	}
 	d := json.NewDecoder(c.http.Body)
 	d.DisallowUnknownFields()

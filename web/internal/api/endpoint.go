@@ -23,24 +23,24 @@ type endpoint struct {
 type action struct {
 	body   reflect.Type // nil: none
 	answer reflect.Type // nil: it is not a document of ours
-	do     func(*API, *apiCall) (any, error)
+	do     func(*shared, *apiCall) (any, error)
 	// stream is in place of do. It returns an error if it has not written anything.
-	stream func(*API, http.ResponseWriter, *apiCall) error
+	stream func(*shared, http.ResponseWriter, *apiCall) error
 }
 
 // answers makes an action of a function without a body.
-func answers[A any](do func(*API, *apiCall) (A, error)) action {
+func answers[A any](do func(*shared, *apiCall) (A, error)) action {
 	return action{
 		answer: reflect.TypeFor[A](),
-		do:     func(s *API, c *apiCall) (any, error) { return do(s, c) },
+		do:     func(s *shared, c *apiCall) (any, error) { return do(s, c) },
 	}
 }
 
 // takes makes an action of a function with a body.
-func takes[B, A any](do func(*API, *apiCall, *B) (A, error)) action {
+func takes[B, A any](do func(*shared, *apiCall, *B) (A, error)) action {
 	return action{
 		body: reflect.TypeFor[B](), answer: reflect.TypeFor[A](),
-		do: func(s *API, c *apiCall) (any, error) {
+		do: func(s *shared, c *apiCall) (any, error) {
 			var body B
 			if err := c.decode(&body); err != nil {
 				return nil, err

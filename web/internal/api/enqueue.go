@@ -37,7 +37,7 @@ func texts(raw []json.RawMessage) []string {
 	return list
 }
 
-func apiEnqueue(s *API, c *apiCall, n *taskBody) (v document.Enqueued, err error) {
+func apiEnqueue(s *shared, c *apiCall, n *taskBody) (v document.Enqueued, err error) {
 	options, err := n.Options.list()
 	if err != nil {
 		return v, err
@@ -104,7 +104,7 @@ type argumentsBody struct {
 	Unchecked bool `json:"unchecked,omitempty"`
 }
 
-func apiEdit(s *API, c *apiCall, n *argumentsBody) (v document.Acted, err error) {
+func apiEdit(s *shared, c *apiCall, n *argumentsBody) (v document.Acted, err error) {
 	if n.Args == nil {
 		return v, site.Bad("args: expected an array, found none")
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/godelayed/delayed/web/internal/site"
 )
 
-func apiEntries(s *API, c *apiCall) (v document.Entries, err error) {
+func apiEntries(s *shared, c *apiCall) (v document.Entries, err error) {
 	_, names, err := c.described(s)
 	if err != nil {
 		return v, err
@@ -19,7 +19,7 @@ func apiEntries(s *API, c *apiCall) (v document.Entries, err error) {
 	return document.EntriesOf(entries), err
 }
 
-func apiTicks(s *API, c *apiCall) (v document.Ticks, err error) {
+func apiTicks(s *shared, c *apiCall) (v document.Ticks, err error) {
 	q, err := c.queue(s)
 	if err != nil {
 		return v, err
@@ -36,7 +36,7 @@ func apiTicks(s *API, c *apiCall) (v document.Ticks, err error) {
 }
 
 // apiRunEntry enqueues the task of an entry.
-func apiRunEntry(s *API, c *apiCall) (v document.Enqueued, err error) {
+func apiRunEntry(s *shared, c *apiCall) (v document.Enqueued, err error) {
 	q, err := c.queue(s)
 	if err != nil {
 		return v, err
@@ -51,7 +51,7 @@ func apiRunEntry(s *API, c *apiCall) (v document.Enqueued, err error) {
 
 // enqueued says where a task is that was enqueued. err is about the audit log: whoever has enqueued the task must not
 // do it again.
-func (c *apiCall) enqueued(s *API, queue, id string, err error) {
+func (c *apiCall) enqueued(s *shared, queue, id string, err error) {
 	if err != nil {
 		s.Failed(c.http, err)
 	}
@@ -64,7 +64,7 @@ func (c *apiCall) enqueued(s *API, queue, id string, err error) {
 func apiOrderEntry(
 	name string, do func(*inspect.Inspector, context.Context, string, string) error,
 ) action {
-	return answers(func(s *API, c *apiCall) (v document.Did, err error) {
+	return answers(func(s *shared, c *apiCall) (v document.Did, err error) {
 		q, err := c.queue(s)
 		if err != nil {
 			return v, err

@@ -18,7 +18,7 @@ var kindParam = param{
 func eventParams() []param { return []param{queuesParam, kindParam, functionParam} }
 
 // apiEvents sends what happens in workers, as server-sent events.
-func apiEvents(s *API, w http.ResponseWriter, c *apiCall) error {
+func apiEvents(s *shared, w http.ResponseWriter, c *apiCall) error {
 	_, names, err := c.described(s)
 	if err != nil {
 		return err
@@ -41,7 +41,7 @@ func apiEvents(s *API, w http.ResponseWriter, c *apiCall) error {
 }
 
 // sendEvents sends events until the client goes, is too slow, or may not see them any more.
-func (s *API) sendEvents(w http.ResponseWriter, c *apiCall, l *listener) {
+func (s *shared) sendEvents(w http.ResponseWriter, c *apiCall, l *listener) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	control := http.NewResponseController(w)

@@ -2,7 +2,7 @@ package api
 
 import "github.com/godelayed/delayed/inspect/document"
 
-func apiGroups(s *API, c *apiCall) (v document.Groups, err error) {
+func apiGroups(s *shared, c *apiCall) (v document.Groups, err error) {
 	_, names, err := c.described(s)
 	if err != nil {
 		return v, err
@@ -17,7 +17,7 @@ type groupBody struct {
 	Function string `json:"function,omitempty"` // only this function's; else those of all functions
 }
 
-func apiFire(s *API, c *apiCall, g *groupBody) (v document.Did, err error) {
+func apiFire(s *shared, c *apiCall, g *groupBody) (v document.Did, err error) {
 	q, err := c.queue(s)
 	if err != nil {
 		return v, err

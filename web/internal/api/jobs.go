@@ -88,7 +88,7 @@ func jobOf(j *site.Job, hidden bool) jobAnswer {
 	return v
 }
 
-func apiJobs(s *API, c *apiCall) (jobsAnswer, error) {
+func apiJobs(s *shared, c *apiCall) (jobsAnswer, error) {
 	v := jobsAnswer{Jobs: []jobAnswer{}}
 	for _, j := range s.Jobs.Recent() {
 		v.Jobs = append(v.Jobs, jobOf(j, s.Hidden(c.User)))
@@ -96,7 +96,7 @@ func apiJobs(s *API, c *apiCall) (jobsAnswer, error) {
 	return v, nil
 }
 
-func apiJob(s *API, c *apiCall) (oneJobAnswer, error) {
+func apiJob(s *shared, c *apiCall) (oneJobAnswer, error) {
 	j, err := c.job(s)
 	if err != nil {
 		return oneJobAnswer{}, err
@@ -105,7 +105,7 @@ func apiJob(s *API, c *apiCall) (oneJobAnswer, error) {
 }
 
 // job returns the job that the path names.
-func (c *apiCall) job(s *API) (*site.Job, error) {
+func (c *apiCall) job(s *shared) (*site.Job, error) {
 	j := s.Jobs.Get(c.in("job"))
 	if j == nil {
 		return nil, site.Missing(site.UnknownJob)
@@ -113,7 +113,7 @@ func (c *apiCall) job(s *API) (*site.Job, error) {
 	return j, nil
 }
 
-func apiStartJob(s *API, c *apiCall, n *jobBody) (v oneJobAnswer, err error) {
+func apiStartJob(s *shared, c *apiCall, n *jobBody) (v oneJobAnswer, err error) {
 	if err := s.CheckName(n.Queue); err != nil {
 		return v, err
 	}
@@ -149,7 +149,7 @@ func apiStartJob(s *API, c *apiCall, n *jobBody) (v oneJobAnswer, err error) {
 	return oneJobAnswer{jobOf(j, false)}, nil
 }
 
-func apiCancelJob(s *API, c *apiCall) (v oneJobAnswer, err error) {
+func apiCancelJob(s *shared, c *apiCall) (v oneJobAnswer, err error) {
 	j, err := c.job(s)
 	if err != nil {
 		return v, err

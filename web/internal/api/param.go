@@ -41,7 +41,8 @@ func queryOf(r *http.Request, params []param) (url.Values, error) {
 		case len(values) > 1 && !params[i].Many:
 			return nil, site.Bad(fmt.Sprintf("parameter %s: expected one, found %d", name, len(values)))
 		case len(values) > maxRepeated:
-			return nil, site.Bad(fmt.Sprintf("parameter %s: expected at most %d, found %d", name, maxRepeated, len(values)))
+			return nil, site.Bad(fmt.Sprintf("parameter %s: expected at most %d, found %d", name, maxRepeated,
+				len(values)))
 		}
 		if p := &params[i]; p.Names != nil {
 			for _, v := range values {
@@ -86,8 +87,8 @@ func (c *apiCall) number(p param) (int, error) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < p.Least || n > p.Most {
-		return 0, site.Bad(fmt.Sprintf("parameter %s: expected a number from %d to %d, found %s", p.Name, p.Least, p.Most,
-			strconv.Quote(call.Clip(text, 60))))
+		return 0, site.Bad(fmt.Sprintf("parameter %s: expected a number from %d to %d, found %s", p.Name, p.Least,
+			p.Most, strconv.Quote(call.Clip(text, 60))))
 	}
 	return n, nil
 }

@@ -34,7 +34,7 @@ var (
 )
 
 // queue returns the queue that the path names.
-func (c *apiCall) queue(s *API) (inspect.Queue, error) {
+func (c *apiCall) queue(s *shared) (inspect.Queue, error) {
 	name := c.in("queue")
 	if err := s.CheckName(name); err != nil {
 		return inspect.Queue{}, err
@@ -43,7 +43,7 @@ func (c *apiCall) queue(s *API) (inspect.Queue, error) {
 }
 
 // described returns the queues that the address names, or all.
-func (c *apiCall) described(s *API) (queues []inspect.Queue, names []string, err error) {
+func (c *apiCall) described(s *shared) (queues []inspect.Queue, names []string, err error) {
 	names = c.Args[queuesParam.Name]
 	if len(names) == 0 {
 		queues, err = s.Queues(c.Request)
@@ -62,12 +62,12 @@ func (c *apiCall) described(s *API) (queues []inspect.Queue, names []string, err
 	return queues, names, nil
 }
 
-func apiQueues(s *API, c *apiCall) (document.Queues, error) {
+func apiQueues(s *shared, c *apiCall) (document.Queues, error) {
 	queues, err := s.Queues(c.Request)
 	return document.QueuesOf(queues), err
 }
 
-func apiQueue(s *API, c *apiCall) (v document.OneQueue, err error) {
+func apiQueue(s *shared, c *apiCall) (v document.OneQueue, err error) {
 	q, err := c.queue(s)
 	if err != nil {
 		return v, err
@@ -79,7 +79,7 @@ func apiQueue(s *API, c *apiCall) (v document.OneQueue, err error) {
 	return v, nil
 }
 
-func apiHistory(s *API, c *apiCall) (v document.History, err error) {
+func apiHistory(s *shared, c *apiCall) (v document.History, err error) {
 	n, err := c.number(daysParam)
 	if err != nil {
 		return v, err
@@ -92,7 +92,7 @@ func apiHistory(s *API, c *apiCall) (v document.History, err error) {
 	return document.HistoryOf(q.Name, days), err
 }
 
-func apiStats(s *API, c *apiCall) (v document.Stats, err error) {
+func apiStats(s *shared, c *apiCall) (v document.Stats, err error) {
 	queues, names, err := c.described(s)
 	if err != nil {
 		return v, err
@@ -114,7 +114,7 @@ func (c *apiCall) per() (document.Per, error) {
 	return per, nil
 }
 
-func apiMetrics(s *API, c *apiCall) (v document.Metrics, err error) {
+func apiMetrics(s *shared, c *apiCall) (v document.Metrics, err error) {
 	per, err := c.per()
 	if err != nil {
 		return v, err
@@ -126,7 +126,7 @@ func apiMetrics(s *API, c *apiCall) (v document.Metrics, err error) {
 	return document.ReadMetrics(c.Ctx, c.Ins, per, c.Args.Get(functionParam.Name), queues)
 }
 
-func apiBacklog(s *API, c *apiCall) (v document.Scale, err error) {
+func apiBacklog(s *shared, c *apiCall) (v document.Scale, err error) {
 	target, err := c.span(targetParam)
 	if err != nil {
 		return v, err
@@ -167,7 +167,7 @@ func did(action, name string) document.Did { return document.Did{Action: action,
 
 // apiSteer makes an action of one that steers a queue.
 func apiSteer(name string, do func(*apiCall, string) error) action {
-	return answers(func(s *API, c *apiCall) (v document.Did, err error) {
+	return answers(func(s *shared, c *apiCall) (v document.Did, err error) {
 		if err := s.CheckName(c.in("queue")); err != nil {
 			return v, err
 		}
@@ -180,7 +180,7 @@ type weightBody struct {
 	Weight int `json:"weight"` // 1 to 1000, or 0 for the weight that each worker is configured with
 }
 
-func apiWeight(s *API, c *apiCall, w *weightBody) (v document.Did, err error) {
+func apiWeight(s *shared, c *apiCall, w *weightBody) (v document.Did, err error) {
 	q, err := c.queue(s)
 	if err != nil {
 		return v, err
@@ -191,7 +191,7 @@ func apiWeight(s *API, c *apiCall, w *weightBody) (v document.Did, err error) {
 	return did("weight", q.Name), c.Ins.SetWeight(c.Ctx, q.Name, w.Weight)
 }
 
-func apiDeleteQueue(s *API, c *apiCall) (v document.Did, err error) {
+func apiDeleteQueue(s *shared, c *apiCall) (v document.Did, err error) {
 	force, err := c.flag(forceParam)
 	if err != nil {
 		return v, err
@@ -203,7 +203,7 @@ func apiDeleteQueue(s *API, c *apiCall) (v document.Did, err error) {
 	return did("delete", q.Name), c.Ins.DeleteQueue(c.Ctx, q.Name, force)
 }
 
-func apiDiagnosis(s *API, c *apiCall) (v document.Diagnosis, err error) {
+func apiDiagnosis(s *shared, c *apiCall) (v document.Diagnosis, err error) {
 	names := c.Args[queuesParam.Name]
 	for _, name := range names {
 		if err := s.CheckName(name); err != nil {

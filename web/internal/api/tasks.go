@@ -46,7 +46,7 @@ func listParams() []param {
 	return append([]param{queuesParam, statesParam, newestParam, limitParam, scanParam, cursorParam}, filterParams()...)
 }
 
-func apiTasks(s *API, c *apiCall) (v document.Lists, err error) {
+func apiTasks(s *shared, c *apiCall) (v document.Lists, err error) {
 	v.Lists = []document.List{}
 	query, err := c.query(s)
 	if err != nil {
@@ -67,7 +67,7 @@ func apiTasks(s *API, c *apiCall) (v document.Lists, err error) {
 	case query.Cursor != "" && n != 1:
 		return v, site.Bad("parameter cursor: it belongs to one list: expected one queue and one state")
 	case n > maxLists:
-		return v, site.Bad(fmt.Sprintf("expected at most %d lists, found %d, of %d queues and %d states: name queues and "+
+		return v, site.Bad(fmt.Sprintf("expected at most %d lists, found %d, of %d queues and %d states: name queues "+
 			"states",
 			maxLists, n, len(queues), len(states)))
 	case n*query.ScanLimit > maxLooked && !query.Filter.IsZero():
@@ -88,7 +88,7 @@ func apiTasks(s *API, c *apiCall) (v document.Lists, err error) {
 }
 
 // query returns what the address says of lists, but for the state.
-func (c *apiCall) query(s *API) (q inspect.Query, err error) {
+func (c *apiCall) query(s *shared) (q inspect.Query, err error) {
 	if q.Filter, err = site.ParseFilter(c.Args, s.Hidden(c.User)); err != nil {
 		return q, err
 	}
@@ -103,13 +103,13 @@ func (c *apiCall) query(s *API) (q inspect.Query, err error) {
 	return q, err
 }
 
-func apiTask(s *API, c *apiCall) (v document.Found, err error) {
+func apiTask(s *shared, c *apiCall) (v document.Found, err error) {
 	tasks, err := c.find(s)
 	return document.FoundOf(tasks), err
 }
 
 // find returns the tasks with the id in the path, in the queue that the address names, or in all.
-func (c *apiCall) find(s *API) ([]inspect.Task, error) {
+func (c *apiCall) find(s *shared) ([]inspect.Task, error) {
 	queue := c.Args.Get(queueParam.Name)
 	if queue == "" {
 		return c.Ins.Find(c.Ctx, c.in("id"))
@@ -122,7 +122,7 @@ func (c *apiCall) find(s *API) ([]inspect.Task, error) {
 }
 
 // findOne is find for a task that must be in one queue.
-func (c *apiCall) findOne(s *API) (*inspect.Task, error) {
+func (c *apiCall) findOne(s *shared) (*inspect.Task, error) {
 	tasks, err := c.find(s)
 	if err != nil {
 		return nil, err

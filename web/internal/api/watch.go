@@ -77,7 +77,6 @@ func (ws *watchers) listen(
 			return nil, nil, site.Fail(
 				http.StatusServiceUnavailable, "too many sets of queues are followed: follow all queues, or try "+
 					"again later")
-
 		}
 		ctx, stop := context.WithCancel(ws.ctx)
 		w = &watcher{stop, map[*listener]struct{}{}}

@@ -6,7 +6,7 @@ import (
 	"github.com/godelayed/delayed/web/internal/site"
 )
 
-func apiFunctions(s *API, c *apiCall) (v document.Functions, err error) {
+func apiFunctions(s *shared, c *apiCall) (v document.Functions, err error) {
 	_, names, err := c.described(s)
 	if err != nil {
 		return v, err
@@ -15,7 +15,7 @@ func apiFunctions(s *API, c *apiCall) (v document.Functions, err error) {
 	return document.FunctionsOf(functions), err
 }
 
-func apiWorkers(s *API, c *apiCall) (v document.Workers, err error) {
+func apiWorkers(s *shared, c *apiCall) (v document.Workers, err error) {
 	_, names, err := c.described(s)
 	if err != nil {
 		return v, err
@@ -27,7 +27,7 @@ func apiWorkers(s *API, c *apiCall) (v document.Workers, err error) {
 	return document.ReadWorkers(c.Ctx, c.Ins, workers)
 }
 
-func apiWorker(_ *API, c *apiCall) (v document.Workers, err error) {
+func apiWorker(_ *shared, c *apiCall) (v document.Workers, err error) {
 	workers, err := c.Ins.Workers(c.Ctx)
 	if err != nil {
 		return v, err
@@ -42,7 +42,7 @@ func apiWorker(_ *API, c *apiCall) (v document.Workers, err error) {
 
 // apiOrder makes an action of an order to a worker.
 func apiOrder(o inspect.Order) action {
-	return answers(func(_ *API, c *apiCall) (document.Did, error) {
+	return answers(func(_ *shared, c *apiCall) (document.Did, error) {
 		return did(string(o), c.in("worker")), c.Ins.OrderWorker(c.Ctx, c.in("worker"), o)
 	})
 }

@@ -33,7 +33,8 @@ func countStep(most float64) float64 {
 var timeSteps = []time.Duration{
 	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
 	time.Minute, 2 * time.Minute, 5 * time.Minute, 10 * time.Minute, 15 * time.Minute, 30 * time.Minute,
-	time.Hour, 2 * time.Hour, 4 * time.Hour, 6 * time.Hour, 12 * time.Hour, format.Day, 2 * format.Day, 7 * format.Day, 14 * format.Day, 30 * format.Day,
+	time.Hour, 2 * time.Hour, 4 * time.Hour, 6 * time.Hour, 12 * time.Hour,
+	format.Day, 2 * format.Day, 7 * format.Day, 14 * format.Day, 30 * format.Day,
 }
 
 // durationStep is countStep of seconds.

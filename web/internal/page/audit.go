@@ -29,7 +29,7 @@ type auditRow struct {
 // auditRows is how many records are read for a page.
 const auditRows = 200
 
-func showAudit(s *Pages, q *site.Request) (*page, error) {
+func showAudit(s *shared, q *site.Request) (*page, error) {
 	skip := whole(q.Args.Get("skip"))
 	records, err := q.Ins.Audit(q.Ctx, skip, auditRows+1)
 	if err != nil {

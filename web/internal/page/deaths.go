@@ -41,7 +41,7 @@ const (
 	deathsScanned = 500 // tasks that are looked at in each list
 )
 
-func showDeaths(s *Pages, q *site.Request) (*page, error) {
+func showDeaths(s *shared, q *site.Request) (*page, error) {
 	c, err := s.choose(q)
 	if err != nil {
 		return nil, err
@@ -50,7 +50,7 @@ func showDeaths(s *Pages, q *site.Request) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	workers, err := s.crew(q)
+	workers, err := s.allWorkers(q)
 	if err != nil {
 		return nil, err
 	}

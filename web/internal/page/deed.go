@@ -15,7 +15,7 @@ import (
 // deed is something that a user can do by a form.
 type deed struct {
 	Role auth.Role
-	do   func(*Pages, *site.Request) (outcome, error)
+	do   func(*shared, *site.Request) (outcome, error)
 }
 
 // outcome is where the browser goes after a deed, and what it shows there.
@@ -27,7 +27,9 @@ type outcome struct {
 }
 
 // verbDeeds returns the deeds of a page that does all verbs, by their names behind a beginning.
-func verbDeeds(deeds map[string]deed, beginning string, do func(*Pages, *site.Request) (outcome, error)) map[string]deed {
+func verbDeeds(
+	deeds map[string]deed, beginning string, do func(*shared, *site.Request) (outcome, error),
+) map[string]deed {
 	for _, v := range site.Verbs {
 		deeds[beginning+v.Name] = deed{auth.Operator, do}
 	}

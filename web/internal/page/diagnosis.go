@@ -20,7 +20,7 @@ type problemRow struct {
 func (r *problemRow) Bad() bool { return r.Severity == inspect.SeverityError }
 
 // problems returns what is wrong with a queue, or with all for "".
-func (s *Pages) problems(q *site.Request, queue string) (rows []problemRow, err error) {
+func (s *shared) problems(q *site.Request, queue string) (rows []problemRow, err error) {
 	var queues []string
 	if queue != "" {
 		queues = []string{queue}

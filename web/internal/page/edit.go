@@ -29,7 +29,7 @@ type editPage struct {
 // Runs reports whether the task can be run now besides.
 func (p *editPage) Runs() bool { return p.State != state.Pending }
 
-func showEdit(s *Pages, q *site.Request) (*page, error) {
+func showEdit(s *shared, q *site.Request) (*page, error) {
 	p, err := editOf(s, q, q.Args.Get("id"))
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ func (p *editPage) page() *page {
 }
 
 // editOf returns the form of a task with its arguments.
-func editOf(s *Pages, q *site.Request, id string) (*editPage, error) {
+func editOf(s *shared, q *site.Request, id string) (*editPage, error) {
 	queue := q.Args.Get("queue")
 	if queue == "" || id == "" {
 		return nil, site.Bad("expected the queue and the id of a task")
@@ -91,7 +91,7 @@ func editOf(s *Pages, q *site.Request, id string) (*editPage, error) {
 }
 
 // showsAll reports whether the arguments of a task are as Redis has them, with nothing redacted.
-func (s *Pages) showsAll(ctx context.Context, t *inspect.Task) (bool, error) {
+func (s *shared) showsAll(ctx context.Context, t *inspect.Task) (bool, error) {
 	plain, err := inspect.New(s.Redis, inspect.Config{})
 	if err != nil {
 		return false, err
@@ -148,7 +148,7 @@ func (p *editPage) fill(fn *inspect.Function) error {
 
 // editTask gives a task the arguments that were typed, and runs it then if the form says so. It shows the form again
 // with what is wrong.
-func editTask(s *Pages, q *site.Request) (outcome, error) {
+func editTask(s *shared, q *site.Request) (outcome, error) {
 	ids, err := unpackIDs(q.Args["id"])
 	if err != nil || len(ids) != 1 {
 		return outcome{}, site.Bad("the form does not say which task it is about")

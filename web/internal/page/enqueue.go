@@ -29,7 +29,7 @@ type functionChoice struct {
 	Chosen     bool
 }
 
-func showEnqueue(s *Pages, q *site.Request) (*page, error) {
+func showEnqueue(s *shared, q *site.Request) (*page, error) {
 	p, err := s.enqueueForm(q)
 	if err != nil {
 		return nil, err
@@ -38,7 +38,7 @@ func showEnqueue(s *Pages, q *site.Request) (*page, error) {
 }
 
 // enqueueForm returns the form with what was chosen and typed.
-func (s *Pages) enqueueForm(q *site.Request) (*enqueuePage, error) {
+func (s *shared) enqueueForm(q *site.Request) (*enqueuePage, error) {
 	c, err := s.choose(q)
 	if err != nil {
 		return nil, err
@@ -94,8 +94,8 @@ func (s *Pages) enqueueForm(q *site.Request) (*enqueuePage, error) {
 }
 
 // latest returns which version of a function the worker runs that has started last.
-func (s *Pages) latest(q *site.Request, versions []*inspect.Function) int {
-	workers, err := s.crew(q)
+func (s *shared) latest(q *site.Request, versions []*inspect.Function) int {
+	workers, err := s.allWorkers(q)
 	if err != nil {
 		return 0
 	}
@@ -111,7 +111,7 @@ func (s *Pages) latest(q *site.Request, versions []*inspect.Function) int {
 }
 
 // enqueueCall enqueues the call that was typed, or shows the form with what is wrong.
-func enqueueCall(s *Pages, q *site.Request) (outcome, error) {
+func enqueueCall(s *shared, q *site.Request) (outcome, error) {
 	p, err := s.enqueueForm(q)
 	if err != nil {
 		return outcome{}, err

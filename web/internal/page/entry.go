@@ -30,7 +30,7 @@ type comingTick struct {
 // nextTicks is how many ticks a page shows that are to come.
 const nextTicks = 5
 
-func showEntry(s *Pages, q *site.Request) (*page, error) {
+func showEntry(s *shared, q *site.Request) (*page, error) {
 	queue, name := q.Args.Get("queue"), q.Args.Get("name")
 	c, err := s.choose(q)
 	if err != nil {
@@ -46,7 +46,8 @@ func showEntry(s *Pages, q *site.Request) (*page, error) {
 	case at < 0 && failed != nil:
 		return nil, failed
 	case at < 0:
-		return nil, site.Missing(fmt.Sprintf("queue %s has no periodic entry %q: somebody has removed it, or its program "+
+		return nil, site.Missing(fmt.Sprintf("queue %s has no periodic entry %q: "+
+			"somebody has removed it, or its program "+
 			"no longer declares it", queue, name))
 	}
 	e := &entries[at]

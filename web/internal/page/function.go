@@ -20,7 +20,7 @@ type functionPage struct {
 	Others []string       // queues whose workers know the function too
 }
 
-func showFunction(s *Pages, q *site.Request) (*page, error) {
+func showFunction(s *shared, q *site.Request) (*page, error) {
 	queue, path := q.Args.Get("queue"), q.Args.Get("path")
 	c, err := s.choose(q)
 	if err != nil {
@@ -32,7 +32,8 @@ func showFunction(s *Pages, q *site.Request) (*page, error) {
 	}
 	at := slices.IndexFunc(rows, func(r functionRow) bool { return r.Path == path && path != "" })
 	if at < 0 {
-		return nil, site.Missing(fmt.Sprintf("no worker of queue %s knows a function %q, and none has run in the last hour",
+		return nil, site.Missing(fmt.Sprintf("no worker of queue %s knows a function %q, "+
+			"and none has run in the last hour",
 			queue, path))
 	}
 	p := functionPage{rights: s.rights(q), functionRow: rows[at], States: inspect.States}

@@ -46,7 +46,7 @@ type functionVersion struct {
 // functionRows is how many functions a page lists.
 const functionRows = 200
 
-func showFunctions(s *Pages, q *site.Request) (*page, error) {
+func showFunctions(s *shared, q *site.Request) (*page, error) {
 	c, err := s.choose(q)
 	if err != nil {
 		return nil, err
@@ -70,7 +70,7 @@ func showFunctions(s *Pages, q *site.Request) (*page, error) {
 
 // functionRows returns the functions that workers of the queues know, and those that have run in the last hour, sorted
 // by path and queue.
-func (s *Pages) functionRows(q *site.Request, c *choice) ([]functionRow, error) {
+func (s *shared) functionRows(q *site.Request, c *choice) ([]functionRow, error) {
 	queues, err := c.chosen()
 	if err != nil {
 		return nil, err
@@ -79,7 +79,7 @@ func (s *Pages) functionRows(q *site.Request, c *choice) ([]functionRow, error) 
 	if err != nil {
 		return nil, err
 	}
-	workers, err := s.crew(q)
+	workers, err := s.allWorkers(q)
 	if err != nil {
 		return nil, err
 	}

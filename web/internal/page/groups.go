@@ -24,7 +24,7 @@ type moreOf struct {
 	N     int
 }
 
-func showGroups(s *Pages, q *site.Request) (*page, error) {
+func showGroups(s *shared, q *site.Request) (*page, error) {
 	c, err := s.choose(q)
 	if err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func showGroups(s *Pages, q *site.Request) (*page, error) {
 }
 
 // fireGroup makes a group due: fields "queue", "key" and "function" say which.
-func fireGroup(_ *Pages, q *site.Request) (outcome, error) {
+func fireGroup(_ *shared, q *site.Request) (outcome, error) {
 	queue, key := q.Args.Get("queue"), q.Args.Get("key")
 	n, err := q.Ins.FireGroup(q.Ctx, queue, key, q.Args.Get("function"))
 	if n == 0 {

@@ -78,7 +78,7 @@ type jobPage struct {
 	*jobView
 }
 
-func showJob(s *Pages, q *site.Request) (*page, error) {
+func showJob(s *shared, q *site.Request) (*page, error) {
 	j := s.Jobs.Get(q.Args.Get("id"))
 	if j == nil {
 		return nil, site.Missing(site.UnknownJob)
@@ -95,7 +95,7 @@ type jobsPage struct {
 	Jobs []*jobView
 }
 
-func showJobs(s *Pages, q *site.Request) (*page, error) {
+func showJobs(s *shared, q *site.Request) (*page, error) {
 	data := jobsPage{rights: s.rights(q)}
 	for _, j := range s.Jobs.Recent() {
 		v := viewOf(j, data.Hidden)
@@ -105,7 +105,7 @@ func showJobs(s *Pages, q *site.Request) (*page, error) {
 }
 
 // startJob begins a job of the user of a request, and leads to its page.
-func (s *Pages) startJob(q *site.Request, o site.Order) (outcome, error) {
+func (s *shared) startJob(q *site.Request, o site.Order) (outcome, error) {
 	o.By = q.User.Name
 	j, err := s.Jobs.Start(s.Ctx, q.Ins, o)
 	if err != nil {
@@ -114,7 +114,7 @@ func (s *Pages) startJob(q *site.Request, o site.Order) (outcome, error) {
 	return outcome{To: string(link("job", "id", j.ID))}, nil
 }
 
-func cancelJob(s *Pages, q *site.Request) (outcome, error) {
+func cancelJob(s *shared, q *site.Request) (outcome, error) {
 	j := s.Jobs.Get(q.Args.Get("id"))
 	switch {
 	case j == nil:

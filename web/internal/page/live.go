@@ -36,7 +36,7 @@ const (
 )
 
 // subscribe returns a channel of events of a page; nil if there are too many.
-func (f *feeds) subscribe(s *Pages, q *site.Request, r route) (events chan []byte, leave func()) {
+func (f *feeds) subscribe(s *shared, q *site.Request, r route) (events chan []byte, leave func()) {
 	key := fmt.Sprint(q.Path, "?", q.Args.Encode(), " ", q.User.Role)
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -76,7 +76,7 @@ func (f *feeds) subscribe(s *Pages, q *site.Request, r route) (events chan []byt
 }
 
 // run makes the page of a feed anew until nobody has it open.
-func (f *feeds) run(s *Pages, d *feed, q *site.Request, r route) {
+func (f *feeds) run(s *shared, d *feed, q *site.Request, r route) {
 	tick := time.NewTicker(s.Config.Refresh)
 	defer tick.Stop()
 	for {
@@ -102,7 +102,7 @@ func (f *feeds) run(s *Pages, d *feed, q *site.Request, r route) {
 }
 
 // event makes a page's main part, as an event of the kind main, or problem.
-func (s *Pages) event(q *site.Request, r route) []byte {
+func (s *shared) event(q *site.Request, r route) []byte {
 	ctx, cancel := context.WithTimeout(q.Ctx, 10*time.Second)
 	defer cancel()
 	own := *q
@@ -146,7 +146,7 @@ func (h *Pages) live(w http.ResponseWriter, r *http.Request, user auth.User) {
 		h.fail(w, r, user, err)
 		return
 	}
-	events, leave := h.feeds.subscribe(h, q, page)
+	events, leave := h.feeds.subscribe(h.shared, q, page)
 	if events == nil {
 		http.Error(w, "too many live pages are open", http.StatusServiceUnavailable)
 		return

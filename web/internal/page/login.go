@@ -9,7 +9,7 @@ import (
 )
 
 // login shows the page for signing in, and signs in. It is served to anybody.
-func (s *Pages) login(w http.ResponseWriter, r *http.Request) {
+func (s *shared) login(w http.ResponseWriter, r *http.Request) {
 	data := struct {
 		Wrong, None bool
 		CSRF        string
@@ -21,7 +21,8 @@ func (s *Pages) login(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		if t := s.Auth.Token(r.PostFormValue("token")); t != nil {
-			http.SetCookie(w, auth.Cookie(r, auth.SessionCookie, s.Auth.Sign(t, time.Now().Add(sessionLife)), sessionLife))
+			value := s.Auth.Sign(t, time.Now().Add(sessionLife))
+			http.SetCookie(w, auth.Cookie(r, auth.SessionCookie, value, sessionLife))
 			seeOther(w, "./")
 			return
 		}
@@ -31,7 +32,7 @@ func (s *Pages) login(w http.ResponseWriter, r *http.Request) {
 }
 
 // logout ends the session.
-func (s *Pages) logout(w http.ResponseWriter, r *http.Request, _ *site.Request) {
+func (s *shared) logout(w http.ResponseWriter, r *http.Request, _ *site.Request) {
 	http.SetCookie(w, auth.Cookie(r, auth.SessionCookie, "", -time.Second))
 	seeOther(w, "login")
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/godelayed/delayed/web/internal/site"
 )
 
-// crew returns all workers, as they were a moment ago. They are shared: callers do not change them.
-func (s *Pages) crew(q *site.Request) ([]inspect.Worker, error) {
+// allWorkers returns all workers, as they were a moment ago. They are shared: callers do not change them.
+func (s *shared) allWorkers(q *site.Request) ([]inspect.Worker, error) {
 	queues, err := s.Queues(q)
 	if err != nil {
 		return nil, err
@@ -21,7 +21,7 @@ func (s *Pages) crew(q *site.Request) ([]inspect.Worker, error) {
 
 // functions returns all functions that workers have published, as they were a moment ago, or lately if there are many
 // queues. They are shared.
-func (s *Pages) functions(q *site.Request) ([]inspect.Function, error) {
+func (s *shared) functions(q *site.Request) ([]inspect.Function, error) {
 	queues, err := s.Queues(q)
 	if err != nil {
 		return nil, err
@@ -44,7 +44,7 @@ type choice struct {
 }
 
 // choose returns the queues of a page with field "queue". Those that cannot be read are apart.
-func (s *Pages) choose(q *site.Request) (choice, error) {
+func (s *shared) choose(q *site.Request) (choice, error) {
 	queues, err := s.Queues(q)
 	if err != nil {
 		return choice{}, err
@@ -77,7 +77,8 @@ func (c *choice) chosen() ([]inspect.Queue, error) {
 			}
 		}
 	}
-	return nil, site.Missing(fmt.Sprintf("there is no queue %q: nobody has enqueued a task there, and no worker serves it",
+	return nil, site.Missing(fmt.Sprintf("there is no queue %q: nobody has enqueued a task there, "+
+		"and no worker serves it",
 		c.Queue))
 }
 

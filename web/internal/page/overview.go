@@ -40,7 +40,7 @@ type figure struct {
 	Class             string
 }
 
-func showOverview(s *Pages, q *site.Request) (*page, error) {
+func showOverview(s *shared, q *site.Request) (*page, error) {
 	queues, err := s.Queues(q)
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ func only(queues []inspect.Queue, name string) []inspect.Queue {
 }
 
 // flows returns what has run in the last hour, and in the span that the page shows.
-func (s *Pages) flows(q *site.Request, o *overview, queues []inspect.Queue) (recent, chosen *chart.Flow, err error) {
+func (s *shared) flows(q *site.Request, o *overview, queues []inspect.Queue) (recent, chosen *chart.Flow, err error) {
 	var names, busy []string
 	for i := range queues {
 		q := &queues[i]
@@ -217,7 +217,8 @@ func busy(queues []inspect.Queue, workers []inspect.Worker, queue string) figure
 		claims += min(w.Claims(), w.Concurrency)
 	}
 	f := figure{
-		Name: "Executors busy", Value: format.Number(claims) + " / " + format.Number(executors), Note: format.Plural(n, "worker", "workers"),
+		Name: "Executors busy", Value: format.Number(claims) + " / " + format.Number(executors),
+		Note: format.Plural(n, "worker", "workers"),
 		Help: "How many tasks run, and how many workers can run at once", Href: link("workers", "queue", queue),
 	}
 	legacy := false

@@ -17,7 +17,7 @@ type pace struct{ inspect.Sample }
 
 // paces returns the paces of a queue's functions by their paths. "" stands for those that found no room of their own.
 // They are shared: callers do not change them.
-func (s *Pages) paces(q *site.Request, queue string) (map[string]*pace, error) {
+func (s *shared) paces(q *site.Request, queue string) (map[string]*pace, error) {
 	return site.Read(q.Ctx, s.Fast, "paces "+queue, func(ctx context.Context) (map[string]*pace, error) {
 		samples, err := q.Ins.Metrics(ctx, queue, inspect.Minutes, time.Now().Add(-paceSpan), time.Time{})
 		if err != nil {

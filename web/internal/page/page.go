@@ -47,9 +47,10 @@ type rights struct {
 }
 
 // rights returns what the user of a request may do.
-func (s *Pages) rights(q *site.Request) rights {
+func (s *shared) rights(q *site.Request) rights {
 	return rights{
-		Operate: s.May(q.User, auth.Operator), Admin: s.May(q.User, auth.Admin), Hidden: s.Hidden(q.User), CSRF: csrfMark,
+		Operate: s.May(q.User, auth.Operator), Admin: s.May(q.User, auth.Admin), Hidden: s.Hidden(q.User),
+		CSRF: csrfMark,
 	}
 }
 
@@ -72,7 +73,7 @@ func MainPart(name string, data any) ([]byte, error) {
 }
 
 // write writes a whole page.
-func (s *Pages) write(w http.ResponseWriter, r *http.Request, status int, l *layout) {
+func (s *shared) write(w http.ResponseWriter, r *http.Request, status int, l *layout) {
 	l.CSRF, l.Site, l.Assets = auth.CSRF(w, r), s.Config.Title, assetsVersion()
 	if c, err := r.Cookie("delayed_theme"); err == nil && (c.Value == "light" || c.Value == "dark") {
 		l.Theme = c.Value
@@ -119,7 +120,7 @@ var navigation = []navItem{
 }
 
 // nav returns the navigation with the section of a page marked.
-func (s *Pages) nav(path string, user auth.User) (items []navItem) {
+func (s *shared) nav(path string, user auth.User) (items []navItem) {
 	for _, item := range navigation {
 		if item.role == 0 || s.May(user, item.role) {
 			item.Here = item.Href == sections[path] || item.Href == path

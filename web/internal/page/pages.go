@@ -11,23 +11,20 @@ import (
 	"strings"
 
 	"github.com/godelayed/delayed/web/internal/auth"
-	"github.com/godelayed/delayed/web/internal/chart"
 	"github.com/godelayed/delayed/web/internal/site"
 )
 
 // Pages are the pages of a dashboard for people.
 type Pages struct {
-	*site.Site
+	*shared
 
-	note  notices
-	pasts chart.Pasts
 	feeds feeds
 	mux   *http.ServeMux
 }
 
-// NewPages returns the pages of a site.
+// New returns the pages of a site.
 func New(s *site.Site) *Pages {
-	h := &Pages{Site: s, mux: http.NewServeMux()}
+	h := &Pages{shared: &shared{Site: s}, mux: http.NewServeMux()}
 	h.mux.HandleFunc("GET /assets/{name}", asset)
 	h.mux.HandleFunc("GET /login", h.login)
 	h.mux.HandleFunc("POST /login", h.login)
@@ -106,7 +103,7 @@ func (h *Pages) refuse(w http.ResponseWriter, r *http.Request, err error) {
 // page serves a page.
 func (h *Pages) page(route route) http.HandlerFunc {
 	return h.known(func(w http.ResponseWriter, r *http.Request, q *site.Request) {
-		s := h
+		s := h.shared
 		if !s.May(q.User, route.Role) {
 			h.fail(w, r, q.User, site.Forbidden("your role, "+q.User.Role.String()+", does not allow this"))
 			return
@@ -136,7 +133,7 @@ func (h *Pages) page(route route) http.HandlerFunc {
 }
 
 // layout returns the whole page around a main part.
-func (s *Pages) layout(q *site.Request, p *page) *layout {
+func (s *shared) layout(q *site.Request, p *page) *layout {
 	return &layout{
 		Title: p.Title, Template: p.Template, Data: p.Data, Nav: s.nav(q.Path, q.User), User: q.User,
 		Hidden: s.Hidden(q.User),
@@ -159,7 +156,7 @@ func (h *Pages) main(w http.ResponseWriter, r *http.Request, p *page) {
 // deed does what a form asks for.
 func (h *Pages) deed(route route) http.HandlerFunc {
 	return h.known(func(w http.ResponseWriter, r *http.Request, q *site.Request) {
-		s := h
+		s := h.shared
 		deed, ok := route.Act[q.Args.Get("do")]
 		switch {
 		case !ok:

@@ -39,7 +39,7 @@ const (
 	parkedMost = 2000
 )
 
-func showParked(s *Pages, q *site.Request) (*page, error) {
+func showParked(s *shared, q *site.Request) (*page, error) {
 	c, err := s.choose(q)
 	if err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func parkedRows(tasks []inspect.Task) (rows []parkedRow) {
 func (r *parkedRow) Spread() bool { return r.Last.Sub(r.First) > time.Hour }
 
 // findTakers finds the workers that can run parked tasks.
-func (s *Pages) findTakers(q *site.Request, rows []parkedRow) error {
+func (s *shared) findTakers(q *site.Request, rows []parkedRow) error {
 	if len(rows) == 0 {
 		return nil
 	}
@@ -130,7 +130,7 @@ func (s *Pages) findTakers(q *site.Request, rows []parkedRow) error {
 	if err != nil {
 		return err
 	}
-	workers, err := s.crew(q)
+	workers, err := s.allWorkers(q)
 	if err != nil {
 		return err
 	}

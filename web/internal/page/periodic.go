@@ -35,7 +35,7 @@ func (r *entryRow) Self() *entryRow { return r }
 // entryRows is how many entries a page lists.
 const entryRows = 200
 
-func showPeriodic(s *Pages, q *site.Request) (*page, error) {
+func showPeriodic(s *shared, q *site.Request) (*page, error) {
 	c, err := s.choose(q)
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func showPeriodic(s *Pages, q *site.Request) (*page, error) {
 
 // entries returns the entries of a queue, as they were a moment ago, and an error that is about some of them. They are
 // shared.
-func (s *Pages) entries(q *site.Request, queue string) ([]inspect.Entry, error) {
+func (s *shared) entries(q *site.Request, queue string) ([]inspect.Entry, error) {
 	type found struct {
 		entries []inspect.Entry
 		err     error
@@ -94,7 +94,7 @@ func late(e *inspect.Entry, now time.Time) bool {
 
 // ordersOfEntries are the deeds of the pages about entries: fields "queue" and "name" say which.
 var ordersOfEntries = map[string]deed{
-	"run": {auth.Operator, func(_ *Pages, q *site.Request) (outcome, error) {
+	"run": {auth.Operator, func(_ *shared, q *site.Request) (outcome, error) {
 		queue, name := q.Args.Get("queue"), q.Args.Get("name")
 		ref, err := q.Ins.RunEntry(q.Ctx, queue, name)
 		if ref == nil {
@@ -114,8 +114,8 @@ var ordersOfEntries = map[string]deed{
 // orderEntry does something to an entry.
 func orderEntry(
 	do func(*inspect.Inspector, context.Context, string, string) error, then, to string,
-) func(*Pages, *site.Request) (outcome, error) {
-	return func(_ *Pages, q *site.Request) (outcome, error) {
+) func(*shared, *site.Request) (outcome, error) {
+	return func(_ *shared, q *site.Request) (outcome, error) {
 		name := q.Args.Get("name")
 		if err := do(q.Ins, q.Ctx, q.Args.Get("queue"), name); err != nil {
 			return outcome{}, err

@@ -20,7 +20,7 @@ var queueDeeds = map[string]deed{
 	"delete":  {auth.Admin, deleteQueue},
 }
 
-func pauseQueue(s *Pages, q *site.Request) (outcome, error) {
+func pauseQueue(s *shared, q *site.Request) (outcome, error) {
 	queue, err := s.queueOf(q)
 	if err == nil {
 		err = q.Ins.Pause(q.Ctx, queue.Name)
@@ -28,7 +28,7 @@ func pauseQueue(s *Pages, q *site.Request) (outcome, error) {
 	return outcome{Text: "Queue " + queue.Name + " is paused: what runs goes on, and nothing else begins."}, err
 }
 
-func resumeQueue(s *Pages, q *site.Request) (outcome, error) {
+func resumeQueue(s *shared, q *site.Request) (outcome, error) {
 	queue, err := s.queueOf(q)
 	if err == nil {
 		err = q.Ins.Resume(q.Ctx, queue.Name)
@@ -36,7 +36,7 @@ func resumeQueue(s *Pages, q *site.Request) (outcome, error) {
 	return outcome{Text: "Queue " + queue.Name + " goes on."}, err
 }
 
-func weighQueue(s *Pages, q *site.Request) (outcome, error) {
+func weighQueue(s *shared, q *site.Request) (outcome, error) {
 	queue, err := s.queueOf(q)
 	if err != nil {
 		return outcome{}, err
@@ -57,7 +57,7 @@ func weighQueue(s *Pages, q *site.Request) (outcome, error) {
 	return outcome{Text: text}, q.Ins.SetWeight(q.Ctx, queue.Name, weight)
 }
 
-func restartQueue(s *Pages, q *site.Request) (outcome, error) {
+func restartQueue(s *shared, q *site.Request) (outcome, error) {
 	queue, err := s.queueOf(q)
 	if err == nil {
 		err = q.Ins.Restart(q.Ctx, queue.Name)
@@ -67,7 +67,7 @@ func restartQueue(s *Pages, q *site.Request) (outcome, error) {
 }
 
 // emptyQueue deletes all tasks of one state, as a job.
-func emptyQueue(s *Pages, q *site.Request) (outcome, error) {
+func emptyQueue(s *shared, q *site.Request) (outcome, error) {
 	queue, err := s.queueOf(q)
 	if err != nil {
 		return outcome{}, err
@@ -82,7 +82,7 @@ func emptyQueue(s *Pages, q *site.Request) (outcome, error) {
 	})
 }
 
-func deleteQueue(s *Pages, q *site.Request) (outcome, error) {
+func deleteQueue(s *shared, q *site.Request) (outcome, error) {
 	queue, err := s.queueOf(q)
 	if err != nil {
 		return outcome{}, err

@@ -63,7 +63,7 @@ const (
 )
 
 // queueOf describes the queue that field name names, which must be one that there is: a typo makes none.
-func (s *Pages) queueOf(q *site.Request) (inspect.Queue, error) {
+func (s *shared) queueOf(q *site.Request) (inspect.Queue, error) {
 	name := q.Args.Get("name")
 	if _, err := delayed.OpenQueue(s.Redis, delayed.QueueConfig{Name: name}); err != nil {
 		return inspect.Queue{}, site.Bad(err.Error())
@@ -71,7 +71,7 @@ func (s *Pages) queueOf(q *site.Request) (inspect.Queue, error) {
 	return q.Ins.Queue(q.Ctx, name)
 }
 
-func showQueue(s *Pages, q *site.Request) (*page, error) {
+func showQueue(s *shared, q *site.Request) (*page, error) {
 	queue, err := s.queueOf(q)
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ type ran struct {
 }
 
 // flowOfQueue fills in what has run and what waits.
-func (s *Pages) flowOfQueue(q *site.Request, p *queuePage, workers []inspect.Worker) error {
+func (s *shared) flowOfQueue(q *site.Request, p *queuePage, workers []inspect.Worker) error {
 	name := p.Queue.Name
 	p.Span = chart.SpanOf(q.Args.Get("span"), 1)
 	p.Spans = chart.SpanLinks(p.Span)
@@ -173,7 +173,7 @@ func functionsOf(sums map[string]*inspect.Sample, pending map[string]int) (all [
 }
 
 // daysOf returns the counts of some days, or of all that are kept if the address asks for them.
-func (s *Pages) daysOf(q *site.Request, name string, more *bool) ([]inspect.Day, error) {
+func (s *shared) daysOf(q *site.Request, name string, more *bool) ([]inspect.Day, error) {
 	n := fewDays
 	if q.Args.Get("days") == "all" {
 		n = allDays

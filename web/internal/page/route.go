@@ -7,9 +7,9 @@ import (
 
 // route is an address: a page, something to do, or both.
 type route struct {
-	Role auth.Role                                  // that looking needs
-	Show func(*Pages, *site.Request) (*page, error) // nil: there is nothing to see
-	Act  map[string]deed                            // by the value of field "do"
+	Role auth.Role                                   // that looking needs
+	Show func(*shared, *site.Request) (*page, error) // nil: there is nothing to see
+	Act  map[string]deed                             // by the value of field "do"
 }
 
 // Routes are the pages, by the last part of their address.
@@ -31,7 +31,8 @@ var Routes = map[string]route{
 	"worker":    {Role: auth.Viewer, Show: showWorker, Act: ordersOfWorkers},
 	"search":    {Role: auth.Viewer, Show: showSearch},
 	"edit": {
-		Role: auth.Admin, Show: showEdit, Act: map[string]deed{"save": {auth.Admin, editTask}, "run": {auth.Admin, editTask}},
+		Role: auth.Admin, Show: showEdit,
+		Act: map[string]deed{"save": {auth.Admin, editTask}, "run": {auth.Admin, editTask}},
 	},
 	"task": {Role: auth.Viewer, Show: showTask, Act: verbDeeds(map[string]deed{}, "", doTask)},
 	"tasks": {

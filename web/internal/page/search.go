@@ -30,7 +30,7 @@ type searchPage struct {
 	AllQueues []string
 }
 
-func showSearch(s *Pages, q *site.Request) (*page, error) {
+func showSearch(s *shared, q *site.Request) (*page, error) {
 	p := &searchPage{rights: s.rights(q), Query: strings.TrimSpace(q.Args.Get("q"))}
 	found := &page{Title: "Search", Template: "search", Data: p, Still: true}
 	if p.Query == "" {

@@ -52,7 +52,7 @@ type taskPage struct {
 	Back      string
 }
 
-func showTask(s *Pages, q *site.Request) (*page, error) {
+func showTask(s *shared, q *site.Request) (*page, error) {
 	queue, id := q.Args.Get("queue"), q.Args.Get("id")
 	queues, err := s.Queues(q)
 	if err != nil {
@@ -101,7 +101,9 @@ func showTask(s *Pages, q *site.Request) (*page, error) {
 
 // findTask finds a task. In a long queue it looks at both ends first, where the tasks are that people look at; near
 // says that the task was there.
-func findTask(ctx context.Context, q *site.Request, queue *inspect.Queue, id string) (t inspect.Task, near bool, err error) {
+func findTask(
+	ctx context.Context, q *site.Request, queue *inspect.Queue, id string,
+) (t inspect.Task, near bool, err error) {
 	if queue.Pending > livelyList {
 		for _, newest := range []bool{false, true} {
 			end, err := q.Ins.Tasks(ctx, queue.Name, inspect.Query{
@@ -139,7 +141,7 @@ func canEdit(t *inspect.Task) bool {
 
 // published returns the function of a task as workers of its queue have published it; nil if they have not, or know
 // several versions of it.
-func (s *Pages) published(q *site.Request, t *inspect.Task) (*inspect.Function, error) {
+func (s *shared) published(q *site.Request, t *inspect.Task) (*inspect.Function, error) {
 	all, err := s.functions(q)
 	if err != nil || t.Function == "" {
 		return nil, err
@@ -242,13 +244,13 @@ type gonePage struct {
 	Late      bool // not all lists were looked through
 }
 
-func goneTask(s *Pages, q *site.Request, known, late bool) *page {
+func goneTask(s *shared, q *site.Request, known, late bool) *page {
 	data := gonePage{rights: s.rights(q), Queue: q.Args.Get("queue"), ID: q.Args.Get("id"), Known: known, Late: late}
 	return &page{Title: "No such task", Template: "task-gone", Data: data, Status: http.StatusNotFound}
 }
 
 // doTask does a verb to one task.
-func doTask(s *Pages, q *site.Request) (outcome, error) {
+func doTask(s *shared, q *site.Request) (outcome, error) {
 	queue := q.Args.Get("queue")
 	ids, err := unpackIDs(q.Args["id"])
 	if err != nil {

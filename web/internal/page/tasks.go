@@ -112,7 +112,7 @@ func (t *taskRow) Took() time.Duration {
 	return t.At.Sub(t.Began)
 }
 
-func showTasks(s *Pages, q *site.Request) (*page, error) {
+func showTasks(s *shared, q *site.Request) (*page, error) {
 	queues, err := s.Queues(q)
 	if err != nil {
 		return nil, err

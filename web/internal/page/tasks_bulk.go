@@ -26,7 +26,7 @@ func (l *taskList) address() url.Values {
 
 // listOf reads the list that a form is about, from its field "list". It knows no fields but those of lists: an action
 // on all that match must not reach more tasks because the name of a filter is misspelt.
-func listOf(s *Pages, q *site.Request) (l taskList, err error) {
+func listOf(s *shared, q *site.Request) (l taskList, err error) {
 	args, err := url.ParseQuery(q.Args.Get("list"))
 	if err != nil {
 		return l, site.Bad("the form does not say which list it is about")
@@ -59,7 +59,7 @@ func stateNamed(name string) (state.Task, bool) {
 }
 
 // doSome does a verb to the tasks that are selected.
-func doSome(s *Pages, q *site.Request) (outcome, error) {
+func doSome(s *shared, q *site.Request) (outcome, error) {
 	l, err := listOf(s, q)
 	if err != nil {
 		return outcome{}, err
@@ -71,14 +71,15 @@ func doSome(s *Pages, q *site.Request) (outcome, error) {
 	case len(ids) == 0:
 		return outcome{Text: "Nothing was done: no task is selected.", Bad: true}, nil
 	case len(ids) > site.MaxSelected:
-		return outcome{}, site.Bad(fmt.Sprintf("expected at most %d selected tasks, found %d: filter the list, and act on "+
+		return outcome{}, site.Bad(fmt.Sprintf("expected at most %d selected tasks, found %d: filter the list, "+
+			"and act on "+
 			"all that match", site.MaxSelected, len(ids)))
 	}
 	return s.doVerb(q, l.Queue, verbNamed(q.Args, ""), ids)
 }
 
 // doVerb does a verb to tasks of a queue.
-func (s *Pages) doVerb(q *site.Request, queue string, v *site.Verb, ids []string) (outcome, error) {
+func (s *shared) doVerb(q *site.Request, queue string, v *site.Verb, ids []string) (outcome, error) {
 	q.Args.Set("queue", queue)
 	a, err := v.Action(s.Site, q.Args)
 	if err != nil {
@@ -92,7 +93,7 @@ func (s *Pages) doVerb(q *site.Request, queue string, v *site.Verb, ids []string
 }
 
 // doAll does a verb to all tasks of a list that its filter matches, as a job.
-func doAll(s *Pages, q *site.Request) (outcome, error) {
+func doAll(s *shared, q *site.Request) (outcome, error) {
 	l, err := listOf(s, q)
 	if err != nil {
 		return outcome{}, err

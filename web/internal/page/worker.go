@@ -34,9 +34,9 @@ const (
 	heldScanned = 2000
 )
 
-func showWorker(s *Pages, q *site.Request) (*page, error) {
+func showWorker(s *shared, q *site.Request) (*page, error) {
 	id := q.Args.Get("id")
-	workers, err := s.crew(q)
+	workers, err := s.allWorkers(q)
 	if err != nil {
 		return nil, err
 	}

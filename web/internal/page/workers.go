@@ -41,7 +41,7 @@ type deadQueue struct {
 // workerRows is how many workers a page lists.
 const workerRows = 200
 
-func showWorkers(s *Pages, q *site.Request) (*page, error) {
+func showWorkers(s *shared, q *site.Request) (*page, error) {
 	c, err := s.choose(q)
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func showWorkers(s *Pages, q *site.Request) (*page, error) {
 	if _, err := c.chosen(); err != nil {
 		return nil, err
 	}
-	workers, err := s.crew(q)
+	workers, err := s.allWorkers(q)
 	if err != nil {
 		return nil, err
 	}

@@ -43,8 +43,8 @@ func (c *Config) Check() error {
 		case t.Name == "" || t.Role < auth.Viewer || t.Role > auth.Admin:
 			return fmt.Errorf("web: Config.Tokens[%d]: expected a name and a role, found %q and %v", i, t.Name, t.Role)
 		case len(t.Secret) < auth.MinSecret:
-			return fmt.Errorf("web: Config.Tokens[%d]: expected a secret of at least %d bytes, found %d", i, auth.MinSecret,
-				len(t.Secret))
+			return fmt.Errorf("web: Config.Tokens[%d]: expected a secret of at least %d bytes, found %d", i,
+				auth.MinSecret, len(t.Secret))
 		case names[t.Name]:
 			return fmt.Errorf("web: Config.Tokens[%d]: expected names that differ, found %q twice", i, t.Name)
 		}

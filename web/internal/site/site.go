@@ -1,5 +1,5 @@
-// Package site has what the pages and the API of a dashboard share: who may do what, what was read a moment ago, actions
-// on tasks and jobs.
+// Package site has what the pages and the API of a dashboard share: who may do what, what was read a moment ago,
+// actions on tasks, and jobs.
 package site
 
 import (

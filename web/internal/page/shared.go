@@ -1,0 +1,14 @@
+package page
+
+import (
+	"github.com/godelayed/delayed/web/internal/chart"
+	"github.com/godelayed/delayed/web/internal/site"
+)
+
+// shared is what all pages share.
+type shared struct {
+	*site.Site
+
+	note  notices
+	pasts chart.Pasts
+}
