@@ -35,18 +35,18 @@ const (
 	MaxJobs    = site.MaxJobs
 )
 
-// Routes returns the deeds of all pages with their roles, and whether there is a page to look at, as the deed "".
+// Routes returns the actions of all pages with their roles, and whether there is a page to look at, as the action "".
 func Routes() map[string]map[string]Role {
 	all := map[string]map[string]Role{}
 	for path, r := range page.Routes {
-		deeds := map[string]Role{}
+		actions := map[string]Role{}
 		if r.Show != nil {
-			deeds[""] = r.Role
+			actions[""] = r.Role
 		}
 		for name, d := range r.Act {
-			deeds[name] = d.Role
+			actions[name] = d.Role
 		}
-		all[path] = deeds
+		all[path] = actions
 	}
 	return all
 }

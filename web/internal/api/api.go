@@ -47,13 +47,20 @@ func New(s *site.Site) *API {
 // Wait waits for the end of what follows events, which the end of the site's context begins.
 func (a *API) Wait() { a.watch.wg.Wait() }
 
+// Followed returns how many sets of queues are followed, and for how many clients.
+func (a *API) Followed() (sets, clients int) {
+	a.watch.mu.Lock()
+	defer a.watch.mu.Unlock()
+	return len(a.watch.all), a.watch.size
+}
+
 // methodsOf groups endpoints by their paths.
-func methodsOf(all []endpoint) map[string]map[string]*endpoint {
-	paths := map[string]map[string]*endpoint{}
+func methodsOf(all []Endpoint) map[string]map[string]*Endpoint {
+	paths := map[string]map[string]*Endpoint{}
 	for i := range all {
 		e := &all[i]
 		if paths[e.Path] == nil {
-			paths[e.Path] = map[string]*endpoint{}
+			paths[e.Path] = map[string]*Endpoint{}
 		}
 		paths[e.Path][e.Method] = e
 	}
@@ -87,7 +94,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // dispatch calls the endpoint of a method.
-func (a *API) dispatch(w http.ResponseWriter, r *http.Request, methods map[string]*endpoint) {
+func (a *API) dispatch(w http.ResponseWriter, r *http.Request, methods map[string]*Endpoint) {
 	method := r.Method
 	if method == http.MethodHead {
 		method = http.MethodGet
@@ -124,7 +131,7 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request, methods map[strin
 }
 
 // admit checks what all endpoints check.
-func (a *API) admit(r *http.Request, e *endpoint) (*apiCall, error) {
+func (a *API) admit(r *http.Request, e *Endpoint) (*apiCall, error) {
 	who := callerOf(r.Context())
 	if err := a.allow(who.user, e.Role); err != nil {
 		return nil, err
@@ -188,7 +195,7 @@ func (a *API) write(w http.ResponseWriter, r *http.Request, status int, kind str
 
 // fail answers with an error.
 func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
-	p, own := site.ProblemOf(err)
+	p, own := site.HTTPErrorOf(err)
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
 		p, own = site.Fail(

@@ -7,8 +7,8 @@ import (
 	"github.com/godelayed/delayed/web/internal/auth"
 )
 
-// endpoint is a path and a method of the API.
-type endpoint struct {
+// Endpoint is a path and a method of the API.
+type Endpoint struct {
 	Method, Path string // below api/v1
 	Role         auth.Role
 	name         string // what programs that are generated call it
@@ -50,7 +50,7 @@ func takes[B, A any](do func(*shared, *apiCall, *B) (A, error)) action {
 	}
 }
 
-func (e *endpoint) success() int {
+func (e *Endpoint) success() int {
 	if e.status == 0 {
 		return http.StatusOK
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"net/http"
 	"os"
 	"path"
 	"reflect"
@@ -115,7 +116,7 @@ func pathParams(name string) (params []any) {
 	return params
 }
 
-func (d *description) operation(e *endpoint) object {
+func (d *description) operation(e *Endpoint) object {
 	op := object{"operationId": e.name, "summary": e.text, "description": "Needs the role " + e.Role.String() + "."}
 	var params []any
 	for i := range e.params {
@@ -193,7 +194,7 @@ func TestParameters(t *testing.T) {
 			t.Errorf("%s %s: expected a name of its own, a text and a role", e.Method, e.Path)
 		}
 		names[e.name] = true
-		if (e.Method == "GET") != (e.Role == auth.Viewer) {
+		if (e.Method == http.MethodGet) != (e.Role == auth.Viewer) {
 			t.Errorf("%s %s needs the role %v: viewers change nothing, and all others may look", e.Method, e.Path,
 				e.Role)
 		}

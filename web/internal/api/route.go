@@ -7,10 +7,10 @@ import (
 )
 
 // Endpoints are the addresses of the API, and what they do.
-func Endpoints() []endpoint {
+func Endpoints() []Endpoint {
 	const get, post, put, del = http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete
 	queues, one := []param{queuesParam}, []param{queueParam}
-	return []endpoint{
+	return []Endpoint{
 		{get, "openapi.json", viewer, "description", "Describe this API.", nil, 0, answers(apiDescription)},
 		{get, "me", viewer, "me", "Say who asks, and what that user may do.", nil, 0, answers(apiMe)},
 

@@ -96,13 +96,6 @@ func (ws *watchers) listen(
 	}, nil
 }
 
-// Followed returns how many sets of queues are followed, and for how many clients.
-func (a *API) Followed() (sets, clients int) {
-	a.watch.mu.Lock()
-	defer a.watch.mu.Unlock()
-	return len(a.watch.all), a.watch.size
-}
-
 // remove forgets a listener, and ends a watcher whose last it was. The caller holds the lock.
 func (ws *watchers) remove(key string, w *watcher, l *listener) {
 	if _, ok := w.listeners[l]; !ok {

@@ -21,6 +21,7 @@ type Auth struct {
 	key       []byte // signs sessions
 }
 
+// The names of cookies, and of what carries the secret of forms.
 const (
 	SessionCookie = "delayed_session"
 	CSRFCookie    = "delayed_csrf"

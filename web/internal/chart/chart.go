@@ -230,8 +230,8 @@ func (c *Chart) tell(i int) string {
 // tableRows bounds the rows of a chart's table.
 const tableRows = 60
 
-// chartRow is a row of a chart's table.
-type chartRow struct {
+// Row is a row of a chart's table.
+type Row struct {
 	Name   string
 	Values []string
 }
@@ -252,10 +252,10 @@ func (c *Chart) Grouping() string {
 }
 
 // Rows returns the values as a table, the latest first, without rows that have none.
-func (c *Chart) Rows() (rows []chartRow) {
+func (c *Chart) Rows() (rows []Row) {
 	n := c.group()
 	for at := (len(c.Names) - 1) / n * n; at >= 0; at -= n {
-		row := chartRow{Name: c.Names[at]}
+		row := Row{Name: c.Names[at]}
 		something := false
 		for _, s := range c.Series {
 			sum := gap

@@ -17,7 +17,7 @@ type Span struct {
 	step  time.Duration // of a bucket
 	n     int           // buckets
 	calls bool          // functions are told apart
-	lives int           // for how many lives of a past it is kept: longer, the coarser it is
+	lives int           // for how many lives of a history it is kept: longer, the coarser it is
 }
 
 var (

@@ -57,6 +57,7 @@ func Significant(f float64) string {
 	return strconv.FormatFloat(math.Round(f), 'f', 0, 64)
 }
 
+// Size writes a number of bytes.
 func Size(n int64) string {
 	if n < 1024 {
 		return fmt.Sprintf("%d B", n)
@@ -86,4 +87,5 @@ func Plural(n int, one, many string) string {
 	return Number(n) + " " + many
 }
 
+// Day is a day of UTC.
 const Day = 24 * time.Hour

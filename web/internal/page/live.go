@@ -113,7 +113,7 @@ func (s *shared) event(q *site.Request, r route) []byte {
 		body, err = MainPart(p.Template, p.Data)
 	}
 	if err != nil {
-		problem, _ := site.ProblemOf(err)
+		problem, _ := site.HTTPErrorOf(err)
 		kind, body = "problem", []byte(problem.Text)
 	}
 	var b bytes.Buffer

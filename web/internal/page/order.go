@@ -6,8 +6,8 @@ import (
 	"github.com/godelayed/delayed/web/internal/site"
 )
 
-// ordersOfWorkers are the deeds of the pages about workers: field "id" is that of the worker.
-var ordersOfWorkers = map[string]deed{
+// ordersOfWorkers are the actions of the pages about workers: field "id" is that of the worker.
+var ordersOfWorkers = formActions{
 	"pause":  {auth.Operator, orderWorker(inspect.OrderPause, "claims no more tasks until it is resumed", "")},
 	"resume": {auth.Operator, orderWorker(inspect.OrderResume, "claims tasks again", "")},
 	"quiet": {

@@ -114,7 +114,7 @@ func (s *shared) flows(q *site.Request, o *overview, queues []inspect.Queue) (re
 			busy = append(busy, q.Name)
 		}
 	}
-	p := s.pasts.Of(o.Queue, s.Slow.Life)
+	p := s.history.Of(o.Queue, s.Slow.Life)
 	hour := chart.SpanOf("", len(names))
 	o.Span = chart.SpanOf(q.Args.Get("span"), len(names))
 	if recent, err = p.Get(q.Ctx, q.Ins, busy, hour, o.At); err != nil || o.Span == hour {

@@ -41,7 +41,7 @@ func New(s *site.Site) *Pages {
 			h.mux.HandleFunc("GET "+pattern, h.page(route))
 		}
 		if route.Act != nil {
-			h.mux.HandleFunc("POST "+pattern, h.deed(route))
+			h.mux.HandleFunc("POST "+pattern, h.act(route))
 		}
 	}
 	h.mux.HandleFunc("/", h.known(func(w http.ResponseWriter, r *http.Request, q *site.Request) {
@@ -153,11 +153,11 @@ func (h *Pages) main(w http.ResponseWriter, r *http.Request, p *page) {
 	_, _ = w.Write(bytes.ReplaceAll(body, []byte(csrfMark), secret)) // an error means that the browser has gone
 }
 
-// deed does what a form asks for.
-func (h *Pages) deed(route route) http.HandlerFunc {
+// act does what a form asks for.
+func (h *Pages) act(route route) http.HandlerFunc {
 	return h.known(func(w http.ResponseWriter, r *http.Request, q *site.Request) {
 		s := h.shared
-		deed, ok := route.Act[q.Args.Get("do")]
+		action, ok := route.Act[q.Args.Get("do")]
 		switch {
 		case !ok:
 			h.fail(w, r, q.User, site.Bad("the form does not say what to do"))
@@ -165,13 +165,13 @@ func (h *Pages) deed(route route) http.HandlerFunc {
 		case s.Config.ReadOnly:
 			h.fail(w, r, q.User, site.Forbidden("this dashboard changes nothing: it is read-only"))
 			return
-		case !s.May(q.User, deed.Role):
+		case !s.May(q.User, action.Role):
 			h.fail(w, r, q.User, site.Forbidden("your role, "+q.User.Role.String()+", does not allow this"))
 			return
 		}
-		out, err := deed.do(s, q)
+		out, err := action.do(s, q)
 		if err != nil {
-			p, own := site.ProblemOf(err)
+			p, own := site.HTTPErrorOf(err)
 			if own {
 				s.Failed(r, err)
 			}
@@ -223,7 +223,7 @@ func seeOther(w http.ResponseWriter, to string) {
 
 // fail shows an error.
 func (h *Pages) fail(w http.ResponseWriter, r *http.Request, user auth.User, err error) {
-	p, own := site.ProblemOf(err)
+	p, own := site.HTTPErrorOf(err)
 	if own {
 		h.Failed(r, err)
 	}

@@ -92,8 +92,8 @@ func late(e *inspect.Entry, now time.Time) bool {
 	return !e.Next.IsZero() && !now.IsZero() && now.Sub(e.Next) > lateAfter+e.Jitter
 }
 
-// ordersOfEntries are the deeds of the pages about entries: fields "queue" and "name" say which.
-var ordersOfEntries = map[string]deed{
+// ordersOfEntries are the actions of the pages about entries: fields "queue" and "name" say which.
+var ordersOfEntries = formActions{
 	"run": {auth.Operator, func(_ *shared, q *site.Request) (outcome, error) {
 		queue, name := q.Args.Get("queue"), q.Args.Get("name")
 		ref, err := q.Ins.RunEntry(q.Ctx, queue, name)

@@ -9,22 +9,22 @@ import (
 type route struct {
 	Role auth.Role                                   // that looking needs
 	Show func(*shared, *site.Request) (*page, error) // nil: there is nothing to see
-	Act  map[string]deed                             // by the value of field "do"
+	Act  formActions                                 // by the value of field "do"
 }
 
 // Routes are the pages, by the last part of their address.
 var Routes = map[string]route{
 	"":          {Role: auth.Viewer, Show: showOverview},
-	"job":       {Role: auth.Viewer, Show: showJob, Act: map[string]deed{"cancel": {auth.Operator, cancelJob}}},
+	"job":       {Role: auth.Viewer, Show: showJob, Act: formActions{"cancel": {auth.Operator, cancelJob}}},
 	"jobs":      {Role: auth.Viewer, Show: showJobs},
-	"queue":     {Role: auth.Viewer, Show: showQueue, Act: queueDeeds},
+	"queue":     {Role: auth.Viewer, Show: showQueue, Act: queueActions},
 	"periodic":  {Role: auth.Viewer, Show: showPeriodic, Act: ordersOfEntries},
 	"entry":     {Role: auth.Viewer, Show: showEntry, Act: ordersOfEntries},
-	"groups":    {Role: auth.Viewer, Show: showGroups, Act: map[string]deed{"fire": {auth.Operator, fireGroup}}},
+	"groups":    {Role: auth.Viewer, Show: showGroups, Act: formActions{"fire": {auth.Operator, fireGroup}}},
 	"parked":    {Role: auth.Viewer, Show: showParked},
 	"deaths":    {Role: auth.Viewer, Show: showDeaths},
 	"audit":     {Role: auth.Viewer, Show: showAudit},
-	"enqueue":   {Role: auth.Admin, Show: showEnqueue, Act: map[string]deed{"enqueue": {auth.Admin, enqueueCall}}},
+	"enqueue":   {Role: auth.Admin, Show: showEnqueue, Act: formActions{"enqueue": {auth.Admin, enqueueCall}}},
 	"functions": {Role: auth.Viewer, Show: showFunctions},
 	"function":  {Role: auth.Viewer, Show: showFunction},
 	"workers":   {Role: auth.Viewer, Show: showWorkers, Act: ordersOfWorkers},
@@ -32,11 +32,11 @@ var Routes = map[string]route{
 	"search":    {Role: auth.Viewer, Show: showSearch},
 	"edit": {
 		Role: auth.Admin, Show: showEdit,
-		Act: map[string]deed{"save": {auth.Admin, editTask}, "run": {auth.Admin, editTask}},
+		Act: formActions{"save": {auth.Admin, editTask}, "run": {auth.Admin, editTask}},
 	},
-	"task": {Role: auth.Viewer, Show: showTask, Act: verbDeeds(map[string]deed{}, "", doTask)},
+	"task": {Role: auth.Viewer, Show: showTask, Act: verbActions(formActions{}, "", doTask)},
 	"tasks": {
 		Role: auth.Viewer, Show: showTasks,
-		Act: verbDeeds(verbDeeds(map[string]deed{}, "", doSome), "all-", doAll),
+		Act: verbActions(verbActions(formActions{}, "", doSome), "all-", doAll),
 	},
 }

@@ -9,6 +9,6 @@ import (
 type shared struct {
 	*site.Site
 
-	note  notices
-	pasts chart.Pasts
+	note    notices
+	history chart.HistoryCache
 }

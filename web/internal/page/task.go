@@ -42,7 +42,7 @@ type taskPage struct {
 	Named     []node // keyword arguments
 	HeaderSet []fact
 	Settings  []fact // options in words
-	Events    []happening
+	Events    []Happening
 	Outcome   *node  // the result
 	Entry     string // the periodic entry whose lock it has
 	Reasons   string // its reason in words

@@ -26,6 +26,7 @@ const UnknownJob = "This process of the dashboard knows no such job. A process r
 	"it starts again. If several processes serve the dashboard, another one may know it: load the page again, or let " +
 	"your balancer keep each user with one process. The audit log has what was done, by jobs of all of them."
 
+// The bounds of jobs.
 const (
 	MaxRunning = 4   // jobs at once
 	MaxJobs    = 100 // that are remembered, with those that run
@@ -102,7 +103,7 @@ func (all *jobs) Start(ctx context.Context, ins *inspect.Inspector, o Order) (*J
 	defer all.mu.Unlock()
 	if all.closed || all.count() >= MaxRunning {
 		stop()
-		return nil, &Problem{
+		return nil, &HTTPError{
 			http.StatusTooManyRequests, "four jobs are running already: wait until one has ended, or cancel one",
 		}
 	}

@@ -23,6 +23,7 @@ type Verb struct {
 	Action func(s *Site, args url.Values) (inspect.Action, error)
 }
 
+// Verbs are all that operators can do to tasks.
 var Verbs = []Verb{
 	{
 		"run", "Run now", "Made pending", "", false,

@@ -10,8 +10,8 @@ import (
 	"github.com/godelayed/delayed/web/internal/site"
 )
 
-// queueDeeds are what one can do to a queue.
-var queueDeeds = map[string]deed{
+// queueActions are what one can do to a queue.
+var queueActions = formActions{
 	"pause":   {auth.Operator, pauseQueue},
 	"resume":  {auth.Operator, resumeQueue},
 	"weight":  {auth.Operator, weighQueue},

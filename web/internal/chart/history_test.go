@@ -15,9 +15,9 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// history is a queue "mail", alone on its server, in which one handler of a function has returned in each minute of
+// fixture is a queue "mail", alone on its server, in which one handler of a function has returned in each minute of
 // the last hour.
-type history struct {
+type fixture struct {
 	*redistest.Bench
 	rdb   *delayed.Store
 	ins   *inspect.Inspector
@@ -25,7 +25,7 @@ type history struct {
 	now   time.Time
 }
 
-func newHistory(t *testing.T) *history {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	server := redistest.Start(t)
 	rdb, err := delayed.Dial(server.URL())
@@ -37,7 +37,7 @@ func newHistory(t *testing.T) *history {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := &history{rdb: rdb, Bench: redistest.NewBench(t, server), store: redisstore.NewStore(src, "", "mail")}
+	h := &fixture{rdb: rdb, Bench: redistest.NewBench(t, server), store: redisstore.NewStore(src, "", "mail")}
 	h.ins, err = inspect.New(rdb, inspect.Config{})
 	h.Must(err)
 	h.now = time.UnixMilli(redistest.Time(t, h.Conn))
@@ -48,12 +48,12 @@ func newHistory(t *testing.T) *history {
 }
 
 // add has some handlers return at a time.
-func (h *history) add(at time.Time, runs uint64) {
+func (h *fixture) add(at time.Time, runs uint64) {
 	h.T.Helper()
 	h.addGrain(redisstore.GrainSecond, at, runs)
 }
 
-func (h *history) addGrain(g redisstore.Grain, at time.Time, runs uint64) {
+func (h *fixture) addGrain(g redisstore.Grain, at time.Time, runs uint64) {
 	h.T.Helper()
 	at, _ = g.Truncate(at)
 	_, err := h.store.AddMetrics(h.T.Context(), []redisstore.MetricsPart{{
@@ -64,7 +64,7 @@ func (h *history) addGrain(g redisstore.Grain, at time.Time, runs uint64) {
 }
 
 // get returns what p knows.
-func (h *history) get(p *past) *Flow {
+func (h *fixture) get(p *History) *Flow {
 	h.T.Helper()
 	f, err := p.Get(h.T.Context(), h.ins, []string{"mail"}, &hourSpan, h.now)
 	h.Must(err)
@@ -74,8 +74,8 @@ func (h *history) get(p *past) *Flow {
 // TestPastFillsUp has no time to read: each call goes on where the one before it has stopped, at the latest time first.
 func TestPastFillsUp(t *testing.T) {
 	t.Parallel()
-	h := newHistory(t)
-	p := &past{life: time.Hour, budget: 0}
+	h := newFixture(t)
+	p := &History{life: time.Hour, budget: 0}
 	f := h.get(p)
 	for calls := 1; !f.Complete(); calls++ {
 		first := slices.Index(f.known, true)
@@ -108,8 +108,8 @@ func TestPastFillsUp(t *testing.T) {
 // TestPastReadsOnce reads only times again that workers may still add to.
 func TestPastReadsOnce(t *testing.T) {
 	t.Parallel()
-	h := newHistory(t)
-	p := &past{budget: time.Hour}
+	h := newFixture(t)
+	p := &History{budget: time.Hour}
 	if f := h.get(p); !f.Complete() {
 		t.Errorf("found %+v", f)
 	}
@@ -135,8 +135,8 @@ func TestPastReadsOnce(t *testing.T) {
 // TestPastMovesOn forgets what is older than the span.
 func TestPastMovesOn(t *testing.T) {
 	t.Parallel()
-	h := newHistory(t)
-	p := &past{budget: time.Hour}
+	h := newFixture(t)
+	p := &History{budget: time.Hour}
 	h.get(p)
 	h.now = h.now.Add(30 * time.Minute)
 	f := h.get(p)

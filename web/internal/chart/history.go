@@ -9,51 +9,51 @@ import (
 	"github.com/godelayed/delayed/inspect"
 )
 
-// past keeps what has run in all queues together. It reads Redis block by block, the latest first, and each block that
+// History keeps what has run in queues together. It reads Redis block by block, the latest first, and each block that
 // is over only once. A call reads for a while, and the next one goes on: of many queues and a long time, the charts
 // fill up while somebody looks at them.
-type past struct {
+type History struct {
 	mu     sync.Mutex
-	spans  map[*Span]*pastSpan
+	spans  map[*Span]*historySpan
 	life   time.Duration // after which the blocks that are not over are read again
 	budget time.Duration // for which one call reads, if there is something to show already
 }
 
-// Pasts are the pasts of all queues together, and of each that somebody looks at alone.
-type Pasts struct {
+// HistoryCache has the histories of all queues together, and of each that somebody looks at alone.
+type HistoryCache struct {
 	mu  sync.Mutex
-	all map[string]*past // by queue; "" for all
+	all map[string]*History // by queue; "" for all
 }
 
-// maxPasts bounds what is kept.
-const maxPasts = 32
+// maxHistories bounds what is kept.
+const maxHistories = 32
 
 // readFor is how long one page reads what is not there yet.
 const readFor = 150 * time.Millisecond
 
-// Of returns the past of a queue, or of all for "".
-func (p *Pasts) Of(queue string, life time.Duration) *past {
+// Of returns the history of a queue, or of all for "".
+func (p *HistoryCache) Of(queue string, life time.Duration) *History {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	found := p.all[queue]
 	if found == nil {
-		if p.all == nil || len(p.all) >= maxPasts {
-			p.all = map[string]*past{}
+		if p.all == nil || len(p.all) >= maxHistories {
+			p.all = map[string]*History{}
 		}
-		found = &past{life: life, budget: readFor}
+		found = &History{life: life, budget: readFor}
 		p.all[queue] = found
 	}
 	return found
 }
 
-// pastSpan is what is known of one span.
-type pastSpan struct {
-	blocks map[int64]*pastBlock // by Unix time
-	read   time.Time            // when all blocks were last there, by this host's clock
+// historySpan is what is known of one span.
+type historySpan struct {
+	blocks map[int64]*historyBlock // by Unix time
+	read   time.Time               // when all blocks were last there, by this host's clock
 }
 
-// pastBlock is what has run in one block.
-type pastBlock struct {
+// historyBlock is what has run in one block.
+type historyBlock struct {
 	over    bool // nothing is added to it any more
 	buckets []inspect.Sample
 	calls   map[callKey][]tally // in each bucket
@@ -112,15 +112,17 @@ func (f *Flow) RunsOf(parts int) map[string][]float64 {
 }
 
 // Get returns what has run in queues up to now. If Redis does not answer, that is an error.
-func (p *past) Get(ctx context.Context, ins *inspect.Inspector, names []string, s *Span, now time.Time) (*Flow, error) {
+func (p *History) Get(
+	ctx context.Context, ins *inspect.Inspector, names []string, s *Span, now time.Time,
+) (*Flow, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.spans == nil {
-		p.spans = map[*Span]*pastSpan{}
+		p.spans = map[*Span]*historySpan{}
 	}
 	kept := p.spans[s]
 	if kept == nil {
-		kept = &pastSpan{blocks: map[int64]*pastBlock{}}
+		kept = &historySpan{blocks: map[int64]*historyBlock{}}
 		p.spans[s] = kept
 	}
 	from := s.begin(now)
@@ -139,8 +141,8 @@ func (p *past) Get(ctx context.Context, ins *inspect.Inspector, names []string, 
 }
 
 // fill reads blocks until all are there, or the time is up.
-func (p *past) fill(
-	ctx context.Context, ins *inspect.Inspector, names []string, s *Span, kept *pastSpan, first, now time.Time,
+func (p *History) fill(
+	ctx context.Context, ins *inspect.Inspector, names []string, s *Span, kept *historySpan, first, now time.Time,
 ) error {
 	begun, reads := time.Now(), 0
 	for at := now.UTC().Truncate(s.block); !at.Before(first); at = at.Add(-s.block) {
@@ -170,7 +172,7 @@ func (p *past) fill(
 }
 
 // over reports whether all is known of a block for good.
-func (k *pastSpan) over(at time.Time) bool {
+func (k *historySpan) over(at time.Time) bool {
 	b := k.blocks[at.Unix()]
 	return b != nil && b.over
 }
@@ -178,10 +180,10 @@ func (k *pastSpan) over(at time.Time) bool {
 // readBlocks reads the blocks from one time to another of all queues.
 func readBlocks(
 	ctx context.Context, ins *inspect.Inspector, names []string, s *Span, from, to time.Time,
-) ([]*pastBlock, error) {
-	blocks := make([]*pastBlock, to.Sub(from)/s.block)
+) ([]*historyBlock, error) {
+	blocks := make([]*historyBlock, to.Sub(from)/s.block)
 	for i := range blocks {
-		blocks[i] = &pastBlock{buckets: make([]inspect.Sample, s.block/s.step), calls: map[callKey][]tally{}}
+		blocks[i] = &historyBlock{buckets: make([]inspect.Sample, s.block/s.step), calls: map[callKey][]tally{}}
 	}
 	var mu sync.Mutex
 	err := each(ctx, names, func(ctx context.Context, name string) error {
@@ -238,7 +240,7 @@ func each(ctx context.Context, names []string, do func(context.Context, string) 
 }
 
 // flow puts the blocks together.
-func (k *pastSpan) flow(s *Span, from, now time.Time) *Flow {
+func (k *historySpan) flow(s *Span, from, now time.Time) *Flow {
 	f := &Flow{
 		Span: s, from: from, now: now, buckets: make([]inspect.Sample, s.n), known: make([]bool, s.n),
 		calls: map[callKey][]tally{},

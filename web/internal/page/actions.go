@@ -12,13 +12,16 @@ import (
 	"github.com/godelayed/delayed/web/internal/site"
 )
 
-// deed is something that a user can do by a form.
-type deed struct {
+// formAction is something that a user can do by a form.
+type formAction struct {
 	Role auth.Role
 	do   func(*shared, *site.Request) (outcome, error)
 }
 
-// outcome is where the browser goes after a deed, and what it shows there.
+// formActions are the actions of a page, by the value of field "do".
+type formActions map[string]formAction
+
+// outcome is where the browser goes after an action, and what it shows there.
 type outcome struct {
 	To   string // an address of this site; "" for where the form says
 	Text string
@@ -26,21 +29,21 @@ type outcome struct {
 	Form *page // in place of all that: the form once more, with what was typed and what is wrong with it
 }
 
-// verbDeeds returns the deeds of a page that does all verbs, by their names behind a beginning.
-func verbDeeds(
-	deeds map[string]deed, beginning string, do func(*shared, *site.Request) (outcome, error),
-) map[string]deed {
+// verbActions returns the actions of a page that does all verbs, by their names behind a beginning.
+func verbActions(
+	actions formActions, beginning string, do func(*shared, *site.Request) (outcome, error),
+) formActions {
 	for _, v := range site.Verbs {
-		deeds[beginning+v.Name] = deed{auth.Operator, do}
+		actions[beginning+v.Name] = formAction{auth.Operator, do}
 	}
-	return deeds
+	return actions
 }
 
 // verbNamed returns the verb of a form: the value of its field "do", with or without a beginning.
 func verbNamed(args url.Values, beginning string) *site.Verb {
 	name := strings.TrimPrefix(args.Get("do"), beginning)
 	i := slices.IndexFunc(site.Verbs, func(v site.Verb) bool { return v.Name == name })
-	return &site.Verbs[i] // the deeds are made of verbs
+	return &site.Verbs[i] // the actions are made of verbs
 }
 
 // mostTold is how many failures an outcome tells of.
