@@ -79,13 +79,5 @@ func Percent(part, whole uint64) string {
 	return Significant(100*float64(part)/float64(whole)) + " %"
 }
 
-// Plural writes a number with one of two words.
-func Plural(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return Number(n) + " " + many
-}
-
 // Day is a day of UTC.
 const Day = 24 * time.Hour

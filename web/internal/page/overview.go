@@ -218,7 +218,7 @@ func busy(queues []inspect.Queue, workers []inspect.Worker, queue string) figure
 	}
 	f := figure{
 		Name: "Executors busy", Value: format.Number(claims) + " / " + format.Number(executors),
-		Note: format.Plural(n, "worker", "workers"),
+		Note: format.Number(n) + " workers",
 		Help: "How many tasks run, and how many workers can run at once", Href: link("workers", "queue", queue),
 	}
 	legacy := false
