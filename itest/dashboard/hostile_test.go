@@ -268,7 +268,7 @@ func readVocabulary(t *testing.T) *vocabulary {
 	if err != nil || len(files) == 0 {
 		t.Fatalf("no templates: %v", err)
 	}
-	for _, file := range append(files, "../../web/chart.go") {
+	for _, file := range append(files, "../../web/internal/chart/chart.go") {
 		text, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
