@@ -187,9 +187,6 @@ func (t *Task) bare(q *Queue, nowMs int64) (msg wire.Message, err error) {
 type SchedulerConfig struct {
 	// Queue is where the entries are kept and their tasks enqueued. Required.
 	Queue string
-	// Legacy opens the queue as QueueConfig.Legacy does. Set it as all other programs that enqueue tasks there do.
-	// Defaults to false.
-	Legacy bool
 	// Owner names the program, or the service of several programs, whose code declares Entries. Programs that declare
 	// the same entries have the same Owner; all others need another one, because a scheduler removes the entries of its
 	// Owner that its own code does not declare. Up to 128 bytes. Required with Entries.

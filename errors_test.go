@@ -589,7 +589,7 @@ func misusedOptions(t *testing.T, rdb *delayed.Store) (all []misuse) {
 			return err
 		}, "an id names one task"},
 		misuse{"option of a plain Python task", func() error {
-			legacy, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: redistest.Name(t), Legacy: true})
+			legacy, err := delayed.OpenQueue(rdb.WithLegacy(), delayed.QueueConfig{Name: redistest.Name(t)})
 			if err != nil {
 				return fmt.Errorf("legacy queue: %w", err)
 			}
@@ -812,8 +812,7 @@ func misusedConfigs(rdb *delayed.Store) (all []misuse) {
 			delayed.WorkerConfig{Queues: strict, Allow: []string{"everything"}},
 			`unknown name "everything"`,
 		},
-		"Legacy behind a prefix": {delayed.WorkerConfig{Queues: strict, Legacy: true}, "key prefix"},
-		"PythonQueue of spaces":  {delayed.WorkerConfig{Queues: strict, PythonQueue: "a b"}, "without spaces"},
+		"PythonQueue of spaces": {delayed.WorkerConfig{Queues: strict, PythonQueue: "a b"}, "without spaces"},
 		"nil *logrus.Logger": {
 			delayed.WorkerConfig{Queues: strict, Logger: (*logrus.Logger)(nil)},
 			"Logger is a nil or zero *logrus.Logger",
@@ -832,11 +831,7 @@ func misusedConfigs(rdb *delayed.Store) (all []misuse) {
 		},
 	} {
 		all = append(all, misuse{"WorkerConfig with " + name, func() error {
-			r := rdb
-			if c.cfg.Legacy {
-				r = rdb.WithPrefix("p")
-			}
-			_, err := delayed.NewWorker(r, c.cfg)
+			_, err := delayed.NewWorker(rdb, c.cfg)
 			return err
 		}, c.want})
 	}
@@ -892,18 +887,16 @@ func misusedConfigs(rdb *delayed.Store) (all []misuse) {
 			func() error { _, err := delayed.NewScheduler(rdb, c.cfg); return err }, c.want,
 		})
 	}
-	for name, c := range map[string]struct {
-		cfg  delayed.QueueConfig
-		want string
-	}{
-		"Legacy behind a prefix": {delayed.QueueConfig{Name: "q", Legacy: true}, "key prefix"},
-	} {
-		all = append(all, misuse{"QueueConfig with " + name, func() error {
-			_, err := delayed.OpenQueue(rdb.WithPrefix("p"), c.cfg)
+	prefixed := rdb.WithPrefix("p").WithLegacy()
+	return append(all,
+		misuse{"OpenQueue with WithLegacy behind a prefix", func() error {
+			_, err := delayed.OpenQueue(prefixed, delayed.QueueConfig{Name: "q"})
 			return err
-		}, c.want})
-	}
-	return all
+		}, "key prefix"},
+		misuse{"NewWorker with WithLegacy behind a prefix", func() error {
+			_, err := delayed.NewWorker(prefixed, delayed.WorkerConfig{Queues: strict})
+			return err
+		}, "key prefix"})
 }
 
 func misusedEntries(t *testing.T, rdb *delayed.Store) (all []misuse) {

@@ -214,3 +214,11 @@ func TestMain(m *testing.M) {
 	redistest.SideBySide()
 	os.Exit(redistest.Main(m))
 }
+
+// sharing returns a handle whose queues legacy workers share, if they do.
+func sharing(rdb *delayed.Store, legacy bool) *delayed.Store {
+	if legacy {
+		return rdb.WithLegacy()
+	}
+	return rdb
+}

@@ -254,7 +254,7 @@ func TestInjectAddsHeadersOfTheContext(t *testing.T) {
 func TestHeadersOfPythonTasks(t *testing.T) {
 	b := newBench(t)
 	inject := func(context.Context) map[string]string { return map[string]string{"trace": "t1"} }
-	plain, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name, Legacy: true, Inject: inject})
+	plain, err := delayed.OpenQueue(b.rdb.WithLegacy(), delayed.QueueConfig{Name: b.Name, Inject: inject})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,9 +291,9 @@ func TestHeadersOfPythonTasks(t *testing.T) {
 func TestInjectOnLegacyQueue(t *testing.T) {
 	b := newBench(t)
 	found := map[string]string{"trace": "t1"}
-	q, err := delayed.OpenQueue(b.rdb,
+	q, err := delayed.OpenQueue(b.rdb.WithLegacy(),
 		delayed.QueueConfig{
-			Name: b.Name, Legacy: true,
+			Name:   b.Name,
 			Inject: func(context.Context) map[string]string { return found },
 		})
 	if err != nil {

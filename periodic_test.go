@@ -73,8 +73,8 @@ func TestEntryChecks(t *testing.T) {
 		delayed.OverlapSkip:  "nobody knows when it is over",
 	} {
 		e := delayed.Entry{Name: "e", Spec: "@daily", Task: delayed.NewPyTask("m:f", nil, nil), Overlap: overlap}
-		_, err := delayed.NewScheduler(rdb,
-			delayed.SchedulerConfig{Queue: "q", Owner: "o", Legacy: true, Entries: []delayed.Entry{e}})
+		_, err := delayed.NewScheduler(rdb.WithLegacy(),
+			delayed.SchedulerConfig{Queue: "q", Owner: "o", Entries: []delayed.Entry{e}})
 		if want == "" && err != nil || want != "" && !strings.Contains(errorText(err), want) {
 			t.Errorf("%v on a legacy queue: %v, expected an error with %q", overlap, err, want)
 		}
@@ -706,7 +706,7 @@ func TestPeriodicTasksOfLegacyQueues(t *testing.T) {
 	t.Parallel()
 	type point struct{ X, Y int }
 	b := newBench(t)
-	q, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name, Legacy: true})
+	q, err := delayed.OpenQueue(b.rdb.WithLegacy(), delayed.QueueConfig{Name: b.Name})
 	b.Must(err)
 	f := b.fn("f", func(point) {})
 	b.delayWith(q, f, point{1, 2})
@@ -744,13 +744,12 @@ func TestOverlapOnALegacyQueue(t *testing.T) {
 	var runs atomic.Int64
 	f := b.fn("f", func() { runs.Add(1) })
 	cfg := b.config()
-	cfg.Legacy = true
 	cfg.Schedulers = []delayed.SchedulerConfig{{
-		Queue: b.Name, Legacy: true, Owner: "o",
+		Queue: b.Name, Owner: "o",
 		Entries: []delayed.Entry{
 			{Name: "e", Spec: "@every 1s", Task: delayed.Call(f), Overlap: delayed.OverlapSkip},
 		},
 	}}
-	b.work(cfg, f)
+	b.workWith(b.rdb.WithLegacy(), cfg, f)
 	b.Until("it has run twice", func() bool { return runs.Load() == 2 })
 }

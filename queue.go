@@ -401,44 +401,6 @@ func (q *Queue) announce(ctx context.Context, now time.Time) {
 	q.announced.Store(now.Add(again - redisstore.AnnounceEvery).Unix())
 }
 
-// settleLife is how long a producer relies on the form that Redis has confirmed: once the queue is empty, another
-// program may settle the other form.
-const settleLife = time.Second
-
-var clockStart = time.Now()
-
-// clock is a monotonic time, never 0.
-func clock() int64 { return int64(time.Since(clockStart)) + 1 }
-
-// settleForm makes sure that the queue's Python tasks have the form that q was opened for.
-func (q *Queue) settleForm(ctx context.Context) error {
-	now := clock()
-	if at := q.settled.Load(); at > 0 && now-at < int64(settleLife) {
-		return nil
-	}
-	want := redisstore.ExtendedForm
-	if q.legacy {
-		want = redisstore.PlainForm
-	}
-	form, err := q.store.SettleMode(ctx, want)
-	if err == nil && form != want {
-		var none bool
-		if none, err = q.store.HoldsNone(ctx); none {
-			form, err = q.store.Reform(ctx, form, want)
-		}
-	}
-	switch {
-	case err != nil:
-		return err
-	case form != want:
-		return fmt.Errorf("delayed: queue %q may hold %s Python tasks, but was opened for %s ones: open it with "+
-			"QueueConfig{Legacy: %t}, or wait until it holds no task, archived ones and periodic entries included",
-			q.name, form, want, form == redisstore.PlainForm)
-	}
-	q.settled.Store(now)
-	return nil
-}
-
 // Name returns the queue's name.
 func (q *Queue) Name() string {
 	must(q.checkMade())

@@ -8,23 +8,10 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// QueueConfig says how a queue is opened. All programs that enqueue tasks on one queue should open it in the same way;
-// see Legacy.
+// QueueConfig says how a queue is opened.
 type QueueConfig struct {
 	// Name of the queue: up to 128 printable bytes, without spaces. In a Redis Cluster it may carry a {tag}.
 	Name string
-	// Legacy says that legacy workers share the queue. Set it in every program that enqueues tasks there,
-	// SchedulerConfig.Legacy included, and set WorkerConfig.Legacy in its workers. Tasks without options, and all
-	// Python tasks, are then sent as plain messages. A Python task with other options than In, At, MaxRetry and Front
-	// is refused, so is one with a map whose keys are not strings, and so is a handle with a key prefix.
-	//
-	// With the first Python task, Redis records whether the queue is a plain one, whose Python tasks are plain
-	// messages. From then on, a program that opened the queue in the other way gets an error for Python tasks, until
-	// the queue holds no task at all and no periodic entry. For Go tasks nothing checks that programs agree.
-	//
-	// On a legacy queue, structs among the arguments of Go functions travel by position. Do not change their fields:
-	// two fields that change places swap their values. Defaults to false.
-	Legacy bool
 	// Inject returns headers for a task from the context that it is enqueued with, such as a trace context; see Header.
 	// DelayContext, DelayMany and Enqueue call it in the goroutine of their caller, DelayMany once for all tasks.
 	// Headers that Header sets take precedence. Python tasks of a legacy queue cannot carry headers and go without.
@@ -79,10 +66,6 @@ func OpenQueue(rdb *Store, cfg QueueConfig) (*Queue, error) {
 	if err := rdb.checkQueue(cfg.Name); err != nil {
 		return nil, err
 	}
-	if cfg.Legacy && rdb.prefix != "" {
-		return nil, fmt.Errorf("delayed: a legacy queue cannot have the key prefix %q: legacy workers do not know it",
-			rdb.prefix)
-	}
 	if cfg.WaitReplicas < 0 {
 		return nil, fmt.Errorf("delayed: QueueConfig.WaitReplicas is %d: expected the number of replicas that must "+
 			"have a task, from 0", cfg.WaitReplicas)
@@ -92,7 +75,7 @@ func OpenQueue(rdb *Store, cfg QueueConfig) (*Queue, error) {
 		s.Wait = cfg.WaitReplicas
 	}
 	q := &Queue{
-		store: s, coalescer: rdb.coalescers.Of(s), signals: rdb.signals, name: cfg.Name, legacy: cfg.Legacy,
+		store: s, coalescer: rdb.coalescers.Of(s), signals: rdb.signals, name: cfg.Name, legacy: rdb.legacy,
 		inject: cfg.Inject, around: cfg.Around,
 		settled: new(atomic.Int64), listener: listenerOf(s.Src),
 		registry: rdb.registry, announced: new(atomic.Int64),

@@ -614,7 +614,7 @@ func TestStructsGoByNameExceptOnLegacyQueues(t *testing.T) {
 		legacy bool
 		want   any
 	}{{false, structByName}, {true, structByPosition}} {
-		q, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name, Legacy: c.legacy})
+		q, err := delayed.OpenQueue(sharing(b.rdb, c.legacy), delayed.QueueConfig{Name: b.Name})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -657,8 +657,8 @@ func TestStructsGoByNameExceptOnLegacyQueues(t *testing.T) {
 		b.Do("DEL", b.Name, b.Name+"_noti", b.Name+"_locks")
 
 		// A periodic entry that code declares uses the form of its queue.
-		s, err := delayed.NewScheduler(b.rdb, delayed.SchedulerConfig{
-			Queue: b.Name, Legacy: c.legacy, Owner: "test", Logger: b.log.Logger(),
+		s, err := delayed.NewScheduler(sharing(b.rdb, c.legacy), delayed.SchedulerConfig{
+			Queue: b.Name, Owner: "test", Logger: b.log.Logger(),
 			Entries: []delayed.Entry{{Name: "e", Spec: "@hourly", Task: call}},
 		})
 		b.Must(err)
@@ -784,7 +784,7 @@ func (v *goldenCall) check(t *testing.T, now int64) {
 	}
 	defer rdb.Close()
 	legacy := strings.Contains(v.Path, ":") && !v.Extended
-	q, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: "golden", Legacy: legacy})
+	q, err := delayed.OpenQueue(sharing(rdb, legacy), delayed.QueueConfig{Name: "golden"})
 	if err != nil {
 		t.Fatal(err)
 	}

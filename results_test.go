@@ -167,7 +167,7 @@ func TestWaitEnds(t *testing.T) {
 	if err := (*delayed.Ref)(nil).Wait(ctx); err == nil {
 		t.Error("a nil Ref waits")
 	}
-	legacy, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name, Legacy: true})
+	legacy, err := delayed.OpenQueue(b.rdb.WithLegacy(), delayed.QueueConfig{Name: b.Name})
 	if err != nil {
 		t.Fatal(err)
 	}

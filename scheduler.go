@@ -69,7 +69,7 @@ func newScheduler(rdb *Store, cfg SchedulerConfig, shortest time.Duration) (*Sch
 	if err := checkLogger("SchedulerConfig", cfg.Logger); err != nil {
 		return nil, err
 	}
-	q, err := OpenQueue(rdb, QueueConfig{Name: cfg.Queue, Legacy: cfg.Legacy})
+	q, err := OpenQueue(rdb, QueueConfig{Name: cfg.Queue})
 	if err != nil {
 		return nil, fmt.Errorf("delayed: SchedulerConfig.Queue: %w", err)
 	}
@@ -79,7 +79,7 @@ func newScheduler(rdb *Store, cfg SchedulerConfig, shortest time.Duration) (*Sch
 		log:     loop.NewJournal(cfg.Logger).With("queue", cfg.Queue),
 		signals: rdb.signals, every: move.CheckInterval,
 	}
-	s.announcer = beat.NewAnnouncer(rdb.registry, rdb.loops, map[string]bool{cfg.Queue: cfg.Legacy},
+	s.announcer = beat.NewAnnouncer(rdb.registry, rdb.loops, map[string]bool{cfg.Queue: rdb.legacy},
 		move.CheckInterval, s.log)
 	var errs []error
 	switch {

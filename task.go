@@ -29,25 +29,9 @@ type Task struct {
 	fn       *function.Function // nil: given by path
 	err      error
 	claimed  *claimedTask // nil for a task that is to be enqueued
-	legacy   *legacy      // its arguments on legacy queues; nil: as msg has them
+	legacy   *legacyArgs  // its arguments on legacy queues; nil: as msg has them
 	count    int          // of its arguments; for a claimed task, see its message
 	small    [40]byte     // memory of a small payload
-}
-
-// legacy is the arguments of a task with structs by position.
-type legacy struct {
-	payload []byte
-	py      *wire.PyCall
-}
-
-// forQueue returns t with its arguments in the form of the queue.
-func (t *Task) forQueue(q *Queue) *Task {
-	if t.legacy == nil || !q.legacy {
-		return t
-	}
-	c := *t
-	c.msg.Payload, c.msg.Py, c.legacy = t.legacy.payload, t.legacy.py, nil
-	return &c
 }
 
 // Call makes a task of fn and args, for DelayMany, Enqueue, Entry.Task or Ref.RunAgainWith; it neither calls fn nor
@@ -67,7 +51,7 @@ func Call(fn any, args ...any) *Task {
 		return &Task{err: public(err)}
 	}
 	if structs { // encode now for both kinds of queues, since the values may change later
-		t.legacy = new(legacy)
+		t.legacy = new(legacyArgs)
 		if t.legacy.payload, _, err = f.AppendPayload(wire.ByPosition, nil, args, noArgument); err != nil {
 			return &Task{err: public(err)}
 		}
@@ -89,7 +73,7 @@ func NewGoTask(path string, args ...any) *Task {
 	var structs bool
 	var err error
 	if t.msg.Payload, structs, err = function.EncodeArgs(wire.ByName, path, args, noArgument); err == nil && structs {
-		t.legacy = new(legacy)
+		t.legacy = new(legacyArgs)
 		t.legacy.payload, _, err = function.EncodeArgs(wire.ByPosition, path, args, noArgument)
 	}
 	if err != nil {
@@ -122,7 +106,7 @@ func NewPyTask(path string, args []any, kwargs map[string]any) *Task {
 	}
 	var structs bool
 	if t.msg.Py, structs, t.err = encodePython(wire.ByName, path, args, kwargs); t.err == nil && structs {
-		t.legacy = new(legacy)
+		t.legacy = new(legacyArgs)
 		t.legacy.py, _, t.err = encodePython(wire.ByPosition, path, args, kwargs)
 	}
 	return t
@@ -275,16 +259,10 @@ func (t *Task) appendMessage(dst []byte, q *Queue, nowMs int64, ref *Ref, h *red
 			if maxRetry != nil && *maxRetry == 0 { // in the fourth element, 0 means no limit given
 				msg.Meta.HasMaxRetry = true
 			}
-		case o.id != nil:
-			return nil, fmt.Errorf("%w: %s: a Python task of a legacy queue carries no id, so TaskID cannot hold; "+
-				"open the queue without QueueConfig.Legacy if no worker of keakon's package serves it", ErrArguments,
-				msg.Path)
-		case more != nil || h != nil:
-			return nil, fmt.Errorf("%w: %s: a Python task of a legacy queue has no options but In, At, MaxRetry and "+
-				"Front; "+
-				"open the queue without QueueConfig.Legacy if no worker of keakon's package serves it", ErrArguments,
-				msg.Path)
 		default:
+			if err := t.checkLegacy(o, more, h); err != nil {
+				return nil, err
+			}
 			msg.Kind = wire.Py // also for a claimed task of the other form
 		}
 	case q.legacy && msg.Kind == wire.GoPlain && maxRetry == nil && h == nil && more == nil && !o.later:
@@ -345,7 +323,7 @@ func finishMessage(dst []byte, msg *wire.Message) ([]byte, error) {
 		if msg.Kind == wire.Py && !wire.TextKeys(b[start:]) {
 			return nil, &ArgumentError{
 				Func: msg.Path, Index: -1, Want: "maps whose keys are strings, as keakon's workers read no others",
-				Got: "a key that is none; send a list of pairs, or open the queue without QueueConfig.Legacy",
+				Got: "a key that is none; send a list of pairs, or open the queue on a handle without WithLegacy",
 			}
 		}
 	}

@@ -424,7 +424,7 @@ func TestLocksThatMakeNoSenseAreErrors(t *testing.T) {
 		delayed.ErrArguments) || !strings.Contains(err.Error(), "task 2") {
 		t.Errorf("a function's default: %v", err)
 	}
-	legacy, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name, Legacy: true})
+	legacy, err := delayed.OpenQueue(b.rdb.WithLegacy(), delayed.QueueConfig{Name: b.Name})
 	b.Must(err)
 	for name, opts := range map[string][]delayed.Option{
 		"Unique": {delayed.Unique(time.Hour)}, "UniqueKey": {delayed.UniqueKey("k", time.Hour)},
@@ -982,7 +982,7 @@ func TestFront(t *testing.T) {
 // TestFrontOnALegacyQueue: the message stays in the form that workers of other packages read.
 func TestFrontOnALegacyQueue(t *testing.T) {
 	b := newBench(t)
-	q, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name, Legacy: true})
+	q, err := delayed.OpenQueue(b.rdb.WithLegacy(), delayed.QueueConfig{Name: b.Name})
 	if err != nil {
 		t.Fatal(err)
 	}

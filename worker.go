@@ -47,7 +47,7 @@ func NewWorker(rdb *Store, cfg WorkerConfig) (*Worker, error) {
 			p.Pool.MaxActive, workerConns)
 	}
 	cfg = cfg.withDefaults()
-	err := cfg.check(rdb.prefix)
+	err := cfg.check()
 	var plan fetch.Order
 	if wire.IsNil(cfg.Queues) {
 		err = errors.Join(err, errors.New("delayed: WorkerConfig.Queues is missing: expected Strict or Weighted"))
@@ -87,7 +87,7 @@ func (c WorkerConfig) engine(rdb *Store, plan fetch.Order) engine.Config {
 		Queues:   plan, Concurrency: c.Concurrency, Prefetch: c.prefetch(), HeartbeatLife: c.HeartbeatLife,
 		SweepInterval: c.SweepInterval, NoSweeper: c.NoSweeper, Grace: c.Grace, CancelGrace: c.CancelGrace,
 		MaxRetry: c.MaxRetry, Backoff: c.Backoff, IsFailure: c.IsFailure, Timeout: c.Timeout, StuckAfter: c.StuckAfter,
-		MaxStuck: c.MaxStuck, Legacy: c.Legacy, PythonQueue: c.PythonQueue, Rest: c.Rest, ArchiveMax: c.ArchiveMax,
+		MaxStuck: c.MaxStuck, Legacy: rdb.legacy, PythonQueue: c.PythonQueue, Rest: c.Rest, ArchiveMax: c.ArchiveMax,
 		ArchiveFor: c.ArchiveFor, MaxTasks: c.Limits.MaxTasks, MaxTime: c.Limits.MaxTime, MaxMemory: c.Limits.MaxMemory,
 		StopWhenEmpty: c.Limits.StopWhenEmpty, StopWhenEmptyFor: c.Limits.StopWhenEmptyFor, Build: buildinfo.Read(),
 		Isolation: c.Isolation.engine(),

@@ -80,15 +80,11 @@ type WorkerConfig struct {
 	// process. Defaults to a tenth of Concurrency, one at least; negative: none, so that the first stuck handler stops
 	// the worker.
 	MaxStuck int
-	// Legacy says that legacy workers share the queues. The worker then claims only as many tasks as have a
-	// notification, so that those workers find a task whenever they wake. Set it in every worker of such a queue,
-	// beside QueueConfig.Legacy in its producers. Defaults to false.
-	Legacy bool
 	// PythonQueue names the queue to which the worker hands on the Python tasks that it claims. In a Redis Cluster it
 	// must have the same {tag}. A task that is handed on gives up its reserved id (TaskID) and its lock (Unique). A
 	// Python task in an extended message is parked, not handed on, if PythonQueue is a plain queue (see
-	// QueueConfig.Legacy), or if that queue never had a Python task and Legacy is set here. Defaults to none: Python
-	// tasks are parked.
+	// Store.WithLegacy), or if that queue never had a Python task and the worker's handle is one of WithLegacy.
+	// Defaults to none: Python tasks are parked.
 	PythonQueue string
 	// Limits say when the worker stops by itself. Defaults to never.
 	Limits WorkerLimits
@@ -180,7 +176,7 @@ func (c WorkerConfig) withDefaults() WorkerConfig {
 }
 
 // check returns all errors of a configuration whose defaults are filled in.
-func (c WorkerConfig) check(prefix string) error {
+func (c WorkerConfig) check() error {
 	var errs []error
 	if c.Concurrency < 1 || c.Concurrency > maxConcurrency {
 		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.Concurrency is %d: expected 1 to %d", c.Concurrency,
@@ -214,10 +210,6 @@ func (c WorkerConfig) check(prefix string) error {
 	if c.Timeout < 0 {
 		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.Timeout is %v: expected a positive duration, or 0 for "+
 			"none", c.Timeout))
-	}
-	if c.Legacy && prefix != "" {
-		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.Legacy with the key prefix %q: legacy workers do not "+
-			"know it", prefix))
 	}
 	if c.PythonQueue != "" {
 		if err := redisstore.CheckQueueName(c.PythonQueue); err != nil {

@@ -343,14 +343,12 @@ func TestWorkerStopReportsHandlersThatStillRun(t *testing.T) {
 
 func TestNewWorkerSaysAllThatIsWrong(t *testing.T) {
 	b := newBench(t)
-	_, err := delayed.NewWorker(b.rdb.WithPrefix("p:"), delayed.WorkerConfig{
+	_, err := delayed.NewWorker(b.rdb.WithPrefix("p:").WithLegacy(), delayed.WorkerConfig{
 		Concurrency: -1, Prefetch: 100_001, HeartbeatLife: time.Millisecond, SweepInterval: time.Microsecond,
-		Legacy: true, PythonQueue: "a_noti",
-		Queues: delayed.Weighted{"x": 0},
+		PythonQueue: "a_noti", Queues: delayed.Weighted{"x": 0},
 	})
 	for _, want := range []string{
-		"Concurrency", "Prefetch", "HeartbeatLife", "SweepInterval", "Legacy", "PythonQueue",
-		"weight 0",
+		"Concurrency", "Prefetch", "HeartbeatLife", "SweepInterval", "PythonQueue", "weight 0",
 	} {
 		if !strings.Contains(errorText(err), want) {
 			t.Errorf("%v\ndoes not mention %s", err, want)

@@ -40,7 +40,7 @@ func (ins *Inspector) Enqueue(
 	if err != nil && !isNotFound(err) {
 		return nil, err
 	}
-	q, err := delayed.OpenQueue(ins.rdb, delayed.QueueConfig{Name: queue, Legacy: known.Legacy})
+	q, err := ins.openAs(queue, known.Legacy)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +76,16 @@ func (ins *Inspector) open(ctx context.Context, name string) (*delayed.Queue, er
 	if err != nil {
 		return nil, err
 	}
-	return delayed.OpenQueue(ins.rdb, delayed.QueueConfig{Name: name, Legacy: q.Legacy})
+	return ins.openAs(name, q.Legacy)
+}
+
+// openAs returns a queue, which legacy workers share or not.
+func (ins *Inspector) openAs(name string, legacy bool) (*delayed.Queue, error) {
+	rdb := ins.rdb
+	if legacy {
+		rdb = rdb.WithLegacy()
+	}
+	return delayed.OpenQueue(rdb, delayed.QueueConfig{Name: name})
 }
 
 // Order is what a worker is told by OrderWorker.

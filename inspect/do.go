@@ -83,13 +83,13 @@ func (ins *Inspector) hand(ctx context.Context, queue string, a Action) (*hand, 
 	}
 	s.RedisTime(now) // of the day whose counters are raised
 	w := &hand{ins: ins, store: s, action: a, legacy: names[queue], now: now}
-	w.queue, err = delayed.OpenQueue(ins.rdb, delayed.QueueConfig{Name: queue, Legacy: w.legacy})
+	w.queue, err = ins.openAs(queue, w.legacy)
 	if err == nil && a.verb == verbEdit {
 		err = w.checkCall(ctx)
 	}
 	if err == nil && a.verb == verbMove {
 		w.targetLegacy = names[a.queue]
-		w.target, err = delayed.OpenQueue(ins.rdb, delayed.QueueConfig{Name: a.queue, Legacy: w.targetLegacy})
+		w.target, err = ins.openAs(a.queue, w.targetLegacy)
 	}
 	return w, err
 }

@@ -55,7 +55,11 @@ func TestLegacyQueuesAreMarked(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, legacy := range []bool{false, true, false} {
-		q, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: "mail", Legacy: legacy})
+		handle := rdb
+		if legacy {
+			handle = rdb.WithLegacy()
+		}
+		q, err := delayed.OpenQueue(handle, delayed.QueueConfig{Name: "mail"})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -384,7 +384,7 @@ func TestDoAllOnLegacyQueue(t *testing.T) {
 	}
 	t.Cleanup(func() { rdb.Close() })
 	b := redistest.NewBench(t, redistest.Shared(t))
-	q, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: b.Name, Legacy: true})
+	q, err := delayed.OpenQueue(rdb.WithLegacy(), delayed.QueueConfig{Name: b.Name})
 	b.Must(err)
 	ins, err := inspect.New(rdb, inspect.Config{})
 	b.Must(err)

@@ -44,8 +44,8 @@ var mixedRole = procs.Define("worker beside Python", func(ctx context.Context, s
 	if err != nil {
 		return err
 	}
-	worker, err := delayed.NewWorker(rdb, delayed.WorkerConfig{
-		Queues: delayed.Strict{s.Queue}, Legacy: true, PythonQueue: s.PyQueue, Concurrency: 4, Prefetch: 4,
+	worker, err := delayed.NewWorker(rdb.WithLegacy(), delayed.WorkerConfig{
+		Queues: delayed.Strict{s.Queue}, PythonQueue: s.PyQueue, Concurrency: 4, Prefetch: 4,
 		HeartbeatLife: s.Life,
 		NoSweeper:     true, Logger: log,
 	})

@@ -133,7 +133,7 @@ func TestWorkersOfBothLanguagesShareAQueue(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer writer.Close()
-	startWorkerHere(t, server,
+	startWorkerHere(t, handle(t, server),
 		delayed.WorkerConfig{Queues: delayed.Strict{queue, goQueue}, PythonQueue: pyQueue, Concurrency: 4},
 		delayed.Func(func(task string, _ int) {
 			writer.Write(ledger.Event{Kind: ledger.Start, Task: task, Worker: "go"})

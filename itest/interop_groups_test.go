@@ -28,7 +28,7 @@ func TestGatheredCallsThatPythonHasParked(t *testing.T) {
 		}
 	}
 	waitFor(t, "the calls to be parked", func() bool { return len(filedIn(t, server, queue, "_parked")) == 3 })
-	startWorkerHere(t, server, delayed.WorkerConfig{Queues: delayed.Strict{queue}}, gather)
+	startWorkerHere(t, handle(t, server), delayed.WorkerConfig{Queues: delayed.Strict{queue}}, gather)
 	select {
 	case got := <-calls:
 		slices.Sort(got)

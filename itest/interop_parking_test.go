@@ -23,7 +23,7 @@ func TestPythonTasksAreParked(t *testing.T) {
 	if len(want) < 10 {
 		t.Fatalf("expected ten tasks and more, found %d", len(want))
 	}
-	stop := startWorkerHere(t, server, delayed.WorkerConfig{Queues: delayed.Strict{queue}, Legacy: true})
+	stop := startWorkerHere(t, handle(t, server).WithLegacy(), delayed.WorkerConfig{Queues: delayed.Strict{queue}})
 	waitFor(t, "all tasks to be parked", func() bool { return len(filedIn(t, server, queue, "_parked")) == len(want) })
 	stop()
 	sameMessages(t, "parked", filedIn(t, server, queue, "_parked"), want)
@@ -42,8 +42,8 @@ func TestPythonTasksAreHandedOn(t *testing.T) {
 	// They join the end of the queue.
 	want := append(pendingOf(t, server, pyQueue), pendingOf(t, server, queue)...)
 	var r recorded
-	stop := startWorkerHere(t, server,
-		delayed.WorkerConfig{Queues: delayed.Strict{queue}, Legacy: true, PythonQueue: pyQueue}, r.functions()...)
+	stop := startWorkerHere(t, handle(t, server).WithLegacy(),
+		delayed.WorkerConfig{Queues: delayed.Strict{queue}, PythonQueue: pyQueue}, r.functions()...)
 	waitFor(t, "all tasks to be handed on", func() bool { return len(pendingOf(t, server, pyQueue)) == len(want) })
 	if got := pendingOf(t, server, pyQueue); !slices.Equal(got, want) {
 		t.Errorf("expected the messages unchanged and in order:\n%q\nfound\n%q", want, got)
@@ -96,7 +96,7 @@ func TestUndecodableBytesAreArchived(t *testing.T) {
 	}
 	runPython(t, "producer.py", "--url", server.URL(), "--queue", queue, "shapes", "one-int")
 	var r recorded
-	stop := startWorkerHere(t, server, delayed.WorkerConfig{Queues: delayed.Strict{queue}, Legacy: true},
+	stop := startWorkerHere(t, handle(t, server).WithLegacy(), delayed.WorkerConfig{Queues: delayed.Strict{queue}},
 		r.functions()...)
 	waitFor(t, "the good task behind them", func() bool { return len(r.all()) == 1 })
 	waitFor(t, "all of them to be archived", func() bool { return len(archivedIn(t, server, queue)) == len(want) })

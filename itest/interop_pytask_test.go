@@ -97,7 +97,8 @@ func TestScheduledPythonTask(t *testing.T) {
 	server := redistest.Shared(t)
 	queue, pyQueue := redistest.Name(t), redistest.Name(t)
 	py := newPyLedger(t)
-	startWorkerHere(t, server, delayed.WorkerConfig{Queues: delayed.Strict{queue}, Legacy: true, PythonQueue: pyQueue})
+	startWorkerHere(t, handle(t, server).WithLegacy(),
+		delayed.WorkerConfig{Queues: delayed.Strict{queue}, PythonQueue: pyQueue})
 	startPython(t, py.env(), "worker.py", "--url", server.URL(), "--queue", pyQueue)
 	q := legacyQueue(t, server, queue)
 	const delay = 300 * time.Millisecond

@@ -34,7 +34,7 @@ func handle(t *testing.T, server *redistest.Server) *delayed.Store {
 // legacyQueue opens a queue in the mode for sharing it with Python.
 func legacyQueue(t *testing.T, server *redistest.Server, name string) *delayed.Queue {
 	t.Helper()
-	q, err := delayed.OpenQueue(handle(t, server), delayed.QueueConfig{Name: name, Legacy: true})
+	q, err := delayed.OpenQueue(handle(t, server).WithLegacy(), delayed.QueueConfig{Name: name})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,13 +43,13 @@ func legacyQueue(t *testing.T, server *redistest.Server, name string) *delayed.Q
 
 // startWorkerHere runs a worker until the end of the test, or until stop is called. If the test fails, it shows the
 // worker's log.
-func startWorkerHere(t *testing.T, server *redistest.Server, cfg delayed.WorkerConfig, fns ...any) (stop func()) {
+func startWorkerHere(t *testing.T, rdb *delayed.Store, cfg delayed.WorkerConfig, fns ...any) (stop func()) {
 	t.Helper()
 	out := new(redistest.Log)
 	log := logrus.New()
 	log.SetOutput(out)
 	cfg.Logger = log
-	w, err := delayed.NewWorker(handle(t, server), cfg)
+	w, err := delayed.NewWorker(rdb, cfg)
 	if err != nil {
 		t.Fatal(err)
 	}

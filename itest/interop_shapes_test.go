@@ -161,7 +161,7 @@ func TestPythonEnqueuesGoTasks(t *testing.T) {
 			queue := base + "." + shape
 			raw := onlyPending(t, server, queue)
 			var r recorded
-			startWorkerHere(t, server, delayed.WorkerConfig{Queues: delayed.Strict{queue}, Legacy: true},
+			startWorkerHere(t, handle(t, server).WithLegacy(), delayed.WorkerConfig{Queues: delayed.Strict{queue}},
 				r.functions()...)
 			waitFor(t, "the task to end", func() bool {
 				return count(t, server, queue, "processed") > 0 || count(t, server, queue, "archived") > 0 ||
@@ -201,8 +201,8 @@ func TestReadmeCalls(t *testing.T) {
 	queue := redistest.Name(t)
 	runPython(t, "producer.py", "--url", server.URL(), "--queue", queue, "shapes", "--only", "readme-")
 	printed := captureStdout(t, func() {
-		stop := startWorkerHere(t, server,
-			delayed.WorkerConfig{Queues: delayed.Strict{queue}, Legacy: true, Concurrency: 1},
+		stop := startWorkerHere(t, handle(t, server).WithLegacy(),
+			delayed.WorkerConfig{Queues: delayed.Strict{queue}, Concurrency: 1},
 			syscall.Kill, fmt.Printf, fmt.Println)
 		waitFor(t, "three calls", func() bool { return count(t, server, queue, "processed") == 3 })
 		stop()

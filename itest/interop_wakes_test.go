@@ -51,7 +51,8 @@ func legacyWakes(t *testing.T, legacy bool, tasks int) (wakes, empty int) {
 	}
 	var ran atomic.Int64
 	touch := func(context.Context, string, int) { ran.Add(1) }
-	startWorkerHere(t, server, delayed.WorkerConfig{Queues: delayed.Strict{queue}, Legacy: legacy, Concurrency: 4},
+	startWorkerHere(t, sharing(handle(t, server), legacy),
+		delayed.WorkerConfig{Queues: delayed.Strict{queue}, Concurrency: 4},
 		delayed.Func(touch, delayed.Name("interop.Touch")))
 
 	q := legacyQueue(t, server, queue)

@@ -50,7 +50,7 @@ type producer interface {
 func newProducer(t *testing.T, p *pair) producer {
 	t.Helper()
 	if p.producer == goParty {
-		q, err := delayed.OpenQueue(handle(t, p.server), p.config())
+		q, err := delayed.OpenQueue(sharing(handle(t, p.server), p.plain()), delayed.QueueConfig{Name: p.queue})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,9 +59,12 @@ func newProducer(t *testing.T, p *pair) producer {
 	return startPythonProducer(t, p)
 }
 
-// config returns the configuration with which both open the queue.
-func (p *pair) config() delayed.QueueConfig {
-	return delayed.QueueConfig{Name: p.queue, Legacy: p.plain()}
+// sharing returns a handle whose queues legacy workers share, if they do.
+func sharing(rdb *delayed.Store, legacy bool) *delayed.Store {
+	if legacy {
+		return rdb.WithLegacy()
+	}
+	return rdb
 }
 
 // goProducer delays tasks in this process.

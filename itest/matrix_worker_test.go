@@ -48,8 +48,8 @@ var matrixRole = procs.Define("worker of the matrix", func(ctx context.Context, 
 	}
 	log := logrus.New()
 	log.SetOutput(os.Stderr)
-	worker, err := delayed.NewWorker(rdb, delayed.WorkerConfig{
-		Queues: delayed.Strict{s.Queue}, Legacy: s.Legacy, Concurrency: matrixConcurrency, HeartbeatLife: matrixLife,
+	worker, err := delayed.NewWorker(sharing(rdb, s.Legacy), delayed.WorkerConfig{
+		Queues: delayed.Strict{s.Queue}, Concurrency: matrixConcurrency, HeartbeatLife: matrixLife,
 		SweepInterval: matrixLife / 4,
 		Backoff:       func(int) time.Duration { return 20 * time.Millisecond }, Logger: log,
 	})

@@ -37,6 +37,7 @@ type settings struct {
 	redisURL string
 	prefix   *string // of keys; nil: what Dial says
 	worker   delayed.WorkerConfig
+	legacy   bool
 	level    logrus.Level
 	json     bool
 	listen   string
@@ -108,8 +109,8 @@ func newSettings(cfg Config) *settings {
 		"-1: none", strconv.Itoa(w.MaxStuck),
 		number(&w.MaxStuck, -1))
 	s.add("legacy", "", "share queues with workers of keakon's package delayed or of go-delayed",
-		strconv.FormatBool(w.Legacy),
-		toggle(&w.Legacy))
+		"false",
+		toggle(&s.legacy))
 	s.add("python-queue", "name", "queue that Python tasks are handed on to", w.PythonQueue, func(v string) error {
 		w.PythonQueue = v
 		return nil

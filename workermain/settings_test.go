@@ -70,7 +70,7 @@ func TestFlagsAndEnvironment(t *testing.T) {
 	want := delayed.WorkerConfig{
 		Queues: delayed.Weighted{"a": 1, "b": 2}, Concurrency: 7, Prefetch: 3, HeartbeatLife: 2 * time.Second,
 		Grace:       time.Minute,
-		CancelGrace: -1, Legacy: true, PythonQueue: "py", Rest: 10 * time.Millisecond,
+		CancelGrace: -1, PythonQueue: "py", Rest: 10 * time.Millisecond,
 		Limits: delayed.WorkerLimits{
 			MaxTasks: 5, MaxTime: time.Hour, MaxMemory: 512 << 20,
 			StopWhenEmpty: true, StopWhenEmptyFor: 3 * time.Second,
@@ -89,6 +89,9 @@ func TestFlagsAndEnvironment(t *testing.T) {
 		}
 		if fmt.Sprintf("%#v", s.worker) != fmt.Sprintf("%#v", want) {
 			t.Errorf("%s: expected %+v, found %+v", name, want, s.worker)
+		}
+		if !s.legacy {
+			t.Errorf("%s: expected a handle of WithLegacy", name)
 		}
 		if s.redisURL != "redis://r" || s.level != logrus.WarnLevel || !s.json || s.wait != 0 ||
 			s.listen != ":8080" || !s.debug || s.prefix == nil || *s.prefix != "app:" {

@@ -163,6 +163,9 @@ func run(cfg Config, lookup func(string) (string, bool), environ func() []string
 	if s.prefix != nil {
 		p.rdb = p.rdb.WithPrefix(*s.prefix)
 	}
+	if s.legacy {
+		p.rdb = p.rdb.WithLegacy()
+	}
 	if p.worker, err = delayed.NewWorker(p.rdb, s.worker); err != nil {
 		return refuse(cfg.Flags, err)
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
+	"github.com/godelayed/delayed/state"
 	"github.com/godelayed/delayed/web"
 )
 
@@ -84,7 +85,7 @@ func (f *fleet) pending(n int, since time.Duration) {
 }
 
 // park adds n parked tasks of a function.
-func (f *fleet) park(n int, path, reason string) {
+func (f *fleet) park(n int, path string, reason state.Reason) {
 	f.T.Helper()
 	kind := wire.GoExtended
 	if strings.Contains(path, ":") {
