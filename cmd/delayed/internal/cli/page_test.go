@@ -9,6 +9,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/godelayed/delayed/inspect"
 )
 
 const page = "../../../../docs/CLI.md"
@@ -68,14 +70,16 @@ func TestPage(t *testing.T) {
 	root.InitDefaultCompletionCmd()
 	var b strings.Builder
 	fmt.Fprintf(&b, strings.ReplaceAll(pageHead, "¬", "`"), urlHelp, strings.TrimPrefix(exitHelp, "Exit codes:\n"))
-	writeFlags(&b, root.PersistentFlags())
+	listFlags(&b, root.PersistentFlags(), "")
+	b.WriteString("\n## Filters of tasks\n\n")
+	listFlags(&b, filters(), "")
 	for _, cmd := range root.Commands() {
 		if !cmd.IsAvailableCommand() || cmd.Name() == "help" || cmd.Name() == "completion" || nested(root, cmd) != "" {
 			continue
 		}
-		writeCommand(&b, root, cmd, 2)
+		writeCommand(&b, root, cmd)
 	}
-	text := strings.ReplaceAll(strings.TrimRight(b.String(), "\n")+"\n", "\n\n\n", "\n\n")
+	text := b.String()
 	if flag.Lookup("update").Value.String() == "true" {
 		if err := os.WriteFile(page, []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -100,47 +104,131 @@ func nested(root, cmd *cobra.Command) string {
 	return ""
 }
 
-func writeCommand(b *strings.Builder, root, cmd *cobra.Command, level int) {
-	fmt.Fprintf(b, "\n%s %s\n\n", strings.Repeat("#", level), cmd.CommandPath())
-	fmt.Fprintf(b, "```\n%s\n```\n\n", strings.TrimSuffix(cmd.UseLine(), " [flags]"))
-	text := cmd.Long
-	if text == "" {
-		text = cmd.Short + "."
+// shared returns the flags that several verbs of a noun have, with the same text in each, without filters.
+func shared(noun *cobra.Command) *pflag.FlagSet {
+	flags, count := pflag.NewFlagSet("", 0), map[string]int{}
+	for _, verb := range noun.Commands() {
+		verb.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+			key := f.Name + f.Usage
+			if count[key]++; count[key] == 3 && f.Name != "help" && !isFilter(f) {
+				flags.AddFlag(f)
+			}
+		})
 	}
-	for para := range strings.SplitSeq(text, "\n\n") {
-		wrap(b, strings.Fields(strings.NewReplacer("<", "&lt;", "|", `\|`).Replace(para)), "", "")
-		b.WriteString("\n")
+	return flags
+}
+
+// filters returns the flags of addFilter.
+func filters() *pflag.FlagSet {
+	cmd := &cobra.Command{}
+	addFilter(cmd, &inspect.Filter{})
+	return cmd.Flags()
+}
+
+func isFilter(f *pflag.Flag) bool {
+	g := filters().Lookup(f.Name)
+	return g != nil && g.Usage == f.Usage
+}
+
+// writeCommand writes a command of the root, and its verbs as a list.
+func writeCommand(b *strings.Builder, root, cmd *cobra.Command) {
+	fmt.Fprintf(b, "\n## %s\n\n", cmd.CommandPath())
+	writeText(b, root, cmd, "", "")
+	writeFlags(b, cmd, pflag.NewFlagSet("", 0), "")
+	if !cmd.HasSubCommands() {
+		return
 	}
+	b.WriteString("\nVerbs:\n\n")
+	several := shared(cmd)
+	for _, c := range cmd.Commands() {
+		if c.Name() == "ls" && sameFlags(c, cmd) {
+			writeWords(b, usage(root, c)+" the same as `"+cmd.CommandPath()+"`.", "- ", "  ")
+			continue
+		}
+		writeText(b, root, c, "- ", "  ")
+		writeFlags(b, c, several, "  ")
+	}
+	if several.HasFlags() {
+		b.WriteString("\nFlags of several verbs:\n\n")
+		listFlags(b, several, "")
+	}
+}
+
+func sameFlags(a, b *cobra.Command) bool {
+	return a.LocalNonPersistentFlags().FlagUsages() == b.LocalNonPersistentFlags().FlagUsages()
+}
+
+// usage returns how a command is called, with its other names, and a colon.
+func usage(root, cmd *cobra.Command) string {
 	var also []string
 	for _, alias := range cmd.Aliases {
 		also = append(also, "`"+cmd.Parent().CommandPath()+" "+alias+"`")
 	}
 	for _, c := range root.Commands() {
 		if c.Name() == cmd.Name() && c != cmd && c.Short == cmd.Short {
-			also = append(also, "`delayed "+c.Name()+"`")
-			for _, alias := range c.Aliases {
-				also = append(also, "`delayed "+alias+"`")
+			for _, name := range append([]string{c.Name()}, c.Aliases...) {
+				also = append(also, "`delayed "+name+"`")
 			}
 		}
 	}
+	line := "`" + strings.TrimSuffix(cmd.UseLine(), " [flags]") + "`"
 	if len(also) > 0 {
-		wrap(b, strings.Fields("Also "+strings.Join(also, ", ")+"."), "", "")
-		b.WriteString("\n")
+		line += " (also " + strings.Join(also, ", ") + ")"
+	}
+	return line + ":"
+}
+
+// writeText writes usage, description and examples.
+func writeText(b *strings.Builder, root, cmd *cobra.Command, first, rest string) {
+	text := cmd.Long
+	if text == "" {
+		text = cmd.Short + "."
+	}
+	text = strings.NewReplacer("<", "&lt;", "|", `\|`).Replace(text)
+	text = strings.ToLower(text[:1]) + text[1:]
+	for i, para := range strings.Split(text, "\n\n") {
+		if i == 0 {
+			para = usage(root, cmd) + " " + para
+		} else {
+			b.WriteString("\n")
+			first = rest
+		}
+		writeWords(b, para, first, rest)
 	}
 	if cmd.Example != "" {
-		fmt.Fprintf(b, "```sh\n%s\n```\n\n", strings.ReplaceAll(strings.TrimPrefix(cmd.Example, "  "), "\n  ", "\n"))
-	}
-	writeFlags(b, cmd.LocalNonPersistentFlags())
-	for _, c := range cmd.Commands() {
-		writeCommand(b, root, c, level+1)
+		example := strings.ReplaceAll(strings.TrimPrefix(cmd.Example, "  "), "\n  ", "\n"+rest)
+		fmt.Fprintf(b, "\n%s```sh\n%[1]s%s\n%[1]s```\n", rest, example)
 	}
 }
 
-func writeFlags(b *strings.Builder, flags *pflag.FlagSet) {
-	flags.VisitAll(func(f *pflag.Flag) {
-		if f.Name == "help" {
-			return
+// writeFlags writes the flags of a command as a list, and of those that several commands have the names alone.
+func writeFlags(b *strings.Builder, cmd *cobra.Command, several *pflag.FlagSet, indent string) {
+	own, names, filtered := pflag.NewFlagSet("", 0), []string(nil), false
+	cmd.LocalNonPersistentFlags().VisitAll(func(f *pflag.Flag) {
+		switch g := several.Lookup(f.Name); {
+		case f.Name == "help":
+		case isFilter(f) && cmd.LocalNonPersistentFlags().Lookup("arg") != nil:
+			filtered = true
+		case g != nil && g.Usage == f.Usage:
+			names = append(names, "`--"+f.Name+"`")
+		default:
+			own.AddFlag(f)
 		}
+	})
+	if indent == "" && (own.HasFlags() || filtered) {
+		b.WriteString("\n")
+	}
+	listFlags(b, own, indent)
+	if filtered {
+		names = append(names, "[filters](#filters-of-tasks)")
+	}
+	if names != nil {
+		writeWords(b, strings.Join(names, ", "), indent+"- ", indent+"  ")
+	}
+}
+
+func listFlags(b *strings.Builder, flags *pflag.FlagSet, indent string) {
+	flags.VisitAll(func(f *pflag.Flag) {
 		name := "--" + f.Name
 		if kind := f.Value.Type(); f.NoOptDefVal != "" && kind != "bool" {
 			name += "[=" + kind + "]"
@@ -154,14 +242,14 @@ func writeFlags(b *strings.Builder, flags *pflag.FlagSet) {
 		if d := f.DefValue; d != "" && d != "0" && d != "0s" && d != "false" && d != "[]" {
 			text += " (default " + d + ")"
 		}
-		wrap(b, append([]string{"`" + name + "`:"}, strings.Fields(text)...), "- ", "  ")
+		writeWords(b, "`"+name+"`: "+text, indent+"- ", indent+"  ")
 	})
 }
 
-// wrap writes words in lines of at most 120 columns.
-func wrap(b *strings.Builder, words []string, first, rest string) {
+// writeWords writes words in lines of at most 120 columns.
+func writeWords(b *strings.Builder, text, first, rest string) {
 	line := first
-	for i, w := range words {
+	for i, w := range strings.Fields(text) {
 		if i > 0 && len(line)+1+len(w) > 120 {
 			b.WriteString(line + "\n")
 			line = rest
