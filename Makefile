@@ -32,8 +32,8 @@ GORACE ?= atexit_sleep_ms=0
 export GORACE
 
 each := scripts/each.sh
-# make lint vets the code, so go test need not.
-gotest := go test -vet=off -count=1 -timeout=20m
+# make lint vets the code, so go test need not. Tests wait more than they compute: three packages at a time.
+gotest := go test -vet=off -count=1 -p 3 -timeout=20m
 # The packages of make test, those of itest first, as their tests take longest. Tests of bench and those in a browser
 # have targets of their own.
 packages := $(each) -x bench -a go list | grep -v /itest/dashboard

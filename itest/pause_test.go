@@ -253,6 +253,7 @@ func (p *pauser) check(log ledger.Log, wakeLimit time.Duration) {
 		limits.Errorf(p.t, "%d of %d tasks were started after their claims had been lost", afterwards, unstarted)
 	}
 	if worst := late[len(late)-1]; worst > wakeLimit {
-		limits.Errorf(p.t, "a context was cancelled %v after its worker had gone on, expected at most %v", worst, wakeLimit)
+		limits.Errorf(p.t, "a context was cancelled %v after its worker had gone on, expected at most %v", worst,
+			wakeLimit)
 	}
 }
