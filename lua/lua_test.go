@@ -35,8 +35,8 @@ func TestSource(t *testing.T) {
 
 func TestSourceOfUnknown(t *testing.T) {
 	defer func() {
-		if err := recover(); err == nil || !strings.Contains(err.(string), "expected the file lua/nothing.lua") {
-			t.Errorf("expected a panic that names the file, found %v", err)
+		if err, ok := recover().(string); !ok || !strings.Contains(err, "expected the file lua/nothing.lua") {
+			t.Errorf("expected a panic that names the file, found %q", err)
 		}
 	}()
 	lua.Source("nothing")

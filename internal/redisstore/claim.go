@@ -13,6 +13,7 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
+// The scripts.
 var (
 	ScriptClaim = newScript("claim")
 	scriptMark  = newScript("mark")

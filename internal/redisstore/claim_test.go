@@ -1,10 +1,17 @@
 package redisstore
 
 import (
+	"bytes"
 	"fmt"
+	"maps"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
+	"testing"
+	"time"
+
+	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/redistest"
 	"github.com/godelayed/delayed/internal/wire"
@@ -495,3 +502,205 @@ func claimWithCount(n int) func(s *Store) (any, error) {
 		return len(got.Messages), err
 	}
 }
+
+// Redis searches a hash of few short fields from the start for each of them. So the hash of a large claim becomes a
+// table, however small its messages are, and the field that made it one does not remain.
+func TestLargeClaimMakesATable(t *testing.T) {
+	for _, tt := range []struct {
+		n    int
+		want []string // encodings; Redis 6.2 calls the compact one ziplist
+	}{{5, []string{"listpack", "ziplist"}}, {64, []string{"hashtable"}}, {200, []string{"hashtable"}}} {
+		t.Run(strconv.Itoa(tt.n), func(t *testing.T) {
+			b := redistest.NewBench(t, redistest.Shared(t))
+			s := NewStore(dialled(t, b.Server.URL()), "", b.Name)
+			b.Do("SET", b.Name+"_worker:w", "v")
+			for i := range tt.n {
+				b.Do("RPUSH", b.Name, fmt.Sprint("m", i+1))
+			}
+			got, err := s.Claim(bg, ClaimCall{Worker: "w", Batch: 7, Most: tt.n})
+			if err != nil || len(got.Messages) != tt.n {
+				t.Fatalf("%d messages, %v", len(got.Messages), err)
+			}
+			held := b.Hash("_processing:w")
+			for i := range tt.n {
+				if token, want := fmt.Sprint("7-", i+1), fmt.Sprint("m", i+1); held[token] != want ||
+					fmt.Sprintf("%s", got.Messages[i]) != want {
+					t.Errorf("%s is %q in Redis and %q here, expected %q", token, held[token], got.Messages[i], want)
+				}
+			}
+			if len(held) != tt.n {
+				t.Errorf("%d fields, expected %d", len(held), tt.n)
+			}
+			if encoding, _ := redis.String(b.Do("OBJECT", "ENCODING", b.Name+"_processing:w"),
+				nil); !slices.Contains(tt.want, encoding) {
+				t.Errorf("encoding %q, expected one of %q", encoding, tt.want)
+			}
+		})
+	}
+}
+
+// claimsPage reads claims: all of them if there are at most n, else some n.
+func claimsPage(s *Store, from ClaimHash, n int) (page []Claimed, total int, err error) {
+	tokens, total, err := s.ClaimTokens(bg, from, n)
+	for len(tokens) > 0 && err == nil {
+		var some []Claimed
+		var read int
+		some, read, err = s.Claims(bg, from, tokens)
+		page, tokens = append(page, some...), tokens[read:]
+	}
+	return page, total, err
+}
+
+// TestClaimsPage reads claims page by page until none is left, also from hashes that are too large for Redis's compact
+// form.
+func TestClaimsPage(t *testing.T) {
+	server := redistest.Shared(t)
+	name := redistest.Name(t)
+	conn := server.Dial(t)
+	redistest.Seed(t, conn, name, manyHeld)
+	s := NewStore(dialled(t, server.URL()), "", name)
+	hash := s.keys.processing + "w"
+	for left := maps.Clone(manyClaims); len(left) > 0; {
+		page, total, err := claimsPage(s, s.ClaimsOf("w"), 200)
+		if err != nil || total != len(left) || len(page) != min(200, total) {
+			t.Fatalf("expected %d of %d claims, found %d of %d, %v", min(200, len(left)), len(left), len(page), total,
+				err)
+		}
+		for _, c := range page {
+			if message, ok := left[c.Token]; !ok || message != string(c.Message) {
+				t.Errorf("claim %s: expected %q, found %q", c.Token, message, c.Message)
+			}
+			delete(left, c.Token)
+			server.Do(t, "HDEL", hash, c.Token)
+		}
+	}
+	if page, total, err := claimsPage(s, s.ClaimsOf("w"), 200); err != nil || total != 0 || len(page) > 0 {
+		t.Errorf("no claims: found %d of %d, %v", len(page), total, err)
+	}
+}
+
+func bigMessage(i int) Envelope {
+	msg := wire.Message{
+		Kind: wire.GoExtended, Path: "a.b",
+		Payload: wire.AppendBin(nil, bytes.Repeat([]byte{'x'}, 1<<20-200)), Meta: wire.Meta{ID: fmt.Sprint(i)},
+	}
+	return Envelope{ID: msg.Meta.ID, Message: msg.Append(nil)}
+}
+
+// largest is how many messages of a megabyte one script may move.
+const largest = MaxCallBytes>>20 + 1
+
+// sizedStore returns a store on a server of its own, so that a test can count commands.
+func sizedStore(t *testing.T) (*redistest.Bench, *Store) {
+	t.Helper()
+	b := redistest.NewBench(t, redistest.Start(t))
+	return b, NewStore(dialled(t, b.Server.URL()), "", b.Name)
+}
+
+func TestClaimTakesNoMoreThanItsBytes(t *testing.T) {
+	t.Parallel()
+	b, s := sizedStore(t)
+	for i := range 100 {
+		if err := s.Enqueue(t.Context(), []Envelope{bigMessage(i)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Register(t.Context(), "w", time.Minute, ""); err != nil {
+		t.Fatal(err)
+	}
+	before := b.Server.CommandStats(t)
+	got, err := s.Claim(t.Context(), ClaimCall{Worker: "w", Batch: 1, Most: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, left := got.Messages, got.Left
+	if len(m) > largest || left != 100-len(m) {
+		t.Errorf("claimed %d messages of a megabyte, %d are left", len(m), left)
+	}
+	if n := b.Server.CommandStats(t).Since(before)["lpush"]; n > 16 {
+		t.Errorf("%d messages were taken and put back", n)
+	}
+}
+
+func TestTokensOfABatch(t *testing.T) {
+	for _, number := range []uint64{0, 1, 9, 10, math.MaxUint64} {
+		for _, n := range []int{0, 1, 9, 10, 11, 99, 100, maxClaim} {
+			var want []string
+			for i := range n {
+				want = append(want, fmt.Sprintf("%d-%d", number, i+1))
+			}
+			got := slices.Collect(TokensOf(number, n))
+			if !slices.Equal(got, want) {
+				t.Fatalf("%d tokens of batch %d:\n%q\nexpected\n%q", n, number, got, want)
+			}
+			for i, token := range got {
+				if parsed, place, ok := ParseToken(token); !ok || parsed != number || place != i+1 {
+					t.Fatalf("%q is claim %d of batch %d, %v: expected %d of %d", token, place, parsed, ok, i+1, number)
+				}
+			}
+		}
+	}
+}
+
+func TestParseTokenOfOthers(t *testing.T) {
+	for _, token := range []string{
+		"", "-", "7", "7-", "-1", "7-1-1", "7:1", "x-1", "7-x", "-7-1", "7.0-1", " 7-1",
+		"18446744073709551616-1",
+	} {
+		if number, place, ok := ParseToken(token); ok {
+			t.Errorf("%q is claim %d of batch %d, expected no token", token, place, number)
+		}
+	}
+}
+
+// TestTokens reads the tokens of a worker's claims.
+func TestTokens(t *testing.T) {
+	server := redistest.Shared(t)
+	name := redistest.Name(t)
+	redistest.Seed(t, server.Dial(t), name, working(nil))
+	s := NewStore(dialled(t, server.URL()), "", name)
+	tokens, err := s.Tokens(bg, "w")
+	slices.Sort(tokens)
+	if want := []string{"3-1", "3-2", "3-3", "4-1"}; err != nil || !slices.Equal(tokens, want) {
+		t.Errorf("expected %q, found %q, %v", want, tokens, err)
+	}
+	if tokens, err := s.Tokens(bg, "v"); err != nil || len(tokens) > 0 {
+		t.Errorf("of an unknown worker: found %q, %v", tokens, err)
+	}
+}
+
+func markWith(note, value string) func(s *Store) (any, error) {
+	return func(s *Store) (any, error) { return nil, s.Mark(bg, "w", note, value) }
+}
+
+var markCases = storeTable{script: "mark", cases: []storeCase{
+	{
+		name: "noted",
+		seed: redistest.State{"_claims:w": redistest.Hash{"3": "1"}},
+		do:   markWith(MarkAlone, "3-1"),
+		want: redistest.State{"_claims:w": redistest.Hash{"3": "1", "alone": "3-1"}},
+	},
+	{
+		name: "noted anew",
+		seed: redistest.State{"_claims:w": redistest.Hash{"4": "1", "alone": "3-1"}},
+		do:   markWith(MarkAlone, "4-1"),
+		want: redistest.State{"_claims:w": redistest.Hash{"4": "1", "alone": "4-1"}},
+	},
+	{
+		name: "taken back",
+		seed: redistest.State{"_claims:w": redistest.Hash{"3": "1", "alone": "3-1", "stopped": "1"}},
+		do:   markWith(MarkAlone, ""),
+		want: redistest.State{"_claims:w": redistest.Hash{"3": "1", "stopped": "1"}},
+	},
+	{
+		name: "of a worker without claims, which may have gone", // the note would stay for ever
+		do:   markWith(MarkStopped, "1"),
+		want: redistest.State{},
+	},
+	{
+		name: "without claims, noted before",
+		seed: redistest.State{"_claims:w": redistest.Hash{"alone": "3-1"}},
+		do:   markWith(MarkStopped, "1"),
+		want: redistest.State{"_claims:w": redistest.Hash{"alone": "3-1"}},
+	},
+}}

@@ -39,16 +39,6 @@ var manyKept, manyCompleted = func() (list []Completed, state redistest.State) {
 	})
 }()
 
-// manyOver are 205 completed tasks whose time is over, five more than one call deletes.
-var manyOver = func() redistest.State {
-	set, results := redistest.Zset{}, redistest.Hash{}
-	for i := range 205 {
-		id := fmt.Sprintf("old%03d", i)
-		set[id], results[id] = int64(past+i), "r"
-	}
-	return redistest.State{"_completed": set, "_results": results}
-}()
-
 var completeCases = storeTable{script: "complete", cases: []storeCase{
 	{
 		name:   "results are kept",
@@ -194,53 +184,6 @@ var completeCases = storeTable{script: "complete", cases: []storeCase{
 	},
 }}
 
-func expireWith(n int) func(s *Store) (any, error) {
-	return func(s *Store) (any, error) { return s.Expire(bg, n) }
-}
-
-var expireCases = storeTable{script: "expire", cases: []storeCase{
-	{name: "nothing", do: expireWith(10), result: 0},
-	{
-		name: "nothing is over, and reports stay",
-		seed: redistest.State{
-			"_completed": redistest.Zset{"x": later, "y": round},
-			"_results":   redistest.Hash{"x": "r", "y": "r", "a": "50 %"},
-		},
-		do:     expireWith(10),
-		result: 0,
-	},
-	{
-		name: "what is over goes",
-		seed: redistest.State{
-			"_completed": redistest.Zset{"x": later, "o": past, "p": past + 1},
-			"_results":   redistest.Hash{"x": "r", "o": "r", "p": "r", "a": "50 %"},
-		},
-		do:     expireWith(10),
-		result: 2,
-		want: redistest.State{
-			"_completed": redistest.Zset{"x": later},
-			"_results":   redistest.Hash{"x": "r", "a": "50 %"},
-		},
-	},
-	{
-		name:   "all of it",
-		seed:   redistest.State{"_completed": redistest.Zset{"o": past}, "_results": redistest.Hash{"o": "r"}},
-		do:     expireWith(10),
-		result: 1,
-		want:   redistest.State{},
-	},
-	{
-		name: "page by page",
-		seed: redistest.State{
-			"_completed": redistest.Zset{"o": past, "p": past + 1},
-			"_results":   redistest.Hash{"o": "r", "p": "r"},
-		},
-		do:     expireWith(1),
-		result: 1,
-		want:   redistest.State{"_completed": redistest.Zset{"p": past + 1}, "_results": redistest.Hash{"p": "r"}},
-	},
-}}
-
 // TestEndsAreTold checks what scripts that end tasks for good publish: the ends of tasks for which a caller may wait,
 // if the claim existed.
 func TestEndsAreTold(t *testing.T) {
@@ -303,4 +246,53 @@ func TestEndsAreTold(t *testing.T) {
 			}
 		})
 	}
+}
+
+var progressCases = storeTable{script: "progress", cases: []storeCase{
+	{
+		name: "reported", seed: working(nil), do: progressWith("3-1", "x", "50 %"), result: true,
+		want: working(redistest.State{"_results": redistest.Hash{"x": "50 %"}}),
+	},
+	{
+		name: "reported again", seed: working(redistest.State{"_results": redistest.Hash{"x": "40 %", "y": "r"}}),
+		do:     progressWith("3-1", "x", "50 %"),
+		result: true, want: working(redistest.State{"_results": redistest.Hash{"x": "50 %", "y": "r"}}),
+	},
+	{
+		name: "the claim does not stand", seed: working(redistest.State{"_results": redistest.Hash{"x": "40 %"}}),
+		do:     progressWith("2-1", "x", "50 %"),
+		result: false,
+	},
+	{
+		name: "what was kept of an older task makes place",
+		seed: working(redistest.State{
+			"_results":   redistest.Hash{"x": "r", "y": "r"},
+			"_completed": redistest.Zset{"x": later, "y": later},
+		}),
+		do: progressWith("3-1", "x", "50 %"), result: true,
+		want: working(redistest.State{
+			"_results":   redistest.Hash{"x": "50 %", "y": "r"},
+			"_completed": redistest.Zset{"y": later},
+		}),
+	},
+	{
+		name: "forgotten", seed: working(redistest.State{"_results": redistest.Hash{"x": "50 %", "y": "r"}}),
+		do:     progressWith("3-1", "x", ""),
+		result: true, want: working(redistest.State{"_results": redistest.Hash{"y": "r"}}),
+	},
+	{
+		name: "forgotten, but the claim does not stand",
+		seed: working(redistest.State{"_results": redistest.Hash{"x": "50 %"}}), do: progressWith("2-1", "x", ""),
+		result: false,
+	},
+	{
+		name:   "not forgotten: what is kept of an older task",
+		seed:   working(redistest.State{"_results": redistest.Hash{"x": "r"}, "_completed": redistest.Zset{"x": past}}),
+		do:     progressWith("3-1", "x", ""),
+		result: true,
+	},
+}}
+
+func progressWith(token, id, report string) func(s *Store) (any, error) {
+	return func(s *Store) (any, error) { return s.Progress(bg, "w", token, id, []byte(report)) }
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
+// The scripts.
 var (
 	ScriptAck     = newScript("ack")
 	ScriptRelease = newScript("release")

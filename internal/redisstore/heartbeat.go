@@ -10,6 +10,7 @@ import (
 	"github.com/godelayed/delayed/internal/answer"
 )
 
+// The scripts.
 var (
 	ScriptBeat       = newScript("beat")
 	ScriptRegister   = newScript("register")

@@ -7,6 +7,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
+// The scripts.
 var (
 	ScriptMode   = newScript("mode")
 	scriptReform = newScript("reform")

@@ -12,6 +12,7 @@ import (
 	"github.com/godelayed/delayed/internal/schedule"
 )
 
+// The scripts.
 var (
 	ScriptAgenda = newScript("agenda")
 	ScriptEntry  = newScript("entry")

@@ -5,6 +5,7 @@ import (
 	"time"
 )
 
+// ScriptShelve is lua/shelve.lua.
 var ScriptShelve = newScript("shelve")
 
 // Shelf is a sorted set in which tasks are filed.

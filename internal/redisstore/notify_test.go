@@ -67,3 +67,19 @@ func TestWait(t *testing.T) {
 		t.Errorf("expected to be woken by %s, found %s", a, woken)
 	}
 }
+
+func rewaitW(s *Store) (any, error) { return nil, s.Rewait(bg, "w", time.Hour) }
+
+var rewaitCases = storeTable{script: "rewait", cases: []storeCase{
+	{
+		name: "the first",
+		do:   rewaitW,
+		want: redistest.State{"_rewait:w": redistest.Expiring{Value: ones(1), For: time.Hour}},
+	},
+	{
+		name: "one that nobody has taken",
+		seed: redistest.State{"_rewait:w": redistest.Expiring{Value: ones(1), For: time.Second}},
+		do:   rewaitW,
+		want: redistest.State{"_rewait:w": redistest.Expiring{Value: ones(1), For: time.Hour}},
+	},
+}}

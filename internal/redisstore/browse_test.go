@@ -145,3 +145,48 @@ func TestFieldsOfSeveralCalls(t *testing.T) {
 		}
 	}
 }
+
+// shelfWith lists ids with their scores.
+func shelfWith(after SetPlace, n int, back bool) func(s *Store) (any, error) {
+	return func(s *Store) (any, error) {
+		page, err := s.members(bg, s.keys.scheduled, after, n, back)
+		var text strings.Builder
+		for _, m := range page {
+			fmt.Fprint(&text, " ", m.ID, ":", m.At.UnixMilli())
+		}
+		return text.String(), err
+	}
+}
+
+var shelfCases = func() storeTable {
+	seed := filedAs("_scheduled", redistest.Zset{"a": 1, "b": 2, "c": 2, "d": 2, "é": 2, "e": 3})
+	page := func(name string, after SetPlace, n int, back bool, want string) storeCase {
+		return storeCase{name: name, seed: seed, do: shelfWith(after, n, back), result: want}
+	}
+	long := strings.Repeat("n", 700)
+	return storeTable{script: "shelf", cases: []storeCase{
+		{name: "nothing there", do: shelfWith(SetPlace{}, 10, false), result: ""},
+		{
+			name: "long names of equal scores",
+			seed: filedAs("_scheduled", redistest.Zset{
+				long: 2, long + "a": 2, long + "b": 2, long + "c": 2, long + "cc": 2,
+			}),
+			do: shelfWith(SetPlace{"2", long + "bb"}, 10, false), result: " " + long + "c:2 " + long + "cc:2",
+		},
+		{name: "nothing there, from the end", do: shelfWith(SetPlace{}, 10, true), result: ""},
+		page("all", SetPlace{}, 10, false, " a:1 b:2 c:2 d:2 é:2 e:3"),
+		page("all, from the end", SetPlace{}, 10, true, " e:3 é:2 d:2 c:2 b:2 a:1"),
+		page("the first", SetPlace{}, 2, false, " a:1 b:2"),
+		page("the last", SetPlace{}, 2, true, " e:3 é:2"),
+		page("behind one of equal scores", SetPlace{"2", "c"}, 2, false, " d:2 é:2"),
+		page("before one of equal scores", SetPlace{"2", "d"}, 2, true, " c:2 b:2"),
+		page("behind one that has gone", SetPlace{"2", "cc"}, 10, false, " d:2 é:2 e:3"),
+		page("before one that has gone", SetPlace{"2", "cc"}, 10, true, " c:2 b:2 a:1"),
+		page("behind one that was before them all", SetPlace{"1", "0"}, 1, false, " a:1"),
+		page("behind one whose score has gone", SetPlace{"2.5", "x"}, 10, false, " e:3"),
+		page("before one whose score has gone", SetPlace{"2.5", "x"}, 1, true, " é:2"),
+		page("behind the last", SetPlace{"3", "e"}, 10, false, ""),
+		page("before the first", SetPlace{"1", "a"}, 10, true, ""),
+		page("behind a round score", SetPlace{"4e+12", "a"}, 10, false, ""),
+	}}
+}()

@@ -131,7 +131,8 @@ var registerCases = storeTable{script: "register", cases: []storeCase{
 }}
 
 func unregisterW(s *Store) (any, error) { return s.Unregister(bg, "w") }
-func forgetW(s *Store) (any, error)     { return s.Forget(bg, "w") }
+
+func forgetW(s *Store) (any, error) { return s.Forget(bg, "w") }
 
 var unregisterCases = storeTable{script: "unregister", cases: []storeCase{
 	{
@@ -236,31 +237,6 @@ var forgetCases = storeTable{script: "forget", cases: []storeCase{
 	},
 }}
 
-func publishW(s *Store) (any, error) { return s.Publish(bg, "w", []byte("new")) }
-
-var publishCases = storeTable{script: "publish", cases: []storeCase{
-	{
-		name:   "first",
-		seed:   redistest.State{"_worker:w": alive},
-		do:     publishW,
-		result: true,
-		want:   redistest.State{"_worker:w": alive, "_functions": redistest.Hash{"w": "new"}},
-	},
-	{
-		name:   "again, beside others",
-		seed:   redistest.State{"_worker:w": alive, "_functions": redistest.Hash{"w": "old", "v": "g"}},
-		do:     publishW,
-		result: true,
-		want:   redistest.State{"_worker:w": alive, "_functions": redistest.Hash{"w": "new", "v": "g"}},
-	},
-	{
-		name:   "not registered",
-		seed:   redistest.State{"_functions": redistest.Hash{"v": "g"}},
-		do:     publishW,
-		result: false,
-	},
-}}
-
 // knownTo asks about worker v.
 func knownTo(s *Store) (any, error) {
 	l := s.NewLink()
@@ -287,74 +263,6 @@ var knownCases = storeTable{script: "known", cases: []storeCase{
 		do:     knownTo,
 		result: []bool{true},
 		idle:   true,
-	},
-}}
-
-// TestTokens reads the tokens of a worker's claims.
-func TestTokens(t *testing.T) {
-	server := redistest.Shared(t)
-	name := redistest.Name(t)
-	redistest.Seed(t, server.Dial(t), name, working(nil))
-	s := NewStore(dialled(t, server.URL()), "", name)
-	tokens, err := s.Tokens(bg, "w")
-	slices.Sort(tokens)
-	if want := []string{"3-1", "3-2", "3-3", "4-1"}; err != nil || !slices.Equal(tokens, want) {
-		t.Errorf("expected %q, found %q, %v", want, tokens, err)
-	}
-	if tokens, err := s.Tokens(bg, "v"); err != nil || len(tokens) > 0 {
-		t.Errorf("of an unknown worker: found %q, %v", tokens, err)
-	}
-}
-
-func markWith(note, value string) func(s *Store) (any, error) {
-	return func(s *Store) (any, error) { return nil, s.Mark(bg, "w", note, value) }
-}
-
-var markCases = storeTable{script: "mark", cases: []storeCase{
-	{
-		name: "noted",
-		seed: redistest.State{"_claims:w": redistest.Hash{"3": "1"}},
-		do:   markWith(MarkAlone, "3-1"),
-		want: redistest.State{"_claims:w": redistest.Hash{"3": "1", "alone": "3-1"}},
-	},
-	{
-		name: "noted anew",
-		seed: redistest.State{"_claims:w": redistest.Hash{"4": "1", "alone": "3-1"}},
-		do:   markWith(MarkAlone, "4-1"),
-		want: redistest.State{"_claims:w": redistest.Hash{"4": "1", "alone": "4-1"}},
-	},
-	{
-		name: "taken back",
-		seed: redistest.State{"_claims:w": redistest.Hash{"3": "1", "alone": "3-1", "stopped": "1"}},
-		do:   markWith(MarkAlone, ""),
-		want: redistest.State{"_claims:w": redistest.Hash{"3": "1", "stopped": "1"}},
-	},
-	{
-		name: "of a worker without claims, which may have gone", // the note would stay for ever
-		do:   markWith(MarkStopped, "1"),
-		want: redistest.State{},
-	},
-	{
-		name: "without claims, noted before",
-		seed: redistest.State{"_claims:w": redistest.Hash{"alone": "3-1"}},
-		do:   markWith(MarkStopped, "1"),
-		want: redistest.State{"_claims:w": redistest.Hash{"alone": "3-1"}},
-	},
-}}
-
-func rewaitW(s *Store) (any, error) { return nil, s.Rewait(bg, "w", time.Hour) }
-
-var rewaitCases = storeTable{script: "rewait", cases: []storeCase{
-	{
-		name: "the first",
-		do:   rewaitW,
-		want: redistest.State{"_rewait:w": redistest.Expiring{Value: ones(1), For: time.Hour}},
-	},
-	{
-		name: "one that nobody has taken",
-		seed: redistest.State{"_rewait:w": redistest.Expiring{Value: ones(1), For: time.Second}},
-		do:   rewaitW,
-		want: redistest.State{"_rewait:w": redistest.Expiring{Value: ones(1), For: time.Hour}},
 	},
 }}
 
