@@ -1,8 +1,8 @@
 // Package delayedvet checks calls of package delayed when programs are built, as go vet does: the compiler cannot,
 // because Delay takes any function with any arguments.
 //
-// Analyzer is for programs that run analyzers; cmd/delayedvet runs it alone or under go vet, and package plugin makes
-// it a linter of golangci-lint. README.md lists what it finds.
+// Analyzer and Renamed are for programs that run analyzers; cmd/delayedvet runs them alone or under go vet, and package
+// plugin makes them a linter of golangci-lint. README.md lists what they find.
 //
 // It reports what would be refused when the program runs, in the words of the errors there, and what would be accepted
 // and lost. What cannot be known from the source, such as the function in a variable that is set twice, it leaves to

@@ -13,7 +13,7 @@ import (
 
 func init() { register.Plugin("delayedvet", newLinter) }
 
-// linter is the analyzer with its settings, of which there are none.
+// linter is the analyzers with their settings, of which there are none.
 type linter struct{}
 
 func newLinter(settings any) (register.LinterPlugin, error) {
@@ -23,10 +23,10 @@ func newLinter(settings any) (register.LinterPlugin, error) {
 	return linter{}, nil
 }
 
-// BuildAnalyzers returns the analyzer.
+// BuildAnalyzers returns the analyzers.
 func (linter) BuildAnalyzers() ([]*analysis.Analyzer, error) {
-	return []*analysis.Analyzer{delayedvet.Analyzer}, nil
+	return []*analysis.Analyzer{delayedvet.Analyzer, delayedvet.Renamed}, nil
 }
 
-// GetLoadMode says that the analyzer needs types.
+// GetLoadMode returns the mode with types.
 func (linter) GetLoadMode() string { return register.LoadModeTypesInfo }

@@ -21,7 +21,7 @@ func TestPlugin(t *testing.T) {
 		t.Fatal(err)
 	}
 	all, err := l.BuildAnalyzers()
-	if err != nil || len(all) != 1 || all[0] != delayedvet.Analyzer {
+	if err != nil || len(all) != 2 || all[0] != delayedvet.Analyzer || all[1] != delayedvet.Renamed {
 		t.Errorf("analyzers %v, %v", all, err)
 	}
 	if mode := l.GetLoadMode(); mode != register.LoadModeTypesInfo {

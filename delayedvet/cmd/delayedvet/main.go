@@ -3,9 +3,10 @@
 //	go install github.com/godelayed/delayed/delayedvet/cmd/delayedvet@latest
 //	go vet -vettool="$(which delayedvet)" ./...
 //
-// or by itself, with -fix to apply the fixes that are certain:
+// or by itself, with -fix to apply the fixes that are certain, also in packages that do not compile because they use
+// names of package delayed from before 0.1.0:
 //
-//	delayedvet ./...
+//	delayedvet -fix ./...
 //
 // delayedvet help lists its flags.
 package main
@@ -13,13 +14,13 @@ package main
 import (
 	"os"
 
-	"golang.org/x/tools/go/analysis/singlechecker"
+	"golang.org/x/tools/go/analysis/multichecker"
 
 	"github.com/godelayed/delayed/delayedvet"
 )
 
 func main() {
 	if !skip(os.Args[1:]) {
-		singlechecker.Main(delayedvet.Analyzer)
+		multichecker.Main(delayedvet.Analyzer, delayedvet.Renamed)
 	}
 }
