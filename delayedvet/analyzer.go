@@ -61,18 +61,15 @@ const root = "github.com/godelayed/delayed"
 
 func run(pass *analysis.Pass) (any, error) {
 	lib := imported(pass.Pkg, root)
-	// The tests of package delayed misuse it on purpose.
-	if path := pass.Pkg.Path(); path == root || path == root+"_test" {
-		pass.ExportPackageFact(&programFact{})
-		return nil, nil
-	}
 	if lib == nil {
 		return nil, nil
 	}
 	c := &checker{pass: pass, functions: map[*ast.CallExpr]declaration{}}
 	c.option, c.funcOpt = interfaceIn(lib, "Option"), interfaceIn(lib, "FuncOption")
 	c.ctx = interfaceIn(imported(lib, "context"), "Context")
-	if c.option == nil || c.funcOpt == nil || c.ctx == nil {
+	// The tests of package delayed misuse it on purpose.
+	ours := lib == pass.Pkg || pass.Pkg.Path() == root+"_test"
+	if ours || c.option == nil || c.funcOpt == nil || c.ctx == nil {
 		pass.ExportPackageFact(&programFact{})
 		return nil, nil
 	}

@@ -3,9 +3,12 @@ package delayedvet
 import (
 	"fmt"
 	"go/ast"
+	"go/constant"
 	"go/types"
+	"reflect"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // checkCall checks a call that takes a function and its arguments.
@@ -82,7 +85,7 @@ func (c *checker) checkArguments(call *ast.CallExpr, f *function, as form, exprs
 	}
 	for i, a := range args[:fixed] {
 		if c.wildcard(a.expr, as) == "" {
-			c.checkArgument(call, f, i, f.Params[i], a)
+			c.checkArgument(call, f.argument(i), f.Params[i], a)
 		}
 	}
 	if !f.Variadic {
@@ -95,28 +98,32 @@ func (c *checker) checkArguments(call *ast.CallExpr, f *function, as form, exprs
 	}
 	for i, a := range tail {
 		if c.wildcard(a.expr, as) == "" {
-			c.checkArgument(call, f, fixed+i, f.Elem, a)
+			c.checkArgument(call, f.argument(fixed+i), f.Elem, a)
 		}
 	}
 }
 
-// checkArgument checks one argument against its parameter.
-func (c *checker) checkArgument(call *ast.CallExpr, f *function, i int, p parameter, a argument) {
-	subject := fmt.Sprintf("%s: argument %d", f.Path, i+1)
+// argument names an argument in errors.
+func (f *function) argument(i int) string { return fmt.Sprintf("%s: argument %d", f.Path, i+1) }
+
+// checkArgument checks one argument, which errors call subject, against its parameter.
+func (c *checker) checkArgument(call *ast.CallExpr, subject string, p parameter, a argument) {
 	if p.fit(a) == misfits {
 		c.reportf(call, a.expr, "%s: expected %s, found %s; %s", subject, p.Type, a.found(), p.advice(a))
 		return
 	}
-	if what := a.misfit(); what != "" {
-		c.reportf(call, a.expr, "%s: expected %s in UTF-8, found %s", subject, p.Type, what)
+	if a.value != nil && a.value.Kind() == constant.String && !utf8.ValidString(constant.StringVal(a.value)) {
+		c.reportf(call, a.expr, "%s: expected %s in UTF-8, found string of %d bytes that is not UTF-8; send it as []byte",
+			subject, p.Type, len(constant.StringVal(a.value)))
 		return
 	}
 	if p.Kind == kindAny && a.typ != nil && !types.IsInterface(a.typ) && !a.as.Opaque {
-		if why := c.refuses(a.typ); why != "" {
+		why, lost := c.travels(a.typ)
+		if why != "" {
 			c.reportf(call, a.expr, "%s: expected a value that can travel, found another: %s", subject, why)
 			return
 		}
-		if lost := c.losesIn(a.typ); lost != "" {
+		if lost != "" {
 			c.reportf(call, a.expr, "%s: expected a value that travels whole: %s", subject, lost)
 			return
 		}
@@ -126,17 +133,16 @@ func (c *checker) checkArgument(call *ast.CallExpr, f *function, i int, p parame
 
 // advice says what to do about an argument that does not fit.
 func (p parameter) advice(a argument) string {
-	number := a.as.Kind == kindInt || a.as.Kind == kindUint
 	switch {
 	case a.typ == nil:
 		return "give a value, because " + p.Type + " has no nil"
-	case number && (p.Kind == kindInt || p.Kind == kindUint):
+	case a.as.isInteger() && p.isInteger():
 		return "give a number that it can hold, or let the function take a wider type"
-	case number && p.Kind == kindFloat:
+	case a.as.isInteger() && p.Kind == kindFloat:
 		return "give a number that it holds exactly, or convert it where the loss can be seen"
-	case p.Kind == kindPointer && "*"+a.as.Full == p.Full:
+	case p.Kind == reflect.Pointer && "*"+a.as.Full == p.Full:
 		return "give its address"
-	case a.as.Kind == kindPointer && "*"+p.Full == a.as.Full:
+	case a.as.Kind == reflect.Pointer && "*"+p.Full == a.as.Full:
 		return "give what it points to"
 	default:
 		return "convert it, or change the parameter"
@@ -170,16 +176,7 @@ func (c *checker) wildcard(e ast.Expr, as form) string {
 	if !as.test {
 		return ""
 	}
-	var id *ast.Ident
-	switch e := ast.Unparen(e).(type) {
-	case *ast.Ident:
-		id = e
-	case *ast.SelectorExpr:
-		id = e.Sel
-	default:
-		return ""
-	}
-	obj, ok := c.pass.TypesInfo.Uses[id].(*types.Const)
+	obj, ok := c.pass.TypesInfo.Uses[lastName(e)].(*types.Const)
 	if !ok || obj.Pkg() == nil || obj.Pkg().Path() != root+"/delayedtest" {
 		return ""
 	}
@@ -220,16 +217,5 @@ func (c *checker) checkSent(call *ast.CallExpr, i int, e ast.Expr) {
 			"call DelayContext(ctx, fn, ...)", "pass it to Enqueue(ctx, task)", 1))
 		return
 	}
-	if what := a.misfit(); what != "" {
-		c.reportf(call, e, "argument %d: expected a string in UTF-8, found %s", i+1, what)
-		return
-	}
-	if a.typ == nil || types.IsInterface(a.typ) || a.as.Opaque {
-		return
-	}
-	if why := c.refuses(a.typ); why != "" {
-		c.reportf(call, e, "argument %d: expected a value that can travel, found another: %s", i+1, why)
-	} else if lost := c.losesIn(a.typ); lost != "" {
-		c.reportf(call, e, "argument %d: expected a value that travels whole: %s", i+1, lost)
-	}
+	c.checkArgument(call, fmt.Sprintf("argument %d", i+1), parameter{Type: "a string", Kind: kindAny}, a)
 }

@@ -27,41 +27,24 @@ var dangerous = map[string][]string{
 	},
 }
 
-// isDangerous reports whether a function or a type of a package gives tasks the machine.
-func isDangerous(pkg *types.Package, name string) bool {
-	if pkg == nil {
-		return false
+// checkDanger reports the registration of a function, or of a receiver's type, that gives tasks the machine.
+func (c *checker) checkDanger(at ast.Node, e ast.Expr, obj types.Object) {
+	if obj.Pkg() == nil {
+		return
 	}
-	path := pkg.Path()
+	path := obj.Pkg().Path()
 	if strings.HasPrefix(path, "golang.org/x/sys/") {
 		path = "golang.org/x/sys"
 	}
 	names, listed := dangerous[path]
-	return listed && (names == nil || slices.Contains(names, name))
-}
-
-// checkDanger reports the registration of a function that runs commands or the like.
-func (c *checker) checkDanger(at ast.Node, e ast.Expr, f *function) {
-	if f.obj == nil || !isDangerous(f.pkg, f.obj.Name()) {
+	if !listed || names != nil && !slices.Contains(names, obj.Name()) {
 		return
 	}
-	c.reportf(at, e, "%s: expected a function that is safe with whatever arguments a task has, found one that gives "+
-		"the machine to everybody who can write to Redis; register one of your own that does only what is needed",
-		f.obj.Pkg().Path()+"."+f.obj.Name())
-}
-
-// checkDangerousReceiver is checkDanger for the receiver of methods.
-func (c *checker) checkDangerousReceiver(call *ast.CallExpr, t types.Type) {
-	if p, ok := types.Unalias(t).(*types.Pointer); ok {
-		t = p.Elem()
+	want, own := "a function that is", "one"
+	if _, ok := obj.(*types.TypeName); ok {
+		want, own = "a receiver whose methods are", "a type"
 	}
-	named, ok := types.Unalias(t).(*types.Named)
-	if !ok || named.Obj().Pkg() == nil {
-		return
-	}
-	if path, name := named.Obj().Pkg().Path(), named.Obj().Name(); isDangerous(named.Obj().Pkg(), name) {
-		c.reportf(call, call.Args[0], "%s: expected a receiver whose methods are safe with whatever arguments a task "+
-			"has, found one that gives the machine to everybody who can write to Redis; register a type of your own "+
-			"that does only what is needed", path+"."+name)
-	}
+	c.reportf(at, e, "%s: expected %s safe with whatever arguments a task has, found one that gives the machine to "+
+		"everybody who can write to Redis; register %s of your own that does only what is needed",
+		obj.Pkg().Path()+"."+obj.Name(), want, own)
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"go/ast"
 	"go/types"
+	"reflect"
 	"strconv"
 	"strings"
 )
@@ -39,7 +40,7 @@ func (c *checker) checkGrowing(call *ast.CallExpr, e ast.Expr, f *function, opts
 	if opts.last("Group") == nil {
 		return
 	}
-	if n := len(f.Params); n == 0 || !f.Params[n-1].List || f.Params[n-1].Kind != kindSlice {
+	if n := len(f.Params); n == 0 || !f.Params[n-1].List || f.Params[n-1].Kind != reflect.Slice {
 		c.reportf(call, e, "%s: expected a variadic function or one whose last parameter is a slice other than "+
 			"[]byte, for Group, found one that takes %s; let it take its values so, or leave Group out", f.Path,
 			f.count())
@@ -135,7 +136,7 @@ func (c *checker) readFunc(call *ast.CallExpr) (*function, *fault) {
 	f = &own
 	f.Unsure = opts.unknown
 	if name != nil {
-		path, known := c.textOf(name)
+		path, known := c.constantText(name.Args[0])
 		switch {
 		case !known:
 			f.Unsure = true
@@ -198,8 +199,8 @@ func (c *checker) checkFunc(call *ast.CallExpr) {
 		c.refuse(call, call.Args[0], why)
 		return
 	}
-	if f != nil && !f.Faulty {
-		c.checkDanger(call, call.Args[0], f)
+	if f != nil && f.obj != nil {
+		c.checkDanger(call, call.Args[0], f.obj)
 	}
 }
 
@@ -215,7 +216,7 @@ func (c *checker) checkPath(call *ast.CallExpr, python bool) {
 	what := pathFault(path)
 	switch module, name, ok := strings.Cut(path, ":"); {
 	case python && path != "" && (!ok || module == "" || name == "" || strings.Contains(name, ":")):
-		what = "Python path " + quote(path) + `, expected "module:function"`
+		what = "Python path " + strconv.Quote(path) + `, expected "module:function"`
 	case python && path != "":
 		what = ""
 	}

@@ -6,7 +6,7 @@ import (
 	"go/constant"
 	"go/token"
 	"go/types"
-	"unicode/utf8"
+	"reflect"
 )
 
 // answer says whether an argument fits a parameter. Unknown is for what depends on values that the source does not
@@ -65,10 +65,8 @@ func (c *checker) refused(a argument) string {
 		return fmt.Sprintf("the option %s, which is no argument: give it to Func with the function, as in "+
 			"delayed.Func(fn, delayed.%s(…))", name, name)
 	}
-	if p, ok := types.Unalias(t).(*types.Pointer); ok {
-		if named, ok := types.Unalias(p.Elem()).(*types.Named); ok && isHandle(named) {
-			return fmt.Sprintf("a *%s, which cannot travel: let the worker have its own", named.Obj().Name())
-		}
+	if elem, pointer := pointedBy(t); pointer && isHandle(elem) {
+		return fmt.Sprintf("a *%s, which cannot travel: let the worker have its own", nameOf(elem).Name())
 	}
 	return ""
 }
@@ -76,20 +74,17 @@ func (c *checker) refused(a argument) string {
 // optionName returns the name of the function that has made an option.
 func (c *checker) optionName(e ast.Expr) string {
 	if call, ok := c.source(e).(*ast.CallExpr); ok {
-		switch fun := ast.Unparen(call.Fun).(type) {
-		case *ast.SelectorExpr:
-			return fun.Sel.Name
-		case *ast.Ident:
-			return fun.Name
+		if name := lastName(call.Fun); name != nil {
+			return name.Name
 		}
 	}
 	return "In" // any will do as an example
 }
 
 // isHandle reports whether a type is a struct of package delayed that only its process can use.
-func isHandle(named *types.Named) bool {
-	s, ok := named.Underlying().(*types.Struct)
-	if !ok || named.Obj().Pkg() == nil || named.Obj().Pkg().Path() != root {
+func isHandle(t types.Type) bool {
+	s, ok := t.Underlying().(*types.Struct)
+	if name := nameOf(t); !ok || name == nil || name.Pkg().Path() != root {
 		return false
 	}
 	for f := range s.Fields() {
@@ -107,7 +102,7 @@ func (p parameter) fit(a argument) answer {
 		return unknown
 	}
 	if a.typ == nil {
-		return when(p.Kind == kindPointer || p.Kind == kindSlice || p.Kind == kindMap || p.Kind == kindAny)
+		return when(p.Kind == reflect.Pointer || p.Kind == reflect.Slice || p.Kind == reflect.Map || p.Kind == kindAny)
 	}
 	if a.as.Full == p.Full {
 		return fits
@@ -117,24 +112,18 @@ func (p parameter) fit(a argument) answer {
 		return fits
 	case a.as.Kind == kindAny:
 		return unknown // the value in it decides
-	case p.Kind == kindInt || p.Kind == kindUint:
-		if a.as.Kind != kindInt && a.as.Kind != kindUint {
-			return misfits
-		}
+	case a.as.isInteger() && (p.isInteger() || p.Kind == kindFloat):
 		if a.value == nil {
 			return p.holds(a.as)
 		}
 		return when(representable(a.value, p))
-	case p.Kind == kindFloat && (a.as.Kind == kindInt || a.as.Kind == kindUint):
-		if a.value == nil {
-			return p.holds(a.as)
-		}
-		return when(representable(a.value, p))
+	case p.isInteger():
+		return misfits
 	case p.Kind == kindFloat && a.as.Kind == kindFloat:
 		return when(p.Bits == a.as.Bits)
-	case p.Kind == kindPointer && a.as.Kind == kindPointer:
+	case p.Kind == reflect.Pointer && a.as.Kind == reflect.Pointer:
 		return when(p.Under == a.as.Under || p.Elem != "" && p.Elem == a.as.Elem)
-	case p.Kind == kindBool || p.Kind == kindString:
+	case p.Kind == reflect.Bool || p.Kind == reflect.String:
 		return when(p.Kind == a.as.Kind)
 	}
 	return when(p.Kind == a.as.Kind && p.Under == a.as.Under)
@@ -186,12 +175,4 @@ func representable(v constant.Value, p parameter) bool {
 		_, exact := constant.Float64Val(v)
 		return exact
 	}
-}
-
-// misfit returns what is wrong with an argument that fits its type but not a message: text that is not UTF-8.
-func (a argument) misfit() string {
-	if a.value != nil && a.value.Kind() == constant.String && !utf8.ValidString(constant.StringVal(a.value)) {
-		return fmt.Sprintf("string of %d bytes that is not UTF-8; send it as []byte", len(constant.StringVal(a.value)))
-	}
-	return ""
 }

@@ -6,7 +6,6 @@ import (
 	"go/printer"
 	"go/token"
 	"go/types"
-	"slices"
 	"strings"
 
 	"golang.org/x/tools/go/analysis"
@@ -27,15 +26,25 @@ func (c *checker) print(n ast.Node) string {
 	return b.String()
 }
 
-// remove returns the edit that removes argument i of a call, with the comma beside it.
-func remove(args []ast.Expr, i int) analysis.TextEdit {
+// replace returns the edit that writes text in place of a node.
+func replace(n ast.Node, text string) analysis.TextEdit {
+	return analysis.TextEdit{Pos: n.Pos(), End: n.End(), NewText: []byte(text)}
+}
+
+// insert returns the edit that writes text at pos.
+func insert(pos token.Pos, text string) analysis.TextEdit {
+	return analysis.TextEdit{Pos: pos, End: pos, NewText: []byte(text)}
+}
+
+// remove returns the edit that removes element i of a list, with the comma beside it.
+func remove(list []ast.Expr, i int) analysis.TextEdit {
 	switch {
-	case i+1 < len(args):
-		return analysis.TextEdit{Pos: args[i].Pos(), End: args[i+1].Pos()}
 	case i > 0:
-		return analysis.TextEdit{Pos: args[i-1].End(), End: args[i].End()}
+		return analysis.TextEdit{Pos: list[i-1].End(), End: list[i].End()}
+	case len(list) > 1:
+		return analysis.TextEdit{Pos: list[0].Pos(), End: list[1].Pos()}
 	}
-	return analysis.TextEdit{Pos: args[i].Pos(), End: args[i].End()}
+	return replace(list[0], "")
 }
 
 // contextFirst turns q.Delay(ctx, fn, ...) into q.DelayContext(ctx, fn, ...).
@@ -44,15 +53,13 @@ func (c *checker) contextFirst(call *ast.CallExpr, as form) *fix {
 	if !ok || len(call.Args) < 2 {
 		return nil
 	}
-	if _, isFunc := underlying(c.pass.TypesInfo.TypeOf(call.Args[as.fn+1])).(*types.Signature); !isFunc &&
-		!c.isFunction(c.pass.TypesInfo.TypeOf(call.Args[as.fn+1])) {
+	t := c.pass.TypesInfo.TypeOf(call.Args[as.fn+1])
+	if _, isFunc := underlying(t).(*types.Signature); !isFunc && !c.isFunction(t) {
 		return nil
 	}
 	switch as.name {
 	case "Delay":
-		return &fix{"Call DelayContext", []analysis.TextEdit{{
-			Pos: sel.Sel.Pos(), End: sel.Sel.End(), NewText: []byte("DelayContext"),
-		}}}
+		return &fix{"Call DelayContext", []analysis.TextEdit{replace(sel.Sel, "DelayContext")}}
 	case "Call":
 		return &fix{"Leave the context out", []analysis.TextEdit{remove(call.Args, as.fn)}}
 	}
@@ -68,7 +75,7 @@ func (c *checker) misplacedArgument(call *ast.CallExpr, f *function, as form, ar
 	case i < len(f.Params):
 		want = f.Params[i].Type
 	}
-	text := f.Path + ": argument " + itoa(i+1) + ": expected " + want + ", found " + what
+	text := f.argument(i) + ": expected " + want + ", found " + what
 	if as.name != "Delay" {
 		text = strings.Replace(text, "call DelayContext(ctx, fn, ...)", "leave it out, the worker provides one", 1)
 	}
@@ -91,51 +98,32 @@ func (c *checker) moved(call *ast.CallExpr, as form, args []ast.Expr, i int) *fi
 			opts = append(opts, k)
 		}
 	}
-	at := as.args + i
 	switch {
-	case c.isContext(t) && contexts == 1 && as.name == "Delay" && i == 0:
+	case c.isContext(t) && contexts == 1 && i == 0 && as.name == "Delay":
 		return &fix{"Call DelayContext", []analysis.TextEdit{
-			{Pos: sel.Sel.Pos(), End: sel.Sel.End(), NewText: []byte("DelayContext")},
-			{Pos: call.Args[as.fn].Pos(), End: call.Args[as.fn].Pos(), NewText: []byte(c.print(args[0]) + ", ")},
-			remove(call.Args, at),
+			replace(sel.Sel, "DelayContext"), insert(call.Args[as.fn].Pos(), c.print(args[0])+", "),
+			remove(call.Args, as.args),
 		}}
 	case c.isContext(t) && contexts == 1 && i == 0 && as.name == "Call":
-		return &fix{"Leave the context out", []analysis.TextEdit{remove(call.Args, at)}}
+		return &fix{"Leave the context out", []analysis.TextEdit{remove(call.Args, as.args)}}
 	case types.Implements(t, c.option) && as.name != "Call" && i == opts[0]:
 		// One fix moves all of them, beside the first.
-		var texts []string
-		edits := make([]analysis.TextEdit, 0, len(opts)+1)
-		for _, k := range opts {
-			texts = append(texts, c.print(args[k]))
+		texts := make([]string, len(opts))
+		edits := make([]analysis.TextEdit, len(opts), len(opts)+1)
+		for n, k := range opts {
+			texts[n], edits[n] = c.print(args[k]), remove(call.Args, as.args+k) // behind the function
 		}
-		edits = append(edits, analysis.TextEdit{
-			Pos: sel.X.End(), End: sel.X.End(), NewText: []byte(".With(" + strings.Join(texts, ", ") + ")"),
-		})
-		return &fix{"Give the options to With", append(edits, removeAll(call.Args, as.args, opts)...)}
+		edits = append(edits, insert(sel.X.End(), ".With("+strings.Join(texts, ", ")+")"))
+		return &fix{"Give the options to With", edits}
 	}
 	return nil
 }
 
-// removeAll returns the edits that remove the arguments first+k for each of opts.
-func removeAll(args []ast.Expr, first int, opts []int) (edits []analysis.TextEdit) {
-	for at := first; at < len(args); at++ {
-		if slices.Contains(opts, at-first) { // the function stands in front of it
-			edits = append(edits, analysis.TextEdit{Pos: args[at-1].End(), End: args[at].End()})
-		}
-	}
-	return edits
-}
-
 // methodExpression turns the method value m.Send into (*Mailer).Send, if the type can be named here.
 func (c *checker) methodExpression(e *ast.SelectorExpr, s *types.Selection, fn *types.Func) *fix {
-	recv := types.Unalias(s.Recv())
-	pointed := recv
-	if p, ok := recv.(*types.Pointer); ok {
-		pointed = types.Unalias(p.Elem())
-	} else if r := fn.Signature().Recv(); r != nil {
-		if _, pointer := r.Type().(*types.Pointer); pointer {
-			recv = types.NewPointer(recv) // &m is taken
-		}
+	pointed, pointer := pointedBy(s.Recv())
+	if r := fn.Signature().Recv(); !pointer && r != nil {
+		_, pointer = pointedBy(r.Type()) // &m is taken
 	}
 	named, ok := pointed.(*types.Named)
 	if !ok || types.IsInterface(named) || named.TypeArgs().Len() > 0 || !fn.Exported() || named.Obj().Pkg() == nil ||
@@ -146,12 +134,10 @@ func (c *checker) methodExpression(e *ast.SelectorExpr, s *types.Selection, fn *
 	if name == "" {
 		return nil
 	}
-	if _, ok := recv.(*types.Pointer); ok {
+	if pointer {
 		name = "(*" + name + ")"
 	}
-	return &fix{"Give the method expression", []analysis.TextEdit{{
-		Pos: e.X.Pos(), End: e.X.End(), NewText: []byte(name),
-	}}}
+	return &fix{"Give the method expression", []analysis.TextEdit{replace(e.X, name)}}
 }
 
 // nameHere returns how the file at pos writes the name of a type; "" if it does not import its package.

@@ -24,8 +24,7 @@ type function struct {
 	Faulty   bool   // something is wrong with it that was reported where it is declared
 	Unsure   bool   // it may have another path, or further aliases
 
-	pkg *types.Package // of a function that was not wrapped
-	obj *types.Func    // the same
+	obj *types.Func // of a function that was not wrapped
 }
 
 // declaration is what a call of Func has made: a function, a fault, or nothing that is known.
@@ -89,9 +88,9 @@ func (c *checker) plain(e ast.Expr, sig *types.Signature, named bool) (*function
 		}
 		return c.described(&function{Path: "function literal"}, sig)
 	case *ast.IndexExpr:
-		return c.generic(e.X, sig, named)
+		return c.declared(lastName(e.X), sig, named)
 	case *ast.IndexListExpr:
-		return c.generic(e.X, sig, named)
+		return c.declared(lastName(e.X), sig, named)
 	case *ast.CallExpr: // a conversion such as Handler(f)
 		if c.isNilConversion(e) {
 			return nil, refusal("nil", "a function", "a nil "+c.text(c.pass.TypesInfo.TypeOf(e)),
@@ -104,16 +103,12 @@ func (c *checker) plain(e ast.Expr, sig *types.Signature, named bool) (*function
 			}
 		}
 	case *ast.Ident:
-		if fn, ok := c.pass.TypesInfo.Uses[e].(*types.Func); ok {
-			return c.declared(e, fn, sig, named)
-		}
+		return c.declared(e, sig, named)
 	case *ast.SelectorExpr:
 		if s := c.pass.TypesInfo.Selections[e]; s != nil {
 			return c.method(e, s, sig, named)
 		}
-		if fn, ok := c.pass.TypesInfo.Uses[e.Sel].(*types.Func); ok {
-			return c.declared(e.Sel, fn, sig, named)
-		}
+		return c.declared(e.Sel, sig, named)
 	}
 	return nil, nil
 }
@@ -125,27 +120,13 @@ func (c *checker) isNilConversion(e ast.Expr) bool {
 		c.pass.TypesInfo.Types[ast.Unparen(call.Args[0])].IsNil()
 }
 
-// generic describes an instance whose type arguments are written out: e is the function in front of them.
-func (c *checker) generic(e ast.Expr, sig *types.Signature, named bool) (*function, *fault) {
-	switch e := ast.Unparen(e).(type) {
-	case *ast.Ident:
-		if fn, ok := c.pass.TypesInfo.Uses[e].(*types.Func); ok {
-			return c.declared(e, fn, sig, named)
-		}
-	case *ast.SelectorExpr:
-		if fn, ok := c.pass.TypesInfo.Uses[e.Sel].(*types.Func); ok {
-			return c.declared(e.Sel, fn, sig, named)
-		}
-	}
-	return nil, nil // an element of a list of functions
-}
-
-// declared describes a function of a package, which id names.
-func (c *checker) declared(id *ast.Ident, fn *types.Func, sig *types.Signature, named bool) (*function, *fault) {
-	if fn.Pkg() == nil {
+// declared describes a function of a package, which id names; nothing is known of variables and of nil.
+func (c *checker) declared(id *ast.Ident, sig *types.Signature, named bool) (*function, *fault) {
+	fn, ok := c.pass.TypesInfo.Uses[id].(*types.Func)
+	if !ok || fn.Pkg() == nil {
 		return nil, nil
 	}
-	f := &function{Path: pathOf(fn.Pkg()) + "." + fn.Name(), Main: fn.Pkg().Name() == "main", pkg: fn.Pkg(), obj: fn}
+	f := &function{Path: pathOf(fn.Pkg()) + "." + fn.Name(), Main: fn.Pkg().Name() == "main", obj: fn}
 	if _, instance := c.pass.TypesInfo.Instances[id]; instance && !named {
 		return nil, refusal(f.Path, anyKind,
 			"an instance of a generic function, whose path may mean another one elsewhere", wrapIt)
@@ -163,7 +144,7 @@ func (c *checker) method(
 	}
 	recv := s.Recv()
 	path := c.methodPath(recv, fn)
-	f := &function{Path: path, pkg: fn.Pkg(), obj: fn}
+	f := &function{Path: path, obj: fn}
 	if s.Kind() == types.MethodVal {
 		if named {
 			return c.described(f, sig)
@@ -174,11 +155,8 @@ func (c *checker) method(
 		return nil, x
 	}
 	f.Method = true
-	pointed := recv
-	if p, ok := types.Unalias(recv).(*types.Pointer); ok {
-		pointed = p.Elem()
-	}
-	owner, _ := types.Unalias(pointed).(*types.Named)
+	pointed, _ := pointedBy(recv)
+	owner, _ := pointed.(*types.Named)
 	switch {
 	case types.IsInterface(recv):
 		return nil, refusal(path, anyKind, "a method expression on an interface",
@@ -202,20 +180,16 @@ func (c *checker) method(
 
 // methodPath returns the path of a method expression.
 func (c *checker) methodPath(recv types.Type, fn *types.Func) string {
-	pointed := types.Unalias(recv)
-	p, pointer := pointed.(*types.Pointer)
-	if pointer {
-		pointed = types.Unalias(p.Elem())
-	}
-	named, ok := pointed.(*types.Named)
-	if !ok || named.Obj().Pkg() == nil {
+	pointed, pointer := pointedBy(recv)
+	owner := nameOf(pointed)
+	if owner == nil {
 		return c.text(recv) + "." + fn.Name()
 	}
-	name := named.Obj().Name()
+	name := owner.Name()
 	if pointer {
 		name = "(*" + name + ")"
 	}
-	return pathOf(named.Obj().Pkg()) + "." + name + "." + fn.Name()
+	return pathOf(owner.Pkg()) + "." + name + "." + fn.Name()
 }
 
 // pathOf returns the import path as the runtime prints it.
@@ -254,12 +228,13 @@ func (c *checker) described(f *function, sig *types.Signature) (*function, *faul
 			part, what = t.(*types.Slice).Elem(), "found the variadic one" //nolint:errcheck // a variadic parameter
 			f.Elem = c.parameterOf(part)
 		}
-		if why := c.refuses(part); why != "" {
+		why, lost := c.travels(part)
+		if why != "" {
 			const format = "function cannot be delayed: %s: expected parameters that can travel, %s: %s"
 			return nil, &fault{text: fmt.Sprintf(format, f.Path, what, why)}
 		}
 		f.Params = append(f.Params, c.parameterOf(t))
-		if lost := c.losesIn(part); lost != "" && f.Lost == "" {
+		if lost != "" && f.Lost == "" {
 			f.Lost = fmt.Sprintf("%s: expected parameters that travel whole, %s: %s", f.Path, what, lost)
 		}
 		if size += c.sizeOf(t); size > maxInline {
@@ -296,7 +271,7 @@ func (c *checker) describeResults(f *function, out *types.Tuple) *fault {
 		if i, ok := errorType.Underlying().(*types.Interface); ok && types.Implements(t, i) {
 			return refusal(f.Path, accepted, c.text(out), "return error itself")
 		}
-		f.NoResult = c.refuses(t)
+		f.NoResult, _ = c.travels(t)
 	}
 	return nil
 }

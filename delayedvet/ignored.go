@@ -18,17 +18,10 @@ var mayFail = map[string]string{
 // checkIgnored reports a call whose results nobody takes.
 func (c *checker) checkIgnored(call *ast.CallExpr, name string, stack []ast.Node) {
 	why, ok := mayFail[name]
-	if !ok || len(stack) < 2 {
+	if !ok {
 		return
 	}
-	parent := stack[len(stack)-2]
-	for i := len(stack) - 3; i >= 0; i-- { // parentheses
-		if _, ok := parent.(*ast.ParenExpr); !ok {
-			break
-		}
-		parent = stack[i]
-	}
-	switch parent.(type) {
+	switch parent(stack).(type) {
 	case *ast.ExprStmt, *ast.GoStmt, *ast.DeferStmt:
 		c.reportIgnored(call, why)
 	}

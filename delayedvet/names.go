@@ -3,6 +3,7 @@ package delayedvet
 import (
 	"go/ast"
 	"go/types"
+	"slices"
 )
 
 func inRoot(name string) string   { return root + "." + name }
@@ -71,20 +72,56 @@ func interfaceIn(pkg *types.Package, name string) *types.Interface {
 
 // typeName returns the path and the name of a type that has one, "" for others.
 func (c *checker) typeName(t types.Type) string {
+	if name := nameOf(t); name != nil {
+		return name.Pkg().Path() + "." + name.Name()
+	}
+	return ""
+}
+
+// nameOf returns the declaration of a type; nil if it has no name or belongs to the language.
+func nameOf(t types.Type) *types.TypeName {
 	if t == nil {
-		return ""
+		return nil
 	}
-	named, ok := types.Unalias(t).(*types.Named)
-	if !ok || named.Obj().Pkg() == nil {
-		return ""
+	if named, ok := types.Unalias(t).(*types.Named); ok && named.Obj().Pkg() != nil {
+		return named.Obj()
 	}
-	return named.Obj().Pkg().Path() + "." + named.Obj().Name()
+	return nil
+}
+
+// pointedBy returns what a pointer points to, and other types themselves.
+func pointedBy(t types.Type) (elem types.Type, pointer bool) {
+	if p, ok := types.Unalias(t).(*types.Pointer); ok {
+		return types.Unalias(p.Elem()), true
+	}
+	return types.Unalias(t), false
+}
+
+// lastName returns the identifier that is a name, or the last one of a selection; nil for other expressions.
+func lastName(e ast.Expr) *ast.Ident {
+	switch e := ast.Unparen(e).(type) {
+	case *ast.Ident:
+		return e
+	case *ast.SelectorExpr:
+		return e.Sel
+	}
+	return nil
+}
+
+// parent returns the node around the last one of a stack, without parentheses; nil if there is none.
+func parent(stack []ast.Node) ast.Node {
+	for _, n := range slices.Backward(stack[:len(stack)-1]) {
+		if _, ok := n.(*ast.ParenExpr); !ok {
+			return n
+		}
+	}
+	return nil
 }
 
 // isPointerTo reports whether t is a pointer to the type of a name.
 func (c *checker) isPointerTo(t types.Type, name string) bool {
-	p, ok := types.Unalias(t).(*types.Pointer)
-	return ok && c.typeName(p.Elem()) == name
+	elem, pointer := pointedBy(t)
+	return pointer && c.typeName(elem) == name
 }
 
 // isContext reports whether values of t are contexts, whatever it holds.

@@ -1,6 +1,7 @@
 package delayedvet
 
 import (
+	"fmt"
 	"go/ast"
 	"go/constant"
 	"slices"
@@ -107,11 +108,7 @@ func (c *checker) constantInt(call *ast.CallExpr, i int) (n int64, known bool) {
 	if len(call.Args) <= i {
 		return 0, false
 	}
-	v := c.pass.TypesInfo.Types[call.Args[i]].Value
-	if v == nil || v.Kind() != constant.Int {
-		return 0, false
-	}
-	return constant.Int64Val(v)
+	return integer(c.pass.TypesInfo.Types[call.Args[i]].Value)
 }
 
 func (c *checker) constantText(e ast.Expr) (s string, known bool) {
@@ -120,14 +117,6 @@ func (c *checker) constantText(e ast.Expr) (s string, known bool) {
 		return "", false
 	}
 	return constant.StringVal(v), true
-}
-
-// textOf returns the text of an option of one string.
-func (c *checker) textOf(option *ast.CallExpr) (s string, known bool) {
-	if len(option.Args) != 1 {
-		return "", false
-	}
-	return c.constantText(option.Args[0])
 }
 
 // maxPath bounds a path, in bytes.
@@ -139,19 +128,16 @@ func pathFault(path string) string {
 	case path == "":
 		return "an empty one"
 	case len(path) > maxPath:
-		return "one of " + itoa(len(path)) + " bytes, more than " + itoa(maxPath)
+		return fmt.Sprintf("one of %d bytes, more than %d", len(path), maxPath)
 	case strings.Contains(path, ":"):
-		return quote(path) + " with a colon, which marks Python functions"
+		return strconv.Quote(path) + " with a colon, which marks Python functions"
 	case !utf8.ValidString(path):
-		return quote(path) + ", which is not UTF-8"
+		return strconv.Quote(path) + ", which is not UTF-8"
 	case strings.ContainsFunc(path, func(r rune) bool { return !unicode.IsPrint(r) }):
-		return quote(path) + ", with characters that do not print"
+		return strconv.Quote(path) + ", with characters that do not print"
 	}
 	return ""
 }
-
-func itoa(n int) string     { return strconv.Itoa(n) }
-func quote(s string) string { return strconv.Quote(s) }
 
 // refusedByEntries are the options that a periodic entry cannot have.
 var refusedByEntries = map[string]string{

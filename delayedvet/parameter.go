@@ -3,6 +3,7 @@ package delayedvet
 import (
 	"fmt"
 	"go/types"
+	"reflect"
 	"strings"
 )
 
@@ -12,30 +13,20 @@ type parameter struct {
 	Full   string // with the import paths of packages; equal for identical types only
 	Under  string // the same of its underlying type, without tags of fields
 	Elem   string // of a pointer without a name: the same of what it points to
-	Kind   kind
+	Kind   reflect.Kind
 	Bits   int  // of a number
 	Named  bool // declared, as opposed to a type literal
 	List   bool // can be read from a list, and so grows in a Group
 	Opaque bool // depends on a type parameter, so that nothing can be said
 }
 
-// kind is the kind of a type, as package reflect tells them apart.
-type kind int
-
+// The kinds of all sizes of a number are one, and an interface is any.
 const (
-	kindOther kind = iota
-	kindBool
-	kindInt
-	kindUint
-	kindFloat
-	kindString
-	kindPointer
-	kindSlice
-	kindArray
-	kindMap
-	kindStruct
-	kindAny
+	kindInt, kindUint, kindFloat = reflect.Int, reflect.Uint, reflect.Float64
+	kindAny                      = reflect.Interface
 )
+
+func (p parameter) isInteger() bool { return p.Kind == kindInt || p.Kind == kindUint }
 
 func (c *checker) parameterOf(t types.Type) parameter {
 	p := parameter{
@@ -76,37 +67,37 @@ func isByte(t types.Type) bool {
 	return ok && b.Kind() == types.Uint8
 }
 
-func kindOf(t types.Type) kind {
+func kindOf(t types.Type) reflect.Kind {
 	switch u := t.Underlying().(type) {
 	case *types.Basic:
 		switch info := u.Info(); {
 		case info&types.IsBoolean != 0:
-			return kindBool
+			return reflect.Bool
 		case info&types.IsString != 0:
-			return kindString
+			return reflect.String
 		case info&types.IsFloat != 0:
 			return kindFloat
 		case u.Kind() == types.Uintptr:
-			return kindOther
+			return reflect.Invalid
 		case info&types.IsUnsigned != 0:
 			return kindUint
 		case info&types.IsInteger != 0:
 			return kindInt
 		}
 	case *types.Pointer:
-		return kindPointer
+		return reflect.Pointer
 	case *types.Slice:
-		return kindSlice
+		return reflect.Slice
 	case *types.Array:
-		return kindArray
+		return reflect.Array
 	case *types.Map:
-		return kindMap
+		return reflect.Map
 	case *types.Struct:
-		return kindStruct
+		return reflect.Struct
 	case *types.Interface:
 		return kindAny
 	}
-	return kindOther
+	return reflect.Invalid
 }
 
 // fullText writes a type with import paths and without the tags of fields.

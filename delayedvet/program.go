@@ -79,18 +79,9 @@ func (c *checker) noteValue(sel *ast.SelectorExpr, stack []ast.Node) {
 	if !ok || fn.FullName() != ofWorker("Register") && fn.FullName() != ofWorker("RegisterMethods") {
 		return
 	}
-	for i := len(stack) - 2; i >= 0; i-- {
-		switch n := stack[i].(type) {
-		case *ast.ParenExpr:
-			continue
-		case *ast.CallExpr:
-			if ast.Unparen(n.Fun) == sel && c.callee(n) != "" {
-				return
-			}
-		}
-		break
+	if call, ok := parent(stack).(*ast.CallExpr); !ok || ast.Unparen(call.Fun) != sel || c.callee(call) == "" {
+		c.program.Unknown = true
 	}
-	c.program.Unknown = true
 }
 
 // noteQueues notes the queues in the configuration of a worker.
@@ -196,7 +187,7 @@ func (c *checker) exportFunctions() {
 		}
 		if f, why := c.wrapped(c.source(value)); f != nil && why == nil {
 			fact := &functionFact{*f}
-			fact.Function.pkg, fact.Function.obj = nil, nil
+			fact.Function.obj = nil
 			c.pass.ExportObjectFact(v, fact)
 		}
 	}

@@ -3,6 +3,7 @@ package delayedvet
 import (
 	"go/ast"
 	"go/types"
+	"strconv"
 )
 
 // checkRegistered checks functions that a call registers, for a worker of the program or for one of delayedtest, which
@@ -34,10 +35,7 @@ func (c *checker) checkFunctions(at ast.Node, exprs []ast.Expr, worker bool) {
 		if worker && (f == nil || f.Unsure) {
 			c.program.Unknown = true
 		}
-		if f == nil {
-			continue
-		}
-		if f.Faulty {
+		if f == nil || f.Faulty {
 			continue
 		}
 		if worker {
@@ -57,8 +55,8 @@ func (c *checker) checkFunctions(at ast.Node, exprs []ast.Expr, worker bool) {
 				"register it once, or give one of them a Name"))
 		}
 		known[f.Path] = true
-		if worker && !c.isFunction(c.pass.TypesInfo.TypeOf(e)) { // else reported at Func
-			c.checkDanger(at, e, f)
+		if worker && f.obj != nil && !c.isFunction(c.pass.TypesInfo.TypeOf(e)) { // else reported at Func
+			c.checkDanger(at, e, f.obj)
 		}
 	}
 }
@@ -80,19 +78,22 @@ func (c *checker) checkReceiver(call *ast.CallExpr) {
 	}
 	e := c.source(call.Args[0])
 	t := c.pass.TypesInfo.TypeOf(e)
+	found := ""
 	switch {
 	case c.pass.TypesInfo.Types[e].IsNil():
-		c.refuse(call, call.Args[0], refusal("receiver", "a value with methods", "nil",
-			"give the receiver that tasks shall run with"))
-		return
+		found = "nil"
 	case t == nil || types.IsInterface(t):
 		c.program.Unknown = true
 		return
 	case c.isNilConversion(e):
-		c.refuse(call, call.Args[0], refusal("receiver", "a value with methods", "a nil "+c.text(t),
+		found = "a nil " + c.text(t)
+	}
+	if found != "" {
+		c.refuse(call, call.Args[0], refusal("receiver", "a value with methods", found,
 			"give the receiver that tasks shall run with"))
 		return
 	}
+	elem, _ := pointedBy(t)
 	good, all := 0, 0
 	for m := range types.NewMethodSet(t).Methods() {
 		fn, ok := m.Obj().(*types.Func)
@@ -100,27 +101,20 @@ func (c *checker) checkReceiver(call *ast.CallExpr) {
 			continue
 		}
 		all++
-		f := &function{Path: c.methodPath(t, fn)}
-		sig, ok := m.Type().(*types.Signature)
-		if !ok {
-			continue
-		}
-		if _, why := c.described(f, sig); why != nil {
+		if _, why := c.described(&function{Path: c.methodPath(t, fn)}, fn.Signature()); why != nil {
 			continue
 		}
 		good++
-		c.program.Registers = append(c.program.Registers, c.methodPath(t, fn))
-		if p, ok := types.Unalias(t).(*types.Pointer); ok {
-			c.program.Registers = append(c.program.Registers, c.methodPath(p.Elem(), fn))
-		} else {
-			c.program.Registers = append(c.program.Registers, c.methodPath(types.NewPointer(t), fn))
-		}
+		c.program.Registers = append(c.program.Registers, c.methodPath(elem, fn),
+			c.methodPath(types.NewPointer(elem), fn))
 	}
 	if good == 0 && !hasTypeParam(t) {
 		do := "export one, or give a pointer if the methods have pointer receivers"
 		c.refuse(call, call.Args[0], refusal(c.text(t), "an exported method with an accepted signature",
-			"none among "+itoa(all), do))
+			"none among "+strconv.Itoa(all), do))
 		return
 	}
-	c.checkDangerousReceiver(call, t)
+	if name := nameOf(elem); name != nil {
+		c.checkDanger(call, call.Args[0], name)
+	}
 }

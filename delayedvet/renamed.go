@@ -72,7 +72,7 @@ func (c *checker) suggest(n ast.Node, want, found string, edits ...analysis.Text
 }
 
 func (c *checker) suggestName(id *ast.Ident, now string) {
-	c.suggest(id, now, id.Name, analysis.TextEdit{Pos: id.Pos(), End: id.End(), NewText: []byte(now)})
+	c.suggest(id, now, id.Name, replace(id, now))
 }
 
 // renameSelected renames what is selected of the package, a worker or its configuration, unless the compiler knows it.
@@ -152,8 +152,10 @@ func (c *checker) moveLimits(lit *ast.CompositeLit, to types.Object) {
 	}
 	first := lit.Elts[at[0]]
 	want := "Limits: " + c.nameHere(name, lit.Pos()) + "{" + strings.Join(texts, ", ") + "}"
-	edits := append([]analysis.TextEdit{{Pos: first.Pos(), End: first.End(), NewText: []byte(want)}},
-		removeAll(lit.Elts, 0, at[1:])...)
+	edits := []analysis.TextEdit{replace(first, want)}
+	for _, i := range at[1:] {
+		edits = append(edits, remove(lit.Elts, i))
+	}
 	if !sure || c.cutsComment(edits) {
 		edits = nil
 	}
@@ -186,9 +188,7 @@ func (c *checker) moveName(call *ast.CallExpr) {
 			if len(lit.Elts) == 1 {
 				cut.End = lit.Rbrace // with the comma
 			}
-			edits = []analysis.TextEdit{cut, {
-				Pos: call.Args[0].Pos(), End: call.Args[0].Pos(), NewText: []byte(c.print(fieldOf(lit, "Name")) + ", "),
-			}}
+			edits = []analysis.TextEdit{cut, insert(call.Args[0].Pos(), c.print(fieldOf(lit, "Name"))+", ")}
 		}
 	}
 	if c.cutsComment(edits) {

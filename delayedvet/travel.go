@@ -27,12 +27,16 @@ type traveller struct {
 	c    *checker
 	root types.Type
 	done map[types.Type]bool
+	lost string // see travels
 }
 
-// refuses returns why values of a type cannot be sent; "" if they can, or if that depends on a type parameter.
-func (c *checker) refuses(t types.Type) string {
+// travels returns why values of a type cannot be sent; "" if they can, or if that depends on a type parameter. If they
+// can, lost is which of their data does not arrive: fields that are not exported beside others that are. It leaves out
+// what is no data, such as locks, and fields whose tag says msgpack:"-".
+func (c *checker) travels(t types.Type) (why, lost string) {
 	v := traveller{c: c, root: t, done: map[types.Type]bool{}}
-	return v.walk(t, "", nil)
+	why = v.walk(t, "", nil)
+	return why, v.lost
 }
 
 func (v *traveller) refuse(t types.Type, where, hint string) string {
@@ -61,15 +65,15 @@ func (v *traveller) walk(t types.Type, where string, pointers []types.Type) stri
 	switch u := t.Underlying().(type) {
 	case *types.Basic:
 		return v.basic(t, u, where)
-	case *types.Slice:
-		return v.walk(u.Elem(), where+"[]", nil)
-	case *types.Array:
-		return v.walk(u.Elem(), where+"[]", nil)
 	case *types.Pointer:
 		v.done[t] = false // the elements of a ring of pointers are not done
 		return v.walk(u.Elem(), where, append(pointers, t))
 	case *types.Map:
 		return v.mapOf(t, u, where)
+	case *types.Chan:
+		return v.refuse(t, where, hintCode)
+	case interface{ Elem() types.Type }: // slices and arrays
+		return v.walk(u.Elem(), where+"[]", nil)
 	case *types.Struct:
 		return v.structOf(t, u, where)
 	case *types.Interface:
@@ -82,7 +86,7 @@ func (v *traveller) walk(t types.Type, where string, pointers []types.Type) stri
 			return v.refuse(t, where, "a handler may take one as its first parameter only, and it is not sent")
 		}
 		return v.refuse(t, where, hintIface)
-	default: // functions and channels
+	default: // functions
 		return v.refuse(t, where, hintCode)
 	}
 }
@@ -115,6 +119,9 @@ func (v *traveller) mapOf(t types.Type, m *types.Map, where string) string {
 }
 
 func (v *traveller) structOf(t types.Type, s *types.Struct, where string) string {
+	if obj, _, _ := types.LookupFieldOrMethod(t, true, nil, "ProtoReflect"); obj != nil {
+		defer func(lost string) { v.lost = lost }(v.lost) // what protobuf keeps there is made anew
+	}
 	keys := map[string]bool{}
 	for i := range s.NumFields() {
 		f := s.Field(i)
@@ -125,6 +132,10 @@ func (v *traveller) structOf(t types.Type, s *types.Struct, where string) string
 		if !f.Exported() {
 			if f.Anonymous() && promotes(f.Type()) {
 				return v.refuse(f.Type(), where+"."+f.Name(), hintBase)
+			}
+			if v.lost == "" && f.Name() != "_" && isData(f.Type()) {
+				v.lost = fmt.Sprintf("field %s of %s is not exported, so it arrives as its zero value; export it, or "+
+					`say so with the tag msgpack:"-"`, f.Name(), v.c.text(t))
 			}
 			continue
 		}
@@ -153,9 +164,7 @@ func tagOf(s *types.Struct, i int) string {
 
 // promotes reports whether embedding t gives a struct exported fields.
 func promotes(t types.Type) bool {
-	if p, ok := t.Underlying().(*types.Pointer); ok {
-		t = p.Elem()
-	}
+	t, _ = pointedBy(t.Underlying())
 	s, ok := t.Underlying().(*types.Struct)
 	if !ok {
 		return false
@@ -169,19 +178,49 @@ func promotes(t types.Type) bool {
 	return false
 }
 
+// isData reports whether a field of the type holds something that a program would miss.
+func isData(t types.Type) bool {
+	if name := nameOf(t); name != nil && (name.Pkg().Path() == "sync" || name.Pkg().Path() == "sync/atomic") {
+		return false
+	}
+	switch u := t.Underlying().(type) {
+	case *types.Basic:
+		return u.Kind() != types.UnsafePointer
+	case *types.Slice, *types.Map, *types.Array:
+		return true
+	case *types.Pointer:
+		return isPointedData(u.Elem())
+	case *types.Struct:
+		return u.NumFields() > 0
+	default: // functions, channels and interfaces, which cannot travel anyway
+		return false
+	}
+}
+
+// isPointedData is isData for what a pointer points to, one step deep, so that it ends.
+func isPointedData(t types.Type) bool {
+	switch u := t.Underlying().(type) {
+	case *types.Basic:
+		return true
+	case *types.Struct:
+		for f := range u.Fields() {
+			if f.Exported() {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // hasTypeParam reports whether a type depends on a type parameter.
 func hasTypeParam(t types.Type) bool {
 	switch t := types.Unalias(t).(type) {
 	case *types.TypeParam:
 		return true
-	case *types.Pointer:
-		return hasTypeParam(t.Elem())
-	case *types.Slice:
-		return hasTypeParam(t.Elem())
-	case *types.Array:
-		return hasTypeParam(t.Elem())
 	case *types.Map:
 		return hasTypeParam(t.Key()) || hasTypeParam(t.Elem())
+	case interface{ Elem() types.Type }:
+		return hasTypeParam(t.Elem())
 	case *types.Named:
 		for arg := range t.TypeArgs().Types() {
 			if hasTypeParam(arg) {

@@ -18,8 +18,7 @@ func withoutArity(fn *types.Func) string {
 		return fn.FullName()
 	}
 	if recv := fn.Signature().Recv(); recv != nil {
-		named, ok := types.Unalias(recv.Type()).(*types.Named)
-		if ok && withoutDigit(named.Obj().Name()) == "Function" {
+		if name := nameOf(recv.Type()); name != nil && withoutDigit(name.Name()) == "Function" {
 			return ofTyped(fn.Name())
 		}
 	} else if made := withoutDigit(fn.Name()); made == "Func" || made == "ResultFunc" {
@@ -85,16 +84,8 @@ func (c *checker) isBare(e ast.Expr) bool {
 		return true
 	case *ast.BinaryExpr:
 		return c.isBare(e.X) && c.isBare(e.Y)
-	case *ast.Ident:
-		return c.isUntyped(e)
-	case *ast.SelectorExpr:
-		return c.isUntyped(e.Sel)
 	}
-	return false
-}
-
-func (c *checker) isUntyped(id *ast.Ident) bool {
-	obj, ok := c.pass.TypesInfo.Uses[id].(*types.Const)
+	obj, ok := c.pass.TypesInfo.Uses[lastName(e)].(*types.Const)
 	if !ok {
 		return false
 	}

@@ -13,48 +13,36 @@ func (c *checker) checkUnit(call *ast.CallExpr, subject string, p parameter, a a
 		return
 	}
 	const duration = "time.Duration"
-	number := p.Kind == kindInt || p.Kind == kindUint || p.Kind == kindFloat
 	switch {
-	case a.as.Full == duration && p.Full != duration && number:
-		c.reportf(call, a.expr, "%s: expected %s, found time.Duration%s, which arrives without its unit, as a number "+
-			"of nanoseconds; let the function take a time.Duration, or convert it to the unit that it counts", subject,
-			p.Type, inBrackets(durationText(a.value)))
+	case a.as.Full == duration && p.Full != duration && (p.isInteger() || p.Kind == kindFloat):
+		found := duration
+		if n, known := integer(a.value); known {
+			found += " (" + time.Duration(n).String() + ")"
+		}
+		c.reportf(call, a.expr, "%s: expected %s, found %s, which arrives without its unit, as a number of nanoseconds; "+
+			"let the function take a time.Duration, or convert it to the unit that it counts", subject, p.Type, found)
 	case p.Full == duration && a.as.Full != duration && isShort(a.value):
 		c.reportf(call, a.expr, "%s: expected time.Duration, found %s, which counts nanoseconds; put a unit such as "+
 			"time.Second behind the number", subject, a.found())
 	}
 }
 
-func inBrackets(s string) string {
-	if s == "" {
-		return ""
-	}
-	return " (" + s + ")"
-}
-
-func durationText(v constant.Value) string {
+// integer returns the value of a constant; known is false if it is no integer or nil.
+func integer(v constant.Value) (n int64, known bool) {
 	if v == nil {
-		return ""
+		return 0, false
 	}
-	n, ok := constant.Int64Val(constant.ToInt(v))
-	if !ok {
-		return ""
+	if v = constant.ToInt(v); v.Kind() != constant.Int {
+		return 0, false
 	}
-	return time.Duration(n).String()
+	return constant.Int64Val(v)
 }
 
 // isShort reports whether a constant duration is more than nothing and less than a millisecond, and so was probably
 // meant in another unit.
 func isShort(v constant.Value) bool {
-	if v == nil {
-		return false
-	}
-	v = constant.ToInt(v)
-	if v.Kind() != constant.Int {
-		return false
-	}
-	n, ok := constant.Int64Val(v)
-	return ok && n > 0 && n < int64(time.Millisecond)
+	n, known := integer(v)
+	return known && n > 0 && n < int64(time.Millisecond)
 }
 
 // durations are the functions that take durations: the index of the first one, and what is refused beside durations
@@ -90,14 +78,13 @@ func (c *checker) checkDurations(call *ast.CallExpr, name string) {
 	}
 	for _, e := range args {
 		v := c.pass.TypesInfo.Types[e].Value
-		if v == nil {
-			continue
+		n, known := integer(v)
+		want := "at least 1ms, or a unit such as time.Second behind the number"
+		if n < as.least {
+			want = as.want
 		}
-		if n, exact := constant.Int64Val(constant.ToInt(v)); exact && n < as.least {
-			c.reportf(call, e, "%s: expected %s, found %s", name, as.want, time.Duration(n))
-		} else if isShort(v) {
-			c.reportf(call, e, "%s: expected at least 1ms, or a unit such as time.Second behind the number, found %s",
-				name, durationText(v))
+		if known && (n < as.least || isShort(v)) {
+			c.reportf(call, e, "%s: expected %s, found %s", name, want, time.Duration(n))
 		}
 	}
 }
