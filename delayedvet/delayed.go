@@ -3,8 +3,8 @@ package delayedvet
 import (
 	"fmt"
 	"go/ast"
+	"go/token"
 	"go/types"
-	"reflect"
 	"strconv"
 	"strings"
 )
@@ -40,7 +40,7 @@ func (c *checker) checkGrowing(call *ast.CallExpr, e ast.Expr, f *function, opts
 	if opts.last("Group") == nil {
 		return
 	}
-	if n := len(f.Params); n == 0 || !f.Params[n-1].List || f.Params[n-1].Kind != reflect.Slice {
+	if n := len(f.Params); n == 0 || !f.Params[n-1].Grows {
 		c.reportf(call, e, "%s: expected a variadic function or one whose last parameter is a slice other than "+
 			"[]byte, for Group, found one that takes %s; let it take its values so, or leave Group out", f.Path,
 			f.count())
@@ -49,6 +49,9 @@ func (c *checker) checkGrowing(call *ast.CallExpr, e ast.Expr, f *function, opts
 
 // wrapped describes what an expression is whose type is *Function or embeds it.
 func (c *checker) wrapped(e ast.Expr) (*function, *fault) {
+	if address, ok := e.(*ast.UnaryExpr); ok && address.Op == token.AND {
+		e = ast.Unparen(address.X)
+	}
 	switch e := e.(type) {
 	case *ast.CallExpr:
 		if name := c.callee(e); name == inRoot("Func") || name == typedFunc {
@@ -61,14 +64,10 @@ func (c *checker) wrapped(e ast.Expr) (*function, *fault) {
 		if c.isNilConversion(e) {
 			return nil, refusal("Function", "one made by Func", "nil", "call Func")
 		}
-		if id, ok := ast.Unparen(e.Fun).(*ast.Ident); ok && id.Name == "new" && c.isBuiltin(id) {
+		if id := lastName(e.Fun); id != nil && id.Name == "new" && c.pass.TypesInfo.Types[e.Fun].IsBuiltin() {
 			return nil, zeroFunction()
 		}
-	case *ast.UnaryExpr:
-		if lit, ok := ast.Unparen(e.X).(*ast.CompositeLit); ok && len(lit.Elts) == 0 {
-			return nil, zeroFunction()
-		}
-	case *ast.CompositeLit: // of a typed function
+	case *ast.CompositeLit:
 		if len(e.Elts) == 0 {
 			return nil, zeroFunction()
 		}
@@ -81,11 +80,6 @@ func (c *checker) wrapped(e ast.Expr) (*function, *fault) {
 		return c.importedFunction(c.pass.TypesInfo.Uses[e]), nil
 	}
 	return nil, nil
-}
-
-func (c *checker) isBuiltin(id *ast.Ident) bool {
-	_, ok := c.pass.TypesInfo.Uses[id].(*types.Builtin)
-	return ok
 }
 
 func zeroFunction() *fault {
@@ -159,10 +153,10 @@ func underlying(t types.Type) types.Type {
 
 // applyOptions checks the options of Func and notes what they change.
 func (c *checker) applyOptions(f *function, opts options) *fault {
-	for _, o := range opts.calls {
-		switch c.optionName(o) {
+	for _, o := range opts.all {
+		switch o.name {
 		case "Alias":
-			for _, e := range o.Args {
+			for _, e := range o.made.Args {
 				if path, known := c.constantText(e); known {
 					if what := pathFault(path); what != "" {
 						return refusal(f.Path, "aliases that tasks can carry", what, "choose another Alias")
@@ -173,7 +167,7 @@ func (c *checker) applyOptions(f *function, opts options) *fault {
 				}
 			}
 		case "Optional":
-			n, known := c.constantInt(o, 0)
+			n, known := c.constantInt(o.made, 0)
 			if known && (n < 0 || n > int64(len(f.Params))) {
 				return refusal(f.Path, fmt.Sprintf("Optional of 0 to %d, as the function takes so many arguments",
 					len(f.Params)), strconv.FormatInt(n, 10), "change it")
@@ -181,7 +175,7 @@ func (c *checker) applyOptions(f *function, opts options) *fault {
 		case "Unique", "UniqueKey":
 			f.Unique = true
 		case "KeepResult":
-			if f.NoResult != "" && c.isPositive(o) {
+			if f.NoResult != "" && c.isPositive(o.made) {
 				return &fault{text: fmt.Sprintf(cannotKeep, f.Path, f.NoResult)}
 			}
 		}

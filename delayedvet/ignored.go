@@ -28,12 +28,8 @@ func (c *checker) checkIgnored(call *ast.CallExpr, name string, stack []ast.Node
 }
 
 func (c *checker) reportIgnored(call *ast.CallExpr, why string) {
-	fun, _ := ast.Unparen(call.Fun).(*ast.SelectorExpr)
-	if fun == nil {
-		return
-	}
 	c.reportf(call, call, "expected the error of %s to be read, found it ignored: it says why %s; handle it, or "+
-		"return it", fun.Sel.Name, why)
+		"return it", lastName(call.Fun).Name, why)
 }
 
 // checkBlank reports an assignment that keeps the reference of a task and drops the error: the reference is nil then.

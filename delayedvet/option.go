@@ -12,18 +12,24 @@ import (
 	"unicode/utf8"
 )
 
-// options are the options of a queue or of a function, in their order.
+// option is an option of a queue or of a function.
+type option struct {
+	name string
+	made *ast.CallExpr // of the function that has made it
+	expr ast.Expr      // as it is given
+}
+
+// options are options in their order.
 type options struct {
-	calls   []*ast.CallExpr // what has made them
-	names   []string
+	all     []option
 	unknown bool // there may be others
 }
 
-// last returns the last option of a name; nil if there is none.
+// last returns the call that has made the last option of a name; nil if there is none.
 func (o options) last(name string) *ast.CallExpr {
-	for i, n := range slices.Backward(o.names) {
-		if n == name {
-			return o.calls[i]
+	for _, one := range slices.Backward(o.all) {
+		if one.name == name {
+			return one.made
 		}
 	}
 	return nil
@@ -48,7 +54,7 @@ func (o options) read(c *checker, exprs []ast.Expr) options {
 			o.unknown = true
 			continue
 		}
-		o.calls, o.names = append(o.calls, made), append(o.names, name)
+		o.all = append(o.all, option{name, made, e})
 	}
 	return o
 }
@@ -62,11 +68,9 @@ func (c *checker) optionsOf(queue ast.Expr) (o options) {
 	}
 	switch c.callee(call) {
 	case ofQueue("With"):
-		if sel, ok := ast.Unparen(call.Fun).(*ast.SelectorExpr); ok {
-			o = c.optionsOf(sel.X)
-		}
+		o = c.optionsOf(receiver(call))
 		own := c.optionsIn(call, 0)
-		o.calls, o.names = append(o.calls, own.calls...), append(o.names, own.names...)
+		o.all = append(o.all, own.all...)
 		o.unknown = o.unknown || own.unknown
 	case inRoot("NewQueue"), inRoot("OpenQueue"):
 	default:
@@ -94,7 +98,7 @@ func (c *checker) checkWith(call *ast.CallExpr) {
 }
 
 func (o options) any(names ...string) bool {
-	return slices.ContainsFunc(o.names, func(n string) bool { return slices.Contains(names, n) })
+	return slices.ContainsFunc(o.all, func(one option) bool { return slices.Contains(names, one.name) })
 }
 
 // isPositive reports whether an option of a duration is certainly one of more than nothing.
@@ -159,17 +163,11 @@ var refusedByEntries = map[string]string{
 func (c *checker) checkEntry(lit *ast.CompositeLit) {
 	if list := fieldOf(lit, "Options"); list != nil {
 		elems, _ := c.elements(list)
-		for _, e := range elems {
-			o := options{}.read(c, []ast.Expr{e})
-			for i, name := range o.names {
-				why := refusedByEntries[name]
-				if d, known := c.constantInt(o.calls[i], 0); name == "In" && known && d <= 0 {
-					why = ""
-				}
-				if why != "" {
-					c.reportf(lit, e, "periodic entry: expected options that hold for every tick, found %s: %s", name,
-						why)
-				}
+		for _, o := range (options{}).read(c, elems).all {
+			d, known := c.constantInt(o.made, 0)
+			if why := refusedByEntries[o.name]; why != "" && (o.name != "In" || !known || d > 0) {
+				c.reportf(lit, o.expr, "periodic entry: expected options that hold for every tick, found %s: %s", o.name,
+					why)
 			}
 		}
 	}

@@ -16,7 +16,7 @@ type parameter struct {
 	Kind   reflect.Kind
 	Bits   int  // of a number
 	Named  bool // declared, as opposed to a type literal
-	List   bool // can be read from a list, and so grows in a Group
+	Grows  bool // a slice other than []byte, which a Group can fill
 	Opaque bool // depends on a type parameter, so that nothing can be said
 }
 
@@ -35,36 +35,17 @@ func (c *checker) parameterOf(t types.Type) parameter {
 	if b, ok := t.Underlying().(*types.Basic); ok && c.pass.TypesSizes != nil && b.Info()&types.IsNumeric != 0 {
 		p.Bits = int(c.pass.TypesSizes.Sizeof(b)) * 8
 	}
+	if s, ok := t.Underlying().(*types.Slice); ok {
+		b, basic := types.Unalias(s.Elem()).(*types.Basic)
+		p.Grows = !basic || b.Kind() != types.Uint8
+	}
 	switch t := types.Unalias(t).(type) {
 	case *types.Pointer:
 		p.Elem = fullText(t.Elem().Underlying())
-	case *types.Named:
-		p.Named = true
-	case *types.Basic:
+	case *types.Named, *types.Basic:
 		p.Named = true
 	}
-	p.List = isList(t)
 	return p
-}
-
-// isList reports whether values of t are lists in messages; []byte and [n]byte are not.
-func isList(t types.Type) bool {
-	switch u := t.Underlying().(type) {
-	case *types.Pointer:
-		return false // a list may stand behind it, but no Group can grow it
-	case *types.Slice:
-		return !isByte(u.Elem())
-	case *types.Array:
-		return !isByte(u.Elem())
-	case *types.Struct, *types.Interface:
-		return true
-	}
-	return false
-}
-
-func isByte(t types.Type) bool {
-	b, ok := types.Unalias(t).(*types.Basic)
-	return ok && b.Kind() == types.Uint8
 }
 
 func kindOf(t types.Type) reflect.Kind {

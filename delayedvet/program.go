@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/types"
 	"slices"
-	"strings"
 )
 
 // functionFact tells other packages which function a variable of this one holds.
@@ -12,11 +11,6 @@ type functionFact struct{ Function function }
 
 // AFact marks a fact of package analysis.
 func (*functionFact) AFact() {}
-
-// String describes the fact, for tests.
-func (f *functionFact) String() string {
-	return f.Function.Path + "(" + strings.TrimSuffix(f.Function.count(), ")") + ")"
-}
 
 // programFact tells what a package contributes to the workers of programs that import it.
 type programFact struct {
@@ -27,9 +21,6 @@ type programFact struct {
 
 // AFact marks a fact of package analysis.
 func (*programFact) AFact() {}
-
-// String describes the fact, for tests.
-func (f *programFact) String() string { return "registers " + strings.Join(f.Registers, ", ") }
 
 // delay is a function that the package delays.
 type delay struct {
@@ -166,7 +157,7 @@ func (c *checker) queueName(queue ast.Expr) string {
 	switch c.callee(made) {
 	case ofQueue("With"):
 		return c.queueName(receiver(made))
-	case inRoot("NewQueue"):
+	case inRoot("NewQueue"), inRoot("OpenQueue"):
 		name, _ := c.constantText(made.Args[0])
 		return name
 	}

@@ -54,8 +54,7 @@ func runRenamed(pass *analysis.Pass) (any, error) {
 				c.moveLimits(n, lib.Scope().Lookup("WorkerLimits"))
 			}
 		case *ast.CallExpr:
-			c.moveName(n)
-			c.renameListen(n)
+			c.checkCalled(n)
 		}
 	})
 	return nil, nil
@@ -81,44 +80,51 @@ func (c *checker) renameSelected(sel *ast.SelectorExpr) {
 	if info.Uses[sel.Sel] != nil {
 		return
 	}
-	now, t := "", info.TypeOf(sel.X)
 	if id, ok := sel.X.(*ast.Ident); ok {
-		if pkg, ok := info.Uses[id].(*types.PkgName); ok && pkg.Imported().Path() == root {
-			now = renamed[old]
+		if pkg, ok := info.Uses[id].(*types.PkgName); ok {
+			if now := renamed[old]; now != "" && pkg.Imported().Path() == root {
+				c.suggestName(sel.Sel, now)
+			}
+			return
 		}
 	}
+	member := func(name string) types.Object {
+		if info.TypeOf(sel.X) == nil {
+			return nil
+		}
+		obj, _, _ := types.LookupFieldOrMethod(info.TypeOf(sel.X), true, c.pass.Pkg, name)
+		return obj
+	}
+	if fn, ok := member("OnEvent").(*types.Func); ok && old == "Listen" && fn.FullName() == ofWorker("OnEvent") {
+		c.suggestName(sel.Sel, "OnEvent")
+	}
+	field, ok := member("Limits").(*types.Var)
 	switch {
-	case now != "" || t == nil:
-	case old == "Listen":
-		obj, _, _ := types.LookupFieldOrMethod(t, true, c.pass.Pkg, "OnEvent")
-		if fn, ok := obj.(*types.Func); ok && fn.FullName() == ofWorker("OnEvent") {
-			now = "OnEvent"
-		}
-	case slices.Contains(limits, old):
-		obj, _, _ := types.LookupFieldOrMethod(t, true, c.pass.Pkg, "Limits")
-		if obj == nil || c.typeName(obj.Type()) != inRoot("WorkerLimits") {
-			return
-		}
-		if now = "Limits." + old; old == "Once" {
-			c.suggest(sel.Sel, "Limits.MaxTasks of 1 and Limits.StopWhenEmpty", old)
-			return
-		}
-	}
-	if now != "" {
-		c.suggestName(sel.Sel, now)
+	case !ok || !slices.Contains(limits, old) || c.typeName(field.Type()) != inRoot("WorkerLimits"):
+	case old == "Once":
+		c.suggest(sel.Sel, "Limits.MaxTasks of 1 and Limits.StopWhenEmpty", old)
+	default:
+		c.suggestName(sel.Sel, "Limits."+old)
 	}
 }
 
-// renameListen renames the method Listen where the receiver has no type, because of another error, if its argument is a
-// function of an event.
-func (c *checker) renameListen(call *ast.CallExpr) {
+// checkCalled moves the name of a queue to the front of the arguments of OpenQueue, and renames the method Listen where
+// another error hides the type of its receiver, if it takes a function of an event.
+func (c *checker) checkCalled(call *ast.CallExpr) {
+	if fn, ok := typeutil.Callee(c.pass.TypesInfo, call).(*types.Func); ok {
+		if fn.FullName() == inRoot("OpenQueue") && fn.Signature().Params().Len() == 3 && len(call.Args) == 2 {
+			c.moveName(call)
+		}
+		return
+	}
 	sel, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok || sel.Sel.Name != "Listen" || len(call.Args) != 1 {
 		return
 	}
 	t := c.pass.TypesInfo.TypeOf(sel.X)
 	sig, ok := c.pass.TypesInfo.TypeOf(call.Args[0]).(*types.Signature)
-	if (t == nil || t == types.Typ[types.Invalid]) && ok && sig.Params().Len() == 1 && c.typeName(sig.Params().At(0).Type()) == inRoot("Event") {
+	if (t == nil || t == types.Typ[types.Invalid]) && ok && sig.Params().Len() == 1 &&
+		c.typeName(sig.Params().At(0).Type()) == inRoot("Event") {
 		c.suggestName(sel.Sel, "OnEvent")
 	}
 }
@@ -171,12 +177,8 @@ func (c *checker) cutsComment(edits []analysis.TextEdit) bool {
 	})
 }
 
-// moveName moves the name of a queue to the front of the arguments of OpenQueue.
+// moveName moves the name of a queue from the configuration to the front of the arguments.
 func (c *checker) moveName(call *ast.CallExpr) {
-	fn, _ := typeutil.Callee(c.pass.TypesInfo, call).(*types.Func)
-	if fn == nil || fn.FullName() != inRoot("OpenQueue") || fn.Signature().Params().Len() != 3 || len(call.Args) != 2 {
-		return
-	}
 	var edits []analysis.TextEdit
 	if lit, ok := ast.Unparen(call.Args[1]).(*ast.CompositeLit); ok {
 		i := slices.IndexFunc(lit.Elts, func(e ast.Expr) bool {

@@ -101,10 +101,9 @@ func (c *checker) report() {
 	slices.SortStableFunc(c.found, func(a, b finding) int {
 		return cmp.Or(cmp.Compare(a.Pos, b.Pos), cmp.Compare(a.Message, b.Message))
 	})
-	for i, f := range c.found {
-		if i > 0 && c.found[i-1].Pos == f.Pos && c.found[i-1].Message == f.Message {
-			continue
-		}
+	for _, f := range slices.CompactFunc(c.found, func(a, b finding) bool {
+		return a.Pos == b.Pos && a.Message == b.Message
+	}) {
 		if !take(allowed[f.file], f.lines) {
 			c.pass.Report(f.Diagnostic)
 		}
