@@ -123,38 +123,33 @@ func ReadMetrics(
 	from := to.Add(per.step - per.Last).Truncate(per.step)
 	v.From, v.To = Stamp(from), Stamp(to)
 	means := inspect.Filter{Function: function}
-	times := map[time.Time]*inspect.Sample{}
+	times := make([]inspect.Sample, int(to.Sub(from)/per.step)+1)
 	for i := range queues {
 		samples, err := ins.Metrics(ctx, queues[i].Name, per.grain, from, to)
 		if err != nil {
 			return Metrics{}, err
 		}
-		sums, graphs := map[string]*inspect.Sample{}, map[string][]int{}
-		for j := range samples {
-			s := &samples[j]
-			step := int(s.At.Sub(from) / per.step)
-			if steps := int(to.Sub(from)/per.step) + 1; step < 0 || step >= steps ||
-				!means.Match(&inspect.Task{Contents: inspect.Contents{Function: s.Function}}, to) {
-				continue
-			} else if sums[s.Function] == nil {
-				sums[s.Function], graphs[s.Function] = &inspect.Sample{}, make([]int, steps)
-			}
-			at := s.At.UTC()
-			if times[at] == nil {
-				times[at] = &inspect.Sample{}
-			}
-			sums[s.Function].Merge(s)
-			times[at].Merge(s)
-			graphs[s.Function][step] += int(s.Runs) //nolint:gosec // nobody runs so many tasks
+		samples = slices.DeleteFunc(samples, func(s inspect.Sample) bool {
+			return !means.Match(&inspect.Task{Contents: inspect.Contents{Function: s.Function}}, to)
+		})
+		series := inspect.SeriesOf(samples, from, per.step, len(times))
+		for j := range times {
+			times[j].Merge(&series.Buckets[j])
 		}
-		for _, path := range slices.Sorted(maps.Keys(sums)) {
-			v.Functions = append(v.Functions, FunctionStats{queues[i].Name, path, figuresOf(sums[path]), graphs[path]})
+		for _, path := range slices.Sorted(maps.Keys(series.Functions)) {
+			f := series.Functions[path]
+			graph := make([]int, len(f.Runs))
+			for j, n := range f.Runs {
+				graph[j] = int(n) //nolint:gosec // nobody runs so many tasks
+			}
+			v.Functions = append(v.Functions, FunctionStats{queues[i].Name, path, figuresOf(&f.Sum), graph})
 		}
 	}
 	slices.SortStableFunc(v.Functions, func(a, b FunctionStats) int { return cmp.Compare(b.Runs, a.Runs) })
-	for at, s := range times {
-		v.Times = append(v.Times, TimeStats{Stamp(at), figuresOf(s)})
+	for i := range times {
+		if s := &times[i]; s.Runs+s.Archived > 0 {
+			v.Times = append(v.Times, TimeStats{Stamp(from.Add(time.Duration(i) * per.step)), figuresOf(s)})
+		}
 	}
-	slices.SortFunc(v.Times, func(a, b TimeStats) int { return a.At.Compare(*b.At) })
 	return v, nil
 }

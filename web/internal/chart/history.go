@@ -56,14 +56,8 @@ type historySpan struct {
 type historyBlock struct {
 	over    bool // nothing is added to it any more
 	buckets []inspect.Sample
-	calls   map[callKey][]tally // in each bucket
+	runs    map[string][]float64 // of each queue, in each bucket
 }
-
-// callKey is a function of a queue.
-type callKey struct{ queue, function string }
-
-// tally counts runs.
-type tally struct{ runs, failed uint64 }
 
 // Settled is how long after a block workers may add to it: they do so with their heartbeats.
 const Settled = 2 * time.Minute
@@ -81,7 +75,7 @@ type Flow struct {
 	now     time.Time // by Redis's clock
 	buckets []inspect.Sample
 	known   []bool // of each bucket: it was read
-	calls   map[callKey][]tally
+	runs    map[string][]float64
 }
 
 // Complete reports whether all buckets are known.
@@ -98,15 +92,12 @@ func (f *Flow) Sum() (sum inspect.Sample) {
 // RunsOf returns how many handlers of each queue have returned, in parts of a span.
 func (f *Flow) RunsOf(parts int) map[string][]float64 {
 	all := map[string][]float64{}
-	for key, tallies := range f.calls {
-		sums := all[key.queue]
-		if sums == nil {
-			sums = make([]float64, parts)
-			all[key.queue] = sums
+	for queue, runs := range f.runs {
+		sums := make([]float64, parts)
+		for i, n := range runs {
+			sums[i*parts/len(runs)] += n
 		}
-		for i, t := range tallies {
-			sums[i*parts/len(tallies)] += float64(t.runs)
-		}
+		all[queue] = sums
 	}
 	return all
 }
@@ -183,30 +174,24 @@ func readBlocks(
 ) ([]*historyBlock, error) {
 	blocks := make([]*historyBlock, to.Sub(from)/s.block)
 	for i := range blocks {
-		blocks[i] = &historyBlock{buckets: make([]inspect.Sample, s.block/s.step), calls: map[callKey][]tally{}}
+		blocks[i] = &historyBlock{buckets: make([]inspect.Sample, s.block/s.step), runs: map[string][]float64{}}
 	}
 	var mu sync.Mutex
 	err := each(ctx, names, func(ctx context.Context, name string) error {
 		samples, err := ins.Metrics(ctx, name, s.grain, from, to.Add(-time.Millisecond))
 		mu.Lock()
 		defer mu.Unlock()
-		for i := range samples {
-			sample := &samples[i]
-			if sample.At.Before(from) || !sample.At.Before(to) {
+		series, per := inspect.SeriesOf(samples, from, s.step, int(to.Sub(from)/s.step)), int(s.block/s.step)
+		for i := range series.Buckets {
+			b, sample := blocks[i/per], &series.Buckets[i]
+			b.buckets[i%per].Merge(sample)
+			if !s.calls || sample.Runs == 0 {
 				continue
 			}
-			b := blocks[sample.At.Sub(from)/s.block]
-			place := sample.At.Sub(from) % s.block / s.step
-			b.buckets[place].Merge(sample)
-			if !s.calls {
-				continue
+			if b.runs[name] == nil {
+				b.runs[name] = make([]float64, per)
 			}
-			key := callKey{name, sample.Function}
-			if b.calls[key] == nil {
-				b.calls[key] = make([]tally, len(b.buckets))
-			}
-			b.calls[key][place].runs += sample.Runs
-			b.calls[key][place].failed += sample.Failed
+			b.runs[name][i%per] = float64(sample.Runs)
 		}
 		return err
 	})
@@ -243,7 +228,7 @@ func each(ctx context.Context, names []string, do func(context.Context, string) 
 func (k *historySpan) flow(s *Span, from, now time.Time) *Flow {
 	f := &Flow{
 		Span: s, from: from, now: now, buckets: make([]inspect.Sample, s.n), known: make([]bool, s.n),
-		calls: map[callKey][]tally{},
+		runs: map[string][]float64{},
 	}
 	for at, b := range k.blocks {
 		place := int(time.Unix(at, 0).Sub(from) / s.step)
@@ -252,13 +237,13 @@ func (k *historySpan) flow(s *Span, from, now time.Time) *Flow {
 				f.buckets[j], f.known[j] = b.buckets[i], true
 			}
 		}
-		for key, tallies := range b.calls {
-			if f.calls[key] == nil {
-				f.calls[key] = make([]tally, s.n)
+		for queue, runs := range b.runs {
+			if f.runs[queue] == nil {
+				f.runs[queue] = make([]float64, s.n)
 			}
-			for i, t := range tallies {
+			for i, n := range runs {
 				if j := place + i; j >= 0 && j < s.n {
-					f.calls[key][j] = t
+					f.runs[queue][j] = n
 				}
 			}
 		}
@@ -266,26 +251,15 @@ func (k *historySpan) flow(s *Span, from, now time.Time) *Flow {
 	return f
 }
 
-// FlowOf reads what has run in one queue, and sums by function.
+// FlowOf reads what has run in one queue, also by function.
 func FlowOf(
 	ctx context.Context, ins *inspect.Inspector, queue string, s *Span, now time.Time,
-) (*Flow, map[string]*inspect.Sample, error) {
+) (*Flow, map[string]*inspect.FunctionSeries, error) {
 	from := s.begin(now)
 	samples, err := ins.Metrics(ctx, queue, s.grain, from, now)
 	if err != nil {
 		return nil, nil, err
 	}
-	f := &Flow{Span: s, from: from, now: now, buckets: make([]inspect.Sample, s.n)}
-	sums := map[string]*inspect.Sample{}
-	for i := range samples {
-		sample := &samples[i]
-		if place := int(sample.At.Sub(from) / s.step); place >= 0 && place < s.n {
-			f.buckets[place].Merge(sample)
-		}
-		if sums[sample.Function] == nil {
-			sums[sample.Function] = &inspect.Sample{}
-		}
-		sums[sample.Function].Merge(sample)
-	}
-	return f, sums, nil
+	series := inspect.SeriesOf(samples, from, s.step, s.n)
+	return &Flow{Span: s, from: from, now: now, buckets: series.Buckets}, series.Functions, nil
 }

@@ -16,7 +16,7 @@ type Span struct {
 	block time.Duration // that one read of Redis has
 	step  time.Duration // of a bucket
 	n     int           // buckets
-	calls bool          // functions are told apart
+	calls bool          // queues are distinguished
 	lives int           // for how many lives of a history it is kept: longer, the coarser it is
 }
 

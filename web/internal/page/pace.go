@@ -12,6 +12,8 @@ import (
 // paceSpan is the time that paces are about.
 const paceSpan = time.Hour
 
+const day = 24 * time.Hour
+
 // pace is what a function has done in the last hour.
 type pace struct{ inspect.Sample }
 
@@ -19,18 +21,15 @@ type pace struct{ inspect.Sample }
 // They are shared: callers do not change them.
 func (s *shared) paces(q *site.Request, queue string) (map[string]*pace, error) {
 	return site.Read(q.Ctx, s.Fast, "paces "+queue, func(ctx context.Context) (map[string]*pace, error) {
-		samples, err := q.Ins.Metrics(ctx, queue, inspect.Minutes, time.Now().Add(-paceSpan), time.Time{})
+		from := time.Now().Add(-paceSpan)
+		samples, err := q.Ins.Metrics(ctx, queue, inspect.Minutes, from, time.Time{})
 		if err != nil {
 			return nil, err
 		}
 		all := map[string]*pace{}
-		for i := range samples {
-			p := all[samples[i].Function]
-			if p == nil {
-				p = &pace{}
-				all[samples[i].Function] = p
-			}
-			p.Merge(&samples[i])
+		// One bucket holds them all, whatever the difference between the clocks of this host and of Redis.
+		for path, f := range inspect.SeriesOf(samples, from.Add(-day), 2*day, 1).Functions {
+			all[path] = &pace{f.Sum}
 		}
 		return all, nil
 	})

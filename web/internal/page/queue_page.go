@@ -112,7 +112,7 @@ func showQueue(s *shared, q *site.Request) (*page, error) {
 // ran is what has run in a queue, and by which functions.
 type ran struct {
 	flow *chart.Flow
-	sums map[string]*inspect.Sample
+	sums map[string]*inspect.FunctionSeries
 }
 
 // flowOfQueue fills in what has run and what waits.
@@ -156,9 +156,9 @@ func waitingIn(ctx context.Context, ins *inspect.Inspector, queue string) (*wait
 }
 
 // functionsOf puts together what has run and what waits; what has run most comes first.
-func functionsOf(sums map[string]*inspect.Sample, pending map[string]int) (all []queueFunction) {
+func functionsOf(sums map[string]*inspect.FunctionSeries, pending map[string]int) (all []queueFunction) {
 	for path, sum := range sums {
-		all = append(all, queueFunction{path, sum, pending[path]})
+		all = append(all, queueFunction{path, &sum.Sum, pending[path]})
 	}
 	for _, path := range slices.Sorted(maps.Keys(pending)) {
 		if sums[path] == nil {

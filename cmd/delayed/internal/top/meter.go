@@ -175,32 +175,20 @@ func flowsOf(queue string, samples []inspect.Sample, s span, now time.Time) queu
 	// Bars begin at whole multiples of their length, so that they do not change their height while they move.
 	end := now.Add(-spanOf[s].lag).Truncate(spanOf[s].step).Add(spanOf[s].step)
 	begin := end.Add(-s.length())
-	var sum inspect.Sample
-	all := queueFlow{}
-	byPath := map[string]*inspect.Sample{}
-	bar := map[string]*functionFlow{}
-	for i := range samples {
-		one := &samples[i]
-		if one.At.Before(begin) || !one.At.Before(end) {
-			continue
-		}
-		if byPath[one.Function] == nil {
-			byPath[one.Function] = &inspect.Sample{}
-			bar[one.Function] = &functionFlow{queue: queue, path: one.Function}
-		}
-		n := int(one.At.Sub(begin) / spanOf[s].step)
-		for _, f := range []*flow{&all.flow, &bar[one.Function].flow} {
-			f.runs[n] += one.Runs
-			f.failed[n] += one.Failed
-		}
-		byPath[one.Function].Merge(one)
-		sum.Merge(one)
-	}
+	series := inspect.SeriesOf(samples, begin, spanOf[s].step, bars)
 	seconds := min(s.length(), now.Add(-spanOf[s].lag).Sub(begin)).Seconds()
+	var all queueFlow
+	for i := range series.Buckets {
+		all.runs[i], all.failed[i] = series.Buckets[i].Runs, series.Buckets[i].Failed
+	}
+	sum := series.Sum()
 	all.fill(&sum, seconds)
-	for path, f := range bar {
-		f.fill(byPath[path], seconds)
-		all.functions = append(all.functions, *f)
+	for path, ran := range series.Functions {
+		f := functionFlow{queue: queue, path: path}
+		copy(f.runs[:], ran.Runs)
+		copy(f.failed[:], ran.Failed)
+		f.fill(&ran.Sum, seconds)
+		all.functions = append(all.functions, f)
 	}
 	slices.SortFunc(all.functions, func(a, b functionFlow) int { return strings.Compare(a.path, b.path) })
 	return all
