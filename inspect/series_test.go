@@ -19,7 +19,8 @@ func TestSeriesOf(t *testing.T) {
 	}, from, time.Minute, 3)
 	a, b, sum := s.Functions["a"], s.Functions["b"], s.Sum()
 	if len(s.Functions) != 2 || !slices.Equal(a.Runs, []uint64{1, 4, 8}) ||
-		!slices.Equal(a.Failed, []uint64{1, 0, 2}) || !slices.Equal(b.Runs, []uint64{2, 0, 0}) || a.Sum.Runs != 13 || b.Sum.Runs != 2 {
+		!slices.Equal(a.Failed, []uint64{1, 0, 2}) || !slices.Equal(b.Runs, []uint64{2, 0, 0}) ||
+		a.Sum.Runs != 13 || b.Sum.Runs != 2 {
 		t.Errorf("expected a with 1, 4, 8 runs and b with 2, 0, 0, found %+v and %+v", a, b)
 	}
 	if sum.Runs != 15 || sum.Failed != 3 || s.Buckets[0].Runs != 3 {
