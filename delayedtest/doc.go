@@ -1,5 +1,5 @@
-// Package delayedtest is for tests of programs that delay work: it says what was enqueued, and runs it when the test
-// says so.
+// Package delayedtest is for tests of programs that delay work: it shows what was enqueued, and runs it when the test
+// wants it.
 //
 //	func TestSignUp(t *testing.T) {
 //		q := delayedtest.NewQueue(t)
@@ -14,5 +14,5 @@
 //
 // The server's time stands still, beginning with the time of the test's start, and moves on only by Drain, Run and
 // Advance: what is delayed by a week is run by Drain at once, in its order. In, At and options count by that time,
-// which Now tells; the clock of the process does not move with it.
+// which Now returns; the clock of the process does not move with it.
 package delayedtest

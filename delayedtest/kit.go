@@ -171,7 +171,7 @@ func (k *kit) broken() Fault {
 	return k.fault
 }
 
-// conn is a connection that fails as Break says.
+// conn is a connection that fails as Break wants.
 type conn struct {
 	redis.Conn
 	kit *kit

@@ -24,7 +24,7 @@ const (
 	mostIdle = 100_000
 )
 
-// RunConfig says what Run runs. Its zero value lacks only Queues.
+// RunConfig defines what Run runs. Its zero value lacks only Queues.
 type RunConfig struct {
 	// Queues to run tasks of, all on one server; those of an earlier one come first. Required.
 	Queues []*delayed.Queue
@@ -55,7 +55,7 @@ type Result struct {
 	Waiting []Task
 	// Elapsed is how far time was moved on.
 	Elapsed time.Duration
-	// Endless says that Run gave up after RunConfig.Most calls.
+	// Endless reports that Run gave up after RunConfig.Most calls.
 	Endless bool
 
 	now time.Time
@@ -67,10 +67,10 @@ type Call struct {
 	At      time.Time // by the time of Now
 	Attempt int       // from 1
 	Err     error     // what the function returned, or its panic
-	// Failed says that Err counts as a failure: the errors of Snooze and Drop do not, nor those that
+	// Failed is whether Err counts as a failure: the errors of Snooze and Drop do not, nor those that
 	// WorkerConfig.IsFailure excuses.
 	Failed bool
-	// Outcome is what happened to the task: done, retry, snoozed or archived; released if it was told to stop.
+	// Outcome is what happened to the task: done, retry, snoozed or archived; released if the worker was stopping.
 	Outcome string
 }
 
@@ -340,7 +340,7 @@ func (r *Result) endless() string {
 	return text + tableOf(r.Waiting, r.now)
 }
 
-// resultError has a text that says all that is wrong, and wraps the errors of functions.
+// resultError has a text that lists all that is wrong, and wraps the errors of functions.
 type resultError struct {
 	text   string
 	causes []error

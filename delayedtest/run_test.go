@@ -331,11 +331,11 @@ func TestControl(t *testing.T) {
 	t.Parallel()
 	d := newDiary(t)
 	for _, q := range []*delayed.Queue{d.q, d.q.With(delayed.In(time.Hour))} {
-		if err := delay(t, q, (*diary).Write, "cancelled").Cancel(t.Context()); err != nil {
+		if err := delay(t, q, (*diary).Write, "canceled").Cancel(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	delayedtest.RefuteEnqueued(t, d.q, (*diary).Write, "cancelled")
+	delayedtest.RefuteEnqueued(t, d.q, (*diary).Write, "canceled")
 	delay(t, d.q, (*diary).Write, "kept")
 	if err := d.q.Pause(t.Context()); err != nil {
 		t.Fatal(err)

@@ -30,7 +30,7 @@ type Task struct {
 	Due time.Time
 	// Enqueued is when the task was enqueued, by the time of Now.
 	Enqueued time.Time
-	// MaxRetry is what the option of that name says; nil when neither call nor function have it.
+	// MaxRetry is the value of the option of that name; nil when neither call nor function have it.
 	MaxRetry *int
 	// Retried is how often the task was tried again.
 	Retried int
@@ -188,7 +188,7 @@ func callText(path string, args []any) string {
 	return path + "(" + strings.Join(shown, ", ") + ")"
 }
 
-// state tells where a task is, for messages.
+// state returns where a task is, for messages.
 func (t Task) state(now time.Time) string {
 	text := t.State
 	switch {

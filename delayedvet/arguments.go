@@ -131,7 +131,7 @@ func (c *checker) checkArgument(call *ast.CallExpr, subject string, p parameter,
 	c.checkUnit(call, subject, p, a)
 }
 
-// advice says what to do about an argument that does not fit.
+// advice returns what to do about an argument that does not fit.
 func (p parameter) advice(a argument) string {
 	switch {
 	case a.typ == nil:
@@ -149,7 +149,7 @@ func (p parameter) advice(a argument) string {
 	}
 }
 
-// count says how many arguments the function takes, as errors at run time do.
+// count returns how many arguments the function takes, as errors at run time do.
 func (f *function) count() string {
 	n := len(f.Params)
 	names := make([]string, n)

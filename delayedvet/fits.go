@@ -9,8 +9,7 @@ import (
 	"reflect"
 )
 
-// answer says whether an argument fits a parameter. Unknown is for what depends on values that the source does not
-// show.
+// answer is whether an argument fits a parameter. Unknown is for what depends on values that the source does not show.
 type answer int
 
 const (

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/tools/go/analysis"
 )
 
-// fix is a change that certainly says what was meant.
+// fix is a change that certainly does what was meant.
 type fix struct {
 	text  string
 	edits []analysis.TextEdit

@@ -33,7 +33,7 @@ type declaration struct {
 	why *fault
 }
 
-// fault says why an expression is no function that can be delayed or registered.
+// fault is why an expression is no function that can be delayed or registered.
 type fault struct {
 	text string
 	fix  *fix
@@ -49,8 +49,8 @@ const (
 	wrapIt  = "wrap it with Func and Name on both sides"
 )
 
-// functionOf finds out what an expression of a function says. It returns neither a function nor a fault if it cannot be
-// known.
+// functionOf finds out which function an expression stands for. It returns neither a function nor a fault if it cannot
+// be known.
 func (c *checker) functionOf(e ast.Expr) (*function, *fault) {
 	value := c.source(e)
 	tv := c.pass.TypesInfo.Types[value]

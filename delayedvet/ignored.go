@@ -2,7 +2,7 @@ package delayedvet
 
 import "go/ast"
 
-// mayFail are the calls whose error says that a task was not enqueued, or that a function is not registered.
+// mayFail are the calls whose error reports that a task was not enqueued, or that a function is not registered.
 var mayFail = map[string]string{
 	ofQueue("Delay"):            "the task was not enqueued",
 	ofQueue("DelayContext"):     "the task was not enqueued",

@@ -13,7 +13,7 @@ func ofRef(name string) string    { return "(*" + root + ".Ref)." + name }
 func inTest(name string) string   { return root + "/delayedtest." + name }
 func inMain(name string) string   { return root + "/workermain." + name }
 
-// form says where a call has the delayed function and its arguments.
+// form describes where a call has the delayed function and its arguments.
 type form struct {
 	fn   int    // index of the function
 	args int    // index of its first argument

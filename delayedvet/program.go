@@ -6,13 +6,13 @@ import (
 	"slices"
 )
 
-// functionFact tells other packages which function a variable of this one holds.
+// functionFact publishes to other packages which function a variable of this one holds.
 type functionFact struct{ Function function }
 
 // AFact marks a fact of package analysis.
 func (*functionFact) AFact() {}
 
-// programFact tells what a package contributes to the workers of programs that import it.
+// programFact holds what a package contributes to the workers of programs that import it.
 type programFact struct {
 	Worker    bool     // it makes workers
 	Registers []string // the paths of functions that it registers
@@ -164,7 +164,7 @@ func (c *checker) queueName(queue ast.Expr) string {
 	return ""
 }
 
-// exportFunctions tells other packages what the exported variables hold that Func has made.
+// exportFunctions publishes to other packages what the exported variables hold that Func has made.
 func (c *checker) exportFunctions() {
 	scope := c.pass.Pkg.Scope()
 	for _, name := range scope.Names() {
@@ -184,8 +184,8 @@ func (c *checker) exportFunctions() {
 	}
 }
 
-// exportProgram tells programs that import this package what it registers. Without a fact, command delayedvet would
-// take the package for one that does not use package delayed: see skip there.
+// exportProgram publishes to programs that import this package what it registers. Without a fact, command delayedvet
+// would take the package for one that does not use package delayed: see skip there.
 func (c *checker) exportProgram() {
 	p := c.program
 	switch c.pass.Pkg.Path() {

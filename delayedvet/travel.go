@@ -32,7 +32,7 @@ type traveller struct {
 
 // travels returns why values of a type cannot be sent; "" if they can, or if that depends on a type parameter. If they
 // can, lost is which of their data does not arrive: fields that are not exported beside others that are. It leaves out
-// what is no data, such as locks, and fields whose tag says msgpack:"-".
+// what is no data, such as locks, and fields whose tag is msgpack:"-".
 func (c *checker) travels(t types.Type) (why, lost string) {
 	v := traveller{c: c, root: t, done: map[types.Type]bool{}}
 	why = v.walk(t, "", nil)

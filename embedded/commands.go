@@ -58,8 +58,8 @@ func (s *Server) before(c *server.Peer, cmd string, args ...string) bool {
 	return false
 }
 
-// isConnection tells connections from the peers that miniredis makes for calls of scripts: only these have a context
-// from the start.
+// isConnection distinguishes connections from the peers that miniredis makes for calls of scripts: only these have a
+// context from the start.
 func (s *Server) isConnection(c *server.Peer) bool {
 	if _, ok := s.peers.Load(c); ok {
 		return true

@@ -32,7 +32,7 @@ import (
 // anyPort lets the system choose a free port.
 const anyPort = "127.0.0.1:0"
 
-// Config says how the server is started. The zero value is a server on a free port whose time is real.
+// Config defines how the server is started. The zero value is a server on a free port whose time is real.
 type Config struct {
 	// Addr is host and port to listen on; the host must be a loopback address or "localhost", port 0 means any free
 	// port. Defaults to "127.0.0.1:0".
@@ -122,7 +122,7 @@ func (s *Server) URL() string { return "redis://" + s.addr + "/0" }
 // Redis returns a handle on the server, always the same. Close closes it.
 func (s *Server) Redis() *delayed.Store { return s.redis }
 
-// Now returns the server's time, as TIME tells it.
+// Now returns the server's time, as TIME returns it.
 func (s *Server) Now() time.Time { return s.clock.time() }
 
 // Advance moves the time of a virtual server by d at once: keys whose life ends by then are gone when it returns. It

@@ -399,7 +399,7 @@ func TestKilledClientTakesNothing(t *testing.T) {
 	}
 }
 
-// push adds an element and tells whether it is still there; it removes it.
+// push adds an element and reports whether it is still there; it removes it.
 func push(t *testing.T, conn redis.Conn) bool {
 	t.Helper()
 	do(t, conn, "RPUSH", "list", "1")

@@ -24,8 +24,8 @@ type Place struct {
 // Lost returns a channel that is closed if the lease could not be renewed in time: others may have the place now.
 func (p *Place) Lost() <-chan struct{} { return p.lost }
 
-// Release gives the place back. If Redis cannot be told, it is free when its lease ends, and Release returns the error.
-// Only the first call does something.
+// Release gives the place back. If Redis cannot be reached, it is free when its lease ends, and Release returns the
+// error. Only the first call does something.
 func (p *Place) Release() error {
 	p.mu.Lock()
 	done := p.released

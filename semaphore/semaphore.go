@@ -29,11 +29,11 @@ import (
 
 // Errors of acquiring and holding a place.
 var (
-	// ErrBusy says that all places are taken.
+	// ErrBusy reports that all places are taken.
 	ErrBusy = errors.New("semaphore: all places are taken")
 
-	// ErrLost says that the lease of a place could not be renewed in time, so that others may have the place now. It is
-	// the cause of the context that Middleware gives to a handler which has lost its place.
+	// ErrLost reports that the lease of a place could not be renewed in time, so that others may have the place now. It
+	// is the cause of the context that Middleware gives to a handler which has lost its place.
 	ErrLost = errors.New("semaphore: the place is lost: Redis could not be asked for as long as its lease")
 )
 
@@ -46,7 +46,7 @@ const maxName = 128
 // shortestLease is the shortest lease: a shorter one could not be renewed in time.
 const shortestLease = time.Second
 
-// Config says what a semaphore bounds.
+// Config defines what a semaphore bounds.
 type Config struct {
 	// Name is the name that all who share the places give: 1 to 128 bytes of printable characters without spaces.
 	Name string

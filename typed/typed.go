@@ -190,7 +190,7 @@ func (f Function4[A, B, C, D, T]) Await(ctx context.Context, ref *delayed.Ref) (
 	return await[T](ctx, ref)
 }
 
-// await is delayed.Await, or delayed.Ref.Wait if T says that there is no result.
+// await is delayed.Await, or delayed.Ref.Wait if T stands for no result.
 func await[T any](ctx context.Context, ref *delayed.Ref) (value T, err error) {
 	if _, none := any(value).(struct{}); none {
 		return value, ref.Wait(ctx)

@@ -8,7 +8,7 @@ import (
 	"github.com/godelayed/delayed"
 )
 
-// Config says what Run runs. Functions, Setup or both are needed; the zero value of all other fields is fine.
+// Config defines what Run runs. Functions, Setup or both are needed; the zero value of all other fields is fine.
 type Config struct {
 	// Functions are registered with the worker: functions of packages, or what delayed.Func returned.
 	Functions []any
@@ -20,8 +20,8 @@ type Config struct {
 	// what they use, and close that after Run has returned. Each child process calls it, too, at its own start.
 	Setup func(ctx context.Context, w *delayed.Worker) error
 
-	// Worker is the worker's configuration where no flag or variable says otherwise: use it for settings without a
-	// flag, such as Backoff, and to change defaults. With a Logger there are no flags for level and format.
+	// Worker is the worker's configuration where no flag or variable sets it: use it for settings without a flag, such
+	// as Backoff, and to change defaults. With a Logger there are no flags for level and format.
 	Worker delayed.WorkerConfig
 
 	// Dial makes the handle on Redis of the URL that flags or environment give. Set it to rediscluster.Dial or

@@ -12,7 +12,7 @@ import (
 
 // printHelp lists all flags, with the program's own at the end.
 func (s *settings) printHelp(out io.Writer, flags *flag.FlagSet) {
-	fmt.Fprintf(out, "Usage: %s [flags]\n\nRuns delayed function calls until it is told to stop.\n\n", flags.Name())
+	fmt.Fprintf(out, "Usage: %s [flags]\n\nRuns delayed function calls until a signal stops it.\n\n", flags.Name())
 	known := map[string]bool{}
 	for _, o := range s.options {
 		known[o.flag] = true
@@ -28,7 +28,7 @@ func (s *settings) printHelp(out io.Writer, flags *flag.FlagSet) {
 		}
 	})
 	fmt.Fprint(out, signalHelp, `
-Exit codes: 0 clean, 1 start failed or Redis was not told how tasks ended, 2 wrong flags or environment,
+Exit codes: 0 clean, 1 start failed or Redis did not confirm how tasks ended, 2 wrong flags or environment,
 3 handlers did not stop, 4 too many handlers are stuck, 130 second signal to stop.
 `)
 }

@@ -35,7 +35,7 @@ const (
 // settings are the values of flags and environment.
 type settings struct {
 	redisURL string
-	prefix   *string // of keys; nil: what Dial says
+	prefix   *string // of keys; nil: that of Dial
 	worker   delayed.WorkerConfig
 	legacy   bool
 	level    logrus.Level
@@ -96,7 +96,7 @@ func newSettings(cfg Config) *settings {
 		cmp.Or(w.HeartbeatLife, defaultLife).String(), duration(&w.HeartbeatLife, time.Millisecond))
 	s.add("grace", "duration", "how long to wait for handlers when stopping", showGrace(w.Grace, defaultGrace),
 		grace(&w.Grace))
-	s.add("cancel-grace", "duration", "how long to wait then for handlers whose contexts were cancelled",
+	s.add("cancel-grace", "duration", "how long to wait then for handlers whose contexts were canceled",
 		showGrace(w.CancelGrace, defaultCancelGrace), grace(&w.CancelGrace))
 	s.add("timeout", "duration",
 		"how long a handler may run if neither the call nor the function says; 0: for as long as it likes",

@@ -14,12 +14,12 @@
 // the environment: other users of a machine can see flags. A variable that begins with DELAYED_ and is no setting is an
 // error, as an unknown flag is; those that Kubernetes sets for services are let through.
 //
-// # What the log says at the start
+// # What the log has at the start
 //
 // The line "worker started" has the address of Redis without its password, the key prefix if there is one, the queues
-// in their order with their weights, the paths of the functions and the version of package delayed. Warnings tell of
-// queues in which Redis knows of no task, whose names may be misspelt, of a worker without functions, and of settings
-// of Redis that may lose tasks. Settings that do lose tasks end the program with code 1, unless -allow names them: see
+// in their order with their weights, the paths of the functions and the version of package delayed. Warnings report
+// queues in which Redis knows of no task, whose names may be misspelt, a worker without functions, and settings of
+// Redis that may lose tasks. Settings that do lose tasks end the program with code 1, unless -allow names them: see
 // delayed.SettingError.
 //
 // # Signals
@@ -39,8 +39,8 @@
 //
 // Flags make a program end with code 0 after one task (-once) or some (-max-tasks), when there is nothing to do
 // (-stop-when-empty, -stop-when-empty-for), after a time (-max-time), or when it uses too much memory (-max-memory). It
-// stops as after a signal, and its log says why. Under a service manager that starts it again, this limits leaks; -once
-// and -stop-when-empty suit cron.
+// stops as after a signal, and it logs why. Under a service manager that starts it again, this limits leaks; -once and
+// -stop-when-empty suit cron.
 //
 // # Child processes
 //
@@ -59,7 +59,7 @@
 // # Exit codes
 //
 //	0    a clean end
-//	1    the start failed, because of the settings of Redis for instance; or Redis could not be told at the end how
+//	1    the start failed, because of the settings of Redis for instance; or Redis did not confirm at the end how
 //	     tasks went, which then run again
 //	2    wrong flags, environment or configuration
 //	3    handlers did not stop within -grace and -cancel-grace; their tasks run again
@@ -94,7 +94,7 @@
 //	}
 //
 // Below /debug/pprof/ there are the profiles that go tool pprof reads, and /debug/pprof/trace for go tool trace; they
-// tell much about a program, and cost time. This package does not import net/http/pprof or expvar, because these add
+// reveal much about a program, and cost time. This package does not import net/http/pprof or expvar, because these add
 // pages to http.DefaultServeMux. A program that publishes variables adds expvar.Handler() at /debug/vars by
 // Config.Serve: -debug guards all paths below /debug/.
 package workermain
@@ -269,7 +269,7 @@ func (p *program) work(ctx context.Context) int {
 	return exitClean
 }
 
-// notStarted returns the exit code of a start that failed or that a signal has cancelled.
+// notStarted returns the exit code of a start that failed or that a signal has canceled.
 func (p *program) notStarted(ctx context.Context, err error) int {
 	if ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 		p.log.Info("stopped before the worker started")

@@ -8,10 +8,10 @@
 // The program owns the client: closing the *delayed.Store leaves it open. Close the *delayed.Store first.
 //
 // Calls take a connection out of the client's pool for as long as they last, and workers keep some for long:
-// delayed.FromPool says how many. Two kinds of connections are not taken out of the pool, because go-redis cannot end a
-// wait on such a one: those on which an idle worker waits for tasks, one for each slot, and one for each handle for
-// messages. They are made with the client's dialler, credentials and database, and are outside of its pool as
-// those for Subscribe of go-redis are; hooks and OnConnect do not see them.
+// delayed.FromPool documents how many. Two kinds of connections are not taken out of the pool, because go-redis cannot
+// end a wait on such a one: those on which an idle worker waits for tasks, one for each slot, and one for each handle
+// for messages. They are made with the client's dialler, credentials and database, and are outside of its pool as those
+// for Subscribe of go-redis are; hooks and OnConnect do not see them.
 //
 // A command is never sent a second time, whatever MaxRetries of the client is. A reply is waited for five seconds,
 // whatever ReadTimeout is. When a context ends during a call, the call returns at once, and its connection leaves the
@@ -30,8 +30,8 @@ import (
 )
 
 // New returns a handle that uses a *redis.Client of go-redis, also one of NewFailoverClient for Sentinel, or a
-// *redis.ClusterClient. For a cluster, names of queues carry a tag, as package rediscluster says. Closing the handle
-// leaves the client open. New panics if the client is nil or of another type.
+// *redis.ClusterClient. For a cluster, names of queues carry a tag, as package rediscluster documents. Closing the
+// handle leaves the client open. New panics if the client is nil or of another type.
 func New(client goredis.UniversalClient) *delayed.Store {
 	return delayed.FromSource(newSource(client))
 }

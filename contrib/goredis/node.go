@@ -122,7 +122,7 @@ func (n *node) credentials(ctx context.Context) (user, password string, err erro
 	}
 }
 
-// listener is told of later credentials, which a connection does not need once it has logged in.
+// listener receives later credentials, which a connection does not need once it has logged in.
 type listener struct{ _ byte }
 
 func (*listener) OnNext(auth.Credentials) {}

@@ -30,7 +30,7 @@
 // Attributes of this package's own: messaging.delayed.function is the path of the function (missing if a DelayMany has
 // several), messaging.delayed.attempt counts from 1, messaging.delayed.max_retry is how often the task is tried again,
 // messaging.delayed.deaths is how many workers have died with it, if any, and messaging.delayed.outcome of a run is
-// done, failed, retried (Config.IsFailure says that the error is no failure), snoozed, dropped, canceled, released (the
+// done, failed, retried (an error that Config.IsFailure does not count), snoozed, dropped, canceled, released (the
 // worker stops) or lost. Only failed and lost are errors. Arguments are never part of a span, but texts of errors are,
 // up to 1 KiB.
 //
@@ -59,7 +59,7 @@
 //     task may be counted in several, such as panicked, failed and retried.
 //   - messaging.delayed.missed_events: events that wait.duration and outcomes do not have, because listeners were slow.
 //
-// Metrics tell apart the first 100 queues, 200 functions and 100 types of errors; all others are "_OTHER". What waits
+// Metrics distinguish the first 100 queues, 200 functions and 100 types of errors; all others are "_OTHER". What waits
 // in Redis is not among them, nor how late due tasks become pending, nor how long scripts run within Redis: module
-// contrib/prometheus shows that, once for all processes, and its documentation says how it reaches OpenTelemetry.
+// contrib/prometheus shows that, once for all processes, and its documentation describes how it reaches OpenTelemetry.
 package delayedotel

@@ -30,8 +30,8 @@ var errorTypes = []struct {
 	{context.Canceled, "canceled"},
 }
 
-// errorType returns the attribute error.type: what the method ErrorType of the error says, as errors of panics do; or
-// the reason for which the context has ended; or the name of an error of package delayed; or the Go type.
+// errorType returns the attribute error.type: what the method ErrorType of the error returns, as errors of panics do;
+// or the reason for which the context has ended; or the name of an error of package delayed; or the Go type.
 func (t *Telemetry) errorType(ctx context.Context, err error) (kind attribute.KeyValue) {
 	defer func() {
 		if recover() != nil { // a method of err panicked

@@ -116,7 +116,7 @@ func TestCardinality(t *testing.T) {
 	}
 }
 
-// TestBoundsOfHistograms: long runs are told apart, and units are seconds.
+// TestBoundsOfHistograms: long runs are distinguished, and units are seconds.
 func TestBoundsOfHistograms(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, delayedotel.Config{})

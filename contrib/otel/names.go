@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Bounds of what attributes of metrics tell apart.
+// Bounds of what attributes of metrics distinguish.
 const (
 	maxQueues    = 100
 	maxFunctions = 200
@@ -20,7 +20,7 @@ const (
 // other stands for all names for which there is no room.
 const other = "_OTHER"
 
-// names bounds how many names metrics tell apart: the first ones.
+// names bounds how many names metrics distinguish: the first ones.
 type names struct {
 	most  int
 	mu    sync.RWMutex

@@ -190,7 +190,7 @@ func TestOutcomesOfRuns(t *testing.T) {
 	}
 }
 
-// TestCanceledRun: a run that was cancelled is no error.
+// TestCanceledRun: a run that was canceled is no error.
 func TestCanceledRun(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, delayedotel.Config{})

@@ -21,7 +21,7 @@ const scope = "github.com/godelayed/delayed/contrib/otel"
 // System is the value of messaging.system in all spans and metrics.
 const System = "delayed"
 
-// Config says how a Telemetry works. Its zero value is ready to use.
+// Config defines how a Telemetry works. Its zero value is ready to use.
 type Config struct {
 	// TracerProvider makes spans. Defaults to the global one.
 	TracerProvider trace.TracerProvider
@@ -35,8 +35,8 @@ type Config struct {
 	// the run is a child of that span as well. It keeps traces short where tasks run hours after the request from which
 	// they come.
 	NewTraces bool
-	// IsFailure says which errors of handlers are failures, as WorkerConfig.IsFailure does: give the same function to
-	// both. The spans of runs that end with other errors are no errors. Defaults to all of them.
+	// IsFailure reports which errors of handlers are failures, as WorkerConfig.IsFailure does: give the same function
+	// to both. The spans of runs that end with other errors are no errors. Defaults to all of them.
 	IsFailure func(err error) bool
 }
 

@@ -90,7 +90,7 @@ func (t *Telemetry) start(
 	return t.tracer.Start(ctx, "run "+text(task.Queue(), maxName), opts...)
 }
 
-// judge says what a handler's error means: the outcome, and, if that is an error, its type and text.
+// judge returns what a handler's error means: the outcome, and, if that is an error, its type and text.
 func (t *Telemetry) judge(ctx context.Context, err error) (outcome string, kind attribute.KeyValue, text string) {
 	defer func() {
 		if recover() != nil { // a method of err panicked

@@ -15,7 +15,7 @@ import (
 	"github.com/godelayed/delayed/inspect"
 )
 
-// Config says what a Collector shows. Its zero value is ready to use.
+// Config defines what a Collector shows. Its zero value is ready to use.
 type Config struct {
 	// Namespace is what the names of all metrics begin with: letters, digits and underscores. Defaults to "delayed".
 	// The rules of alerts.yml and the dashboard expect the default.
@@ -27,9 +27,9 @@ type Config struct {
 	Queues []string
 	// MaxQueues bounds how many queues are shown: the first ones by name. Defaults to 100. It does not bound Queues.
 	MaxQueues int
-	// Memory says whether to ask Redis how much memory each queue uses, which takes 15 calls a queue.
+	// Memory is whether to ask Redis how much memory each queue uses, which takes 15 calls a queue.
 	Memory bool
-	// OnError is told of each error of a scrape, for a log. It may be called by several goroutines at a time.
+	// OnError receives each error of a scrape, for a log. It may be called by several goroutines at a time.
 	OnError func(error)
 }
 
@@ -201,11 +201,11 @@ func (s *scrape) overview(ctx context.Context, names []string) map[string]inspec
 	}
 	queues, err := s.ins.Queues(ctx)
 	if err != nil {
-		return nil // describing them one by one tells which it is
+		return nil // describing them one by one shows which it is
 	}
 	known := make(map[string]inspect.Queue, len(queues))
 	for _, q := range queues {
-		if q.Err == nil { // else describing it alone tells what is wrong
+		if q.Err == nil { // else describing it alone shows what is wrong
 			known[q.Name] = q
 		}
 	}

@@ -164,9 +164,9 @@ func TestQueueThatFails(t *testing.T) {
 	}
 	b.known(3)
 	b.Do("SET", b.Name+"_scheduled", "not a set")
-	var told atomic.Int64
+	var errs atomic.Int64
 	reg := b.register(delayedprom.Config{OnError: func(err error) {
-		if told.Add(1); !strings.Contains(err.Error(), "queue mail") || !strings.Contains(err.Error(), "WRONGTYPE") {
+		if errs.Add(1); !strings.Contains(err.Error(), "queue mail") || !strings.Contains(err.Error(), "WRONGTYPE") {
 			t.Errorf("%v", err)
 		}
 	}})
@@ -185,8 +185,8 @@ func TestQueueThatFails(t *testing.T) {
 			t.Errorf("%s: %v, expected %v", name, v, value)
 		}
 	}
-	if _, ok := got[`delayed_tasks{queue="mail",state="pending"}`]; ok || told.Load() != 1 {
-		t.Errorf("sizes of the broken queue are there, or %d errors were told: %v", told.Load(), got)
+	if _, ok := got[`delayed_tasks{queue="mail",state="pending"}`]; ok || errs.Load() != 1 {
+		t.Errorf("sizes of the broken queue are there, or %d errors were reported: %v", errs.Load(), got)
 	}
 }
 
@@ -198,10 +198,10 @@ func TestTimeout(t *testing.T) {
 	b.delay(welcome, []any{1})
 	b.known(1)
 	const timeout = 300 * time.Millisecond
-	var told atomic.Int64
+	var errs atomic.Int64
 	byName := b.register(delayedprom.Config{
 		Timeout: timeout, Queues: strings.Fields("mail a b c d e f g h i j k l m n o"),
-		OnError: func(error) { told.Add(1) },
+		OnError: func(error) { errs.Add(1) },
 	})
 	all := b.register(delayedprom.Config{Timeout: timeout})
 	if got, _ := scrape(t, all); got["delayed_scrape_success"] != 1 {
@@ -219,8 +219,8 @@ func TestTimeout(t *testing.T) {
 			t.Errorf("Redis is paused: %v", got)
 		}
 	}
-	if n := told.Load(); n < 1 || n > 12 {
-		t.Errorf("told of %d errors, expected one for each queue that was being read, and one for all others", n)
+	if n := errs.Load(); n < 1 || n > 12 {
+		t.Errorf("reported %d errors, expected one for each queue that was being read, and one for all others", n)
 	}
 }
 

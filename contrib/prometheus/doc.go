@@ -64,10 +64,10 @@
 //     something cannot be read, the metrics that come from it are missing, and the others are there.
 //   - delayed_scrape_errors_total and delayed_scrape_duration_seconds.
 //
-// # What other metrics tell
+// # What other metrics show
 //
 // Deaths of workers are seen in delayed_outcomes_total{outcome="swept"}: the tasks that were taken from dead workers.
-// Redis does not tell the times of single scripts; contrib/otel measures the calls that enqueue, of one process.
+// Redis does not report the times of single scripts; contrib/otel measures the calls that enqueue, of one process.
 //
 // # OpenTelemetry
 //

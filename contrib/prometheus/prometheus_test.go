@@ -36,7 +36,7 @@ func program(t *testing.T, name string) string {
 	return path
 }
 
-// TestRules has promtool check when the alerts fire, and what autoscalers are told.
+// TestRules has promtool check when the alerts fire, and what autoscalers get.
 func TestRules(t *testing.T) {
 	t.Parallel()
 	for _, cases := range []string{"testdata/alerts_test.yml", "testdata/scaling_test.yml"} {

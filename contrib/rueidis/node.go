@@ -99,7 +99,7 @@ type wire struct {
 }
 
 // untilDeadline is a context that only has a deadline: with it, rueidis uses the connection without goroutines of its
-// own. Discard ends the call when the context is cancelled.
+// own. Discard ends the call when the context is canceled.
 type untilDeadline struct {
 	context.Context //nolint:containedctx // it is one
 	deadline        time.Time

@@ -9,8 +9,8 @@ import (
 	"github.com/godelayed/delayed/internal/clientconn"
 )
 
-// value returns a reply as redigo has it, except that simple strings are byte slices too, because rueidis does not tell
-// them from others.
+// value returns a reply as redigo has it, except that simple strings are byte slices too, because rueidis does not
+// distinguish them from others.
 func value(result rueidis.RedisResult) (any, error) {
 	if err := result.NonRedisError(); err != nil {
 		return nil, err

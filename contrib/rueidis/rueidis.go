@@ -8,7 +8,7 @@
 // The program owns the client: closing the *delayed.Store leaves it open. Close the *delayed.Store first.
 //
 // All connections are dedicated ones of rueidis, out of the pool that its option BlockingPoolSize bounds: calls take
-// one for as long as they last, and workers keep some for long; delayed.FromPool says how many. The connections on
+// one for as long as they last, and workers keep some for long; delayed.FromPool documents how many. The connections on
 // which rueidis joins concurrent commands are not used, as a large claim would hold up the other commands there.
 //
 // A command is never sent a second time, whether or not the client retries. When a context ends during a call, its
@@ -28,7 +28,7 @@ import (
 )
 
 // New returns a handle that uses a client of rueidis for one server, for the master that Sentinels name, or for a
-// cluster. For a cluster, names of queues carry a tag, as package rediscluster says. Closing the handle leaves the
+// cluster. For a cluster, names of queues carry a tag, as package rediscluster documents. Closing the handle leaves the
 // client open. New panics if the client is nil.
 func New(client rueidis.Client) *delayed.Store { return delayed.FromSource(newSource(client)) }
 
@@ -63,7 +63,7 @@ func (s *source) Conn(ctx context.Context, key string) (redis.Conn, error) {
 // Slot returns the hash slot of key, 0 without a cluster.
 func (s *source) Slot(key string) int { return s.slot(key) }
 
-// String says what the client is, for logs.
+// String describes the client, for logs.
 func (s *source) String() string { return s.name }
 
 // Close leaves the client open, which is the program's.

@@ -11,7 +11,7 @@ var (
 	ErrArguments = errors.New("delayed: wrong call")
 )
 
-// ArgumentError says which argument does not fit.
+// ArgumentError reports which argument does not fit.
 type ArgumentError struct {
 	Func string // path of the function
 	// Index of the argument, from 0, without a leading context; the text of the error counts from 1. -1: their number

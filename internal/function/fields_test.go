@@ -279,7 +279,7 @@ func TestUnknownFieldsOfAnyArgument(t *testing.T) {
 		many = append(many, wirePair{fmt.Sprintf("F%d", i), i})
 	}
 	if fields := f.UnknownFields(goMessage(t, f.Path(), packed(many), noN)); len(fields) != wire.MaxUnknownFields {
-		t.Errorf("%d fields are told, expected %d", len(fields), wire.MaxUnknownFields)
+		t.Errorf("%d fields are reported, expected %d", len(fields), wire.MaxUnknownFields)
 	}
 }
 
@@ -308,6 +308,6 @@ func TestUnknownFieldsAreToldOnce(t *testing.T) {
 	f = namedFunction(t, func(old, old) {})
 	fields := f.UnknownFields(goMessage(t, "test.fn", packed(wireList{many, many}), noN))
 	if len(fields) != wire.MaxUnknownFields {
-		t.Errorf("%d fields are told, expected %d", len(fields), wire.MaxUnknownFields)
+		t.Errorf("%d fields are reported, expected %d", len(fields), wire.MaxUnknownFields)
 	}
 }

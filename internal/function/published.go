@@ -16,8 +16,8 @@ type published struct {
 	listing []byte
 }
 
-// Listing describes the functions as docs/PROTOCOL.md says, within maxListing. It also returns a value that differs
-// after each change.
+// Listing describes the functions as docs/PROTOCOL.md defines that, within maxListing. It also returns a value that
+// differs after each change.
 func (r *Registry) Listing() ([]byte, any) {
 	known := r.known.Load()
 	if t := r.published.Load(); t != nil && t.known == known {

@@ -14,7 +14,7 @@ import (
 	"github.com/godelayed/delayed/internal/loop"
 )
 
-// BenchmarkRun runs jobs that do nothing, one at a time, and tells the processor time of parent and child together.
+// BenchmarkRun runs jobs that do nothing, one at a time, and reports the processor time of parent and child together.
 func BenchmarkRun(b *testing.B) {
 	log := logrus.New()
 	log.SetOutput(io.Discard)

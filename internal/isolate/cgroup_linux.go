@@ -29,7 +29,8 @@ const (
 	groupOfWorker = "delayed-worker"
 )
 
-// delegatedGroups returns the groups of this process. An error says why it cannot use those that were delegated to it.
+// delegatedGroups returns the groups of this process. An error reports why it cannot use those that were delegated to
+// it.
 var delegatedGroups = sync.OnceValues(func() (*groups, error) {
 	own, _ := os.ReadFile("/proc/self/cgroup") // missing on a system without control groups
 	return findGroups(groupsMount, string(own))
@@ -66,7 +67,7 @@ func findGroups(mount, text string) (*groups, error) {
 
 // delegated reports whether a group is marked as systemd marks those of units with Delegate=: only then may a process
 // make groups in it (https://systemd.io/CGROUP_DELEGATION). Only root can read trusted.delegate; user.delegate is there
-// since systemd 251, as its NEWS says.
+// since systemd 251, according to its NEWS.
 func delegated(dir string) bool {
 	var b [1]byte
 	for _, name := range []string{"user.delegate", "trusted.delegate"} {

@@ -15,15 +15,16 @@ var ErrNotBegun = errors.New("no child process was ready")
 // DeathError is the error of a job whose child has died.
 type DeathError struct {
 	Pid    int
-	Status string // as os.ProcessState says it, such as "exit status 2" or "signal: killed"
+	Status string // as os.ProcessState writes it, such as "exit status 2" or "signal: killed"
 	Why    string // what this package did to the child before; "" if it did nothing
 	Output string // the beginning and the end of what it wrote to its standard error during the job
-	Stacks string // of its goroutines, if it could tell, the one of the job first
+	Stacks string // of its goroutines, if it could write them, the one of the job first
 
 	unread bool // it died of itself before it had read the job
 }
 
-// Error implements error. It is one line: the last line of the output that says why a Go program ends, if there is one.
+// Error implements error. It is one line: the last line of the output that shows why a Go program ends, if there is
+// one.
 func (d *DeathError) Error() string {
 	text := fmt.Sprintf("%v: process %d: %s", ErrDied, d.Pid, d.Status)
 	if d.Why != "" {
@@ -61,7 +62,7 @@ func (d *DeathError) Report() string {
 // Unwrap returns ErrDied.
 func (d *DeathError) Unwrap() error { return ErrDied }
 
-// reason returns the line of the output by which Go's runtime says why it ends the process.
+// reason returns the line of the output by which Go's runtime reports why it ends the process.
 func (d *DeathError) reason() string {
 	for line := range strings.Lines(d.Output) {
 		line = strings.TrimSpace(line)

@@ -17,7 +17,7 @@ type Limits struct {
 // envChild is the environment variable by which a process knows that it is a child.
 const envChild = "GODELAYED_CHILD"
 
-// invitation is what the environment variable says.
+// invitation is the content of the environment variable.
 type invitation struct {
 	Version int    `json:"version"`
 	Limits  Limits `json:"limits"`

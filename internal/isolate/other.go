@@ -11,10 +11,10 @@ import (
 	"github.com/godelayed/delayed/internal/loop"
 )
 
-// Supported says that this system has no isolation.
+// Supported reports that this system has no isolation.
 const Supported = false
 
-// ErrClosed says that the pool was closed.
+// ErrClosed reports that the pool was closed.
 var ErrClosed = errors.New("delayed: no child processes on this system")
 
 // The types that other systems have.

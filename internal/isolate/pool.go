@@ -16,7 +16,7 @@ import (
 	"github.com/godelayed/delayed/internal/loop"
 )
 
-// Config says how a Pool runs jobs. Every field but Args and Env must be set.
+// Config defines how a Pool runs jobs. Every field but Args and Env must be set.
 type Config struct {
 	Args, Env []string // of children; nil: those of this process
 	Limits    Limits
@@ -31,7 +31,7 @@ type Config struct {
 }
 
 // Pool is a number of child processes that run jobs. There are as many as jobs have run at a time, and those that
-// Config.Ahead says. Its methods are safe for concurrent use.
+// Config.Ahead defines. Its methods are safe for concurrent use.
 type Pool struct {
 	cfg Config
 
@@ -45,7 +45,7 @@ type Pool struct {
 	all     sync.WaitGroup // jobs, and goroutines of the pool
 	closing context.Context
 	close   context.CancelFunc // ends closing
-	wake    chan struct{}      // tells the keeper that children are missing; holds one element
+	wake    chan struct{}      // wakes the keeper when children are missing; holds one element
 	backoff loop.Backoff       // between children that do not start
 	trouble loop.Complaints
 
@@ -55,7 +55,7 @@ type Pool struct {
 // mostTries is how many children a job is given to, if they die before they have read it.
 const mostTries = 3
 
-// errGivenUp says that a job does not wait for a child any longer.
+// errGivenUp reports that a job does not wait for a child any longer.
 var errGivenUp = errors.New("given up")
 
 // NewPool returns a pool without children.
@@ -73,7 +73,7 @@ func NewPool(cfg Config) *Pool {
 	}
 }
 
-// Start starts the pool's goroutines and, if ahead, the children that Config.Ahead says. Run calls it, too.
+// Start starts the pool's goroutines and, if ahead, the children of Config.Ahead. Run calls it, too.
 func (p *Pool) Start(ahead bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -151,7 +151,7 @@ func (p *Pool) keep() {
 	}
 }
 
-// missing reports whether fewer children are idle than Config.Ahead says.
+// missing reports whether fewer children are idle than Config.Ahead asks for.
 func (p *Pool) missing() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -202,9 +202,9 @@ func (p *Pool) relief() {
 }
 
 // Run runs a job in a child, and returns its verdict. report gets the job's reports, one after the other. When ctx
-// ends, the child has the time that patience returns to end the job; then it is told to end by SIGTERM, and killed soon
-// after. While no child starts, Run tries again until ctx ends, and it takes another child if one has died before it
-// has read the job. The error is a *DeathError, or it is ErrClosed or wraps the cause of ctx, if the job was not begun.
+// ends, the child has the time that patience returns to end the job; then it gets SIGTERM, and is killed soon after.
+// While no child starts, Run tries again until ctx ends, and it takes another child if one has died before it has read
+// the job. The error is a *DeathError, or it is ErrClosed or wraps the cause of ctx, if the job was not begun.
 func (p *Pool) Run(
 	ctx context.Context, job []byte, report func([]byte), patience func() Patience,
 ) (verdict []byte, err error) {
@@ -300,7 +300,7 @@ func (p *Pool) startFor(ctx context.Context, patience func() Patience) (*process
 	}
 }
 
-// takeIdle returns the child that has worked last, nil if there is none. It tells the keeper if too few are left; to
+// takeIdle returns the child that has worked last, nil if there is none. It wakes the keeper if too few are left; to
 // wake it for each job would cost more than the job.
 func (p *Pool) takeIdle() *process {
 	p.mu.Lock()
@@ -320,9 +320,9 @@ func (p *Pool) takeIdle() *process {
 	return nil
 }
 
-// giveBack takes a child whose job is over. It ends children that have run enough jobs, or were told to end.
+// giveBack takes a child whose job is over. It ends children that have run enough jobs, or got a signal to end.
 func (p *Pool) giveBack(c *process) {
-	if p.cfg.MaxJobs > 0 && c.ran >= p.cfg.MaxJobs || c.told() {
+	if p.cfg.MaxJobs > 0 && c.ran >= p.cfg.MaxJobs || c.signaled() {
 		p.all.Go(c.retire)
 		p.look()
 		return
@@ -338,7 +338,7 @@ func (p *Pool) put(c *process) {
 	p.idle = append(p.idle, c)
 }
 
-// look tells the keeper that children may be missing.
+// look wakes the keeper, because children may be missing.
 func (p *Pool) look() {
 	select {
 	case p.wake <- struct{}{}:

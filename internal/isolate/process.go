@@ -28,7 +28,7 @@ const (
 	exitLimit = time.Second
 )
 
-// ErrClosed says that the pool was closed.
+// ErrClosed reports that the pool was closed.
 var ErrClosed = errors.New("delayed: the child processes of this worker were ended")
 
 // process is a child as its parent sees it.
@@ -143,7 +143,7 @@ func (p *process) reap(stderr *os.File) {
 	pid := p.cmd.Process.Pid
 	awaitEnd(pid)
 	_ = syscall.Kill(-pid, syscall.SIGKILL)
-	_ = p.cmd.Wait() // the state tells more
+	_ = p.cmd.Wait() // the state shows more
 	if p.group.close() {
 		p.mu.Lock()
 		p.why += "it and what it had started used more memory than Isolation.Memory allows"
@@ -201,10 +201,10 @@ func (p *process) awaitReady(ctx context.Context, limit time.Duration) error {
 	return err
 }
 
-// Patience says how long a job may go on after the end of its context.
+// Patience defines how long a job may go on after the end of its context.
 type Patience struct {
 	Start time.Duration // before it is given up if it still waits for the set-up of a child
-	Grace time.Duration // before its child is told to end itself; then it has as long again, at most a second
+	Grace time.Duration // before its child gets SIGTERM; then it has as long again, at most a second
 	Rest  time.Duration // from then on, before it is killed, if that is shorter; 0: no limit
 }
 
@@ -239,8 +239,8 @@ func (p *process) hasDied() bool {
 	}
 }
 
-// told reports whether a signal was sent to the child.
-func (p *process) told() bool {
+// signaled reports whether a signal was sent to the child.
+func (p *process) signaled() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.why != ""
@@ -296,7 +296,8 @@ func (p *process) keepStacks(job uint64, stacks []byte) {
 	p.dumped = nil
 }
 
-// cancel ends a job whose context has ended. First the job is told, then the child gets SIGTERM, and then SIGKILL.
+// cancel ends a job whose context has ended. First the context of the job ends, then the child gets SIGTERM, and then
+// SIGKILL.
 func (p *process) cancel(job uint64, cause byte, patience Patience, dumped, done <-chan struct{}) {
 	grace := patience.Grace
 	dump, obey := dumpLimit, min(grace, exitLimit)

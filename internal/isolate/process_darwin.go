@@ -14,7 +14,7 @@ func awaitEnd(int) {}
 // unread is not known.
 func unread(*os.File) bool { return false }
 
-// Supported says that this system has isolation.
+// Supported reports that this system has isolation.
 const Supported = true
 
 // executable returns the binary of this process.

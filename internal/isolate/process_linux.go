@@ -37,7 +37,7 @@ func unread(w *os.File) bool {
 	return err == nil && n > 0
 }
 
-// Supported says that this system has isolation.
+// Supported reports that this system has isolation.
 const Supported = true
 
 // executable is the binary of this process, also when its file was replaced or removed meanwhile, as deploys do.

@@ -28,7 +28,7 @@ const cpuExit = 152
 
 // Job is a job as the child sees it.
 type Job struct {
-	Context context.Context // ends with a cause of Server.Cause when the parent says so
+	Context context.Context // ends with a cause of Server.Cause when the parent orders it
 	Body    []byte          // valid while the job runs
 	Report  func(body []byte) error
 	// Answer sends the verdict. It must be called once, at the end, also if the goroutine ends by runtime.Goexit.

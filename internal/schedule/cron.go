@@ -2,8 +2,8 @@ package schedule
 
 import "time"
 
-// DST says what happens to ticks at times that a clock leaves out or shows twice. The zero value runs each once. Values
-// may be combined with |. They are Entry.SkipClockGap and Entry.RepeatClockOverlap of the root package.
+// DST defines what happens to ticks at times that a clock leaves out or shows twice. The zero value runs each once.
+// Values may be combined with |. They are Entry.SkipClockGap and Entry.RepeatClockOverlap of the root package.
 type DST uint8
 
 // Values of DST.

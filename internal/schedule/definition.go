@@ -24,8 +24,8 @@ const (
 	MissedLatest = 1  // enqueues the latest tick that was missed
 )
 
-// Overlap says what happens to a tick while the previous task of the entry has not ended. It is the Overlap of the root
-// package, with the same numbers.
+// Overlap defines what happens to a tick while the previous task of the entry has not ended. It is the Overlap of the
+// root package, with the same numbers.
 type Overlap uint8
 
 // Values of Overlap.
@@ -86,7 +86,7 @@ func (d *Definition) Normalize(name string, shortest time.Duration) error {
 	return nil
 }
 
-// entryError says which entry an error is about.
+// entryError reports which entry an error is about.
 func entryError(name string, err error) error {
 	return fmt.Errorf("delayed: periodic entry %q: %w", name, err)
 }

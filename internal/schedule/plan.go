@@ -43,7 +43,7 @@ type Plan struct {
 	Ticks     []Tick
 }
 
-// PlanOf decodes an entry and returns the plan for its due ticks. A plan without ticks says when to look at the entry
+// PlanOf decodes an entry and returns the plan for its due ticks. A plan without ticks holds when to look at the entry
 // again.
 func PlanOf(v EntryValue, now time.Time) (*Plan, error) {
 	r, err := Decode(v)

@@ -66,7 +66,7 @@ func (r *Record) Encode() []byte {
 	return append(wire.AppendMapHeader(dst, n), body...)
 }
 
-// ErrUnreadable says that an entry cannot be read: it is damaged, or a newer version of this package has written it.
+// ErrUnreadable reports that an entry cannot be read: it is damaged, or a newer version of this package has written it.
 var ErrUnreadable = errors.New("delayed: periodic entry cannot be read; a newer version may have written it")
 
 // Decode reads an entry.

@@ -19,7 +19,7 @@ import (
 // ShortestEvery is the shortest interval of @every: each tick is a task and a line of history.
 const ShortestEvery = time.Second
 
-// Timetable says when an entry ticks. It is a function of the entry alone, so that all processes agree on it.
+// Timetable defines when an entry ticks. It is a function of the entry alone, so that all processes agree on it.
 type Timetable struct {
 	every  time.Duration      // of @every, else 0
 	spec   *cron.SpecSchedule // otherwise: the fields as bit sets

@@ -102,11 +102,11 @@ func TestSweeperArchivesAfterThreeDeathsAlone(t *testing.T) {
 	if info := b.Hash("_info")["culprit"]; !strings.Contains(info, "deaths") {
 		t.Errorf("info %q", info)
 	}
-	if !slices.Equal(b.told, []state.Reason{state.ReasonDeaths}) {
-		t.Errorf("told of %q, expected the one task whose message carries its deaths", b.told)
+	if !slices.Equal(b.archived, []state.Reason{state.ReasonDeaths}) {
+		t.Errorf("archived for %q, expected the one task whose message carries its deaths", b.archived)
 	}
 	if how := redistest.Await(b.Bench, "that it has ended", ends); how != "ended" {
-		t.Errorf("who waits for it is told %q", how)
+		t.Errorf("who waits for it receives %q", how)
 	}
 	if b.Size("_deaths") != 0 {
 		t.Errorf("deaths are still counted: %v", b.Hash("_deaths"))
@@ -213,8 +213,8 @@ func TestLargeMessagesOfTheDead(t *testing.T) {
 	if len(lines) != 2 || strings.Contains(strings.Join(lines, "\n"), "count=") {
 		t.Errorf("found the lines %q, expected one for each of two tasks", lines)
 	}
-	if !slices.Equal(b.told, []state.Reason{state.ReasonTooLarge, state.ReasonTooLarge}) {
-		t.Errorf("told of %q", b.told)
+	if !slices.Equal(b.archived, []state.Reason{state.ReasonTooLarge, state.ReasonTooLarge}) {
+		t.Errorf("archived for %q", b.archived)
 	}
 	archived := b.Hash("_info")
 	if len(archived) != 2 || b.Size("_archived") != 2 {

@@ -31,7 +31,7 @@ func (g *Group) findDead(ctx context.Context, s *redisstore.Store, workers []str
 			return nil, err
 		}
 		if own && left[len(others)] < 0 {
-			// Nothing else tells whether this is the server of the look before. It does not have this worker's
+			// Nothing else shows whether this is the server of the look before. It does not have this worker's
 			// heartbeat, so it may not have had those of the others, who need time to register.
 			delete(g.missed, s)
 		}

@@ -56,8 +56,8 @@ func TestSweeperForgetsWhatItSawBeforeContactBroke(t *testing.T) {
 	}
 }
 
-// TestSweeperWithoutServerID: where Redis does not tell which server it is, a server without the worker's own heartbeat
-// may be another one than at the look before, so that look does not count.
+// TestSweeperWithoutServerID: where Redis does not report which server it is, a server without the worker's own
+// heartbeat may be another one than at the look before, so that look does not count.
 func TestSweeperWithoutServerID(t *testing.T) {
 	b := newBench(t)
 	id := b.deadWorker("m1")

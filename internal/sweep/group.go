@@ -18,7 +18,7 @@ import (
 // trimEvery is how many passes go by between two checks of the age of archived and parked tasks.
 const trimEvery = 8
 
-// Config says what a Group sweeps, and how.
+// Config defines what a Group sweeps, and how.
 type Config struct {
 	Stores []*redisstore.Store // the queues, at least one, all of one slot
 	// Worker is the id of the worker that the group runs in. That worker is alive, and its heartbeat keeps contact with
@@ -33,7 +33,7 @@ type Config struct {
 	Health *LinkHealth
 	Log    loop.Journal
 	// OnArchive, if not nil, is called before a dead worker's task is archived: for its deaths, or because its message
-	// is too large to be read; then msg is nil and err says how large it is.
+	// is too large to be read; then msg is nil and err reports how large it is.
 	OnArchive func(queue string, msg *wire.Message, reason state.Reason, err error)
 }
 
@@ -45,8 +45,8 @@ type Group struct {
 	limits       redisstore.SweepLimits
 
 	link    redisstore.Link
-	server  string                                     // id of the Redis server's process; "" if it does not tell
-	asked   bool                                       // the server of this connection does not tell its id
+	server  string                                     // id of the Redis server's process; "" if it does not report it
+	asked   bool                                       // the server of this connection does not report its id
 	missed  map[*redisstore.Store]map[string]time.Time // when the heartbeat of a worker was first missed
 	deficit map[*redisstore.Store]int                  // notifications that were missing at the last pass
 	lapsed  map[*redisstore.Store]string               // cursor where to look for expired locks
@@ -118,7 +118,7 @@ func (g *Group) Run(ctx context.Context) {
 
 // open connects, and notices when the server is not the one from before: heartbeats may be missing there because they
 // were never written. Another connection may lead to another server. So may the same one, through a proxy; then the id
-// of the server's process tells, and if the server does not tell its id, findDead finds the worker's own heartbeat
+// of the server's process shows, and if the server does not report its id, findDead finds the worker's own heartbeat
 // missing.
 func (g *Group) open(ctx context.Context) error {
 	fresh, err := g.link.Open(ctx)

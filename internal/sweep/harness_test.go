@@ -19,10 +19,10 @@ import (
 // bench is a queue on a real server with what tests need around it.
 type bench struct {
 	*redistest.Bench
-	source redisstore.Source
-	store  *redisstore.Store
-	log    *redistest.Log
-	told   []state.Reason // the reasons with which OnArchive was called
+	source   redisstore.Source
+	store    *redisstore.Store
+	log      *redistest.Log
+	archived []state.Reason // the reasons with which OnArchive was called
 }
 
 func newBench(t testing.TB) *bench {
@@ -47,7 +47,9 @@ func (b *bench) config(life time.Duration) Config {
 		Stores: []*redisstore.Store{b.store}, Interval: time.Second, Life: life,
 		ArchiveMax: lifecycle.MaxArchived, ArchiveFor: lifecycle.ArchivedLife,
 		Health: NewLinkHealth(life), Log: loop.NewJournal(b.log.Logger()),
-		OnArchive: func(_ string, _ *wire.Message, reason state.Reason, _ error) { b.told = append(b.told, reason) },
+		OnArchive: func(_ string, _ *wire.Message, reason state.Reason, _ error) {
+			b.archived = append(b.archived, reason)
+		},
 	}
 }
 

@@ -44,7 +44,7 @@ const (
 func skim(b []byte, i, elems, depth int, anything bool) (next, left int, err error) {
 	depth, elems = min(depth, depthCap), min(elems, math.MaxInt32)
 	var outer [depthCap + 1]uint32 // values that are still to come in each enclosing container
-	var maps uint64                // bit d says that container d is a map
+	var maps uint64                // bit d is set if container d is a map
 	d, owed, total := 0, uint32(1), 1
 	if elems < 1 {
 		return 0, 0, tooMany(i, elems)

@@ -20,7 +20,7 @@ type encoder struct {
 	structs bool // whether it has written a struct
 }
 
-// Form says how structs are written.
+// Form defines how structs are written.
 type Form uint8
 
 const (

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// FormatError says why some bytes are not a message, or not a value within the limits. It never shows strings or binary
-// data.
+// FormatError reports why some bytes are not a message, or not a value within the limits. It never shows strings or
+// binary data.
 type FormatError struct {
 	Offset int    // of the first wrong byte, counted from the start of the message or of the value given to Check
 	Want   string // what was expected there
@@ -19,7 +19,7 @@ func (e *FormatError) Error() string {
 	return fmt.Sprintf("malformed message at byte %d: expected %s, found %s", e.Offset, e.Want, e.Got)
 }
 
-// ValueError says which part of a value does not fit the Go type. It shows numbers and the keys of structs, but no
+// ValueError reports which part of a value does not fit the Go type. It shows numbers and the keys of structs, but no
 // strings, map keys or binary data: arguments may be secret.
 type ValueError struct {
 	Where string // path from the value to the part, like .Items[3].Name; empty for the value itself
@@ -41,7 +41,7 @@ func (e *ValueError) in(step string) *ValueError {
 	return e
 }
 
-// UnsupportedError says that values of a type cannot be sent, and what to use instead.
+// UnsupportedError reports that values of a type cannot be sent, and what to use instead.
 type UnsupportedError struct {
 	Type  reflect.Type // the type asked for
 	Where string       // path from it to the part that cannot be sent, like .Items[].Done; empty for the type itself

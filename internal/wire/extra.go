@@ -39,7 +39,7 @@ type Extra struct {
 	Headers     map[string]string // "h": values from producers for middleware, such as trace contexts
 }
 
-// Gather says how workers gather the task in its group.
+// Gather defines how workers gather the task in its group.
 type Gather struct {
 	Fixed    int   // number of arguments before the list that is combined; they are equal within a group
 	Grace    int64 // how long the group waits for another task, ms

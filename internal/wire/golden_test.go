@@ -169,8 +169,8 @@ func untagMap(t *testing.T, m map[string]any) any {
 	return out
 }
 
-// says checks that b holds the value that a vector gives; part names that part of the vector in failures.
-func says(t *testing.T, name, part string, b []byte, want json.RawMessage) {
+// agrees checks that b holds the value that a vector gives; part names that part of the vector in failures.
+func agrees(t *testing.T, name, part string, b []byte, want json.RawMessage) {
 	t.Helper()
 	if len(want) == 0 {
 		if len(b) != 0 {
@@ -205,10 +205,10 @@ func TestGoldenMessages(t *testing.T) {
 		if m.Kind != kinds[v.Kind] || m.Path != v.Path || m.Retry != v.Retry {
 			t.Errorf("%s: got a %v of %q, retry %d", v.Name, m.Kind, m.Path, m.Retry)
 		}
-		says(t, v.Name, "payload", m.Payload, v.Payload)
+		agrees(t, v.Name, "payload", m.Payload, v.Payload)
 		if !v.Foreign {
-			says(t, v.Name, "args", m.Args(), v.Args)
-			says(t, v.Name, "kwargs", m.Kwargs(), v.Kwargs)
+			agrees(t, v.Name, "args", m.Args(), v.Args)
+			agrees(t, v.Name, "kwargs", m.Kwargs(), v.Kwargs)
 		}
 		if len(v.Meta) > 0 {
 			saysMeta(t, v, &m.Meta)
@@ -330,7 +330,7 @@ func TestGoldenValues(t *testing.T) {
 			continue
 		}
 		if len(v.Value) > 0 {
-			says(t, v.Name, "the value", raw, v.Value)
+			agrees(t, v.Name, "the value", raw, v.Value)
 		}
 		codec, dst := codecOf(t, typ), reflect.New(typ).Elem()
 		rest, err := codec.Decode(raw, dst)

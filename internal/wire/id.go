@@ -36,6 +36,6 @@ func NewTaskID() string {
 // NewWorkerID returns 128 random bits in hexadecimal. Redis keys contain the id, so two workers must never share one.
 func NewWorkerID() string {
 	var random [16]byte
-	_, _ = rand.Read(random[:]) // its documentation says that it never fails
+	_, _ = rand.Read(random[:]) // it is documented never to fail
 	return hex.EncodeToString(random[:])
 }

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// op says how values of a type are read and written.
+// op defines how values of a type are read and written.
 type op uint8
 
 const (
@@ -29,8 +29,8 @@ const (
 	opStruct
 )
 
-// node says how to read and write the values of one type. It never changes once CodecFor has returned it. The nodes of
-// recursive types refer to one another in a cycle.
+// node describes how to read and write the values of one type. It never changes once CodecFor has returned it. The
+// nodes of recursive types refer to one another in a cycle.
 type node struct {
 	op     op
 	typ    reflect.Type
@@ -51,7 +51,7 @@ type field struct {
 	key   string // key in maps
 	wire  []byte // key, encoded
 	index int    // index in the Go type
-	omit  bool   // whether its tag says omitempty, which Go ignores: see encodeStruct
+	omit  bool   // whether its tag has omitempty, which Go ignores: see encodeStruct
 	node  *node
 }
 
@@ -234,7 +234,7 @@ func (c *compiler) node(t reflect.Type, where string, pointers []reflect.Type) (
 	return n, nil
 }
 
-// hintOf says what to use instead of t, which no message can hold.
+// hintOf returns what to use instead of t, which no message can hold.
 func hintOf(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Complex64, reflect.Complex128:

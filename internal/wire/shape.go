@@ -5,8 +5,8 @@ import (
 	"strconv"
 )
 
-// Shape says how messages hold the values of a type, in terms that other languages know. docs/PROTOCOL.md lists the
-// kinds.
+// Shape describes how messages hold the values of a type, in terms that other languages know. docs/PROTOCOL.md lists
+// the kinds.
 type Shape struct {
 	Kind   string       `json:"kind"`
 	Name   string       `json:"name,omitempty"`   // ref: name of the type in Shapes.Types

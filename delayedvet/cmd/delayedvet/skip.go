@@ -27,7 +27,7 @@ func skip(args []string) bool {
 	data, err := os.ReadFile(args[len(args)-1]) //nolint:gosec // go vet names the file
 	var u unit
 	if err != nil || json.Unmarshal(data, &u) != nil {
-		return false // the analyzer says what is wrong
+		return false // the analyzer reports what is wrong
 	}
 	if !u.VetxOnly || u.VetxOutput == "" || u.ImportPath == root {
 		return false
