@@ -166,8 +166,8 @@ func (c *checker) checkEntry(lit *ast.CompositeLit) {
 		for _, o := range (options{}).read(c, elems).all {
 			d, known := c.constantInt(o.made, 0)
 			if why := refusedByEntries[o.name]; why != "" && (o.name != "In" || !known || d > 0) {
-				c.reportf(lit, o.expr, "periodic entry: expected options that hold for every tick, found %s: %s", o.name,
-					why)
+				c.reportf(lit, o.expr, "periodic entry: expected options that hold for every tick, found %s: %s",
+					o.name, why)
 			}
 		}
 	}

@@ -42,12 +42,12 @@ func TestNumbersOfThePages(t *testing.T) {
 		want       any
 	}{
 		{
-			"SECURITY.md", "1 MiB, 65,536 elements, 32 levels, paths of 512 bytes", wire.Default,
+			"docs/SECURITY.md", "1 MiB, 65,536 elements, 32 levels, paths of 512 bytes", wire.Default,
 			wire.Limits{Bytes: 1 << 20, Elems: 65_536, Depth: 32, Path: 512},
 		},
-		{"SECURITY.md", "more than 1 MiB and 4 KiB", wire.WorkerLimits.Bytes, 1<<20 + 4<<10},
-		{"SECURITY.md", "ids and names to 1 KiB", loop.MaxLogField, 1 << 10},
-		{"SECURITY.md", "one log line a second", loop.LineInterval, time.Second},
+		{"docs/SECURITY.md", "more than 1 MiB and 4 KiB", wire.WorkerLimits.Bytes, 1<<20 + 4<<10},
+		{"docs/SECURITY.md", "ids and names to 1 KiB", loop.MaxLogField, 1 << 10},
+		{"docs/SECURITY.md", "one log line a second", loop.LineInterval, time.Second},
 		{"docs/RELIABILITY.md", "died **alone** three times", lifecycle.MaxDeaths, 3},
 		{"docs/RELIABILITY.md", "Deaths lapse 72 hours", lifecycle.DeathLife, 3 * day},
 		{"docs/DEPLOYING.md", "up to seven days", lifecycle.ParkedLife, 7 * day},

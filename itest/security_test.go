@@ -316,7 +316,7 @@ func testUsers(t *testing.T, s *site) {
 // lines that follow it.
 func aclRules(t *testing.T) map[string][][]string {
 	t.Helper()
-	page, err := os.ReadFile("../SECURITY.md")
+	page, err := os.ReadFile("../docs/SECURITY.md")
 	if err != nil {
 		t.Fatal(err)
 	}

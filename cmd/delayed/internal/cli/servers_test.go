@@ -31,7 +31,7 @@ func TestObserver(t *testing.T) {
 	b := newBench(t)
 	server := redistest.Start(t)
 	b.on(server, strings.Replace(server.URL(), "//", "//observer:observer-password@", 1))
-	page, err := os.ReadFile("../../../../SECURITY.md")
+	page, err := os.ReadFile("../../../../docs/SECURITY.md")
 	b.Must(err)
 	_, rest, ok := strings.Cut(string(page), "ACL SETUSER observer on ")
 	rules, _, closed := strings.Cut(rest, "```")
