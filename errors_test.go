@@ -589,7 +589,7 @@ func misusedOptions(t *testing.T, rdb *delayed.Store) (all []misuse) {
 			return err
 		}, "an id names one task"},
 		misuse{"option of a plain Python task", func() error {
-			legacy, err := delayed.OpenQueue(rdb.WithLegacy(), delayed.QueueConfig{Name: redistest.Name(t)})
+			legacy, err := delayed.OpenQueue(redistest.Name(t), rdb.WithLegacy(), delayed.QueueConfig{})
 			if err != nil {
 				return fmt.Errorf("legacy queue: %w", err)
 			}
@@ -890,7 +890,7 @@ func misusedConfigs(rdb *delayed.Store) (all []misuse) {
 	prefixed := rdb.WithPrefix("p").WithLegacy()
 	return append(all,
 		misuse{"OpenQueue with WithLegacy behind a prefix", func() error {
-			_, err := delayed.OpenQueue(prefixed, delayed.QueueConfig{Name: "q"})
+			_, err := delayed.OpenQueue("q", prefixed, delayed.QueueConfig{})
 			return err
 		}, "key prefix"},
 		misuse{"NewWorker with WithLegacy behind a prefix", func() error {
@@ -1033,7 +1033,7 @@ func misusedNames(rdb *delayed.Store) (all []misuse) {
 		all = append(all,
 			misuse{
 				fmt.Sprintf("OpenQueue(%q)", name),
-				func() error { _, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: name}); return err }, want,
+				func() error { _, err := delayed.OpenQueue(name, rdb, delayed.QueueConfig{}); return err }, want,
 			},
 			misuse{fmt.Sprintf("NewQueue(%q)", name), none(func() { delayed.NewQueue(name, rdb) }), want},
 		)
@@ -1048,7 +1048,7 @@ func misusedHandles(t *testing.T, rdb *delayed.Store) (all []misuse) {
 		"Check": func(r *delayed.Store) error { _, err := r.Check(t.Context()); return err },
 		"Close": (*delayed.Store).Close,
 		"OpenQueue": func(r *delayed.Store) error {
-			_, err := delayed.OpenQueue(r, delayed.QueueConfig{Name: "q"})
+			_, err := delayed.OpenQueue("q", r, delayed.QueueConfig{})
 			return err
 		},
 		"NewQueue": func(r *delayed.Store) error { delayed.NewQueue("q", r); return nil },

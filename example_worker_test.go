@@ -347,7 +347,7 @@ func traced(next delayed.HandlerFunc) delayed.HandlerFunc {
 func ExampleWorker_Use() {
 	rdb, _ := delayed.Dial(redisURL())
 	defer rdb.Close()
-	q, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: "example-traced", Inject: inject})
+	q, err := delayed.OpenQueue("example-traced", rdb, delayed.QueueConfig{Inject: inject})
 	if err != nil {
 		panic(err)
 	}

@@ -194,8 +194,8 @@ type traceKey struct{}
 func TestInjectAddsHeadersOfTheContext(t *testing.T) {
 	b := newBench(t)
 	calls := 0
-	q, err := delayed.OpenQueue(b.rdb,
-		delayed.QueueConfig{Name: b.Name, Inject: func(ctx context.Context) map[string]string {
+	q, err := delayed.OpenQueue(b.Name, b.rdb,
+		delayed.QueueConfig{Inject: func(ctx context.Context) map[string]string {
 			calls++
 			trace, _ := ctx.Value(traceKey{}).(string)
 			if trace == "" {
@@ -254,7 +254,7 @@ func TestInjectAddsHeadersOfTheContext(t *testing.T) {
 func TestHeadersOfPythonTasks(t *testing.T) {
 	b := newBench(t)
 	inject := func(context.Context) map[string]string { return map[string]string{"trace": "t1"} }
-	plain, err := delayed.OpenQueue(b.rdb.WithLegacy(), delayed.QueueConfig{Name: b.Name, Inject: inject})
+	plain, err := delayed.OpenQueue(b.Name, b.rdb.WithLegacy(), delayed.QueueConfig{Inject: inject})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -269,7 +269,7 @@ func TestHeadersOfPythonTasks(t *testing.T) {
 		delayed.ErrArguments) {
 		t.Errorf("expected ErrArguments, found %v", err)
 	}
-	extended, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name + "x", Inject: inject})
+	extended, err := delayed.OpenQueue(b.Name+"x", b.rdb, delayed.QueueConfig{Inject: inject})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -291,9 +291,8 @@ func TestHeadersOfPythonTasks(t *testing.T) {
 func TestInjectOnLegacyQueue(t *testing.T) {
 	b := newBench(t)
 	found := map[string]string{"trace": "t1"}
-	q, err := delayed.OpenQueue(b.rdb.WithLegacy(),
+	q, err := delayed.OpenQueue(b.Name, b.rdb.WithLegacy(),
 		delayed.QueueConfig{
-			Name:   b.Name,
 			Inject: func(context.Context) map[string]string { return found },
 		})
 	if err != nil {

@@ -706,7 +706,7 @@ func TestPeriodicTasksOfLegacyQueues(t *testing.T) {
 	t.Parallel()
 	type point struct{ X, Y int }
 	b := newBench(t)
-	q, err := delayed.OpenQueue(b.rdb.WithLegacy(), delayed.QueueConfig{Name: b.Name})
+	q, err := delayed.OpenQueue(b.Name, b.rdb.WithLegacy(), delayed.QueueConfig{})
 	b.Must(err)
 	f := b.fn("f", func(point) {})
 	b.delayWith(q, f, point{1, 2})

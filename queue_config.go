@@ -10,8 +10,6 @@ import (
 
 // QueueConfig says how a queue is opened.
 type QueueConfig struct {
-	// Name of the queue: up to 128 printable bytes, without spaces. In a Redis Cluster it may carry a {tag}.
-	Name string
 	// Inject returns headers for a task from the context that it is enqueued with, such as a trace context; see Header.
 	// DelayContext, DelayMany and Enqueue call it in the goroutine of their caller, DelayMany once for all tasks.
 	// Headers that Header sets take precedence. Python tasks of a legacy queue cannot carry headers and go without.
@@ -48,10 +46,10 @@ type QueueConfig struct {
 	Check bool
 }
 
-// NewQueue returns the queue with the given name. It panics if the name is malformed; OpenQueue returns an error
-// instead.
+// NewQueue returns the queue with the given name: up to 128 printable bytes, without spaces. In a Redis Cluster it may
+// carry a {tag}. NewQueue panics if the name is malformed; OpenQueue returns an error instead.
 func NewQueue(name string, rdb *Store) *Queue {
-	q, err := OpenQueue(rdb, QueueConfig{Name: name})
+	q, err := OpenQueue(name, rdb, QueueConfig{})
 	if err != nil {
 		panic(err)
 	}
@@ -59,29 +57,29 @@ func NewQueue(name string, rdb *Store) *Queue {
 }
 
 // OpenQueue is NewQueue with settings, and returns errors instead of panicking. It does not connect.
-func OpenQueue(rdb *Store, cfg QueueConfig) (*Queue, error) {
+func OpenQueue(name string, rdb *Store, cfg QueueConfig) (*Queue, error) {
 	if err := rdb.check(); err != nil {
 		return nil, fmt.Errorf("delayed: OpenQueue: %w", err)
 	}
-	if err := rdb.checkQueue(cfg.Name); err != nil {
+	if err := rdb.checkQueue(name); err != nil {
 		return nil, err
 	}
 	if cfg.WaitReplicas < 0 {
 		return nil, fmt.Errorf("delayed: QueueConfig.WaitReplicas is %d: expected the number of replicas that must "+
 			"have a task, from 0", cfg.WaitReplicas)
 	}
-	s := redisstore.NewStore(rdb.calls, rdb.prefix, cfg.Name)
+	s := redisstore.NewStore(rdb.calls, rdb.prefix, name)
 	if listenerOf(s.Src) == nil { // the server of delayedtest has no replicas
 		s.Wait = cfg.WaitReplicas
 	}
 	q := &Queue{
-		store: s, coalescer: rdb.coalescers.Of(s), signals: rdb.signals, name: cfg.Name, legacy: rdb.legacy,
+		store: s, coalescer: rdb.coalescers.Of(s), signals: rdb.signals, name: name, legacy: rdb.legacy,
 		inject: cfg.Inject, around: cfg.Around,
 		settled: new(atomic.Int64), listener: listenerOf(s.Src),
 		registry: rdb.registry, announced: new(atomic.Int64),
 	}
 	if cfg.Check {
-		q.signatures = rdb.signatures.Get(rdb.prefix+cfg.Name, func() *redisstore.Signatures {
+		q.signatures = rdb.signatures.Get(rdb.prefix+name, func() *redisstore.Signatures {
 			return redisstore.NewSignatures(s)
 		})
 	}

@@ -32,8 +32,8 @@ func (b *bench) aroundQueue(
 	around func(context.Context, []*delayed.Task, func(context.Context) ([]*delayed.Ref, error)),
 ) *delayed.Queue {
 	b.T.Helper()
-	q, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{
-		Name: b.Name, Around: around,
+	q, err := delayed.OpenQueue(b.Name, b.rdb, delayed.QueueConfig{
+		Around: around,
 		Inject: func(ctx context.Context) map[string]string {
 			trace, _ := ctx.Value(traceKey{}).(string)
 			return map[string]string{"trace": trace}
@@ -183,7 +183,7 @@ func TestAroundThatDoesNotEnqueueOnce(t *testing.T) {
 // checked returns the bench's queue with QueueConfig.Check, over a handle of its own, which remembers nothing.
 func (b *bench) checked(src delayed.Source) *delayed.Queue {
 	b.T.Helper()
-	q, err := delayed.OpenQueue(delayed.FromSource(src), delayed.QueueConfig{Name: b.Name, Check: true})
+	q, err := delayed.OpenQueue(b.Name, delayed.FromSource(src), delayed.QueueConfig{Check: true})
 	b.Must(err)
 	return q
 }
@@ -371,7 +371,7 @@ func TestCheckedCallsShareReads(t *testing.T) {
 	var callers sync.WaitGroup
 	for range 20 {
 		callers.Go(func() {
-			q, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: b.Name, Check: true})
+			q, err := delayed.OpenQueue(b.Name, rdb, delayed.QueueConfig{Check: true})
 			if err == nil {
 				_, err = q.Enqueue(bg, task)
 			}
@@ -460,7 +460,7 @@ func TestWaitForReplicas(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer rdb.Close()
-	q, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: "mail", WaitReplicas: 1})
+	q, err := delayed.OpenQueue("mail", rdb, delayed.QueueConfig{WaitReplicas: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -550,7 +550,7 @@ func TestWaitRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer rdb.Close()
-	q, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: "mail", WaitReplicas: 1})
+	q, err := delayed.OpenQueue("mail", rdb, delayed.QueueConfig{WaitReplicas: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -558,7 +558,7 @@ func TestWaitRefused(t *testing.T) {
 	if !errors.Is(err, delayed.ErrUnknown) || !strings.Contains(err.Error(), "NOPERM") {
 		t.Errorf("expected ErrUnknown and NOPERM, found %v", err)
 	}
-	if _, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: "mail", WaitReplicas: -1}); err == nil ||
+	if _, err := delayed.OpenQueue("mail", rdb, delayed.QueueConfig{WaitReplicas: -1}); err == nil ||
 		!strings.Contains(err.Error(), "WaitReplicas is -1") {
 		t.Errorf("WaitReplicas: -1: %v", err)
 	}
@@ -614,7 +614,7 @@ func TestStructsGoByNameExceptOnLegacyQueues(t *testing.T) {
 		legacy bool
 		want   any
 	}{{false, structByName}, {true, structByPosition}} {
-		q, err := delayed.OpenQueue(sharing(b.rdb, c.legacy), delayed.QueueConfig{Name: b.Name})
+		q, err := delayed.OpenQueue(b.Name, sharing(b.rdb, c.legacy), delayed.QueueConfig{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -784,7 +784,7 @@ func (v *goldenCall) check(t *testing.T, now int64) {
 	}
 	defer rdb.Close()
 	legacy := strings.Contains(v.Path, ":") && !v.Extended
-	q, err := delayed.OpenQueue(sharing(rdb, legacy), delayed.QueueConfig{Name: "golden"})
+	q, err := delayed.OpenQueue("golden", sharing(rdb, legacy), delayed.QueueConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -992,7 +992,7 @@ func TestNamesInACluster(t *testing.T) {
 		rdb := cluster.WithPrefix(c.prefix)
 		for where, open := range map[string]func() error{
 			"OpenQueue": func() error {
-				_, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: c.name})
+				_, err := delayed.OpenQueue(c.name, rdb, delayed.QueueConfig{})
 				return err
 			},
 			"NewWorker": func() error {

@@ -80,7 +80,7 @@ func TestDelayByPathSendsTheNumberOfArguments(t *testing.T) {
 
 func TestLegacyQueueSendsWhatLegacyWorkersRead(t *testing.T) {
 	b := newBench(t)
-	q, err := delayed.OpenQueue(b.rdb.WithLegacy(), delayed.QueueConfig{Name: b.Name})
+	q, err := delayed.OpenQueue(b.Name, b.rdb.WithLegacy(), delayed.QueueConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestLegacyQueueSendsWhatLegacyWorkersRead(t *testing.T) {
 func TestPythonFormsDoNotMix(t *testing.T) {
 	b := newBench(t)
 	ctx := t.Context()
-	legacy, err := delayed.OpenQueue(b.rdb.WithLegacy(), delayed.QueueConfig{Name: b.Name})
+	legacy, err := delayed.OpenQueue(b.Name, b.rdb.WithLegacy(), delayed.QueueConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func TestPythonFormsDoNotMix(t *testing.T) {
 	}
 	b.delay(plainForTest, 1) // Go tasks have only one form
 	other := newBench(t)
-	legacy, _ = delayed.OpenQueue(other.rdb.WithLegacy(), delayed.QueueConfig{Name: other.Name})
+	legacy, _ = delayed.OpenQueue(other.Name, other.rdb.WithLegacy(), delayed.QueueConfig{})
 	refs, err := legacy.With(delayed.MaxRetry(1)).DelayMany(ctx, task, task)
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func TestPythonFormEndsWithTheLastTask(t *testing.T) {
 		b.Do("SADD", b.Name+"_workers", "v", "w")
 		b.Do("SET", b.Name+"_mode", "extended")
 		b.Do(fmt.Sprint(place[0]), place[1:]...)
-		q, err := delayed.OpenQueue(b.rdb.WithLegacy(), delayed.QueueConfig{Name: b.Name})
+		q, err := delayed.OpenQueue(b.Name, b.rdb.WithLegacy(), delayed.QueueConfig{})
 		b.Must(err)
 		if _, err := q.Enqueue(t.Context(), task); !strings.Contains(errorText(err), "may hold extended Python tasks") {
 			t.Errorf("with a task in %s: %v", place[1], err)
@@ -168,7 +168,7 @@ func TestPythonFormEndsWithTheLastTask(t *testing.T) {
 	// A handle that has seen the form confirmed asks again after a while.
 	b.Do("SET", b.Name+"_mode", "extended")
 	b.Do("RPUSH", b.Name, "m")
-	q, _ := delayed.OpenQueue(b.rdb.WithLegacy(), delayed.QueueConfig{Name: b.Name})
+	q, _ := delayed.OpenQueue(b.Name, b.rdb.WithLegacy(), delayed.QueueConfig{})
 	delayed.ForgetForm(q)
 	if _, err := q.Enqueue(t.Context(), task); err == nil {
 		t.Error("a form that was confirmed long ago is relied on")
@@ -179,7 +179,7 @@ func TestPythonFormEndsWithTheLastTask(t *testing.T) {
 // are not strings.
 func TestLegacyQueueRefusesWhatKeakonCannotRead(t *testing.T) {
 	b := newBench(t)
-	legacy, err := delayed.OpenQueue(b.rdb.WithLegacy(), delayed.QueueConfig{Name: b.Name})
+	legacy, err := delayed.OpenQueue(b.Name, b.rdb.WithLegacy(), delayed.QueueConfig{})
 	b.Must(err)
 	for _, bad := range []any{
 		map[int]string{1: "a"},
@@ -208,7 +208,7 @@ func TestLegacyQueueRefusesWhatKeakonCannotRead(t *testing.T) {
 // TestPythonTaskWithoutID: what can be asked only by an id is an error, never silence.
 func TestPythonTaskWithoutID(t *testing.T) {
 	b := newBench(t)
-	legacy, err := delayed.OpenQueue(b.rdb.WithLegacy(), delayed.QueueConfig{Name: b.Name})
+	legacy, err := delayed.OpenQueue(b.Name, b.rdb.WithLegacy(), delayed.QueueConfig{})
 	b.Must(err)
 	ctx, task := t.Context(), delayed.NewPyTask("m:f", nil, nil)
 	ref, err := legacy.Enqueue(ctx, task)
@@ -238,7 +238,7 @@ func TestPythonTaskWithoutID(t *testing.T) {
 
 func TestScheduledPythonTaskKeepsItsBytes(t *testing.T) {
 	b := newBench(t)
-	q, err := delayed.OpenQueue(b.rdb.WithLegacy(), delayed.QueueConfig{Name: b.Name})
+	q, err := delayed.OpenQueue(b.Name, b.rdb.WithLegacy(), delayed.QueueConfig{})
 	b.Must(err)
 	q = q.With(delayed.In(time.Hour))
 	for range 2 { // equal messages must not become one
@@ -412,7 +412,7 @@ func TestSizesOfBatches(t *testing.T) {
 func TestCoalescersAreShared(t *testing.T) {
 	b := newBench(t)
 	again := delayed.NewQueue(b.Name, b.rdb)
-	legacy, err := delayed.OpenQueue(b.rdb.WithLegacy(), delayed.QueueConfig{Name: b.Name})
+	legacy, err := delayed.OpenQueue(b.Name, b.rdb.WithLegacy(), delayed.QueueConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -857,7 +857,7 @@ func BenchmarkDelayDurable(b *testing.B) {
 						b.Fatal(err)
 					}
 					defer rdb.Close()
-					q, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: "mail", WaitReplicas: replicas})
+					q, err := delayed.OpenQueue("mail", rdb, delayed.QueueConfig{WaitReplicas: replicas})
 					if err != nil {
 						b.Fatal(err)
 					}

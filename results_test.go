@@ -167,7 +167,7 @@ func TestWaitEnds(t *testing.T) {
 	if err := (*delayed.Ref)(nil).Wait(ctx); err == nil {
 		t.Error("a nil Ref waits")
 	}
-	legacy, err := delayed.OpenQueue(b.rdb.WithLegacy(), delayed.QueueConfig{Name: b.Name})
+	legacy, err := delayed.OpenQueue(b.Name, b.rdb.WithLegacy(), delayed.QueueConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,7 @@ func newScheduler(rdb *Store, cfg SchedulerConfig, shortest time.Duration) (*Sch
 	if err := checkLogger("SchedulerConfig", cfg.Logger); err != nil {
 		return nil, err
 	}
-	q, err := OpenQueue(rdb, QueueConfig{Name: cfg.Queue})
+	q, err := OpenQueue(cfg.Queue, rdb, QueueConfig{})
 	if err != nil {
 		return nil, fmt.Errorf("delayed: SchedulerConfig.Queue: %w", err)
 	}

@@ -363,7 +363,7 @@ func TestServerWithoutLua(t *testing.T) {
 			}
 			defer rdb.Close()
 			const want = "the server"
-			q, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: "mail"})
+			q, err := delayed.OpenQueue("mail", rdb, delayed.QueueConfig{})
 			if err != nil {
 				t.Fatal(err)
 			}

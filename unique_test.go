@@ -239,7 +239,7 @@ func TestUniqueMany(t *testing.T) {
 // TestUniquePythonTask: the extended form of a Python message contains the lock.
 func TestUniquePythonTask(t *testing.T) {
 	b := newBench(t)
-	q, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name})
+	q, err := delayed.OpenQueue(b.Name, b.rdb, delayed.QueueConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -424,7 +424,7 @@ func TestLocksThatMakeNoSenseAreErrors(t *testing.T) {
 		delayed.ErrArguments) || !strings.Contains(err.Error(), "task 2") {
 		t.Errorf("a function's default: %v", err)
 	}
-	legacy, err := delayed.OpenQueue(b.rdb.WithLegacy(), delayed.QueueConfig{Name: b.Name})
+	legacy, err := delayed.OpenQueue(b.Name, b.rdb.WithLegacy(), delayed.QueueConfig{})
 	b.Must(err)
 	for name, opts := range map[string][]delayed.Option{
 		"Unique": {delayed.Unique(time.Hour)}, "UniqueKey": {delayed.UniqueKey("k", time.Hour)},
@@ -452,7 +452,7 @@ func TestLocksThatMakeNoSenseAreErrors(t *testing.T) {
 // TestLocksEndWhenATaskIsHandedOn to another queue, whose workers do not know them.
 func TestLocksEndWhenATaskIsHandedOn(t *testing.T) {
 	b := newBench(t)
-	q, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name})
+	q, err := delayed.OpenQueue(b.Name, b.rdb, delayed.QueueConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -982,7 +982,7 @@ func TestFront(t *testing.T) {
 // TestFrontOnALegacyQueue: the message stays in the form that workers of other packages read.
 func TestFrontOnALegacyQueue(t *testing.T) {
 	b := newBench(t)
-	q, err := delayed.OpenQueue(b.rdb.WithLegacy(), delayed.QueueConfig{Name: b.Name})
+	q, err := delayed.OpenQueue(b.Name, b.rdb.WithLegacy(), delayed.QueueConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}

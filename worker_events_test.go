@@ -787,7 +787,7 @@ func BenchmarkDrain(b *testing.B) {
 		for _, concurrency := range []int{1, 10, 50} {
 			b.Run(fmt.Sprintf("legacy=%v/concurrency=%d", legacy, concurrency), func(b *testing.B) {
 				env := newBench(b)
-				q, err := delayed.OpenQueue(sharing(env.rdb, legacy), delayed.QueueConfig{Name: env.Name})
+				q, err := delayed.OpenQueue(env.Name, sharing(env.rdb, legacy), delayed.QueueConfig{})
 				if err != nil {
 					b.Fatal(err)
 				}

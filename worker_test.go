@@ -489,7 +489,7 @@ func TestWhatIsAcceptedCanBeRead(t *testing.T) {
 	}
 	wide := func(n int) []any { return make([]any, n) }
 	one, two := b.fn("one", func(any) {}), b.fn("two", func(any, any) {})
-	ext, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: b.Name})
+	ext, err := delayed.OpenQueue(b.Name, b.rdb, delayed.QueueConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}

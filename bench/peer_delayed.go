@@ -76,7 +76,7 @@ func (d *delayedQueue) set(r *request) {
 		d.archive = r.Archive
 	}
 	for i := len(d.queues); i < max(1, r.Queues); i++ {
-		q, err := delayed.OpenQueue(d.rdb, delayed.QueueConfig{Name: "bench" + strconv.Itoa(i)})
+		q, err := delayed.OpenQueue("bench"+strconv.Itoa(i), d.rdb, delayed.QueueConfig{})
 		must(err)
 		d.names, d.queues = append(d.names, q.Name()), append(d.queues, q)
 	}

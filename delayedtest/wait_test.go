@@ -9,7 +9,7 @@ import (
 
 // TestQueueThatWaits opens a queue as a program does that has replicas. There are none here.
 func TestQueueThatWaits(t *testing.T) {
-	q, err := delayed.OpenQueue(delayedtest.NewRedis(t), delayed.QueueConfig{Name: "mail", WaitReplicas: 1})
+	q, err := delayed.OpenQueue("mail", delayedtest.NewRedis(t), delayed.QueueConfig{WaitReplicas: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

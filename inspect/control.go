@@ -85,7 +85,7 @@ func (ins *Inspector) openAs(name string, legacy bool) (*delayed.Queue, error) {
 	if legacy {
 		rdb = rdb.WithLegacy()
 	}
-	return delayed.OpenQueue(rdb, delayed.QueueConfig{Name: name})
+	return delayed.OpenQueue(name, rdb, delayed.QueueConfig{})
 }
 
 // Order is what a worker is told by OrderWorker.
@@ -124,7 +124,7 @@ func (ins *Inspector) OrderWorker(ctx context.Context, id string, o Order) error
 			if wq.Alive == 0 {
 				continue
 			}
-			q, err := delayed.OpenQueue(ins.rdb, delayed.QueueConfig{Name: wq.Name})
+			q, err := delayed.OpenQueue(wq.Name, ins.rdb, delayed.QueueConfig{})
 			if err == nil {
 				err = order(q.Worker(id), ctx)
 			}

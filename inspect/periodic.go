@@ -39,7 +39,7 @@ func (ins *Inspector) each(ctx context.Context, queues []string, do func(*delaye
 	}
 	var errs []error
 	for _, name := range queues {
-		q, err := delayed.OpenQueue(ins.rdb, delayed.QueueConfig{Name: name})
+		q, err := delayed.OpenQueue(name, ins.rdb, delayed.QueueConfig{})
 		if err == nil {
 			err = do(q)
 		}

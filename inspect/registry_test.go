@@ -14,7 +14,7 @@ func TestQueuesAreFound(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.work(welcome) // of queue mail, where nothing was enqueued
-	legacy, err := delayed.OpenQueue(b.rdb, delayed.QueueConfig{Name: "reports"})
+	legacy, err := delayed.OpenQueue("reports", b.rdb, delayed.QueueConfig{})
 	b.Must(err)
 	_, err = legacy.DelayMany(bg, delayed.Call(welcome, 1, "en"))
 	b.Must(err)
@@ -59,7 +59,7 @@ func TestLegacyQueuesAreMarked(t *testing.T) {
 		if legacy {
 			handle = rdb.WithLegacy()
 		}
-		q, err := delayed.OpenQueue(handle, delayed.QueueConfig{Name: "mail"})
+		q, err := delayed.OpenQueue("mail", handle, delayed.QueueConfig{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +71,7 @@ func TestLegacyQueuesAreMarked(t *testing.T) {
 	if err != nil || len(queues) != 1 || !queues[0].Legacy || queues[0].Pending != 3 {
 		t.Errorf("found %+v, %v: expected one legacy queue", queues, err)
 	}
-	if _, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: "delayed_queues"}); err == nil {
+	if _, err := delayed.OpenQueue("delayed_queues", rdb, delayed.QueueConfig{}); err == nil {
 		t.Error("a queue may be named like the registry")
 	}
 }

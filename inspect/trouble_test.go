@@ -384,7 +384,7 @@ func TestDoAllOnLegacyQueue(t *testing.T) {
 	}
 	t.Cleanup(func() { rdb.Close() })
 	b := redistest.NewBench(t, redistest.Shared(t))
-	q, err := delayed.OpenQueue(rdb.WithLegacy(), delayed.QueueConfig{Name: b.Name})
+	q, err := delayed.OpenQueue(b.Name, rdb.WithLegacy(), delayed.QueueConfig{})
 	b.Must(err)
 	ins, err := inspect.New(rdb, inspect.Config{})
 	b.Must(err)

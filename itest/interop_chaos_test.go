@@ -103,7 +103,7 @@ var chaosRole = procs.Define("producer beside Python", func(ctx context.Context,
 	if err != nil {
 		return err
 	}
-	q, err := delayed.OpenQueue(rdb.WithLegacy(), delayed.QueueConfig{Name: s.Queue})
+	q, err := delayed.OpenQueue(s.Queue, rdb.WithLegacy(), delayed.QueueConfig{})
 	if err != nil {
 		return err
 	}

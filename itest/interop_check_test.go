@@ -42,7 +42,7 @@ func TestChecksAcrossLanguages(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { rdb.Close() })
-	q, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: queue, Check: true})
+	q, err := delayed.OpenQueue(queue, rdb, delayed.QueueConfig{Check: true})
 	if err != nil {
 		t.Fatal(err)
 	}

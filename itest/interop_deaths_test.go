@@ -35,7 +35,7 @@ func TestPythonPoisonAmongInnocents(t *testing.T) {
 			py := newPyLedger(t)
 			args := append([]string{"--queue", queue, "--concurrency", "5", "--heartbeat-life", "1"}, test.args...)
 			start := func() *childproc.Process { return startGodelayed(t, py.env(), server, args...) }
-			q, err := delayed.OpenQueue(handle(t, server), delayed.QueueConfig{Name: queue})
+			q, err := delayed.OpenQueue(queue, handle(t, server), delayed.QueueConfig{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -47,7 +47,7 @@ func TestPythonWorkerRunsTasksOfGo(t *testing.T) {
 	t.Parallel()
 	server := redistest.Shared(t)
 	queue := redistest.Name(t)
-	q, err := delayed.OpenQueue(handle(t, server), delayed.QueueConfig{Name: queue})
+	q, err := delayed.OpenQueue(queue, handle(t, server), delayed.QueueConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestWorkersOfBothLanguagesShareAQueue(t *testing.T) {
 	server := redistest.Start(t)
 	queue := redistest.Name(t)
 	goQueue, pyQueue := queue+"go", queue+"py"
-	q, err := delayed.OpenQueue(handle(t, server), delayed.QueueConfig{Name: queue})
+	q, err := delayed.OpenQueue(queue, handle(t, server), delayed.QueueConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -34,7 +34,7 @@ func handle(t *testing.T, server *redistest.Server) *delayed.Store {
 // legacyQueue opens a queue in the mode for sharing it with Python.
 func legacyQueue(t *testing.T, server *redistest.Server, name string) *delayed.Queue {
 	t.Helper()
-	q, err := delayed.OpenQueue(handle(t, server).WithLegacy(), delayed.QueueConfig{Name: name})
+	q, err := delayed.OpenQueue(name, handle(t, server).WithLegacy(), delayed.QueueConfig{})
 	if err != nil {
 		t.Fatal(err)
 	}

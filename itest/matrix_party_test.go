@@ -50,7 +50,7 @@ type producer interface {
 func newProducer(t *testing.T, p *pair) producer {
 	t.Helper()
 	if p.producer == goParty {
-		q, err := delayed.OpenQueue(sharing(handle(t, p.server), p.plain()), delayed.QueueConfig{Name: p.queue})
+		q, err := delayed.OpenQueue(p.queue, sharing(handle(t, p.server), p.plain()), delayed.QueueConfig{})
 		if err != nil {
 			t.Fatal(err)
 		}

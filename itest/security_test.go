@@ -150,7 +150,7 @@ func testUsers(t *testing.T, s *site) {
 			t.Fatalf("refused: %v", s.refusals(t))
 		}
 	}
-	checked, err := delayed.OpenQueue(producer, delayed.QueueConfig{Name: queue, Check: true})
+	checked, err := delayed.OpenQueue(queue, producer, delayed.QueueConfig{Check: true})
 	enqueue("OpenQueue with Check", checked, err)
 	_, err = checked.Enqueue(ctx, delayed.NewGoTask("acl.works", "no number"))
 	if !errors.Is(err, delayed.ErrArguments) {

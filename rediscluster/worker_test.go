@@ -89,7 +89,7 @@ func testWorker(t *testing.T, cluster *redistest.Cluster) {
 // queue, too.
 func checkSignatures(t *testing.T, rdb *delayed.Store, queue string) {
 	t.Helper()
-	q, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: queue, Check: true})
+	q, err := delayed.OpenQueue(queue, rdb, delayed.QueueConfig{Check: true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -46,7 +46,7 @@ func runChild() {
 	if err != nil {
 		panic(err)
 	}
-	q, err := delayed.OpenQueue(rdb, tel.Queue(delayed.QueueConfig{Name: where[1]}))
+	q, err := delayed.OpenQueue(where[1], rdb, tel.Queue(where[1], delayed.QueueConfig{}))
 	if err != nil {
 		panic(err)
 	}

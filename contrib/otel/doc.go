@@ -3,7 +3,7 @@
 // called otel, because the programs that use it import OpenTelemetry's package of that name:
 //
 //	tel, err := delayedotel.New(delayedotel.Config{})
-//	q, err := delayed.OpenQueue(rdb, tel.Queue(delayed.QueueConfig{Name: "mail"})) // producers
+//	q, err := delayed.OpenQueue("mail", rdb, tel.Queue("mail", delayed.QueueConfig{})) // producers
 //	err = tel.Worker(w)                                                            // workers, before w.Run
 //
 // Where a handler enqueues further tasks with its context, their spans are children of its own.

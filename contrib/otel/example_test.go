@@ -43,7 +43,7 @@ func Example() {
 	defer rdb.Close()
 
 	// The producer.
-	q, err := delayed.OpenQueue(rdb, tel.Queue(delayed.QueueConfig{Name: "example-otel"}))
+	q, err := delayed.OpenQueue("example-otel", rdb, tel.Queue("example-otel", delayed.QueueConfig{}))
 	if err != nil {
 		panic(err)
 	}

@@ -56,7 +56,7 @@ func newBench(t *testing.T, cfg delayedotel.Config) *bench {
 	cfg.MeterProvider = metric.NewMeterProvider(metric.WithReader(b.meter))
 	b.tel, err = delayedotel.New(cfg)
 	b.Must(err)
-	b.q, err = delayed.OpenQueue(rdb, b.tel.Queue(delayed.QueueConfig{Name: b.Name}))
+	b.q, err = delayed.OpenQueue(b.Name, rdb, b.tel.Queue(b.Name, delayed.QueueConfig{}))
 	b.Must(err)
 	return b
 }

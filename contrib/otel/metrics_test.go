@@ -104,7 +104,8 @@ func TestCardinality(t *testing.T) {
 		t.Errorf("%d functions, %d of others", len(functions), functions["_OTHER"])
 	}
 	for i := range 120 {
-		q, err := delayed.OpenQueue(b.rdb, b.tel.Queue(delayed.QueueConfig{Name: fmt.Sprint(b.Name, "-", i)}))
+		name := fmt.Sprint(b.Name, "-", i)
+		q, err := delayed.OpenQueue(name, b.rdb, b.tel.Queue(name, delayed.QueueConfig{}))
 		b.Must(err)
 		canceled, cancel := context.WithCancel(t.Context())
 		cancel()

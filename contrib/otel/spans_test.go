@@ -297,8 +297,7 @@ func TestOwnHooksOfAQueue(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, delayedotel.Config{})
 	var seen []string
-	q, err := delayed.OpenQueue(b.rdb, b.tel.Queue(delayed.QueueConfig{
-		Name: b.Name,
+	q, err := delayed.OpenQueue(b.Name, b.rdb, b.tel.Queue(b.Name, delayed.QueueConfig{
 		Around: func(
 			ctx context.Context, tasks []*delayed.Task, enqueue func(context.Context) ([]*delayed.Ref, error),
 		) {
@@ -333,8 +332,7 @@ func TestOwnHooksOfAQueue(t *testing.T) {
 func TestAroundThatDoesNotEnqueue(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, delayedotel.Config{})
-	q, err := delayed.OpenQueue(b.rdb, b.tel.Queue(delayed.QueueConfig{
-		Name:   b.Name,
+	q, err := delayed.OpenQueue(b.Name, b.rdb, b.tel.Queue(b.Name, delayed.QueueConfig{
 		Around: func(context.Context, []*delayed.Task, func(context.Context) ([]*delayed.Ref, error)) {},
 	}))
 	b.Must(err)

@@ -77,10 +77,11 @@ func New(cfg Config) (*Telemetry, error) {
 	}, nil
 }
 
-// Queue returns cfg with Around and Inject, which make a span of each call that enqueues tasks, and give its context to
-// the tasks. What cfg has there already is called within them: its headers take precedence.
-func (t *Telemetry) Queue(cfg delayed.QueueConfig) delayed.QueueConfig {
-	around, inject, queue := cfg.Around, cfg.Inject, cfg.Name
+// Queue returns cfg, for the queue of that name, with Around and Inject, which make a span of each call that enqueues
+// tasks, and give its context to the tasks. What cfg has there already is called within them: its headers take
+// precedence.
+func (t *Telemetry) Queue(queue string, cfg delayed.QueueConfig) delayed.QueueConfig {
+	around, inject := cfg.Around, cfg.Inject
 	cfg.Inject = func(ctx context.Context) map[string]string {
 		headers := t.headers(ctx)
 		if inject != nil {

@@ -172,7 +172,7 @@ func (s *site) poison(texts []string) {
 		}) == nil {
 			accepted["entry"]++
 		}
-		if queue, err := delayed.OpenQueue(s.rdb, delayed.QueueConfig{Name: cut(text, 60)}); err == nil && try(queue,
+		if queue, err := delayed.OpenQueue(cut(text, 60), s.rdb, delayed.QueueConfig{}); err == nil && try(queue,
 			delayed.NewGoTask("mail.Welcome", text)) {
 			accepted["queue"]++
 		}

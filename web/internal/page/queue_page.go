@@ -65,7 +65,7 @@ const (
 // queueOf describes the queue that field name names, which must be one that there is: a typo makes none.
 func (s *shared) queueOf(q *site.Request) (inspect.Queue, error) {
 	name := q.Args.Get("name")
-	if _, err := delayed.OpenQueue(s.Redis, delayed.QueueConfig{Name: name}); err != nil {
+	if _, err := delayed.OpenQueue(name, s.Redis, delayed.QueueConfig{}); err != nil {
 		return inspect.Queue{}, site.Bad(err.Error())
 	}
 	return q.Ins.Queue(q.Ctx, name)

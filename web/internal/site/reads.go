@@ -38,7 +38,7 @@ func (s *Site) Diagnosis(q *Request, queues ...string) (inspect.Diagnosis, error
 
 // CheckName returns an error if a text cannot be the name of a queue.
 func (s *Site) CheckName(name string) error {
-	if _, err := delayed.OpenQueue(s.Redis, delayed.QueueConfig{Name: name}); err != nil {
+	if _, err := delayed.OpenQueue(name, s.Redis, delayed.QueueConfig{}); err != nil {
 		return Bad(document.ErrorText(err.Error()))
 	}
 	return nil

@@ -84,7 +84,7 @@ func move(s *Site, args url.Values) (inspect.Action, error) {
 	if to == "" {
 		return inspect.Action{}, Bad("where to? Give the name of a queue")
 	}
-	if _, err := delayed.OpenQueue(s.Redis, delayed.QueueConfig{Name: to}); err != nil {
+	if _, err := delayed.OpenQueue(to, s.Redis, delayed.QueueConfig{}); err != nil {
 		return inspect.Action{}, Bad(err.Error())
 	}
 	if to == args.Get("queue") {

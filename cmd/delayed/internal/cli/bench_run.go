@@ -53,7 +53,7 @@ func newBenchRun(rdb *delayed.Store, queue string, f *benchFlags) (*benchRun, er
 		}
 	}, delayed.Name("delayed.bench"))
 	var err error
-	if r.q, err = delayed.OpenQueue(rdb, delayed.QueueConfig{Name: queue}); err != nil {
+	if r.q, err = delayed.OpenQueue(queue, rdb, delayed.QueueConfig{}); err != nil {
 		return nil, err
 	}
 	r.worker, err = delayed.NewWorker(rdb, delayed.WorkerConfig{

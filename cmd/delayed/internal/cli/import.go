@@ -40,7 +40,7 @@ func (a *app) importCommand() *cobra.Command {
 			return err
 		}
 		if to != "" {
-			if _, err := delayed.OpenQueue(a.rdb, delayed.QueueConfig{Name: to}); err != nil {
+			if _, err := delayed.OpenQueue(to, a.rdb, delayed.QueueConfig{}); err != nil {
 				return usagef("--to %s: %w", quote(to), err)
 			}
 		}

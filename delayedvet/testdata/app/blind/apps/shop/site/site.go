@@ -28,11 +28,11 @@ type Site struct {
 
 // New returns a site on the queues of the shop.
 func New(rdb *delayed.Store, store *orders.Store, log *slog.Logger) (*Site, error) {
-	critical, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: tasks.Critical, WaitReplicas: 1, Inject: inject})
+	critical, err := delayed.OpenQueue(tasks.Critical, rdb, delayed.QueueConfig{WaitReplicas: 1, Inject: inject})
 	if err != nil {
 		return nil, err
 	}
-	queue, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: tasks.Default, Inject: inject})
+	queue, err := delayed.OpenQueue(tasks.Default, rdb, delayed.QueueConfig{Inject: inject})
 	if err != nil {
 		return nil, err
 	}

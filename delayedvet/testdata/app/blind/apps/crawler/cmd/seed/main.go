@@ -29,7 +29,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer rdb.Close()
-	q, err := delayed.OpenQueue(rdb, delayed.QueueConfig{Name: work.Queue, Check: true})
+	q, err := delayed.OpenQueue(work.Queue, rdb, delayed.QueueConfig{Check: true})
 	if err != nil {
 		return err
 	}
