@@ -150,23 +150,10 @@ func (c *checker) visitLiteral(lit *ast.CompositeLit) {
 	case inRoot("WorkerConfig"):
 		c.noteQueues(lit)
 	case inMain("Config"):
-		c.checkConfigured(lit, "Functions", true)
+		c.checkListed(lit, nil, fieldOf(lit, "Functions"), true)
 	case inTest("RunConfig"):
-		c.checkConfigured(lit, "Funcs", false)
+		c.checkListed(lit, nil, fieldOf(lit, "Funcs"), false)
 	}
-}
-
-// checkConfigured checks the functions in a field of a configuration.
-func (c *checker) checkConfigured(lit *ast.CompositeLit, field string, worker bool) {
-	value := fieldOf(lit, field)
-	if value == nil {
-		return
-	}
-	elems, known := c.elements(value)
-	if worker && !known {
-		c.program.Unknown = true
-	}
-	c.checkFunctions(lit, elems, worker)
 }
 
 // callee returns the full name of the function or method that is called; "" if it is unknown. Typed functions of all

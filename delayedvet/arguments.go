@@ -113,8 +113,8 @@ func (c *checker) checkArgument(call *ast.CallExpr, subject string, p parameter,
 		return
 	}
 	if a.value != nil && a.value.Kind() == constant.String && !utf8.ValidString(constant.StringVal(a.value)) {
-		c.reportf(call, a.expr, "%s: expected %s in UTF-8, found string of %d bytes that is not UTF-8; "+
-			"send it as []byte", subject, p.Type, len(constant.StringVal(a.value)))
+		c.reportf(call, a.expr, "%s: expected %s in UTF-8, found string of %d bytes that is not UTF-8; send it as "+
+			"[]byte", subject, p.Type, len(constant.StringVal(a.value)))
 		return
 	}
 	if p.Kind == kindAny && a.typ != nil && !types.IsInterface(a.typ) && !a.as.Opaque {

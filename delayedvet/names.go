@@ -39,23 +39,17 @@ var calls = map[string]form{
 // imported returns the package of a path that pkg is or imports, directly or not; nil if there is none.
 func imported(pkg *types.Package, path string) *types.Package {
 	seen := map[*types.Package]bool{}
-	var find func(*types.Package) *types.Package
-	find = func(p *types.Package) *types.Package {
-		if p == nil || seen[p] {
-			return nil
+	for todo := []*types.Package{pkg}; len(todo) > 0; todo = todo[1:] {
+		if todo[0].Path() == path {
+			return todo[0]
 		}
-		seen[p] = true
-		if p.Path() == path {
-			return p
-		}
-		for _, next := range p.Imports() {
-			if found := find(next); found != nil {
-				return found
+		for _, next := range todo[0].Imports() {
+			if !seen[next] {
+				seen[next], todo = true, append(todo, next)
 			}
 		}
-		return nil
 	}
-	return find(pkg)
+	return nil
 }
 
 func interfaceIn(pkg *types.Package, name string) *types.Interface {

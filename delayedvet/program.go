@@ -45,7 +45,7 @@ func (c *checker) noteCall(call *ast.CallExpr, name string) {
 	case inRoot("NewWorker"):
 		c.program.Worker = true
 		if len(call.Args) == 2 {
-			if lit, ok := c.source(call.Args[1]).(*ast.CompositeLit); !ok || fieldOf(lit, "Queues") == nil {
+			if _, ok := c.source(call.Args[1]).(*ast.CompositeLit); !ok { // else noteQueues sees it
 				c.serves.unknown = true
 			}
 		}
@@ -80,13 +80,11 @@ func (c *checker) noteQueues(lit *ast.CompositeLit) {
 	if c.inTest(lit) {
 		return
 	}
-	value := fieldOf(lit, "Queues")
-	if value == nil {
-		c.serves.unknown = true
-		return
+	var list *ast.CompositeLit
+	if value := fieldOf(lit, "Queues"); value != nil {
+		list, _ = c.source(value).(*ast.CompositeLit)
 	}
-	list, ok := c.source(value).(*ast.CompositeLit)
-	if !ok {
+	if list == nil {
 		c.serves.unknown = true
 		return
 	}

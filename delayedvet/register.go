@@ -9,14 +9,23 @@ import (
 // checkRegistered checks functions that a call registers, for a worker of the program or for one of delayedtest, which
 // takes receivers as well.
 func (c *checker) checkRegistered(call *ast.CallExpr, args []ast.Expr, worker bool) {
-	if call.Ellipsis.IsValid() {
-		elems, known := c.elements(args[len(args)-1])
-		if worker && !known {
-			c.program.Unknown = true
-		}
-		args = append(args[:len(args)-1:len(args)-1], elems...)
+	if last := len(args) - 1; call.Ellipsis.IsValid() {
+		c.checkListed(call, args[:last:last], args[last], worker)
+		return
 	}
 	c.checkFunctions(call, args, worker)
+}
+
+// checkListed checks functions that are registered together, the last of them in a list; nil if there is none.
+func (c *checker) checkListed(at ast.Node, exprs []ast.Expr, list ast.Expr, worker bool) {
+	if list == nil {
+		return
+	}
+	elems, known := c.elements(list)
+	if worker && !known {
+		c.program.Unknown = true
+	}
+	c.checkFunctions(at, append(exprs, elems...), worker)
 }
 
 // checkFunctions checks functions that are registered together, in a call or in a literal.

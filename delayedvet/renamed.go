@@ -3,7 +3,6 @@ package delayedvet
 import (
 	"fmt"
 	"go/ast"
-	"go/constant"
 	"go/types"
 	"slices"
 	"strings"
@@ -147,7 +146,7 @@ func (c *checker) moveLimits(lit *ast.CompositeLit, to types.Object) {
 		if key.Name == "Once" {
 			text = "MaxTasks: 1, StopWhenEmpty: true"
 			value := c.pass.TypesInfo.Types[kv.Value].Value
-			sure = sure && value != nil && constant.BoolVal(value) && fieldOf(lit, "MaxTasks") == nil &&
+			sure = sure && value != nil && value.String() == "true" && fieldOf(lit, "MaxTasks") == nil &&
 				fieldOf(lit, "StopWhenEmpty") == nil
 		}
 		at, texts, old = append(at, i), append(texts, text), append(old, key.Name)

@@ -20,8 +20,8 @@ func (c *checker) checkUnit(call *ast.CallExpr, subject string, p parameter, a a
 			found += " (" + time.Duration(n).String() + ")"
 		}
 		c.reportf(call, a.expr, "%s: expected %s, found %s, which arrives without its unit, as a number of "+
-			"nanoseconds; let the function take a time.Duration, or convert it to the unit that it counts",
-			subject, p.Type, found)
+			"nanoseconds; let the function take a time.Duration, or convert it to the unit that it counts", subject,
+			p.Type, found)
 	case p.Full == duration && a.as.Full != duration && isShort(a.value):
 		c.reportf(call, a.expr, "%s: expected time.Duration, found %s, which counts nanoseconds; put a unit such as "+
 			"time.Second behind the number", subject, a.found())

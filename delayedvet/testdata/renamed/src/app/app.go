@@ -48,6 +48,7 @@ func left(rdb *d.Store, queue d.QueueConfig, once bool) {
 	_ = unknown(rdb).Listen(":80")
 	_, _ = d.OpenQueue(rdb, queue) // want `expected OpenQueue`
 	_ = d.WorkerConfig{Once: once} // want `found Once outside of Limits`
+	_ = d.WorkerConfig{Once: 1}    // want `found Once outside of Limits`
 	cfg := d.WorkerConfig{
 		MaxTasks: 1, // want `found MaxTasks, MaxTime outside of Limits`
 		MaxTime:  2,
