@@ -13,7 +13,8 @@ import (
 // The library has the names that Renamed suggests.
 var _ = []any{
 	(*delayed.Store)(nil), delayed.ConflictFail, delayed.ConflictSkip, delayed.ConflictReplace, delayed.Archive,
-	(*delayed.Worker).OnEvent, delayed.WorkerConfig{Limits: delayed.WorkerLimits{}},
+	(*delayed.Worker).OnEvent,
+	delayed.WorkerConfig{Limits: delayed.WorkerLimits{}},
 }
 
 // Old names are found in packages that do not compile because of them, also if they import others of that kind; each
