@@ -159,7 +159,7 @@ func dashboardServer(_ context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	page, err := web.New(rdb, web.Config{
+	page, err := web.New(rdb, web.Config{ //nolint:contextcheck // it lives until Close
 		Authorize: func(*http.Request) (web.User, error) { return web.User{Name: "bench", Role: web.Admin}, nil },
 		APIRate:   -1,
 	})

@@ -66,7 +66,7 @@ func serve(ctx context.Context, redis *delayed.Store, listen string) (errs []err
 func pages(ctx context.Context, redis *delayed.Store, listen string) error {
 	// A program that knows its users sets Config.Authorize instead.
 	secret := rand.Text()
-	dashboard, err := web.New(redis, web.Config{
+	dashboard, err := web.New(redis, web.Config{ //nolint:contextcheck // it lives until Close
 		Tokens: []web.Token{{User: web.User{Name: "you", Role: web.Admin}, Secret: secret}},
 		Title:  "demo",
 	})
