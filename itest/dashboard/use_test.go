@@ -157,6 +157,7 @@ func TestSortOnPhones(t *testing.T) {
 func TestFocusStays(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, asAdmin)
+	s.Server.Do(t, "CONFIG", "SET", "appendonly", "yes") // else the page warns of that for ever
 	for _, name := range []string{"few", "many"} {
 		_, err := delayed.NewQueue(name, s.rdb).Enqueue(t.Context(), delayed.NewGoTask("mail.Welcome", 1, "en"))
 		s.Must(err)
