@@ -95,13 +95,13 @@ func Archive(err error) error {
 	if err == nil {
 		return nil
 	}
-	return lane.Say(lane.SaysDiscard, 0, err)
+	return lane.Decide(lane.DecisionArchive, 0, err)
 }
 
 // Drop forgets the task: a handler that returns it, wrapped or not, ends the task without archiving it and without
 // counting a failure. A Ref.Wait for the task returns a *TaskError with the state dropped. Something is kept of the
 // task only with KeepResult or Retention, for as long as they say. err, which may be nil, goes into the log.
-func Drop(err error) error { return lane.Say(lane.SaysDrop, 0, err) }
+func Drop(err error) error { return lane.Decide(lane.DecisionDrop, 0, err) }
 
 // RetryIn tries the task again in d, rounded down to milliseconds, in place of what the backoff says. A handler returns
 // it, wrapped or not; that is a failure as any other and spends a retry. If no retries are left, or the next try would
@@ -112,13 +112,13 @@ func RetryIn(d time.Duration, err error) error {
 	if err == nil {
 		return nil
 	}
-	return lane.Say(lane.SaysRetryIn, max(d, 0), err)
+	return lane.Decide(lane.DecisionRetryIn, max(d, 0), err)
 }
 
 // Snooze runs the task again in d, rounded down to milliseconds. A handler returns it, wrapped or not; that is no
 // failure, spends no retry, and is counted as snoozed. A d of zero or less runs the task again at once. A task may
 // snooze as often as it likes; TTL and Deadline bound it.
-func Snooze(d time.Duration) error { return lane.Say(lane.SaysSnooze, max(d, 0), nil) }
+func Snooze(d time.Duration) error { return lane.Decide(lane.DecisionSnooze, max(d, 0), nil) }
 
 // claimedTask is a task that a worker has claimed, or that its sweeper has found with a dead worker.
 type claimedTask struct {

@@ -343,11 +343,11 @@ func TestWhatErrorsTellMiddleware(t *testing.T) {
 	told := make(chan string, 10)
 	mw := around(func(ctx context.Context, t *delayed.Task, next delayed.HandlerFunc) error {
 		err := next(ctx, t)
-		var says interface{ Says() string }
+		var decided interface{ Decision() string }
 		var kind interface{ ErrorType() string }
 		switch {
-		case errors.As(err, &says):
-			told <- says.Says()
+		case errors.As(err, &decided):
+			told <- decided.Decision()
 		case errors.As(err, &kind):
 			told <- kind.ErrorType()
 		default:
@@ -357,7 +357,7 @@ func TestWhatErrorsTellMiddleware(t *testing.T) {
 	})
 	failed := errors.New("failed")
 	all := map[string]func() error{
-		"discard": func() error { return delayed.Archive(failed) }, "drop": func() error { return delayed.Drop(nil) },
+		"archive": func() error { return delayed.Archive(failed) }, "drop": func() error { return delayed.Drop(nil) },
 		"retry in": func() error { return errors.Join(delayed.RetryIn(time.Second, failed)) },
 		"snooze":   func() error { return delayed.Snooze(time.Hour) }, "panic": func() error { panic("ouch") },
 		"nothing": func() error { return failed },

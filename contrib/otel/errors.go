@@ -49,14 +49,14 @@ func (t *Telemetry) errorType(ctx context.Context, err error) (kind attribute.Ke
 		}
 	}
 	for name == "" { // what Archive and RetryIn have wrapped counts
-		var says interface {
-			Says() string
+		var decided interface {
+			Decision() string
 			Unwrap() error
 		}
-		if !errors.As(err, &says) || says.Unwrap() == nil {
+		if !errors.As(err, &decided) || decided.Unwrap() == nil {
 			break
 		}
-		err = says.Unwrap()
+		err = decided.Unwrap()
 	}
 	if name == "" {
 		name = semconv.ErrorType(err).Value.AsString()

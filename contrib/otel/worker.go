@@ -101,10 +101,10 @@ func (t *Telemetry) judge(ctx context.Context, err error) (outcome string, kind 
 		return "done", kind, ""
 	}
 	cause := context.Cause(ctx)
-	var says interface{ Says() string }
-	said := ""
-	if errors.As(err, &says) {
-		said = says.Says()
+	var decided interface{ Decision() string }
+	decision := ""
+	if errors.As(err, &decided) {
+		decision = decided.Decision()
 	}
 	switch {
 	case errors.Is(cause, delayed.ErrCanceled):
@@ -113,16 +113,16 @@ func (t *Telemetry) judge(ctx context.Context, err error) (outcome string, kind 
 		return "released", kind, ""
 	case errors.Is(cause, delayed.ErrLost):
 		return "lost", t.errorType(ctx, err), textOf(err)
-	case said == "snooze":
+	case decision == "snooze":
 		return "snoozed", kind, ""
-	case said == "drop":
+	case decision == "drop":
 		return "dropped", kind, ""
 	}
 	judged := err
 	if errors.Is(cause, delayed.ErrTimeout) {
 		judged = errors.Join(err, delayed.ErrTimeout)
 	}
-	if said == "" && t.cfg.IsFailure != nil && !t.cfg.IsFailure(judged) {
+	if decision == "" && t.cfg.IsFailure != nil && !t.cfg.IsFailure(judged) {
 		return "retried", kind, ""
 	}
 	return "failed", t.errorType(ctx, err), textOf(err)

@@ -40,13 +40,15 @@ const noRetries = -1
 
 // The outcomes that handlers can return and the options of functions, as in the public package.
 
-func Discard(err error) error { return lane.Say(lane.SaysDiscard, 0, err) }
+func Discard(err error) error { return lane.Decide(lane.DecisionArchive, 0, err) }
 
-func Drop(err error) error { return lane.Say(lane.SaysDrop, 0, err) }
+func Drop(err error) error { return lane.Decide(lane.DecisionDrop, 0, err) }
 
-func RetryIn(d time.Duration, err error) error { return lane.Say(lane.SaysRetryIn, max(d, 0), err) }
+func RetryIn(d time.Duration, err error) error {
+	return lane.Decide(lane.DecisionRetryIn, max(d, 0), err)
+}
 
-func Snooze(d time.Duration) error { return lane.Say(lane.SaysSnooze, max(d, 0), nil) }
+func Snooze(d time.Duration) error { return lane.Decide(lane.DecisionSnooze, max(d, 0), nil) }
 
 func Backoff(delays ...time.Duration) FuncOption {
 	return func(p *function.Policy) { p.Delays = delays }

@@ -136,7 +136,7 @@ func (k *filler) handle(_ context.Context, what string) error {
 	case "wait":
 		<-*k.leave.Load()
 	case "fail":
-		return lane.Say(lane.SaysDiscard, 0, errors.New("planted"))
+		return lane.Decide(lane.DecisionArchive, 0, errors.New("planted"))
 	case "panic":
 		panic("planted")
 	case "exit":

@@ -43,17 +43,21 @@ func TestOutcomes(t *testing.T) {
 	for o, tt := range [lifecycle.Outcomes]outcomeCase{
 		lifecycle.OutcomeDone:     {handler: func(int) {}},
 		lifecycle.OutcomeComplete: {handler: func(int) {}, task: kept},
-		lifecycle.OutcomeDrop:     {handler: func(int) error { return lane.Say(lane.SaysDrop, 0, nil) }, task: kept},
-		lifecycle.OutcomeRetry:    {handler: fails},
+		lifecycle.OutcomeDrop: {
+			handler: func(int) error { return lane.Decide(lane.DecisionDrop, 0, nil) }, task: kept,
+		},
+		lifecycle.OutcomeRetry: {handler: fails},
 		lifecycle.OutcomePostpone: {handler: fails, config: func(_ *bench, cfg *WorkerConfig) {
 			cfg.IsFailure = func(error) bool { return false }
 		}},
 		lifecycle.OutcomeArchive: {handler: func(int) error {
-			return lane.Say(lane.SaysDiscard, 0, errors.New("never"))
+			return lane.Decide(lane.DecisionArchive, 0, errors.New("never"))
 		}},
-		lifecycle.OutcomeExpire:  {handler: func(int) {}, task: with(wire.Extra{Expiry: 1})},
-		lifecycle.OutcomeReject:  {handler: func(int) {}, raw: "rubbish"},
-		lifecycle.OutcomeSnooze:  {handler: func(int) error { return lane.Say(lane.SaysSnooze, time.Hour, nil) }},
+		lifecycle.OutcomeExpire: {handler: func(int) {}, task: with(wire.Extra{Expiry: 1})},
+		lifecycle.OutcomeReject: {handler: func(int) {}, raw: "rubbish"},
+		lifecycle.OutcomeSnooze: {
+			handler: func(int) error { return lane.Decide(lane.DecisionSnooze, time.Hour, nil) },
+		},
 		lifecycle.OutcomePark:    {},
 		lifecycle.OutcomeRelease: {stops: true},
 		lifecycle.OutcomeDefer: {handler: func(int) {}, task: func(m *wire.Message) {

@@ -252,7 +252,7 @@ def says_nothing_of_event_loops(w, tracebacks=0):
 def test_timeout_ends_a_coroutine(q, redis, start, how):
     for i in range(3):
         q.options(task_id=str(i), timeout=1).delay('worker_tasks:wait_long', how)
-    w = start('--concurrency', '3', '--kill-after', '30', '--stop-when-empty')
+    w = start('--concurrency', '3', '--kill-after', '300', '--stop-when-empty')
     w.ends()
     assert left(redis) == {'q_archived', *FILED}
     for i in '012':
@@ -266,7 +266,7 @@ def test_coroutine_is_told_to_end(q, redis, start, how):
     """It is cancelled where it waits, and interrupted where it runs. The event loop logs nothing about it."""
     n = 1 if how == 'block' else 3  # one that blocks keeps the others from starting
     refs = [q.options(keep_result=60).delay('worker_tasks:wait_long', how) for _ in range(n)]
-    w = start('--concurrency', '3', '--kill-after', '30')
+    w = start('--concurrency', '3', '--kill-after', '300')
     wait_for(lambda: ran(redis).count('waiting') == n, w.output)
     for ref in refs:
         ref.cancel()

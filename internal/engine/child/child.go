@@ -169,7 +169,7 @@ func (c *Child) judge(claim *lane.Claim, err error, into *verdict) {
 	v.Says, v.Wait = uint8(says), wait
 	path, misfit := c.Program.Misfit(err)
 	v.Misfit = misfit && path == claim.Fn.Path()
-	if says == lane.SaysNothing {
+	if says == lane.DecisionNone {
 		v.NotFailure = c.IsFailure != nil && !c.IsFailure(err)
 		if backoff := claim.Fn.Policy.Backoff; backoff != nil {
 			v.Delay = max(backoff(claim.Msg.Meta.Retried, err), 0)

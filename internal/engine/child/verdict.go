@@ -87,8 +87,8 @@ func errorOf(v *verdict) error {
 		return nil
 	}
 	e := &Error{verdict: *v}
-	if v.Says != uint8(lane.SaysNothing) {
-		e.says = lane.Say(lane.HandlerSays(v.Says), v.Wait, errors.New(v.Text))
+	if v.Says != uint8(lane.DecisionNone) {
+		e.says = lane.Decide(lane.Decision(v.Says), v.Wait, errors.New(v.Text))
 	}
 	return e
 }

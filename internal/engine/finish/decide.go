@@ -93,13 +93,13 @@ func (d *decision) makeInto(v *Decided) {
 func (d *decision) make() (e lane.Ending, done bool) {
 	says, wait := lane.Said(d.err)
 	if errors.Is(context.Cause(d.HandlersCtx), lane.ErrShutdown) &&
-		(says == lane.SaysNothing || says == lane.SaysRetryIn) {
+		(says == lane.DecisionNone || says == lane.DecisionRetryIn) {
 		// The worker stops and has cancelled the handler. This counts neither as a retry nor as a death.
 		return lane.Ending{Claim: d.c, Outcome: lifecycle.OutcomeRelease}, false
 	}
 	d.prepare()
 	switch says {
-	case lane.SaysDrop:
+	case lane.DecisionDrop:
 		d.say(loop.InfoLevel, -1, "task dropped: its handler said so")
 		if d.c.NeedsComplete() {
 			d.info.Reason = state.ReasonDropped
@@ -108,7 +108,7 @@ func (d *decision) make() (e lane.Ending, done bool) {
 			return e, false
 		}
 		return lane.Ending{}, true
-	case lane.SaysSnooze:
+	case lane.DecisionSnooze:
 		d.info.Reason, d.info.Error, d.info.Stack = state.ReasonSnoozed, "", "" // it has not failed
 		d.say(loop.DebugLevel, wait, "task snoozed")
 		return d.file(lifecycle.OutcomeSnooze, wait, d.again(wait)), false
@@ -124,7 +124,7 @@ func (d *decision) make() (e lane.Ending, done bool) {
 		d.info.Reason = state.ReasonArguments
 		d.say(loop.ErrorLevel, -1, "task archived: its arguments do not fit the function")
 		return d.file(lifecycle.OutcomeArchive, lifecycle.ArchivedLife, d.c.Raw), false
-	case says == lane.SaysDiscard:
+	case says == lane.DecisionArchive:
 		return d.archive("its handler discarded it"), false
 	case errors.Is(d.err, isolate.ErrNotBegun): // its time was over while no child process started
 		return d.postpone(), false
@@ -133,10 +133,10 @@ func (d *decision) make() (e lane.Ending, done bool) {
 	case late != nil && d.c.Fn.Policy.FailOnTimeout:
 		return d.archive("it took too long"), false
 	}
-	if says != lane.SaysRetryIn && !d.failed() {
+	if says != lane.DecisionRetryIn && !d.failed() {
 		return d.postpone(), false
 	}
-	return d.retryOrArchive(says == lane.SaysRetryIn, wait), false
+	return d.retryOrArchive(says == lane.DecisionRetryIn, wait), false
 }
 
 // misfit reports whether the error says that the arguments do not fit the function of this task.

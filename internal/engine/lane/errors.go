@@ -51,28 +51,28 @@ func (e *TimeoutError) Error() string {
 // Unwrap returns ErrTimeout and the handler's error.
 func (e *TimeoutError) Unwrap() []error { return []error{ErrTimeout, e.Err} }
 
-// HandlerSays is what a handler may say instead of "it failed".
-type HandlerSays uint8
+// Decision is what a handler decides about its task by the error that it returns.
+type Decision uint8
 
-// What handlers say.
+// What handlers decide.
 const (
-	SaysNothing HandlerSays = iota
-	SaysDiscard
-	SaysDrop
-	SaysRetryIn
-	SaysSnooze
+	DecisionNone Decision = iota
+	DecisionArchive
+	DecisionDrop
+	DecisionRetryIn
+	DecisionSnooze
 )
 
-// outcomeError is an error by which a handler says what shall become of its task.
+// outcomeError is an error by which a handler decides what becomes of its task.
 type outcomeError struct {
-	says HandlerSays
-	wait time.Duration
-	err  error // may be nil
+	decision Decision
+	wait     time.Duration
+	err      error // may be nil
 }
 
-// Say returns an error by which a handler says what shall become of its task.
-func Say(says HandlerSays, wait time.Duration, err error) error {
-	return &outcomeError{says, wait, err}
+// Decide returns an error by which a handler decides what becomes of its task.
+func Decide(decision Decision, wait time.Duration, err error) error {
+	return &outcomeError{decision, wait, err}
 }
 
 // Error implements error.
@@ -80,7 +80,7 @@ func (e *outcomeError) Error() string {
 	switch {
 	case e.err != nil:
 		return e.err.Error()
-	case e.says == SaysSnooze:
+	case e.decision == DecisionSnooze:
 		return "delayed: snoozed for " + e.wait.String()
 	default:
 		return "delayed: dropped"
@@ -90,16 +90,18 @@ func (e *outcomeError) Error() string {
 // Unwrap returns the handler's own error.
 func (e *outcomeError) Unwrap() error { return e.err }
 
-// Says returns discard, drop, retry in or snooze, for middleware: docs/HOOKS.md.
-func (e *outcomeError) Says() string {
-	return [...]string{SaysDiscard: "discard", SaysDrop: "drop", SaysRetryIn: "retry in", SaysSnooze: "snooze"}[e.says]
+// Decision returns archive, drop, retry in or snooze, for middleware: docs/HOOKS.md.
+func (e *outcomeError) Decision() string {
+	return [...]string{
+		DecisionArchive: "archive", DecisionDrop: "drop", DecisionRetryIn: "retry in", DecisionSnooze: "snooze",
+	}[e.decision]
 }
 
-// Said returns what err says about the task. If several errors in its tree say something, the outermost one wins.
-func Said(err error) (HandlerSays, time.Duration) {
+// Said returns what err decides about the task. Of several decisions in its tree, the outermost one wins.
+func Said(err error) (Decision, time.Duration) {
 	var o *outcomeError
 	if errors.As(err, &o) {
-		return o.says, o.wait
+		return o.decision, o.wait
 	}
-	return SaysNothing, 0
+	return DecisionNone, 0
 }
