@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/target"
@@ -20,6 +21,9 @@ import (
 
 // patience bounds every wait: four minutes, because machines of tests are busy, or less if that of all tests is.
 var patience = 4 * redistest.Patience
+
+// disposeTimeout bounds how long a test waits until Chromium has forgotten its profile.
+const disposeTimeout = 5 * time.Second
 
 // chromium is the browser of all tests.
 type chromium struct {
@@ -125,5 +129,10 @@ func (c *chromium) newTab() (id target.ID, forget func(), err error) {
 		return "", nil, err
 	}
 	id, err = target.CreateTarget("about:blank").WithBrowserContextID(profile).WithNewWindow(true).Do(ctx)
-	return id, func() { _ = target.DisposeBrowserContext(profile).Do(ctx) }, err // at the end nobody needs it
+	return id, func() {
+		// Chromium does not answer while the page is being replaced, and nobody needs the profile any more.
+		ctx, cancel := context.WithTimeout(ctx, disposeTimeout)
+		defer cancel()
+		_ = target.DisposeBrowserContext(profile).Do(ctx)
+	}, err
 }

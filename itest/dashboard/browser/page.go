@@ -2,6 +2,7 @@ package browser
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -9,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto"
 	"github.com/chromedp/cdproto/css"
 	"github.com/chromedp/cdproto/dom"
 	"github.com/chromedp/cdproto/emulation"
@@ -124,17 +126,22 @@ func (p *Page) Forgive(part string) {
 // Run runs actions of chromedp, and ends the test if one fails or takes too long.
 func (p *Page) Run(actions ...chromedp.Action) {
 	p.t.Helper()
+	if err := p.try(actions...); err != nil {
+		p.t.Fatalf("browser: %v\ncomplaints: %q", err, p.Complaints())
+	}
+}
+
+// try runs actions of chromedp.
+func (p *Page) try(actions ...chromedp.Action) error {
 	// The tab ends with the context of the first call.
 	if c := chromedp.FromContext(p.ctx); c.Target == nil {
 		if err := chromedp.Run(p.ctx); err != nil {
-			p.t.Fatalf("browser: no new page: %v", err)
+			return fmt.Errorf("no new page: %w", err)
 		}
 	}
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
-	if err := chromedp.Run(ctx, actions...); err != nil {
-		p.t.Fatalf("browser: %v\ncomplaints: %q", err, p.Complaints())
-	}
+	return chromedp.Run(ctx, actions...)
 }
 
 // Go opens an address and waits until the page is loaded and its scripts have run.
@@ -168,17 +175,30 @@ func (p *Page) Dark(dark bool) {
 // may be nil. The content security policy of the page does not hold for it.
 func (p *Page) Eval(expression string, result any) {
 	p.t.Helper()
-	await := func(params *runtime.EvaluateParams) *runtime.EvaluateParams { return params.WithAwaitPromise(true) }
-	p.Run(chromedp.Evaluate(expression, result, await))
+	p.Run(evaluate(expression, result))
 }
 
-// Until waits until an expression of JavaScript is true.
+func evaluate(expression string, result any) chromedp.Action {
+	return chromedp.Evaluate(expression, result, func(params *runtime.EvaluateParams) *runtime.EvaluateParams {
+		return params.WithAwaitPromise(true)
+	})
+}
+
+// replaced reports whether an evaluation failed because the page went to another address meanwhile.
+func replaced(err error) bool {
+	var failed *cdproto.Error
+	return errors.As(err, &failed) && strings.Contains(failed.Message, "navigated or closed")
+}
+
+// Until waits until an expression of JavaScript is true, on whichever page is there then.
 func (p *Page) Until(what, expression string) {
 	p.t.Helper()
 	pause := 20 * time.Millisecond // between two looks, which cost the browser time that others need
 	for deadline := time.Now().Add(patience); ; {
 		var is bool
-		p.Eval("!!("+expression+")", &is)
+		if err := p.try(evaluate("!!("+expression+")", &is)); err != nil && !replaced(err) {
+			p.t.Fatalf("browser: until %s: %v\ncomplaints: %q", what, err, p.Complaints())
+		}
 		if is {
 			return
 		}
