@@ -108,6 +108,7 @@ def test_a_worker_serves_queues_of_all_nodes(app, cluster, server, tmp_path):
     w = Command(server, tmp_path / 'log', *args)
     try:
         assert [r.result(timeout=30) for r in refs] == [1, 2, 3, 10, 12]
+        wait_for(lambda: not node.sismember('{c}_workers', 'dead'), 'the dead worker to be forgotten')
     finally:
         w.stop()
     for name in QUEUES:
