@@ -1,19 +1,20 @@
--- complete: end claims of succeeded tasks that have a result, a retention, a lock, a progress report or a cancellation.
+-- complete: end claims of tasks that were canceled, or that have succeeded and leave something to keep or to free.
 -- KEYS  1 processing hash   2 claims hash   3 completed set   4 results hash   5 locks hash
 --       6 counters of the day   7 revoked set
 -- ARGV  1 life of the counters, s   2 number b of finished batches   3... b batch numbers
---       then for each task, at most 200: token, id, ms to keep it or 0, what to keep, lock or '',
---       channel on which to publish its end or ''
--- Returns for each task 1 if the claim stood, 0 if it did not (nothing is written for it then).
--- O(n log m). Works on a full Redis: its first write is an HDEL. It deletes at most 200 expired
---       completed tasks.
+--       then for each task, at most 200: token, id, ms to keep a record of it or 0, that record, lock or '',
+--       channel on which to publish its end or '', as what it counts: 'processed', 'canceled' or 'revoked' for
+--       canceled if it still is revoked
+-- Returns for each task 1 if the claim stood, 0 if it did not (nothing is written for it then), 2 if the claim remains
+--       because the task is no longer revoked.
+-- O(n log m). Works on a full Redis: its first write is an HDEL. It deletes at most 200 expired completed tasks.
 --#include clock
 local batches = tonumber(ARGV[2])
 local answers, tokens, seen = {}, {''}, {}
 local kept, values, dues, gone, channels = {}, {}, {}, {}, {}
 local fields, owners, revoked = {}, {}, {}
 local known = redis.call('EXISTS', KEYS[3], KEYS[4]) > 0
-local canceled = redis.call('ZCARD', KEYS[7]) > 0
+local processed, revocations = 0, redis.call('ZCARD', KEYS[7])
 -- Fail on keys of another type before anything is removed.
 redis.call('HLEN', KEYS[2])
 redis.call('ZCARD', KEYS[3])
@@ -21,13 +22,17 @@ redis.call('HLEN', KEYS[4])
 --#include locks LOCKS=KEYS[5]
 redis.call('HLEN', KEYS[6])
 -- Read everything before the first removal: while a slot moves, a command on an emptied key fails.
-for i = 3 + batches, #ARGV, 6 do
+for i = 3 + batches, #ARGV, 7 do
+  local id, keep = ARGV[i + 1], tonumber(ARGV[i + 2])
   local stands = seen[ARGV[i]] and 0 or redis.call('HEXISTS', KEYS[1], ARGV[i])
   seen[ARGV[i]] = true
+  local canceled = stands == 1 and revocations > 0 and redis.call('ZSCORE', KEYS[7], id)
+  if stands == 1 and ARGV[i + 6] == 'revoked' and not canceled then stands = 2 end
   answers[#answers + 1] = stands
   if stands == 1 then
-    local id, keep = ARGV[i + 1], tonumber(ARGV[i + 2])
     tokens[#tokens + 1] = ARGV[i]
+    if canceled then revoked[#revoked + 1] = id end
+    if ARGV[i + 6] == 'processed' then processed = processed + 1 end
     if keep > 0 then
       kept[id] = true
       values[#values + 1], values[#values + 2] = id, ARGV[i + 3]
@@ -39,7 +44,6 @@ for i = 3 + batches, #ARGV, 6 do
       owners[#owners + 1] = id
       fields[#fields + 1], fields[#fields + 2] = ARGV[i + 4], '#' .. id
     end
-    if canceled and redis.call('ZSCORE', KEYS[7], id) then revoked[#revoked + 1] = id end
     if ARGV[i + 5] ~= '' then channels[#channels + 1] = ARGV[i + 5] end
   end
 end
@@ -68,10 +72,10 @@ if #old > 0 then
   redis.call('HDEL', KEYS[4], unpack(old))
 end
 if #own > 0 then redis.call('HDEL', KEYS[5], unpack(own)) end
--- These cancellations came too late, and must not hit later tasks of the same ids.
+-- These cancellations must not hit later tasks of the same ids.
 if #revoked > 0 then redis.call('ZREM', KEYS[7], unpack(revoked)) end
-local done = #tokens - 1
 --#include count STATS=KEYS[6] LIFE=ARGV[1]
-count('processed', done)
+count('processed', processed)
+count('canceled', #tokens - 1 - processed)
 for i = 1, #channels do redis.call('PUBLISH', channels[i], 'ended') end
 return answers

@@ -91,7 +91,7 @@ var Ends = [Outcomes]End{
 	OutcomeDefer:   {"deferred", StatePending, "release", nil, nil},
 	OutcomeForward: {"forwarded", StatePending, "release", nil, []event.Kind{event.TaskForwarded}},
 	OutcomeGather:  {"gathered", StateAggregating, "join", nil, nil},
-	OutcomeCancel:  {"canceled", StateCanceled, "annul", []string{"canceled"}, []event.Kind{event.TaskCanceled}},
+	OutcomeCancel:  {"canceled", StateCanceled, "complete", []string{"canceled"}, []event.Kind{event.TaskCanceled}},
 }
 
 // Failed reports whether an outcome counts as a failure.

@@ -12,7 +12,6 @@ import (
 
 var (
 	scriptCancel = newScript("cancel")
-	scriptAnnul  = newScript("annul")
 	scriptPardon = newScript("pardon")
 )
 
@@ -57,33 +56,6 @@ func (s *Store) FiledMessage(ctx context.Context, id string) (Stored, error) {
 		return Stored{}, err
 	}
 	return messages[0], nil
-}
-
-// Annulled is a claimed task that was cancelled.
-type Annulled struct {
-	Completed
-	Certain bool // it counts as cancelled even if Redis has no revocation
-}
-
-// Annul ends claims of tasks that were cancelled. again is true for claims that remain because their task is no longer
-// revoked.
-func (s *Store) Annul(
-	ctx context.Context, worker string, batches []uint64, tasks []Annulled,
-) (stood, again []bool, err error) {
-	args := make([]any, 0, 2+len(batches)+7*len(tasks))
-	args = append(args, statsLife)
-	args = appendBatches(args, batches)
-	for i := range tasks {
-		t := &tasks[i]
-		args = append(args, t.Token, t.ID, t.Keep.Milliseconds(), t.Value, t.Lock, s.channel(t.ID, t.Awaited),
-			flag(t.Certain))
-	}
-	keys := []string{
-		s.keys.processing + worker, s.keys.claims + worker, s.keys.revoked, s.keys.completed, s.keys.results,
-		s.keys.locks, s.StatsKey(),
-	}
-	reply, err := s.eval(ctx, scriptAnnul, keys, args...)
-	return answersAgain(reply, err, len(tasks))
 }
 
 // Pardon forgets at most n expired revocations; after the last one, also a control hash that only holds a version of

@@ -146,16 +146,9 @@ var cancelCases = storeTable{script: "cancel", cases: []storeCase{
 	},
 }}
 
-// toAnnul returns a claim whose task was cancelled.
-func toAnnul(token, id string) Annulled {
-	return Annulled{Completed: Completed{Token: token, ID: id, Lock: "k:a"}}
-}
-
-func annulWith(batches []uint64, tasks ...Annulled) func(s *Store) (any, error) {
-	return func(s *Store) (any, error) {
-		stood, again, err := s.Annul(bg, "w", batches, tasks)
-		return fmt.Sprint(stood, again), err
-	}
+// toCancel returns a claim whose task was cancelled.
+func toCancel(token, id string) Completed {
+	return Completed{Token: token, ID: id, Lock: "k:a", Canceled: true}
 }
 
 func revokedIDs(ids ...string) redistest.State {
@@ -166,12 +159,18 @@ func revokedIDs(ids ...string) redistest.State {
 	return redistest.State{"_revoked": set}
 }
 
-// manyAnnulled are as many as one call ends, with the tokens of manyTokens.
-var manyAnnulled, manyRevoked, manyLeft = func() (list []Annulled, seed, want redistest.State) {
+func keptCanceled(token, id string) Completed {
+	c := kept(token, id)
+	c.Canceled = true
+	return c
+}
+
+// manyCanceled are as many as one call ends, with the tokens of manyTokens.
+var manyCanceled, manyRevoked, manyLeft = func() (list []Completed, seed, want redistest.State) {
 	set := redistest.Zset{}
 	for i := range MaxShelved {
 		id := fmt.Sprintf("id%d", i)
-		list = append(list, toAnnul(manyTokens[i], id))
+		list = append(list, toCancel(manyTokens[i], id))
 		set[id] = later
 	}
 	held := redistest.Hash{}
@@ -185,49 +184,50 @@ var manyAnnulled, manyRevoked, manyLeft = func() (list []Annulled, seed, want re
 		})
 }()
 
-var annulCases = storeTable{script: "annul", cases: []storeCase{
+// canceledEnds are the cases of complete with tasks that were cancelled.
+var canceledEnds = []storeCase{
 	{
 		name:   "revoked ones",
 		seed:   working(revokedIDs("x", "y", "z")),
-		do:     annulWith([]uint64{4}, toAnnul("3-1", "x"), toAnnul("4-1", "y")),
-		result: "[true true] []",
+		do:     completeWith([]uint64{4}, toCancel("3-1", "x"), toCancel("4-1", "y")),
+		result: []bool{true, true},
 		want: working(both(left("3-2 3-3", "3"),
 			both(revokedIDs("z"), redistest.State{testDay: counted(redistest.Hash{"canceled": "2"})}))),
 	},
 	{
 		name:   "one that is not revoked any more",
 		seed:   working(revokedIDs("x")),
-		do:     annulWith(nil, toAnnul("3-1", "x"), toAnnul("3-2", "y")),
+		do:     completeWith(nil, toCancel("3-1", "x"), toCancel("3-2", "y")),
 		result: "[true false] [false true]",
 		want:   working(both(left("3-2 3-3 4-1", "3 4"), countedCancel)),
 	},
 	{
 		name:   "one that is not, but was for certain",
 		seed:   working(nil),
-		do:     annulWith(nil, Annulled{Completed{Token: "3-1", ID: "x"}, true}),
-		result: "[true] []",
+		do:     completeWith(nil, Completed{Token: "3-1", ID: "x", Canceled: true, Certain: true}),
+		result: []bool{true},
 		want:   working(both(left("3-2 3-3 4-1", "3 4"), countedCancel)),
 	},
 	{
 		name:   "a claim that is lost, and one named twice",
 		seed:   working(revokedIDs("x", "y")),
-		do:     annulWith(nil, toAnnul("5-1", "x"), toAnnul("3-1", "y"), toAnnul("3-1", "y")),
-		result: "[false true false] []",
+		do:     completeWith(nil, toCancel("5-1", "x"), toCancel("3-1", "y"), toCancel("3-1", "y")),
+		result: []bool{false, true, false},
 		want:   working(both(left("3-2 3-3 4-1", "3 4"), both(revokedIDs("x"), countedCancel))),
 	},
 	{
 		name:   "with a lock, and an id of its own",
 		seed:   working(both(revokedIDs("x"), locked(later, redistest.Hash{"k:a": "x", "#x": "x", "k:b": "y"}))),
-		do:     annulWith(nil, toAnnul("3-1", "x")),
-		result: "[true] []",
+		do:     completeWith(nil, toCancel("3-1", "x")),
+		result: []bool{true},
 		want: working(both(left("3-2 3-3 4-1", "3 4"),
 			both(locked(later, redistest.Hash{"k:b": "y"}), countedCancel))),
 	},
 	{
 		name:   "somebody waits for it",
 		seed:   working(revokedIDs("x")),
-		do:     annulWith(nil, Annulled{Completed: kept("3-1", "x")}),
-		result: "[true] []",
+		do:     completeWith(nil, keptCanceled("3-1", "x")),
+		result: []bool{true},
 		want: working(both(left("3-2 3-3 4-1", "3 4"), both(countedCancel, redistest.State{
 			"_completed": redistest.Zset{"x": fromNow(time.Hour)}, "_results": redistest.Hash{"x": "r x"},
 		}))),
@@ -235,19 +235,19 @@ var annulCases = storeTable{script: "annul", cases: []storeCase{
 	{
 		name:   "after a report of progress",
 		seed:   working(both(revokedIDs("x"), redistest.State{"_results": redistest.Hash{"x": "half", "y": "half"}})),
-		do:     annulWith(nil, toAnnul("3-1", "x")),
-		result: "[true] []",
+		do:     completeWith(nil, toCancel("3-1", "x")),
+		result: []bool{true},
 		want: working(both(left("3-2 3-3 4-1", "3 4"),
 			both(countedCancel, redistest.State{"_results": redistest.Hash{"y": "half"}}))),
 	},
 	{
-		name:   "as many as a call may have",
+		name:   "as many as a call may have, canceled",
 		seed:   manyRevoked,
-		do:     annulWith(nil, manyAnnulled...),
-		result: fmt.Sprint(all(MaxShelved), " []"),
+		do:     completeWith(nil, manyCanceled...),
+		result: all(MaxShelved),
 		want:   manyLeft,
 	},
-}}
+}
 
 func pardonSome(s *Store) (any, error) { return s.Pardon(bg, 2) }
 

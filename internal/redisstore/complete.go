@@ -13,7 +13,7 @@ var (
 	scriptProgress = newScript("progress")
 )
 
-// Completed is a succeeded task that needs more than an acknowledgement.
+// Completed is a claimed task that was cancelled, or that has succeeded and needs more than an acknowledgement.
 type Completed struct {
 	Token   string
 	ID      string
@@ -21,6 +21,9 @@ type Completed struct {
 	Value   []byte        // a wire.Info
 	Lock    string        // the lock that its message names; "" if there is none to free
 	Awaited bool          // publish its end, because somebody may wait for it
+
+	Canceled bool // it was cancelled; its claim remains if Redis has no revocation any more
+	Certain  bool // it counts as cancelled even then
 }
 
 // Progress writes the progress report of an active task; nil removes it. It reports whether the claim stands.
@@ -29,20 +32,30 @@ func (s *Store) Progress(ctx context.Context, worker, token, id string, report [
 	return redis.Bool(s.eval(ctx, scriptProgress, keys, token, id, report))
 }
 
-// Complete ends claims of succeeded tasks, keeps their results, frees their locks, drops their revocations, and wakes
-// whoever waits for them.
-func (s *Store) Complete(ctx context.Context, worker string, batches []uint64, tasks []Completed) ([]bool, error) {
-	args := make([]any, 0, 2+len(batches)+6*len(tasks))
+// Complete ends claims of tasks that have succeeded or were cancelled, keeps their records, frees their locks, drops
+// their revocations, and wakes whoever waits for them. again is true for claims that remain because their task is no
+// longer revoked; nil: none does.
+func (s *Store) Complete(
+	ctx context.Context, worker string, batches []uint64, tasks []Completed,
+) (stood, again []bool, err error) {
+	args := make([]any, 0, 2+len(batches)+7*len(tasks))
 	args = append(args, statsLife)
 	args = appendBatches(args, batches)
 	for i := range tasks {
 		t := &tasks[i]
-		args = append(args, t.Token, t.ID, t.Keep.Milliseconds(), t.Value, t.Lock, s.channel(t.ID, t.Awaited))
+		end := "processed"
+		if t.Canceled {
+			end = "revoked"
+			if t.Certain {
+				end = "canceled"
+			}
+		}
+		args = append(args, t.Token, t.ID, t.Keep.Milliseconds(), t.Value, t.Lock, s.channel(t.ID, t.Awaited), end)
 	}
 	keys := []string{
 		s.keys.processing + worker, s.keys.claims + worker, s.keys.completed, s.keys.results, s.keys.locks,
 		s.StatsKey(), s.keys.revoked,
 	}
 	reply, err := s.eval(ctx, ScriptComplete, keys, args...)
-	return answers(reply, err, len(tasks))
+	return answersAgain(reply, err, len(tasks))
 }

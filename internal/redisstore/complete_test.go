@@ -13,7 +13,13 @@ import (
 )
 
 func completeWith(batches []uint64, tasks ...Completed) func(s *Store) (any, error) {
-	return func(s *Store) (any, error) { return s.Complete(bg, "w", batches, tasks) }
+	return func(s *Store) (any, error) {
+		stood, again, err := s.Complete(bg, "w", batches, tasks)
+		if again != nil {
+			return fmt.Sprint(stood, again), err
+		}
+		return stood, err
+	}
 }
 
 // kept returns a task whose result is kept for an hour.
@@ -39,7 +45,7 @@ var manyKept, manyCompleted = func() (list []Completed, state redistest.State) {
 	})
 }()
 
-var completeCases = storeTable{script: "complete", cases: []storeCase{
+var completeCases = storeTable{script: "complete", cases: append([]storeCase{
 	{
 		name:   "results are kept",
 		seed:   working(nil),
@@ -182,7 +188,7 @@ var completeCases = storeTable{script: "complete", cases: []storeCase{
 		result: all(MaxShelved),
 		want:   manyCompleted,
 	},
-}}
+}, canceledEnds...)}
 
 // TestEndsAreTold checks what scripts that end tasks for good publish: the ends of tasks for which a caller may wait,
 // if the claim existed.

@@ -379,7 +379,7 @@ func (l *large) over() {
 		l.must(err)
 		_, err = l.Enlist(bg, Place{How: "back"}, []Envelope{{ID: "one", Message: []byte("m")}})
 		l.must(err)
-		stood, err := l.Complete(bg, "w", nil, ends)
+		stood, _, err := l.Complete(bg, "w", nil, ends)
 		l.must(err)
 		if !stood[0] || !stood[len(stood)-1] {
 			l.t.Error("a claim did not stand")

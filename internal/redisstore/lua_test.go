@@ -405,7 +405,6 @@ func TestScriptLimits(t *testing.T) {
 		{"delete", RerunPage},
 		{"lapse", LapsePage},
 		{"cancel", PardonPage},
-		{"annul", MaxShelved},
 		{"pardon", PardonPage},
 		{"roster", rosterMost},
 	} {

@@ -134,8 +134,8 @@ var movingCases = []struct {
 				"_completed": redistest.Zset{"o": later}, "_results": redistest.Hash{"x": "half", "o": "r"},
 				testDay: counted(redistest.Hash{"processed": "1"}),
 			})),
-		do:     annulWith([]uint64{3}, toAnnul("3-1", "x"), toAnnul("3-2", "x")),
-		result: "[true false] []",
+		do:     completeWith([]uint64{3}, toCancel("3-1", "x"), toCancel("3-2", "x")),
+		result: []bool{true, false},
 		want: working(both(left("", ""), redistest.State{
 			"_completed": redistest.Zset{"o": later}, "_results": redistest.Hash{"o": "r"},
 			testDay: counted(redistest.Hash{"processed": "1", "canceled": "1"}),

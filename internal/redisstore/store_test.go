@@ -49,7 +49,7 @@ var storeTables = []storeTable{
 	checkCases, moveCases, unparkCases, condemnCases, trimCases, lapseCases,
 	fieldsCases, pageCases, lookCases, progressCases, expireCases, rerunCases, deleteCases,
 	gatherCases, ripeCases, peekCases, fireCases, joinCases,
-	controlCases, cancelCases, annulCases, pardonCases,
+	controlCases, cancelCases, pardonCases,
 	agendaCases, entryCases, tickCases,
 	withdrawCases, refileCases, shelfCases, metricsCases, hastenCases,
 }

@@ -14,17 +14,9 @@ func completedOf(group []lane.Ending) []redisstore.Completed {
 		e := &group[i]
 		tasks[i] = redisstore.Completed{
 			Token: e.Claim.Token, ID: e.ID, Keep: e.Wait, Value: e.Info, Lock: e.Claim.Lock(),
-			Awaited: e.Claim.Msg.Meta.Extra.Keeps(),
+			Awaited:  e.Claim.Msg.Meta.Extra.Keeps(),
+			Canceled: e.Outcome == lifecycle.OutcomeCancel, Certain: e.Certain,
 		}
-	}
-	return tasks
-}
-
-// annulledOf turns endings into arguments of Store.Annul.
-func annulledOf(group []lane.Ending) []redisstore.Annulled {
-	tasks := make([]redisstore.Annulled, len(group))
-	for i, c := range completedOf(group) {
-		tasks[i] = redisstore.Annulled{Completed: c, Certain: group[i].Certain}
 	}
 	return tasks
 }

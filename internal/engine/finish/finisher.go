@@ -238,7 +238,7 @@ func (f *Finisher) Flush(endings []lane.Ending) (left []lane.Ending, answered bo
 		}
 		size, atOnce := redisstore.MaxTokens, 1 // the others keep the order of their tasks
 		switch lifecycle.Ends[kind].Script {
-		case "shelve", "complete", "annul":
+		case "shelve", "complete":
 			size, atOnce = redisstore.MaxShelved, 2
 		}
 		parts := partsOf(kind, group, size)
@@ -334,7 +334,7 @@ func (f *Finisher) callScript(
 	for i, c := range claims {
 		tokens[i] = c.Token
 	}
-	if end.Script != "complete" && end.Script != "annul" {
+	if end.Script != "complete" {
 		// This must come first: if this process died in between, the report would outlast the task.
 		if err := forgetReports(ctx, group); err != nil {
 			return nil, nil, err
@@ -352,10 +352,8 @@ func (f *Finisher) callScript(
 		return s.Shelve(ctx, worker, batches, redisstore.ShelfScheduled, 0, end.Counters, shelvedOf(group))
 	case lifecycle.OutcomePark:
 		return s.Shelve(ctx, worker, batches, redisstore.ShelfParked, 0, end.Counters, shelvedOf(group))
-	case lifecycle.OutcomeCancel:
-		return s.Annul(ctx, worker, batches, annulledOf(group))
-	case lifecycle.OutcomeComplete, lifecycle.OutcomeDrop:
-		stood, err = s.Complete(ctx, worker, batches, completedOf(group))
+	case lifecycle.OutcomeComplete, lifecycle.OutcomeDrop, lifecycle.OutcomeCancel:
+		return s.Complete(ctx, worker, batches, completedOf(group))
 	case lifecycle.OutcomeGather:
 		stood, err = s.Join(ctx, worker, batches, tokens, membersOf(group))
 	case lifecycle.OutcomeForward:

@@ -289,7 +289,7 @@ class Finisher:
             most = self.archive_max if kind == ARCHIVE else 0
             return store.shelve(link, batches, shelf, most, [*group[0].counted, counter], group)
         if kind in (COMPLETE, CANCEL):
-            return (store.complete if kind == COMPLETE else store.annul)(link, batches, group)
+            return store.complete(link, batches, group, kind == CANCEL)
         if kind == DEATH:
             # As for the claims of a dead worker, the script compares the claim and its bytes. A claim that still
             # exists after that was not ours.

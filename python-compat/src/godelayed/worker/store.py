@@ -250,28 +250,16 @@ class Store:
         ]  # fmt: skip
         return _answers(link.run('shelve', keys, *args), len(ends))
 
-    def complete(self, link: Link, batches: Sequence[int], ends: Sequence[End]) -> list[int]:
-        """Ends the claims of tasks that have succeeded and leave something behind."""
+    def complete(self, link: Link, batches: Sequence[int], ends: Sequence[End], canceled: bool) -> list[int]:
+        """Ends the claims of tasks that were cancelled, or that have succeeded and leave something behind. An answer of
+        2 means that the task is not cancelled any more and the claim still exists."""
         k = self.keys
         keys = [*self._mine, k.completed, k.results, k.locks, self._stats, k.revoked]
         args: list[Any] = [STATS_LIFE, len(batches), *batches]
         for e in ends:
-            args += self._leave(e)
+            how = ('canceled' if e.certain else 'revoked') if canceled else 'processed'
+            args += [e.claim.token, e.id, e.wait, e.info, e.claim.lock, self._ended(e.id, e.awaited), how]
         return _answers(link.run('complete', keys, *args), len(ends))
-
-    def annul(self, link: Link, batches: Sequence[int], ends: Sequence[End]) -> list[int]:
-        """Ends the claims of tasks that were cancelled. An answer of 2 means that the task is not cancelled any more
-        and the claim still exists."""
-        k = self.keys
-        keys = [*self._mine, k.revoked, k.completed, k.results, k.locks, self._stats]
-        args: list[Any] = [STATS_LIFE, len(batches), *batches]
-        for e in ends:
-            args += [*self._leave(e), int(e.certain)]
-        return _answers(link.run('annul', keys, *args), len(ends))
-
-    def _leave(self, e: End) -> list[Any]:
-        """Returns the arguments of a task that leaves something behind."""
-        return [e.claim.token, e.id, e.wait, e.info, e.claim.lock, self._ended(e.id, e.awaited)]
 
     def progress(self, link: Link, token: str, id: str, report: bytes) -> bool:
         """Stores the progress of an active task; an empty report deletes it. Returns whether the claim still exists."""
