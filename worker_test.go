@@ -806,7 +806,7 @@ func TestStopUnregistersAgain(t *testing.T) {
 	b := newBench(t)
 	failures := 3
 	d := faultnet.NewDialer(func(request []byte) faultnet.Fault {
-		if failures > 0 && bytes.Contains(request, []byte(redisstore.Scripts["unregister"].Sha)) {
+		if failures > 0 && bytes.Contains(request, []byte(redisstore.Scripts["forget"].Sha)) {
 			failures--
 			return faultnet.DropRequest
 		}

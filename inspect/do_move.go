@@ -109,7 +109,7 @@ func (w *hand) arrive(ctx context.Context, target *redisstore.Store, t *listed) 
 		if msg.Kind == wire.Py {
 			want = redisstore.PlainForm
 		}
-		form, err := target.SettleMode(ctx, want)
+		form, err := target.SettleMode(ctx, "", want)
 		if err != nil {
 			return false, err
 		}

@@ -76,7 +76,7 @@ var redisCommands = map[string]redisCommand{
 	"PUBLISH":       {"2.0.0", reads, nil},
 	"RPUSH":         {"1.0.0", grows, map[string]string{"several": "2.4.0"}},
 	"SADD":          {"1.0.0", grows, nil},
-	"SET":           {"1.0.0", grows, map[string]string{"PX": "2.6.12", "NX": "2.6.12"}},
+	"SET":           {"1.0.0", grows, map[string]string{"PX": "2.6.12"}},
 	"SELECT":        {"1.0.0", reads, nil},
 	"SENTINEL":      {"2.8.4", reads, map[string]string{"MASTER": "2.8.4"}},
 	"SISMEMBER":     {"1.0.0", reads, nil},

@@ -181,8 +181,8 @@ func TestStoreRepeated(t *testing.T) {
 	t.Parallel()
 	to := serverTarget(t, redistest.Shared(t).URL())
 	for _, table := range []*storeTable{
-		&ackCases, &shelveCases, &completeCases, &releaseCases, &registerCases, &unregisterCases, &forgetCases,
-		&sweepCases, &condemnCases, &modeCases, &reformCases,
+		&ackCases, &shelveCases, &completeCases, &releaseCases, &registerCases, &forgetCases,
+		&sweepCases, &condemnCases, &modeCases,
 	} {
 		t.Run(table.script, func(t *testing.T) {
 			for _, c := range table.cases {
@@ -272,14 +272,13 @@ func TestErrorsOfScripts(t *testing.T) {
 // notLookedAt are the keys whose type does not matter to a script: it only checks whether they exist, or overwrites or
 // deletes them.
 var notLookedAt = map[string][]string{
-	"beat":       {"_control", "_processing:w", "_worker:w"}, // it renews the heartbeat all the same
-	"known":      {"_functions", "_workers"},                 // its caller has other queues too
-	"register":   {"_worker:w"},
-	"unregister": {"_claims:w", "_worker:w"},
-	"forget":     {"_claims:w", "_processing:w", "_worker:w"},
-	"lives":      {"_worker:a", "_worker:b", "_worker:c"},
-	"publish":    {"_worker:w"},
-	"sweep":      {"_worker:l", "_worker:w"},
+	"beat":     {"_control", "_processing:w", "_worker:w"}, // it renews the heartbeat all the same
+	"known":    {"_functions", "_workers"},                 // its caller has other queues too
+	"register": {"_worker:w"},
+	"forget":   {"_claims:w", "_worker:w"},
+	"lives":    {"_worker:a", "_worker:b", "_worker:c"},
+	"publish":  {"_worker:w"},
+	"sweep":    {"_worker:l", "_worker:w"},
 }
 
 // TestStoreOnKeysOfAnotherType gives each script in turn each of its keys with a wrong type. The result is an error

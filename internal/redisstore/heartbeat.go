@@ -12,11 +12,10 @@ import (
 
 // The scripts.
 var (
-	ScriptBeat       = newScript("beat")
-	ScriptRegister   = newScript("register")
-	scriptUnregister = newScript("unregister")
-	scriptForget     = newScript("forget")
-	scriptKnown      = newScript("known")
+	ScriptBeat     = newScript("beat")
+	ScriptRegister = newScript("register")
+	scriptForget   = newScript("forget")
+	scriptKnown    = newScript("known")
 )
 
 // RegisterEach is Store.Register for stores of one slot: it registers the worker with each of the values.
@@ -30,8 +29,8 @@ func RegisterEach(
 
 // UnregisterEach is Store.Unregister for stores of one slot.
 func UnregisterEach(ctx context.Context, stores []*Store, worker string) []Answer[bool] {
-	return evalEach(ctx, scriptUnregister, stores, redis.Bool, func(i int) ([]string, []any) {
-		return stores[i].workerKeys(worker), []any{worker}
+	return evalEach(ctx, scriptForget, stores, redis.Bool, func(i int) ([]string, []any) {
+		return stores[i].workerKeys(worker), []any{worker, 1}
 	})
 }
 
@@ -132,12 +131,12 @@ func (s *Store) registration(worker string, life time.Duration, value string) (k
 
 // Unregister removes the registration of a worker that stops, and reports false if it still holds claims.
 func (s *Store) Unregister(ctx context.Context, worker string) (bool, error) {
-	return redis.Bool(s.eval(ctx, scriptUnregister, s.workerKeys(worker), worker))
+	return redis.Bool(s.eval(ctx, scriptForget, s.workerKeys(worker), worker, 1))
 }
 
 // Forget removes the registration of a dead worker that holds no claims.
 func (s *Store) Forget(ctx context.Context, worker string) (bool, error) {
-	return redis.Bool(s.eval(ctx, scriptForget, s.workerKeys(worker), worker))
+	return redis.Bool(s.eval(ctx, scriptForget, s.workerKeys(worker), worker, 0))
 }
 
 func (s *Store) workerKeys(worker string) []string {

@@ -134,7 +134,7 @@ func unregisterW(s *Store) (any, error) { return s.Unregister(bg, "w") }
 
 func forgetW(s *Store) (any, error) { return s.Forget(bg, "w") }
 
-var unregisterCases = storeTable{script: "unregister", cases: []storeCase{
+var forgetCases = storeTable{script: "forget", cases: []storeCase{
 	{
 		name:   "nothing is left",
 		seed:   redistest.State{"_worker:w": alive, "_workers": redistest.Set{"w"}},
@@ -190,9 +190,6 @@ var unregisterCases = storeTable{script: "unregister", cases: []storeCase{
 		do:     unregisterW,
 		result: true,
 	},
-}}
-
-var forgetCases = storeTable{script: "forget", cases: []storeCase{
 	{
 		name:   "dead, and nothing is left",
 		seed:   redistest.State{"_workers": redistest.Set{"v", "w"}, "_claims:w": redistest.Hash{"3": "1"}},
@@ -201,7 +198,7 @@ var forgetCases = storeTable{script: "forget", cases: []storeCase{
 		want:   redistest.State{"_workers": redistest.Set{"v"}},
 	},
 	{
-		name: "orders to the worker go with it",
+		name: "dead, orders to it go with it",
 		seed: with(redistest.State{"_workers": redistest.Set{"w"}},
 			controlled(redistest.Hash{"worker:w": "stop", "worker:v": "pause"})),
 		do:     forgetW,
@@ -209,7 +206,7 @@ var forgetCases = storeTable{script: "forget", cases: []storeCase{
 		want:   controlled(redistest.Hash{"worker:v": "pause"}),
 	},
 	{
-		name: "what it has published goes with it",
+		name: "dead, what it has published goes with it",
 		seed: redistest.State{
 			"_workers": redistest.Set{"w"}, "_functions": redistest.Hash{"w": "f", "w status": "s", "v": "g"},
 		},

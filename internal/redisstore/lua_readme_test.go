@@ -347,13 +347,13 @@ func TestKeyDictionaryCanFail(t *testing.T) {
 		{"**`N_results`**", "**`N_outcomes`**", "but not both: N_results, N_outcomes"},
 		{"**`N_revoked`**", "**`N_dropped`**", "but not both: N_revoked, N_dropped"},
 		{"  - Time to live: 90 days\n", "", "N_stats:: time to live: false, the scripts say true"},
-		{"  - Put in by: mode, reform\n", "", "not said who puts in and takes out: - **`N_mode`**"},
+		{"  - Put in by: mode\n", "", "not said who puts in and takes out: - **`N_mode`**"},
 		{
-			"  - Put in by: mode, reform\n", "  - Put in by: mode, reform\n  - Time to live: 1 s\n",
+			"  - Put in by: mode\n", "  - Put in by: mode\n  - Time to live: 1 s\n",
 			"N_mode: time to live: true, the scripts say false",
 		},
-		{"  - Put in by: mode, reform\n", "  - Put in by: mode, reform\n  - Put in by: mode\n", "malformed line"},
-		{"  - Put in by: mode, reform\n", "  - Put in by: mode\n", "N_mode: put in by [mode]"},
+		{"  - Put in by: mode\n", "  - Put in by: mode\n  - Put in by: mode\n", "malformed line"},
+		{"  - Put in by: mode\n", "  - Put in by: known\n", "N_mode: put in by [known]"},
 		{
 			"  - Taken out by: cancel, condemn, enlist, refile, rerun, unpark\n",
 			"  - Taken out by: cancel, enlist, refile, rerun, unpark\n",

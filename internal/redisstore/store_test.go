@@ -41,10 +41,10 @@ type storeTable struct {
 
 // storeTables are the tables of all scripts, which the files store_*_test.go hold.
 var storeTables = []storeTable{
-	enqueueCases, scheduleCases, enlistCases, modeCases, reformCases,
+	enqueueCases, scheduleCases, enlistCases, modeCases,
 	claimCases, unlockCases,
 	ackCases, shelveCases, completeCases, releaseCases,
-	beatCases, registerCases, unregisterCases, forgetCases, knownCases, markCases, rewaitCases, publishCases,
+	beatCases, registerCases, forgetCases, knownCases, markCases, rewaitCases, publishCases,
 	surveyCases, livesCases, sweepCases, repairCases,
 	checkCases, moveCases, unparkCases, condemnCases, trimCases, lapseCases,
 	fieldsCases, pageCases, lookCases, progressCases, expireCases, rerunCases, deleteCases,

@@ -285,11 +285,11 @@ class Store:
 
     def unregister(self, link: Link) -> bool:
         """Removes the worker; False means that it still holds claims."""
-        return bool(link.run('unregister', self._worker_keys(self.worker), self.worker))
+        return bool(link.run('forget', self._worker_keys(self.worker), self.worker, 1))
 
     def forget(self, link: Link, worker: str) -> bool:
         """Removes a dead worker that holds no more claims."""
-        return bool(link.run('forget', self._worker_keys(worker), worker))
+        return bool(link.run('forget', self._worker_keys(worker), worker, 0))
 
     def _worker_keys(self, worker: str) -> list[str]:
         k = self.keys
