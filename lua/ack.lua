@@ -7,27 +7,11 @@
 --       for each token 1 if the claim stood, 0 if it did not.
 -- O(n). Works on a full Redis: its first write is an HDEL.
 local first = 5 + tonumber(ARGV[4])
-local answers, done = 0, 0
 -- Fail on keys of another type before anything is removed.
 redis.call('HLEN', KEYS[2])
 redis.call('HLEN', KEYS[3])
-if first > #ARGV then
-  redis.call('HDEL', KEYS[1], '')
-elseif redis.call('GET', KEYS[4]) == ARGV[3] then
-  done = redis.call('HDEL', KEYS[1], unpack(ARGV, first))
-  answers = done
-else
-  local stood, seen = {}, {}
-  answers = {}
-  for i = first, #ARGV do
-    local stands = seen[ARGV[i]] and 0 or redis.call('HEXISTS', KEYS[1], ARGV[i])
-    seen[ARGV[i]] = true
-    answers[#answers + 1] = stands
-    if stands == 1 then stood[#stood + 1] = ARGV[i] end
-  end
-  done = #stood
-  redis.call('HDEL', KEYS[1], '', unpack(stood))
-end
+local same = first <= #ARGV and redis.call('GET', KEYS[4]) == ARGV[3]
+--#include ended CLAIMS=KEYS[1] FIRST=first STAND=same
 if first > 5 then redis.call('HDEL', KEYS[2], unpack(ARGV, 5, first - 1)) end
 --#include count STATS=KEYS[3] LIFE=ARGV[1]
 count('processed', done)

@@ -106,22 +106,8 @@ else
 end
 
 if first > #ARGV then return reply end
-local done
-if pulse == ARGV[8] then
-  done = redis.call('HDEL', KEYS[4], unpack(ARGV, first))
-  reply[3] = done
-else
-  local answers, stood, seen = {}, {}, {}
-  for i = first, #ARGV do
-    local stands = seen[ARGV[i]] and 0 or redis.call('HEXISTS', KEYS[4], ARGV[i])
-    seen[ARGV[i]] = true
-    answers[#answers + 1] = stands
-    if stands == 1 then stood[#stood + 1] = ARGV[i] end
-  end
-  done = #stood
-  if done > 0 then redis.call('HDEL', KEYS[4], unpack(stood)) end
-  reply[3] = answers
-end
+--#include ended CLAIMS=KEYS[4] FIRST=first STAND=pulse==ARGV[8]
+reply[3] = answers
 if first > 10 then redis.call('HDEL', KEYS[5], unpack(ARGV, 10, first - 1)) end
 --#include count STATS=KEYS[6] LIFE=ARGV[7]
 count('processed', done)

@@ -151,7 +151,7 @@ var ackCases = storeTable{script: "ack", cases: []storeCase{
 		name:   "only a finished batch",
 		seed:   working(left("3-1 3-2 3-3", "3 4")),
 		do:     ackWith([]uint64{4, 9}, 0),
-		result: []bool(nil),
+		result: []bool{},
 		want:   working(left("3-1 3-2 3-3", "3")),
 	},
 	{
@@ -191,7 +191,7 @@ var ackCases = storeTable{script: "ack", cases: []storeCase{
 	{
 		name:   "only lost claims",
 		do:     ackWith(nil, 2),
-		result: []bool(nil),
+		result: []bool{},
 		want:   redistest.State{testDay: counted(redistest.Hash{"lost": "2"})},
 	},
 	{
