@@ -2,9 +2,12 @@ package schedule
 
 import (
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/godelayed/delayed/internal/wire"
 )
@@ -14,6 +17,8 @@ const (
 	maxMissed = 100
 	// maxJitter bounds the jitter of ticks.
 	maxJitter = time.Hour
+	// maxName bounds the name of a periodic entry, in bytes. The ids of its tasks begin with it.
+	maxName = 128
 	// maxYear bounds times, so that they are exact as numbers of milliseconds in Redis.
 	maxYear = 9999
 )
@@ -86,6 +91,25 @@ func (d *Definition) Normalize(name string, shortest time.Duration) error {
 	return nil
 }
 
+// checkName returns an error if an entry cannot have that name.
+func checkName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("delayed: periodic entry without a name: give it one that stays")
+	case len(name) > maxName:
+		return fmt.Errorf("delayed: name of a periodic entry of %d bytes: expected at most %d", len(name), maxName)
+	case name[0] == '@':
+		return fmt.Errorf("delayed: periodic entry %q: a name does not begin with @", name)
+	}
+	for _, r := range name {
+		if !unicode.IsGraphic(r) || unicode.IsSpace(r) || r == utf8.RuneError {
+			return fmt.Errorf("delayed: periodic entry %q: expected a name of printable characters without spaces",
+				name)
+		}
+	}
+	return nil
+}
+
 // entryError reports which entry an error is about.
 func entryError(name string, err error) error {
 	return fmt.Errorf("delayed: periodic entry %q: %w", name, err)
@@ -123,38 +147,19 @@ func (d *Definition) digest() []byte {
 
 // encode returns the definition as MessagePack: the same bytes for the same definition, without defaults.
 func (d *Definition) encode() []byte {
-	var body []byte
-	n := 0
-	put := func(key string) {
-		n++
-		body = wire.AppendString(body, key)
+	var w wire.MapWriter
+	w.Begin(nil)
+	w.Text("spec", d.Spec)
+	w.Text("zone", d.Zone)
+	w.Number("dst", int64(d.DST))
+	if d.Missed != MissedLatest {
+		w.Number("missed", int64(d.Missed))
 	}
-	number := func(key string, v, initial int64) {
-		if v != initial {
-			put(key)
-			body = wire.AppendInt(body, v)
-		}
-	}
-	moment := func(key string, t time.Time) {
-		if !t.IsZero() {
-			put(key)
-			body = wire.AppendInt(body, t.UnixMilli())
-		}
-	}
-	put("spec")
-	body = wire.AppendString(body, d.Spec)
-	if d.Zone != "" {
-		put("zone")
-		body = wire.AppendString(body, d.Zone)
-	}
-	number("dst", int64(d.DST), 0)
-	number("missed", int64(d.Missed), MissedLatest)
-	number("overlap", int64(d.Overlap), 0)
-	number("jitter", d.Jitter.Milliseconds(), 0)
-	moment("from", d.From)
-	moment("until", d.Until)
-	number("relative", d.Relative, 0)
-	put("task")
-	body = wire.AppendBin(body, d.Message)
-	return append(wire.AppendMapHeader(nil, n), body...)
+	w.Number("overlap", int64(d.Overlap))
+	w.Number("jitter", d.Jitter.Milliseconds())
+	w.Time("from", d.From)
+	w.Time("until", d.Until)
+	w.Number("relative", d.Relative)
+	w.Bin("task", d.Message)
+	return w.End()
 }

@@ -37,37 +37,30 @@ var recordLimits = wire.Limits{
 
 // Encode returns the record as Redis holds it.
 func (r *Record) Encode() []byte {
-	var body []byte
-	n := 0
-	put := func(key string) {
-		n++
-		body = wire.AppendString(body, key)
-	}
+	var w wire.MapWriter
+	w.Begin(wire.AppendBin(wire.AppendArrayHeader(nil, 2), r.defRaw))
 	if r.Owner != "" {
-		put("owner")
-		body = wire.AppendString(body, r.Owner)
-		put("declared")
-		body = wire.AppendBin(body, r.declared)
+		w.Text("owner", r.Owner)
+		w.Bin("declared", r.declared)
 	}
-	if r.Paused {
-		put("paused")
-		body = wire.AppendBool(body, true)
-	}
-	for _, t := range []struct {
-		key string
-		at  time.Time
-	}{{"prev", r.Prev}, {"next", r.Next}, {"queued", r.Queued}} {
-		if !t.at.IsZero() {
-			put(t.key)
-			body = wire.AppendInt(body, t.at.UnixMilli())
-		}
-	}
-	dst := wire.AppendBin(wire.AppendArrayHeader(nil, 2), r.defRaw)
-	return append(wire.AppendMapHeader(dst, n), body...)
+	w.Flag("paused", r.Paused)
+	w.Time("prev", r.Prev)
+	w.Time("next", r.Next)
+	w.Time("queued", r.Queued)
+	return w.End()
 }
 
 // ErrUnreadable reports that an entry cannot be read: it is damaged, or a newer version of this package has written it.
 var ErrUnreadable = errors.New("delayed: periodic entry cannot be read; a newer version may have written it")
+
+// decodeStored checks and decodes one value.
+func decodeStored(raw []byte) (any, error) {
+	if err := wire.Check(raw, recordLimits); err != nil {
+		return nil, err
+	}
+	value, _, err := wire.DecodeAny(raw)
+	return value, err
+}
 
 // Decode reads an entry.
 func Decode(e EntryValue) (*Record, error) {
@@ -80,28 +73,29 @@ func Decode(e EntryValue) (*Record, error) {
 	if !ok || len(parts) != 2 {
 		return fail(errors.New("expected an array of two"))
 	}
-	f := fields{values: asMap(parts[1])}
-	r := &Record{Was: e, Owner: f.text("owner"), declared: f.bin("declared"), Paused: f.flag("paused")}
-	r.Prev, r.Next, r.Queued = f.moment("prev"), f.moment("next"), f.moment("queued")
+	f := wire.ReadMap(parts[1])
+	at := func(key string) time.Time { return f.Time(key).UTC() }
+	r := &Record{Was: e, Owner: f.Text("owner"), declared: f.Bin("declared"), Paused: f.Flag("paused")}
+	r.Prev, r.Next, r.Queued = at("prev"), at("next"), at("queued")
 	r.defRaw, ok = parts[0].([]byte)
-	if !ok || f.err != nil {
-		return fail(errors.Join(f.err, errors.New("expected a definition and a map")))
+	if !ok || f.Err != nil {
+		return fail(errors.Join(f.Err, errors.New("expected a definition and a map")))
 	}
 	if value, err = decodeStored(r.defRaw); err != nil {
 		return fail(err)
 	}
-	f = fields{values: asMap(value)}
+	f = wire.ReadMap(value)
 	d := &r.Def
-	d.Spec, d.Zone, d.Message = f.text("spec"), f.text("zone"), f.bin("task")
-	d.From, d.Until, d.Relative = f.moment("from"), f.moment("until"), f.number("relative", 0, 1<<16)
-	d.DST = DST(f.number("dst", 0, int64(DSTSkipMissing|DSTRunTwice))) //nolint:gosec // bounded
-	d.Overlap = Overlap(f.number("overlap", 0, int64(OverlapQueue)))   //nolint:gosec // bounded
-	d.Jitter = time.Duration(f.number("jitter", 0, maxJitter.Milliseconds())) * time.Millisecond
-	if d.Missed = int(f.number("missed", MissedSkip, maxMissed)); d.Missed == 0 {
+	d.Spec, d.Zone, d.Message = f.Text("spec"), f.Text("zone"), f.Bin("task")
+	d.From, d.Until, d.Relative = at("from"), at("until"), f.Number("relative", 0, 1<<16)
+	d.DST = DST(f.Number("dst", 0, int64(DSTSkipMissing|DSTRunTwice))) //nolint:gosec // bounded
+	d.Overlap = Overlap(f.Number("overlap", 0, int64(OverlapQueue)))   //nolint:gosec // bounded
+	d.Jitter = time.Duration(f.Number("jitter", 0, maxJitter.Milliseconds())) * time.Millisecond
+	if d.Missed = int(f.Number("missed", MissedSkip, maxMissed)); d.Missed == 0 {
 		d.Missed = MissedLatest
 	}
-	if f.err != nil {
-		return fail(f.err)
+	if f.Err != nil {
+		return fail(f.Err)
 	}
 	return r, nil
 }

@@ -7,28 +7,6 @@ import (
 	"unicode/utf8"
 )
 
-// AppendAny appends v by its dynamic type, within the limits that Codec.Append keeps. The error is a *ValueError or, if
-// values of that type cannot travel at all, an *UnsupportedError; then dst is returned as it was.
-func AppendAny(dst []byte, v any) ([]byte, error) {
-	switch v := v.(type) {
-	case nil:
-		return AppendNil(dst), nil
-	case bool:
-		return AppendBool(dst, v), nil
-	case int:
-		return AppendInt(dst, int64(v)), nil
-	case int64:
-		return AppendInt(dst, v), nil
-	case float64:
-		return AppendFloat64(dst, v), nil
-	}
-	c, err := CodecFor(reflect.TypeOf(v))
-	if err != nil {
-		return dst, err
-	}
-	return c.Append(dst, reflect.ValueOf(v))
-}
-
 // DecodeAny decodes the value at the front of b into one of the types that an empty interface gets: nil, bool, int64,
 // uint64 (only above int64), float64, string, []byte, time.Time, []any, map[string]any, or map[any]any if a key is not
 // a string. It returns the bytes after the value. The error is a *ValueError.
@@ -66,8 +44,8 @@ func (w *walker) walkAny(i, depth int) (next int, err *ValueError) {
 		return end, w.add(memString + memSize(end-start))
 	}
 	if cnt, next := arrayAt(b, i); next >= 0 {
-		if depth == maxDepth {
-			return 0, tooDeep()
+		if err = enter(depth); err != nil {
+			return 0, err
 		}
 		if err = w.add(memSlice + memArray(cnt, memIface)); err != nil {
 			return 0, err
@@ -80,8 +58,8 @@ func (w *walker) walkAny(i, depth int) (next int, err *ValueError) {
 		return next, nil
 	}
 	if cnt, next := mapAt(b, i); next >= 0 {
-		if depth == maxDepth {
-			return 0, tooDeep()
+		if err = enter(depth); err != nil {
+			return 0, err
 		}
 		return w.walkAnyMap(cnt, next, depth)
 	}
@@ -247,4 +225,17 @@ func buildAnyKeys(b []byte, text map[string]any, cnt, i int) (v any, next int, e
 // twice returns the error for pair k of a map, whose key is a duplicate.
 func twice(k int) *ValueError {
 	return &ValueError{Where: pair(k) + ".key", Want: "each key of a map once", Got: "the same key again"}
+}
+
+// IsNil reports whether v is nil or an interface that holds a nil pointer, map, slice, function or channel.
+func IsNil(v any) bool {
+	r := reflect.ValueOf(v)
+	switch r.Kind() {
+	case reflect.Invalid:
+		return true
+	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Func, reflect.Chan:
+		return r.IsNil()
+	default:
+		return false
+	}
 }

@@ -63,54 +63,45 @@ func AppendFloat64(dst []byte, v float64) []byte {
 
 // AppendString appends a string of less than 4 GiB. The caller makes sure that it is valid UTF-8.
 func AppendString(dst []byte, v string) []byte {
-	switch n := len(v); {
-	case n < 32:
-		dst = append(dst, 0xa0|byte(n))
-	case n <= math.MaxUint8:
-		dst = append(dst, codeStr8, byte(n))
-	case n <= math.MaxUint16:
-		dst = binary.BigEndian.AppendUint16(append(dst, codeStr16), uint16(n))
-	default:
-		dst = binary.BigEndian.AppendUint32(append(dst, codeStr32), uint32(n))
+	if len(v) < 32 {
+		dst = append(dst, 0xa0|byte(len(v)))
+	} else {
+		dst = appendLength(dst, codeStr8, len(v))
 	}
 	return append(dst, v...)
 }
 
 // AppendBin appends binary data of less than 4 GiB. It writes a nil slice as empty data.
 func AppendBin(dst, v []byte) []byte {
-	return append(appendBinHeader(dst, len(v)), v...)
+	return append(appendLength(dst, codeBin8, len(v)), v...)
 }
 
-func appendBinHeader(dst []byte, n int) []byte {
+// appendLength appends the header of n bytes; code8 is that for up to 255, and the next two are those for more.
+func appendLength(dst []byte, code8 byte, n int) []byte {
 	switch {
 	case n <= math.MaxUint8:
-		return append(dst, codeBin8, byte(n))
+		return append(dst, code8, byte(n))
 	case n <= math.MaxUint16:
-		return binary.BigEndian.AppendUint16(append(dst, codeBin16), uint16(n))
+		return binary.BigEndian.AppendUint16(append(dst, code8+1), uint16(n))
 	}
-	return binary.BigEndian.AppendUint32(append(dst, codeBin32), uint32(n))
+	return binary.BigEndian.AppendUint32(append(dst, code8+2), uint32(n))
 }
 
 // AppendArrayHeader appends the header of an array; the n values follow it.
-func AppendArrayHeader(dst []byte, n int) []byte {
-	switch {
-	case n < 16:
-		return append(dst, 0x90|byte(n))
-	case n <= math.MaxUint16:
-		return binary.BigEndian.AppendUint16(append(dst, codeArray16), uint16(n))
-	}
-	return binary.BigEndian.AppendUint32(append(dst, codeArray32), uint32(n))
-}
+func AppendArrayHeader(dst []byte, n int) []byte { return appendHeader(dst, codeArray, codeArray16, n) }
 
 // AppendMapHeader appends the header of a map; n pairs of key and value follow it.
-func AppendMapHeader(dst []byte, n int) []byte {
+func AppendMapHeader(dst []byte, n int) []byte { return appendHeader(dst, codeMap, codeMap16, n) }
+
+// appendHeader appends the header of an array or map: code is that for up to 15, code16 and the next those for more.
+func appendHeader(dst []byte, code, code16 byte, n int) []byte {
 	switch {
 	case n < 16:
-		return append(dst, 0x80|byte(n))
+		return append(dst, code|byte(n))
 	case n <= math.MaxUint16:
-		return binary.BigEndian.AppendUint16(append(dst, codeMap16), uint16(n))
+		return binary.BigEndian.AppendUint16(append(dst, code16), uint16(n))
 	}
-	return binary.BigEndian.AppendUint32(append(dst, codeMap32), uint32(n))
+	return binary.BigEndian.AppendUint32(append(dst, code16+1), uint32(n))
 }
 
 // AppendTime appends t, without its time zone, as the shortest timestamp that holds it with its nanoseconds.

@@ -69,7 +69,7 @@ func skim(b []byte, i, elems, depth int, anything bool) (next, left int, err err
 		at, c := i, b[i]
 		i++
 		n, header, badKey := uint64(0), false, false // n bytes to skip, or n values to come
-		ok := true
+		width := 0                                   // of the number after c that says n; 0: there is none
 		switch {
 		case c <= 0x7f || c >= 0xe0:
 			continue
@@ -83,65 +83,49 @@ func skim(b []byte, i, elems, depth int, anything bool) (next, left int, err err
 			badKey = true
 		case c == codeTrue || c == codeFalse:
 		case c >= codeBin8 && c <= codeBin32:
-			w := 1 << (c - codeBin8)
-			n, ok = uintBE(b, i, w)
-			i += w
-			badKey = true
+			width, badKey = 1<<(c-codeBin8), true
 		case c == codeFloat32 || c == codeFloat64:
 			n, badKey = 4<<(c-codeFloat32), true
 		case c >= codeUint8 && c <= codeInt64:
 			n = 1 << (c & 3)
 		case c >= codeStr8 && c <= codeStr32:
-			w := 1 << (c - codeStr8)
-			n, ok = uintBE(b, i, w)
-			i += w
+			width = 1 << (c - codeStr8)
 		case c == codeArray16 || c == codeArray32:
-			w := 2 << (c - codeArray16)
-			n, ok = uintBE(b, i, w)
-			i += w
-			header = true
+			width, header = 2<<(c-codeArray16), true
 		case c == codeMap16 || c == codeMap32:
-			w := 2 << (c - codeMap16)
-			n, ok = uintBE(b, i, w)
-			n *= 2
-			i += w
-			header = true
+			width, header = 2<<(c-codeMap16), true
 		case c == codeNever:
-			return 0, 0, &FormatError{Offset: at, Want: "a value", Got: found(b, at)}
+			return 0, 0, wrong(b, at, "a value")
 		default: // extensions
-			if !anything {
-				if _, end := timeAt(b, at); end < 0 {
-					return 0, 0, &FormatError{
-						Offset: at, Want: "a value, with timestamps as the only extension",
-						Got: found(b, at),
-					}
-				}
+			if _, end := timeAt(b, at); end < 0 && !anything {
+				return 0, 0, wrong(b, at, "a value, with timestamps as the only extension")
 			}
-			if c <= codeExt32 {
-				w := 1 << (c - codeExt8)
-				n, ok = uintBE(b, i, w)
-				i += w
+			if n, badKey = 1, true; c <= codeExt32 { // n: the extension's type
+				width = 1 << (c - codeExt8)
 			} else {
-				n = 1 << (c - codeFixExt1)
+				n += 1 << (c - codeFixExt1)
 			}
-			n++ // the extension's type
-			badKey = true
+		}
+		ok := true
+		if width > 0 {
+			var v uint64
+			v, ok = uintBE(b, i, width)
+			if n, i = n+v, i+width; c >= codeMap16 {
+				n += v // keys and values
+			}
 		}
 		if !ok || n > uint64(len(b)-i) {
-			return 0, 0, &FormatError{Offset: at, Want: "a whole value", Got: found(b, at)}
+			return 0, 0, wrong(b, at, "a whole value")
 		}
 		if key && (header || badKey) && !anything {
-			return 0, 0, &FormatError{Offset: at, Want: "a string, integer or boolean as map key", Got: found(b, at)}
+			return 0, 0, wrong(b, at, "a string, integer or boolean as map key")
 		}
 		if !header {
 			i += int(n)
 			continue
 		}
 		if d >= depth {
-			return 0, 0, &FormatError{
-				Offset: at,
-				Want:   fmt.Sprintf("at most %d arrays and maps inside one another", depth), Got: "one more",
-			}
+			return 0, 0, &FormatError{at, fmt.Sprintf("at most %d arrays and maps inside one another", depth), "one more"}
 		}
 		total += int(n)
 		if total > elems {
@@ -158,16 +142,18 @@ func skim(b []byte, i, elems, depth int, anything bool) (next, left int, err err
 	}
 }
 
+// wrong returns the error for what is at raw[i:].
+func wrong(raw []byte, i int, want string, args ...any) error {
+	return &FormatError{Offset: i, Want: fmt.Sprintf(want, args...), Got: found(raw, i)}
+}
+
 // TooLong returns the error for a message of n bytes, which is more than lim allows.
 func TooLong(n int, lim Limits) error {
 	return &FormatError{Offset: lim.Bytes, Want: "at most " + count(lim.Bytes, "byte"), Got: count(n, "byte")}
 }
 
 func tooMany(at, more int) error {
-	return &FormatError{
-		Offset: at, Want: "no more values than the limit allows",
-		Got: fmt.Sprintf("%d too many", max(more, 1)),
-	}
+	return &FormatError{at, "no more values than the limit allows", fmt.Sprintf("%d too many", max(more, 1))}
 }
 
 func cutOff(b []byte, at, total int) error {
@@ -176,4 +162,39 @@ func cutOff(b []byte, at, total int) error {
 
 func trailing(b []byte, next int) error {
 	return &FormatError{Offset: next, Want: "the end", Got: count(len(b)-next, "byte") + " more"}
+}
+
+// TextKeys reports whether all keys of the maps in b are strings. Check must have accepted b.
+func TextKeys(b []byte) bool {
+	_, ok := textKeys(b, 0)
+	return ok
+}
+
+// textKeys is TextKeys for the value at b[i:]; next is the position after that value. It may recurse, since values are
+// nested at most depthCap deep.
+func textKeys(b []byte, i int) (next int, ok bool) {
+	pairs, next := mapAt(b, i)
+	if next >= 0 {
+		for range pairs {
+			_, end := strAt(b, next)
+			if end < 0 {
+				return next, false
+			}
+			if next, ok = textKeys(b, end); !ok {
+				return next, false
+			}
+		}
+		return next, true
+	}
+	values, next := arrayAt(b, i)
+	if next >= 0 {
+		for range values {
+			if next, ok = textKeys(b, next); !ok {
+				return next, false
+			}
+		}
+		return next, true
+	}
+	next, _, err := skim(b, i, 1, 0, loose)
+	return next, err == nil
 }

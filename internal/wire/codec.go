@@ -50,37 +50,7 @@ func (c *Codec) Decode(b []byte, dst reflect.Value) (rest []byte, err error) {
 		return nil, &ValueError{Want: "a variable of type " + n.typ.String(), Got: got}
 	}
 	dst.SetZero()
-	var next int
-	var ve *ValueError
-	switch n.op {
-	case opBool:
-		var v bool
-		if v, next, ve = leafBool(n, b, 0); ve == nil {
-			dst.SetBool(v)
-		}
-	case opInt:
-		var v int64
-		if v, next, ve = leafInt(n, b, 0); ve == nil {
-			dst.SetInt(v)
-		}
-	case opUint:
-		var v uint64
-		if v, next, ve = leafUint(n, b, 0); ve == nil {
-			dst.SetUint(v)
-		}
-	case opFloat:
-		var v float64
-		if v, next, ve = leafFloat(n, b, 0); ve == nil {
-			dst.SetFloat(v)
-		}
-	case opString:
-		var start int
-		if start, next, ve = leafString(n, b, 0); ve == nil {
-			dst.SetString(string(b[start:next]))
-		}
-	default:
-		next, ve = decode(n, b, dst)
-	}
+	next, ve := decode(n, b, dst)
 	if ve != nil {
 		return nil, ve
 	}

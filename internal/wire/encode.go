@@ -144,7 +144,7 @@ func (e *encoder) encodeByteArray(n *node, v reflect.Value) *ValueError {
 		e.dst = AppendBin(e.dst, v.Bytes())
 		return nil
 	}
-	e.dst = appendBinHeader(e.dst, n.len)
+	e.dst = appendLength(e.dst, codeBin8, n.len)
 	at := len(e.dst)
 	e.dst = slices.Grow(e.dst, n.len)[:at+n.len]
 	reflect.Copy(reflect.ValueOf(e.dst[at:]), v)
@@ -166,7 +166,7 @@ func (e *encoder) encodeTime(v reflect.Value) *ValueError {
 }
 
 // enter fails if an array or map inside depth others would be nested too deep.
-func (e *encoder) enter(depth int) *ValueError {
+func enter(depth int) *ValueError {
 	if depth == maxDepth {
 		return &ValueError{
 			Want: fmt.Sprintf("at most %d arrays and maps inside one another", maxDepth),
@@ -181,7 +181,7 @@ func (e *encoder) encodeArray(n *node, v reflect.Value, depth int) *ValueError {
 		e.dst = AppendNil(e.dst)
 		return nil
 	}
-	if err := e.enter(depth); err != nil {
+	if err := enter(depth); err != nil {
 		return err
 	}
 	cnt := v.Len()
@@ -195,7 +195,7 @@ func (e *encoder) encodeArray(n *node, v reflect.Value, depth int) *ValueError {
 }
 
 func (e *encoder) encodeStruct(n *node, v reflect.Value, depth int) *ValueError {
-	if err := e.enter(depth); err != nil {
+	if err := enter(depth); err != nil {
 		return err
 	}
 	e.structs = true
@@ -224,7 +224,7 @@ func (e *encoder) encodeMap(n *node, v reflect.Value, depth int) *ValueError {
 		e.dst = AppendNil(e.dst)
 		return nil
 	}
-	if err := e.enter(depth); err != nil {
+	if err := enter(depth); err != nil {
 		return err
 	}
 	cnt := v.Len()

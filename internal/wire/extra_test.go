@@ -12,7 +12,7 @@ func TestGatherIsChecked(t *testing.T) {
 		{"nil", "\xc0", "found nil"},
 		{"too few", "\x93\x00\x00\x00", "found array of 3"},
 		{"too many", "\x95\x00\x00\x00\x00\x00", "found array of 5"},
-		{"text", "\x94\x00\xa1x\x00\x00", `"gp" to hold integers from 0 to`},
+		{"text", "\x94\x00\xa1x\x00\x00", `"gp" to be an integer from 0 to`},
 		{"negative", "\x94\xff\x00\x00\x00", "found integer"},
 		{"fixed beyond 31 bits", "\x94\xce\x80\x00\x00\x00\x00\x00\x00", "from 0 to 2147483647"},
 		{"size beyond 31 bits", "\x94\x00\x00\x00\xce\x80\x00\x00\x00", "from 0 to 2147483647"},

@@ -9,8 +9,11 @@ import (
 	"time"
 )
 
-// The first bytes of MessagePack values, except those that hold a value or a length themselves.
+// The first bytes of MessagePack values. The first two hold a length in their lower four bits; others that hold a value
+// or a length themselves are not listed.
 const (
+	codeMap      = 0x80
+	codeArray    = 0x90
 	codeNil      = 0xc0
 	codeNever    = 0xc1
 	codeFalse    = 0xc2
@@ -106,39 +109,21 @@ func binAt(b []byte, i int) (start, end int) {
 
 // arrayAt reads the header of an array of n values. It fails when fewer than n bytes follow, so callers may allocate
 // for n values.
-func arrayAt(b []byte, i int) (n, next int) {
-	if uint(i) >= uint(len(b)) {
-		return 0, -1
-	}
-	switch c := b[i]; {
-	case c&0xf0 == 0x90:
-		n, next = int(c&15), i+1
-	case c == codeArray16 || c == codeArray32:
-		w := 2 << (c - codeArray16)
-		v, ok := uintBE(b, i+1, w)
-		if !ok || v > uint64(len(b)) {
-			return 0, -1
-		}
-		n, next = int(v), i+1+w
-	default:
-		return 0, -1
-	}
-	if n > len(b)-next {
-		return 0, -1
-	}
-	return n, next
-}
+func arrayAt(b []byte, i int) (n, next int) { return headerAt(b, i, codeArray, codeArray16, 1) }
 
 // mapAt reads the header of a map of n pairs. It fails when fewer than 2n bytes follow.
-func mapAt(b []byte, i int) (n, next int) {
+func mapAt(b []byte, i int) (n, next int) { return headerAt(b, i, codeMap, codeMap16, 2) }
+
+// headerAt reads a header as appendHeader writes it, of n elements of at least size bytes each.
+func headerAt(b []byte, i int, code, code16 byte, size int) (n, next int) {
 	if uint(i) >= uint(len(b)) {
 		return 0, -1
 	}
 	switch c := b[i]; {
-	case c&0xf0 == 0x80:
+	case c&0xf0 == code:
 		n, next = int(c&15), i+1
-	case c == codeMap16 || c == codeMap32:
-		w := 2 << (c - codeMap16)
+	case c == code16 || c == code16+1:
+		w := 2 << (c - code16)
 		v, ok := uintBE(b, i+1, w)
 		if !ok || v > uint64(len(b)) {
 			return 0, -1
@@ -147,7 +132,7 @@ func mapAt(b []byte, i int) (n, next int) {
 	default:
 		return 0, -1
 	}
-	if n > (len(b)-next)/2 {
+	if n*size > len(b)-next {
 		return 0, -1
 	}
 	return n, next

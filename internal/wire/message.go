@@ -120,7 +120,7 @@ func (m *Message) parse(raw []byte, lim Limits) (err error) {
 // parseBare reads a message that is only a path, without an array. The path of a Python function is always in an array.
 func (m *Message) parseBare(raw []byte, lim Limits) (err error) {
 	if !isStr(raw, 0) {
-		return &FormatError{Offset: 0, Want: "an array or a function path", Got: found(raw, 0)}
+		return wrong(raw, 0, "an array or a function path")
 	}
 	var i int
 	if m.Path, i, err = parsePath(raw, 0, lim); err != nil {
@@ -141,11 +141,11 @@ func parsePath(raw []byte, i int, lim Limits) (path string, next int, err error)
 	path, next = text(raw, i)
 	switch {
 	case next < 0:
-		return "", 0, &FormatError{Offset: i, Want: "a function path", Got: found(raw, i)}
+		return "", 0, wrong(raw, i, "a function path")
 	case path == "":
 		return "", 0, &FormatError{Offset: i, Want: "a function path", Got: "an empty string"}
 	case len(path) > lim.Path:
-		return "", 0, &FormatError{Offset: i, Want: "a path of at most " + count(lim.Path, "byte"), Got: found(raw, i)}
+		return "", 0, wrong(raw, i, "a path of at most %s", count(lim.Path, "byte"))
 	case !utf8.ValidString(path):
 		return "", 0, &FormatError{Offset: i, Want: "a path in UTF-8", Got: "other bytes"}
 	}
@@ -156,7 +156,7 @@ func parsePath(raw []byte, i int, lim Limits) (path string, next int, err error)
 func (m *Message) parseGo(raw []byte, i, n int, lim Limits) (err error) {
 	m.Kind = GoPlain
 	if n > goElems {
-		return &FormatError{Offset: 0, Want: "an array of 1 to 3 for a Go function", Got: found(raw, 0)}
+		return wrong(raw, 0, "an array of 1 to 3 for a Go function")
 	}
 	if n > 1 {
 		if i, err = m.parsePayload(raw, i, lim); err != nil {
@@ -182,7 +182,7 @@ func (m *Message) parsePayload(raw []byte, i int, lim Limits) (next int, err err
 	}
 	start, end := binAt(raw, i)
 	if end < 0 {
-		return 0, &FormatError{Offset: i, Want: "a payload: binary or nil", Got: found(raw, i)}
+		return 0, wrong(raw, i, "a payload: binary or nil")
 	}
 	m.Payload = raw[start:end:end]
 	if start == end {
@@ -203,12 +203,12 @@ func (m *Message) parsePayload(raw []byte, i int, lim Limits) (next int, err err
 func (m *Message) parsePy(raw []byte, i, n int, lim Limits) (err error) {
 	m.Kind = Py
 	if n > pyElems {
-		return &FormatError{Offset: 0, Want: "an array of 1 to 5 for a Python function", Got: found(raw, 0)}
+		return wrong(raw, 0, "an array of 1 to 5 for a Python function")
 	}
 	left := lim.Elems - 2 // the array and the path
 	if n > 1 {
 		if _, next := arrayAt(raw, i); next < 0 && !isNil(raw, i) {
-			return &FormatError{Offset: i, Want: "arguments: an array or nil", Got: found(raw, i)}
+			return wrong(raw, i, "arguments: an array or nil")
 		}
 		m.Py = new(PyCall)
 		if m.Py.Args, i, left, err = parseRaw(raw, i, left, lim); err != nil {
@@ -217,7 +217,7 @@ func (m *Message) parsePy(raw []byte, i, n int, lim Limits) (err error) {
 	}
 	if n > 2 {
 		if _, next := mapAt(raw, i); next < 0 && !isNil(raw, i) {
-			return &FormatError{Offset: i, Want: "keyword arguments: a map or nil", Got: found(raw, i)}
+			return wrong(raw, i, "keyword arguments: a map or nil")
 		}
 		if m.Py.Kwargs, i, left, err = parseRaw(raw, i, left, lim); err != nil {
 			return err
@@ -226,7 +226,7 @@ func (m *Message) parsePy(raw []byte, i, n int, lim Limits) (err error) {
 	if n > 3 {
 		u, neg, next := intAt(raw, i)
 		if next < 0 || !neg && int64(u) < 0 {
-			return &FormatError{Offset: i, Want: "a number of retries", Got: found(raw, i)}
+			return wrong(raw, i, "a number of retries")
 		}
 		m.Retry, i = int64(u), next
 		left--

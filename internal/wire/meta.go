@@ -1,9 +1,11 @@
-//nolint:gosec // conversions: lengths are checked first, and two's complement is what the format means
 package wire
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
+	"time"
 	"unicode/utf8"
 )
 
@@ -22,76 +24,139 @@ type Meta struct {
 	HasMaxRetry bool   // "mr" is present
 }
 
+// Extra holds the metadata that few messages have. Fields that are zero are not written. Copies of a Meta share it, so
+// copy it before a change.
+type Extra struct {
+	Timeout     int64             // "to": longest run, ms
+	Deadline    int64             // "dl": when a run ends at the latest, ms since 1970
+	Expiry      int64             // "xp": when it is too late to begin, ms since 1970
+	Retention   int64             // "rn": how long the completed task is kept, ms
+	KeepResult  int64             // "kr": how long its result is kept, ms
+	RetryDelays []int64           // "rd": waits before the retries, ms; the last one holds for all further
+	RetryUntil  int64             // "ru": after which it is not tried again, ms since 1970
+	RetryCap    int64             // "rc": longest wait before a retry, ms
+	FirstFailed int64             // "ff": when it failed for the first time, ms since 1970
+	Due         int64             // "du": when it may start, if that is later than it was enqueued, ms since 1970
+	Lock        string            // "uk": the name of the lock that it holds in its queue
+	LockLife    int64             // "ul": how long that lock lasts at most, ms
+	AloneDeaths int64             // "al": of Meta.Deaths, those with nothing else in the worker's hands
+	LockStart   bool              // "us": the lock ends when the task starts, not when it ends
+	Group       string            // "g": the group in which it is gathered
+	Gather      *Gather           // "gp": how it is gathered there; nil for defaults
+	Failures    []byte            // "er": attempts that have failed, as AddFailure writes them; nil if there are none
+	Headers     map[string]string // "h": values from producers for middleware, such as trace contexts
+}
+
+// Gather defines how workers gather the task in its group.
+type Gather struct {
+	Fixed    int   // number of arguments before the list that is combined; they are equal within a group
+	Grace    int64 // how long the group waits for another task, ms
+	MaxDelay int64 // how long the first task of the group waits at most, ms; 0 means without a limit
+	MaxSize  int   // how many tasks the group has at most
+}
+
+// Limits of what one message may carry besides its arguments.
+const (
+	MaxRetryDelays = 64   // in Extra.RetryDelays
+	MaxHeaders     = 64   // in Extra.Headers
+	MaxHeaderBytes = 8192 // of all keys and values in Extra.Headers together
+	gatherParts    = 4    // integers that a Gather is written as
+)
+
+// Unlimited is the duration, in ms, that stands for "no bound" in messages. It is the longest that a time.Duration can
+// hold.
+const Unlimited = math.MaxInt64 / int64(time.Millisecond)
+
+// Milliseconds converts a duration from a message, in ms. Durations longer than Unlimited become Unlimited.
+func Milliseconds(ms int64) time.Duration {
+	return time.Duration(min(ms, Unlimited)) * time.Millisecond
+}
+
 // Pairs holds encoded keys and values in their order. Copies of a Meta share it, so nobody may change it.
 type Pairs struct {
 	N   int // their number
 	Raw []byte
 }
 
-// isZero reports whether all fields are zero, so that there is nothing to write.
-func (m *Meta) isZero() bool {
-	return m.ID == "" && !m.HasN && m.EnqueuedAt == 0 && !m.HasMaxRetry && m.Retried == 0 && m.Deaths == 0 &&
-		m.DiedAt == 0 && m.Extra.isZero() && m.Rest == nil
+// Keeps reports whether the task or its result is kept after success.
+func (x *Extra) Keeps() bool { return x != nil && (x.KeepResult > 0 || x.Retention > 0) }
+
+// metaKeys are the keys of meta that this version knows, those of Extra last. Their positions are the bits by which
+// parse notices a key that comes twice.
+var metaKeys = [...]string{
+	"id", "n", "at", "mr", "rt", "d", "da",
+	"to", "dl", "xp", "rn", "kr", "rd", "ru", "rc", "ff", "du", "uk", "ul", "al", "us", "g", "gp", "er", "h",
 }
 
-// Bits that stand for the keys that parse has read.
-const (
-	seenID = 1 << iota
-	seenN
-	seenAt
-	seenMR
-	seenRT
-	seenD
-	seenDA
-)
+// extraNumber is a field of Extra that is a number, with its key and the highest value.
+type extraNumber struct {
+	key  string
+	at   *int64
+	most int64
+}
+
+// numbers returns the fields that are numbers, in the order in which they are written.
+func (x *Extra) numbers() [11]extraNumber {
+	const any = math.MaxInt64
+	return [...]extraNumber{
+		{"to", &x.Timeout, any},
+		{"dl", &x.Deadline, any},
+		{"xp", &x.Expiry, any},
+		{"rn", &x.Retention, any},
+		{"kr", &x.KeepResult, any},
+		{"ru", &x.RetryUntil, any},
+		{"rc", &x.RetryCap, any},
+		{"ff", &x.FirstFailed, any},
+		{"du", &x.Due, any},
+		{"ul", &x.LockLife, any},
+		{"al", &x.AloneDeaths, math.MaxInt32},
+	}
+}
 
 // parse reads the map at raw[i:], in which there may be at most elems values.
 func (m *Meta) parse(raw []byte, i, elems int, lim Limits) (next int, err error) {
 	n, at := mapAt(raw, i)
 	if at < 0 {
-		return 0, &FormatError{Offset: i, Want: "meta: a map", Got: found(raw, i)}
+		return 0, wrong(raw, i, "meta: a map")
 	}
 	if elems < 2*n {
 		return 0, tooMany(i, 2*n-elems)
 	}
 	elems -= 2 * n
-	seen, restEnd := 0, -1
+	seen, restEnd := uint32(0), -1
 	for range n {
 		key, val := text(raw, at)
 		if val < 0 {
-			return 0, &FormatError{Offset: at, Want: "a string as key of meta", Got: found(raw, at)}
+			return 0, wrong(raw, at, "a string as key of meta")
 		}
-		var bit, end int
+		k := slices.Index(metaKeys[:], key)
+		var end int
 		switch key {
 		case "id":
-			bit = seenID
 			m.ID, end, err = metaID(raw, val, lim)
 		case "n":
-			bit, m.HasN = seenN, true
-			m.N, end, err = metaInt(raw, val, key, 0)
+			m.HasN = true
+			end, err = metaNumber(&m.N, raw, val, key, 0, math.MaxInt32)
 		case "at":
-			bit = seenAt
-			m.EnqueuedAt, end, err = metaTime(raw, val, key)
+			end, err = metaNumber(&m.EnqueuedAt, raw, val, key, 0, math.MaxInt64)
 		case "mr":
-			bit, m.HasMaxRetry = seenMR, true
-			m.MaxRetry, end, err = metaInt(raw, val, key, math.MinInt32)
+			m.HasMaxRetry = true
+			end, err = metaNumber(&m.MaxRetry, raw, val, key, math.MinInt32, math.MaxInt32)
 		case "rt":
-			bit = seenRT
-			m.Retried, end, err = metaInt(raw, val, key, 0)
+			end, err = metaNumber(&m.Retried, raw, val, key, 0, math.MaxInt32)
 		case "d":
-			bit = seenD
-			m.Deaths, end, err = metaInt(raw, val, key, 0)
+			end, err = metaNumber(&m.Deaths, raw, val, key, 0, math.MaxInt32)
 		case "da":
-			bit = seenDA
-			m.DiedAt, end, err = metaTime(raw, val, key)
+			end, err = metaNumber(&m.DiedAt, raw, val, key, 0, math.MaxInt64)
 		default:
 			var left int
-			if end, left, err = skim(raw, val, elems+1, lim.Depth-2, strict); err == nil {
-				elems = left
-				if isExtra(key) {
-					bit, end, err = m.parseExtra(key, raw, val, lim)
-					break
-				}
+			if end, left, err = skim(raw, val, elems+1, lim.Depth-2, strict); err != nil {
+				break
+			}
+			elems = left
+			if k >= 0 {
+				end, err = m.parseExtra(key, raw, val, lim)
+			} else {
 				m.keep(raw, at, end, restEnd)
 				restEnd = end
 			}
@@ -99,21 +164,15 @@ func (m *Meta) parse(raw []byte, i, elems int, lim Limits) (next int, err error)
 		if err != nil {
 			return 0, err
 		}
-		if seen&bit != 0 {
+		if k >= 0 && seen&(1<<k) != 0 {
 			return 0, &FormatError{Offset: at, Want: "each key of meta once", Got: fmt.Sprintf("%q again", key)}
 		}
-		seen |= bit
+		if k >= 0 {
+			seen |= 1 << k
+		}
 		at = end
 	}
 	return at, nil
-}
-
-// parseExtra reads the value of a key of Extra.
-func (m *Meta) parseExtra(key string, raw []byte, i int, lim Limits) (bit, next int, err error) {
-	if m.Extra == nil {
-		m.Extra = new(Extra)
-	}
-	return m.Extra.parse(key, raw, i, lim)
 }
 
 // keep adds the unknown pair raw[from:to] to Rest. As long as the unknown pairs are adjacent in raw, Rest shares memory
@@ -132,86 +191,187 @@ func (m *Meta) keep(raw []byte, from, to, restEnd int) {
 	}
 }
 
-// metaID reads the task id.
+// parseExtra reads the value of a key of Extra.
+func (m *Meta) parseExtra(key string, raw []byte, i int, lim Limits) (next int, err error) {
+	if m.Extra == nil {
+		m.Extra = new(Extra)
+	}
+	x := m.Extra
+	switch key {
+	case "rd":
+		x.RetryDelays, next, err = metaDelays(raw, i)
+	case "uk":
+		x.Lock, next, err = metaID(raw, i, lim)
+	case "us":
+		if i >= len(raw) || raw[i]|1 != codeTrue {
+			return 0, wrong(raw, i, `"us" to be a boolean`)
+		}
+		x.LockStart, next = raw[i] == codeTrue, i+1
+	case "g":
+		x.Group, next, err = metaID(raw, i, lim)
+	case "gp":
+		x.Gather, next, err = metaGather(raw, i)
+	case "er":
+		if next, _, err = skim(raw, i, lim.Elems, lim.Depth-2, strict); err == nil {
+			x.Failures = raw[i:next:next]
+		}
+	case "h":
+		x.Headers, next, err = metaHeaders(raw, i)
+	default:
+		for _, n := range x.numbers() {
+			if n.key == key {
+				return metaNumber(n.at, raw, i, key, 0, n.most)
+			}
+		}
+	}
+	return next, err
+}
+
+// metaID reads a task id, or another name of that form.
 func metaID(raw []byte, i int, lim Limits) (id string, next int, err error) {
 	id, next = text(raw, i)
 	if next < 0 || id == "" || len(id) > lim.Path || !utf8.ValidString(id) {
-		return "", 0, &FormatError{
-			Offset: i, Want: fmt.Sprintf("an id: a string of 1 to %d bytes in UTF-8", lim.Path),
-			Got: found(raw, i),
-		}
+		return "", 0, wrong(raw, i, "an id: a string of 1 to %d bytes in UTF-8", lim.Path)
 	}
 	return id, next, nil
 }
 
-// metaInt reads a number from lowest to 2³¹−1, the range that an int has on every platform.
-func metaInt(raw []byte, i int, key string, lowest int64) (v, next int, err error) {
+// metaNumber reads an integer within bounds.
+func metaNumber[T int | int64](dst *T, raw []byte, i int, key string, least, most int64) (next int, err error) {
 	u, neg, next := intAt(raw, i)
-	if s := int64(u); next < 0 || s < lowest || s > math.MaxInt32 || !neg && s < 0 {
-		return 0, 0, &FormatError{
-			Offset: i,
-			Want:   fmt.Sprintf("%q to be an integer from %d to %d", key, lowest, math.MaxInt32), Got: found(raw, i),
-		}
+	v := int64(u)
+	if next < 0 || neg != (v < 0) || v < least || v > most {
+		return 0, wrong(raw, i, "%q to be an integer from %d to %d", key, least, most)
 	}
-	return int(int64(u)), next, nil
+	*dst = T(v)
+	return next, nil
 }
 
-// metaTime reads milliseconds since 1970.
-func metaTime(raw []byte, i int, key string) (ms int64, next int, err error) {
-	u, neg, next := intAt(raw, i)
-	if next < 0 || neg || int64(u) < 0 {
-		return 0, 0, &FormatError{
-			Offset: i, Want: fmt.Sprintf("%q to be milliseconds since 1970", key),
-			Got: found(raw, i),
+// metaDelays reads an array of milliseconds.
+func metaDelays(raw []byte, i int) (delays []int64, next int, err error) {
+	n, at := arrayAt(raw, i)
+	if at < 0 || n < 1 || n > MaxRetryDelays {
+		return nil, 0, wrong(raw, i, `"rd" to be an array of 1 to %d waits`, MaxRetryDelays)
+	}
+	delays = make([]int64, n)
+	for k := range delays {
+		if at, err = metaNumber(&delays[k], raw, at, "rd", 0, math.MaxInt64); err != nil {
+			return nil, 0, err
 		}
 	}
-	return int64(u), next, nil
+	return delays, at, nil
+}
+
+// metaGather reads how a task is gathered.
+func metaGather(raw []byte, i int) (g *Gather, next int, err error) {
+	n, at := arrayAt(raw, i)
+	if at < 0 || n != gatherParts {
+		return nil, 0, wrong(raw, i, `"gp" to be an array of %d integers`, gatherParts)
+	}
+	g = new(Gather)
+	if at, err = metaNumber(&g.Fixed, raw, at, "gp", 0, math.MaxInt32); err == nil {
+		at, err = metaNumber(&g.Grace, raw, at, "gp", 0, math.MaxInt64)
+	}
+	if err == nil {
+		at, err = metaNumber(&g.MaxDelay, raw, at, "gp", 0, math.MaxInt64)
+	}
+	if err == nil {
+		at, err = metaNumber(&g.MaxSize, raw, at, "gp", 0, math.MaxInt32)
+	}
+	return g, at, err
+}
+
+// metaHeaders reads a map of strings.
+func metaHeaders(raw []byte, i int) (headers map[string]string, next int, err error) {
+	n, at := mapAt(raw, i)
+	if at < 0 || n < 1 || n > MaxHeaders {
+		return nil, 0, wrong(raw, i, `"h" to be a map of 1 to %d headers`, MaxHeaders)
+	}
+	headers = make(map[string]string, n)
+	size := 0
+	for range n {
+		name, mid := text(raw, at)
+		var value string
+		end := -1
+		if mid >= 0 {
+			value, end = text(raw, mid)
+		}
+		if end < 0 || !utf8.ValidString(name) || !utf8.ValidString(value) {
+			return nil, 0, wrong(raw, at, `"h" to hold strings by string, in UTF-8`)
+		}
+		if size += len(name) + len(value); size > MaxHeaderBytes {
+			return nil, 0, &FormatError{i, fmt.Sprintf(`"h" to hold at most %d bytes`, MaxHeaderBytes), "more"}
+		}
+		if _, twice := headers[name]; twice {
+			return nil, 0, &FormatError{at, `each key of "h" once`, fmt.Sprintf("%q again", name)}
+		}
+		headers[name], at = value, end
+	}
+	return headers, at, nil
 }
 
 // append appends the map: the known keys in a fixed order, then Rest.
 func (m *Meta) append(dst []byte) []byte {
-	n := 0
-	for _, present := range [...]bool{
-		m.ID != "", m.HasN, m.EnqueuedAt != 0, m.HasMaxRetry, m.Retried != 0,
-		m.Deaths != 0, m.DiedAt != 0,
-	} {
-		if present {
-			n++
+	var w MapWriter
+	w.Begin(dst)
+	m.write(&w)
+	return w.End()
+}
+
+// isZero reports whether there is nothing to write.
+func (m *Meta) isZero() bool {
+	var w MapWriter
+	m.write(&w)
+	return w.n == 0
+}
+
+func (m *Meta) write(w *MapWriter) {
+	w.Text("id", m.ID)
+	if m.HasN {
+		w.dst = AppendInt(w.key("n"), int64(m.N))
+	}
+	w.Number("at", m.EnqueuedAt)
+	if m.HasMaxRetry {
+		w.dst = AppendInt(w.key("mr"), int64(m.MaxRetry))
+	}
+	w.Number("rt", int64(m.Retried))
+	w.Number("d", int64(m.Deaths))
+	w.Number("da", m.DiedAt)
+	if m.Extra != nil {
+		m.Extra.write(w)
+	}
+	if m.Rest != nil {
+		w.n += m.Rest.N
+		w.dst = append(w.dst, m.Rest.Raw...)
+	}
+}
+
+func (x *Extra) write(w *MapWriter) {
+	for _, n := range x.numbers() {
+		w.Number(n.key, *n.at)
+	}
+	if len(x.RetryDelays) > 0 {
+		w.dst = AppendArrayHeader(w.key("rd"), len(x.RetryDelays))
+		for _, ms := range x.RetryDelays {
+			w.dst = AppendInt(w.dst, ms)
 		}
 	}
-	if m.Extra != nil {
-		n += m.Extra.pairs()
+	w.Text("uk", x.Lock)
+	w.Flag("us", x.LockStart)
+	w.Text("g", x.Group)
+	if p := x.Gather; p != nil {
+		w.dst = AppendArrayHeader(w.key("gp"), gatherParts)
+		for _, v := range [gatherParts]int64{int64(p.Fixed), p.Grace, p.MaxDelay, int64(p.MaxSize)} {
+			w.dst = AppendInt(w.dst, v)
+		}
 	}
-	if m.Rest != nil {
-		n += m.Rest.N
+	if len(x.Failures) > 0 {
+		w.dst = append(w.key("er"), x.Failures...)
 	}
-	dst = AppendMapHeader(dst, n)
-	if m.ID != "" {
-		dst = AppendString(append(dst, "\xa2id"...), m.ID)
+	if len(x.Headers) > 0 {
+		w.dst = AppendMapHeader(w.key("h"), len(x.Headers))
+		for _, key := range slices.Sorted(maps.Keys(x.Headers)) {
+			w.dst = AppendString(AppendString(w.dst, key), x.Headers[key])
+		}
 	}
-	if m.HasN {
-		dst = AppendInt(append(dst, "\xa1n"...), int64(m.N))
-	}
-	if m.EnqueuedAt != 0 {
-		dst = AppendInt(append(dst, "\xa2at"...), m.EnqueuedAt)
-	}
-	if m.HasMaxRetry {
-		dst = AppendInt(append(dst, "\xa2mr"...), int64(m.MaxRetry))
-	}
-	if m.Retried != 0 {
-		dst = AppendInt(append(dst, "\xa2rt"...), int64(m.Retried))
-	}
-	if m.Deaths != 0 {
-		dst = AppendInt(append(dst, "\xa1d"...), int64(m.Deaths))
-	}
-	if m.DiedAt != 0 {
-		dst = AppendInt(append(dst, "\xa2da"...), m.DiedAt)
-	}
-	if m.Extra != nil {
-		dst = m.Extra.append(dst)
-	}
-	if m.Rest != nil {
-		dst = append(dst, m.Rest.Raw...)
-	}
-	return dst
 }

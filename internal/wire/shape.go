@@ -77,39 +77,31 @@ func (n *node) contains(what *node, seen map[*node]bool) bool {
 	return false
 }
 
+// kinds are the kinds of shapes. A number is followed by its bits.
+var kinds = [...]string{
+	opBool: "bool", opInt: "int", opUint: "uint", opFloat: "float", opString: "string", opBytes: "bytes",
+	opByteArray: "bytes", opTime: "time", opAny: "any", opPtr: "optional", opSlice: "list", opArray: "list",
+	opMap: "map", opStruct: "struct",
+}
+
 func (s *Shapes) shape(n *node) *Shape {
+	shape := &Shape{Kind: kinds[n.op]}
 	switch n.op {
-	case opBool:
-		return &Shape{Kind: "bool"}
-	case opInt:
-		return &Shape{Kind: "int" + strconv.Itoa(n.bits)}
-	case opUint:
-		return &Shape{Kind: "uint" + strconv.Itoa(n.bits)}
-	case opFloat:
-		return &Shape{Kind: "float" + strconv.Itoa(n.bits)}
-	case opString:
-		return &Shape{Kind: "string"}
-	case opBytes:
-		return &Shape{Kind: "bytes"}
-	case opByteArray:
-		return &Shape{Kind: "bytes", Length: &n.len}
-	case opTime:
-		return &Shape{Kind: "time"}
-	case opPtr:
-		return &Shape{Kind: "optional", Elem: s.of(n.elem)}
-	case opSlice:
-		return &Shape{Kind: "list", Elem: s.of(n.elem)}
-	case opArray:
-		return &Shape{Kind: "list", Length: &n.len, Elem: s.of(n.elem)}
-	case opMap:
-		return &Shape{Kind: "map", Key: s.of(n.key), Elem: s.of(n.elem)}
+	case opInt, opUint, opFloat:
+		shape.Kind += strconv.Itoa(n.bits)
+	case opByteArray, opArray:
+		shape.Length = &n.len
 	case opStruct:
-		shape := &Shape{Kind: "struct"}
 		for _, f := range n.fields {
 			shape.Fields = append(shape.Fields, ShapeField{Name: f.key, Omitempty: f.omit, Type: s.of(f.node)})
 		}
-		return shape
 	default:
-		return &Shape{Kind: "any"}
 	}
+	if n.key != nil {
+		shape.Key = s.of(n.key)
+	}
+	if n.elem != nil {
+		shape.Elem = s.of(n.elem)
+	}
+	return shape
 }

@@ -85,11 +85,6 @@ func (w *walker) walk(n *node, i, depth int) (next int, err *ValueError) {
 	return next, err
 }
 
-// tooDeep returns the error for one array or map too many inside one another.
-func tooDeep() *ValueError {
-	return &ValueError{Want: fmt.Sprintf("at most %d arrays and maps inside one another", maxDepth), Got: "one more"}
-}
-
 func step(i int) string { return "[" + strconv.Itoa(i) + "]" }
 
 // pair names the kth pair of a map, counted from 0. It does not name the key, which may be secret.
@@ -103,8 +98,8 @@ func (w *walker) walkArray(n *node, i, depth int) (next int, err *ValueError) {
 	if next < 0 || n.op == opArray && cnt != n.len {
 		return 0, mismatch(n, w.b, i, "")
 	}
-	if depth == maxDepth {
-		return 0, tooDeep()
+	if err = enter(depth); err != nil {
+		return 0, err
 	}
 	if n.op == opSlice {
 		if err = w.add(memArray(cnt, n.elem.size)); err != nil {
@@ -141,8 +136,8 @@ func (w *walker) walkMap(n *node, i, depth int) (next int, err *ValueError) {
 	if next < 0 {
 		return 0, mismatch(n, w.b, i, "")
 	}
-	if depth == maxDepth {
-		return 0, tooDeep()
+	if err = enter(depth); err != nil {
+		return 0, err
 	}
 	// The builder makes one key and one element outside the map and copies each pair from them.
 	mem := memMap(cnt, n.key.size, n.elem.size) + memSize(n.key.size) + memSize(n.elem.size)
@@ -179,8 +174,8 @@ func (w *walker) walkStruct(n *node, i, depth int) (next int, err *ValueError) {
 	if cnt != len(n.fields) {
 		return 0, mismatch(n, w.b, i, "")
 	}
-	if depth == maxDepth {
-		return 0, tooDeep()
+	if err = enter(depth); err != nil {
+		return 0, err
 	}
 	for k := range n.fields {
 		f := &n.fields[k]
@@ -198,8 +193,8 @@ func (w *walker) walkStructMap(n *node, i, depth int) (next int, err *ValueError
 	if next < 0 {
 		return 0, mismatch(n, w.b, i, "")
 	}
-	if depth == maxDepth {
-		return 0, tooDeep()
+	if err = enter(depth); err != nil {
+		return 0, err
 	}
 	var small [4]uint64
 	seen := small[:]
