@@ -131,3 +131,50 @@ func (p Published) unknown(path string) error {
 	e.Near = nearest.Path(path, slices.Compact(names))
 	return e
 }
+
+// Status is what a worker says of itself on one of its queues.
+type Status struct {
+	Version     int       `json:"version"`
+	Started     int64     `json:"started"` // ms since 1970
+	Library     string    `json:"library"` // version
+	Program     string    `json:"program"` // version and revision
+	Concurrency int       `json:"concurrency"`
+	Queues      string    `json:"queues"`           // its order of queues, for people
+	State       string    `json:"state"`            // as state.Worker writes it
+	Memory      int64     `json:"memory,omitempty"` // bytes of the process, about; 0: unknown
+	Running     []Running `json:"running,omitempty"`
+	More        int       `json:"more,omitempty"` // how many running tasks did not fit
+}
+
+// Running is a task that has run for a while.
+type Running struct {
+	Token    string `json:"token"`
+	ID       string `json:"id,omitempty"`
+	Function string `json:"function"`
+	Started  int64  `json:"started"` // ms since 1970
+}
+
+// Broadcast is what a worker publishes while somebody watches a queue.
+type Broadcast struct {
+	Version int    `json:"version"`
+	Worker  string `json:"worker"`
+	Missed  int    `json:"missed,omitempty"` // events just before these that were too many to be published
+	// Since is when the worker was asked for events and had not been asked before, in ms since 1970, and Before how
+	// many it has had since then before these, published or not. So who watches knows what was lost on the way.
+	Since  int64   `json:"since"`
+	Before int     `json:"before"`
+	Events []Event `json:"events"`
+}
+
+// Event is something that has happened in a worker.
+type Event struct {
+	Kind     string `json:"kind"` // as event.Kind writes it
+	At       int64  `json:"at"`   // ms since 1970
+	ID       string `json:"id,omitempty"`
+	Function string `json:"function,omitempty"`
+	Attempt  int    `json:"attempt,omitempty"`
+	Took     int64  `json:"took,omitempty"` // how long the handler ran, µs
+	Wait     int64  `json:"wait,omitempty"` // until it is tried again, or since it was enqueued, ms
+	Reason   string `json:"reason,omitempty"`
+	Error    string `json:"error,omitempty"`
+}

@@ -1,6 +1,7 @@
 package function
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -310,6 +311,104 @@ func codecError(path string, i int, t reflect.Type, err error) *ArgumentError {
 		if ve.Where != "" {
 			e.Want = fmt.Sprintf("%s at %s of %s", ve.Want, ve.Where, t)
 		}
+	}
+	return e
+}
+
+// Split returns the encoded arguments of a message by position, as their caller gave them: those of a variadic tail one
+// by one. f is nil if the function is unknown here; then a tail that was sent as one list is one argument. Keyword
+// arguments of Python are not among them.
+func Split(f *Function, m *wire.Message) ([][]byte, error) {
+	b := m.Payload
+	if m.Python() {
+		b = m.Args()
+	}
+	if len(b) == 0 {
+		return nil, nil
+	}
+	n, rest, isArray := wire.ArrayHeader(b)
+	switch {
+	case !isArray && (m.Python() || f != nil && len(f.params) == 0): // nil stands for no arguments
+		return nil, nil
+	case !isArray:
+		return [][]byte{b}, nil
+	case f != nil && len(f.params) == 1 && !f.variadic && !m.Meta.HasN && (n != 1 || f.params[0].codec.FromArray()):
+		return [][]byte{b}, nil
+	}
+	args, err := values(make([][]byte, 0, n), n, rest)
+	if err != nil || f == nil || !f.variadic || len(args) != len(f.params) || len(f.params) == 1 && !m.Meta.HasN {
+		return args, err
+	}
+	last := len(args) - 1
+	n, rest, isArray = wire.ArrayHeader(args[last])
+	if !isArray || m.Meta.HasN && f.elem.codec.FromArray() {
+		return args, nil
+	}
+	return values(args[:last], n, rest)
+}
+
+// values appends the n values at the front of b.
+func values(list [][]byte, n int, b []byte) ([][]byte, error) {
+	for range n {
+		rest, _, err := wire.Skip(b)
+		if err != nil {
+			return nil, fmt.Errorf("argument %d: %w", len(list)+1, err)
+		}
+		list, b = append(list, b[:len(b)-len(rest)]), rest
+	}
+	return list, nil
+}
+
+// checkOptional returns an error if the function has fewer parameters than may be missing.
+func (f *Function) checkOptional() error {
+	if f.optional < 0 || f.optional > len(f.params) {
+		return Refusal(f.name, fmt.Sprintf("Optional of 0 to %d, as the function takes so many arguments",
+			len(f.params)), strconv.Itoa(f.optional),
+			"change it")
+	}
+	return nil
+}
+
+// required returns the least number of arguments of a task, in the form that writes the tail of a variadic function as
+// one argument.
+func (f *Function) required() int { return len(f.params) - f.optional }
+
+// decodeOptional is decode for messages that do not count their arguments, when some may be missing. b is the payload,
+// an array of n values that begin at rest, or another value. It is taken for a list of arguments if it can be one, else
+// for the first argument if the others may be missing.
+func (f *Function) decodeOptional(args []reflect.Value, b []byte, n int, rest []byte, isArray bool) error {
+	required := f.required()
+	if required == 0 && bytes.Equal(b, wire.Nil) {
+		return nil
+	}
+	bare := required <= 1
+	if isArray && n >= required && n <= len(f.params) && (len(f.params) > 1 || !f.params[0].codec.FromArray()) {
+		err := f.decodeAll(args[:n], 0, rest)
+		if err == nil || !bare || !f.params[0].codec.FromArray() {
+			return err
+		}
+		for _, v := range args {
+			v.SetZero()
+		}
+		if f.decodeAll(args[:1], 0, b) == nil {
+			return nil
+		}
+		return err
+	}
+	switch {
+	case bare && (!isArray || f.params[0].codec.FromArray()):
+		return f.decodeAll(args[:1], 0, b)
+	case isArray:
+		return f.wrongNumber(strconv.Itoa(n))
+	}
+	return f.wrongNumber("one value, " + wire.Found(b))
+}
+
+// wrongNumber is wrongCount for a task, in which arguments may be missing.
+func (f *Function) wrongNumber(got string) *ArgumentError {
+	e := f.wrongCount(got)
+	if f.optional > 0 {
+		e.Want = fmt.Sprintf("%s, the last %d of which may be missing", e.Want, f.optional)
 	}
 	return e
 }

@@ -1,15 +1,18 @@
 package function
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 
+	"github.com/godelayed/delayed/internal/catalog"
 	"github.com/godelayed/delayed/internal/wire"
 )
 
@@ -102,17 +105,12 @@ func taken(path string, f, by *Function) error {
 // no method is accepted, recv is nil, or another receiver of the type is registered already.
 func (r *Registry) AddMethods(recv any) (skipped []error, err error) {
 	v := reflect.ValueOf(recv)
-	if !v.IsValid() {
-		return nil, Refusal("receiver", "a value with methods", "nil",
-			"give the receiver that tasks shall run with")
-	}
-	switch v.Kind() {
-	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Func, reflect.Chan:
-		if v.IsNil() {
-			return nil, Refusal("receiver", "a value with methods", "a nil "+v.Type().String(),
-				"give the receiver that tasks shall run with")
+	if wire.IsNil(recv) {
+		got := "nil"
+		if v.IsValid() {
+			got = "a nil " + v.Type().String()
 		}
-	default:
+		return nil, Refusal("receiver", "a value with methods", got, "give the receiver that tasks shall run with")
 	}
 	var good []*Function
 	for i := range v.NumMethod() {
@@ -171,4 +169,79 @@ func (r *Registry) Accepts(message []byte) bool {
 	}
 	f := r.Lookup(m.Path)
 	return f != nil && f.accepts(&m)
+}
+
+// Info describes a function.
+type Info struct {
+	Path     string         // that tasks carry
+	Aliases  []string       // other paths that tasks may carry
+	Params   []reflect.Type // of its arguments, without receiver and context
+	Variadic bool           // the last of Params is the slice of a variadic parameter
+	Optional int            // how many of the last Params a task may lack
+	Result   reflect.Type   // of the result beside an error; nil if there is none, or it cannot be kept
+
+	// Func has the function's name in the program and its place in the source; nil if they are unknown.
+	Func *runtime.Func
+}
+
+// Info describes f. Its slices are the caller's.
+func (f *Function) Info() Info {
+	info := Info{Path: f.name, Aliases: slices.Clone(f.others), Variadic: f.variadic, Optional: f.optional}
+	for _, p := range f.params {
+		info.Params = append(info.Params, p.typ)
+	}
+	if f.result && f.NoResult == nil {
+		info.Result = f.returns.typ
+	}
+	written := f.fn
+	if f.written.IsValid() {
+		written = f.written
+	}
+	info.Func = runtime.FuncForPC(written.Pointer())
+	return info
+}
+
+// maxListing bounds the listing of its functions that a worker publishes on each queue, in bytes.
+const maxListing = 64 << 10
+
+// published is the listing of the functions that a registry held at some time.
+type published struct {
+	known   *map[string]*Function
+	listing []byte
+}
+
+// Listing describes the functions as docs/PROTOCOL.md defines that, within maxListing. It also returns a value that
+// differs after each change.
+func (r *Registry) Listing() ([]byte, any) {
+	known := r.known.Load()
+	if t := r.published.Load(); t != nil && t.known == known {
+		return t.listing, known
+	}
+	t := &published{known, r.list()}
+	r.published.Store(t)
+	return t.listing, known
+}
+
+// list encodes the listing, in the order of paths, of as many functions as fit.
+func (r *Registry) list() []byte {
+	fns := r.All()
+	for n := len(fns); ; n /= 2 {
+		all := catalog.List{Version: catalog.Version, Functions: make([]catalog.Function, 0, n), More: len(fns) - n}
+		var shapes wire.Shapes
+		for _, fn := range fns[:n] {
+			info := fn.Info()
+			f := catalog.Function{
+				Path: info.Path, Aliases: info.Aliases, Variadic: info.Variadic,
+				Optional: info.Optional,
+			}
+			// The types were accepted when the function was registered.
+			if f.SetTypes(&shapes, info.Params, info.Result) == nil {
+				all.Functions = append(all.Functions, f)
+			}
+		}
+		all.Types = shapes.Types
+		if b, err := json.Marshal(all); err == nil && len(b) <= maxListing || n == 0 {
+			return b
+		}
+	}
 }
