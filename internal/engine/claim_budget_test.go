@@ -84,14 +84,14 @@ func (c *crew) learned(n int) {
 func TestRoom(t *testing.T) {
 	inCrew(t, 2, 6, func(c *crew) {
 		c.expectRoom("nothing was claimed", 8, 0)
-		c.BeginClaim(8)
+		c.AddClaiming(8)
 		c.expectRoom("eight are coming", 0, 0)
 		tasks := c.tasks(c.lane, 8)
 		c.Add(tasks)
 		c.begun("two of eight", tasks[:2]...)
 		// For the fetcher, the claim is over only when it calls arrived.
 		c.expectRoom("eight are coming, and there", 0, 0)
-		c.EndClaim(8)
+		c.AddClaiming(-8)
 		c.expectRoom("six are ready", 0, 0)
 		for _, task := range tasks[:2] {
 			c.end(task, endSeenTo)

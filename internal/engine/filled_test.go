@@ -64,8 +64,8 @@ func (c *crew) expectAllFree(what string) {
 		c.t.Errorf("%s: the fetcher is not told", what)
 	}
 	n, _, _ := c.ClaimBudget()
-	if n != c.N || c.LoneTask() != nil || c.IsCrowded() {
-		c.t.Errorf("%s: room for %d beside %v, expected %d; crowded: %v", what, n, c.LoneTask(), c.N, c.IsCrowded())
+	if n != c.N || c.LoneTask() != nil || c.Crowded.Load() {
+		c.t.Errorf("%s: room for %d beside %v, expected %d; crowded: %v", what, n, c.LoneTask(), c.N, c.Crowded.Load())
 	}
 }
 
@@ -106,12 +106,12 @@ func TestSuspectLeaves(t *testing.T) {
 			}
 			c.Add(tasks[1:2])
 			synctest.Wait()
-			if c.AdmitSuspect(tasks[2]) || !c.IsCrowded() {
+			if c.AdmitSuspect(tasks[2]) || !c.Crowded.Load() {
 				t.Fatal("the third comes in")
 			}
 			signalled(c.Changed)
 			way.leave(c, tasks[0])
-			if synctest.Wait(); !signalled(c.Changed) || c.IsCrowded() || !c.AdmitSuspect(tasks[3]) {
+			if synctest.Wait(); !signalled(c.Changed) || c.Crowded.Load() || !c.AdmitSuspect(tasks[3]) {
 				t.Errorf("%s: no other comes in", name)
 			}
 		})

@@ -154,18 +154,10 @@ func (w *Worker) readRevoked(ctx context.Context, l *lane.Lane) error {
 		return err
 	}
 	l.NoteRevoked(ids, all)
-	for mine := w.exec.IDsOf(l); !all && len(mine) > 0; {
-		n := min(len(mine), lane.MaxRevoked)
-		revoked, err := l.Store.AreRevoked(ctx, mine[:n])
-		if err != nil {
+	if !all {
+		if err := lane.EachRevoked(ctx, l.Store, w.exec.IDsOf(l), l.NoteCanceled); err != nil {
 			return err
 		}
-		for i, id := range mine[:n] {
-			if revoked[i] {
-				l.NoteCanceled(id)
-			}
-		}
-		mine = mine[n:]
 	}
 	if len(ids) > 0 {
 		w.exec.CancelRevoked(l)

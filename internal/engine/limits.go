@@ -155,7 +155,7 @@ func (w *Worker) empty(ctx context.Context) (bool, error) {
 			if g.lanes[i].QueuePaused() {
 				continue // its tasks may not run, possibly for ever
 			}
-			if t.Pending > 0 || t.Suspects > 0 || t.Due == 0 || t.Group == 0 || g.lanes[i].Parked.Some.Load() {
+			if t.Pending > 0 || t.Suspects > 0 || t.Due == 0 || t.Group == 0 || g.lanes[i].HasParked() {
 				return false, nil
 			}
 		}

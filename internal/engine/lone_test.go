@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/internal/engine/fetch"
+	"github.com/godelayed/delayed/internal/engine/finish"
 	"github.com/godelayed/delayed/internal/engine/lane"
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
@@ -32,13 +33,15 @@ func newLoner(c *crew, lanes ...*lane.Lane) *loner {
 	l := &loner{c: c}
 	n := len(lanes)
 	l.Fetcher = &fetch.Fetcher{
-		Lanes: lanes, Exec: c.Executors, Life: time.Minute, Patience: 2 * time.Second,
+		Life: time.Minute, Patience: 2 * time.Second,
 		Wakes:    make(chan fetch.WakeUp, 1),
 		Returned: make(chan fetch.Flight, 1), HasTasks: make([]bool, n), WasPaused: make([]bool, n),
 		Behind: make([]bool, n), Mend: make([]bool, n),
-		EmptyAt:  make([]time.Time, n),
-		Owner:    &idleOwner{},
-		Receiver: &fetch.Receiver{Exec: c.Executors, Log: loop.NewJournal((&logText{}).logger())},
+		EmptyAt: make([]time.Time, n),
+		Receiver: &fetch.Receiver{
+			Decider: &finish.Decider{Log: loop.NewJournal((&logText{}).logger())},
+			Lanes:   lanes, Exec: c.Executors, Owner: &idleOwner{},
+		},
 	}
 	for range lanes {
 		l.WaiterOf = append(l.WaiterOf, &fetch.Waiter{})
@@ -174,12 +177,15 @@ func TestWhenSuspectsAreTaken(t *testing.T) {
 		"a task in hand":    {func(l *loner) { claimed(l.Lanes[1], 1) }, false},
 		"a claim":           {func(l *loner) { l.InFlight = 1 }, false},
 		"a queue has tasks": {func(l *loner) { l.HasTasks[1] = true }, false},
-		"enough suspects":   {func(l *loner) { l.Exec.Crowded = true }, false},
+		"enough suspects":   {func(l *loner) { l.Exec.Crowded.Store(true) }, false},
 		"a lone task":       {func(l *loner) { l.await(l.c.suspects(l.c.lane, 1, 9)[0]) }, false},
 		"their time again": {func(l *loner) {
 			l.HasTasks[1], l.InFlight, l.Suspects.NoneBefore = true, 1, time.Now()
 		}, true},
-		"enough all the same": {func(l *loner) { l.Exec.Crowded, l.Suspects.NoneBefore = true, time.Now() }, false},
+		"enough all the same": {func(l *loner) {
+			l.Exec.Crowded.Store(true)
+			l.Suspects.NoneBefore = time.Now()
+		}, false},
 	} {
 		inLoner(t, func(l *loner) {
 			l.Suspects.NoneBefore = time.Now().Add(time.Minute)

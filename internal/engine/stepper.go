@@ -136,7 +136,7 @@ func (s *stepper) claimOne(ctx context.Context, l *lane.Lane, suspects bool) (c 
 		}
 	}
 	var claims []*lane.Claim
-	for len(claims) == 0 && !suspects && l.Parked.Some.Load() {
+	for len(claims) == 0 && !suspects && l.HasParked() {
 		if claims, err = l.ClaimParked(ctx, 1); err != nil {
 			return nil, false, err
 		}

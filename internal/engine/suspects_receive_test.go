@@ -113,7 +113,7 @@ func TestSuspectBesideOthersIsNotAlone(t *testing.T) {
 	}
 	r.b.delayDied(1, r.f, "suspect")
 	r.took("a suspect", 1, 1, 2)
-	if r.exec.MarkedTask() != nil || r.b.Hash("_claims:" + r.ID())[redisstore.MarkAlone] != "" {
+	if r.receiver.Alone.Load() != nil || r.b.Hash("_claims:" + r.ID())[redisstore.MarkAlone] != "" {
 		t.Error("the suspect is noted as alone")
 	}
 	if !r.exec.NoAheadUntil.After(time.Now()) {
@@ -126,7 +126,7 @@ func TestTasksGoBackWhenASuspectStaysNoted(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	r.b.delayDied(1, r.f, "suspect")
 	r.took("a suspect", 1, 1, 1)
-	if r.exec.MarkedTask() == nil {
+	if r.receiver.Alone.Load() == nil {
 		t.Fatal("the suspect is not noted as alone")
 	}
 	r.b.delay(r.f, "fresh")
@@ -267,7 +267,7 @@ func TestParkedTasksTakeRoom(t *testing.T) {
 	}
 	o := &idleOwner{}
 	r.fetcher.Owner = o
-	r.l.Parked.Set(ids)
+	r.l.SetParked(ids)
 	r.fetcher.HasTasks[0] = true
 	r.fetcher.Round(t.Context(), 4)
 	if n := lane.InHand(r.lanes); n != 4 || len(r.exec.Ready) != 4 {
@@ -281,12 +281,12 @@ func TestParkedTasksTakeRoom(t *testing.T) {
 // The ids of parked tasks are kept when a claim of them fails.
 func TestParkedTasksAreKeptWhenTheirClaimFails(t *testing.T) {
 	r := newReceivingWorker(t, nil)
-	r.l.Parked.Set([]string{"a", "b"})
+	r.l.SetParked([]string{"a", "b"})
 	r.b.Do("DEL", r.b.Name+"_worker:"+r.ID())
 	if _, err := r.l.ClaimParked(t.Context(), 1); !errors.Is(err, redisstore.ErrNoHeartbeat) {
 		t.Errorf("claim without a heartbeat: %v", err)
 	}
-	if !r.l.Parked.Some.Load() || len(r.l.Parked.Take(9)) != 2 {
+	if !r.l.HasParked() {
 		t.Error("the worker has forgotten what is parked for it")
 	}
 }

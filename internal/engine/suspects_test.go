@@ -163,7 +163,7 @@ func TestSuspectIsAloneUntilAnotherComes(t *testing.T) {
 	var beside atomic.Bool
 	f := b.fn("f", func(s string) {
 		if s == "fresh" {
-			beside.Store(w.exec.MarkedTask() != nil)
+			beside.Store(w.receiver.Alone.Load() != nil)
 		}
 		entered <- s
 		<-leave

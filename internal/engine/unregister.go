@@ -62,18 +62,10 @@ func (w *Worker) unregister() error {
 // that was all there was to do.
 func (w *Worker) unregisterTogether(ctx context.Context) map[*lane.Lane]bool {
 	gone := map[*lane.Lane]bool{}
-	waits := map[*lane.Lane]bool{}
-	for i, l := range w.lanes {
-		waits[l] = w.finishers[i].Waiting() > 0
-	}
 	for _, g := range w.slotGroups {
-		var lanes []*lane.Lane
-		var stores []*redisstore.Store
-		for _, l := range g.lanes {
-			if l.Registered.Load() && !waits[l] {
-				lanes, stores = append(lanes, l), append(stores, l.Store)
-			}
-		}
+		lanes, stores := lane.Where(g.lanes, func(l *lane.Lane) bool {
+			return l.Registered.Load() && w.finishers[l.Index].Waiting() == 0
+		})
 		if len(lanes) < 2 {
 			continue
 		}
@@ -84,28 +76,19 @@ func (w *Worker) unregisterTogether(ctx context.Context) map[*lane.Lane]bool {
 	return gone
 }
 
-// unregisterFrom unregisters the worker from one queue.
+// unregisterFrom unregisters the worker from one queue. It gives back what claims Redis still has of this worker: their
+// replies were lost.
 func (w *Worker) unregisterFrom(ctx context.Context, l *lane.Lane) error {
 	gone, err := l.Store.Unregister(ctx, w.id)
 	if err != nil || gone {
 		return err
 	}
-	// Redis still has claims of this worker: their replies were lost.
-	return w.releaseUnknown(ctx, l)
-}
-
-// releaseUnknown gives back claims of a stopping worker whose replies were lost, and unregisters it.
-func (w *Worker) releaseUnknown(ctx context.Context, l *lane.Lane) error {
 	tokens, err := l.Store.Tokens(ctx, w.id)
 	if err != nil {
 		return err
 	}
-	for len(tokens) > 0 {
-		n := min(len(tokens), redisstore.MaxTokens)
-		if _, err := l.Store.Release(ctx, w.id, nil, tokens[:n], l.Store, true); err != nil {
-			return err
-		}
-		tokens = tokens[n:]
+	if err := l.ReleaseTokens(ctx, tokens, func(int) {}); err != nil {
+		return err
 	}
 	_, err = l.Store.Unregister(ctx, w.id)
 	return err

@@ -96,13 +96,12 @@ func New(cfg Config) *Worker {
 		w.addLane(name, python)
 	}
 	w.receiver = &fetch.Receiver{
-		Worker: w.id, Lanes: w.lanes, Exec: w.exec, Registry: &w.registry, Decider: w.decider,
-		Python: python, Legacy: cfg.Legacy, Log: w.log, Lines: &w.lines, Owner: w,
+		Decider: w.decider, Lanes: w.lanes, Exec: w.exec, Registry: &w.registry, Python: python, Legacy: cfg.Legacy,
+		Owner: w,
 	}
 	w.fetcher = &fetch.Fetcher{
-		Worker: w.id, Patience: lane.ShortestPatience, Lines: &w.lines, Lanes: w.lanes, Plan: w.plan,
-		Wakes: make(chan fetch.WakeUp, len(w.lanes)+16), Exec: w.exec, Receiver: w.receiver, Owner: w,
-		Life: cfg.HeartbeatLife, Log: w.log,
+		Receiver: w.receiver, Plan: w.plan, Wakes: make(chan fetch.WakeUp, len(w.lanes)+16),
+		Life: cfg.HeartbeatLife, Patience: lane.ShortestPatience,
 	}
 	queues := map[string]bool{}
 	for _, l := range w.lanes {

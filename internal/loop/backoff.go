@@ -39,6 +39,17 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
+// SleepOr waits for d, or until poke has an element or ctx ends.
+func SleepOr(ctx context.Context, poke <-chan struct{}, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-poke:
+	case <-ctx.Done():
+	}
+}
+
 // Complaints limits how often a loop logs the same trouble: at once, then every ten seconds with a count.
 type Complaints struct {
 	mu      sync.Mutex

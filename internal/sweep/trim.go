@@ -50,33 +50,29 @@ func (g *Group) trim(ctx context.Context, s *redisstore.Store) error {
 			break // by Redis's clock they are not too old
 		}
 	}
-	for ctx.Err() == nil {
-		n, err := s.Pardon(ctx, redisstore.PardonPage)
-		if err != nil {
-			return err
-		}
-		if n < redisstore.PardonPage {
-			break
-		}
+	err := repeat(ctx, redisstore.PardonPage, func() (int, error) { return s.Pardon(ctx, redisstore.PardonPage) })
+	if err == nil {
+		err = g.lapse(ctx, s)
 	}
-	if err := g.lapse(ctx, s); err != nil {
-		return err
+	if err == nil {
+		err = repeat(ctx, redisstore.TrimPage, func() (int, error) {
+			return s.Trim(ctx, g.limits.ArchiveMost, redisstore.TrimPage)
+		})
 	}
-	for ctx.Err() == nil {
-		n, err := s.Trim(ctx, g.limits.ArchiveMost, redisstore.TrimPage)
-		if err != nil {
-			return err
-		}
-		if n < redisstore.TrimPage {
-			break
-		}
+	if err == nil {
+		err = repeat(ctx, redisstore.TrimPage, func() (int, error) { return s.Expire(ctx, redisstore.TrimPage) })
 	}
+	return cmp.Or(err, ctx.Err())
+}
+
+// repeat calls do until that has done less than a page, or ctx ends.
+func repeat(ctx context.Context, page int, do func() (int, error)) error {
 	for ctx.Err() == nil {
-		if n, err := s.Expire(ctx, redisstore.TrimPage); err != nil || n < redisstore.TrimPage {
+		if n, err := do(); err != nil || n < page {
 			return err
 		}
 	}
-	return ctx.Err()
+	return nil
 }
 
 // lapsePages is how many pages of locks a pass looks at, unless it finds many that have expired. Expired locks only

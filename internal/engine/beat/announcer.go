@@ -45,13 +45,7 @@ func (a *Announcer) Run(ctx context.Context) {
 	case <-ctx.Done():
 	}
 	for ctx.Err() == nil {
-		timer := time.NewTimer(a.Announce(ctx))
-		select {
-		case <-timer.C:
-		case <-a.poke:
-		case <-ctx.Done():
-		}
-		timer.Stop()
+		loop.SleepOr(ctx, a.poke, a.Announce(ctx))
 	}
 }
 

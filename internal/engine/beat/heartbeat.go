@@ -16,6 +16,7 @@ import (
 	"github.com/godelayed/delayed/internal/engine/events"
 	"github.com/godelayed/delayed/internal/engine/exec"
 	"github.com/godelayed/delayed/internal/engine/lane"
+	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/sweep"
@@ -25,7 +26,6 @@ import (
 // again when they have expired, writes again what else Redis has lost of the worker, marks claims that were lost
 // meanwhile, and gives back claims whose replies were lost.
 type Heartbeat struct {
-	publication
 	lanes  []*lane.Lane
 	stores []*redisstore.Store
 	worker string
@@ -47,6 +47,12 @@ type Heartbeat struct {
 
 	forbidden bool // this user may not find out what Redis has lost of the worker
 
+	Functions *function.Registry // nil: publish nothing of the worker
+	Status    *Status
+	Published map[*lane.Lane]any    // the value of Functions.Listing that Redis has; nil: none
+	Statuses  map[*lane.Lane]string // the status that Redis has; "": none
+	failing   loop.Complaints       // about functions that could not be published
+
 	poke    chan struct{}
 	trouble loop.Complaints
 	Link    redisstore.Link
@@ -67,10 +73,7 @@ func New(
 		Link: lanes[0].Store.NewLink(), lanes: lanes, worker: lanes[0].Worker, life: life,
 		value: value, Health: health, log: log, Events: &events.Listeners{}, Exec: exec, announcer: announcer,
 		unanswered: map[*lane.Lane]bool{}, ReportedLost: map[*lane.Lane]bool{}, poke: make(chan struct{}, 1),
-		publication: publication{
-			lanes: lanes, worker: lanes[0].Worker, log: log,
-			Published: map[*lane.Lane]any{}, Statuses: map[*lane.Lane]string{},
-		},
+		Published: map[*lane.Lane]any{}, Statuses: map[*lane.Lane]string{},
 	}
 	for _, l := range lanes {
 		h.stores = append(h.stores, l.Store)
@@ -105,13 +108,7 @@ func (h *Heartbeat) Run(ctx context.Context) {
 			h.log.Relief(&h.trouble, "heartbeat renewed")
 			wait.Reset()
 		}
-		timer := time.NewTimer(next)
-		select {
-		case <-timer.C:
-		case <-h.poke:
-		case <-ctx.Done():
-		}
-		timer.Stop()
+		loop.SleepOr(ctx, h.poke, next)
 	}
 }
 
@@ -179,13 +176,9 @@ func (h *Heartbeat) remind(ctx context.Context) {
 	if h.forbidden || ctx.Err() != nil {
 		return
 	}
-	var lanes []*lane.Lane
-	var stores []*redisstore.Store
-	for _, l := range h.lanes {
-		if l.Confirmed.Load() != nil && !h.unanswered[l] {
-			lanes, stores = append(lanes, l), append(stores, l.Store)
-		}
-	}
+	lanes, stores := lane.Where(h.lanes, func(l *lane.Lane) bool {
+		return l.Confirmed.Load() != nil && !h.unanswered[l]
+	})
 	if len(lanes) == 0 {
 		return
 	}
@@ -377,17 +370,11 @@ func (h *Heartbeat) reconcile(ctx context.Context, l *lane.Lane, claims int, unt
 	return h.releaseTokens(ctx, l, l.UnknownTokens(tokens, until))
 }
 
-// releaseTokens gives back claims whose replies were lost. It counts no death.
+// releaseTokens gives back claims whose replies were lost.
 func (h *Heartbeat) releaseTokens(ctx context.Context, l *lane.Lane, tokens []string) error {
-	for len(tokens) > 0 {
-		n := min(len(tokens), redisstore.MaxTokens)
-		if _, err := l.Store.Release(ctx, h.worker, nil, tokens[:n], l.Store, true); err != nil {
-			return err
-		}
+	return l.ReleaseTokens(ctx, tokens, func(n int) {
 		h.log.With("queue", l.Store.Name).WithField("tasks", n).Warn("gave back tasks whose claim got no reply")
-		tokens = tokens[n:]
-	}
-	return nil
+	})
 }
 
 // lookAtLeast: every heartbeat of this number asks for the version of the control hash, and whether Redis still has

@@ -51,17 +51,11 @@ func (e *Executors) Claimable() int {
 	return e.Allowed(min(n, free+MaxAheadPerCall))
 }
 
-// BeginClaim notes that a claim call asks for n tasks.
-func (e *Executors) BeginClaim(n int) {
+// AddClaiming notes that a claim call asks for n tasks, or with -n that it is over: its tasks are ready or handled
+// otherwise.
+func (e *Executors) AddClaiming(n int) {
 	e.Mu.Lock()
 	e.Claiming += n
-	e.Mu.Unlock()
-}
-
-// EndClaim notes that a claim call for n tasks is over, and its tasks are ready or handled otherwise.
-func (e *Executors) EndClaim(n int) {
-	e.Mu.Lock()
-	e.Claiming -= n
 	e.Mu.Unlock()
 }
 
@@ -71,17 +65,6 @@ func (e *Executors) wakeFetcherIfRoom() {
 		e.FetcherWaits = false
 		e.WakeFetcher()
 	}
-}
-
-// taskBudget limits how many tasks the executors start, and how fast. Executors.Mu protects all fields that change.
-type taskBudget struct {
-	Limited    bool          // startsLeft counts; unchanged
-	StartsLeft int           // how many more tasks may start
-	Worker     stopper       // is stopped when startsLeft is 0 and the last task has ended; unchanged
-	Rest       time.Duration // of each executor between two tasks; unchanged
-	Resting    int           // executors that rest
-	quit       chan struct{} // closed when the executors stop
-	starts     uint64        // number of tasks that have started
 }
 
 // countStart notes that a task starts. e.mu is held.
@@ -228,8 +211,8 @@ func (e *Executors) AdmitSuspect(c *lane.Claim) bool {
 			held++
 		}
 	}
-	e.Crowded = held >= most
-	return !e.Crowded
+	e.Crowded.Store(held >= most)
+	return held < most
 }
 
 // StopAhead makes the worker claim only for its free executors for a while, so that other workers can take what it
@@ -240,33 +223,11 @@ func (e *Executors) StopAhead() {
 	e.Mu.Unlock()
 }
 
-// IsCrowded reports whether the worker has put back a suspect because it had too many, and none of these has ended
-// since.
-func (e *Executors) IsCrowded() bool {
-	e.Mu.Lock()
-	defer e.Mu.Unlock()
-	return e.Crowded
-}
-
 // LoneTask returns the task that runs alone or waits until it can, or nil.
 func (e *Executors) LoneTask() *lane.Claim {
 	e.Mu.Lock()
 	defer e.Mu.Unlock()
 	return e.Lone
-}
-
-// MarkedTask returns the task that is marked in Redis as this worker's only one, or nil.
-func (e *Executors) MarkedTask() *lane.Claim {
-	e.Mu.Lock()
-	defer e.Mu.Unlock()
-	return e.marked
-}
-
-// Mark notes which task is marked in Redis; nil: none.
-func (e *Executors) Mark(c *lane.Claim) {
-	e.Mu.Lock()
-	e.marked = c
-	e.Mu.Unlock()
 }
 
 // ForgetLone forgets a lone task that has not started.
@@ -282,7 +243,7 @@ func (e *Executors) suspectLeft(c *lane.Claim) {
 		e.Lone = nil
 	}
 	if c.Suspicion >= lane.MinSuspectDeaths {
-		e.Crowded = false
+		e.Crowded.Store(false)
 		e.WakeFetcher()
 	}
 }

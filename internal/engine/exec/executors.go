@@ -37,10 +37,8 @@ type Executors struct {
 	Idle         int         // executors that wait for a task
 	waking       bool        // one of them was signalled and has not run yet
 	Lone         *lane.Claim // the suspect that runs alone, or waits until it can; no other task starts meanwhile
-	Crowded      bool        // a suspect was put back because the worker had too many
 	NoAheadUntil time.Time   // until then, claim only for free executors
 	Held         bool        // no task may start
-	marked       *lane.Claim // the task that is marked in Redis as this worker's only one
 	Stopped      bool
 	Pace         pace
 	Ahead        int        // how many tasks to claim beyond free executors
@@ -48,7 +46,15 @@ type Executors struct {
 	AckLane      *lane.Lane // the next claim call of the fetcher acknowledges done claims of this lane
 	Done         []doneList // of each lane, by its index
 	tallies      []Tally    // of each lane, by its index
-	taskBudget
+	StartsLeft   int        // how many more tasks may start, if Limited
+	Resting      int        // executors that rest
+	starts       uint64     // number of tasks that have started
+
+	Limited bool          // StartsLeft counts; unchanged
+	Worker  stopper       // is stopped when StartsLeft is 0 and the last task has ended; unchanged
+	Rest    time.Duration // of each executor between two tasks; unchanged
+	quit    chan struct{} // closed when the executors stop
+	Crowded atomic.Bool   // a suspect was put back because the worker had too many, and none of these has ended since
 
 	N          int                          // number of executors
 	Slots      []atomic.Pointer[lane.Claim] // the task that each executor runs
@@ -70,7 +76,7 @@ type stopper interface{ StopFor(reason state.Reason) }
 func New(n, prefetch int, life time.Duration, r taskRunner) *Executors {
 	e := &Executors{
 		runner: r, Life: life, Changed: make(chan struct{}, 1), Pace: pace{fixed: prefetch}, N: n,
-		taskBudget: taskBudget{quit: make(chan struct{})},
+		quit: make(chan struct{}),
 	}
 	e.makeSlots(n)
 	e.work.L = &e.Mu

@@ -86,8 +86,7 @@ func (r *Runner) Execute(c *lane.Claim) (done bool) {
 func (r *Runner) conclude(c *lane.Claim, err error, returned bool, limit time.Duration) (done bool) {
 	if c.Lane.HandlerReturned(c) {
 		c.Lane.SettleLost(c)
-		r.LogOf(c).
-			Warn("task ended after its claim was lost; its outcome is discarded")
+		c.Log(r.Log).Warn("task ended after its claim was lost; its outcome is discarded")
 		return false
 	}
 	if !returned {
@@ -148,7 +147,7 @@ func (r *Runner) unlockStart(c *lane.Claim) bool {
 // If Redis does not answer, the task starts and frees the lock at its end.
 func (r *Runner) Unlock(c *lane.Claim) (replaced bool) {
 	left, replaced, err := c.Lane.Store.Unlock(r.HandlersCtx, c.Msg.Meta.ID, c.Lock())
-	log := r.LogOf(c)
+	log := c.Log(r.Log)
 	switch {
 	case err != nil:
 		log.WithError(err).Warn("the task's lock could not be freed before it starts, and lasts until it is over")

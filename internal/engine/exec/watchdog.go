@@ -140,8 +140,7 @@ func (d *Watchdog) handleOverruns(found []overrun) {
 // report logs one handler and emits an event.
 func (d *Watchdog) report(l overrun, replaced bool, stack string) {
 	c := l.claim
-	log := d.Log.With("queue", c.Lane.Store.Name).With("function", c.Msg.Path).With("id", c.Msg.Meta.ID).With("ran",
-		l.ran.Round(time.Millisecond).String())
+	log := c.Log(d.Log).With("ran", l.ran.Round(time.Millisecond).String())
 	if stack != "" {
 		log = log.With("stack", stack)
 	}

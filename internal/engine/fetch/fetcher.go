@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/godelayed/delayed/internal/engine/exec"
 	"github.com/godelayed/delayed/internal/engine/lane"
 	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
@@ -25,17 +24,12 @@ const (
 
 // Fetcher claims tasks for free executors. While there are none to claim, its waiters block on the notify lists.
 type Fetcher struct {
-	Worker   string // id
-	Lanes    []*lane.Lane
+	*Receiver
 	Plan     Order
 	Waiters  []*Waiter
 	Wakes    chan WakeUp
-	Exec     *exec.Executors
-	Receiver *Receiver
-	Owner    owner
 	Life     time.Duration // of a heartbeat
-	Patience time.Duration // the first SuspectState.Patience: shortestPatience, but in tests
-	Log      loop.Journal
+	Patience time.Duration // the first suspectState.Patience: lane.ShortestPatience, but in tests
 
 	Order     []int       // of queues in the present round
 	Behind    []bool      // the worker was behind with telling Redis how the queue's tasks ended when last looked at
@@ -51,7 +45,6 @@ type Fetcher struct {
 	Suspects  suspectState
 	trouble   loop.Complaints // with claims
 	waits     loop.Complaints // with waits
-	Lines     *loop.LineLimit // limits log lines about parked tasks that were claimed
 }
 
 // Run claims tasks until ctx ends.
@@ -159,7 +152,7 @@ func (f *Fetcher) leaveToFinishers() {
 func (f *Fetcher) anyToClaim() (found bool, later time.Duration) {
 	now := time.Now()
 	for i := range f.HasTasks {
-		if f.Paused(i) || !f.HasTasks[i] && !f.Lanes[i].Parked.Some.Load() {
+		if f.Paused(i) || !f.HasTasks[i] && !f.Lanes[i].HasParked() {
 			continue
 		}
 		wait := f.notBefore(i).Sub(now)
@@ -234,7 +227,7 @@ func (f *Fetcher) Round(ctx context.Context, room int) {
 		if room <= 0 || ctx.Err() != nil {
 			return
 		}
-		parked := f.Lanes[i].Parked.Some.Load()
+		parked := f.Lanes[i].HasParked()
 		if f.Paused(i) || !f.HasTasks[i] && !parked {
 			continue
 		}

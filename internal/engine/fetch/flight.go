@@ -35,7 +35,7 @@ func (f *Fetcher) claimQueue(ctx context.Context, i, room, held int) int {
 	done := f.Exec.TakeForClaim(l)
 	f.acksWait = true
 	fl := Flight{lane: i, asked: room}
-	f.Exec.BeginClaim(room)
+	f.Exec.AddClaiming(room)
 	if !f.ahead(i, room) || held > 0 || call.Mend {
 		fl.claims, fl.left, fl.err = l.Claim(kept, call, done)
 		return f.takeReply(ctx, fl)
@@ -64,12 +64,12 @@ func (f *Fetcher) callReturned(ctx context.Context, fl Flight) {
 // takeReply handles the reply of a claim call, and returns how many tasks will run here.
 func (f *Fetcher) takeReply(ctx context.Context, fl Flight) (kept int) {
 	i := fl.lane
-	defer f.Exec.EndClaim(fl.asked)
+	defer f.Exec.AddClaiming(-fl.asked)
 	if !f.checkReply(fl) {
 		return 0
 	}
 	if fl.parked {
-		return f.Receiver.Receive(ctx, fl.claims) // the reply says nothing about pending tasks
+		return f.Receive(ctx, fl.claims) // the reply says nothing about pending tasks
 	}
 	f.Mend[i] = false
 	f.Lanes[i].PendingLeft = fl.left
@@ -78,7 +78,7 @@ func (f *Fetcher) takeReply(ctx context.Context, fl Flight) (kept int) {
 	if !f.HasTasks[i] {
 		f.EmptyAt[i] = time.Now()
 	}
-	return f.Receiver.Receive(ctx, fl.claims)
+	return f.Receive(ctx, fl.claims)
 }
 
 // checkReply reports whether a claim call has succeeded. If not, it logs the error and decides when to claim again.
@@ -122,9 +122,9 @@ func (f *Fetcher) logOf(l *lane.Lane) loop.Journal { return f.Log.With("queue", 
 // claimParked claims at most room parked tasks of queue i, and returns how many of them will run here.
 func (f *Fetcher) claimParked(ctx context.Context, i, room int) (kept int) {
 	fl := Flight{lane: i, asked: room, parked: true}
-	f.Exec.BeginClaim(room)
+	f.Exec.AddClaiming(room)
 	fl.claims, fl.err = f.Lanes[i].ClaimParked(context.WithoutCancel(ctx), room)
-	if !f.Lanes[i].Parked.Some.Load() {
+	if !f.Lanes[i].HasParked() {
 		f.Owner.PokeMovers() // the mover may find more of them
 	}
 	kept = f.takeReply(ctx, fl)

@@ -2,6 +2,7 @@ package fetch
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"github.com/godelayed/delayed/event"
@@ -20,16 +21,14 @@ import (
 
 // Receiver handles claimed tasks: it gives the executors those that can run here, and ends the claims of all others.
 type Receiver struct {
-	Worker   string // id
+	*finish.Decider
 	Lanes    []*lane.Lane
 	Exec     *exec.Executors
 	Registry *function.Registry
-	Decider  *finish.Decider
 	Python   *redisstore.Store // of the queue for Python tasks; nil: none
 	Legacy   bool
-	Log      loop.Journal
-	Lines    *loop.LineLimit // limits log lines about tasks
 	Owner    owner
+	Alone    atomic.Pointer[lane.Claim] // is marked in Redis as this worker's only task
 }
 
 // owner is the worker that a fetcher and its receiver work for.
@@ -109,11 +108,11 @@ func (r *Receiver) canRun(ctx context.Context, c *lane.Claim, now time.Time) boo
 		}
 	}
 	if c.Fn = r.Registry.Lookup(c.Msg.Path); c.Fn == nil {
-		ends.Add(r.Decider.Park(c, state.ReasonUnknownFunction, now))
+		ends.Add(r.Park(c, state.ReasonUnknownFunction, now))
 		return false
 	}
 	c.Suspicion = lane.SuspicionOf(c, now)
-	if c.Suspicion >= lane.MinSuspectDeaths && !r.Decider.Isolation.Holds(c) &&
+	if c.Suspicion >= lane.MinSuspectDeaths && !r.Isolation.Holds(c) &&
 		(!c.Batch.Suspects || !r.Exec.AdmitSuspect(c)) {
 		ends.Add(lane.Ending{Claim: c, Outcome: lifecycle.OutcomeDefer})
 		c.Lane.HasSuspects = true
@@ -137,7 +136,7 @@ func (r *Receiver) undecodable(c *lane.Claim, err error, now time.Time) lane.End
 				id).Counted(n).WithError(err).Error("message archived: it cannot be decoded")
 		})
 	}
-	r.Decider.Events.EmitFor(c, events.Event{Kind: event.TaskArchived, Reason: info.Reason, Err: err})
+	r.Events.EmitFor(c, events.Event{Kind: event.TaskArchived, Reason: info.Reason, Err: err})
 	return lane.Ending{
 		Claim: c, Outcome: lifecycle.OutcomeReject, Wait: lifecycle.ArchivedLife, ID: id, Info: info.Encode(),
 	}
@@ -166,7 +165,7 @@ func (r *Receiver) dropCanceled(ctx context.Context, claims []*lane.Claim) []*la
 	kept := make([]*lane.Claim, 0, len(claims))
 	for i, c := range claims {
 		if revoked != nil && revoked[i] {
-			r.Decider.CancelClaim(c, false)
+			r.CancelClaim(c, false)
 			continue
 		}
 		kept = append(kept, c)

@@ -52,7 +52,7 @@ func (f *Fetcher) claimSuspects(ctx context.Context) bool {
 // TakesSuspects reports whether the worker may take another suspect. Suspects that run alone take at most half of the
 // time.
 func (f *Fetcher) TakesSuspects(now time.Time) bool {
-	if f.Suspects.Lone != nil || f.Exec.IsCrowded() {
+	if f.Suspects.Lone != nil || f.Exec.Crowded.Load() {
 		return false
 	}
 	if !now.Before(f.Suspects.NoneBefore) {
@@ -65,8 +65,8 @@ func (f *Fetcher) TakesSuspects(now time.Time) bool {
 // ClaimSuspect claims at most one suspect of queue i.
 func (f *Fetcher) ClaimSuspect(ctx context.Context, i, most, held int) {
 	fl := Flight{lane: i, asked: most, suspects: true}
-	f.Exec.BeginClaim(most)
-	defer f.Exec.EndClaim(most)
+	f.Exec.AddClaiming(most)
+	defer f.Exec.AddClaiming(-most)
 	l := f.Lanes[i]
 	call := redisstore.ClaimCall{Most: most, Held: held, Suspects: true}
 	fl.claims, fl.left, fl.err = l.Claim(context.WithoutCancel(ctx), call, nil)
@@ -74,7 +74,7 @@ func (f *Fetcher) ClaimSuspect(ctx context.Context, i, most, held int) {
 	if !f.checkReply(fl) {
 		return
 	}
-	f.Receiver.Receive(ctx, fl.claims)
+	f.Receive(ctx, fl.claims)
 	if c := f.Exec.LoneTask(); c != nil && c != f.Suspects.Lone {
 		f.Suspects.Lone, f.Suspects.Started, f.Suspects.Since = c, false, time.Now()
 	}
@@ -95,7 +95,7 @@ func (f *Fetcher) HandleLone(ctx context.Context) {
 		f.putBackLone(lifecycle.OutcomeDefer)
 		f.loneOver(now)
 	case f.InFlight == 0 && lane.InHand(f.Lanes) == 1:
-		f.Receiver.StartLone(ctx, s.Lone)
+		f.StartLone(ctx, s.Lone)
 		s.Started = true
 	case now.Sub(s.Since) > s.Patience:
 		f.putBackLone(lifecycle.OutcomeDefer)
@@ -126,7 +126,7 @@ func (f *Fetcher) loneOver(now time.Time) {
 // markAlone marks c in Redis as this worker's only task. If that fails c starts all the same, and its death will not
 // count as one alone.
 func (r *Receiver) markAlone(ctx context.Context, c *lane.Claim) {
-	r.Exec.Mark(c) // even if the call fails: it may have run
+	r.Alone.Store(c) // even if the call fails: it may have run
 	if err := c.Lane.Store.Mark(ctx, r.Worker, redisstore.MarkAlone, c.Token); err != nil {
 		r.Log.With("queue", c.Lane.Store.Name).WithError(err).Debug("cannot note that a suspect runs alone")
 	}
@@ -134,23 +134,17 @@ func (r *Receiver) markAlone(ctx context.Context, c *lane.Claim) {
 
 // unmarkAlone removes the mark before other tasks start. It reports whether they may start.
 func (r *Receiver) unmarkAlone(ctx context.Context) bool {
-	c := r.Exec.MarkedTask()
+	c := r.Alone.Load()
 	if c == nil {
 		return true
 	}
 	if c.Lane.IsOpen(c) { // otherwise Redis has removed the claim, and its mark means nothing
-		return r.clearAloneMark(ctx, c)
+		if err := c.Lane.Store.Mark(ctx, r.Worker, redisstore.MarkAlone, ""); err != nil {
+			r.Log.With("queue", c.Lane.Store.Name).WithError(err).Debug("cannot note that a suspect runs beside others")
+			return false
+		}
 	}
-	r.Exec.Mark(nil)
-	return true
-}
-
-func (r *Receiver) clearAloneMark(ctx context.Context, c *lane.Claim) bool {
-	if err := c.Lane.Store.Mark(ctx, r.Worker, redisstore.MarkAlone, ""); err != nil {
-		r.Log.With("queue", c.Lane.Store.Name).WithError(err).Debug("cannot note that a suspect runs beside others")
-		return false
-	}
-	r.Exec.Mark(nil)
+	r.Alone.Store(nil)
 	return true
 }
 

@@ -96,7 +96,7 @@ func RunnableHere(
 func (r *Receiver) ForwardPython(ctx context.Context, c *lane.Claim, now time.Time) lane.Ending {
 	to := r.Python
 	if to == nil || to.SameQueue(c.Lane.Store) {
-		return r.Decider.Park(c, state.ReasonPython, now)
+		return r.Park(c, state.ReasonPython, now)
 	}
 	if c.Msg.Kind == wire.PyExtended {
 		reads, err := r.readsExtended(ctx, to)
@@ -104,10 +104,10 @@ func (r *Receiver) ForwardPython(ctx context.Context, c *lane.Claim, now time.Ti
 			return lane.Ending{Claim: c, Outcome: lifecycle.OutcomeRelease} // unknown: ask again after the next claim
 		}
 		if !reads {
-			return r.Decider.Park(c, state.ReasonPlainPython, now)
+			return r.Park(c, state.ReasonPlainPython, now)
 		}
 	}
-	r.Decider.Events.EmitFor(c, events.Event{Kind: event.TaskForwarded})
+	r.Events.EmitFor(c, events.Event{Kind: event.TaskForwarded})
 	return lane.Ending{Claim: c, Outcome: lifecycle.OutcomeForward}
 }
 

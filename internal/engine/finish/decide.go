@@ -30,11 +30,6 @@ type Decider struct {
 	HandlersCtx context.Context  // parent of all handlers' contexts; cancelled with the cause ErrShutdown
 }
 
-// LogOf returns the log with the fields of one task.
-func (d *Decider) LogOf(c *lane.Claim) loop.Journal {
-	return d.Log.With("queue", c.Lane.Store.Name).With("function", c.Msg.Path).With("id", c.Msg.Meta.ID)
-}
-
 // Decide decides what becomes of a task whose handler has returned err, and writes it to v. It may end this goroutine
 // after that, because the methods of the error, the functions that are asked about it and the logger are users' code,
 // which may call runtime.Goexit.

@@ -32,8 +32,7 @@ func (d *Decider) Succeed(c *lane.Claim, value any, began, now time.Time) {
 	}
 	c.Lane.Ends.Add(EndComplete(c, &info))
 	if err != nil { // last, because a logger may end this goroutine
-		d.LogOf(c).WithError(err).
-			Error("task succeeded, but its result cannot be kept")
+		c.Log(d.Log).WithError(err).Error("task succeeded, but its result cannot be kept")
 	}
 }
 
@@ -85,7 +84,7 @@ func CanceledInfo(m *wire.Message, now time.Time) wire.Info {
 func (d *Decider) CancelClaim(c *lane.Claim, certain bool) {
 	d.Events.EmitFor(c, events.Event{Kind: event.TaskCanceled})
 	c.Lane.Ends.Add(d.Cancellation(c, certain))
-	d.LogOf(c).Info("task canceled") // last, because a logger may end this goroutine
+	c.Log(d.Log).Info("task canceled") // last, because a logger may end this goroutine
 }
 
 // Cancellation returns the ending of a cancelled task.

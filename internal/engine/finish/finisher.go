@@ -215,8 +215,7 @@ func (f *Finisher) reportLost(claims []*lane.Claim) {
 		return
 	}
 	for _, c := range claims {
-		f.log.With("function", c.Msg.Path).With("id", c.Msg.Meta.ID).
-			Warn("claim was lost before the task ended: another worker may run it again")
+		c.Log(f.log).Warn("claim was lost before the task ended: another worker may run it again")
 	}
 	f.CountLost(claims)
 }
@@ -378,8 +377,7 @@ func (f *Finisher) Waiting() int {
 // Redis does not answer, they expire.
 func (f *Finisher) freeForwarded(ctx context.Context, c *lane.Claim) {
 	if err := f.Lane.Store.FreeForwarded(ctx, c.Msg.Meta.ID, c.Lock()); err != nil {
-		f.log.With("function", c.Msg.Path).With("id", c.Msg.Meta.ID).WithError(err).
-			Warn("the lock of a forwarded task could not be freed; it lasts until it expires")
+		c.Log(f.log).WithError(err).Warn("the lock of a forwarded task could not be freed; it lasts until it expires")
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/godelayed/delayed/internal/function"
 	"github.com/godelayed/delayed/internal/lifecycle"
+	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/wire"
 	"github.com/godelayed/delayed/state"
@@ -49,6 +50,11 @@ type Claim struct {
 
 // Queue returns the name of the queue that the task was claimed from.
 func (c *Claim) Queue() string { return c.Lane.Store.Name }
+
+// Log returns log with the fields of the task.
+func (c *Claim) Log(log loop.Journal) loop.Journal {
+	return log.With("queue", c.Lane.Store.Name).With("function", c.Msg.Path).With("id", c.Msg.Meta.ID)
+}
 
 // Message returns the task's message.
 func (c *Claim) Message() *wire.Message { return &c.Msg }

@@ -2,7 +2,6 @@ package lane
 
 import (
 	"context"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -65,53 +64,33 @@ func (l *Lane) RestsUntil() time.Time {
 // QueuePaused reports whether the last reading of the control hash found the queue paused.
 func (l *Lane) QueuePaused() bool { return l.Control.Paused.Load() }
 
-// parkedTasks are the ids of parked tasks that the mover has found for this worker. Other workers may find the same
+// SetParked replaces the ids of parked tasks that the mover has found for this worker. Other workers may find the same
 // ones; the first to claim a task gets it.
-type parkedTasks struct {
-	Some atomic.Bool // ids is not empty
-
-	mu  sync.Mutex // protects the following
-	ids []string
+func (l *Lane) SetParked(ids []string) {
+	l.parked.Store(nil)
+	if len(ids) > 0 {
+		l.parked.Store(&ids)
+	}
 }
 
-// Set replaces the ids.
-func (p *parkedTasks) Set(ids []string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.ids = ids
-	p.Some.Store(len(ids) > 0)
-}
-
-// Take removes and returns the first n ids, or fewer.
-func (p *parkedTasks) Take(n int) []string {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	n = min(n, len(p.ids))
-	taken := p.ids[:n:n]
-	p.ids = p.ids[n:]
-	p.Some.Store(len(p.ids) > 0)
-	return taken
-}
-
-// putBack puts ids in front of the others.
-func (p *parkedTasks) putBack(ids []string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.ids = slices.Concat(ids, p.ids)
-	p.Some.Store(len(p.ids) > 0)
-}
+// HasParked reports whether there are such ids.
+func (l *Lane) HasParked() bool { return l.parked.Load() != nil }
 
 // ClaimParked claims at most n of the parked tasks that the mover has found. They do not become pending in between: a
 // worker that does not know their functions would claim and park them again.
 func (l *Lane) ClaimParked(ctx context.Context, n int) ([]*Claim, error) {
-	ids := l.Parked.Take(redisstore.MaxUnparked)
-	if len(ids) == 0 {
+	found := l.parked.Swap(nil)
+	if found == nil {
 		return nil, nil
 	}
-	claims, looked, err := l.Claim(ctx, redisstore.ClaimCall{Most: n, Parked: ids}, nil)
+	ids := *found
+	claims, looked, err := l.Claim(ctx,
+		redisstore.ClaimCall{Most: n, Parked: ids[:min(len(ids), redisstore.MaxUnparked)]}, nil)
 	if err != nil {
 		looked = 0
 	}
-	l.Parked.putBack(ids[looked:])
+	if ids = ids[looked:]; len(ids) > 0 {
+		l.parked.CompareAndSwap(nil, &ids) // else the mover has found others since
+	}
 	return claims, err
 }

@@ -61,7 +61,7 @@ type Lane struct {
 
 	Beat chan struct{} // asks for a heartbeat; shared by the queues of a slot; holds one element
 
-	Parked parkedTasks // parked tasks that this worker can run
+	parked atomic.Pointer[[]string] // ids of parked tasks that this worker can run; nil: none
 
 	Control Control
 
@@ -403,6 +403,44 @@ func InHand(lanes []*Lane) (n int) {
 // MaxRevoked bounds the ids of cancelled tasks that a lane keeps in memory. If there are more, the worker asks Redis
 // about each batch of claims.
 const MaxRevoked = 1000
+
+// EachRevoked asks Redis which of some tasks were canceled, and calls do with their ids.
+func EachRevoked(ctx context.Context, s *redisstore.Store, ids []string, do func(id string)) error {
+	for page := range slices.Chunk(ids, MaxRevoked) {
+		revoked, err := s.AreRevoked(ctx, page)
+		if err != nil {
+			return err
+		}
+		for i, id := range page {
+			if revoked[i] {
+				do(id)
+			}
+		}
+	}
+	return nil
+}
+
+// ReleaseTokens gives back claims whose replies were lost. It counts no death. released is called with the number of
+// those of each call.
+func (l *Lane) ReleaseTokens(ctx context.Context, tokens []string, released func(n int)) error {
+	for page := range slices.Chunk(tokens, redisstore.MaxTokens) {
+		if _, err := l.Store.Release(ctx, l.Worker, nil, page, l.Store, true); err != nil {
+			return err
+		}
+		released(len(page))
+	}
+	return nil
+}
+
+// Where returns those of some lanes for which a condition holds, and their stores.
+func Where(lanes []*Lane, holds func(*Lane) bool) (some []*Lane, stores []*redisstore.Store) {
+	for _, l := range lanes {
+		if holds(l) {
+			some, stores = append(some, l), append(stores, l.Store)
+		}
+	}
+	return some, stores
+}
 
 // revocations are ids of cancelled tasks that a lane knows.
 type revocations struct {

@@ -119,24 +119,13 @@ func canceledMembers(ctx context.Context, s *redisstore.Store, raws [][]byte) (c
 			ids = append(ids, m.Msg.Meta.ID)
 		}
 	}
-	for len(ids) > 0 {
-		n := min(len(ids), lane.MaxRevoked)
-		revoked, err := s.AreRevoked(ctx, ids[:n])
-		if err != nil {
-			return nil, err
+	err = lane.EachRevoked(ctx, s, ids, func(id string) {
+		if canceled == nil {
+			canceled = map[string]bool{}
 		}
-		for i, id := range ids[:n] {
-			if !revoked[i] {
-				continue
-			}
-			if canceled == nil {
-				canceled = map[string]bool{}
-			}
-			canceled[id] = true
-		}
-		ids = ids[n:]
-	}
-	return canceled, nil
+		canceled[id] = true
+	})
+	return canceled, err
 }
 
 // forgive removes cancellations from Redis of members that have left their group because of them. If that fails, the

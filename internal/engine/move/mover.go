@@ -100,13 +100,7 @@ func (m *Mover) Run(ctx context.Context) {
 			wait.Reset()
 			m.Checked.Store(true)
 		}
-		timer := time.NewTimer(next)
-		select {
-		case <-timer.C:
-		case <-m.poke:
-		case <-ctx.Done():
-		}
-		timer.Stop()
+		loop.SleepOr(ctx, m.poke, next)
 	}
 }
 
@@ -158,7 +152,7 @@ func (m *Mover) lookAfter(ctx context.Context, i int, t redisstore.Todo) (next t
 	if t.Parked > 0 {
 		return next, m.FindParked(ctx, i, t.Parked)
 	}
-	m.lanes[i].Parked.Set(nil)
+	m.lanes[i].SetParked(nil)
 	return next, nil
 }
 
@@ -229,7 +223,7 @@ func (m *Mover) FindParked(ctx context.Context, i, parked int) error {
 	if m.Offset[i] >= parked {
 		m.Offset[i] = 0
 	}
-	m.lanes[i].Parked.Set(ids)
+	m.lanes[i].SetParked(ids)
 	if len(ids) > 0 {
 		m.Fetcher.Wake()
 	}
