@@ -65,7 +65,7 @@ func (w *Worker) Quiet() {
 // returns.
 func (w *Worker) holdBack() {
 	w.exec.Hold(true)
-	lane.GiveBack(w.exec.TakeBack())
+	lane.GiveBack(w.exec.TakeBack(nil))
 }
 
 // Status returns a snapshot of the worker.

@@ -80,7 +80,8 @@ func (noSource) Slot(string) int { return 0 }
 
 func (c *crew) newLane(name string) *lane.Lane {
 	l := lane.New(redisstore.NewStore(noSource{}, "", name), "w", false)
-	finish.New(l, c.Executors, &finish.Decider{}, &events.Listeners{}, loop.NewJournal((&logText{}).logger()))
+	finish.New(l, c.Executors,
+		&finish.Decider{Events: &events.Listeners{}, Log: loop.NewJournal((&logText{}).logger())})
 	l.Beat = c.beats
 	c.beaten(l)
 	return l
@@ -223,7 +224,7 @@ func TestExecutorsAreWokenInVain(t *testing.T) {
 		c.Mu.Lock()
 		c.Ready = tasks
 		c.WakeOne()
-		c.TakeBackLocked()
+		c.TakeBackLocked(nil)
 		c.Mu.Unlock()
 		c.begun("they went back")
 		c.Add(tasks)
@@ -385,7 +386,7 @@ func TestExecutorsStop(t *testing.T) {
 		if told(over) {
 			t.Fatal("over while a task runs")
 		}
-		if back := c.TakeBack(); !slices.Equal(back, tasks[3:]) {
+		if back := c.TakeBack(nil); !slices.Equal(back, tasks[3:]) {
 			t.Errorf("%d tasks have not started, expected 2", len(back))
 		}
 		c.end(tasks[2], endDone)

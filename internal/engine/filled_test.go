@@ -25,9 +25,9 @@ var suspectLeaves = map[string]struct {
 	"it fails":            {true, func(c *crew, s *lane.Claim) { c.end(s, endSeenTo) }},
 	"it leaves":           {true, func(c *crew, s *lane.Claim) { c.end(s, endGoexit) }},
 	"it is stuck":         {true, func(c *crew, s *lane.Claim) { c.replaceAll(s) }},
-	"all is taken back":   {false, func(c *crew, _ *lane.Claim) { c.TakeBack() }},
-	"its queue is paused": {false, func(c *crew, s *lane.Claim) { c.TakeBackOf(s.Lane) }},
-	"it is dismissed":     {false, func(c *crew, s *lane.Claim) { c.TakeBack(); c.ForgetLone(s) }},
+	"all is taken back":   {false, func(c *crew, _ *lane.Claim) { c.TakeBack(nil) }},
+	"its queue is paused": {false, func(c *crew, s *lane.Claim) { c.TakeBack(s.Lane) }},
+	"it is dismissed":     {false, func(c *crew, s *lane.Claim) { c.TakeBack(nil); c.ForgetLone(s) }},
 }
 
 // replaceAll starts other executors instead of those that run a task.
@@ -46,7 +46,7 @@ func inCrewWithSpares(t *testing.T, n, spares int, test func(*crew)) {
 		c.Start()
 		test(c)
 		synctest.Wait()
-		c.TakeBack()
+		c.TakeBack(nil)
 		for _, leave := range c.ways {
 			close(leave)
 		}

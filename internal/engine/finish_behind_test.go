@@ -59,7 +59,7 @@ func TestFetcherIsToldThatRedisWas(t *testing.T) {
 			t.Errorf("ending %d: expected that the fetcher is woken: %v", i+1, want)
 		}
 	}
-	if r.fetcher.CheckBacklog(); r.fetcher.Paused(0) || !r.fetcher.HasTasks[0] {
+	if r.fetcher.CheckBacklog(); r.fetcher.Paused(0) || !r.fetcher.Queues[0].HasTasks {
 		t.Error("the fetcher does not look at the queue")
 	}
 }

@@ -128,7 +128,7 @@ func (w *Worker) pauseLane(l *lane.Lane, paused bool) {
 	}
 	log.Info("queue paused: this worker claims no more of its tasks")
 	w.events.Emit(events.Event{Kind: event.QueuePaused, Queue: l.Store.Name})
-	lane.GiveBack(w.exec.TakeBackOf(l))
+	lane.GiveBack(w.exec.TakeBack(l))
 }
 
 // obeyOrder carries out an order to this worker. last is the order before; withdrawing a pause resumes the worker.

@@ -48,7 +48,7 @@ func newBeating(t *testing.T, plan faultnet.Plan) *beating {
 	h.lane = lane.New(redisstore.NewStore(rdb.loops, "", b.Name), "w", false)
 	log := loop.NewJournal(b.log.logger())
 	exec := exec.New(1, 0, quietLife, nil)
-	finish.New(h.lane, exec, &finish.Decider{}, &events.Listeners{}, log)
+	finish.New(h.lane, exec, &finish.Decider{Events: &events.Listeners{}, Log: log})
 	h.Heartbeat = beat.New([]*lane.Lane{h.lane}, quietLife, "v", sweep.NewLinkHealth(quietLife), log, exec,
 		beat.NewAnnouncer(nil, nil, nil, time.Hour, log))
 	t.Cleanup(h.Link.HangUp)

@@ -173,7 +173,7 @@ func TestMoverReadsOnBehindWhatStays(t *testing.T) {
 func TestEmptyQueueIsNotedAsProbed(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	r.fetcher.Probe(t.Context())
-	if r.fetcher.EmptyAt[0].IsZero() || r.fetcher.HasTasks[0] {
-		t.Errorf("probed %v, hot %v", r.fetcher.EmptyAt[0], r.fetcher.HasTasks[0])
+	if r.fetcher.Queues[0].EmptyAt.IsZero() || r.fetcher.Queues[0].HasTasks {
+		t.Errorf("probed %v, hot %v", r.fetcher.Queues[0].EmptyAt, r.fetcher.Queues[0].HasTasks)
 	}
 }

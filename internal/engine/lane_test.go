@@ -37,8 +37,8 @@ func newHeldLane(t *testing.T) *heldLane {
 	}
 	h := &heldLane{bench: b, src: &faultnet.HoldSource{Source: b.rdb.loops, Calls: make(chan *faultnet.HeldCall)}}
 	h.Lane = lane.New(redisstore.NewStore(h.src, "", b.Name), "w", false)
-	finish.New(h.Lane, exec.New(1, 0, time.Minute, nil), &finish.Decider{}, &events.Listeners{},
-		loop.NewJournal(b.log.logger()))
+	finish.New(h.Lane, exec.New(1, 0, time.Minute, nil),
+		&finish.Decider{Events: &events.Listeners{}, Log: loop.NewJournal(b.log.logger())})
 	h.registered("v")
 	return h
 }

@@ -417,7 +417,7 @@ func TestBudget(t *testing.T) {
 		}
 		c.ways[tasks[1]] <- endSeenTo
 		synctest.Wait()
-		if back := c.TakeBack(); spent != 1 || len(c.started) != 2 || len(back) != 2 {
+		if back := c.TakeBack(nil); spent != 1 || len(c.started) != 2 || len(back) != 2 {
 			t.Errorf("both have ended: spent %d, started %d, %d left", spent, len(c.started), len(back))
 		}
 	})

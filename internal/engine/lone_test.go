@@ -31,21 +31,21 @@ func (o *idleOwner) PokeMovers() { o.looks++ }
 // newLoner returns a fetcher that waits for two seconds at first.
 func newLoner(c *crew, lanes ...*lane.Lane) *loner {
 	l := &loner{c: c}
-	n := len(lanes)
+	var all []int
+	for i := range lanes {
+		all = append(all, i)
+	}
 	l.Fetcher = &fetch.Fetcher{
 		Life: time.Minute, Patience: 2 * time.Second,
-		Wakes:    make(chan fetch.WakeUp, 1),
-		Returned: make(chan fetch.Flight, 1), HasTasks: make([]bool, n), WasPaused: make([]bool, n),
-		Behind: make([]bool, n), Mend: make([]bool, n),
-		EmptyAt: make([]time.Time, n),
+		Wakes:   make(chan fetch.WakeUp, 1),
+		Waiters: []*fetch.Waiter{{Lanes: all}},
 		Receiver: &fetch.Receiver{
 			Decider: &finish.Decider{Log: loop.NewJournal((&logText{}).logger())},
 			Lanes:   lanes, Exec: c.Executors, Owner: &idleOwner{},
 		},
 	}
-	for range lanes {
-		l.WaiterOf = append(l.WaiterOf, &fetch.Waiter{})
-	}
+	l.Prepare()
+	l.quiet()
 	l.Suspects.Patience = l.Patience
 	l.Exec.Held = true // what is started stays ready
 	return l
@@ -55,7 +55,14 @@ func newLoner(c *crew, lanes ...*lane.Lane) *loner {
 func (l *loner) await(task *lane.Claim) {
 	l.Exec.Lone = task
 	l.Suspects.Lone, l.Suspects.Started, l.Suspects.Since = task, false, time.Now()
-	clear(l.HasTasks)
+	l.quiet()
+}
+
+// quiet lets no queue seem to have tasks.
+func (l *loner) quiet() {
+	for i := range l.Queues {
+		l.Queues[i].HasTasks = false
+	}
 }
 
 // over lets the fetcher work until there is no lone task any more, and returns how long that took.
@@ -73,8 +80,8 @@ func (l *loner) free(what string, waited time.Duration) {
 	if rest := time.Until(l.Suspects.NoneBefore); rest != waited {
 		l.c.t.Errorf("%s: others come first for %v, expected %v", what, rest, waited)
 	}
-	for i, hot := range l.HasTasks {
-		if !hot {
+	for i, q := range l.Queues {
+		if !q.HasTasks {
 			l.c.t.Errorf("%s: queue %d is not looked at", what, i)
 		}
 	}
@@ -176,11 +183,11 @@ func TestWhenSuspectsAreTaken(t *testing.T) {
 		"idle":              {func(*loner) {}, true},
 		"a task in hand":    {func(l *loner) { claimed(l.Lanes[1], 1) }, false},
 		"a claim":           {func(l *loner) { l.InFlight = 1 }, false},
-		"a queue has tasks": {func(l *loner) { l.HasTasks[1] = true }, false},
+		"a queue has tasks": {func(l *loner) { l.Queues[1].HasTasks = true }, false},
 		"enough suspects":   {func(l *loner) { l.Exec.Crowded.Store(true) }, false},
 		"a lone task":       {func(l *loner) { l.await(l.c.suspects(l.c.lane, 1, 9)[0]) }, false},
 		"their time again": {func(l *loner) {
-			l.HasTasks[1], l.InFlight, l.Suspects.NoneBefore = true, 1, time.Now()
+			l.Queues[1].HasTasks, l.InFlight, l.Suspects.NoneBefore = true, 1, time.Now()
 		}, true},
 		"enough all the same": {func(l *loner) {
 			l.Exec.Crowded.Store(true)

@@ -186,7 +186,7 @@ func (r *workerRun) stop(end context.CancelFunc) (reason state.Reason) {
 // their contexts cancelled. It closes the channel that it returns when all of them have returned.
 func (r *workerRun) drain(reason state.Reason) (idle <-chan struct{}) {
 	w := r.w
-	lane.GiveBack(w.exec.TakeBack())
+	lane.GiveBack(w.exec.TakeBack(nil))
 	w.exec.Stop()
 	sound, all := make(chan struct{}), make(chan struct{})
 	go func() {

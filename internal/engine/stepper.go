@@ -279,7 +279,7 @@ func (s *stepper) Stop() { s.w.cancelHandlers(lane.ErrShutdown) }
 func (s *stepper) Close() error {
 	w := s.w
 	w.cancelHandlers(lane.ErrShutdown)
-	lane.GiveBack(w.exec.TakeBack())
+	lane.GiveBack(w.exec.TakeBack(nil))
 	var errs []error
 	for _, f := range w.finishers {
 		if _, ok := f.Publish(); !ok {

@@ -29,7 +29,7 @@ func TestStrictOrderWhileBehind(t *testing.T) {
 			f := r.fetcher
 			r.lanes[1].EndsWaiting.Store(lane.MaxEndsWaiting)
 			if test.away {
-				f.WaiterOf[1].NoClaimsBefore = time.Now().Add(time.Hour)
+				f.Queues[1].Waiter.NoClaimsBefore = time.Now().Add(time.Hour)
 			}
 			f.CheckBacklog()
 			if a, b, c := f.Paused(0), f.Paused(1), f.Paused(2); a || !b || c != test.waits {
@@ -89,7 +89,7 @@ func TestStrictOrderBehindAClaimThatEndsEarly(t *testing.T) {
 	later := NewQueue(r.b.Name+".later", r.b.rdb)
 	r.b.delayWith(later, r.f, "small")
 	r.b.Do("SET", r.b.Name+".later_worker:"+r.ID(), "v", "PX", 60000)
-	r.fetcher.HasTasks[0], r.fetcher.HasTasks[1] = true, true
+	r.fetcher.Queues[0].HasTasks, r.fetcher.Queues[1].HasTasks = true, true
 	for i, want := range []int{1, 0} {
 		r.fetcher.Round(t.Context(), 10)
 		if n, m := r.b.Size(""), r.b.Size(".later"); n != want || m != want {

@@ -47,15 +47,9 @@ func newReceivingWorker(t *testing.T, change func(*WorkerConfig)) *receivingWork
 	r := &receivingWorker{w, b, w.lanes[0], b.fn("f", func(string) {})}
 	b.Must(w.Register([]*Function{r.f}, nil))
 	f := w.fetcher
-	n := len(w.lanes)
-	f.HasTasks, f.WasPaused, f.Mend, f.EmptyAt = make([]bool, n), make([]bool, n), make([]bool, n), make([]time.Time, n)
-	f.Behind = make([]bool, n)
-	f.Order, f.WaiterOf = make([]int, n), make([]*fetch.Waiter, n)
-	f.Returned = make(chan fetch.Flight, fetch.MaxInFlight)
-	for _, wt := range f.Waiters {
-		for _, i := range wt.Lanes {
-			f.WaiterOf[i] = wt
-		}
+	f.Prepare()
+	for i := range f.Queues {
+		f.Queues[i].HasTasks = false
 	}
 	now := time.Now()
 	for _, l := range w.lanes {
@@ -268,7 +262,7 @@ func TestParkedTasksTakeRoom(t *testing.T) {
 	o := &idleOwner{}
 	r.fetcher.Owner = o
 	r.l.SetParked(ids)
-	r.fetcher.HasTasks[0] = true
+	r.fetcher.Queues[0].HasTasks = true
 	r.fetcher.Round(t.Context(), 4)
 	if n := lane.InHand(r.lanes); n != 4 || len(r.exec.Ready) != 4 {
 		t.Errorf("%d tasks in hand, expected 4", n)

@@ -124,7 +124,7 @@ func (w *Worker) addLane(name string, python *redisstore.Store) {
 	l := lane.New(redisstore.NewStore(w.cfg.Source, w.cfg.Prefix, name), w.id, w.cfg.Legacy)
 	l.MaxRetry = w.cfg.MaxRetry
 	w.lanes = append(w.lanes, l)
-	f := finish.New(l, w.exec, w.decider, &w.events, w.log)
+	f := finish.New(l, w.exec, w.decider)
 	f.Python = python
 	f.ArchiveMost, f.ArchiveKeep = w.cfg.ArchiveMax, w.cfg.ArchiveFor
 	w.finishers = append(w.finishers, f)

@@ -102,8 +102,8 @@ func TestProbeBesideAKeyOfAnotherType(t *testing.T) {
 	r, _ := newWorkerOfTwo(t)
 	r.b.Do("SET", r.b.Name+"_scheduled", "of another program")
 	r.fetcher.Probe(t.Context())
-	if has := r.fetcher.HasTasks; !has[0] || has[1] {
-		t.Errorf("claims from the queues: %v, expected from the first one only", has)
+	if has := r.fetcher.Queues; !has[0].HasTasks || has[1].HasTasks {
+		t.Errorf("claims from the queues: %+v, expected from the first one only", has)
 	}
 	r.b.Do("DEL", r.b.Name+"_scheduled")
 }

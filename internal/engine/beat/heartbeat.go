@@ -303,7 +303,7 @@ func (h *Heartbeat) endRegistration(ctx context.Context, r *registration, tokens
 	l.Refused.Store(redisstore.IsWrongType(err))
 	if l.Refused.Load() {
 		// Tasks that cannot start must not take the executors' places from those of other queues.
-		lane.GiveBack(h.Exec.TakeBackOf(l))
+		lane.GiveBack(h.Exec.TakeBack(l))
 	}
 	if err == nil || errors.Is(err, redisstore.ErrUnknown) {
 		l.Registered.Store(true)

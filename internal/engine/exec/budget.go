@@ -26,7 +26,7 @@ func (e *Executors) ClaimBudget() (n int, wait time.Duration, back []*lane.Claim
 		default:
 			e.Pace.stall(now)
 			e.NoAheadUntil = now.Add(NoAheadTime)
-			return 0, NoAheadTime, e.TakeBackLocked()
+			return 0, NoAheadTime, e.TakeBackLocked(nil)
 		}
 	}
 	e.Ahead = 0

@@ -253,23 +253,28 @@ func (e *Executors) Add(claims []*lane.Claim) {
 	e.Mu.Unlock()
 }
 
-// TakeBack removes and returns all tasks that have not started.
-func (e *Executors) TakeBack() []*lane.Claim {
+// TakeBack removes and returns the tasks of a lane that have not started; nil: of all lanes.
+func (e *Executors) TakeBack(of *lane.Lane) []*lane.Claim {
 	e.Mu.Lock()
 	defer e.Mu.Unlock()
-	return e.TakeBackLocked()
+	return e.TakeBackLocked(of)
 }
 
 // TakeBackLocked is TakeBack; e.Mu is held.
-func (e *Executors) TakeBackLocked() []*lane.Claim {
-	claims := e.Ready
-	e.Ready = nil
-	for _, c := range claims {
+func (e *Executors) TakeBackLocked(of *lane.Lane) (back []*lane.Claim) {
+	var kept []*lane.Claim
+	for _, c := range e.Ready {
+		if of != nil && c.Lane != of {
+			kept = append(kept, c)
+			continue
+		}
+		back = append(back, c)
 		if c.Suspicion > 0 {
 			e.suspectLeft(c)
 		}
 	}
-	return claims
+	e.Ready = kept
+	return back
 }
 
 // Hold lets no task start while on is true.
@@ -308,25 +313,6 @@ func (e *Executors) Running() []*lane.Claim {
 			claims = append(claims, c)
 		}
 	}
-	return claims
-}
-
-// TakeBackOf removes and returns all tasks of one lane that have not started.
-func (e *Executors) TakeBackOf(l *lane.Lane) (claims []*lane.Claim) {
-	e.Mu.Lock()
-	defer e.Mu.Unlock()
-	kept := make([]*lane.Claim, 0, len(e.Ready))
-	for _, c := range e.Ready {
-		if c.Lane != l {
-			kept = append(kept, c)
-			continue
-		}
-		claims = append(claims, c)
-		if c.Suspicion > 0 {
-			e.suspectLeft(c)
-		}
-	}
-	e.Ready = kept
 	return claims
 }
 

@@ -31,25 +31,30 @@ type Fetcher struct {
 	Life     time.Duration // of a heartbeat
 	Patience time.Duration // the first suspectState.Patience: lane.ShortestPatience, but in tests
 
-	Order     []int       // of queues in the present round
-	Behind    []bool      // the worker was behind with telling Redis how the queue's tasks ended when last looked at
-	later     int         // how many of the last queues wait for that of an earlier one, in strict order
-	HasTasks  []bool      // the queue seems to have tasks
-	WasPaused []bool      // the queue was paused when last looked at
-	Mend      []bool      // the notify list of the queue seems to lack notifications: the next claim adds them
-	EmptyAt   []time.Time // when the queue was last found empty
-	WaiterOf  []*Waiter   // of each queue; trouble on one slot does not delay the others
-	acksWait  bool        // done claims of the queue that was claimed from last wait for the next claim call
-	InFlight  int         // claim calls under way
-	Returned  chan Flight // claim calls that are over
-	Suspects  suspectState
-	trouble   loop.Complaints // with claims
-	waits     loop.Complaints // with waits
+	Queues   []queueState
+	Order    []int       // of queues in the present round
+	later    int         // how many of the last queues wait for that of an earlier one, in strict order
+	acksWait bool        // done claims of the queue that was claimed from last wait for the next claim call
+	InFlight int         // claim calls under way
+	Returned chan Flight // claim calls that are over
+	Suspects suspectState
+	trouble  loop.Complaints // with claims
+	waits    loop.Complaints // with waits
+}
+
+// queueState is what the fetcher knows of a queue.
+type queueState struct {
+	HasTasks  bool      // it seems to have tasks
+	wasPaused bool      // it was paused when last looked at
+	Mend      bool      // its notify list seems to lack notifications: the next claim adds them
+	behind    bool      // Redis has not confirmed too many of its endings
+	EmptyAt   time.Time // when it was last found empty
+	Waiter    *Waiter   // trouble on one slot does not delay the others
 }
 
 // Run claims tasks until ctx ends.
 func (f *Fetcher) Run(ctx context.Context) {
-	f.prepare()
+	f.Prepare()
 	f.FindSuspects(ctx)
 	for ctx.Err() == nil {
 		f.step(ctx)
@@ -63,19 +68,13 @@ func (f *Fetcher) Run(ctx context.Context) {
 	f.Exec.FetcherEnded()
 }
 
-// prepare makes what run needs for each queue.
-func (f *Fetcher) prepare() {
+// Prepare makes what Run needs for each queue.
+func (f *Fetcher) Prepare() {
 	n := len(f.Lanes)
-	f.Order, f.HasTasks, f.WasPaused, f.Mend, f.EmptyAt = make([]int, n), make([]bool, n), make([]bool, n),
-		make([]bool, n), make([]time.Time, n)
-	for i := range f.HasTasks {
-		f.HasTasks[i] = true // look once before the first wait
-	}
-	f.Behind = make([]bool, n)
-	f.WaiterOf, f.Returned = make([]*Waiter, n), make(chan Flight, MaxInFlight)
+	f.Order, f.Queues, f.Returned = make([]int, n), make([]queueState, n), make(chan Flight, MaxInFlight)
 	for _, w := range f.Waiters {
 		for _, i := range w.Lanes {
-			f.WaiterOf[i] = w
+			f.Queues[i] = queueState{Waiter: w, HasTasks: true} // look once before the first wait
 		}
 	}
 }
@@ -102,7 +101,7 @@ func (f *Fetcher) step(ctx context.Context) {
 // bound. A worker that may not claim gives back the tasks that have not started.
 func (f *Fetcher) claimBudget() (int, time.Duration) {
 	if !f.Owner.MayClaim() {
-		lane.GiveBack(f.Exec.TakeBack())
+		lane.GiveBack(f.Exec.TakeBack(nil))
 		return 0, 0
 	}
 	n, wait, back := f.Exec.ClaimBudget()
@@ -151,8 +150,8 @@ func (f *Fetcher) leaveToFinishers() {
 // if unknown.
 func (f *Fetcher) anyToClaim() (found bool, later time.Duration) {
 	now := time.Now()
-	for i := range f.HasTasks {
-		if f.Paused(i) || !f.HasTasks[i] && !f.Lanes[i].HasParked() {
+	for i := range f.Queues {
+		if f.Paused(i) || !f.Queues[i].HasTasks && !f.Lanes[i].HasParked() {
 			continue
 		}
 		wait := f.notBefore(i).Sub(now)
@@ -175,34 +174,32 @@ func (f *Fetcher) anyToClaim() (found bool, later time.Duration) {
 	return false, later
 }
 
-// CheckBacklog looks whether the worker is behind with telling Redis how tasks of a queue ended. In strict order it
-// claims nothing from later queues then, because that queue may have tasks; but it does if Redis does not answer for
-// it, or refuses the calls.
+// CheckBacklog marks queues with too many unconfirmed endings. In strict order the worker claims nothing from later
+// queues then, because that queue may have tasks; but it does if Redis does not answer for it, or refuses the calls.
 func (f *Fetcher) CheckBacklog() {
 	f.later = 0
 	for i, l := range f.Lanes {
-		f.Behind[i] = l.Behind()
-		if f.Behind[i] && !l.EndsRefused.Load() && f.later == 0 && f.Plan.Weights == nil && l.Fresh(f.Life) &&
+		f.Queues[i].behind = l.Behind()
+		if f.Queues[i].behind && !l.EndsRefused.Load() && f.later == 0 && f.Plan.Weights == nil && l.Fresh(f.Life) &&
 			!time.Now().Before(f.notBefore(i)) {
 			f.later = len(f.Lanes) - 1 - i
 		}
 	}
 }
 
-// Paused reports whether nothing may be claimed from queue i: it waits for an earlier queue, it is paused, or the
-// worker is behind with telling Redis how its tasks ended. After the latter two it is looked at once, because no waiter
-// has blocked on its notify list.
+// Paused reports whether nothing may be claimed from queue i: it waits for an earlier queue, it is paused, or it has too
+// many unconfirmed endings. After the latter two it is looked at once, because no waiter has blocked on its notify list.
 func (f *Fetcher) Paused(i int) bool {
 	if i >= len(f.Lanes)-f.later {
 		return true
 	}
-	switch paused := f.Lanes[i].QueuePaused() || f.Behind[i]; {
+	switch paused := f.Lanes[i].QueuePaused() || f.Queues[i].behind; {
 	case paused:
-		f.WasPaused[i] = true
-	case f.WasPaused[i]:
-		f.WasPaused[i], f.HasTasks[i] = false, true
+		f.Queues[i].wasPaused = true
+	case f.Queues[i].wasPaused:
+		f.Queues[i].wasPaused, f.Queues[i].HasTasks = false, true
 	}
-	return f.WasPaused[i]
+	return f.Queues[i].wasPaused
 }
 
 // arrange computes the order of queues for one round.
@@ -213,10 +210,10 @@ func (f *Fetcher) arrange() {
 
 // notBefore returns the time before which the fetcher does not claim from queue i.
 func (f *Fetcher) notBefore(i int) time.Time {
-	if rest := f.Lanes[i].RestsUntil(); rest.After(f.WaiterOf[i].NoClaimsBefore) {
+	if rest := f.Lanes[i].RestsUntil(); rest.After(f.Queues[i].Waiter.NoClaimsBefore) {
 		return rest
 	}
-	return f.WaiterOf[i].NoClaimsBefore
+	return f.Queues[i].Waiter.NoClaimsBefore
 }
 
 // Round claims from the queues in order until no more tasks fit.
@@ -228,7 +225,7 @@ func (f *Fetcher) Round(ctx context.Context, room int) {
 			return
 		}
 		parked := f.Lanes[i].HasParked()
-		if f.Paused(i) || !f.HasTasks[i] && !parked {
+		if f.Paused(i) || !f.Queues[i].HasTasks && !parked {
 			continue
 		}
 		// Redis refuses claims without a heartbeat, and a server that does not answer would delay the others for
@@ -239,9 +236,9 @@ func (f *Fetcher) Round(ctx context.Context, room int) {
 		if parked {
 			room -= f.claimParked(ctx, i, room)
 		}
-		if room > 0 && f.HasTasks[i] {
+		if room > 0 && f.Queues[i].HasTasks {
 			room -= f.claimQueue(ctx, i, room, 0)
-			if f.HasTasks[i] && f.Plan.Weights == nil {
+			if f.Queues[i].HasTasks && f.Plan.Weights == nil {
 				return // the claim ended early, such as before large messages: later queues wait
 			}
 		}
@@ -256,10 +253,10 @@ func (f *Fetcher) Probe(ctx context.Context) {
 		var lanes []int
 		var stores []*redisstore.Store
 		for j, i := range w.Lanes {
-			if !f.Paused(i) && !f.HasTasks[i] && now.Sub(f.EmptyAt[i]) >= probeInterval &&
+			if !f.Paused(i) && !f.Queues[i].HasTasks && now.Sub(f.Queues[i].EmptyAt) >= probeInterval &&
 				!now.Before(f.notBefore(i)) &&
 				f.Lanes[i].Fresh(f.Life) {
-				f.EmptyAt[i] = now
+				f.Queues[i].EmptyAt = now
 				lanes, stores = append(lanes, i), append(stores, w.Stores[j])
 			}
 		}
@@ -272,7 +269,7 @@ func (f *Fetcher) Probe(ctx context.Context) {
 			continue
 		}
 		for k, i := range lanes {
-			f.HasTasks[i] = todos[k].Pending > 0 || todos[k].Unknown // a claim shows it
+			f.Queues[i].HasTasks = todos[k].Pending > 0 || todos[k].Unknown // a claim shows it
 		}
 	}
 }
@@ -352,8 +349,8 @@ func (f *Fetcher) HandleWake(ctx context.Context, wake WakeUp) {
 			f.Log.Trouble(&f.waits, "cannot wait for tasks; trying again", wake.Err)
 			wake.Waiter.Failed(wake.Err, time.Now())
 			for _, i := range wake.Waiter.Lanes {
-				f.HasTasks[i] = true // a notification may have been lost with the reply
-				f.Lanes[i].BeatNow() // which shows whether Redis is there, and on which server
+				f.Queues[i].HasTasks = true // a notification may have been lost with the reply
+				f.Lanes[i].BeatNow()        // which shows whether Redis is there, and on which server
 			}
 			if redisstore.IsWrongType(wake.Err) {
 				f.Owner.PokeMovers() // this wait does not notice when something is due earlier, on any of its queues
@@ -380,7 +377,7 @@ func (f *Fetcher) HandleWake(ctx context.Context, wake WakeUp) {
 		// Let the executor that this has woken run now, and not after the fetcher has sent the next wait.
 		runtime.Gosched()
 	default:
-		f.HasTasks[wake.Lane], f.Mend[wake.Lane] = true, true
+		f.Queues[wake.Lane].HasTasks, f.Queues[wake.Lane].Mend = true, true
 	}
 }
 

@@ -31,7 +31,7 @@ func (f *Fetcher) claimQueue(ctx context.Context, i, room, held int) int {
 	l := f.Lanes[i]
 	// Do not cancel a claim call when the worker stops: its reply says what to give back.
 	kept := context.WithoutCancel(ctx)
-	call := redisstore.ClaimCall{Most: room, Held: held, Mend: f.Mend[i]}
+	call := redisstore.ClaimCall{Most: room, Held: held, Mend: f.Queues[i].Mend}
 	done := f.Exec.TakeForClaim(l)
 	f.acksWait = true
 	fl := Flight{lane: i, asked: room}
@@ -71,12 +71,12 @@ func (f *Fetcher) takeReply(ctx context.Context, fl Flight) (kept int) {
 	if fl.parked {
 		return f.Receive(ctx, fl.claims) // the reply says nothing about pending tasks
 	}
-	f.Mend[i] = false
+	f.Queues[i].Mend = false
 	f.Lanes[i].PendingLeft = fl.left
 	// On a legacy queue, pending tasks without a notification belong to another worker.
-	f.HasTasks[i] = fl.left > 0 && (len(fl.claims) > 0 || fl.asked == 0)
-	if !f.HasTasks[i] {
-		f.EmptyAt[i] = time.Now()
+	f.Queues[i].HasTasks = fl.left > 0 && (len(fl.claims) > 0 || fl.asked == 0)
+	if !f.Queues[i].HasTasks {
+		f.Queues[i].EmptyAt = time.Now()
 	}
 	return f.Receive(ctx, fl.claims)
 }
@@ -87,28 +87,28 @@ func (f *Fetcher) checkReply(fl Flight) bool {
 	switch {
 	case errors.Is(fl.err, redisstore.ErrNoHeartbeat):
 		l.BeatNow()
-		f.WaiterOf[i].NoClaimsBefore = time.Now().Add(20 * time.Millisecond)
+		f.Queues[i].Waiter.NoClaimsBefore = time.Now().Add(20 * time.Millisecond)
 		return false
 	case errors.Is(fl.err, redisstore.ErrBatchUsed):
 		f.logOf(l).Error("a batch number was used before; going on with the next")
 		return false
 	case errors.Is(fl.err, redisstore.ErrQueuePaused):
 		l.RestWhilePaused()
-		f.HasTasks[i] = true
+		f.Queues[i].HasTasks = true
 		return false
 	case redisstore.IsWrongType(fl.err): // the other queues of its server are claimed from
 		f.logOf(l).Trouble(&l.Mistyped.Trouble, "cannot claim tasks; trying again", fl.err)
 		l.Rest = lane.Rest{Until: time.Now().Add(l.Mistyped.Backoff.Next())}
-		f.HasTasks[i] = true
+		f.Queues[i].HasTasks = true
 		return false
 	case fl.err != nil:
 		f.logOf(l).Trouble(&f.trouble, "cannot claim tasks; trying again", fl.err)
-		f.WaiterOf[i].NoClaimsBefore = time.Now().Add(f.WaiterOf[i].claims.Next())
-		f.HasTasks[i] = true
+		f.Queues[i].Waiter.NoClaimsBefore = time.Now().Add(f.Queues[i].Waiter.claims.Next())
+		f.Queues[i].HasTasks = true
 		return false
 	}
 	f.Log.Relief(&f.trouble, "claiming tasks again")
-	f.WaiterOf[i].claims.Reset()
+	f.Queues[i].Waiter.claims.Reset()
 	if l.Mistyped.Backoff != (loop.Backoff{}) {
 		f.logOf(l).Relief(&l.Mistyped.Trouble, "claiming tasks again")
 		l.Mistyped.Backoff.Reset()

@@ -82,7 +82,7 @@ func (r *Receiver) Receive(ctx context.Context, claims []*lane.Claim) (kept int)
 	}
 	r.Exec.Add(runnable)
 	if l.QueuePaused() {
-		lane.GiveBack(r.Exec.TakeBackOf(l)) // it was paused after the first check
+		lane.GiveBack(r.Exec.TakeBack(l)) // it was paused after the first check
 	}
 	return len(runnable)
 }

@@ -118,8 +118,8 @@ func (f *Fetcher) putBackLone(how lifecycle.Outcome) {
 func (f *Fetcher) loneOver(now time.Time) {
 	s := &f.Suspects
 	s.Lone, s.NoneBefore = nil, now.Add(now.Sub(s.Since))
-	for i := range f.HasTasks {
-		f.HasTasks[i] = true
+	for i := range f.Queues {
+		f.Queues[i].HasTasks = true
 	}
 }
 

@@ -22,9 +22,8 @@ type Finisher struct {
 	Lane    *lane.Lane
 	Done    doneClaims
 	decider *Decider
-	events  *events.Listeners
 	log     loop.Journal
-	// ArchiveMost and archiveKeep bound the number and the age of archived tasks.
+	// ArchiveMost and ArchiveKeep bound the number and the age of archived tasks.
 	ArchiveMost int
 	ArchiveKeep time.Duration
 	Python      *redisstore.Store // the queue for Python tasks; nil: none
@@ -52,11 +51,9 @@ type doneClaims interface {
 }
 
 // New returns the finisher of a lane. It becomes l.ends, and acknowledges the done claims of the lane.
-func New(l *lane.Lane, done doneClaims, d *Decider, events *events.Listeners, log loop.Journal) *Finisher {
+func New(l *lane.Lane, done doneClaims, d *Decider) *Finisher {
 	f := &Finisher{
-		Lane: l, Done: done, decider: d, events: events, log: log.With("queue", l.Store.Name),
-		ArchiveMost: lifecycle.MaxArchived, ArchiveKeep: lifecycle.ArchivedLife,
-		Wakes: make(chan struct{}, 1),
+		Lane: l, Done: done, decider: d, log: d.Log.With("queue", l.Store.Name), Wakes: make(chan struct{}, 1),
 	}
 	l.Ends = f
 	done.AddLane(l, f.Wakes)
@@ -95,7 +92,7 @@ func (f *Finisher) Release(claims []*lane.Claim) {
 // CountLost publishes the loss of claims. The next acknowledgement adds them to the counters of the day.
 func (f *Finisher) CountLost(claims []*lane.Claim) {
 	for _, c := range claims {
-		f.events.EmitFor(c, events.Event{Kind: event.TaskLost})
+		f.decider.Events.EmitFor(c, events.Event{Kind: event.TaskLost})
 	}
 	f.AddLost(len(claims))
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/internal/engine/events"
 	"github.com/godelayed/delayed/internal/engine/lane"
-	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/state"
@@ -67,7 +66,7 @@ func New(src redisstore.Source, lanes []*lane.Lane, log loop.Journal) *Mover {
 		Src: src, lanes: lanes, log: log,
 		poke: make(chan struct{}, 1), Offset: make([]int, len(lanes)), Lent: make([][]string, len(lanes)),
 		Loan: groupLoan, Every: CheckInterval,
-		ArchiveKeep: lifecycle.ArchivedLife, Events: &events.Listeners{},
+		Events: &events.Listeners{},
 	}
 	for _, l := range lanes {
 		m.Stores = append(m.Stores, l.Store)
