@@ -71,7 +71,7 @@ func actor() string {
 
 // Audit returns records of the audit log, the latest first, after skipping some. Redis keeps the last 10,000.
 func (ins *Inspector) Audit(ctx context.Context, skip, n int) ([]Record, error) {
-	if _, err := ins.stores(ctx, nil); err != nil {
+	if err := ins.check(ctx); err != nil {
 		return nil, err
 	}
 	if skip < 0 || n < 1 || n > mostLimit {

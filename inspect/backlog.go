@@ -53,7 +53,7 @@ const recent = 15 * time.Minute
 // Backlog measures the work that waits in the given queues, or in all queues if none is given. If nobody has used one
 // of the given queues, the error wraps ErrNotFound.
 func (ins *Inspector) Backlog(ctx context.Context, queues ...string) (Backlog, error) {
-	if err := checkContext(ctx); err != nil {
+	if err := ins.check(ctx); err != nil {
 		return Backlog{}, err
 	}
 	found, err := ins.described(ctx, queues)

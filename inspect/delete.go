@@ -18,7 +18,7 @@ func (ins *Inspector) DeleteQueue(ctx context.Context, queue string, force bool)
 	if err != nil {
 		return err
 	}
-	s, err := ins.store(queue)
+	s, err := ins.store(ctx, queue)
 	if err != nil {
 		return err
 	}

@@ -110,7 +110,7 @@ type diagnosing struct {
 // alone. How many calls it takes depends on how many queues and workers fit into one, and not on how many there are; of
 // tasks it looks at some, in the queues that have most.
 func (ins *Inspector) Diagnose(ctx context.Context, queues ...string) (Diagnosis, error) {
-	if err := checkContext(ctx); err != nil {
+	if err := ins.check(ctx); err != nil {
 		return Diagnosis{}, err
 	}
 	d := &diagnosing{ins: ins, Diagnosis: Diagnosis{Problems: []Problem{}}}
@@ -160,7 +160,7 @@ func (d *diagnosing) describe(ctx context.Context, names []string) (err error) {
 		return q.Err != nil
 	})
 	for i := range d.queues {
-		s, err := d.ins.store(d.queues[i].Name)
+		s, err := d.ins.store(ctx, d.queues[i].Name)
 		if err != nil {
 			return err
 		}

@@ -66,9 +66,9 @@ type hand struct {
 }
 
 func (ins *Inspector) hand(ctx context.Context, queue string, a Action) (*hand, error) {
-	s, err := ins.store(queue)
+	s, err := ins.store(ctx, queue)
 	if err == nil {
-		err = errors.Join(checkContext(ctx), a.check(queue))
+		err = a.check(queue)
 	}
 	if err != nil {
 		return nil, err

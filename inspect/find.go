@@ -12,10 +12,7 @@ import (
 // completed tasks are found at once. For any other id it reads the aggregating, pending and active tasks one after the
 // other, which takes about a second for each million. If there is none, the error wraps ErrNotFound.
 func (ins *Inspector) Task(ctx context.Context, queue, id string) (Task, error) {
-	s, err := ins.store(queue)
-	if err == nil {
-		err = checkContext(ctx)
-	}
+	s, err := ins.store(ctx, queue)
 	if err != nil {
 		return Task{}, err
 	}

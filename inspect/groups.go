@@ -25,12 +25,9 @@ const maxGroupsListed = 100
 // first, at most 100. With an error about some queues it returns the groups of the others. It asks Redis twice for each
 // group.
 func (ins *Inspector) Groups(ctx context.Context, queues ...string) ([]Group, error) {
-	if err := checkContext(ctx); err != nil {
-		return nil, err
-	}
 	var all []Group
 	err := ins.each(ctx, queues, func(q *delayed.Queue) error {
-		s, err := ins.store(q.Name())
+		s, err := ins.store(ctx, q.Name())
 		if err != nil {
 			return err
 		}
@@ -50,7 +47,7 @@ func (ins *Inspector) FireGroup(ctx context.Context, queue, key, function string
 	if _, err := ins.Queue(ctx, queue); err != nil {
 		return 0, err
 	}
-	s, err := ins.store(queue)
+	s, err := ins.store(ctx, queue)
 	if err != nil {
 		return 0, err
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -50,10 +52,21 @@ var ErrNotFound = errors.New("inspect: not found")
 
 func isNotFound(err error) bool { return errors.Is(err, ErrNotFound) }
 
+// check returns an error if there is no inspector or no context.
+func (ins *Inspector) check(ctx context.Context) error {
+	switch {
+	case ins == nil || ins.src == nil:
+		return errors.New("inspect: the *Inspector is nil or zero: make it with New")
+	case ctx == nil:
+		return errors.New("inspect: the context is nil: pass context.Background()")
+	}
+	return nil
+}
+
 // store returns the store of a queue.
-func (ins *Inspector) store(name string) (*redisstore.Store, error) {
-	if ins == nil || ins.src == nil {
-		return nil, errors.New("inspect: the *Inspector is nil or zero: make it with New")
+func (ins *Inspector) store(ctx context.Context, name string) (*redisstore.Store, error) {
+	if err := ins.check(ctx); err != nil {
+		return nil, err
 	}
 	if err := redisstore.CheckQueueName(name); err != nil {
 		return nil, err
@@ -64,10 +77,35 @@ func (ins *Inspector) store(name string) (*redisstore.Store, error) {
 	return redisstore.NewStore(ins.src, ins.prefix, name), nil
 }
 
-// checkContext returns an error if there is no context.
-func checkContext(ctx context.Context) error {
-	if ctx == nil {
-		return errors.New("inspect: the context is nil: pass context.Background()")
+// knownStores returns the stores of all queues that the registry names, sorted by name, and which of them legacy
+// workers share.
+func (ins *Inspector) knownStores(ctx context.Context) (stores []*redisstore.Store, legacy map[string]bool, err error) {
+	if err := ins.check(ctx); err != nil {
+		return nil, nil, err
 	}
-	return nil
+	legacy, err = ins.registry.Names(ctx)
+	for name := range legacy {
+		// A handle on a single server with the same prefix may have written a name that a cluster cannot have.
+		if s, err := ins.store(ctx, name); err == nil {
+			stores = append(stores, s)
+		}
+	}
+	slices.SortFunc(stores, func(a, b *redisstore.Store) int { return strings.Compare(a.Name, b.Name) })
+	return stores, legacy, err
+}
+
+// stores returns the stores of queues, of all that are known if none is given.
+func (ins *Inspector) stores(ctx context.Context, names []string) (stores []*redisstore.Store, err error) {
+	if len(names) == 0 {
+		stores, _, err = ins.knownStores(ctx)
+		return stores, err
+	}
+	for _, name := range names {
+		s, err := ins.store(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		stores = append(stores, s)
+	}
+	return stores, nil
 }

@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -45,9 +44,9 @@ const (
 
 // Tasks returns a page of a queue's tasks.
 func (ins *Inspector) Tasks(ctx context.Context, queue string, q Query) (Page, error) {
-	s, err := ins.store(queue)
+	s, err := ins.store(ctx, queue)
 	if err == nil {
-		err = errors.Join(checkContext(ctx), q.check())
+		err = q.check()
 	}
 	if err != nil {
 		return Page{}, err

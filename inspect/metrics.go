@@ -77,11 +77,8 @@ func (h *Histogram) Below(limits ...time.Duration) []uint64 { return h.h.Below(l
 // when a worker has moved a task and how long it was due then; how long it waited for an executor after that is in
 // Sample.Wait. It counts since the first such task, and begins anew when none has become due for 90 days.
 func (ins *Inspector) Lateness(ctx context.Context, queue string) (Histogram, error) {
-	s, err := ins.store(queue)
+	s, err := ins.store(ctx, queue)
 	if err != nil {
-		return Histogram{}, err
-	}
-	if err := checkContext(ctx); err != nil {
 		return Histogram{}, err
 	}
 	h, err := s.Lateness(ctx)
@@ -95,11 +92,8 @@ func (ins *Inspector) Metrics(ctx context.Context, queue string, g Grain, from, 
 	if g > Total {
 		return nil, fmt.Errorf("inspect: Metrics: expected Seconds, Minutes, Days or Total, found Grain %d", g)
 	}
-	s, err := ins.store(queue)
+	s, err := ins.store(ctx, queue)
 	if err != nil {
-		return nil, err
-	}
-	if err := checkContext(ctx); err != nil {
 		return nil, err
 	}
 	now, err := s.Time(ctx)

@@ -31,6 +31,9 @@ func (ins *Inspector) Entries(ctx context.Context, queues ...string) ([]Entry, e
 
 // each does something with each of the given queues, or with all, and goes on after errors.
 func (ins *Inspector) each(ctx context.Context, queues []string, do func(*delayed.Queue) error) error {
+	if err := ins.check(ctx); err != nil {
+		return err
+	}
 	if len(queues) == 0 {
 		var err error
 		if queues, err = ins.Names(ctx); err != nil {

@@ -3,8 +3,6 @@ package inspect
 import (
 	"context"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/godelayed/delayed/internal/redisstore"
@@ -114,25 +112,13 @@ func (ins *Inspector) Names(ctx context.Context) ([]string, error) {
 // Queues describes all queues that producers and workers have used, sorted by name. One with a key of a wrong type has
 // an Err.
 func (ins *Inspector) Queues(ctx context.Context) ([]Queue, error) {
-	if err := checkContext(ctx); err != nil {
-		return nil, err
-	}
-	if ins == nil || ins.src == nil {
-		_, err := ins.store("")
-		return nil, err
-	}
-	names, err := ins.registry.Names(ctx)
+	stores, legacy, err := ins.knownStores(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var queues []Queue
-	var stores []*redisstore.Store
-	for name, legacy := range names {
-		s, err := ins.store(name)
-		if err != nil {
-			continue // a handle on a single server has written it, with the same prefix
-		}
-		queues, stores = append(queues, Queue{Name: name, Legacy: legacy}), append(stores, s)
+	for _, s := range stores {
+		queues = append(queues, Queue{Name: s.Name, Legacy: legacy[s.Name]})
 	}
 	err = describe(ctx, queues, stores)
 	if redisstore.IsWrongType(err) {
@@ -141,16 +127,12 @@ func (ins *Inspector) Queues(ctx context.Context) ([]Queue, error) {
 	if err != nil {
 		return nil, err
 	}
-	slices.SortFunc(queues, func(a, b Queue) int { return strings.Compare(a.Name, b.Name) })
 	return queues, nil
 }
 
 // Queue describes one queue. A queue that nobody has used is empty, and the error wraps ErrNotFound.
 func (ins *Inspector) Queue(ctx context.Context, name string) (Queue, error) {
-	s, err := ins.store(name)
-	if err == nil {
-		err = checkContext(ctx)
-	}
+	s, err := ins.store(ctx, name)
 	if err != nil {
 		return Queue{}, err
 	}
@@ -241,10 +223,7 @@ func age(m redisstore.Stored, now time.Time) time.Duration {
 // Memory estimates how many bytes of memory Redis uses for a queue. Servers that do not know MEMORY USAGE answer with
 // an error.
 func (ins *Inspector) Memory(ctx context.Context, queue string) (int64, error) {
-	s, err := ins.store(queue)
-	if err == nil {
-		err = checkContext(ctx)
-	}
+	s, err := ins.store(ctx, queue)
 	if err != nil {
 		return 0, err
 	}
@@ -259,10 +238,7 @@ type Day struct {
 
 // History returns the counts of the last days, today first, at most 90.
 func (ins *Inspector) History(ctx context.Context, queue string, days int) ([]Day, error) {
-	s, err := ins.store(queue)
-	if err == nil {
-		err = checkContext(ctx)
-	}
+	s, err := ins.store(ctx, queue)
 	if err != nil {
 		return nil, err
 	}

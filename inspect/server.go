@@ -22,11 +22,7 @@ type ScriptTimes struct {
 // ScriptTimes asks the Redis server, in a cluster each of its masters, how long scripts have run in it. It takes two
 // calls of INFO for each.
 func (ins *Inspector) ScriptTimes(ctx context.Context) ([]ScriptTimes, error) {
-	if ins == nil || ins.src == nil {
-		_, err := ins.store("")
-		return nil, err
-	}
-	if err := checkContext(ctx); err != nil {
+	if err := ins.check(ctx); err != nil {
 		return nil, err
 	}
 	servers, err := redisstore.Servers(ctx, ins.src, ins.prefix, ins.where)

@@ -50,10 +50,7 @@ func (t *Task) Export() (Exported, error) {
 func (ins *Inspector) Import(
 	ctx context.Context, queue string, tasks iter.Seq2[Exported, error], progress func(Report) bool,
 ) (report Report, err error) {
-	s, err := ins.store(queue)
-	if err == nil {
-		err = checkContext(ctx)
-	}
+	s, err := ins.store(ctx, queue)
 	if err != nil {
 		return report, err
 	}

@@ -162,38 +162,6 @@ func hostOf(heartbeat string) (host string, pid int) {
 	return host, pid
 }
 
-// stores returns the stores of queues, of all that are known if none is given.
-func (ins *Inspector) stores(ctx context.Context, names []string) (stores []*redisstore.Store, err error) {
-	if err := checkContext(ctx); err != nil {
-		return nil, err
-	}
-	if len(names) > 0 {
-		for _, name := range names {
-			s, err := ins.store(name)
-			if err != nil {
-				return nil, err
-			}
-			stores = append(stores, s)
-		}
-		return stores, nil
-	}
-	if ins == nil || ins.src == nil {
-		_, err := ins.store("")
-		return nil, err
-	}
-	known, err := ins.registry.Names(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for name := range known {
-		if s, err := ins.store(name); err == nil {
-			stores = append(stores, s)
-		}
-	}
-	slices.SortFunc(stores, func(a, b *redisstore.Store) int { return strings.Compare(a.Name, b.Name) })
-	return stores, nil
-}
-
 // Function is a function that workers of a queue run.
 type Function struct {
 	Queue      string
