@@ -44,7 +44,7 @@ func (f *Filter) IsZero() bool {
 // Match reports whether f matches a task at a time.
 func (f *Filter) Match(t *Task, now time.Time) bool {
 	switch {
-	case f.Function != "" && !isFunction(t.Function, f.Function),
+	case f.Function != "" && !isNamed(t.Function, f.Function),
 		!strings.HasPrefix(t.ID, f.ID),
 		f.Error != "" && !strings.Contains(strings.ToLower(t.Error), strings.ToLower(f.Error)),
 		f.Reason != "" && string(t.Reason) != f.Reason,
@@ -70,8 +70,8 @@ func (f *Filter) Match(t *Task, now time.Time) bool {
 	return f.Arg == "" || f.matchArg(t)
 }
 
-// isFunction reports whether name is a path, or its end behind a separator.
-func isFunction(path, name string) bool {
+// isNamed reports whether a name is a path, or the end of one behind a separator.
+func isNamed(path, name string) bool {
 	rest, ok := strings.CutSuffix(path, name)
 	return ok && (rest == "" || strings.ContainsAny(rest[len(rest)-1:], "/.:"))
 }

@@ -64,7 +64,7 @@ func (ins *Inspector) FireGroup(ctx context.Context, queue, key, function string
 			return 0, err
 		}
 		for _, g := range groups {
-			if g.Key == key && g.Function != "" && (function == "" || isFunction(g.Function, function)) {
+			if g.Key == key && g.Function != "" && (function == "" || isNamed(g.Function, function)) {
 				names = append(names, g.Name)
 			}
 		}

@@ -56,14 +56,29 @@ type Counts struct {
 	Trimmed   int64 `json:"trimmed"` // archived tasks deleted because of age or number
 }
 
-// countsOf reads the fields of a counter hash.
-func countsOf(fields map[string]int64) Counts {
-	return Counts{
-		Processed: fields["processed"], Failed: fields["failed"], Retried: fields["retried"],
-		Archived: fields["archived"], Expired: fields["expired"], Snoozed: fields["snoozed"],
-		Canceled: fields["canceled"], Parked: fields["parked"], Lost: fields["lost"], Swept: fields["swept"],
-		Trimmed: fields["trimmed"],
+// byName returns all counts by the names that they have in Redis.
+func (c *Counts) byName() map[string]*int64 {
+	return map[string]*int64{
+		"processed": &c.Processed, "failed": &c.Failed, "retried": &c.Retried, "archived": &c.Archived,
+		"expired": &c.Expired, "snoozed": &c.Snoozed, "canceled": &c.Canceled, "parked": &c.Parked, "lost": &c.Lost,
+		"swept": &c.Swept, "trimmed": &c.Trimmed,
 	}
+}
+
+// Add adds other counts to c.
+func (c *Counts) Add(other *Counts) {
+	added := other.byName()
+	for name, n := range c.byName() {
+		*n += *added[name]
+	}
+}
+
+// countsOf reads the fields of a counter hash.
+func countsOf(fields map[string]int64) (c Counts) {
+	for name, n := range c.byName() {
+		*n = fields[name]
+	}
+	return c
 }
 
 // Size returns how many tasks the queue holds in a state; 0 for states that are not told apart in Redis.

@@ -191,6 +191,13 @@ func (f *Function) Signature() string { return Printable(f.declared().Signature(
 // TypeOf returns the type of a parameter as it is declared: "...string" of a variadic one.
 func (f *Function) TypeOf(i int) string { return f.declared().TypeOf(i) }
 
+// IsNamed reports whether a name means the function: it is the path, an alias, or the end of one behind a slash, dot or
+// colon, such as mail.Welcome.
+func (f *Function) IsNamed(name string) bool {
+	means := func(path string) bool { return isNamed(path, name) }
+	return means(f.Path) || slices.ContainsFunc(f.Aliases, means)
+}
+
 // declared returns what tells the declaration.
 func (f *Function) declared() *catalog.Function {
 	d := &catalog.Function{Path: f.Path, Variadic: f.Variadic}

@@ -2,8 +2,11 @@ package call
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"math"
+	"time"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -33,4 +36,37 @@ func JSON(v any) ([]byte, error) {
 		text = text[n:]
 	}
 	return out, nil
+}
+
+// Plain returns a decoded value as JSON can show it: bytes in base64, and keys of maps as texts.
+func Plain(v any) any {
+	switch v := v.(type) {
+	case []byte:
+		return base64.StdEncoding.EncodeToString(v)
+	case time.Time:
+		return v.UTC()
+	case float64:
+		if math.IsNaN(v) || math.IsInf(v, 0) {
+			return fmt.Sprint(v)
+		}
+	case []any:
+		list := make([]any, len(v))
+		for i := range v {
+			list[i] = Plain(v[i])
+		}
+		return list
+	case map[string]any:
+		m := make(map[string]any, len(v))
+		for k := range v {
+			m[k] = Plain(v[k])
+		}
+		return m
+	case map[any]any:
+		m := make(map[string]any, len(v))
+		for k := range v {
+			m[fmt.Sprint(k)] = Plain(v[k])
+		}
+		return m
+	}
+	return v
 }

@@ -59,6 +59,16 @@ func (r *Request) Task(functions []inspect.Function) (queue string, task *delaye
 	return fn.Queue, delayed.NewGoTask(fn.Path, args...), err
 }
 
+// Match returns the functions that a name means; see inspect.Function.IsNamed.
+func Match(functions []inspect.Function, name string) (matching []*inspect.Function) {
+	for i := range functions {
+		if f := &functions[i]; f.IsNamed(name) {
+			matching = append(matching, f)
+		}
+	}
+	return matching
+}
+
 // one returns the one function that a name means.
 func one(functions []inspect.Function, name string) (*inspect.Function, error) {
 	matching := Match(functions, name)

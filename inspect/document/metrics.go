@@ -122,7 +122,6 @@ func ReadMetrics(
 	to := queues[0].At.UTC().Truncate(per.step) // by Redis's clock
 	from := to.Add(per.step - per.Last).Truncate(per.step)
 	v.From, v.To = Stamp(from), Stamp(to)
-	means := inspect.Filter{Function: function}
 	times := make([]inspect.Sample, int(to.Sub(from)/per.step)+1)
 	for i := range queues {
 		samples, err := ins.Metrics(ctx, queues[i].Name, per.grain, from, to)
@@ -130,7 +129,7 @@ func ReadMetrics(
 			return Metrics{}, err
 		}
 		samples = slices.DeleteFunc(samples, func(s inspect.Sample) bool {
-			return !means.Match(&inspect.Task{Contents: inspect.Contents{Function: s.Function}}, to)
+			return function != "" && !(&inspect.Function{Path: s.Function}).IsNamed(function)
 		})
 		series := inspect.SeriesOf(samples, from, per.step, len(times))
 		for j := range times {

@@ -29,22 +29,7 @@ func StatsOf(queues []inspect.Queue, workers []inspect.Worker) Stats {
 		}
 		v.Groups += q.Groups
 		v.LatencySeconds = max(v.LatencySeconds, q.Latency.Seconds())
-		t, c := &v.Today, &q.Today
-		for _, pair := range [][2]*int64{
-			{&t.Processed, &c.Processed},
-			{&t.Failed, &c.Failed},
-			{&t.Retried, &c.Retried},
-			{&t.Archived, &c.Archived},
-			{&t.Expired, &c.Expired},
-			{&t.Snoozed, &c.Snoozed},
-			{&t.Canceled, &c.Canceled},
-			{&t.Parked, &c.Parked},
-			{&t.Lost, &c.Lost},
-			{&t.Swept, &c.Swept},
-			{&t.Trimmed, &c.Trimmed},
-		} {
-			*pair[0] += *pair[1]
-		}
+		v.Today.Add(&q.Today)
 	}
 	for i := range workers {
 		if workers[i].Alive() {
