@@ -52,7 +52,7 @@ func showSearch(s *shared, q *site.Request) (*page, error) {
 		return nil, err
 	}
 	for i := range functions {
-		if isCalled(&functions[i], p.Query) && !p.lists(&functions[i]) {
+		if functions[i].IsNamed(p.Query) && !p.lists(&functions[i]) {
 			p.Functions = append(p.Functions, functions[i])
 		}
 	}
@@ -72,14 +72,6 @@ func showSearch(s *shared, q *site.Request) (*page, error) {
 		p.similar(functions)
 	}
 	return found, nil
-}
-
-// isCalled reports whether a function has a name: its path, an alias, or the end of one behind a separator.
-func isCalled(f *inspect.Function, name string) bool {
-	return slices.ContainsFunc(append([]string{f.Path}, f.Aliases...), func(path string) bool {
-		rest, ok := strings.CutSuffix(path, name)
-		return ok && (rest == "" || strings.ContainsAny(rest[len(rest)-1:], "/.:"))
-	})
 }
 
 // lists reports whether another version of a function is found already.
