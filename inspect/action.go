@@ -1,6 +1,7 @@
 package inspect
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -29,20 +30,23 @@ const (
 	verbEdit       verb = "edit"
 )
 
-// fits are the states of tasks that each action takes.
-var fits = map[verb][]state.Task{
-	verbRun:     {state.Scheduled, state.Retry, state.Parked, state.Archived},
-	verbArchive: {state.Pending, state.Scheduled, state.Retry, state.Parked},
-	verbDelete: {
+// acts are how each action is done, to tasks of one state that fit into one call, and the states that it takes.
+var acts = map[verb]struct {
+	do    func(*actor, context.Context, []listed) error
+	takes []state.Task
+}{
+	verbRun:     {(*actor).run, []state.Task{state.Scheduled, state.Retry, state.Parked, state.Archived}},
+	verbArchive: {(*actor).archive, []state.Task{state.Pending, state.Scheduled, state.Retry, state.Parked}},
+	verbDelete: {(*actor).delete, []state.Task{
 		state.Pending, state.Scheduled, state.Retry, state.Parked, state.Aggregating, state.Archived, state.Completed,
 		state.Dropped, state.Canceled,
-	},
-	verbCancel: {
+	}},
+	verbCancel: {(*actor).cancel, []state.Task{
 		state.Pending, state.Active, state.Scheduled, state.Retry, state.Parked, state.Aggregating,
-	},
-	verbReschedule: {state.Pending, state.Scheduled, state.Retry},
-	verbMove:       {state.Pending, state.Scheduled, state.Retry, state.Parked, state.Archived},
-	verbEdit:       {state.Pending, state.Scheduled, state.Retry, state.Parked, state.Archived},
+	}},
+	verbReschedule: {(*actor).reschedule, []state.Task{state.Pending, state.Scheduled, state.Retry}},
+	verbMove:       {(*actor).move, importable},
+	verbEdit:       {(*actor).edit, importable},
 }
 
 // RunNow makes tasks pending that are scheduled, retrying, parked or archived. Archived ones start again with all their
@@ -56,7 +60,7 @@ func Archive() Action { return Action{verb: verbArchive} }
 
 // Delete deletes archived and completed tasks, as Ref.Delete does, and also tasks that wait, which Ref.Delete refuses.
 // It removes pending tasks from the queue, and cancels all others that wait, as Ref.Cancel does; a pending task with
-// KeepResult or Retention is cancelled too, so that whoever waits for its end learns of it. Delete does not take active
+// KeepResult or Retention is canceled too, so that whoever waits for its end learns of it. Delete does not take active
 // tasks.
 func Delete() Action { return Action{verb: verbDelete} }
 
@@ -145,6 +149,9 @@ func (r *Report) fail(id string, err error) {
 		r.FailedMore++
 	}
 }
+
+// failed returns how many failures there were.
+func (r *Report) failed() int { return len(r.Failed) + r.FailedMore }
 
 // Err returns the failures as one error; nil if there is none.
 func (r *Report) Err() error {

@@ -28,27 +28,26 @@ type Record struct {
 const mostIDs = 10
 
 // note writes what was done to the audit log.
-func (w *hand) note(ctx context.Context, r *Record) error {
-	r.Queue, r.Action, r.Done = w.store.Name, w.action.String(), w.report.Done
-	r.Failed = len(w.report.Failed) + w.report.FailedMore
+func (a *actor) note(ctx context.Context, r *Record) error {
+	r.Queue, r.Action, r.Done, r.Failed = a.store.Name, a.action.String(), a.report.Done, a.report.failed()
 	if n := len(r.IDs); n > mostIDs {
 		r.IDs, r.More = r.IDs[:mostIDs], n-mostIDs
 	}
-	return w.ins.note(context.WithoutCancel(ctx), r)
+	return a.ins.note(ctx, r)
 }
 
-// note completes a record and writes it to the audit log.
+// note completes a record and writes it to the audit log, also when ctx has ended: what it is about has happened.
 func (ins *Inspector) note(ctx context.Context, r *Record) error {
 	r.At, r.Actor = time.Now().Truncate(time.Millisecond), ins.cfg.Actor
 	if r.Actor == "" {
-		r.Actor = actor()
+		r.Actor = currentUser()
 	}
 	if r.Filter != nil && r.Filter.IsZero() {
 		r.Filter = nil
 	}
 	b, err := json.Marshal(r)
 	if err == nil {
-		err = ins.registry.Note(ctx, b)
+		err = ins.registry.Note(context.WithoutCancel(ctx), b)
 	}
 	if err != nil {
 		return fmt.Errorf("inspect: what was done is not in the audit log: %w", err)
@@ -56,8 +55,8 @@ func (ins *Inspector) note(ctx context.Context, r *Record) error {
 	return nil
 }
 
-// actor returns the user of this process and its host.
-func actor() string {
+// currentUser returns the user of this process and its host.
+func currentUser() string {
 	name := "unknown"
 	if u, err := user.Current(); err == nil {
 		name = u.Username

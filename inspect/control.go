@@ -52,7 +52,7 @@ func (ins *Inspector) Enqueue(
 	if id := ref.ID(); id != "" {
 		r.IDs = []string{id}
 	}
-	return ref, ins.note(context.WithoutCancel(ctx), r)
+	return ref, ins.note(ctx, r)
 }
 
 // control does something with a queue and notes it.
@@ -67,7 +67,7 @@ func (ins *Inspector) control(
 		return err
 	}
 	r.Queue = queue
-	return ins.note(context.WithoutCancel(ctx), r)
+	return ins.note(ctx, r)
 }
 
 // open returns a queue that somebody has used.
@@ -136,7 +136,7 @@ func (ins *Inspector) OrderWorker(ctx context.Context, id string, o Order) error
 		return fmt.Errorf("%w: no living worker has the id %.100q", ErrNotFound, id)
 	}
 	if told {
-		errs = append(errs, ins.note(context.WithoutCancel(ctx), &Record{Action: string(o) + " worker", Target: id}))
+		errs = append(errs, ins.note(ctx, &Record{Action: string(o) + " worker", Target: id}))
 	}
 	return errors.Join(errs...)
 }

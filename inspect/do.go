@@ -23,12 +23,12 @@ import (
 // of its queue once more. Only after an error of MoveTo that wraps delayed.ErrUnknown look first: the task may be in
 // both queues, and repeating the move could run it twice.
 func (ins *Inspector) Do(ctx context.Context, queue string, a Action, ids ...string) (Report, error) {
-	w, err := ins.hand(ctx, queue, a)
+	act, err := ins.actor(ctx, queue, a)
 	if err != nil {
 		return Report{}, err
 	}
-	err = w.to(ctx, ids)
-	return w.report, errors.Join(err, w.note(ctx, &Record{IDs: ids}))
+	err = act.to(ctx, ids)
+	return act.report, errors.Join(err, act.note(ctx, &Record{IDs: ids}))
 }
 
 // DoAll does an action to all tasks of a list, or to those that its filter matches: to each of them once, even if it
@@ -40,19 +40,19 @@ func (ins *Inspector) DoAll(
 ) (Report, error) {
 	q.Cursor, q.Limit, q.ScanLimit = "", 0, 0
 	q.NewestFirst = q.State == state.Pending // tasks are not claimed from that end
-	w, err := ins.hand(ctx, queue, a)
+	act, err := ins.actor(ctx, queue, a)
 	if err == nil {
-		err = errors.Join(q.check(), w.takes(q.State))
+		err = errors.Join(q.check(), act.takes(q.State))
 	}
 	if err != nil {
 		return Report{}, err
 	}
-	err = w.all(ctx, &q, progress)
-	return w.report, errors.Join(err, w.note(ctx, &Record{State: q.State.String(), Filter: &q.Filter}))
+	err = act.all(ctx, &q, progress)
+	return act.report, errors.Join(err, act.note(ctx, &Record{State: q.State.String(), Filter: &q.Filter}))
 }
 
-// hand does an action to tasks of one queue.
-type hand struct {
+// actor applies one Action to tasks of one queue.
+type actor struct {
 	ins    *Inspector
 	store  *redisstore.Store
 	queue  *delayed.Queue
@@ -65,10 +65,10 @@ type hand struct {
 	report       Report
 }
 
-func (ins *Inspector) hand(ctx context.Context, queue string, a Action) (*hand, error) {
+func (ins *Inspector) actor(ctx context.Context, queue string, action Action) (*actor, error) {
 	s, err := ins.store(ctx, queue)
 	if err == nil {
-		err = a.check(queue)
+		err = action.check(queue)
 	}
 	if err != nil {
 		return nil, err
@@ -82,48 +82,49 @@ func (ins *Inspector) hand(ctx context.Context, queue string, a Action) (*hand, 
 		return nil, err
 	}
 	s.RedisTime(now) // of the day whose counters are raised
-	w := &hand{ins: ins, store: s, action: a, legacy: names[queue], now: now}
-	w.queue, err = ins.openAs(queue, w.legacy)
-	if err == nil && a.verb == verbEdit {
-		err = w.checkCall(ctx)
+	a := &actor{ins: ins, store: s, action: action, legacy: names[queue], now: now}
+	a.queue, err = ins.openAs(queue, a.legacy)
+	if err == nil && action.verb == verbEdit {
+		err = a.checkCall(ctx)
 	}
-	if err == nil && a.verb == verbMove {
-		w.targetLegacy = names[a.queue]
-		w.target, err = ins.openAs(a.queue, w.targetLegacy)
+	if err == nil && action.verb == verbMove {
+		a.targetLegacy = names[action.queue]
+		a.target, err = ins.openAs(action.queue, a.targetLegacy)
 	}
-	return w, err
+	return a, err
 }
 
 // takes returns an error if the action cannot be done to tasks in a state.
-func (w *hand) takes(s state.Task) error {
-	if slices.Contains(fits[w.action.verb], s) {
+func (a *actor) takes(s state.Task) error {
+	takes := acts[a.action.verb].takes
+	if slices.Contains(takes, s) {
 		return nil
 	}
-	return fmt.Errorf("inspect: cannot %s %v tasks: expected one of %v", w.action.verb, s, fits[w.action.verb])
+	return fmt.Errorf("inspect: cannot %s %v tasks: expected one of %v", a.action.verb, s, takes)
 }
 
 // all does the action to all tasks of a list.
-func (w *hand) all(ctx context.Context, q *Query, progress func(Report) bool) error {
-	r, err := w.ins.reader(ctx, w.store, q, place{}, w.now)
+func (a *actor) all(ctx context.Context, q *Query, progress func(Report) bool) error {
+	r, err := a.ins.reader(ctx, a.store, q, place{}, a.now)
 	if err != nil {
 		return err
 	}
 	seen := map[string]bool{}
-	return w.each(ctx, r, redisstore.MaxWithdrawn, func(t *listed) bool {
-		w.report.Scanned++
-		if seen[t.ID] || !q.Filter.Match(&t.Task, w.now) {
+	return a.each(ctx, r, redisstore.MaxWithdrawn, func(t *listed) bool {
+		a.report.Scanned++
+		if seen[t.ID] || !q.Filter.Match(&t.Task, a.now) {
 			return false
 		}
 		if t.ID != "" {
 			seen[t.ID] = true
 		}
 		return true
-	}, func() bool { return progress == nil || progress(w.report) })
+	}, func() bool { return progress == nil || progress(a.report) })
 }
 
 // each does the action to those tasks of a list that are meant, and goes on as long as it should, asked after each
 // page.
-func (w *hand) each(
+func (a *actor) each(
 	ctx context.Context, r reader, page int, isMeant func(*listed) bool, goOn func() bool,
 ) error {
 	for {
@@ -138,10 +139,10 @@ func (w *hand) each(
 			}
 		}
 		for some := range slices.Chunk(meant, redisstore.MaxWithdrawn) {
-			if err := w.do(ctx, some); err != nil {
+			if err := a.do(ctx, some); err != nil {
 				return err
 			}
-			if p, ok := r.(*pendingReader); ok && w.legacy {
+			if p, ok := r.(*pendingReader); ok && a.legacy {
 				p.taken()
 			}
 		}
@@ -152,17 +153,17 @@ func (w *hand) each(
 }
 
 // do does the action to tasks, which are all in one state.
-func (w *hand) do(ctx context.Context, tasks []listed) error {
-	if err := w.takes(tasks[0].State); err != nil {
+func (a *actor) do(ctx context.Context, tasks []listed) error {
+	if err := a.takes(tasks[0].State); err != nil {
 		for i := range tasks {
-			w.report.fail(tasks[i].ID, err)
+			a.report.fail(tasks[i].ID, err)
 		}
 		return nil
 	}
 	tasks = slices.DeleteFunc(tasks, func(t listed) bool {
-		moves := w.moves(&t)
+		moves := a.moves(&t)
 		if moves {
-			w.report.fail(t.ID, errMoves)
+			a.report.fail(t.ID, errMoves)
 		}
 		return moves
 	})
@@ -172,7 +173,7 @@ func (w *hand) do(ctx context.Context, tasks []listed) error {
 			size += tasks[n].Size
 			n++
 		}
-		if err := w.act(ctx, tasks[:n]); err != nil {
+		if err := acts[a.action.verb].do(a, ctx, tasks[:n]); err != nil {
 			return err
 		}
 		tasks = tasks[n:]
@@ -180,37 +181,17 @@ func (w *hand) do(ctx context.Context, tasks []listed) error {
 	return nil
 }
 
-// act does the action to tasks of one state that one call of Redis can take.
-func (w *hand) act(ctx context.Context, tasks []listed) error {
-	switch w.action.verb {
-	case verbRun:
-		return w.run(ctx, tasks)
-	case verbArchive:
-		return w.archive(ctx, tasks)
-	case verbDelete:
-		return w.delete(ctx, tasks)
-	case verbCancel:
-		return w.cancel(ctx, tasks)
-	case verbReschedule:
-		return w.reschedule(ctx, tasks)
-	case verbEdit:
-		return w.edit(ctx, tasks)
-	default:
-		return w.move(ctx, tasks)
-	}
-}
-
 // count adds the answers of a script about tasks to the report, and returns those to which the action was done.
-func (w *hand) count(tasks []listed, answers []int) (done []listed) {
+func (a *actor) count(tasks []listed, answers []int) (done []listed) {
 	for i := range tasks {
 		switch answers[i] {
 		case 1:
-			w.report.Done++
+			a.report.Done++
 			done = append(done, tasks[i])
 		case 0:
-			w.report.Skipped++
+			a.report.Skipped++
 		default:
-			w.report.fail(tasks[i].ID, errChanged)
+			a.report.fail(tasks[i].ID, errChanged)
 		}
 	}
 	return done

@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/godelayed/delayed"
@@ -13,45 +14,48 @@ import (
 )
 
 // run makes filed tasks pending.
-func (w *hand) run(ctx context.Context, tasks []listed) error {
+func (a *actor) run(ctx context.Context, tasks []listed) error {
 	from := shelves[tasks[0].State]
 	keep := from != redisstore.ShelfArchived
-	for len(tasks) > 0 {
-		n := min(len(tasks), redisstore.RerunPage)
+	for some := range slices.Chunk(tasks, redisstore.RerunPage) {
 		var reruns []redisstore.Rerun
 		var those []listed
-		for _, t := range tasks[:n] {
-			r, err := w.renewed(&t, nil, keep)
+		for _, t := range some {
+			r, err := a.renewed(&t, nil, keep)
 			if err != nil {
-				w.report.fail(t.ID, err)
+				a.report.fail(t.ID, err)
 				continue
 			}
 			reruns, those = append(reruns, r), append(those, t)
 		}
-		tasks = tasks[n:]
 		if len(reruns) == 0 {
 			continue
 		}
-		answers, err := w.store.RunFiled(ctx, from, reruns)
+		answers, err := a.store.RunFiled(ctx, from, reruns)
 		if err != nil {
 			return err
 		}
-		w.count(those, answers)
+		a.count(those, answers)
 	}
 	return nil
 }
 
 // renewed returns how a task is to run: see seam.Renew.
-func (w *hand) renewed(t *listed, call any, keep bool) (redisstore.Rerun, error) {
+func (a *actor) renewed(t *listed, call any, keep bool) (redisstore.Rerun, error) {
 	if t.raw == nil {
-		return redisstore.Rerun{}, errors.New("inspect: " + t.Problem + ": it can only be deleted")
+		return redisstore.Rerun{}, t.errUnreadable()
 	}
-	message, id, own, err := seam.Renew(w.queue, t.ID, t.raw, call, keep)
+	message, id, own, err := seam.Renew(a.queue, t.ID, t.raw, call, keep)
 	return redisstore.Rerun{Name: t.ID, ID: id, Old: t.raw, New: message, Own: own}, err
 }
 
+// errUnreadable is the error of a filed task whose message is too large, or was not kept.
+func (t *listed) errUnreadable() error {
+	return errors.New("inspect: " + t.Problem + ": it can only be deleted")
+}
+
 // archiveInfo returns what is kept of a task that is archived.
-func (w *hand) archiveInfo(t *listed, reason state.Reason, at time.Time) []byte {
+func (a *actor) archiveInfo(t *listed, reason state.Reason, at time.Time) []byte {
 	info := wire.ParseInfo(t.info)
 	info.Reason, info.At = reason, at
 	if info.Function == "" {
@@ -67,26 +71,26 @@ func (t *listed) awaited() bool { return t.Options.KeepResult > 0 || t.Options.R
 const archiveFor = 90 * 24 * time.Hour
 
 // archive archives tasks that wait.
-func (w *hand) archive(ctx context.Context, tasks []listed) error {
-	_, err := w.toArchive(ctx, tasks, state.ReasonByHand)
+func (a *actor) archive(ctx context.Context, tasks []listed) error {
+	_, err := a.toArchive(ctx, tasks)
 	return err
 }
 
-// toArchive archives tasks with a reason, and returns those that are archived now.
-func (w *hand) toArchive(ctx context.Context, tasks []listed, reason state.Reason) (done []listed, err error) {
-	at := w.store.Now()
+// toArchive archives tasks, for good or on their way to another queue, and returns those that are archived now.
+func (a *actor) toArchive(ctx context.Context, tasks []listed) (done []listed, err error) {
+	how, reason := redisstore.WithdrawToArchive, state.ReasonByHand
+	if a.action.verb == verbMove {
+		how, reason = redisstore.WithdrawToMove, state.ReasonMoving
+	}
+	at := a.store.Now()
 	until := at.Add(archiveFor)
 	if tasks[0].State == state.Pending {
-		how := redisstore.WithdrawToArchive
-		if w.action.verb == verbMove {
-			how = redisstore.WithdrawToMove
-		}
-		return w.withdraw(ctx, how, tasks, func(t *listed) redisstore.Withdrawn {
-			return redisstore.Withdrawn{Until: until, Info: w.archiveInfo(t, reason, at), Awaited: t.awaited()}
+		return a.withdraw(ctx, how, tasks, func(t *listed) redisstore.Withdrawn {
+			return redisstore.Withdrawn{Until: until, Info: a.archiveInfo(t, reason, at), Awaited: t.awaited()}
 		})
 	}
-	return w.refile(ctx, tasks, redisstore.ShelfArchived, func(t *listed) (redisstore.Refiled, error) {
-		one := redisstore.Refiled{New: t.raw, Until: until, Info: w.archiveInfo(t, reason, at), Awaited: t.awaited()}
+	return a.refile(ctx, tasks, redisstore.ShelfArchived, func(t *listed) (redisstore.Refiled, error) {
+		one := redisstore.Refiled{New: t.raw, Until: until, Info: a.archiveInfo(t, reason, at), Awaited: t.awaited()}
 		if t.State == state.Archived { // the name that it has makes it the caller's own
 			t.ID += movingName
 			one.NewID, one.Until = t.ID, t.Due
@@ -96,10 +100,10 @@ func (w *hand) toArchive(ctx context.Context, tasks []listed, reason state.Reaso
 }
 
 // withdraw takes pending tasks out of their lists. file says how each is filed.
-func (w *hand) withdraw(
+func (a *actor) withdraw(
 	ctx context.Context, how redisstore.Withdrawing, tasks []listed, file func(*listed) redisstore.Withdrawn,
 ) (done []listed, err error) {
-	for part, s := range []*redisstore.Store{w.store, w.store.Suspects()} {
+	for part, s := range []*redisstore.Store{a.store, a.store.Suspects()} {
 		var those []listed
 		var out []redisstore.Withdrawn
 		for _, t := range tasks {
@@ -107,7 +111,7 @@ func (w *hand) withdraw(
 			case t.behind.Part != part:
 				continue
 			case t.raw == nil:
-				w.report.fail(t.ID, errors.New("inspect: "+t.Problem+": a worker will archive it"))
+				a.report.fail(t.ID, errors.New("inspect: "+t.Problem+": a worker will archive it"))
 				continue
 			}
 			one := file(&t)
@@ -121,9 +125,9 @@ func (w *hand) withdraw(
 		if len(out) == 0 {
 			continue
 		}
-		answers, err := s.Withdraw(ctx, how, w.legacy, out)
+		answers, err := s.Withdraw(ctx, how, a.legacy, out)
 		if answers != nil {
-			done = append(done, w.count(those, answers)...)
+			done = append(done, a.count(those, answers)...)
 		}
 		if err != nil {
 			return done, err
@@ -133,20 +137,20 @@ func (w *hand) withdraw(
 }
 
 // refile moves filed tasks to a set. file says how each is filed there.
-func (w *hand) refile(
+func (a *actor) refile(
 	ctx context.Context, tasks []listed, to redisstore.Shelf, file func(*listed) (redisstore.Refiled, error),
 ) (done []listed, err error) {
 	var those []listed
 	var out []redisstore.Refiled
 	for _, t := range tasks {
 		if t.raw == nil {
-			w.report.fail(t.ID, errors.New("inspect: "+t.Problem+": it can only be deleted"))
+			a.report.fail(t.ID, t.errUnreadable())
 			continue
 		}
 		id := t.ID
 		one, err := file(&t)
 		if err != nil {
-			w.report.fail(t.ID, err)
+			a.report.fail(t.ID, err)
 			continue
 		}
 		one.ID, one.Old, one.Lock = id, t.raw, t.Options.Lock
@@ -155,15 +159,15 @@ func (w *hand) refile(
 	if len(out) == 0 {
 		return nil, nil
 	}
-	answers, err := w.store.Refile(ctx, shelves[tasks[0].State], to, w.action.verb == verbMove, out)
+	answers, err := a.store.Refile(ctx, shelves[tasks[0].State], to, a.action.verb == verbMove, out)
 	if err != nil {
 		return nil, err
 	}
-	return w.count(those, answers), nil
+	return a.count(those, answers), nil
 }
 
 // delete deletes tasks that have ended, and cancels others.
-func (w *hand) delete(ctx context.Context, tasks []listed) error {
+func (a *actor) delete(ctx context.Context, tasks []listed) error {
 	switch tasks[0].State {
 	case state.Archived, state.Completed, state.Dropped, state.Canceled:
 		ids := make([]string, len(tasks))
@@ -174,46 +178,41 @@ func (w *hand) delete(ctx context.Context, tasks []listed) error {
 		if tasks[0].State == state.Archived {
 			which = redisstore.DeleteArchived
 		}
-		n, err := w.store.Delete(ctx, which, ids)
-		w.report.Done += n
-		w.report.Skipped += len(ids) - n
+		n, err := a.store.Delete(ctx, which, ids)
+		a.report.Done += n
+		a.report.Skipped += len(ids) - n
 		return err
 	case state.Pending:
 	default:
-		return w.cancel(ctx, tasks)
+		return a.cancel(ctx, tasks)
 	}
 	var plain, kept []listed
 	for _, t := range tasks {
 		if t.awaited() && t.ID != "" {
-			kept = append(kept, t) // who waits for it learns that it was cancelled
+			kept = append(kept, t) // who waits for it learns that it was canceled
 		} else {
 			plain = append(plain, t)
 		}
 	}
-	if len(kept) > 0 {
-		if err := w.cancel(ctx, kept); err != nil {
-			return err
-		}
+	if err := a.cancel(ctx, kept); err != nil {
+		return err
 	}
-	if len(plain) == 0 {
-		return nil
-	}
-	_, err := w.withdraw(ctx, redisstore.WithdrawAndDrop, plain, func(*listed) redisstore.Withdrawn {
-		return redisstore.Withdrawn{Until: w.now}
+	_, err := a.withdraw(ctx, redisstore.WithdrawAndDrop, plain, func(*listed) redisstore.Withdrawn {
+		return redisstore.Withdrawn{Until: a.now}
 	})
 	return err
 }
 
 // cancel cancels tasks.
-func (w *hand) cancel(ctx context.Context, tasks []listed) error {
+func (a *actor) cancel(ctx context.Context, tasks []listed) error {
 	for _, t := range tasks {
-		switch err := w.queue.Ref(t.ID).Cancel(ctx); {
+		switch err := a.queue.Ref(t.ID).Cancel(ctx); {
 		case err == nil:
-			w.report.Done++
+			a.report.Done++
 		case errors.Is(err, delayed.ErrEnded):
-			w.report.Skipped++
+			a.report.Skipped++
 		case errors.Is(err, delayed.ErrNoID):
-			w.report.fail(t.ID, err)
+			a.report.fail(t.ID, err)
 		default:
 			return err
 		}
@@ -222,39 +221,35 @@ func (w *hand) cancel(ctx context.Context, tasks []listed) error {
 }
 
 // reschedule makes tasks due at another time.
-func (w *hand) reschedule(ctx context.Context, tasks []listed) error {
+func (a *actor) reschedule(ctx context.Context, tasks []listed) error {
 	if tasks[0].State == state.Pending {
-		done, err := w.withdraw(ctx, redisstore.WithdrawToSchedule, tasks, func(*listed) redisstore.Withdrawn {
-			return redisstore.Withdrawn{Until: w.action.at}
+		done, err := a.withdraw(ctx, redisstore.WithdrawToSchedule, tasks, func(*listed) redisstore.Withdrawn {
+			return redisstore.Withdrawn{Until: a.action.at}
 		})
-		return errors.Join(err, w.tellDue(ctx, done))
+		return errors.Join(err, a.writeDue(ctx, done))
 	}
-	_, err := w.refile(ctx, tasks, shelves[tasks[0].State], func(t *listed) (redisstore.Refiled, error) {
-		return redisstore.Refiled{New: dueAt(t.raw, w.action.at), Until: w.action.at}, nil
+	_, err := a.refile(ctx, tasks, shelves[tasks[0].State], func(t *listed) (redisstore.Refiled, error) {
+		return redisstore.Refiled{New: dueAt(t.raw, a.action.at), Until: a.action.at}, nil
 	})
 	return err
 }
 
-// tellDue has the messages of tasks that were pending, and are scheduled now, say when they are due. It leaves alone
+// writeDue writes the due time into the messages of tasks that were pending and are scheduled now. It leaves alone
 // those that are pending again.
-func (w *hand) tellDue(ctx context.Context, tasks []listed) error {
-	for len(tasks) > 0 {
-		part := tasks[:min(len(tasks), redisstore.MaxWithdrawn)]
-		tasks = tasks[len(part):]
-		out := make([]redisstore.Refiled, len(part))
-		for i := range part {
-			raw := part[i].raw
-			out[i] = redisstore.Refiled{ID: part[i].ID, Old: raw, New: dueAt(raw, w.action.at), Until: w.action.at}
-		}
-		_, err := w.store.Refile(ctx, redisstore.ShelfScheduled, redisstore.ShelfScheduled, false, out)
-		if err != nil {
-			return err
-		}
+func (a *actor) writeDue(ctx context.Context, tasks []listed) error {
+	if len(tasks) == 0 {
+		return nil
 	}
-	return nil
+	out := make([]redisstore.Refiled, len(tasks))
+	for i := range tasks {
+		raw := tasks[i].raw
+		out[i] = redisstore.Refiled{ID: tasks[i].ID, Old: raw, New: dueAt(raw, a.action.at), Until: a.action.at}
+	}
+	_, err := a.store.Refile(ctx, redisstore.ShelfScheduled, redisstore.ShelfScheduled, false, out)
+	return err
 }
 
-// dueAt returns a message that says when its task is due, if it can say that.
+// dueAt returns a message with the due time of its task in it, if it has room for that.
 func dueAt(raw []byte, at time.Time) []byte {
 	msg, err := wire.Parse(raw, wire.WorkerLimits)
 	if err != nil || msg.Kind != wire.GoExtended && msg.Kind != wire.PyExtended {
@@ -270,13 +265,13 @@ func dueAt(raw []byte, at time.Time) []byte {
 }
 
 // edit gives tasks other arguments.
-func (w *hand) edit(ctx context.Context, tasks []listed) error {
+func (a *actor) edit(ctx context.Context, tasks []listed) error {
 	renew := func(t *listed) ([]byte, error) {
-		r, err := w.renewed(t, w.action.call, true)
+		r, err := a.renewed(t, a.action.call, true)
 		return r.New, err
 	}
 	if tasks[0].State != state.Pending {
-		_, err := w.refile(ctx, tasks, shelves[tasks[0].State], func(t *listed) (redisstore.Refiled, error) {
+		_, err := a.refile(ctx, tasks, shelves[tasks[0].State], func(t *listed) (redisstore.Refiled, error) {
 			message, err := renew(t)
 			return redisstore.Refiled{New: message, Until: t.Due}, err
 		})
@@ -285,35 +280,32 @@ func (w *hand) edit(ctx context.Context, tasks []listed) error {
 	var fine []listed
 	for _, t := range tasks {
 		if _, err := renew(&t); err != nil {
-			w.report.fail(t.ID, err)
+			a.report.fail(t.ID, err)
 		} else {
 			fine = append(fine, t)
 		}
 	}
-	if len(fine) == 0 {
-		return nil
-	}
 	// In two steps, by way of the schedule: should the program end between them, the task is there, as it was.
-	done, err := w.withdraw(ctx, redisstore.WithdrawToSchedule, fine, func(*listed) redisstore.Withdrawn {
-		return redisstore.Withdrawn{Until: w.now.Add(editTime)}
+	done, err := a.withdraw(ctx, redisstore.WithdrawToSchedule, fine, func(*listed) redisstore.Withdrawn {
+		return redisstore.Withdrawn{Until: a.now.Add(editTime)}
 	})
-	w.report.Done -= len(done)
+	a.report.Done -= len(done)
 	if err != nil || len(done) == 0 {
 		return err
 	}
 	reruns := make([]redisstore.Rerun, 0, len(done))
 	for i := range done {
-		r, err := w.renewed(&done[i], w.action.call, true)
+		r, err := a.renewed(&done[i], a.action.call, true)
 		if err != nil {
 			return err // it was fine above
 		}
 		reruns = append(reruns, r)
 	}
-	answers, err := w.store.RunFiled(context.WithoutCancel(ctx), redisstore.ShelfScheduled, reruns)
+	answers, err := a.store.RunFiled(context.WithoutCancel(ctx), redisstore.ShelfScheduled, reruns)
 	if err != nil {
 		return err
 	}
-	w.count(done, answers)
+	a.count(done, answers)
 	return nil
 }
 

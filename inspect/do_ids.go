@@ -8,8 +8,8 @@ import (
 
 // to does the action to the tasks with the given ids. Those that are not in a set are looked for in the lists, all in
 // one go, in the direction in which tasks move, so that one that moves meanwhile is found; only then in the sets again.
-func (w *hand) to(ctx context.Context, ids []string) error {
-	left, err := w.toFiled(ctx, ids)
+func (a *actor) to(ctx context.Context, ids []string) error {
+	left, err := a.toFiled(ctx, ids)
 	if err != nil {
 		return err
 	}
@@ -17,15 +17,15 @@ func (w *hand) to(ctx context.Context, ids []string) error {
 		if len(left) == 0 {
 			break
 		}
-		r, err := w.ins.reader(ctx, w.store, &Query{State: in, NewestFirst: true}, place{}, w.now)
+		r, err := a.ins.reader(ctx, a.store, &Query{State: in, NewestFirst: true}, place{}, a.now)
 		if err != nil {
 			return err
 		}
 		page := mostLimit
-		if w.legacy {
+		if a.legacy {
 			page = redisstore.MaxWithdrawn
 		}
-		if err := w.each(ctx, r, page, func(t *listed) bool {
+		if err := a.each(ctx, r, page, func(t *listed) bool {
 			meant := left[t.ID] && t.ID != ""
 			if meant {
 				delete(left, t.ID)
@@ -41,18 +41,18 @@ func (w *hand) to(ctx context.Context, ids []string) error {
 			rest = append(rest, id)
 		}
 	}
-	w.report.Scanned -= len(left)
-	left, err = w.toFiled(ctx, rest)
+	a.report.Scanned -= len(left)
+	left, err = a.toFiled(ctx, rest)
 	for _, id := range rest {
 		if left[id] {
-			w.report.fail(id, notFound(w.store.Name, id))
+			a.report.fail(id, notFound(a.store.Name, id))
 		}
 	}
 	return err
 }
 
 // toFiled does the action to those tasks that are in a set, and returns the ids of others.
-func (w *hand) toFiled(ctx context.Context, ids []string) (left map[string]bool, err error) {
+func (a *actor) toFiled(ctx context.Context, ids []string) (left map[string]bool, err error) {
 	left = map[string]bool{}
 	seen := map[string]bool{}
 	var some []listed // of one state
@@ -61,18 +61,18 @@ func (w *hand) toFiled(ctx context.Context, ids []string) (left map[string]bool,
 			continue
 		}
 		seen[id] = true
-		w.report.Scanned++
-		found, err := w.store.Look(ctx, id, true)
+		a.report.Scanned++
+		found, err := a.store.Look(ctx, id, true)
 		if err != nil {
 			return left, err
 		}
-		t, ok := w.ins.filed(w.store.Name, id, &found)
+		t, ok := a.ins.filed(a.store.Name, id, &found)
 		if !ok || id == "" {
 			left[id] = true
 			continue
 		}
 		if len(some) > 0 && (some[0].State != t.State || len(some) == redisstore.MaxWithdrawn) {
-			if err := w.do(ctx, some); err != nil {
+			if err := a.do(ctx, some); err != nil {
 				return left, err
 			}
 			some = nil
@@ -80,7 +80,7 @@ func (w *hand) toFiled(ctx context.Context, ids []string) (left map[string]bool,
 		some = append(some, listed{Task: t})
 	}
 	if len(some) > 0 {
-		err = w.do(ctx, some)
+		err = a.do(ctx, some)
 	}
 	return left, err
 }

@@ -12,9 +12,9 @@ import (
 
 // checkCall returns an error if workers of the queue have published the function of Edit's task, and its arguments fit
 // no version of it.
-func (w *hand) checkCall(ctx context.Context) error {
-	call := w.action.call
-	published, err := functionsOf(ctx, w.store)
+func (a *actor) checkCall(ctx context.Context) error {
+	call := a.action.call
+	published, err := functionsOf(ctx, a.store)
 	if err != nil {
 		return err
 	}

@@ -81,6 +81,6 @@ func (ins *Inspector) FireGroup(ctx context.Context, queue, key, function string
 	if fired == 0 {
 		return 0, fmt.Errorf("%w: queue %s has no group %.100q", ErrNotFound, queue, key)
 	}
-	return fired, ins.note(context.WithoutCancel(ctx),
+	return fired, ins.note(ctx,
 		&Record{Action: "fire group", Queue: queue, Target: key, Done: fired})
 }

@@ -59,7 +59,7 @@ func (ins *Inspector) Import(
 		return report, err
 	}
 	taken := map[string]bool{}
-	for _, in := range []state.Task{state.Aggregating, state.Pending, state.Active} {
+	for _, in := range notFiled {
 		for t, err := range ins.All(ctx, queue, Query{State: in, Limit: mostLimit}) {
 			if err != nil {
 				return report, err
@@ -92,8 +92,8 @@ func (ins *Inspector) Import(
 var errTaken = errors.New("inspect: the queue holds a task with this id")
 
 func (ins *Inspector) noteImport(ctx context.Context, queue string, r *Report) error {
-	return ins.note(context.WithoutCancel(ctx), &Record{
-		Action: "import", Queue: queue, Done: r.Done, Failed: len(r.Failed) + r.FailedMore,
+	return ins.note(ctx, &Record{
+		Action: "import", Queue: queue, Done: r.Done, Failed: r.failed(),
 	})
 }
 
@@ -108,7 +108,7 @@ func (ins *Inspector) importTask(
 	if refused := t.check(&msg, unreadable); refused != nil {
 		return refused, nil
 	}
-	if unreadable == nil && msg.Python() {
+	if unreadable == nil {
 		if refused, err := settleForm(ctx, s, &msg); refused != nil || err != nil {
 			return refused, err
 		}
@@ -185,8 +185,11 @@ func (t *Exported) check(msg *wire.Message, unreadable error) error {
 	return nil
 }
 
-// settleForm says why a queue does not take a Python task.
+// settleForm returns why a queue does not take a task: all its Python tasks have one form.
 func settleForm(ctx context.Context, s *redisstore.Store, msg *wire.Message) (refused, err error) {
+	if !msg.Python() {
+		return nil, nil
+	}
 	want := redisstore.ExtendedForm
 	if msg.Kind == wire.Py {
 		want = redisstore.PlainForm
