@@ -45,8 +45,8 @@ var acts = map[verb]struct {
 		state.Pending, state.Active, state.Scheduled, state.Retry, state.Parked, state.Aggregating,
 	}},
 	verbReschedule: {(*actor).reschedule, []state.Task{state.Pending, state.Scheduled, state.Retry}},
-	verbMove:       {(*actor).move, importable},
-	verbEdit:       {(*actor).edit, importable},
+	verbMove:       {(*actor).move, portable},
+	verbEdit:       {(*actor).edit, portable},
 }
 
 // RunNow makes tasks pending that are scheduled, retrying, parked or archived. Archived ones start again with all their

@@ -22,15 +22,15 @@ type Exported struct {
 	Info    []byte     // what is known beyond the message, such as errors; nil if nothing is
 }
 
-// importable are the states that Import takes.
-var importable = []state.Task{state.Pending, state.Scheduled, state.Retry, state.Parked, state.Archived}
+// portable are the states of tasks that can be written elsewhere: in which Import, MoveTo and Edit take them.
+var portable = []state.Task{state.Pending, state.Scheduled, state.Retry, state.Parked, state.Archived}
 
 // Export returns the task as Redis keeps it, with all that Config.Redact may have changed in t. It fails for tasks in
 // states that Import does not take, and for messages that are too large to be read.
 func (t *Task) Export() (Exported, error) {
 	switch {
-	case !slices.Contains(importable, t.State):
-		return Exported{}, fmt.Errorf("inspect: cannot export %v tasks: expected one of %v", t.State, importable)
+	case !slices.Contains(portable, t.State):
+		return Exported{}, fmt.Errorf("inspect: cannot export %v tasks: expected one of %v", t.State, portable)
 	case t.raw == nil:
 		return Exported{}, errors.New("inspect: cannot export: " + t.Problem)
 	}
@@ -126,7 +126,7 @@ func (ins *Inspector) importTask(
 			}
 			return refused, err
 		}
-		if taken[t.ID] || slices.ContainsFunc(importable, func(s state.Task) bool { return s.String() == name }) {
+		if taken[t.ID] || slices.ContainsFunc(portable, func(s state.Task) bool { return s.String() == name }) {
 			return errTaken, nil
 		}
 		taken[t.ID] = true
@@ -164,8 +164,8 @@ func refileImported(ctx context.Context, s *redisstore.Store, t *Exported) (refu
 // check returns an error if the task is not one that Export has returned.
 func (t *Exported) check(msg *wire.Message, unreadable error) error {
 	switch {
-	case !slices.Contains(importable, t.State):
-		return fmt.Errorf("inspect: cannot import %v tasks: expected one of %v", t.State, importable)
+	case !slices.Contains(portable, t.State):
+		return fmt.Errorf("inspect: cannot import %v tasks: expected one of %v", t.State, portable)
 	case len(t.ID) > wire.Default.Path:
 		return fmt.Errorf("inspect: the id has %d bytes: expected at most %d", len(t.ID), wire.Default.Path)
 	case len(t.Message) > wire.WorkerLimits.Bytes: // nobody could export it again

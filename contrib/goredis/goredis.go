@@ -19,10 +19,8 @@
 package goredis
 
 import (
-	"context"
 	"fmt"
 
-	"github.com/gomodule/redigo/redis"
 	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/godelayed/delayed"
@@ -36,43 +34,21 @@ func New(client goredis.UniversalClient) *delayed.Store {
 	return delayed.FromSource(newSource(client))
 }
 
-// source hands out connections of a client. It is safe for concurrent use.
-type source struct {
-	clientconn.Client
-	name string
-	slot func(key string) int
-}
-
-func newSource(client goredis.UniversalClient) *source {
+func newSource(client goredis.UniversalClient) *clientconn.Source {
 	switch c := client.(type) {
 	case *goredis.Client:
 		if c != nil {
-			return &source{single{newNode(c)}, c.Options().Addr + " (go-redis)", func(string) int { return 0 }}
+			return &clientconn.Source{
+				Client: clientconn.Single{Server: newNode(c)}, Name: c.Options().Addr + " (go-redis)",
+			}
 		}
 	case *goredis.ClusterClient:
 		if c != nil {
-			return &source{newCluster(c), fmt.Sprint(c.Options().Addrs, " (go-redis, cluster)"), clientconn.Slot}
+			return &clientconn.Source{
+				Client: newCluster(c), Name: fmt.Sprint(c.Options().Addrs, " (go-redis, cluster)"),
+			}
 		}
 	}
 	panic(fmt.Errorf("delayed: goredis.New(%T): expected a *redis.Client or *redis.ClusterClient that is not nil",
 		client))
 }
-
-// Conn takes a connection for key out of the client's pool. The caller closes it. Its method Discard() error closes the
-// network connection in place of giving it back.
-func (s *source) Conn(ctx context.Context, key string) (redis.Conn, error) {
-	c, err := clientconn.Take(ctx, s.Client, key)
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
-}
-
-// Slot returns the hash slot of key, 0 without a cluster.
-func (s *source) Slot(key string) int { return s.slot(key) }
-
-// String returns the address, for logs.
-func (s *source) String() string { return s.name }
-
-// Close leaves the client open, which is the program's.
-func (s *source) Close() error { return nil }

@@ -74,7 +74,11 @@ func (n *node) Wait(ctx context.Context) (clientconn.Wire, error) {
 }
 
 // Subscribe implements clientconn.Node.
-func (n *node) Subscribe(ctx context.Context) (redis.Conn, error) { return n.dial(ctx) }
+func (n *node) Subscribe(ctx context.Context) (clientconn.Subscription, error) {
+	conn, err := n.dial(ctx)
+	sub, _ := conn.(clientconn.Subscription)
+	return sub, err
+}
 
 // dial makes a connection outside of the pool.
 func (n *node) dial(ctx context.Context) (redis.Conn, error) {
@@ -127,21 +131,6 @@ type listener struct{ _ byte }
 
 func (*listener) OnNext(auth.Credentials) {}
 func (*listener) OnError(error)           {}
-
-// single is a client of one server, or of the master that Sentinels name.
-type single struct{ *node }
-
-// Node implements clientconn.Client.
-func (s single) Node(context.Context, string) (clientconn.Node, error) { return s.node, nil }
-
-// NodeAt implements clientconn.Client.
-func (s single) NodeAt(context.Context, string, string) (clientconn.Node, error) { return s.node, nil }
-
-// Moved implements clientconn.Client.
-func (s single) Moved(context.Context, string, string) {}
-
-// Cluster implements clientconn.Client.
-func (s single) Cluster() bool { return false }
 
 // cluster is a client of a cluster.
 type cluster struct {

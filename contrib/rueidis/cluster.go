@@ -137,7 +137,7 @@ func (n *unknown) Take(context.Context) (clientconn.Wire, error) { return n, nil
 func (n *unknown) Wait(context.Context) (clientconn.Wire, error) { return n, nil }
 
 // Subscribe implements clientconn.Node.
-func (n *unknown) Subscribe(context.Context) (redis.Conn, error) {
+func (n *unknown) Subscribe(context.Context) (clientconn.Subscription, error) {
 	return nil, fmt.Errorf("the client does not know the node %s of the cluster yet", n.addr)
 }
 

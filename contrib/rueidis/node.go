@@ -47,7 +47,7 @@ func (n *node) Take(ctx context.Context) (clientconn.Wire, error) {
 func (n *node) Wait(ctx context.Context) (clientconn.Wire, error) { return n.Take(ctx) }
 
 // Subscribe implements clientconn.Node.
-func (n *node) Subscribe(ctx context.Context) (redis.Conn, error) {
+func (n *node) Subscribe(ctx context.Context) (clientconn.Subscription, error) {
 	w, err := n.dedicate(ctx)
 	if err != nil {
 		return nil, err

@@ -16,11 +16,9 @@
 package rueidis
 
 import (
-	"context"
 	"errors"
 	"fmt"
 
-	"github.com/gomodule/redigo/redis"
 	"github.com/redis/rueidis"
 
 	"github.com/godelayed/delayed"
@@ -32,54 +30,13 @@ import (
 // client open. New panics if the client is nil.
 func New(client rueidis.Client) *delayed.Store { return delayed.FromSource(newSource(client)) }
 
-// source hands out connections of a client. It is safe for concurrent use.
-type source struct {
-	clientconn.Client
-	name string
-	slot func(key string) int
-}
-
-func newSource(client rueidis.Client) *source {
+func newSource(client rueidis.Client) *clientconn.Source {
 	if client == nil {
 		panic(errors.New("delayed: rueidis.New(nil): expected a client"))
 	}
 	name := fmt.Sprintf("an address that a client of rueidis knows (%s)", client.Mode())
 	if client.Mode() == rueidis.ClientModeCluster {
-		return &source{newCluster(client), name, clientconn.Slot}
+		return &clientconn.Source{Client: newCluster(client), Name: name}
 	}
-	return &source{single{newNode("", client)}, name, func(string) int { return 0 }}
+	return &clientconn.Source{Client: clientconn.Single{Server: newNode("", client)}, Name: name}
 }
-
-// Conn takes a connection for key out of the client's pool. The caller closes it. Its method Discard() error closes the
-// network connection in place of giving it back.
-func (s *source) Conn(ctx context.Context, key string) (redis.Conn, error) {
-	c, err := clientconn.Take(ctx, s.Client, key)
-	if err != nil {
-		return nil, err
-	}
-	return c, nil
-}
-
-// Slot returns the hash slot of key, 0 without a cluster.
-func (s *source) Slot(key string) int { return s.slot(key) }
-
-// String describes the client, for logs.
-func (s *source) String() string { return s.name }
-
-// Close leaves the client open, which is the program's.
-func (s *source) Close() error { return nil }
-
-// single is a client of one server, or of the master that Sentinels name.
-type single struct{ *node }
-
-// Node implements clientconn.Client.
-func (s single) Node(context.Context, string) (clientconn.Node, error) { return s.node, nil }
-
-// NodeAt implements clientconn.Client.
-func (s single) NodeAt(context.Context, string, string) (clientconn.Node, error) { return s.node, nil }
-
-// Moved implements clientconn.Client.
-func (s single) Moved(context.Context, string, string) {}
-
-// Cluster implements clientconn.Client.
-func (s single) Cluster() bool { return false }

@@ -53,7 +53,7 @@ func (s *subscription) received(message []any) {
 	}
 }
 
-// Send implements redis.Conn.
+// Send implements clientconn.Subscription.
 func (s *subscription) Send(cmd string, args ...any) error {
 	switch strings.ToUpper(cmd) {
 	case "SUBSCRIBE", "UNSUBSCRIBE", "PING":
@@ -63,7 +63,7 @@ func (s *subscription) Send(cmd string, args ...any) error {
 	return errMessageOnly
 }
 
-// Flush implements redis.Conn. It waits until Redis has confirmed what is sent.
+// Flush implements clientconn.Subscription. It waits until Redis has confirmed what is sent.
 func (s *subscription) Flush() error {
 	ctx, cancel := context.WithTimeout(context.Background(), takeTimeout)
 	defer cancel()
@@ -96,20 +96,17 @@ func (s *subscription) Flush() error {
 	return nil
 }
 
-// Receive implements redis.Conn.
-func (s *subscription) Receive() (any, error) { return s.receive(context.Background(), nil) }
-
-// ReceiveWithTimeout implements redis.ConnWithTimeout.
+// ReceiveWithTimeout implements clientconn.Subscription.
 func (s *subscription) ReceiveWithTimeout(timeout time.Duration) (any, error) {
 	if timeout <= 0 {
-		return s.Receive()
+		return s.receive(context.Background(), nil)
 	}
 	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	return s.receive(context.Background(), timer.C)
 }
 
-// ReceiveContext implements redis.ConnWithContext.
+// ReceiveContext implements clientconn.Subscription.
 func (s *subscription) ReceiveContext(ctx context.Context) (any, error) { return s.receive(ctx, nil) }
 
 func (s *subscription) receive(ctx context.Context, late <-chan time.Time) (any, error) {
@@ -137,20 +134,7 @@ func (s *subscription) receive(ctx context.Context, late <-chan time.Time) (any,
 	return nil, err
 }
 
-// Do implements redis.Conn.
-func (s *subscription) Do(string, ...any) (any, error) { return nil, errMessageOnly }
-
-// DoWithTimeout implements redis.ConnWithTimeout.
-func (s *subscription) DoWithTimeout(time.Duration, string, ...any) (any, error) {
-	return nil, errMessageOnly
-}
-
-// DoContext implements redis.ConnWithContext.
-func (s *subscription) DoContext(context.Context, string, ...any) (any, error) {
-	return nil, errMessageOnly
-}
-
-// Err implements redis.Conn.
+// Err implements clientconn.Subscription.
 func (s *subscription) Err() error {
 	select {
 	case <-s.closed:

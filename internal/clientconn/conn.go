@@ -33,9 +33,20 @@ type Node interface {
 	Take(ctx context.Context) (Wire, error)
 	// Wait returns a connection for commands that block.
 	Wait(ctx context.Context) (Wire, error)
-	// Subscribe returns a connection for SUBSCRIBE, UNSUBSCRIBE and PING, on which one goroutine may send while
-	// another receives.
-	Subscribe(ctx context.Context) (redis.Conn, error)
+	// Subscribe returns a connection for messages.
+	Subscribe(ctx context.Context) (Subscription, error)
+}
+
+// Subscription is a connection of redigo for SUBSCRIBE, UNSUBSCRIBE and PING, on which one goroutine may send while
+// another receives.
+type Subscription interface {
+	Send(cmd string, args ...any) error
+	Flush() error
+	// ReceiveWithTimeout waits without a limit if timeout is 0.
+	ReceiveWithTimeout(timeout time.Duration) (any, error)
+	ReceiveContext(ctx context.Context) (any, error)
+	Err() error
+	Close() error
 }
 
 // Wire is a connection of the other library that one caller has for itself.
@@ -83,27 +94,14 @@ type Conn struct {
 	key     string
 	node    Node
 	wire    Wire
-	waiting bool       // wire is one of Node.Wait
-	sub     redis.Conn // for messages; nil before SUBSCRIBE
+	waiting bool         // wire is one of Node.Wait
+	sub     Subscription // nil before SUBSCRIBE
 
 	sent    []Command // commands that wait for Flush
 	flushed []Command // commands that the next Receive sends
 	replies []any     // to flushed commands that were sent
 	multi   bool      // within a transaction
 	err     error
-}
-
-// Take takes a connection for key.
-func Take(ctx context.Context, client Client, key string) (*Conn, error) {
-	node, err := client.Node(ctx, key)
-	if err != nil {
-		return nil, err
-	}
-	wire, err := node.Take(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return &Conn{client: client, key: key, node: node, wire: wire}, nil
 }
 
 // wait says how long to wait for a reply: until ctx ends, if it is not nil; else for limit, if that is not negative;
@@ -141,6 +139,9 @@ func (c *Conn) DoContext(ctx context.Context, cmd string, args ...any) (any, err
 // do sends what is buffered, and one command more unless its name is empty. As redigo's Do, it returns the last reply
 // and the first error, or all replies if the name is empty.
 func (c *Conn) do(w wait, name string, args []any) (any, error) {
+	if c.sub != nil {
+		return nil, errMessageOnly
+	}
 	if name != "" {
 		if err := c.Send(name, args...); err != nil {
 			return nil, err
@@ -210,13 +211,10 @@ func (c *Conn) ReceiveContext(ctx context.Context) (any, error) { return c.recei
 
 func (c *Conn) receive(w wait) (any, error) {
 	if c.sub != nil {
-		switch {
-		case w.ctx != nil:
-			return redis.ReceiveContext(c.sub, w.ctx)
-		case w.limit >= 0:
-			return redis.ReceiveWithTimeout(c.sub, w.limit)
+		if w.ctx != nil {
+			return c.sub.ReceiveContext(w.ctx)
 		}
-		return c.sub.Receive()
+		return c.sub.ReceiveWithTimeout(max(w.limit, 0))
 	}
 	if len(c.replies) == 0 {
 		if len(c.flushed) == 0 && c.err == nil {
@@ -233,6 +231,9 @@ func (c *Conn) receive(w wait) (any, error) {
 	}
 	return reply, nil
 }
+
+// errMessageOnly is the error of a command that waits for its reply, after SUBSCRIBE.
+var errMessageOnly = errors.New("clientconn: expected Send and Receive: the connection is for messages")
 
 // asError returns a reply that is an error.
 func asError(reply any) error {
