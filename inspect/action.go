@@ -30,23 +30,26 @@ const (
 	verbEdit       verb = "edit"
 )
 
-// acts are how each action is done, to tasks of one state that fit into one call, and the states that it takes.
-var acts = map[verb]struct {
-	do    func(*actor, context.Context, []listed) error
-	takes []state.Task
-}{
-	verbRun:     {(*actor).run, []state.Task{state.Scheduled, state.Retry, state.Parked, state.Archived}},
-	verbArchive: {(*actor).archive, []state.Task{state.Pending, state.Scheduled, state.Retry, state.Parked}},
-	verbDelete: {(*actor).delete, []state.Task{
+// acts are how each action is done, to tasks of one state that fit into one call.
+var acts = map[verb]func(*actor, context.Context, []listed) error{
+	verbRun: (*actor).run, verbArchive: (*actor).archive, verbDelete: (*actor).delete, verbCancel: (*actor).cancel,
+	verbReschedule: (*actor).reschedule, verbMove: (*actor).move, verbEdit: (*actor).edit,
+}
+
+// fits are the states of tasks that each action takes.
+var fits = map[verb][]state.Task{
+	verbRun:     {state.Scheduled, state.Retry, state.Parked, state.Archived},
+	verbArchive: {state.Pending, state.Scheduled, state.Retry, state.Parked},
+	verbDelete: {
 		state.Pending, state.Scheduled, state.Retry, state.Parked, state.Aggregating, state.Archived, state.Completed,
 		state.Dropped, state.Canceled,
-	}},
-	verbCancel: {(*actor).cancel, []state.Task{
+	},
+	verbCancel: {
 		state.Pending, state.Active, state.Scheduled, state.Retry, state.Parked, state.Aggregating,
-	}},
-	verbReschedule: {(*actor).reschedule, []state.Task{state.Pending, state.Scheduled, state.Retry}},
-	verbMove:       {(*actor).move, portable},
-	verbEdit:       {(*actor).edit, portable},
+	},
+	verbReschedule: {state.Pending, state.Scheduled, state.Retry},
+	verbMove:       portable,
+	verbEdit:       portable,
 }
 
 // RunNow makes tasks pending that are scheduled, retrying, parked or archived. Archived ones start again with all their

@@ -96,11 +96,10 @@ func (ins *Inspector) actor(ctx context.Context, queue string, action Action) (*
 
 // takes returns an error if the action cannot be done to tasks in a state.
 func (a *actor) takes(s state.Task) error {
-	takes := acts[a.action.verb].takes
-	if slices.Contains(takes, s) {
+	if slices.Contains(fits[a.action.verb], s) {
 		return nil
 	}
-	return fmt.Errorf("inspect: cannot %s %v tasks: expected one of %v", a.action.verb, s, takes)
+	return fmt.Errorf("inspect: cannot %s %v tasks: expected one of %v", a.action.verb, s, fits[a.action.verb])
 }
 
 // all does the action to all tasks of a list.
@@ -173,7 +172,7 @@ func (a *actor) do(ctx context.Context, tasks []listed) error {
 			size += tasks[n].Size
 			n++
 		}
-		if err := acts[a.action.verb].do(a, ctx, tasks[:n]); err != nil {
+		if err := acts[a.action.verb](a, ctx, tasks[:n]); err != nil {
 			return err
 		}
 		tasks = tasks[n:]

@@ -29,17 +29,14 @@ type Record struct {
 
 // AuditOf describes records of the audit log.
 func AuditOf(records []inspect.Record) Audit {
-	v := Audit{Records: []Record{}}
-	for i := range records {
-		r := &records[i]
-		one := Record{
+	return Audit{each(records, func(r *inspect.Record) Record {
+		v := Record{
 			At: Stamp(r.At), Actor: r.Actor, Action: r.Action, Queue: r.Queue, Target: r.Target, State: r.State,
 			IDs: r.IDs, More: r.More, Done: r.Done, Failed: r.Failed,
 		}
 		if r.Filter != nil {
-			one.Filter = call.FilterText(r.Filter)
+			v.Filter = call.FilterText(r.Filter)
 		}
-		v.Records = append(v.Records, one)
-	}
-	return v
+		return v
+	})}
 }

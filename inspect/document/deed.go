@@ -29,14 +29,10 @@ type Failure struct {
 
 // ReportOf describes what an action has done in a queue, to the tasks of a list if in names its state.
 func ReportOf(queue, in string, r *inspect.Report) Report {
-	v := Report{
-		Queue: queue, State: in, Scanned: r.Scanned, Done: r.Done, Skipped: r.Skipped, Failed: []Failure{},
-		FailedMore: r.FailedMore,
+	return Report{
+		Queue: queue, State: in, Scanned: r.Scanned, Done: r.Done, Skipped: r.Skipped, FailedMore: r.FailedMore,
+		Failed: each(r.Failed, func(f *inspect.Failure) Failure { return Failure{f.ID, f.Err.Error()} }),
 	}
-	for _, f := range r.Failed {
-		v.Failed = append(v.Failed, Failure{f.ID, f.Err.Error()})
-	}
-	return v
 }
 
 // Did says what was done to a number of queues, workers, periodic entries or groups.

@@ -31,14 +31,14 @@ type DiagnosisProblem struct {
 
 // DiagnosisOf describes a diagnosis.
 func DiagnosisOf(d *inspect.Diagnosis) Diagnosis {
-	v := Diagnosis{At: Stamp(d.At), Queues: d.Queues, Workers: d.Workers, Problems: []DiagnosisProblem{}}
-	for i := range d.Problems {
-		p := &d.Problems[i]
-		v.Problems = append(v.Problems, DiagnosisProblem{
-			Level: string(p.Severity), Name: string(p.Kind), Queue: p.Queue, Others: p.Others, Worker: p.Worker,
-			Function: p.Function, Entry: p.Entry, Text: p.Text, Since: Stamp(p.Since), Advice: p.Advice,
-			Command: p.Command,
-		})
+	return Diagnosis{
+		At: Stamp(d.At), Queues: d.Queues, Workers: d.Workers,
+		Problems: each(d.Problems, func(p *inspect.Problem) DiagnosisProblem {
+			return DiagnosisProblem{
+				Level: string(p.Severity), Name: string(p.Kind), Queue: p.Queue, Others: p.Others, Worker: p.Worker,
+				Function: p.Function, Entry: p.Entry, Text: p.Text, Since: Stamp(p.Since), Advice: p.Advice,
+				Command: p.Command,
+			}
+		}),
 	}
-	return v
 }

@@ -19,6 +19,15 @@ func Stamp(t time.Time) *time.Time {
 	return &t
 }
 
+// each describes the elements of a list. Documents have an empty list for none, and not null.
+func each[T, D any](all []T, describe func(*T) D) []D {
+	list := make([]D, len(all))
+	for i := range all {
+		list[i] = describe(&all[i])
+	}
+	return list
+}
+
 // ErrorText returns the text of an error without the name of the package that it comes from.
 func ErrorText(text string) string {
 	for _, prefix := range []string{"delayed: ", "inspect: "} {

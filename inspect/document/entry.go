@@ -1,6 +1,7 @@
 package document
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/godelayed/delayed"
@@ -33,17 +34,14 @@ type Entry struct {
 
 // EntriesOf describes periodic entries.
 func EntriesOf(entries []inspect.Entry) Entries {
-	v := Entries{Entries: []Entry{}}
-	for i := range entries {
-		e := &entries[i]
-		v.Entries = append(v.Entries, Entry{
+	return Entries{each(entries, func(e *inspect.Entry) Entry {
+		return Entry{
 			Queue: e.Queue, Name: e.Name, Spec: e.Spec, Zone: e.Zone, Function: e.Function, Owner: e.Owner,
 			Paused: e.Paused, Waiting: e.Waiting, Next: Stamp(e.Next), Previous: Stamp(e.Previous),
 			Overlap: e.Overlap.String(), CatchUp: e.CatchUp, JitterSeconds: e.Jitter.Seconds(), From: Stamp(e.From),
 			Until: Stamp(e.Until),
-		})
-	}
-	return v
+		}
+	})}
 }
 
 // Ticks is the history of an entry.
@@ -63,14 +61,7 @@ type Tick struct {
 
 // TicksOf describes the ticks of an entry.
 func TicksOf(queue, entry string, runs []delayed.PeriodicRun) Ticks {
-	v := Ticks{Queue: queue, Entry: entry, Ticks: []Tick{}}
-	for i := range runs {
-		r := &runs[i]
-		result := r.Skipped
-		if result == "" {
-			result = "enqueued"
-		}
-		v.Ticks = append(v.Ticks, Tick{Stamp(r.Tick), Stamp(r.At), r.ID, result})
-	}
-	return v
+	return Ticks{queue, entry, each(runs, func(r *delayed.PeriodicRun) Tick {
+		return Tick{Stamp(r.Tick), Stamp(r.At), r.ID, cmp.Or(r.Skipped, "enqueued")}
+	})}
 }

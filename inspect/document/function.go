@@ -28,20 +28,11 @@ type Parameter struct {
 
 // FunctionsOf describes functions.
 func FunctionsOf(functions []inspect.Function) Functions {
-	v := Functions{Functions: []Function{}}
-	for i := range functions {
-		f := &functions[i]
-		one := Function{
-			Queue: f.Queue, Path: f.Path, Signature: f.Signature(), Aliases: f.Aliases, Parameters: []Parameter{},
-			Variadic: f.Variadic, Optional: f.Optional, Result: f.Result, Workers: f.Workers,
+	return Functions{each(functions, func(f *inspect.Function) Function {
+		return Function{
+			Queue: f.Queue, Path: f.Path, Signature: f.Signature(), Aliases: append([]string{}, f.Aliases...),
+			Parameters: each(f.Parameters, func(p *inspect.Parameter) Parameter { return Parameter{p.Name, p.Type} }),
+			Variadic:   f.Variadic, Optional: f.Optional, Result: f.Result, Workers: f.Workers,
 		}
-		if one.Aliases == nil {
-			one.Aliases = []string{}
-		}
-		for _, p := range f.Parameters {
-			one.Parameters = append(one.Parameters, Parameter{p.Name, p.Type})
-		}
-		v.Functions = append(v.Functions, one)
-	}
-	return v
+	})}
 }

@@ -22,10 +22,7 @@ type Group struct {
 
 // GroupsOf describes groups.
 func GroupsOf(groups []inspect.Group) Groups {
-	v := Groups{Groups: []Group{}}
-	for i := range groups {
-		g := &groups[i]
-		v.Groups = append(v.Groups, Group{g.Queue, g.Key, g.Function, g.Size, Stamp(g.Due)})
-	}
-	return v
+	return Groups{each(groups, func(g *inspect.Group) Group {
+		return Group{g.Queue, g.Key, g.Function, g.Size, Stamp(g.Due)}
+	})}
 }

@@ -54,13 +54,7 @@ func QueueOf(q *inspect.Queue) Queue {
 }
 
 // QueuesOf describes queues.
-func QueuesOf(queues []inspect.Queue) Queues {
-	v := Queues{Queues: []Queue{}}
-	for i := range queues {
-		v.Queues = append(v.Queues, QueueOf(&queues[i]))
-	}
-	return v
-}
+func QueuesOf(queues []inspect.Queue) Queues { return Queues{each(queues, QueueOf)} }
 
 // History is what became of a queue's tasks, day by day.
 type History struct {
@@ -76,9 +70,5 @@ type Day struct {
 
 // HistoryOf describes the days of a queue.
 func HistoryOf(queue string, days []inspect.Day) History {
-	v := History{Queue: queue, Days: []Day{}}
-	for i := range days {
-		v.Days = append(v.Days, Day{days[i].Date.Format(time.DateOnly), days[i].Counts})
-	}
-	return v
+	return History{queue, each(days, func(d *inspect.Day) Day { return Day{d.Date.Format(time.DateOnly), d.Counts} })}
 }

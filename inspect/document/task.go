@@ -119,15 +119,7 @@ type Found struct {
 }
 
 // FoundOf describes tasks that have an id.
-func FoundOf(tasks []inspect.Task) Found { return Found{tasksOf(tasks)} }
-
-func tasksOf(tasks []inspect.Task) []Task {
-	list := []Task{}
-	for i := range tasks {
-		list = append(list, TaskOf(&tasks[i]))
-	}
-	return list
-}
+func FoundOf(tasks []inspect.Task) Found { return Found{each(tasks, TaskOf)} }
 
 // Lists is a number of lists of tasks.
 type Lists struct {
@@ -148,6 +140,6 @@ type List struct {
 func ListOf(queue string, in state.Task, page *inspect.Page) List {
 	return List{
 		Queue: queue, State: in.String(), Total: page.Total, Scanned: page.Scanned, Cursor: page.Cursor,
-		Tasks: tasksOf(page.Tasks),
+		Tasks: each(page.Tasks, TaskOf),
 	}
 }

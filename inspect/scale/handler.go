@@ -1,3 +1,9 @@
+// Package scale reports to autoscalers such as KEDA how many workers are wanted, over HTTP and in JSON:
+//
+//	mux.Handle("GET /scale", scale.Handler(ins, scale.Config{Queues: []string{"mail"}}))
+//
+// A program of package workermain adds it by Config.Serve to the server of -listen. It answers for all processes, so
+// one program suffices; a small one that runs no tasks can also answer while there is no worker.
 package scale
 
 import (
@@ -12,7 +18,11 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/document"
 )
+
+// Answer is what Handler answers, as JSON: what delayed scale --json prints.
+type Answer = document.Scale
 
 // Config says what a Handler answers. Its zero value is ready to use.
 type Config struct {
@@ -137,29 +147,30 @@ func (h *handler) parse(r *http.Request) (*query, int, error) {
 }
 
 // answer asks Redis, while no other request does.
-func (h *handler) answer(ctx context.Context, q *query) (*Answer, error) {
+func (h *handler) answer(ctx context.Context, q *query) (a Answer, err error) {
 	ctx, cancel := context.WithTimeout(ctx, h.cfg.Timeout)
 	defer cancel()
 	select {
 	case h.turn <- struct{}{}:
 		defer func() { <-h.turn }()
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return a, ctx.Err()
 	}
 	if q.chosen { // Backlog takes a malformed name for a fault of the program
 		known, err := h.ins.Names(ctx)
 		if err != nil {
-			return nil, err
+			return a, err
 		}
 		for _, name := range q.queues {
 			if !slices.Contains(known, name) {
-				return nil, inspect.ErrNotFound
+				return a, inspect.ErrNotFound
 			}
 		}
 	}
 	b, err := h.ins.Backlog(ctx, q.queues...)
 	if err != nil {
-		return nil, err
+		return a, err
 	}
-	return newAnswer(&b, q)
+	wanted, err := b.WorkersFor(q.target, q.concurrency)
+	return document.ScaleOf(&b, q.target, wanted), err
 }
