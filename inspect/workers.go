@@ -10,7 +10,6 @@ import (
 
 	"github.com/godelayed/delayed/internal/catalog"
 	"github.com/godelayed/delayed/internal/redisstore"
-	"github.com/godelayed/delayed/internal/wire"
 	"github.com/godelayed/delayed/state"
 )
 
@@ -162,126 +161,38 @@ func hostOf(heartbeat string) (host string, pid int) {
 	return host, pid
 }
 
-// Function is a function that workers of a queue run.
-type Function struct {
-	Queue      string
-	Path       string
-	Aliases    []string    // other paths that tasks may carry
-	Parameters []Parameter // without receiver and context
-	Variadic   bool        // the last of Parameters is the slice of a variadic parameter
-	Optional   int         // how many of the last Parameters a task may lack
-	Result     string      // type of the result as it is written in the worker's language; "" for none
-	Workers    []string    // ids of those that run it
-
-	listed *catalog.Function // as it was published, with the types there
-	types  map[string]*wire.Shape
+// Running is a task whose handler has run for more than a second, as its worker last said.
+type Running struct {
+	Queue    string
+	ID       string    // "" if the task has none
+	Function string    // path
+	Started  time.Time // by the clock of the worker's host
 }
 
-// Parameter is one parameter of a function.
-type Parameter struct {
-	Name string // "" if it is unknown, as those of Go functions are
-	Type string // as it is written in the worker's language
-	// Shape is how tasks hold its values; of a variadic parameter, those of the slice.
-	Shape *Shape
+// workerStates maps the texts of states to them.
+var workerStates = func() map[string]state.Worker {
+	m := map[string]state.Worker{}
+	for s := state.New; s <= state.Stopped; s++ {
+		m[s.String()] = s
+	}
+	return m
+}()
+
+// readStatus reads what a worker has published of what it does; nil: nothing that can be read.
+func readStatus(text []byte) *catalog.Status {
+	var status catalog.Status
+	if len(text) == 0 || json.Unmarshal(text, &status) != nil || status.Version != catalog.Version {
+		return nil // a later version wrote it, or another program
+	}
+	return &status
 }
 
-// Signature returns the function as it is declared: "mail.Welcome(int, string) error" without the error.
-func (f *Function) Signature() string { return Printable(f.declared().Signature()) }
-
-// TypeOf returns the type of a parameter as it is declared: "...string" of a variadic one.
-func (f *Function) TypeOf(i int) string { return f.declared().TypeOf(i) }
-
-// IsNamed reports whether a name means the function: it is the path, an alias, or the end of one behind a slash, dot or
-// colon, such as mail.Welcome.
-func (f *Function) IsNamed(name string) bool {
-	means := func(path string) bool { return isNamed(path, name) }
-	return means(f.Path) || slices.ContainsFunc(f.Aliases, means)
-}
-
-// declared returns what tells the declaration.
-func (f *Function) declared() *catalog.Function {
-	d := &catalog.Function{Path: f.Path, Variadic: f.Variadic}
-	for _, p := range f.Parameters {
-		d.Params = append(d.Params, catalog.Parameter{Name: p.Name, Value: catalog.Value{Go: p.Type}})
+// note adds what a worker says of itself on a queue.
+func (w *Worker) note(queue string, s *catalog.Status) {
+	w.Started, w.Version, w.Concurrency, w.Order = time.UnixMilli(s.Started), s.Library, s.Concurrency, s.Queues
+	w.State, w.Program, w.Memory = workerStates[s.State], s.Program, max(s.Memory, 0)
+	for _, r := range s.Running {
+		w.Running = append(w.Running, Running{queue, r.ID, r.Function, time.UnixMilli(r.Started)})
 	}
-	if f.Result != "" {
-		d.Result = &catalog.Value{Go: f.Result}
-	}
-	return d
-}
-
-// Functions describes the functions that workers of the given queues have published, of all queues if none is given.
-// They are sorted by queue and path. Two versions of one function, as there are during a deploy, are two Functions.
-func (ins *Inspector) Functions(ctx context.Context, queues ...string) ([]Function, error) {
-	stores, err := ins.stores(ctx, queues)
-	if err != nil {
-		return nil, err
-	}
-	var all []Function
-	for _, s := range stores {
-		of, err := functionsOf(ctx, s)
-		if len(queues) == 0 && redisstore.IsWrongType(err) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, of...)
-	}
-	return all, nil
-}
-
-// functionsOf describes the functions of one queue.
-func functionsOf(ctx context.Context, s *redisstore.Store) ([]Function, error) {
-	workers, err := s.Workers(ctx)
-	if err != nil {
-		return nil, err
-	}
-	slices.Sort(workers)
-	versions := map[string]int{} // a version of a function, as JSON, to its place
-	var all []Function
-	for _, w := range workers {
-		listing, err := s.FunctionsOf(ctx, w)
-		if err != nil {
-			return nil, err
-		}
-		list := catalog.ParseListing(listing)
-		if list == nil {
-			continue
-		}
-		types := shapes{list.Types, map[string]*Shape{}}
-		for i := range list.Functions {
-			f, key := functionOf(s.Name, &list.Functions[i], &types)
-			place, known := versions[key]
-			if !known {
-				place = len(all)
-				versions[key] = place
-				all = append(all, f)
-			}
-			all[place].Workers = append(all[place].Workers, w)
-		}
-	}
-	slices.SortStableFunc(all, func(a, b Function) int { return strings.Compare(a.Path, b.Path) })
-	return all, nil
-}
-
-// functionOf describes a published function, and returns a text that tells it from other versions of it.
-func functionOf(queue string, f *catalog.Function, types *shapes) (fn Function, key string) {
-	fn = Function{
-		Queue: queue, Path: f.Path, Aliases: f.Aliases, Variadic: f.Variadic, Optional: f.Optional,
-		listed: f, types: types.types,
-	}
-	var b strings.Builder
-	published, _ := json.Marshal(f) //nolint:errchkjson // it was JSON
-	b.Write(published)
-	var seen []*Shape
-	for _, p := range f.Params {
-		shape := types.of(p.Type)
-		shape.text(&b, &seen)
-		fn.Parameters = append(fn.Parameters, Parameter{Name: p.Name, Type: p.Go, Shape: shape})
-	}
-	if f.Result != nil {
-		fn.Result = f.Result.Go
-	}
-	return fn, b.String()
+	w.MoreRunning += s.More
 }
