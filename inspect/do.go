@@ -256,12 +256,11 @@ func (a *actor) toFiled(ctx context.Context, ids []string) (left map[string]bool
 		}
 		seen[id] = true
 		a.report.Scanned++
-		found, err := a.store.Look(ctx, id, true)
+		t, filed, _, err := a.ins.look(ctx, a.store, id)
 		if err != nil {
 			return left, err
 		}
-		t, ok := a.ins.filed(a.store.Name, id, &found)
-		if !ok || id == "" {
+		if !filed || id == "" {
 			left[id] = true
 			continue
 		}

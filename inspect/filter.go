@@ -118,6 +118,6 @@ func plainText(v any) string {
 		return s
 	}
 	w := callWriter{most: mostCall}
-	w.value(v, 0)
+	w.value(v)
 	return w.b.String()
 }

@@ -19,13 +19,9 @@ func (ins *Inspector) Task(ctx context.Context, queue, id string) (Task, error) 
 	if id == "" {
 		return Task{}, notFound(queue, id)
 	}
-	found, err := s.Look(ctx, id, true)
-	if err != nil {
-		return Task{}, err
-	}
-	filed, isFiled := ins.filed(queue, id, &found)
-	if isFiled {
-		return filed, nil
+	filed, isFiled, found, err := ins.look(ctx, s, id)
+	if err != nil || isFiled {
+		return filed, err
 	}
 	// Search in the direction in which tasks move, so that one that moves meanwhile is found: only then the sets again.
 	for _, in := range notFiled {
@@ -48,11 +44,8 @@ func (ins *Inspector) Task(ctx context.Context, queue, id string) (Task, error) 
 			}
 		}
 	}
-	if found, err = s.Look(ctx, id, true); err != nil {
-		return Task{}, err
-	}
-	if filed, isFiled = ins.filed(queue, id, &found); isFiled {
-		return filed, nil
+	if filed, isFiled, _, err = ins.look(ctx, s, id); err != nil || isFiled {
+		return filed, err
 	}
 	return Task{}, notFound(queue, id)
 }
@@ -88,23 +81,28 @@ func notFound(queue, id string) error {
 // notFiled are the states of tasks that no set holds, in the order in which they go through them.
 var notFiled = []state.Task{state.Aggregating, state.Pending, state.Active}
 
-// filed describes a task that is in a set.
-func (ins *Inspector) filed(queue, id string, found *redisstore.Seen) (t Task, ok bool) {
+// look looks up a task, and describes it if it is in a set.
+func (ins *Inspector) look(
+	ctx context.Context, s *redisstore.Store, id string,
+) (t Task, filed bool, found redisstore.Seen, err error) {
+	if found, err = s.Look(ctx, id, true); err != nil {
+		return t, false, found, err
+	}
 	name, due, info := found.Place()
-	for _, s := range States {
-		if s.String() != name || s == state.Active {
+	for _, in := range States {
+		if in.String() != name || in == state.Active {
 			continue
 		}
 		m := found.Message
-		if s == state.Completed {
+		if in == state.Completed {
 			m = redisstore.Stored{}
 		}
-		t = ins.newTask(queue, s, m, info)
+		t = ins.newTask(s.Name, in, m, info)
 		t.ID, t.Due = id, due
 		t.completed()
-		return t, true
+		return t, true, found, nil
 	}
-	return t, false
+	return t, false, found, nil
 }
 
 // progress takes over the progress that an active task has reported.

@@ -231,50 +231,40 @@ func (t *Task) readArgs(m *wire.Message) error {
 	}
 	// Without a number of arguments, an array holds several, unless the function has one parameter: that only its
 	// worker knows.
-	if list, ok := v.([]any); ok {
-		t.Args = list
-	} else {
-		t.Args = []any{v}
+	list, ok := v.([]any)
+	if !ok {
+		list = []any{v}
 	}
+	t.Args = list
 	return nil
 }
 
-// readPython decodes the arguments of a Python function.
+// readPython decodes the arguments of a Python function, which may hold what only Python reads.
 func (t *Task) readPython(m *wire.Message) error {
-	if args := m.Args(); args != nil {
-		v, err := decodeLoose(args)
+	var decoded [2]any
+	for i, part := range [][]byte{m.Args(), m.Kwargs()} {
+		if part == nil {
+			continue
+		}
+		err := wire.Check(part, wire.WorkerLimits)
+		if err == nil {
+			decoded[i], _, err = wire.DecodeAny(part)
+		}
 		if err != nil {
 			return err
 		}
-		t.Args, _ = v.([]any)
 	}
-	kwargs := m.Kwargs()
-	if kwargs == nil {
-		return nil
-	}
-	v, err := decodeLoose(kwargs)
-	if err != nil {
-		return err
-	}
-	switch v := v.(type) {
+	t.Args, _ = decoded[0].([]any)
+	switch kwargs := decoded[1].(type) {
 	case map[string]any:
-		if len(v) > 0 {
-			t.Kwargs = v
+		if len(kwargs) > 0 {
+			t.Kwargs = kwargs
 		}
 	case map[any]any:
-		t.Kwargs = make(map[string]any, len(v))
-		for k, value := range v {
+		t.Kwargs = make(map[string]any, len(kwargs))
+		for k, value := range kwargs {
 			t.Kwargs[fmt.Sprint(k)] = value
 		}
 	}
 	return nil
-}
-
-// decodeLoose decodes a value of a Python task, which may hold what only Python reads.
-func decodeLoose(b []byte) (any, error) {
-	if err := wire.Check(b, wire.WorkerLimits); err != nil {
-		return nil, err
-	}
-	v, _, err := wire.DecodeAny(b)
-	return v, err
 }

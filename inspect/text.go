@@ -55,19 +55,16 @@ func ShortName(path string) string {
 func callText(path string, args []any, kwargs map[string]any, most int) string {
 	w := callWriter{most: most}
 	w.text(Printable(ShortName(path)) + "(")
-	for i, a := range args {
-		if i > 0 {
-			w.text(", ")
+	names := sortedKeys(kwargs)
+	w.list(len(args)+len(names), func(i int) {
+		if i < len(args) {
+			w.value(args[i])
+			return
 		}
-		w.value(a, 0)
-	}
-	for i, name := range sortedKeys(kwargs) {
-		if i > 0 || len(args) > 0 {
-			w.text(", ")
-		}
+		name := names[i-len(args)]
 		w.text(Printable(name) + "=")
-		w.value(kwargs[name], 0)
-	}
+		w.value(kwargs[name])
+	})
 	w.full = false
 	w.b.WriteString(")")
 	return w.b.String()
@@ -97,11 +94,18 @@ func (w *callWriter) text(s string) {
 	w.b.WriteString(s)
 }
 
-// value writes one decoded value.
-func (w *callWriter) value(v any, depth int) {
-	if w.full {
-		return
+// list writes n parts with commas between.
+func (w *callWriter) list(n int, part func(i int)) {
+	for i := 0; i < n && !w.full; i++ {
+		if i > 0 {
+			w.text(", ")
+		}
+		part(i)
 	}
+}
+
+// value writes one decoded value.
+func (w *callWriter) value(v any) {
 	switch v := v.(type) {
 	case nil:
 		w.text("nil")
@@ -115,53 +119,41 @@ func (w *callWriter) value(v any, depth int) {
 		w.text(strconv.FormatFloat(v, 'g', -1, 64))
 	case []any:
 		w.text("[")
-		for i, e := range v {
-			if i > 0 {
-				w.text(", ")
-			}
-			w.value(e, depth+1)
-		}
+		w.list(len(v), func(i int) { w.value(v[i]) })
 		w.text("]")
 	case map[string]any:
-		w.text("{")
-		for i, k := range sortedKeys(v) {
-			if i > 0 {
-				w.text(", ")
+		w.object(v, func(key string) string { return key })
+	case map[any]any: // in the order of the keys as text, apart by their types
+		named := make(map[string]any, len(v))
+		for k, value := range v {
+			name := fmt.Sprint(k)
+			if s, ok := k.(string); ok {
+				name = strconv.Quote(s)
 			}
-			w.text(Printable(k[:min(len(k), w.most)]) + ": ")
-			w.value(v[k], depth+1)
+			named[name+" "+reflect.TypeOf(k).String()] = value
 		}
-		w.text("}")
-	case map[any]any:
-		w.anyMap(v, depth)
+		w.object(named, func(key string) string {
+			name, _ := cutLast(key, ' ')
+			return name
+		})
 	default:
 		w.text(Printable(fmt.Sprint(v)))
 	}
 }
 
-// anyMap writes a map with keys of several types, in the order of the keys as text.
-func (w *callWriter) anyMap(m map[any]any, depth int) {
-	named := make(map[string]any, len(m))
-	for k, v := range m {
-		name := fmt.Sprint(k)
-		if s, ok := k.(string); ok {
-			name = strconv.Quote(s)
-		}
-		named[name+" "+reflect.TypeOf(k).String()] = v
-	}
+// object writes a map, sorted, with names for its keys.
+func (w *callWriter) object(m map[string]any, name func(key string) string) {
+	keys := sortedKeys(m)
 	w.text("{")
-	for i, k := range sortedKeys(named) {
-		if i > 0 {
-			w.text(", ")
-		}
-		name, _ := cutLast(k, ' ')
-		w.text(Printable(name) + ": ")
-		w.value(named[k], depth+1)
-	}
+	w.list(len(keys), func(i int) {
+		key := name(keys[i])
+		w.text(Printable(key[:min(len(key), w.most)]) + ": ")
+		w.value(m[keys[i]])
+	})
 	w.text("}")
 }
 
-// cutLast cuts a text at the last separator.
+// cutLast cuts a text at the last separator; after is "" if there is none.
 func cutLast(s string, sep byte) (before, after string) {
 	i := strings.LastIndexByte(s, sep)
 	if i < 0 {
