@@ -67,15 +67,9 @@ func convert(v any, want kind) (any, error) {
 		}
 		return convert(v, want.elem())
 	case "bool":
-		if b, ok := v.(bool); ok {
-			return b, nil
-		}
-		return nil, mismatch("true or false", v)
+		return typed[bool](v, "true or false")
 	case "string":
-		if s, ok := v.(string); ok {
-			return s, nil
-		}
-		return nil, mismatch("a text in quotes", v)
+		return typed[string](v, "a text in quotes")
 	case "bytes":
 		return toBytes(v, want.shape.Length)
 	case "time":
@@ -108,6 +102,14 @@ func convert(v any, want kind) (any, error) {
 		return toInteger(v, want.shape.Kind)
 	}
 	return natural(v), nil
+}
+
+// typed returns a value that JSON has in the same form.
+func typed[T any](v any, want string) (any, error) {
+	if _, ok := v.(T); !ok {
+		return nil, mismatch(want, v)
+	}
+	return v, nil
 }
 
 // integers are the sizes of integer kinds in bits; negative: unsigned.

@@ -25,10 +25,18 @@ type Request struct {
 // ErrAmbiguous is the error of Request.Task if a name means several functions.
 var ErrAmbiguous = errors.New("ambiguous function")
 
-// ambiguous is an ErrAmbiguous with a text of its own.
-type ambiguous struct{ error }
+// marked is an error with a text of its own that callers take for another one.
+type marked struct {
+	error
+	is error
+}
 
-func (ambiguous) Is(target error) bool { return target == ErrAmbiguous }
+func (m marked) Is(target error) bool { return target == m.is }
+
+// ambiguous returns an ErrAmbiguous with a text.
+func ambiguous(format string, args ...any) error {
+	return marked{fmt.Errorf(format, args...), ErrAmbiguous}
+}
 
 // Task returns the call and its queue. It needs the functions that workers of the queue have published, of all queues
 // without one; none if the call is unchecked. The error of a function that nobody has published is an
@@ -73,32 +81,23 @@ func Match(functions []inspect.Function, name string) (matching []*inspect.Funct
 func one(functions []inspect.Function, name string) (*inspect.Function, error) {
 	matching := Match(functions, name)
 	if len(matching) == 0 {
-		return nil, &unpublished{name}
+		return nil, marked{errors.New("function: no living worker has published " + quote(name)), inspect.ErrNotFound}
 	}
 	for _, f := range matching[1:] {
 		switch first := matching[0]; {
 		case f.Path != first.Path:
-			return nil, ambiguous{fmt.Errorf("function: %s means several, %s and %s: give more of the path",
-				quote(name), first.Path, f.Path)}
+			return nil, ambiguous("function: %s means several, %s and %s: give more of the path", quote(name),
+				first.Path, f.Path)
 		case f.Queue != first.Queue:
-			return nil, ambiguous{fmt.Errorf("queue: expected one, because workers of %s and %s know %s", first.Queue,
-				f.Queue, quote(name))}
+			return nil, ambiguous("queue: expected one, because workers of %s and %s know %s", first.Queue, f.Queue,
+				quote(name))
 		case f.Signature() != first.Signature():
-			return nil, ambiguous{fmt.Errorf("function: workers know two versions, %s and %s, as during a deploy: "+
-				"wait until it is over, or leave the call unchecked", first.Signature(), f.Signature())}
+			return nil, ambiguous("function: workers know two versions, %s and %s, as during a deploy: wait until it "+
+				"is over, or leave the call unchecked", first.Signature(), f.Signature())
 		}
 	}
 	return matching[0], nil
 }
-
-// unpublished is the error of a function that no worker has published.
-type unpublished struct{ name string }
-
-func (e *unpublished) Error() string {
-	return "function: no living worker has published " + quote(e.name)
-}
-
-func (*unpublished) Is(target error) bool { return target == inspect.ErrNotFound }
 
 // python returns a call of a Python function, checked against those that are published. One that nobody has published
 // is taken as it is, because legacy workers publish none.
@@ -117,11 +116,11 @@ func (r *Request) python(functions []inspect.Function) (queue string, task *dela
 	for _, f := range matching {
 		switch {
 		case f.Path != path:
-			return "", nil, ambiguous{fmt.Errorf("%s means several, %s and %s: give more of the path",
-				quote(r.Function), path, f.Path)}
+			return "", nil, ambiguous("%s means several, %s and %s: give more of the path", quote(r.Function), path,
+				f.Path)
 		case r.Queue == "" && f.Queue != matching[0].Queue:
-			return "", nil, ambiguous{fmt.Errorf("workers of %s and %s know %s: expected its queue too",
-				matching[0].Queue, f.Queue, quote(r.Function))}
+			return "", nil, ambiguous("workers of %s and %s know %s: expected its queue too", matching[0].Queue,
+				f.Queue, quote(r.Function))
 		}
 		if err = f.Fits(task); err == nil {
 			return f.Queue, task, nil
