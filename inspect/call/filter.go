@@ -3,6 +3,7 @@ package call
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -22,134 +23,134 @@ type Condition struct {
 	Example string
 	Help    string
 	Secret  bool // it looks at arguments, headers or errors, which not everybody may see
-	// Set puts a text that is not empty into a filter; headers add up.
-	Set func(*inspect.Filter, string) error
-	// Get returns the texts that Set would take; none if the field is not set.
-	Get func(*inspect.Filter) []string
+	// field returns a pointer to the field.
+	field func(*inspect.Filter) any
 }
 
 // Conditions are all fields of an inspect.Filter, sorted as they are shown.
 var Conditions = []Condition{
-	textCondition(Condition{
-		Name: "function", Flag: "func", Word: "func", Label: "Function", Words: "function", Example: "mail.Welcome",
-		Help: "function: Welcome, mail.Welcome or its whole path",
-	}, func(f *inspect.Filter) *string { return &f.Function }),
-	textCondition(Condition{
-		Name: "prefix", Flag: "id", Word: "id", Label: "Id begins with", Words: "id", Example: "01J9ZQ",
-		Help: "beginning of the id",
-	}, func(f *inspect.Filter) *string { return &f.ID }),
-	textCondition(Condition{
-		Name: "text", Flag: "text", Label: "Call contains", Words: "text", Example: `"en"`, Secret: true,
-		Help: `part of the call as it is shown, such as 42, "en"`,
-	}, func(f *inspect.Filter) *string { return &f.Text }),
-	textCondition(Condition{
-		Name: "arg", Flag: "arg", Word: "arg", Label: "Argument", Words: "argument",
+	{
+		Name: "function", Flag: "func", Word: "func", Kind: "text", Label: "Function", Words: "function", Example: "mail.Welcome",
+		Help:  "function: Welcome, mail.Welcome or its whole path",
+		field: func(f *inspect.Filter) any { return &f.Function },
+	},
+	{
+		Name: "prefix", Flag: "id", Word: "id", Kind: "text", Label: "Id begins with", Words: "id", Example: "01J9ZQ",
+		Help:  "beginning of the id",
+		field: func(f *inspect.Filter) any { return &f.ID },
+	},
+	{
+		Name: "text", Flag: "text", Kind: "text", Label: "Call contains", Words: "text", Example: `"en"`, Secret: true,
+		Help:  `part of the call as it is shown, such as 42, "en"`,
+		field: func(f *inspect.Filter) any { return &f.Text },
+	},
+	{
+		Name: "arg", Flag: "arg", Word: "arg", Kind: "text", Label: "Argument", Words: "argument",
 		Example: "0=42 or 1.user.name=Ann", Secret: true,
-		Help: "argument: 0=42, 1.user.name=Ann, to=ann@example.com, or a path without a value",
-	}, func(f *inspect.Filter) *string { return &f.Arg }),
-	textCondition(Condition{
-		Name: "error", Flag: "error", Word: "error", Label: "Error contains", Words: "error",
+		Help:  "argument: 0=42, 1.user.name=Ann, to=ann@example.com, or a path without a value",
+		field: func(f *inspect.Filter) any { return &f.Arg },
+	},
+	{
+		Name: "error", Flag: "error", Word: "error", Kind: "text", Label: "Error contains", Words: "error",
 		Example: "mailbox full", Secret: true,
-		Help: "part of the text of the last error",
-	}, func(f *inspect.Filter) *string { return &f.Error }),
-	textCondition(Condition{
-		Name: "reason", Flag: "reason", Word: "reason", Label: "Reason", Words: "reason", Example: "failed",
-		Help: `why the task is where it is, such as "arguments"`,
-	}, func(f *inspect.Filter) *string { return &f.Reason }),
+		Help:  "part of the text of the last error",
+		field: func(f *inspect.Filter) any { return &f.Error },
+	},
+	{
+		Name: "reason", Flag: "reason", Word: "reason", Kind: "text", Label: "Reason", Words: "reason", Example: "failed",
+		Help:  `why the task is where it is, such as "arguments"`,
+		field: func(f *inspect.Filter) any { return &f.Reason },
+	},
 	{
 		Name: "header", Flag: "header", Word: "header", Kind: "text", Label: "Header", Words: "header",
-		Example: "tenant=acme",
-		Help:    "header: KEY=VALUE, or KEY for any value; may be repeated", Secret: true,
-		Set: func(f *inspect.Filter, s string) error {
-			key, value, _ := strings.Cut(s, "=")
-			if key == "" {
-				return fmt.Errorf("expected a header as key=value, or its key, found %s", quote(s))
-			}
-			if f.Headers == nil {
-				f.Headers = map[string]string{}
-			}
-			f.Headers[key] = value
-			return nil
-		},
-		Get: func(f *inspect.Filter) (texts []string) {
-			for _, key := range slices.Sorted(maps.Keys(f.Headers)) {
-				texts = append(texts, strings.TrimSuffix(key+"="+f.Headers[key], "="))
-			}
-			return texts
-		},
+		Example: "tenant=acme", Help: "header: KEY=VALUE, or KEY for any value; may be repeated", Secret: true,
+		field: func(f *inspect.Filter) any { return &f.Headers },
 	},
-	textCondition(Condition{
-		Name: "worker", Flag: "worker", Word: "worker", Label: "Worker", Words: "worker", Example: "its id",
-		Help: "id of the worker that has the task, or had it last",
-	}, func(f *inspect.Filter) *string { return &f.Worker }),
-	textCondition(Condition{
-		Name: "group", Flag: "group", Word: "group", Label: "Group", Words: "group", Example: "its key",
-		Help: "key of the group that the call waits in or is to join",
-	}, func(f *inspect.Filter) *string { return &f.Group }),
-	ageCondition(Condition{
-		Name: "older", Flag: "older-than", Word: "older", Label: "Older than", Words: "older than", Example: "2h",
-		Help: "enqueued at least so long ago, such as 15m or 7d",
-	}, func(f *inspect.Filter) *time.Duration { return &f.OlderThan }),
-	ageCondition(Condition{
-		Name: "younger", Flag: "newer-than", Word: "newer", Label: "Younger than", Words: "newer than", Example: "7d",
-		Help: "enqueued at most so long ago",
-	}, func(f *inspect.Filter) *time.Duration { return &f.YoungerThan }),
-	countCondition(Condition{
-		Name: "min", Flag: "min-attempt", Word: "attempt", Label: "Attempts, at least", Words: "attempt from",
+	{
+		Name: "worker", Flag: "worker", Word: "worker", Kind: "text", Label: "Worker", Words: "worker", Example: "its id",
+		Help:  "id of the worker that has the task, or had it last",
+		field: func(f *inspect.Filter) any { return &f.Worker },
+	},
+	{
+		Name: "group", Flag: "group", Word: "group", Kind: "text", Label: "Group", Words: "group", Example: "its key",
+		Help:  "key of the group that the call waits in or is to join",
+		field: func(f *inspect.Filter) any { return &f.Group },
+	},
+	{
+		Name: "older", Flag: "older-than", Word: "older", Kind: "duration", Label: "Older than", Words: "older than", Example: "2h",
+		Help:  "enqueued at least so long ago, such as 15m or 7d",
+		field: func(f *inspect.Filter) any { return &f.OlderThan },
+	},
+	{
+		Name: "younger", Flag: "newer-than", Word: "newer", Kind: "duration", Label: "Younger than", Words: "newer than", Example: "7d",
+		Help:  "enqueued at most so long ago",
+		field: func(f *inspect.Filter) any { return &f.YoungerThan },
+	},
+	{
+		Name: "min", Flag: "min-attempt", Word: "attempt", Kind: "number", Label: "Attempts, at least", Words: "attempt from",
 		Example: "3",
 		Help:    "attempt that the task is at, at least",
-	}, func(f *inspect.Filter) *int { return &f.MinAttempt }),
-	countCondition(Condition{
-		Name: "max", Flag: "max-attempt", Label: "Attempts, at most", Words: "attempt up to", Example: "10",
-		Help: "attempt that the task is at, at most",
-	}, func(f *inspect.Filter) *int { return &f.MaxAttempt }),
-	countCondition(Condition{
-		Name: "deaths", Flag: "min-deaths", Word: "deaths", Label: "Deaths, at least", Words: "deaths from",
+		field:   func(f *inspect.Filter) any { return &f.MinAttempt },
+	},
+	{
+		Name: "max", Flag: "max-attempt", Kind: "number", Label: "Attempts, at most", Words: "attempt up to", Example: "10",
+		Help:  "attempt that the task is at, at most",
+		field: func(f *inspect.Filter) any { return &f.MaxAttempt },
+	},
+	{
+		Name: "deaths", Flag: "min-deaths", Word: "deaths", Kind: "number", Label: "Deaths, at least", Words: "deaths from",
 		Example: "1",
 		Help:    "workers that have died with the task, at least",
-	}, func(f *inspect.Filter) *int { return &f.MinDeaths }),
+		field:   func(f *inspect.Filter) any { return &f.MinDeaths },
+	},
 }
 
-func textCondition(c Condition, of func(*inspect.Filter) *string) Condition {
-	return condition(c, "text", of, func(s string) (string, error) { return s, nil },
-		func(s string) string { return s })
-}
-
-func ageCondition(c Condition, of func(*inspect.Filter) *time.Duration) Condition {
-	return condition(c, "duration", of, func(s string) (time.Duration, error) {
-		d, err := ParseSpan(s)
-		if err == nil && d == 0 {
+// Set puts a text that is not empty into a filter; headers add up.
+func (c *Condition) Set(f *inspect.Filter, s string) (err error) {
+	switch field := c.field(f).(type) {
+	case *string:
+		*field = s
+	case *time.Duration:
+		if *field, err = ParseSpan(s); err == nil && *field == 0 {
 			err = fmt.Errorf("expected a positive duration, found %s", quote(s))
 		}
-		return d, err
-	}, exactDuration)
-}
-
-func countCondition(c Condition, of func(*inspect.Filter) *int) Condition {
-	return condition(c, "number", of, func(s string) (int, error) {
+	case *int:
 		n, err := strconv.Atoi(strings.TrimSpace(s))
 		if err != nil || n < 1 {
-			return 0, fmt.Errorf("expected a number from 1 on, found %s", quote(s))
+			return fmt.Errorf("expected a number from 1 on, found %s", quote(s))
 		}
-		return n, nil
-	}, strconv.Itoa)
+		*field = n
+	case *map[string]string:
+		key, value, _ := strings.Cut(s, "=")
+		if key == "" {
+			return fmt.Errorf("expected a header as key=value, or its key, found %s", quote(s))
+		}
+		if *field == nil {
+			*field = map[string]string{}
+		}
+		(*field)[key] = value
+	}
+	return err
 }
 
-func condition[V comparable](
-	c Condition, kind string, of func(*inspect.Filter) *V, parse func(string) (V, error), write func(V) string,
-) Condition {
-	c.Kind = kind
-	c.Set = func(f *inspect.Filter, s string) (err error) {
-		*of(f), err = parse(s)
-		return err
-	}
-	c.Get = func(f *inspect.Filter) []string {
-		if zero := *new(V); *of(f) == zero {
-			return nil
+// Get returns the texts that Set would take; none if the field is not set.
+func (c *Condition) Get(f *inspect.Filter) (texts []string) {
+	switch field := c.field(f).(type) {
+	case *string:
+		texts = []string{*field}
+	case *time.Duration:
+		texts = []string{exactDuration(*field)}
+	case *int:
+		texts = []string{strconv.Itoa(*field)}
+	case *map[string]string:
+		for _, key := range slices.Sorted(maps.Keys(*field)) {
+			texts = append(texts, strings.TrimSuffix(key+"="+(*field)[key], "="))
 		}
-		return []string{write(*of(f))}
 	}
-	return c
+	if reflect.ValueOf(c.field(f)).Elem().IsZero() {
+		return nil
+	}
+	return texts
 }
 
 // exactDuration writes a duration as ParseDuration reads it.
