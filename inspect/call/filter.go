@@ -30,8 +30,8 @@ type Condition struct {
 // Conditions are all fields of an inspect.Filter, sorted as they are shown.
 var Conditions = []Condition{
 	{
-		Name: "function", Flag: "func", Word: "func", Kind: "text", Label: "Function", Words: "function", Example: "mail.Welcome",
-		Help:  "function: Welcome, mail.Welcome or its whole path",
+		Name: "function", Flag: "func", Word: "func", Kind: "text", Label: "Function", Words: "function",
+		Example: "mail.Welcome", Help: "function: Welcome, mail.Welcome or its whole path",
 		field: func(f *inspect.Filter) any { return &f.Function },
 	},
 	{
@@ -52,23 +52,22 @@ var Conditions = []Condition{
 	},
 	{
 		Name: "error", Flag: "error", Word: "error", Kind: "text", Label: "Error contains", Words: "error",
-		Example: "mailbox full", Secret: true,
-		Help:  "part of the text of the last error",
+		Example: "mailbox full", Secret: true, Help: "part of the text of the last error",
 		field: func(f *inspect.Filter) any { return &f.Error },
 	},
 	{
-		Name: "reason", Flag: "reason", Word: "reason", Kind: "text", Label: "Reason", Words: "reason", Example: "failed",
-		Help:  `why the task is where it is, such as "arguments"`,
+		Name: "reason", Flag: "reason", Word: "reason", Kind: "text", Label: "Reason", Words: "reason",
+		Example: "failed", Help: `why the task is where it is, such as "arguments"`,
 		field: func(f *inspect.Filter) any { return &f.Reason },
 	},
 	{
 		Name: "header", Flag: "header", Word: "header", Kind: "text", Label: "Header", Words: "header",
-		Example: "tenant=acme", Help: "header: KEY=VALUE, or KEY for any value; may be repeated", Secret: true,
+		Example: "tenant=acme", Secret: true, Help: "header: KEY=VALUE, or KEY for any value; may be repeated",
 		field: func(f *inspect.Filter) any { return &f.Headers },
 	},
 	{
-		Name: "worker", Flag: "worker", Word: "worker", Kind: "text", Label: "Worker", Words: "worker", Example: "its id",
-		Help:  "id of the worker that has the task, or had it last",
+		Name: "worker", Flag: "worker", Word: "worker", Kind: "text", Label: "Worker", Words: "worker",
+		Example: "its id", Help: "id of the worker that has the task, or had it last",
 		field: func(f *inspect.Filter) any { return &f.Worker },
 	},
 	{
@@ -77,31 +76,29 @@ var Conditions = []Condition{
 		field: func(f *inspect.Filter) any { return &f.Group },
 	},
 	{
-		Name: "older", Flag: "older-than", Word: "older", Kind: "duration", Label: "Older than", Words: "older than", Example: "2h",
-		Help:  "enqueued at least so long ago, such as 15m or 7d",
+		Name: "older", Flag: "older-than", Word: "older", Kind: "duration", Label: "Older than", Words: "older than",
+		Example: "2h", Help: "enqueued at least so long ago, such as 15m or 7d",
 		field: func(f *inspect.Filter) any { return &f.OlderThan },
 	},
 	{
-		Name: "younger", Flag: "newer-than", Word: "newer", Kind: "duration", Label: "Younger than", Words: "newer than", Example: "7d",
-		Help:  "enqueued at most so long ago",
+		Name: "younger", Flag: "newer-than", Word: "newer", Kind: "duration", Label: "Younger than",
+		Words: "newer than", Example: "7d", Help: "enqueued at most so long ago",
 		field: func(f *inspect.Filter) any { return &f.YoungerThan },
 	},
 	{
-		Name: "min", Flag: "min-attempt", Word: "attempt", Kind: "number", Label: "Attempts, at least", Words: "attempt from",
-		Example: "3",
-		Help:    "attempt that the task is at, at least",
-		field:   func(f *inspect.Filter) any { return &f.MinAttempt },
+		Name: "min", Flag: "min-attempt", Word: "attempt", Kind: "number", Label: "Attempts, at least",
+		Words: "attempt from", Example: "3", Help: "attempt that the task is at, at least",
+		field: func(f *inspect.Filter) any { return &f.MinAttempt },
 	},
 	{
-		Name: "max", Flag: "max-attempt", Kind: "number", Label: "Attempts, at most", Words: "attempt up to", Example: "10",
-		Help:  "attempt that the task is at, at most",
+		Name: "max", Flag: "max-attempt", Kind: "number", Label: "Attempts, at most", Words: "attempt up to",
+		Example: "10", Help: "attempt that the task is at, at most",
 		field: func(f *inspect.Filter) any { return &f.MaxAttempt },
 	},
 	{
-		Name: "deaths", Flag: "min-deaths", Word: "deaths", Kind: "number", Label: "Deaths, at least", Words: "deaths from",
-		Example: "1",
-		Help:    "workers that have died with the task, at least",
-		field:   func(f *inspect.Filter) any { return &f.MinDeaths },
+		Name: "deaths", Flag: "min-deaths", Word: "deaths", Kind: "number", Label: "Deaths, at least",
+		Words: "deaths from", Example: "1", Help: "workers that have died with the task, at least",
+		field: func(f *inspect.Filter) any { return &f.MinDeaths },
 	},
 }
 
@@ -135,6 +132,9 @@ func (c *Condition) Set(f *inspect.Filter, s string) (err error) {
 
 // Get returns the texts that Set would take; none if the field is not set.
 func (c *Condition) Get(f *inspect.Filter) (texts []string) {
+	if reflect.ValueOf(c.field(f)).Elem().IsZero() {
+		return nil
+	}
 	switch field := c.field(f).(type) {
 	case *string:
 		texts = []string{*field}
@@ -146,9 +146,6 @@ func (c *Condition) Get(f *inspect.Filter) (texts []string) {
 		for _, key := range slices.Sorted(maps.Keys(*field)) {
 			texts = append(texts, strings.TrimSuffix(key+"="+(*field)[key], "="))
 		}
-	}
-	if reflect.ValueOf(c.field(f)).Elem().IsZero() {
-		return nil
 	}
 	return texts
 }
