@@ -150,20 +150,40 @@ type reader interface {
 	read(ctx context.Context, n int) (tasks []listed, more bool, err error)
 }
 
+// part is what the readers of all states have.
+type part struct {
+	ins   *Inspector
+	store *redisstore.Store
+	at    place
+	back  bool // read from the new end, or the latest first
+}
+
+// task describes a task of the list.
+func (p *part) task(s state.Task, m redisstore.Stored, info []byte) Task {
+	return p.ins.newTask(p.store.Name, s, m, info)
+}
+
 // reader returns the reader of a list from a place on. now is the present time by Redis's clock.
 func (ins *Inspector) reader(
 	ctx context.Context, s *redisstore.Store, q *Query, at place, now time.Time,
 ) (reader, error) {
+	p := part{ins, s, at, q.NewestFirst}
 	switch q.State {
 	case state.Pending:
-		return ins.pendingReader(ctx, s, at, q)
+		canceled, err := newCanceledFilter(ctx, s)
+		r := &pendingReader{part: p, canceledFilter: canceled, id: q.Filter.ID}
+		if r.lists = [2]*redisstore.Store{s.Suspects(), s}; r.back {
+			r.lists = [2]*redisstore.Store{s, s.Suspects()}
+		}
+		return r, err
 	case state.Active:
-		return ins.activeReader(ctx, s, at, q.NewestFirst)
+		r := &activeReader{part: p}
+		return r, r.listWorkers(ctx)
 	case state.Aggregating:
 		canceled, err := newCanceledFilter(ctx, s)
-		return &groupReader{ins: ins, store: s, at: at, back: q.NewestFirst, canceledFilter: canceled}, err
+		return &groupReader{part: p, canceledFilter: canceled}, err
 	default:
-		return &setReader{ins: ins, store: s, state: q.State, at: at, back: q.NewestFirst, now: now}, nil
+		return &setReader{part: p, state: q.State, now: now}, nil
 	}
 }
 

@@ -13,32 +13,22 @@ import (
 // activeReader reads the claims of one worker after the other: in the order of their ids, and legacy workers, whose
 // claims are in one hash, at last.
 type activeReader struct {
-	ins     *Inspector
-	store   *redisstore.Store
+	part
 	workers []string             // that are still to be read; legacyWorkers stands for all legacy ones
 	tokens  []string             // of the first of them that are still to be read; nil: not known yet
 	started map[string]time.Time // when tasks of that worker started, by token
-	at      place
-	back    bool // read the latest claims of a worker first
 }
 
 // legacyWorkers stands for all legacy workers. It sorts behind all ids of workers.
 const legacyWorkers = "~legacy"
 
-func (ins *Inspector) activeReader(
-	ctx context.Context, s *redisstore.Store, at place, back bool,
-) (*activeReader, error) {
-	workers, err := s.Workers(ctx)
-	if err != nil {
-		return nil, err
-	}
+// listWorkers fills in the workers from that of the present place on.
+func (r *activeReader) listWorkers(ctx context.Context) error {
+	workers, err := r.store.Workers(ctx)
 	workers = append(slices.DeleteFunc(workers, func(w string) bool { return w >= legacyWorkers }), legacyWorkers)
 	slices.Sort(workers)
-	r := &activeReader{ins: ins, store: s, workers: workers, at: at, back: back}
-	for len(r.workers) > 0 && r.workers[0] < at.Worker {
-		r.workers = r.workers[1:]
-	}
-	return r, nil
+	r.workers = slices.DeleteFunc(workers, func(w string) bool { return w < r.at.Worker })
+	return err
 }
 
 func (r *activeReader) read(ctx context.Context, n int) (tasks []listed, more bool, err error) {
@@ -59,7 +49,7 @@ func (r *activeReader) read(ctx context.Context, n int) (tasks []listed, more bo
 		}
 		r.tokens = r.tokens[done:]
 		for _, c := range claims {
-			t := r.ins.newTask(r.store.Name, state.Active, c.Message, nil)
+			t := r.task(state.Active, c.Message, nil)
 			t.Worker, t.Claimed = worker, c.Since
 			t.Started = r.started[c.Token]
 			if worker == legacyWorkers {

@@ -15,14 +15,11 @@ import (
 // reader finds its place again by the last messages that it has seen. On the way back from the new end, a place that is
 // too high shows tasks twice, and none is left out.
 type pendingReader struct {
-	ins   *Inspector
-	store *redisstore.Store
-	parts []*redisstore.Store // the lists, in the order of reading
-	at    place
-	back  bool
-	id    string // beginning of the ids that are looked for; other messages are not decoded
-	sure  bool   // the place is where it was: nothing was taken out of the list but behind it
+	part
 	canceledFilter
+	lists [2]*redisstore.Store // in the order of reading
+	id    string               // beginning of the ids that are looked for; other messages are not decoded
+	sure  bool                 // the place is where it was: nothing was taken out of the list but behind it
 }
 
 const (
@@ -30,21 +27,8 @@ const (
 	mostAnchors  = 4    // how many of the last messages are looked for
 )
 
-func (ins *Inspector) pendingReader(
-	ctx context.Context, s *redisstore.Store, at place, q *Query,
-) (*pendingReader, error) {
-	r := &pendingReader{ins: ins, store: s, at: at, back: q.NewestFirst, id: q.Filter.ID}
-	r.parts = []*redisstore.Store{s.Suspects(), s}
-	if r.back {
-		r.parts[0], r.parts[1] = r.parts[1], r.parts[0]
-	}
-	var err error
-	r.canceledFilter, err = newCanceledFilter(ctx, s)
-	return r, err
-}
-
 func (r *pendingReader) read(ctx context.Context, n int) (tasks []listed, more bool, err error) {
-	for r.at.Part < len(r.parts) {
+	for r.at.Part < len(r.lists) {
 		messages, err := r.next(ctx, n)
 		if err != nil {
 			return nil, false, err
@@ -60,7 +44,7 @@ func (r *pendingReader) read(ctx context.Context, n int) (tasks []listed, more b
 			switch {
 			case redisstore.IsGap(m):
 			case bytes.Contains(m.Bytes, []byte(r.id)):
-				tasks = append(tasks, listed{r.ins.newTask(r.store.Name, state.Pending, m, nil), r.at})
+				tasks = append(tasks, listed{r.task(state.Pending, m, nil), r.at})
 			default:
 				tasks = append(tasks, listed{Task{Queue: r.store.Name, State: state.Pending}, r.at})
 			}
@@ -74,7 +58,7 @@ func (r *pendingReader) read(ctx context.Context, n int) (tasks []listed, more b
 	return nil, false, nil
 }
 
-// taken tells that an action has taken tasks out of the list of a legacy queue, where they leave no gaps.
+// taken notes that an action has taken tasks out of the list of a legacy queue, where they leave no gaps.
 func (r *pendingReader) taken() { r.sure = r.back }
 
 // next returns up to n messages behind the present place.
@@ -82,7 +66,7 @@ func (r *pendingReader) next(ctx context.Context, n int) ([]redisstore.Stored, e
 	if len(r.at.Last) == 0 { // at the beginning
 		if r.back {
 			var err error
-			if r.at.N, err = r.parts[r.at.Part].PendingLength(ctx); err != nil {
+			if r.at.N, err = r.lists[r.at.Part].PendingLength(ctx); err != nil {
 				return nil, err
 			}
 		}
@@ -125,7 +109,7 @@ func (r *pendingReader) page(ctx context.Context, n int) ([]redisstore.Stored, e
 }
 
 func (r *pendingReader) pageAt(ctx context.Context, from, n int) ([]redisstore.Stored, error) {
-	return r.parts[r.at.Part].PendingPage(ctx, from, n, r.back)
+	return r.lists[r.at.Part].PendingPage(ctx, from, n, r.back)
 }
 
 // find returns the place behind the latest of the last messages that is still in the list. Of equal messages, as legacy
@@ -134,7 +118,7 @@ func (r *pendingReader) find(ctx context.Context) (int, error) {
 	found, at := -1, 0
 	from := max(r.at.N-searchWindow, 0)
 	for end := r.at.N + searchWindow; from < end; {
-		messages, err := r.parts[r.at.Part].PendingPage(ctx, from, min(end-from, redisstore.MaxListPage), false)
+		messages, err := r.lists[r.at.Part].PendingPage(ctx, from, min(end-from, redisstore.MaxListPage), false)
 		if err != nil {
 			return 0, err
 		}
@@ -161,10 +145,10 @@ func (r *pendingReader) find(ctx context.Context) (int, error) {
 	}
 }
 
-// canceledFilter drops tasks that were cancelled, and stay in their list until a worker comes to them.
+// canceledFilter drops tasks that were canceled, and stay in their list until a worker comes to them.
 type canceledFilter struct {
 	of  *redisstore.Store
-	any bool // some were cancelled
+	any bool // some were canceled
 }
 
 func newCanceledFilter(ctx context.Context, s *redisstore.Store) (canceledFilter, error) {

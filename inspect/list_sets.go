@@ -10,11 +10,8 @@ import (
 
 // setReader reads the tasks of a sorted set.
 type setReader struct {
-	ins   *Inspector
-	store *redisstore.Store
+	part
 	state state.Task
-	at    place
-	back  bool
 	now   time.Time
 }
 
@@ -42,7 +39,7 @@ func (r *setReader) read(ctx context.Context, n int) (tasks []listed, more bool,
 		if r.state == state.Completed && !p.At.After(r.now) {
 			continue // expired
 		}
-		t := r.ins.newTask(r.store.Name, r.state, p.Message, p.Info)
+		t := r.task(r.state, p.Message, p.Info)
 		t.ID, t.Due = p.ID, p.At
 		t.completed()
 		tasks = append(tasks, listed{t, place{In: redisstore.SetPlace{Score: p.Score, Member: p.ID}}})
@@ -52,7 +49,7 @@ func (r *setReader) read(ctx context.Context, n int) (tasks []listed, more bool,
 	return tasks, more, nil
 }
 
-// completed tells completed tasks from those that were dropped or cancelled.
+// completed gives completed tasks that were dropped or canceled the state of these.
 func (t *Task) completed() {
 	if t.State != state.Completed {
 		return
@@ -67,13 +64,10 @@ func (t *Task) completed() {
 }
 
 // groupReader reads the calls that wait in groups, one group after the other, in the order in which these are due.
+// A place in them has the group in In, and in N how many calls of it were read.
 type groupReader struct {
-	ins   *Inspector
-	store *redisstore.Store
-	at    place // In is the group, N the calls of it that were read
-	back  bool
+	part
 	canceledFilter
-
 	groups []redisstore.ListedTask // the groups to read; nil: not known yet
 }
 
@@ -96,7 +90,7 @@ func (r *groupReader) read(ctx context.Context, n int) (tasks []listed, more boo
 		in := redisstore.SetPlace{Score: g.Score, Member: g.ID}
 		for _, m := range messages {
 			r.at.N++
-			t := r.ins.newTask(r.store.Name, state.Aggregating, m, nil)
+			t := r.task(state.Aggregating, m, nil)
 			t.Due = g.At
 			tasks = append(tasks, listed{t, place{Part: 1, In: in, N: r.at.N}})
 		}
