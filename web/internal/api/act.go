@@ -31,81 +31,95 @@ type actBody struct {
 	how
 }
 
-// actions are the names of actions on tasks.
-var actions = []string{"run", "archive", "cancel", "delete", "reschedule", "move"}
-
-// verbOf returns an action on tasks, and what to call it.
-func (h *how) verbOf(s *shared, name, queue string) (*site.Verb, inspect.Action, error) {
-	if !slices.Contains(actions, name) {
-		return nil, inspect.Action{}, site.Bad(fmt.Sprintf("action: expected one of %s, found %s", strings.Join(actions,
-			", "),
-			strconv.Quote(call.Clip(name, 60))))
+// verbs are the actions on tasks. Programs need no retry: run does the same.
+func verbs() []*site.Verb {
+	var all []*site.Verb
+	for i := range site.Verbs {
+		if v := &site.Verbs[i]; v.Help != "" {
+			all = append(all, v)
+		}
 	}
-	v := &site.Verbs[slices.IndexFunc(site.Verbs, func(v site.Verb) bool { return v.Name == name })]
-	switch {
-	case h.When != "" && v.Ask != "when":
-		return nil, inspect.Action{}, site.Bad("when: expected it only of reschedule, found it of " + name)
-	case h.To != "" && v.Ask != "to":
-		return nil, inspect.Action{}, site.Bad("to: expected it only of move, found it of " + name)
-	}
-	a, err := v.Action(s.Site, url.Values{"when": {h.When}, "to": {h.To}, "queue": {queue}})
-	return v, a, err
+	return all
 }
 
-// apiAct does an action to single tasks of a queue.
-func apiAct(s *shared, c *apiCall, act *actBody) (v document.Acted, err error) {
+// verbNamed returns the action on tasks of a name.
+func verbNamed(name string) (*site.Verb, error) {
+	var names []string
+	for _, v := range verbs() {
+		if v.Name == name {
+			return v, nil
+		}
+		names = append(names, v.Name)
+	}
+	return nil, site.Bad(fmt.Sprintf("action: expected one of %s, found %s", strings.Join(names, ", "),
+		strconv.Quote(call.Clip(name, 60))))
+}
+
+// action returns what a verb does to tasks of a queue.
+func (h *how) action(c *apiCall, v *site.Verb, queue string) (inspect.Action, error) {
+	switch {
+	case h.When != "" && v.Ask != "when":
+		return inspect.Action{}, site.Bad("when: expected it only of reschedule, found it of " + v.Name)
+	case h.To != "" && v.Ask != "to":
+		return inspect.Action{}, site.Bad("to: expected it only of move, found it of " + v.Name)
+	}
+	return v.Action(c.site, url.Values{"when": {h.When}, "to": {h.To}, "queue": {queue}})
+}
+
+// apiAct applies an action to single tasks of a queue.
+func apiAct(c *apiCall, act *actBody) (v document.Acted, err error) {
 	if len(act.IDs) == 0 || len(act.IDs) > site.MaxSelected || slices.Contains(act.IDs, "") {
 		return v, site.Bad(fmt.Sprintf("ids: expected 1 to %d ids of tasks, found %d: jobs act on all tasks that match",
 			site.MaxSelected, len(act.IDs)))
 	}
-	if err := s.CheckName(act.Queue); err != nil {
+	if err := c.site.CheckName(act.Queue); err != nil {
 		return v, err
 	}
-	_, action, err := act.verbOf(s, act.Action, act.Queue)
+	verb, err := verbNamed(act.Action)
+	if err != nil {
+		return v, err
+	}
+	a, err := act.action(c, verb, act.Queue)
 	if err != nil {
 		return v, err
 	}
 	if _, err := c.Ins.Queue(c.Ctx, act.Queue); err != nil {
 		return v, err
 	}
-	return c.do(act.Action, action, act.Queue, act.IDs...)
+	r, err := c.Ins.Do(c.Ctx, act.Queue, a, act.IDs...)
+	return acted(act.Action, act.Queue, &r), err
 }
 
-// do does an action to tasks.
-func (c *apiCall) do(name string, a inspect.Action, queue string, ids ...string) (v document.Acted, err error) {
-	r, err := c.Ins.Do(c.Ctx, queue, a, ids...)
-	return document.Acted{Action: name, Reports: []document.Report{document.ReportOf(queue, "", &r)}}, err
+func acted(action, queue string, r *inspect.Report) document.Acted {
+	return document.Acted{Action: action, Reports: []document.Report{document.ReportOf(queue, "", r)}}
 }
 
-// doOne does an action to a task, and makes its failure an error.
-func (c *apiCall) doOne(name string, a inspect.Action, t *inspect.Task) (v document.Acted, err error) {
+// doOne applies an action to a task, and makes its failure an error.
+func (c *apiCall) doOne(name string, a inspect.Action, t *inspect.Task) (document.Acted, error) {
 	r, err := c.Ins.Do(c.Ctx, t.Queue, a, t.ID)
 	if err == nil && len(r.Failed) > 0 {
 		if err = r.Failed[0].Err; !errors.Is(err, inspect.ErrNotFound) {
 			err = site.Fail(http.StatusConflict, err.Error())
 		}
 	}
-	return document.Acted{Action: name, Reports: []document.Report{document.ReportOf(t.Queue, "", &r)}}, err
+	return acted(name, t.Queue, &r), err
 }
 
-// apiActOn makes an action of one on a single task that needs nothing besides.
-func apiActOn(name string) action {
-	return answers(func(s *shared, c *apiCall) (document.Acted, error) { return actOnOne(s, c, name, &how{}) })
-}
-
-// apiActOnHow makes an action of one on a single task that needs to know how.
-func apiActOnHow(name string) action {
-	return takes(func(s *shared, c *apiCall, h *how) (document.Acted, error) { return actOnOne(s, c, name, h) })
-}
-
-func actOnOne(s *shared, c *apiCall, name string, h *how) (v document.Acted, err error) {
-	t, err := c.findOne(s)
-	if err != nil {
-		return v, err
+// apiActOn makes an action of a verb on the task that the path names.
+func apiActOn(verb *site.Verb) action {
+	do := func(c *apiCall, h *how) (v document.Acted, err error) {
+		t, err := c.findOne()
+		if err != nil {
+			return v, err
+		}
+		a, err := h.action(c, verb, t.Queue)
+		if err != nil {
+			return v, err
+		}
+		return c.doOne(verb.Name, a, t)
 	}
-	_, a, err := h.verbOf(s, name, t.Queue)
-	if err != nil {
-		return v, err
+	if verb.Ask != "" {
+		return takes(do)
 	}
-	return c.doOne(name, a, t)
+	return answers(func(c *apiCall) (document.Acted, error) { return do(c, &how{}) })
 }

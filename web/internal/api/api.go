@@ -20,10 +20,11 @@ import (
 
 // API answers programs, under api/v1.
 type API struct {
-	*shared
+	*site.Site
 
-	rate *limiter
-	mux  *http.ServeMux
+	events *site.Hub
+	rate   *limiter
+	mux    *http.ServeMux
 }
 
 // Root is where the API is.
@@ -31,28 +32,22 @@ const Root = "/api/v1/"
 
 // New returns the API of a site.
 func New(s *site.Site) *API {
-	a := &API{
-		shared: &shared{s, &watchers{ctx: s.Ctx}}, rate: newLimiter(s.Config.APIRate), mux: http.NewServeMux(),
-	}
+	a := &API{Site: s, events: newEvents(s), rate: newLimiter(s.Config.APIRate), mux: http.NewServeMux()}
 	for path, methods := range methodsOf(Endpoints()) {
-		a.mux.HandleFunc(Root+path, func(w http.ResponseWriter, r *http.Request) { a.dispatch(w, r, methods) })
+		a.mux.HandleFunc(Root+path, a.known(func(w http.ResponseWriter, c *apiCall) { a.dispatch(w, c, methods) }))
 	}
-	a.mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		a.fail(w, r, site.Missing("there is nothing at this address: "+strings.TrimPrefix(Root, "/")+
+	a.mux.HandleFunc("/", a.known(func(w http.ResponseWriter, c *apiCall) {
+		a.fail(w, c.http, site.Missing("there is nothing at this address: "+strings.TrimPrefix(Root, "/")+
 			"openapi.json describes what there is"))
-	})
+	}))
 	return a
 }
 
 // Wait waits for the end of what follows events, which the end of the site's context begins.
-func (a *API) Wait() { a.watch.wg.Wait() }
+func (a *API) Wait() { a.events.Wait() }
 
 // Followed returns how many sets of queues are followed, and for how many clients.
-func (a *API) Followed() (sets, clients int) {
-	a.watch.mu.Lock()
-	defer a.watch.mu.Unlock()
-	return len(a.watch.all), a.watch.size
-}
+func (a *API) Followed() (sets, clients int) { return a.events.Len() }
 
 // methodsOf groups endpoints by their paths.
 func methodsOf(all []Endpoint) map[string]map[string]*Endpoint {
@@ -67,35 +62,42 @@ func methodsOf(all []Endpoint) map[string]map[string]*Endpoint {
 	return paths
 }
 
-// ServeHTTP answers a request of a user that is known and does not ask too often.
-func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	user, bearer, err := a.Auth.User(r)
-	switch {
-	case errors.Is(err, auth.ErrUnauthorized):
-		w.Header().Set("WWW-Authenticate", "Bearer")
-		a.fail(w, r, site.Fail(
-			http.StatusUnauthorized,
-			"expected the token of a user in the header Authorization, as in \"Authorization: Bearer TOKEN\""))
-		return
-	case err != nil:
-		a.fail(w, r, site.Forbidden("you may not use this dashboard"))
-		return
+// ServeHTTP answers a request.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) { a.mux.ServeHTTP(w, r) }
+
+// known serves users that are known and do not ask too often.
+func (a *API) known(serve func(http.ResponseWriter, *apiCall)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		user, bearer, err := a.Auth.User(r)
+		switch {
+		case errors.Is(err, auth.ErrUnauthorized):
+			w.Header().Set("WWW-Authenticate", "Bearer")
+			a.fail(w, r, site.Fail(http.StatusUnauthorized,
+				`expected the token of a user in the header Authorization, as in "Authorization: Bearer TOKEN"`))
+			return
+		case err != nil:
+			a.fail(w, r, site.Forbidden("you may not use this dashboard"))
+			return
+		}
+		if wait := a.rate.take(user.Name, time.Now()); wait > 0 {
+			seconds := int(wait/time.Second) + 1
+			w.Header().Set("Retry-After", strconv.Itoa(seconds))
+			a.fail(w, r, site.Fail(http.StatusTooManyRequests, fmt.Sprintf(
+				"expected at most %g requests a second, found more: try again in %d s", a.Config.APIRate, seconds)))
+			return
+		}
+		q, err := a.NewRequest(r.Context(), user, "", nil)
+		if err != nil {
+			a.fail(w, r, err)
+			return
+		}
+		serve(w, &apiCall{Request: q, site: a.Site, events: a.events, http: r, bearer: bearer})
 	}
-	if wait := a.rate.take(user.Name, time.Now()); wait > 0 {
-		seconds := int(wait/time.Second) + 1
-		w.Header().Set("Retry-After", strconv.Itoa(seconds))
-		a.fail(w, r, site.Fail(
-			http.StatusTooManyRequests,
-			fmt.Sprintf("expected at most %g requests a second, found more: try again in %d s", a.Config.APIRate,
-				seconds)))
-		return
-	}
-	a.mux.ServeHTTP(w, r.WithContext(withCaller(r.Context(), caller{user, bearer})))
 }
 
 // dispatch calls the endpoint of a method.
-func (a *API) dispatch(w http.ResponseWriter, r *http.Request, methods map[string]*Endpoint) {
-	method := r.Method
+func (a *API) dispatch(w http.ResponseWriter, c *apiCall, methods map[string]*Endpoint) {
+	method := c.http.Method
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
@@ -103,74 +105,32 @@ func (a *API) dispatch(w http.ResponseWriter, r *http.Request, methods map[strin
 	if e == nil {
 		allowed := slices.Sorted(maps.Keys(methods))
 		w.Header().Set("Allow", strings.Join(allowed, ", "))
-		a.fail(w, r, site.Fail(
-			http.StatusMethodNotAllowed,
-			fmt.Sprintf("expected %s, found %s", strings.Join(allowed, " or "), call.Clip(r.Method, 20))))
+		a.fail(w, c.http, site.Fail(http.StatusMethodNotAllowed,
+			fmt.Sprintf("expected %s, found %s", strings.Join(allowed, " or "), call.Clip(c.http.Method, 20))))
 		return
 	}
-	c, err := a.admit(r, e)
-	if err != nil {
-		a.fail(w, r, err)
-		return
+	if err := a.answer(w, c, e); err != nil {
+		a.fail(w, c.http, err)
+	}
+}
+
+// answer lets an endpoint answer. With an error, it has written nothing.
+func (a *API) answer(w http.ResponseWriter, c *apiCall, e *Endpoint) error {
+	if err := c.admit(e); err != nil {
+		return err
 	}
 	if e.stream != nil {
-		if err := e.stream(a.shared, w, c); err != nil {
-			a.fail(w, r, err)
-		}
-		return
+		return e.stream(w, c)
 	}
-	answer, err := e.do(a.shared, c)
+	answer, err := e.do(c)
 	if err != nil {
-		a.fail(w, r, err)
-		return
+		return err
 	}
 	if c.location != "" {
 		w.Header().Set("Location", c.location)
 	}
-	a.write(w, r, e.success(), "application/json", answer)
-}
-
-// admit checks what all endpoints check.
-func (a *API) admit(r *http.Request, e *Endpoint) (*apiCall, error) {
-	who := callerOf(r.Context())
-	if err := a.allow(who.user, e.Role); err != nil {
-		return nil, err
-	}
-	changes := e.Method != http.MethodGet
-	if changes && !who.bearer {
-		if r.Header.Get(auth.CSRFHeader) == "" {
-			return nil, site.Forbidden("expected a token as in \"Authorization: Bearer TOKEN\", or of a browser the " +
-				"header " +
-				auth.CSRFHeader + " with the value of its cookie " + auth.CSRFCookie)
-		}
-		if err := auth.CheckCSRF(r); err != nil {
-			return nil, site.Forbidden(err.Error())
-		}
-	}
-	args, err := queryOf(r, e.params)
-	if err != nil {
-		return nil, err
-	}
-	q, err := a.NewRequest(r.Context(), who.user, e.Path, args)
-	if err != nil {
-		return nil, err
-	}
-	c := &apiCall{Request: q, http: r}
-	if e.body == nil && changes {
-		err = c.noBody()
-	}
-	return c, err
-}
-
-// allow returns an error if a user may not do what needs a role.
-func (a *API) allow(user auth.User, role auth.Role) error {
-	switch {
-	case a.May(user, role):
-		return nil
-	case a.Config.ReadOnly && user.Role >= role:
-		return site.Forbidden("this dashboard changes nothing: it is read-only")
-	}
-	return site.Forbidden(fmt.Sprintf("your role, %v, does not allow this: expected %v", user.Role, role))
+	a.write(w, c.http, e.success(), "application/json", answer)
+	return nil
 }
 
 // write writes a document.
@@ -198,10 +158,8 @@ func (a *API) fail(w http.ResponseWriter, r *http.Request, err error) {
 	p, own := site.HTTPErrorOf(err)
 	var large *http.MaxBytesError
 	if errors.As(err, &large) {
-		p, own = site.Fail(
-			http.StatusRequestEntityTooLarge, fmt.Sprintf("expected a body of at most %d bytes", large.Limit)),
-
-			false
+		p, own = site.Fail(http.StatusRequestEntityTooLarge,
+			fmt.Sprintf("expected a body of at most %d bytes", large.Limit)), false
 	}
 	if own {
 		a.Failed(r, err)

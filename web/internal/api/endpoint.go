@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"reflect"
 
+	"github.com/godelayed/delayed/inspect"
 	"github.com/godelayed/delayed/web/internal/auth"
 )
 
@@ -14,7 +15,6 @@ type Endpoint struct {
 	name         string // what programs that are generated call it
 	text         string // what it does
 	params       []param
-	status       int // of success; 0: 200
 
 	action
 }
@@ -23,36 +23,52 @@ type Endpoint struct {
 type action struct {
 	body   reflect.Type // nil: none
 	answer reflect.Type // nil: it is not a document of ours
-	do     func(*shared, *apiCall) (any, error)
+	do     func(*apiCall) (any, error)
 	// stream is in place of do. It returns an error if it has not written anything.
-	stream func(*shared, http.ResponseWriter, *apiCall) error
+	stream func(http.ResponseWriter, *apiCall) error
+	status int // of success; 0: 200
 }
 
 // answers makes an action of a function without a body.
-func answers[A any](do func(*shared, *apiCall) (A, error)) action {
-	return action{
-		answer: reflect.TypeFor[A](),
-		do:     func(s *shared, c *apiCall) (any, error) { return do(s, c) },
-	}
+func answers[A any](do func(*apiCall) (A, error)) action {
+	return action{answer: reflect.TypeFor[A](), do: func(c *apiCall) (any, error) { return do(c) }}
 }
 
 // takes makes an action of a function with a body.
-func takes[B, A any](do func(*shared, *apiCall, *B) (A, error)) action {
+func takes[B, A any](do func(*apiCall, *B) (A, error)) action {
 	return action{
 		body: reflect.TypeFor[B](), answer: reflect.TypeFor[A](),
-		do: func(s *shared, c *apiCall) (any, error) {
+		do: func(c *apiCall) (any, error) {
 			var body B
 			if err := c.decode(&body); err != nil {
 				return nil, err
 			}
-			return do(s, c, &body)
+			return do(c, &body)
 		},
 	}
 }
 
-func (e *Endpoint) success() int {
-	if e.status == 0 {
+// reads makes an action of a function that reads something of the queues that the address names, or of all. names is
+// empty for all.
+func reads[A any](do func(c *apiCall, queues []inspect.Queue, names []string) (A, error)) action {
+	return answers(func(c *apiCall) (v A, err error) {
+		queues, names, err := c.described()
+		if err != nil {
+			return v, err
+		}
+		return do(c, queues, names)
+	})
+}
+
+// with returns the action with another status of success.
+func (a action) with(status int) action {
+	a.status = status
+	return a
+}
+
+func (a *action) success() int {
+	if a.status == 0 {
 		return http.StatusOK
 	}
-	return e.status
+	return a.status
 }

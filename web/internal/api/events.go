@@ -1,11 +1,14 @@
 package api
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
+	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/call"
 	"github.com/godelayed/delayed/inspect/document"
 	"github.com/godelayed/delayed/web/internal/site"
 )
@@ -15,74 +18,111 @@ var kindParam = param{
 	Text: "only these kinds, or those with such a part of their name, such as failed; may be repeated",
 }
 
-func eventParams() []param { return []param{queuesParam, kindParam, functionParam} }
+// newEvents returns a hub for events: each set of queues is followed once for all who may see the same.
+func newEvents(s *site.Site) *site.Hub {
+	h := &site.Hub{MaxSources: 20, MaxClients: 500, Behind: 256}
+	h.Start(s.Ctx)
+	return h
+}
+
+// eventFilter says which events a client wants.
+type eventFilter struct {
+	kinds    []string
+	function string
+}
+
+func (f *eventFilter) match(e *inspect.Event) bool {
+	if len(f.kinds) > 0 &&
+		!slices.ContainsFunc(f.kinds, func(part string) bool { return document.KindMatches(e.Kind.String(), part) }) {
+		return false
+	}
+	means := inspect.Filter{Function: f.function}
+	return means.Match(&inspect.Task{Contents: inspect.Contents{Function: e.Function}}, e.At)
+}
 
 // apiEvents sends what happens in workers, as server-sent events.
-func apiEvents(s *shared, w http.ResponseWriter, c *apiCall) error {
-	_, names, err := c.described(s)
+func apiEvents(w http.ResponseWriter, c *apiCall) error {
+	_, queues, err := c.described()
 	if err != nil {
 		return err
 	}
-	if err := checkKinds(c.Args[kindParam.Name]); err != nil {
-		return err
-	}
-	if c.http.Method == http.MethodHead {
-		w.Header().Set("Content-Type", "text/event-stream")
-		return nil
-	}
-	filter := eventFilter{c.Args[kindParam.Name], c.Args.Get(functionParam.Name)}
-	l, leave, err := s.watch.listen(c.Ins, s.Hidden(c.User), names, filter)
-	if err != nil {
-		return err
-	}
-	defer leave()
-	s.sendEvents(w, c, l)
-	return nil
-}
-
-// sendEvents sends events until the client goes, is too slow, or may not see them any more.
-func (s *shared) sendEvents(w http.ResponseWriter, c *apiCall, l *listener) {
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no")
-	control := http.NewResponseController(w)
-	send := func(text []byte) bool {
-		_ = control.SetWriteDeadline(time.Now().Add(site.WriteTimeout)) // not every server has them
-		_, err := w.Write(text)
-		return err == nil && control.Flush() == nil
-	}
-	again, alive := time.NewTicker(s.AskAgain), time.NewTicker(site.KeepAlive)
-	defer again.Stop()
-	defer alive.Stop()
-	for ok := send([]byte(": events\n\n")); ok; {
-		select {
-		case text, open := <-l.events:
-			if !open {
-				send(eventText("problem", problemAnswer{
-					http.StatusText(http.StatusServiceUnavailable), http.StatusServiceUnavailable, l.why,
-				}))
-				return
-			}
-			ok = send(text)
-		case <-alive.C:
-			ok = send([]byte(": alive\n\n"))
-		case <-again.C:
-			now, _, err := s.Auth.User(c.http)
-			ok = err == nil && now.Role == c.User.Role
-		case <-c.Ctx.Done():
-			return
-		case <-s.Ctx.Done():
-			return
-		}
-	}
-}
-
-func checkKinds(parts []string) error {
-	for _, part := range parts {
+	filter := &eventFilter{c.Args[kindParam.Name], c.Args.Get(functionParam.Name)}
+	for _, part := range filter.kinds {
 		known := func(name string) bool { return document.KindMatches(name, part) }
 		if !slices.ContainsFunc(document.EventKinds(), known) {
 			return site.Bad("parameter kind: expected one of " + strings.Join(document.EventKinds(), ", ") +
 				", or a part of one")
 		}
 	}
+	if c.http.Method == http.MethodHead {
+		w.Header().Set("Content-Type", "text/event-stream")
+		return nil
+	}
+	queues = slices.Compact(slices.Sorted(slices.Values(queues)))
+	// The redaction of the inspector is that of all for whom as much is hidden. Names of queues have no spaces.
+	key := fmt.Sprint(c.hidden(), " ", strings.Join(queues, " "))
+	client, leave := c.events.Join(key, filter, func(ctx context.Context, s *site.Source) {
+		sendEvents(ctx, s, c.Ins, queues)
+	})
+	if client == nil {
+		return site.Fail(http.StatusServiceUnavailable,
+			"too many programs follow events, or too many sets of queues: follow all queues, or try again later")
+	}
+	defer leave()
+	c.site.Stream(w, c.http, c.User, client, func(event []byte) []byte { return event }, problemEvent)
 	return nil
+}
+
+// sendEvents sends the clients of a source what happens in queues, in all if none is named.
+func sendEvents(ctx context.Context, s *site.Source, ins *inspect.Inspector, queues []string) {
+	problem := ""
+	for e, err := range ins.Watch(ctx, queues...) {
+		if ctx.Err() != nil {
+			break
+		}
+		if err != nil {
+			if text := err.Error(); text != problem { // Watch repeats it every few seconds
+				problem = text
+				event := problemEvent(text)
+				s.Send(func(*site.Client) []byte { return event })
+			}
+			continue
+		}
+		problem = ""
+		var all, missed []byte // made once for all clients
+		s.Send(func(c *site.Client) []byte {
+			filter, _ := c.Wants.(*eventFilter)
+			switch {
+			case filter.match(&e):
+				if all == nil {
+					all = eventText("", document.EventOf(&e))
+				}
+				return all
+			case e.Missed > 0:
+				if missed == nil {
+					missed = eventText("", document.MissedOf(&e))
+				}
+				return missed
+			}
+			return nil
+		})
+	}
+}
+
+// problemEvent is an event that says why there are none.
+func problemEvent(text string) []byte {
+	const status = http.StatusServiceUnavailable
+	return eventText("problem", problemAnswer{http.StatusText(status), status, text})
+}
+
+// eventText writes a document as a server-sent event; kind "" is that of most.
+func eventText(kind string, v any) []byte {
+	text, err := call.JSON(v)
+	if err != nil {
+		return []byte(": an event cannot be written\n\n")
+	}
+	if kind != "" {
+		kind = "event: " + kind + "\n"
+	}
+	return []byte(kind + "data: " + string(text) + "\n\n")
 }

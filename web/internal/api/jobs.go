@@ -4,11 +4,9 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strconv"
 	"time"
 
-	"github.com/godelayed/delayed/inspect"
 	"github.com/godelayed/delayed/inspect/call"
 	"github.com/godelayed/delayed/inspect/document"
 	"github.com/godelayed/delayed/state"
@@ -74,13 +72,12 @@ type jobAnswer struct {
 func jobOf(j *site.Job, hidden bool) jobAnswer {
 	now, filter := j.Now(), &j.Filter
 	if hidden { // an error may quote what is wrong with the arguments
-		now.FailedMore, now.Failed, filter = now.Troubled(), nil, veiled(filter)
+		now.FailedMore, now.Failed, filter = now.Failures(), nil, veiled(filter)
 	}
 	v := jobAnswer{
 		ID: j.ID, Action: j.What, Queue: j.Queue, State: j.State.String(), Filter: call.FilterText(filter),
-		By:    j.By,
-		Phase: now.Phase(), Started: document.Stamp(j.Started), Ended: document.Stamp(now.Ended), Total: now.Total,
-		Stop: now.Stop, Report: document.ReportOf(j.Queue, j.State.String(), &now.Report),
+		By: j.By, Phase: now.Phase(), Started: document.Stamp(j.Started), Ended: document.Stamp(now.Ended),
+		Total: now.Total, Stop: now.Stop, Report: document.ReportOf(j.Queue, j.State.String(), &now.Report),
 	}
 	if now.Err != nil {
 		v.Error = document.ErrorText(now.Err.Error())
@@ -88,60 +85,60 @@ func jobOf(j *site.Job, hidden bool) jobAnswer {
 	return v
 }
 
-func apiJobs(s *shared, c *apiCall) (jobsAnswer, error) {
+func apiJobs(c *apiCall) (jobsAnswer, error) {
 	v := jobsAnswer{Jobs: []jobAnswer{}}
-	for _, j := range s.Jobs.Recent() {
-		v.Jobs = append(v.Jobs, jobOf(j, s.Hidden(c.User)))
+	for _, j := range c.site.Jobs.Recent() {
+		v.Jobs = append(v.Jobs, jobOf(j, c.hidden()))
 	}
 	return v, nil
 }
 
-func apiJob(s *shared, c *apiCall) (oneJobAnswer, error) {
-	j, err := c.job(s)
+func apiJob(c *apiCall) (oneJobAnswer, error) {
+	j, err := c.job()
 	if err != nil {
 		return oneJobAnswer{}, err
 	}
-	return oneJobAnswer{jobOf(j, s.Hidden(c.User))}, nil
+	return oneJobAnswer{jobOf(j, c.hidden())}, nil
 }
 
 // job returns the job that the path names.
-func (c *apiCall) job(s *shared) (*site.Job, error) {
-	j := s.Jobs.Get(c.in("job"))
+func (c *apiCall) job() (*site.Job, error) {
+	j := c.site.Jobs.Get(c.in("job"))
 	if j == nil {
 		return nil, site.Missing(site.UnknownJob)
 	}
 	return j, nil
 }
 
-func apiStartJob(s *shared, c *apiCall, n *jobBody) (v oneJobAnswer, err error) {
-	if err := s.CheckName(n.Queue); err != nil {
+func apiStartJob(c *apiCall, n *jobBody) (v oneJobAnswer, err error) {
+	if err := c.site.CheckName(n.Queue); err != nil {
 		return v, err
 	}
-	what, a, err := n.verbOf(s, n.Action, n.Queue)
+	verb, err := verbNamed(n.Action)
 	if err != nil {
 		return v, err
 	}
-	o := site.Order{Queue: n.Queue, Action: a, What: what.Label, By: c.User.Name}
-	i := slices.IndexFunc(inspect.States, func(s state.Task) bool { return s.String() == n.State })
-	if i >= 0 && n.Action == "run" && inspect.States[i] == state.Archived {
-		what = &site.Verbs[slices.IndexFunc(site.Verbs, func(v site.Verb) bool { return v.Name == "retry" })]
+	o := site.Order{Queue: n.Queue, What: verb.Label, By: c.User.Name}
+	if o.Action, err = n.action(c, verb, n.Queue); err != nil {
+		return v, err
 	}
-	if i < 0 || !what.Fits(inspect.States[i]) {
+	var ok bool
+	o.State, ok = site.StateNamed(n.State)
+	if ok = ok && (verb.Fits(o.State) || n.Action == "run" && o.State == state.Archived); !ok {
 		return v, site.Bad(fmt.Sprintf("state: expected one whose tasks one can %s, such as %v, found %s", n.Action,
-			what.States[0], strconv.Quote(call.Clip(n.State, 60))))
+			verb.States[0], strconv.Quote(call.Clip(n.State, 60))))
 	}
-	o.State = inspect.States[i]
 	values, err := textsOf(&n.Filter)
 	if err != nil {
 		return v, err
 	}
-	if o.Filter, err = site.ParseFilter(values, s.Hidden(c.User)); err != nil {
+	if o.Filter, err = site.ParseFilter(values, c.hidden()); err != nil {
 		return v, err
 	}
 	if _, err := c.Ins.Queue(c.Ctx, n.Queue); err != nil {
 		return v, err
 	}
-	j, err := s.Jobs.Start(s.Ctx, c.Ins, o)
+	j, err := c.site.Jobs.Start(c.site.Ctx, c.Ins, o)
 	if err != nil {
 		return v, err
 	}
@@ -149,8 +146,8 @@ func apiStartJob(s *shared, c *apiCall, n *jobBody) (v oneJobAnswer, err error) 
 	return oneJobAnswer{jobOf(j, false)}, nil
 }
 
-func apiCancelJob(s *shared, c *apiCall) (v oneJobAnswer, err error) {
-	j, err := c.job(s)
+func apiCancelJob(c *apiCall) (v oneJobAnswer, err error) {
+	j, err := c.job()
 	if err != nil {
 		return v, err
 	}

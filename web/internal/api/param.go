@@ -3,7 +3,6 @@ package api
 import (
 	"fmt"
 	"math"
-	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
@@ -26,9 +25,27 @@ type param struct {
 	Names []string
 }
 
-// queryOf returns the parameters of an address, which must be among those of an endpoint.
-func queryOf(r *http.Request, params []param) (url.Values, error) {
-	args, err := url.ParseQuery(r.URL.RawQuery)
+// The parameters that several endpoints have.
+var (
+	queuesParam = param{Name: "queue", Kind: "text", Many: true, Text: "only of these queues; may be repeated"}
+	queueParam  = param{Name: "queue", Kind: "text", Text: "queue of the task; without it, all queues are searched"}
+	limitParam  = param{
+		Name: "limit", Kind: "number", Least: 1, Most: 1000, Usual: "100", Text: "the largest number of them",
+	}
+	skipParam = param{
+		Name: "skip", Kind: "number", Most: math.MaxInt32, Text: "how many to leave out, the latest first",
+	}
+	functionParam = param{
+		Name: "function", Kind: "text", Text: "only of this function: its path or the end of it, such as mail.Welcome",
+	}
+)
+
+// maxRepeated is how often a parameter may be repeated.
+const maxRepeated = 100
+
+// query returns the parameters of the address. They are among the given ones, and have values of their kinds.
+func (c *apiCall) query(params []param) (url.Values, error) {
+	args, err := url.ParseQuery(c.http.URL.RawQuery)
 	if err != nil {
 		return nil, site.Bad("the query of the address cannot be read: " + call.Clip(err.Error(), 100))
 	}
@@ -44,21 +61,41 @@ func queryOf(r *http.Request, params []param) (url.Values, error) {
 			return nil, site.Bad(fmt.Sprintf("parameter %s: expected at most %d, found %d", name, maxRepeated,
 				len(values)))
 		}
-		if p := &params[i]; p.Names != nil {
-			for _, v := range values {
-				if !slices.Contains(p.Names, v) {
-					return nil, site.Bad(fmt.Sprintf("parameter %s: expected %s, found %s", name, strings.Join(p.Names,
-						", "),
-						strconv.Quote(call.Clip(v, 60))))
-				}
+		for _, v := range values {
+			if err := c.check(&params[i], v); err != nil {
+				return nil, err
 			}
 		}
 	}
 	return args, nil
 }
 
-// maxRepeated is how often a parameter may be repeated.
-const maxRepeated = 100
+// check returns an error if a text is no value of a parameter.
+func (c *apiCall) check(p *param, text string) error {
+	expected := ""
+	switch {
+	case p.Names != nil && !slices.Contains(p.Names, text):
+		expected = strings.Join(p.Names, ", ")
+	case p.Name == queuesParam.Name && (text != "" || p.Many):
+		return c.site.CheckName(text)
+	case text == "":
+	case p.Kind == "number":
+		if n, err := strconv.Atoi(text); err != nil || n < p.Least || n > p.Most {
+			expected = fmt.Sprintf("a number from %d to %d", p.Least, p.Most)
+		}
+	case p.Kind == "duration":
+		if _, err := call.ParseSpan(text); err != nil {
+			return site.Bad("parameter " + p.Name + ": " + err.Error())
+		}
+	case p.Kind == "flag" && text != "true" && text != "false":
+		expected = "true or false"
+	}
+	if expected == "" {
+		return nil
+	}
+	return site.Bad(fmt.Sprintf("parameter %s: expected %s, found %s", p.Name, expected,
+		strconv.Quote(call.Clip(text, 60))))
+}
 
 func paramNames(params []param) string {
 	if len(params) == 0 {
@@ -80,70 +117,29 @@ func (c *apiCall) given(p param) string {
 }
 
 // number returns a parameter that is a number; 0 if there is none.
-func (c *apiCall) number(p param) (int, error) {
-	text := c.given(p)
-	if text == "" {
-		return 0, nil
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < p.Least || n > p.Most {
-		return 0, site.Bad(fmt.Sprintf("parameter %s: expected a number from %d to %d, found %s", p.Name, p.Least,
-			p.Most, strconv.Quote(call.Clip(text, 60))))
-	}
-	return n, nil
+func (c *apiCall) number(p param) int {
+	n, _ := strconv.Atoi(c.given(p)) // checked by query
+	return n
 }
 
 // span returns a parameter that is a duration; 0 if there is none.
-func (c *apiCall) span(p param) (time.Duration, error) {
-	text := c.given(p)
-	if text == "" {
-		return 0, nil
-	}
-	d, err := call.ParseSpan(text)
-	if err != nil {
-		return 0, site.Bad("parameter " + p.Name + ": " + err.Error())
-	}
-	return d, nil
+func (c *apiCall) span(p param) time.Duration {
+	d, _ := call.ParseSpan(c.given(p)) // checked by query
+	return d
 }
 
 // flag returns a parameter that is true or false.
-func (c *apiCall) flag(p param) (bool, error) {
-	switch text := c.Args.Get(p.Name); text {
-	case "", "false":
-		return false, nil
-	case "true":
-		return true, nil
-	default:
-		return false, site.Bad(fmt.Sprintf("parameter %s: expected true or false, found %s", p.Name,
-			strconv.Quote(call.Clip(text, 60))))
-	}
-}
-
-// The parameters that several endpoints have.
-var (
-	queuesParam = param{Name: "queue", Kind: "text", Many: true, Text: "only of these queues; may be repeated"}
-	queueParam  = param{Name: "queue", Kind: "text", Text: "queue of the task; without it, all queues are searched"}
-	limitParam  = param{
-		Name: "limit", Kind: "number", Least: 1, Most: 1000, Usual: "100", Text: "the largest number of them",
-	}
-	skipParam = param{
-		Name: "skip", Kind: "number", Most: math.MaxInt32, Text: "how many to leave out, the latest first",
-	}
-)
+func (c *apiCall) flag(p param) bool { return c.Args.Get(p.Name) == "true" }
 
 // filterParams are the conditions on tasks.
 func filterParams() (params []param) {
 	for i := range call.Conditions {
 		f := &call.Conditions[i]
-		params = append(params, param{Name: f.Name, Kind: "text", Text: filterText(f), Many: f.Name == "header"})
+		text := f.Label + ", such as " + f.Example
+		if f.Secret {
+			text += "; not for users from whom arguments are hidden"
+		}
+		params = append(params, param{Name: f.Name, Kind: "text", Text: text, Many: f.Name == "header"})
 	}
 	return params
-}
-
-func filterText(f *call.Condition) string {
-	text := f.Label + ", such as " + f.Example
-	if f.Secret {
-		text += "; not for users from whom arguments are hidden"
-	}
-	return text
 }

@@ -29,9 +29,9 @@ var (
 
 const (
 	maxScan = 100_000
-	// maxLists is how many lists one answer may have, and maxLooked how many tasks may be looked at for it.
-	maxLists  = 100
-	maxLooked = 1_000_000
+	// maxLists is how many lists one answer may have, and maxScanned how many tasks may be scanned for it.
+	maxLists   = 100
+	maxScanned = 1_000_000
 )
 
 func stateNames() (names []string) {
@@ -46,14 +46,13 @@ func listParams() []param {
 	return append([]param{queuesParam, statesParam, newestParam, limitParam, scanParam, cursorParam}, filterParams()...)
 }
 
-func apiTasks(s *shared, c *apiCall) (v document.Lists, err error) {
+func apiTasks(c *apiCall, queues []inspect.Queue, _ []string) (v document.Lists, err error) {
 	v.Lists = []document.List{}
-	query, err := c.query(s)
-	if err != nil {
-		return v, err
+	query := inspect.Query{
+		NewestFirst: c.flag(newestParam), Limit: c.number(limitParam), ScanLimit: c.number(scanParam),
+		Cursor: c.Args.Get(cursorParam.Name),
 	}
-	queues, _, err := c.described(s)
-	if err != nil {
+	if query.Filter, err = site.ParseFilter(c.Args, c.hidden()); err != nil {
 		return v, err
 	}
 	var states []state.Task
@@ -68,12 +67,10 @@ func apiTasks(s *shared, c *apiCall) (v document.Lists, err error) {
 		return v, site.Bad("parameter cursor: it belongs to one list: expected one queue and one state")
 	case n > maxLists:
 		return v, site.Bad(fmt.Sprintf("expected at most %d lists, found %d, of %d queues and %d states: name queues "+
-			"states",
-			maxLists, n, len(queues), len(states)))
-	case n*query.ScanLimit > maxLooked && !query.Filter.IsZero():
+			"states", maxLists, n, len(queues), len(states)))
+	case n*query.ScanLimit > maxScanned && !query.Filter.IsZero():
 		return v, site.Bad(fmt.Sprintf("expected to look at %d tasks at most, found %d lists of %d: name queues and "+
-			"states, or "+
-			"a smaller scan", maxLooked, n, query.ScanLimit))
+			"states, or a smaller scan", maxScanned, n, query.ScanLimit))
 	}
 	for i := range queues {
 		for _, query.State = range states {
@@ -87,43 +84,24 @@ func apiTasks(s *shared, c *apiCall) (v document.Lists, err error) {
 	return v, nil
 }
 
-// query returns what the address says of lists, but for the state.
-func (c *apiCall) query(s *shared) (q inspect.Query, err error) {
-	if q.Filter, err = site.ParseFilter(c.Args, s.Hidden(c.User)); err != nil {
-		return q, err
-	}
-	if q.NewestFirst, err = c.flag(newestParam); err != nil {
-		return q, err
-	}
-	if q.Limit, err = c.number(limitParam); err != nil {
-		return q, err
-	}
-	q.Cursor = c.Args.Get(cursorParam.Name)
-	q.ScanLimit, err = c.number(scanParam)
-	return q, err
-}
-
-func apiTask(s *shared, c *apiCall) (v document.Found, err error) {
-	tasks, err := c.find(s)
+func apiTask(c *apiCall) (document.Found, error) {
+	tasks, err := c.find()
 	return document.FoundOf(tasks), err
 }
 
 // find returns the tasks with the id in the path, in the queue that the address names, or in all.
-func (c *apiCall) find(s *shared) ([]inspect.Task, error) {
+func (c *apiCall) find() ([]inspect.Task, error) {
 	queue := c.Args.Get(queueParam.Name)
 	if queue == "" {
 		return c.Ins.Find(c.Ctx, c.in("id"))
-	}
-	if err := s.CheckName(queue); err != nil {
-		return nil, err
 	}
 	t, err := c.Ins.Task(c.Ctx, queue, c.in("id"))
 	return []inspect.Task{t}, err
 }
 
 // findOne is find for a task that must be in one queue.
-func (c *apiCall) findOne(s *shared) (*inspect.Task, error) {
-	tasks, err := c.find(s)
+func (c *apiCall) findOne() (*inspect.Task, error) {
+	tasks, err := c.find()
 	if err != nil {
 		return nil, err
 	}
@@ -132,10 +110,8 @@ func (c *apiCall) findOne(s *shared) (*inspect.Task, error) {
 		for i := range tasks {
 			names = append(names, strconv.Quote(call.Clip(tasks[i].Queue, 60)))
 		}
-		return nil, site.Fail(
-			http.StatusConflict,
-			"the task is in the queues "+call.Clip(strings.Join(names, ", "), 300)+": expected parameter queue")
-
+		return nil, site.Fail(http.StatusConflict, "the task is in the queues "+
+			call.Clip(strings.Join(names, ", "), 300)+": expected parameter queue")
 	}
 	return &tasks[0], nil
 }

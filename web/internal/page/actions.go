@@ -29,6 +29,19 @@ type outcome struct {
 	Form *page // in place of all that: the form once more, with what was typed and what is wrong with it
 }
 
+// commands returns the actions of pages about things with commands, and others. field has the name of the thing, and
+// "queue" the queue of an entry.
+func commands(list []site.Command, field string, others formActions) formActions {
+	for _, c := range list {
+		others[c.Name] = formAction{c.Role, func(s *shared, q *site.Request) (outcome, error) {
+			name := q.Args.Get(field)
+			err := c.Do(s.Site, q, q.Args.Get("queue"), name)
+			return outcome{To: c.To, Text: fmt.Sprintf(c.Done, name)}, err
+		}}
+	}
+	return others
+}
+
 // verbActions returns the actions of a page that does all verbs, by their names behind a beginning.
 func verbActions(
 	actions formActions, beginning string, do func(*shared, *site.Request) (outcome, error),

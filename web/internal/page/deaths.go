@@ -46,11 +46,7 @@ func showDeaths(s *shared, q *site.Request) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	queues, err := c.chosen()
-	if err != nil {
-		return nil, err
-	}
-	workers, err := s.allWorkers(q)
+	workers, err := s.workers(q)
 	if err != nil {
 		return nil, err
 	}
@@ -60,18 +56,14 @@ func showDeaths(s *shared, q *site.Request) (*page, error) {
 		names[r.ID] = r.Name()
 	}
 	p := deathsPage{rights: s.rights(q), choice: c}
-	for i := range queues {
-		one := queues[i]
+	err = p.each(q, func(one *inspect.Queue) error {
 		p.Suspects += one.Suspects
 		key := fmt.Sprint("deaths ", s.Hidden(q.User), " ", one.Name)
 		d, err := site.Read(q.Ctx, s.Fast, key, func(ctx context.Context) (*died, error) {
-			return readDied(ctx, q.Ins, &one)
+			return readDied(ctx, q.Ins, one)
 		})
 		if err != nil {
-			if err := p.fail(q, one.Name, err); err != nil {
-				return nil, err
-			}
-			continue
+			return err
 		}
 		for j := range d.alive {
 			p.Alive = append(p.Alive, deadRow{&d.alive[j], names[d.alive[j].Worker]})
@@ -85,6 +77,10 @@ func showDeaths(s *shared, q *site.Request) (*page, error) {
 		if d.unreadArchive > 0 {
 			p.UnreadOld = append(p.UnreadOld, moreOf{one.Name, d.unreadArchive})
 		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	slices.SortStableFunc(p.Alive, func(a, b deadRow) int { return b.Deaths - a.Deaths })
 	slices.SortStableFunc(p.Archived, func(a, b deadRow) int { return b.At.Compare(a.At) })

@@ -50,9 +50,6 @@ func (s *shared) enqueueForm(q *site.Request) (*enqueuePage, error) {
 	if p.Queue == "" {
 		return p, nil
 	}
-	if _, err := p.chosen(); err != nil {
-		return nil, err
-	}
 	all, err := s.functions(q)
 	if err != nil {
 		return nil, err
@@ -95,7 +92,7 @@ func (s *shared) enqueueForm(q *site.Request) (*enqueuePage, error) {
 
 // latest returns which version of a function the worker runs that has started last.
 func (s *shared) latest(q *site.Request, versions []*inspect.Function) int {
-	workers, err := s.allWorkers(q)
+	workers, err := s.workers(q)
 	if err != nil {
 		return 0
 	}

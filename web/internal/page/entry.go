@@ -15,7 +15,6 @@ type entryPage struct {
 	rights
 	entryRow
 
-	Back    string
 	Coming  []comingTick
 	History []delayed.PeriodicRun
 	Known   int // living workers that know its function
@@ -36,10 +35,6 @@ func showEntry(s *shared, q *site.Request) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	queues, err := c.chosen()
-	if err != nil {
-		return nil, err
-	}
 	entries, failed := s.entries(q, queue)
 	at := slices.IndexFunc(entries, func(e inspect.Entry) bool { return e.Name == name })
 	switch {
@@ -47,11 +42,10 @@ func showEntry(s *shared, q *site.Request) (*page, error) {
 		return nil, failed
 	case at < 0:
 		return nil, site.Missing(fmt.Sprintf("queue %s has no periodic entry %q: "+
-			"somebody has removed it, or its program "+
-			"no longer declares it", queue, name))
+			"somebody has removed it, or its program no longer declares it", queue, name))
 	}
 	e := &entries[at]
-	p := entryPage{rights: s.rights(q), entryRow: entryRow{e, late(e, queues[0].At)}, Back: address(q)}
+	p := entryPage{rights: s.rights(q), entryRow: entryRow{e, late(e, c.chosen[0].At)}}
 	for _, at := range p.Ticks(nextTicks) {
 		p.Coming = append(p.Coming, comingTick{at, p.DelayOf(at)})
 	}

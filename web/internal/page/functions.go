@@ -18,11 +18,11 @@ type functionsPage struct {
 	Rows   []functionRow
 	Pager  pager
 	Any    bool // there are functions that the page was not asked for
-	Crowd  []crowd
+	Rest   []restRow
 }
 
-// crowd is what functions of a queue have done that found no room of their own.
-type crowd struct {
+// restRow is what functions of a queue have done that found no room of their own.
+type restRow struct {
 	Queue string
 	*pace
 }
@@ -59,7 +59,7 @@ func showFunctions(s *shared, q *site.Request) (*page, error) {
 	for _, r := range rows {
 		switch {
 		case r.Path == "":
-			p.Crowd = append(p.Crowd, crowd{r.Queue, r.pace})
+			p.Rest = append(p.Rest, restRow{r.Queue, r.pace})
 		case strings.Contains(strings.ToLower(r.Path), strings.ToLower(p.Search)):
 			p.Rows = append(p.Rows, r)
 		}
@@ -71,15 +71,11 @@ func showFunctions(s *shared, q *site.Request) (*page, error) {
 // functionRows returns the functions that workers of the queues know, and those that have run in the last hour, sorted
 // by path and queue.
 func (s *shared) functionRows(q *site.Request, c *choice) ([]functionRow, error) {
-	queues, err := c.chosen()
-	if err != nil {
-		return nil, err
-	}
 	functions, err := s.functions(q)
 	if err != nil {
 		return nil, err
 	}
-	workers, err := s.allWorkers(q)
+	workers, err := s.workers(q)
 	if err != nil {
 		return nil, err
 	}
@@ -88,22 +84,18 @@ func (s *shared) functionRows(q *site.Request, c *choice) ([]functionRow, error)
 		byID[workers[i].ID] = newWorkerRow(&workers[i], workers)
 	}
 	var rows []functionRow
-	for i := range queues {
-		paces, err := s.paces(q, queues[i].Name)
-		if err != nil {
-			if err := c.fail(q, queues[i].Name, err); err != nil {
-				return nil, err
-			}
-		}
-		rows = append(rows, rowsOf(queues[i].Name, functions, byID, paces)...)
-	}
+	err = c.each(q, func(queue *inspect.Queue) error {
+		paces, err := s.paces(q, queue.Name)
+		rows = append(rows, rowsOf(queue.Name, functions, byID, paces)...)
+		return err
+	})
 	slices.SortStableFunc(rows, func(a, b functionRow) int {
 		if c := strings.Compare(inspect.ShortName(a.Path), inspect.ShortName(b.Path)); c != 0 {
 			return c
 		}
 		return strings.Compare(a.Path, b.Path)
 	})
-	return rows, nil
+	return rows, err
 }
 
 // rowsOf returns the functions of one queue.

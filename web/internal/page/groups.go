@@ -14,7 +14,6 @@ type groupsPage struct {
 	choice
 
 	Rows []inspect.Group
-	Back string
 	More []moreOf // queues with groups that are not among the rows
 }
 
@@ -29,30 +28,22 @@ func showGroups(s *shared, q *site.Request) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	queues, err := c.chosen()
-	if err != nil {
-		return nil, err
-	}
-	p := groupsPage{rights: s.rights(q), choice: c, Back: address(q)}
-	for i := range queues {
-		name := queues[i].Name
-		if queues[i].Groups == 0 {
-			continue
+	p := groupsPage{rights: s.rights(q), choice: c}
+	err = p.each(q, func(queue *inspect.Queue) error {
+		name := queue.Name
+		if queue.Groups == 0 {
+			return nil
 		}
 		groups, err := site.Read(q.Ctx, s.Fast, "groups "+name, func(ctx context.Context) ([]inspect.Group, error) {
 			return q.Ins.Groups(ctx, name)
 		})
-		if err != nil {
-			if err := p.fail(q, name, err); err != nil {
-				return nil, err
-			}
-		}
 		p.Rows = append(p.Rows, groups...)
-		if more := queues[i].Groups - len(groups); more > 0 && err == nil {
+		if more := queue.Groups - len(groups); more > 0 && err == nil {
 			p.More = append(p.More, moreOf{name, more})
 		}
-	}
-	return &page{Title: "Groups", Template: "groups", Data: &p}, nil
+		return err
+	})
+	return &page{Title: "Groups", Template: "groups", Data: &p}, err
 }
 
 // fireGroup makes a group due: fields "queue", "key" and "function" say which.

@@ -27,7 +27,7 @@ func viewOf(j *site.Job, hidden bool) jobView {
 	v.list = taskList{j.Queue, j.State, j.Filter}
 	if hidden { // the filter may have arguments in it, and an error may quote what is wrong with the arguments
 		v.list.Filter = inspect.Filter{}
-		v.Now.Failed, v.Now.FailedMore = nil, v.Now.Troubled()
+		v.Now.Failed, v.Now.FailedMore = nil, v.Now.Failures()
 	}
 	ends := v.Now.Ended
 	if ends.IsZero() {
@@ -57,7 +57,7 @@ func (v *jobView) Shown() []inspect.Failure {
 }
 
 // More is the number of failures that are not shown.
-func (v *jobView) More() int { return v.Now.Troubled() - len(v.Shown()) }
+func (v *jobView) More() int { return v.Now.Failures() - len(v.Shown()) }
 
 // List is the address of the tasks that it is done to.
 func (v *jobView) List() template.URL {

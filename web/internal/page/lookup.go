@@ -10,18 +10,21 @@ import (
 	"github.com/godelayed/delayed/web/internal/site"
 )
 
-// allWorkers returns all workers, as they were a moment ago. They are shared: callers do not change them.
-func (s *shared) allWorkers(q *site.Request) ([]inspect.Worker, error) {
-	queues, err := s.Queues(q)
-	if err != nil {
-		return nil, err
-	}
-	return s.Workers(q, len(queues) > chart.ManyQueues)
+// workers returns all workers. They are shared: callers do not change them.
+func (s *shared) workers(q *site.Request) ([]inspect.Worker, error) {
+	return lately(s, q, "workers", (*inspect.Inspector).Workers)
 }
 
-// functions returns all functions that workers have published, as they were a moment ago, or lately if there are many
-// queues. They are shared.
+// functions returns all functions that workers have published. They are shared.
 func (s *shared) functions(q *site.Request) ([]inspect.Function, error) {
+	return lately(s, q, "functions", (*inspect.Inspector).Functions)
+}
+
+// lately returns things of all queues as they were a moment ago, or longer if there are many queues, which take a read
+// each.
+func lately[T any](
+	s *shared, q *site.Request, key string, read func(*inspect.Inspector, context.Context, ...string) ([]T, error),
+) ([]T, error) {
 	queues, err := s.Queues(q)
 	if err != nil {
 		return nil, err
@@ -30,9 +33,7 @@ func (s *shared) functions(q *site.Request) ([]inspect.Function, error) {
 	if len(queues) > chart.ManyQueues {
 		c = s.Slow
 	}
-	return site.Read(q.Ctx, c, "functions", func(ctx context.Context) ([]inspect.Function, error) {
-		return q.Ins.Functions(ctx)
-	})
+	return site.Read(q.Ctx, c, key, func(ctx context.Context) ([]T, error) { return read(q.Ins, ctx) })
 }
 
 // choice is the queues that a page may show the things of, and the one that it is asked for.
@@ -41,54 +42,67 @@ type choice struct {
 	Queue  string // "": all of them
 	Queues []inspect.Queue
 	Broken []inspect.Queue // that cannot be read
+	chosen []inspect.Queue // Queue, or all of Queues
 }
 
-// choose returns the queues of a page with field "queue". Those that cannot be read are apart.
-func (s *shared) choose(q *site.Request) (choice, error) {
+// choose returns the queues of a page with field "queue". Those that cannot be read are apart. A queue that is unknown,
+// or cannot be read, is an error if it is asked for.
+func (s *shared) choose(q *site.Request) (c choice, err error) {
 	queues, err := s.Queues(q)
 	if err != nil {
-		return choice{}, err
+		return c, err
 	}
-	c := choice{Page: q.Path, Queue: q.Args.Get("queue")}
+	c.Page, c.Queue = q.Path, q.Args.Get("queue")
 	for i := range queues {
-		if queues[i].Err != nil {
-			c.Broken = append(c.Broken, queues[i])
-		} else {
-			c.Queues = append(c.Queues, queues[i])
+		one := &queues[i]
+		switch {
+		case one.Err == nil:
+			c.Queues = append(c.Queues, *one)
+		case one.Name == c.Queue:
+			return c, one.Err
+		default:
+			c.Broken = append(c.Broken, *one)
+		}
+	}
+	if c.chosen = c.Queues; c.Queue != "" {
+		if c.chosen = only(c.Queues, c.Queue); c.chosen == nil {
+			return c, site.Missing(fmt.Sprintf("there is no queue %q: nobody has enqueued a task there, "+
+				"and no worker serves it", c.Queue))
 		}
 	}
 	return c, nil
 }
 
-// chosen returns the queues to read, all that can be if none is asked for. A queue that is unknown, or cannot be read,
-// is an error if it is asked for.
-func (c *choice) chosen() ([]inspect.Queue, error) {
-	if c.Queue == "" {
-		return c.Queues, nil
+// only returns the queue of a name; nil if there is none.
+func only(queues []inspect.Queue, name string) []inspect.Queue {
+	i := slices.IndexFunc(queues, func(q inspect.Queue) bool { return q.Name == name })
+	if i < 0 {
+		return nil
 	}
-	for _, queues := range [][]inspect.Queue{c.Queues, c.Broken} {
-		for i := range queues {
-			switch {
-			case queues[i].Name != c.Queue:
-			case queues[i].Err != nil:
-				return nil, queues[i].Err
-			default:
-				return queues[i : i+1], nil
-			}
-		}
-	}
-	return nil, site.Missing(fmt.Sprintf("there is no queue %q: nobody has enqueued a task there, "+
-		"and no worker serves it",
-		c.Queue))
+	return queues[i : i+1]
 }
 
-// fail notes that a part of a queue cannot be read, so that it does not hide the others. It returns the error if that
-// queue is the only one, or if the request has ended.
-func (c *choice) fail(q *site.Request, queue string, err error) error {
-	if c.Queue != "" || q.Ctx.Err() != nil {
-		return err
+// names returns the names of queues.
+func names(queues []inspect.Queue) (names []string) {
+	for i := range queues {
+		names = append(names, queues[i].Name)
 	}
-	c.Broken = append(c.Broken, inspect.Queue{Name: queue, Err: err})
+	return names
+}
+
+// each reads something of each chosen queue. A part of a queue that cannot be read does not hide the others, unless the
+// queue is the only one, or the request has ended.
+func (c *choice) each(q *site.Request, read func(*inspect.Queue) error) error {
+	for i := range c.chosen {
+		err := read(&c.chosen[i])
+		switch {
+		case err == nil:
+		case c.Queue != "" || q.Ctx.Err() != nil:
+			return err
+		default:
+			c.Broken = append(c.Broken, inspect.Queue{Name: c.chosen[i].Name, Err: err})
+		}
+	}
 	return nil
 }
 

@@ -45,11 +45,8 @@ func showOverview(s *shared, q *site.Request) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := &overview{rights: s.rights(q), Queue: q.Args.Get("queue")}
+	o := &overview{rights: s.rights(q), Queue: q.Args.Get("queue"), Names: names(queues)}
 	p := &page{Title: "Overview", Template: "overview", Data: o}
-	for i := range queues {
-		o.Names = append(o.Names, queues[i].Name)
-	}
 	if o.Queue != "" {
 		one := only(queues, o.Queue)
 		if one == nil {
@@ -68,7 +65,7 @@ func showOverview(s *shared, q *site.Request) (*page, error) {
 	if o.At.IsZero() { // none can be described
 		o.At = time.Now()
 	}
-	workers, err := s.Workers(q, len(queues) > chart.ManyQueues)
+	workers, err := s.workers(q)
 	if err != nil {
 		return nil, err
 	}
@@ -91,16 +88,6 @@ func showOverview(s *shared, q *site.Request) (*page, error) {
 
 // sparkParts is how many points a line in the table of queues has.
 const sparkParts = 60
-
-// only returns the queue of a name; nil if there is none.
-func only(queues []inspect.Queue, name string) []inspect.Queue {
-	for i := range queues {
-		if queues[i].Name == name {
-			return queues[i : i+1]
-		}
-	}
-	return nil
-}
 
 // flows returns what has run in the last hour, and in the span that the page shows.
 func (s *shared) flows(q *site.Request, o *overview, queues []inspect.Queue) (recent, chosen *chart.Flow, err error) {

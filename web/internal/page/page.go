@@ -44,13 +44,14 @@ type rights struct {
 	Operate, Admin bool // the user may
 	Hidden         bool // arguments are hidden
 	CSRF           string
+	Back           string // the page's address, for forms
 }
 
 // rights returns what the user of a request may do.
 func (s *shared) rights(q *site.Request) rights {
 	return rights{
 		Operate: s.May(q.User, auth.Operator), Admin: s.May(q.User, auth.Admin), Hidden: s.Hidden(q.User),
-		CSRF: csrfMark,
+		CSRF: csrfMark, Back: address(q),
 	}
 }
 

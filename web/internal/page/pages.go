@@ -18,13 +18,17 @@ import (
 type Pages struct {
 	*shared
 
-	feeds feeds
-	mux   *http.ServeMux
+	open site.Hub // live pages
+	mux  *http.ServeMux
 }
 
 // New returns the pages of a site.
 func New(s *site.Site) *Pages {
-	h := &Pages{shared: &shared{Site: s}, mux: http.NewServeMux()}
+	h := &Pages{
+		shared: &shared{Site: s}, open: site.Hub{MaxSources: 1000, MaxClients: 10_000, Behind: 1},
+		mux: http.NewServeMux(),
+	}
+	h.open.Start(s.Ctx)
 	h.mux.HandleFunc("GET /assets/{name}", asset)
 	h.mux.HandleFunc("GET /login", h.login)
 	h.mux.HandleFunc("POST /login", h.login)
@@ -54,7 +58,7 @@ func New(s *site.Site) *Pages {
 func (h *Pages) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
 
 // Wait waits for the end of live pages, which the end of the site's context begins.
-func (h *Pages) Wait() { h.feeds.wg.Wait() }
+func (h *Pages) Wait() { h.open.Wait() }
 
 // known serves users that are known.
 func (h *Pages) known(serve func(http.ResponseWriter, *http.Request, *site.Request)) http.HandlerFunc {
@@ -104,8 +108,8 @@ func (h *Pages) refuse(w http.ResponseWriter, r *http.Request, err error) {
 func (h *Pages) page(route route) http.HandlerFunc {
 	return h.known(func(w http.ResponseWriter, r *http.Request, q *site.Request) {
 		s := h.shared
-		if !s.May(q.User, route.Role) {
-			h.fail(w, r, q.User, site.Forbidden("your role, "+q.User.Role.String()+", does not allow this"))
+		if err := s.Allow(q.User, route.Role); err != nil {
+			h.fail(w, r, q.User, err)
 			return
 		}
 		p, err := route.Show(s, q)
@@ -158,15 +162,12 @@ func (h *Pages) act(route route) http.HandlerFunc {
 	return h.known(func(w http.ResponseWriter, r *http.Request, q *site.Request) {
 		s := h.shared
 		action, ok := route.Act[q.Args.Get("do")]
-		switch {
-		case !ok:
+		if !ok {
 			h.fail(w, r, q.User, site.Bad("the form does not say what to do"))
 			return
-		case s.Config.ReadOnly:
-			h.fail(w, r, q.User, site.Forbidden("this dashboard changes nothing: it is read-only"))
-			return
-		case !s.May(q.User, action.Role):
-			h.fail(w, r, q.User, site.Forbidden("your role, "+q.User.Role.String()+", does not allow this"))
+		}
+		if err := s.Allow(q.User, action.Role); err != nil {
+			h.fail(w, r, q.User, err)
 			return
 		}
 		out, err := action.do(s, q)

@@ -44,41 +44,35 @@ func showParked(s *shared, q *site.Request) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	queues, err := c.chosen()
-	if err != nil {
-		return nil, err
-	}
 	p := parkedPage{rights: s.rights(q), choice: c}
 	left := parkedMost
-	for i := range queues {
-		name, total := queues[i].Name, queues[i].Parked
-		if total == 0 {
-			continue
-		}
-		if left <= 0 {
-			p.More = append(p.More, moreOf{name, total})
-			continue
+	err = p.each(q, func(queue *inspect.Queue) error {
+		name := queue.Name
+		switch {
+		case queue.Parked == 0:
+			return nil
+		case left <= 0:
+			p.More = append(p.More, moreOf{name, queue.Parked})
+			return nil
 		}
 		key := fmt.Sprint("parked ", s.Hidden(q.User), " ", name)
 		list, err := site.Read(q.Ctx, s.Fast, key, func(ctx context.Context) (inspect.Page, error) {
 			return q.Ins.Tasks(ctx, name, inspect.Query{State: state.Parked, Limit: parkedRead})
 		})
 		if err != nil {
-			if err := p.fail(q, name, err); err != nil {
-				return nil, err
-			}
-			continue
+			return err
 		}
 		left -= len(list.Tasks)
 		if more := list.Total - len(list.Tasks); list.Cursor != "" && more > 0 {
 			p.More = append(p.More, moreOf{name, more})
 		}
 		p.Rows = append(p.Rows, parkedRows(list.Tasks)...)
+		return nil
+	})
+	if err == nil {
+		err = s.findTakers(q, p.Rows)
 	}
-	if err := s.findTakers(q, p.Rows); err != nil {
-		return nil, err
-	}
-	return &page{Title: "Parked", Template: "parked", Data: &p}, nil
+	return &page{Title: "Parked", Template: "parked", Data: &p}, err
 }
 
 // parkedRows puts tasks of a queue together that wait for the same.
@@ -130,7 +124,7 @@ func (s *shared) findTakers(q *site.Request, rows []parkedRow) error {
 	if err != nil {
 		return err
 	}
-	workers, err := s.allWorkers(q)
+	workers, err := s.workers(q)
 	if err != nil {
 		return err
 	}

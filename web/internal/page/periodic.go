@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed/inspect"
-	"github.com/godelayed/delayed/web/internal/auth"
 	"github.com/godelayed/delayed/web/internal/site"
 )
 
@@ -19,7 +18,6 @@ type periodicPage struct {
 	Pager  pager
 	Any    bool   // there are entries that the page was not asked for
 	Search string // part of a name
-	Back   string
 }
 
 // entryRow is a periodic entry.
@@ -40,28 +38,20 @@ func showPeriodic(s *shared, q *site.Request) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	queues, err := c.chosen()
-	if err != nil {
-		return nil, err
-	}
-	p := periodicPage{rights: s.rights(q), choice: c, Search: q.Args.Get("q"), Back: address(q)}
-	for i := range queues {
-		entries, err := s.entries(q, queues[i].Name)
-		if err != nil {
-			if err := p.fail(q, queues[i].Name, err); err != nil {
-				return nil, err
-			}
-		}
+	p := periodicPage{rights: s.rights(q), choice: c, Search: q.Args.Get("q")}
+	err = p.each(q, func(queue *inspect.Queue) error {
+		entries, err := s.entries(q, queue.Name)
 		p.Any = p.Any || len(entries) > 0
 		for j := range entries {
 			e := &entries[j]
 			if strings.Contains(strings.ToLower(e.Name), strings.ToLower(p.Search)) {
-				p.Rows = append(p.Rows, entryRow{e, late(e, queues[i].At)})
+				p.Rows = append(p.Rows, entryRow{e, late(e, queue.At)})
 			}
 		}
-	}
+		return err
+	})
 	p.Rows, p.Pager = cut(q, p.Rows, entryRows)
-	return &page{Title: "Periodic", Template: "periodic", Data: &p}, nil
+	return &page{Title: "Periodic", Template: "periodic", Data: &p}, err
 }
 
 // entries returns the entries of a queue, as they were a moment ago, and an error that is about some of them. They are
@@ -92,34 +82,16 @@ func late(e *inspect.Entry, now time.Time) bool {
 	return !e.Next.IsZero() && !now.IsZero() && now.Sub(e.Next) > lateAfter+e.Jitter
 }
 
-// ordersOfEntries are the actions of the pages about entries: fields "queue" and "name" say which.
-var ordersOfEntries = formActions{
-	"run": {auth.Operator, func(_ *shared, q *site.Request) (outcome, error) {
-		queue, name := q.Args.Get("queue"), q.Args.Get("name")
-		ref, err := q.Ins.RunEntry(q.Ctx, queue, name)
-		if ref == nil {
-			return outcome{}, err
-		}
-		text := "Entry " + name + " runs now, as task " + ref.ID() + "."
-		if err != nil {
-			text += " " + err.Error()
-		}
-		return outcome{Text: text, Bad: err != nil}, nil
-	}},
-	"pause":  {auth.Operator, orderEntry((*inspect.Inspector).PauseEntry, "ticks no more until it is resumed", "")},
-	"resume": {auth.Operator, orderEntry((*inspect.Inspector).ResumeEntry, "ticks again", "")},
-	"remove": {auth.Admin, orderEntry((*inspect.Inspector).RemoveEntry, "is removed, with its history", "periodic")},
-}
-
-// orderEntry does something to an entry.
-func orderEntry(
-	do func(*inspect.Inspector, context.Context, string, string) error, then, to string,
-) func(*shared, *site.Request) (outcome, error) {
-	return func(_ *shared, q *site.Request) (outcome, error) {
-		name := q.Args.Get("name")
-		if err := do(q.Ins, q.Ctx, q.Args.Get("queue"), name); err != nil {
-			return outcome{}, err
-		}
-		return outcome{To: to, Text: "Entry " + name + " " + then + "."}, nil
+// runEntry enqueues the task of an entry now.
+func runEntry(_ *shared, q *site.Request) (outcome, error) {
+	queue, name := q.Args.Get("queue"), q.Args.Get("name")
+	ref, err := q.Ins.RunEntry(q.Ctx, queue, name)
+	if ref == nil {
+		return outcome{}, err
 	}
+	text := "Entry " + name + " runs now, as task " + ref.ID() + "."
+	if err != nil {
+		text += " " + err.Error()
+	}
+	return outcome{Text: text, Bad: err != nil}, nil
 }

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/inspect"
 	"github.com/godelayed/delayed/state"
 	"github.com/godelayed/delayed/web/internal/chart"
@@ -65,8 +64,8 @@ const (
 // queueOf describes the queue that field name names, which must be one that there is: a typo makes none.
 func (s *shared) queueOf(q *site.Request) (inspect.Queue, error) {
 	name := q.Args.Get("name")
-	if _, err := delayed.OpenQueue(name, s.Redis, delayed.QueueConfig{}); err != nil {
-		return inspect.Queue{}, site.Bad(err.Error())
+	if err := s.CheckName(name); err != nil {
+		return inspect.Queue{}, err
 	}
 	return q.Ins.Queue(q.Ctx, name)
 }

@@ -40,9 +40,7 @@ func showSearch(s *shared, q *site.Request) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	for i := range queues {
-		p.AllQueues = append(p.AllQueues, queues[i].Name)
-	}
+	p.AllQueues = names(queues)
 	if slices.Contains(p.AllQueues, p.Query) {
 		found.To = string(link("queue", "name", p.Query))
 		return found, nil

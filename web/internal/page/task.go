@@ -75,12 +75,9 @@ func showTask(s *shared, q *site.Request) (*page, error) {
 	}
 	p := &taskPage{
 		rights: s.rights(q), Back: string(link("task", "queue", queue, "id", id)), Verbs: site.VerbsFor(t.State),
-		Reasons: reasonOf(t.Reason),
+		Reasons: reasonOf(t.Reason), Queues: names(queues),
 	}
 	p.taskRow = taskRow{t, packID(t.ID), p.Hidden}
-	for i := range queues {
-		p.Queues = append(p.Queues, queues[i].Name)
-	}
 	if p.Signed, err = s.published(q, &t); err != nil {
 		return nil, err
 	}

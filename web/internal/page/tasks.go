@@ -117,10 +117,7 @@ func showTasks(s *shared, q *site.Request) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &tasksPage{rights: s.rights(q), Running: s.Jobs.Running()}
-	for i := range queues {
-		p.Queues = append(p.Queues, queues[i].Name)
-	}
+	p := &tasksPage{rights: s.rights(q), Queues: names(queues), Running: s.Jobs.Running()}
 	if len(queues) == 0 && q.Args.Get("queue") == "" {
 		return &page{Title: "Tasks", Template: "tasks-none", Data: p}, nil
 	}
@@ -183,7 +180,7 @@ func (p *tasksPage) choose(args url.Values, queues []inspect.Queue) error {
 	name, in := args.Get("queue"), args.Get("state")
 	if in != "" {
 		var ok bool
-		if p.State, ok = stateNamed(in); !ok {
+		if p.State, ok = site.StateNamed(in); !ok {
 			return site.Bad("the state is not one that tasks are listed by: choose one of the tabs")
 		}
 	}

@@ -41,21 +41,11 @@ func listOf(s *shared, q *site.Request) (l taskList, err error) {
 	}
 	l.Queue = args.Get("queue")
 	var ok bool
-	if l.State, ok = stateNamed(args.Get("state")); !ok || l.Queue == "" {
+	if l.State, ok = site.StateNamed(args.Get("state")); !ok || l.Queue == "" {
 		return l, site.Bad("the form does not say which queue and state its list is of")
 	}
 	l.Filter, err = site.ParseFilter(args, s.Hidden(q.User))
 	return l, err
-}
-
-// stateNamed returns the state of lists that has a name.
-func stateNamed(name string) (state.Task, bool) {
-	for _, s := range inspect.States {
-		if s.String() == name {
-			return s, true
-		}
-	}
-	return 0, false
 }
 
 // doSome does a verb to the tasks that are selected.
@@ -72,8 +62,7 @@ func doSome(s *shared, q *site.Request) (outcome, error) {
 		return outcome{Text: "Nothing was done: no task is selected.", Bad: true}, nil
 	case len(ids) > site.MaxSelected:
 		return outcome{}, site.Bad(fmt.Sprintf("expected at most %d selected tasks, found %d: filter the list, "+
-			"and act on "+
-			"all that match", site.MaxSelected, len(ids)))
+			"and act on all that match", site.MaxSelected, len(ids)))
 	}
 	return s.doVerb(q, l.Queue, verbNamed(q.Args, ""), ids)
 }

@@ -15,7 +15,6 @@ type workerPage struct {
 	rights
 	workerRow
 
-	Back      string
 	Weights   map[string]int // of its queues, that somebody has set for all workers
 	Tasks     []heldTask
 	MoreTasks bool // there are others, or may be
@@ -36,7 +35,7 @@ const (
 
 func showWorker(s *shared, q *site.Request) (*page, error) {
 	id := q.Args.Get("id")
-	workers, err := s.allWorkers(q)
+	workers, err := s.workers(q)
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +44,7 @@ func showWorker(s *shared, q *site.Request) (*page, error) {
 		return nil, site.Missing("there is no worker with the id " + id + ": it has stopped, or died long ago")
 	}
 	p := workerPage{
-		rights: s.rights(q), workerRow: newWorkerRow(&workers[at], workers), Back: address(q),
+		rights: s.rights(q), workerRow: newWorkerRow(&workers[at], workers),
 		Weights: map[string]int{},
 	}
 	queues, err := s.Queues(q)

@@ -16,7 +16,6 @@ type workersPage struct {
 
 	Rows                         []workerRow
 	Pager                        pager
-	Back                         string
 	Alive, Dead, Executors, Busy int
 }
 
@@ -46,14 +45,11 @@ func showWorkers(s *shared, q *site.Request) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := c.chosen(); err != nil {
-		return nil, err
-	}
-	workers, err := s.allWorkers(q)
+	workers, err := s.workers(q)
 	if err != nil {
 		return nil, err
 	}
-	p := workersPage{rights: s.rights(q), choice: c, Back: address(q)}
+	p := workersPage{rights: s.rights(q), choice: c}
 	for i := range workers {
 		if c.Queue != "" && !knows(&workers[i], c.Queue) {
 			continue

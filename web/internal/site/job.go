@@ -80,8 +80,8 @@ func (j *JobStatus) Phase() string {
 	return "done"
 }
 
-// Troubled is the number of tasks with which it went wrong.
-func (j *JobStatus) Troubled() int { return len(j.Failed) + j.FailedMore }
+// Failures is the number of tasks with which it went wrong.
+func (j *JobStatus) Failures() int { return len(j.Failed) + j.FailedMore }
 
 // Now returns how far the job is.
 func (j *Job) Now() JobStatus {

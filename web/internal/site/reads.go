@@ -3,7 +3,6 @@ package site
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/inspect"
@@ -14,17 +13,6 @@ import (
 func (s *Site) Queues(q *Request) ([]inspect.Queue, error) {
 	return Read(q.Ctx, s.Fast, "queues", func(ctx context.Context) ([]inspect.Queue, error) {
 		return q.Ins.Queues(ctx)
-	})
-}
-
-// Workers returns all workers, as they were a moment ago, or lately if there are many queues, which take a read each.
-func (s *Site) Workers(q *Request, many bool) ([]inspect.Worker, error) {
-	c := s.Fast
-	if many {
-		c = s.Slow
-	}
-	return Read(q.Ctx, c, "workers", func(ctx context.Context) ([]inspect.Worker, error) {
-		return q.Ins.Workers(ctx)
 	})
 }
 
@@ -49,10 +37,3 @@ const MaxSelected = 1000
 
 // MaxWeight is the largest weight that Inspector.SetWeight takes.
 const MaxWeight = 1000
-
-// How streams of events and live pages are kept.
-const (
-	askAgain     = time.Minute
-	KeepAlive    = 15 * time.Second
-	WriteTimeout = 20 * time.Second
-)

@@ -4,6 +4,7 @@ package site
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"net/url"
 	"time"
@@ -79,6 +80,17 @@ func (s *Site) May(user auth.User, role auth.Role) bool {
 	return user.Role >= role && (role == auth.Viewer || !s.Config.ReadOnly)
 }
 
+// Allow returns an error if a user may not do what needs a role.
+func (s *Site) Allow(user auth.User, role auth.Role) error {
+	switch {
+	case s.May(user, role):
+		return nil
+	case user.Role >= role:
+		return Forbidden("this dashboard changes nothing: it is read-only")
+	}
+	return Forbidden(fmt.Sprintf("your role, %v, does not allow this: expected %v", user.Role, role))
+}
+
 // hide removes what may be secret.
 func hide(c *inspect.Contents) {
 	c.Args, c.Kwargs, c.Headers, c.Result = nil, nil, nil, nil
@@ -86,7 +98,7 @@ func hide(c *inspect.Contents) {
 	c.Call = inspect.ShortName(inspect.Printable(c.Function)) + "(…)"
 }
 
-// Failed tells Config.OnError of an error.
+// Failed reports an error to Config.OnError.
 func (s *Site) Failed(r *http.Request, err error) {
 	if s.Config.OnError != nil {
 		s.Config.OnError(r, err)

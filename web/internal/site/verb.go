@@ -17,6 +17,7 @@ type Verb struct {
 	Name   string // in forms
 	Label  string
 	Past   string // "Deleted"
+	Help   string // in the API; "" if it is not there
 	Ask    string // what else the form asks for: "when", "to" or nothing
 	Danger bool   // it cannot be undone
 	States []state.Task
@@ -26,33 +27,35 @@ type Verb struct {
 // Verbs are all that operators can do to tasks.
 var Verbs = []Verb{
 	{
-		"run", "Run now", "Made pending", "", false,
+		"run", "Run now", "Made pending",
+		"Make a task pending that is scheduled, retrying, parked or archived.", "", false,
 		[]state.Task{state.Scheduled, state.Retry, state.Parked},
 		fixed(inspect.RunNow()),
 	},
-	{"retry", "Retry", "Made pending", "", false, []state.Task{state.Archived}, fixed(inspect.RunNow())},
+	{"retry", "Retry", "Made pending", "", "", false, []state.Task{state.Archived}, fixed(inspect.RunNow())},
 	{
-		"archive", "Archive", "Archived", "", false,
+		"archive", "Archive", "Archived", "Archive a task that waits.", "", false,
 		[]state.Task{state.Pending, state.Scheduled, state.Retry, state.Parked},
 		fixed(inspect.Archive()),
 	},
 	{
-		"reschedule", "Reschedule", "Rescheduled", "when", false,
+		"reschedule", "Reschedule", "Rescheduled",
+		"Give another due time to a task that is pending, scheduled or retrying.", "when", false,
 		[]state.Task{state.Pending, state.Scheduled, state.Retry},
 		reschedule,
 	},
 	{
-		"move", "Move", "Moved", "to", false,
+		"move", "Move", "Moved", "Move a task to another queue.", "to", false,
 		[]state.Task{state.Pending, state.Scheduled, state.Retry, state.Parked, state.Archived},
 		move,
 	},
 	{
-		"cancel", "Cancel", "Canceled", "", true,
+		"cancel", "Cancel", "Canceled", "Cancel a task that waits or runs.", "", true,
 		[]state.Task{state.Pending, state.Active, state.Scheduled, state.Retry, state.Parked, state.Aggregating},
 		fixed(inspect.Cancel()),
 	},
 	{
-		"delete", "Delete", "Deleted", "", true,
+		"delete", "Delete", "Deleted", "Delete a task that waits or has ended.", "", true,
 		[]state.Task{
 			state.Pending, state.Scheduled, state.Retry, state.Parked, state.Archived, state.Completed, state.Dropped,
 			state.Canceled,
@@ -104,4 +107,14 @@ func VerbsFor(in state.Task) (fit []Verb) {
 		}
 	}
 	return fit
+}
+
+// StateNamed returns the state of lists that has a name.
+func StateNamed(name string) (state.Task, bool) {
+	for _, s := range inspect.States {
+		if s.String() == name {
+			return s, true
+		}
+	}
+	return 0, false
 }

@@ -6,29 +6,6 @@ import (
 	"time"
 )
 
-// TestSlowListener drops a client that does not take its events, and no other.
-func TestSlowListener(t *testing.T) {
-	t.Parallel()
-	ws := &watchers{}
-	slow := &listener{events: make(chan []byte, eventBuffer)}
-	quick := &listener{events: make(chan []byte, eventBuffer)}
-	w := &watcher{func() {}, map[*listener]struct{}{slow: {}, quick: {}}}
-	ws.size = 2
-	for i := range eventBuffer + 1 {
-		ws.tell("", w, func(*listener) []byte { return fmt.Append(nil, i) })
-		if got := string(<-quick.events); got != fmt.Sprint(i) {
-			t.Fatalf("the quick client gets %s, expected %d", got, i)
-		}
-	}
-	n := 0
-	for range slow.events { // it is closed
-		n++
-	}
-	if n != eventBuffer || slow.why == "" || ws.size != 1 {
-		t.Errorf("the slow client has got %d events, and was told %q; %d clients remain", n, slow.why, ws.size)
-	}
-}
-
 // TestLimiter asks at times that the test chooses.
 func TestLimiter(t *testing.T) {
 	t.Parallel()
