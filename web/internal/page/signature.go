@@ -9,48 +9,44 @@ import (
 	"github.com/godelayed/delayed/inspect"
 )
 
-// mostDifferences bounds the differences that are told of two signatures.
+// mostDifferences bounds the differences that are listed of two signatures.
 const mostDifferences = 20
 
-// differences tells what has changed from one version of a function to another, a line for each change.
+// differences lists what has changed from one version of a function to another, a line for each change.
 func differences(old, current *inspect.Function) []string {
 	d := diff{seen: map[[2]*inspect.Shape]bool{}}
 	for i := range max(len(old.Parameters), len(current.Parameters)) {
 		switch {
 		case i >= len(old.Parameters):
 			p := &current.Parameters[i]
-			d.say("%s is new: %s", parameterName(i, p), p.Type)
+			d.addf("%s is new: %s", parameterName(i, p), p.Type)
 		case i >= len(current.Parameters):
 			p := &old.Parameters[i]
-			d.say("%s is gone: %s", parameterName(i, p), p.Type)
+			d.addf("%s is gone: %s", parameterName(i, p), p.Type)
 		default:
 			d.parameter(i, &old.Parameters[i], &current.Parameters[i])
 		}
 	}
 	switch {
 	case current.Variadic && !old.Variadic:
-		d.say("the last parameter is variadic now")
+		d.addf("the last parameter is variadic now")
 	case old.Variadic && !current.Variadic:
-		d.say("the last parameter is no longer variadic")
+		d.addf("the last parameter is no longer variadic")
 	}
 	if old.Optional != current.Optional {
-		d.say("tasks may lack the last %d parameters: %d before", current.Optional, old.Optional)
+		d.addf("tasks may lack the last %d parameters: %d before", current.Optional, old.Optional)
 	}
 	if old.Result != current.Result {
-		d.say("result: %s → %s", orNone(old.Result), orNone(current.Result))
+		d.addf("result: %s → %s", orNone(old.Result), orNone(current.Result))
 	}
+	aliases := func(f *inspect.Function) string { return strings.Join(slices.Sorted(slices.Values(f.Aliases)), ", ") }
 	if a, b := aliases(old), aliases(current); a != b {
-		d.say("aliases: %s → %s", orNone(a), orNone(b))
+		d.addf("aliases: %s → %s", orNone(a), orNone(b))
 	}
 	if len(d.lines) == 0 {
-		d.say("only what the workers say of their types differs")
+		d.addf("only what the workers say of their types differs")
 	}
 	return d.lines
-}
-
-// aliases are the other paths of a function, sorted.
-func aliases(f *inspect.Function) string {
-	return strings.Join(slices.Sorted(slices.Values(f.Aliases)), ", ")
 }
 
 func orNone(text string) string {
@@ -84,7 +80,7 @@ type diff struct {
 	seen  map[[2]*inspect.Shape]bool // types that contain themselves are circles
 }
 
-func (d *diff) say(format string, args ...any) {
+func (d *diff) addf(format string, args ...any) {
 	switch len(d.lines) {
 	case mostDifferences:
 	case mostDifferences - 1:
@@ -97,39 +93,39 @@ func (d *diff) say(format string, args ...any) {
 func (d *diff) parameter(i int, old, current *inspect.Parameter) {
 	name := parameterName(i, current)
 	if old.Name != current.Name {
-		d.say("%s was called %s", name, orNone(old.Name))
+		d.addf("%s was called %s", name, orNone(old.Name))
 	}
 	if old.Type != current.Type {
-		d.say("%s: %s → %s", name, old.Type, current.Type)
+		d.addf("%s: %s → %s", name, old.Type, current.Type)
 	}
 	if old.Shape != nil && current.Shape != nil {
 		d.shape(name, old.Shape, current.Shape, old.Type != current.Type)
 	}
 }
 
-// shape compares shapes. told says that a line has told already that they differ.
-func (d *diff) shape(name string, old, current *inspect.Shape, told bool) {
+// shape compares shapes. listed says that a line has already listed that they differ.
+func (d *diff) shape(name string, old, current *inspect.Shape, listed bool) {
 	if d.seen[[2]*inspect.Shape{old, current}] {
 		return
 	}
 	d.seen[[2]*inspect.Shape{old, current}] = true
 	if old.Kind != current.Kind || old.Length != current.Length {
-		if !told {
-			d.say("%s: %s → %s", name, kindName(old), kindName(current))
+		if !listed {
+			d.addf("%s: %s → %s", name, kindName(old), kindName(current))
 		}
 		return
 	}
 	for _, f := range old.Fields {
 		at := slices.IndexFunc(current.Fields, func(o inspect.Field) bool { return o.Name == f.Name })
 		if at < 0 {
-			d.say("%s: field %s is gone", name, f.Name)
+			d.addf("%s: field %s is gone", name, f.Name)
 		} else if f.Shape != nil && current.Fields[at].Shape != nil {
 			d.shape(name+"."+f.Name, f.Shape, current.Fields[at].Shape, false)
 		}
 	}
 	for _, f := range current.Fields {
 		if !slices.ContainsFunc(old.Fields, func(o inspect.Field) bool { return o.Name == f.Name }) {
-			d.say("%s: field %s is new: %s", name, f.Name, kindName(f.Shape))
+			d.addf("%s: field %s is new: %s", name, f.Name, kindName(f.Shape))
 		}
 	}
 	if old.Key != nil && current.Key != nil {
@@ -139,69 +135,6 @@ func (d *diff) shape(name string, old, current *inspect.Shape, told bool) {
 		if old.Kind != "optional" {
 			name += "[]"
 		}
-		d.shape(name, old.Elem, current.Elem, told)
-	}
-}
-
-// kindName names a shape in a word or two.
-func kindName(s *inspect.Shape) string {
-	switch {
-	case s == nil:
-		return "any"
-	case s.Kind == "struct" && s.Name != "":
-		return inspect.ShortName(s.Name)
-	case s.Kind == "optional":
-		return "optional " + kindName(s.Elem)
-	case s.Kind == "list" && s.Length >= 0:
-		return fmt.Sprintf("list of %d", s.Length)
-	}
-	return s.Kind
-}
-
-// shapeText writes what a shape holds: the fields of structs, the elements of lists.
-func shapeText(s *inspect.Shape) string {
-	var b strings.Builder
-	writeShape(&b, s, 0)
-	return inspect.Printable(b.String())
-}
-
-// The bounds of shapeText.
-const (
-	deepestShape = 3
-	mostFields   = 12
-)
-
-func writeShape(b *strings.Builder, s *inspect.Shape, depth int) {
-	switch {
-	case s == nil:
-		b.WriteString("any")
-	case s.Kind == "optional":
-		writeShape(b, s.Elem, depth)
-		b.WriteString(" or null")
-	case depth >= deepestShape:
-		b.WriteString(kindName(s))
-	case s.Kind == "list":
-		b.WriteString("list of ")
-		writeShape(b, s.Elem, depth+1)
-	case s.Kind == "map":
-		b.WriteString("map of ")
-		writeShape(b, s.Key, depth+1)
-		b.WriteString(" to ")
-		writeShape(b, s.Elem, depth+1)
-	case s.Kind == "struct":
-		b.WriteString("{")
-		for i, f := range s.Fields[:min(len(s.Fields), mostFields)] {
-			if i > 0 {
-				b.WriteString(", ")
-			}
-			b.WriteString(f.Name + " ")
-			writeShape(b, f.Shape, depth+1)
-		}
-		if len(s.Fields) > mostFields {
-			b.WriteString(", …")
-		}
-		b.WriteString("}")
-	default:
-		b.WriteString(s.Kind)
+		d.shape(name, old.Elem, current.Elem, listed)
 	}
 }

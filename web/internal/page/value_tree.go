@@ -27,12 +27,11 @@ type node struct {
 
 // The bounds of a tree.
 const (
-	maxNodes    = 2000
-	maxKids     = 200 // of one value
-	openKids    = 8   // values with more are folded at first
-	maxText     = 200 // bytes of a text before it is clipped
-	maxFull     = 64 << 10
-	maxTypeDeep = 3
+	maxNodes = 2000
+	maxKids  = 200 // of one value
+	openKids = 8   // values with more are folded at first
+	maxText  = 200 // bytes of a text before it is clipped
+	maxFull  = 64 << 10
 )
 
 // treeWriter unfolds values until there are enough.
@@ -48,63 +47,76 @@ func (w *treeWriter) tree(key string, v any, shape *inspect.Shape, typ string, d
 	if n.Type == "" {
 		n.Type = typeOf(v, shape)
 	}
-	switch v := v.(type) {
-	case []any:
-		fields := shape != nil && shape.Kind == "struct" // by position, as on legacy queues
-		for i, e := range v {
-			if w.full(&n, len(v)) {
-				break
-			}
-			key, kid := strconv.Itoa(i), elemOf(shape)
-			if fields {
-				if kid = nil; i < len(shape.Fields) {
-					key, kid = shape.Fields[i].Name, shape.Fields[i].Shape
-				}
-			}
-			n.Kids = append(n.Kids, w.tree(key, e, kid, "", depth+1))
-		}
-		n.Text = counted(len(v), "element")
-		if fields {
-			n.Text = counted(len(v), "field")
-		}
-	case map[string]any:
-		noun := "entry"
-		if shape != nil && shape.Kind == "struct" {
-			noun = "field"
-		}
-		for _, k := range keysOf(v, shape) {
-			if w.full(&n, len(v)) {
-				break
-			}
-			n.Kids = append(n.Kids, w.tree(k, v[k], valueOf(shape, k), "", depth+1))
-		}
-		n.Text = counted(len(v), noun)
-	case map[any]any:
-		named := make(map[string]any, len(v))
-		for k, e := range v {
-			named[fmt.Sprint(k)] = e
-		}
-		for _, k := range slices.Sorted(maps.Keys(named)) {
-			if w.full(&n, len(named)) {
-				break
-			}
-			n.Kids = append(n.Kids, w.tree(k, named[k], elemOf(shape), "", depth+1))
-		}
-		n.Text = counted(len(named), "entry")
-	default:
+	kids, noun := kidsOf(v, shape)
+	if noun == "" {
 		n.plain(v, typ)
+		return n
 	}
-	n.Open = n.Open && len(n.Kids)+n.Rest <= openKids
+	for i, k := range kids {
+		if w.left <= 0 || i == maxKids {
+			n.Rest = len(kids) - i
+			break
+		}
+		n.Kids = append(n.Kids, w.tree(k.key, k.value, k.shape, "", depth+1))
+	}
+	n.Text = counted(len(kids), noun)
+	n.Open = n.Open && len(kids) <= openKids
 	return n
 }
 
-// full reports whether a node takes no more of its kids, and notes how many are missing.
-func (w *treeWriter) full(n *node, all int) bool {
-	if w.left > 0 && len(n.Kids) < maxKids {
-		return false
+// kid is a value within another one.
+type kid struct {
+	key   string
+	value any
+	shape *inspect.Shape // nil: any
+}
+
+// kidsOf returns the values within a value of a shape, and what they are called; "" for a value that has none.
+func kidsOf(v any, shape *inspect.Shape) (kids []kid, noun string) {
+	var elem *inspect.Shape
+	var fields []inspect.Field
+	noun = "entry"
+	if shape != nil {
+		elem, fields = shape.Elem, shape.Fields
+		if shape.Kind == "struct" {
+			elem, noun = nil, "field"
+		}
 	}
-	n.Rest = all - len(n.Kids)
-	return true
+	var named map[string]any
+	switch v := v.(type) {
+	case []any: // of a struct by position, as on legacy queues
+		for i, e := range v {
+			k := kid{strconv.Itoa(i), e, elem}
+			if i < len(fields) {
+				k.key, k.shape = fields[i].Name, fields[i].Shape
+			}
+			kids = append(kids, k)
+		}
+		if noun == "entry" {
+			noun = "element"
+		}
+		return kids, noun
+	case map[string]any:
+		named = v
+	case map[any]any:
+		named = make(map[string]any, len(v))
+		for k, e := range v {
+			named[fmt.Sprint(k)] = e
+		}
+	default:
+		return nil, ""
+	}
+	for _, f := range fields {
+		if e, ok := named[f.Name]; ok {
+			kids = append(kids, kid{f.Name, e, f.Shape})
+		}
+	}
+	for _, k := range slices.Sorted(maps.Keys(named)) {
+		if !slices.ContainsFunc(fields, func(f inspect.Field) bool { return f.Name == k }) {
+			kids = append(kids, kid{k, named[k], elem})
+		}
+	}
+	return kids, noun
 }
 
 // plain writes a value without kids.
@@ -157,44 +169,6 @@ func counted(n int, noun string) string {
 	return format.Number(n) + " " + noun + "s"
 }
 
-// keysOf returns the keys of a map, those of a struct in the order of its fields.
-func keysOf(m map[string]any, shape *inspect.Shape) (keys []string) {
-	if shape != nil && shape.Kind == "struct" {
-		for _, f := range shape.Fields {
-			if _, ok := m[f.Name]; ok {
-				keys = append(keys, f.Name)
-			}
-		}
-	}
-	for _, k := range slices.Sorted(maps.Keys(m)) {
-		if !slices.Contains(keys, k) {
-			keys = append(keys, k)
-		}
-	}
-	return keys
-}
-
-// elemOf returns the shape of the values in a list or map; nil is any.
-func elemOf(shape *inspect.Shape) *inspect.Shape {
-	if shape == nil {
-		return nil
-	}
-	return shape.Elem
-}
-
-// valueOf returns the shape of what a map or struct has at a key.
-func valueOf(shape *inspect.Shape, key string) *inspect.Shape {
-	if shape != nil && shape.Kind == "struct" {
-		for _, f := range shape.Fields {
-			if f.Name == key {
-				return f.Shape
-			}
-		}
-		return nil
-	}
-	return elemOf(shape)
-}
-
 // typeOf names the type of a value, by its shape if that is known.
 func typeOf(v any, shape *inspect.Shape) string {
 	if shape != nil && shape.Kind != "any" {
@@ -218,25 +192,4 @@ func typeOf(v any, shape *inspect.Shape) string {
 	default:
 		return fmt.Sprintf("%T", v)
 	}
-}
-
-// typeName writes a shape in a word or two.
-func typeName(s *inspect.Shape, depth int) string {
-	switch {
-	case s == nil:
-		return "any"
-	case s.Name != "":
-		return inspect.ShortName(inspect.Printable(s.Name))
-	case depth > maxTypeDeep:
-		return "…"
-	}
-	switch s.Kind {
-	case "list":
-		return "[]" + typeName(s.Elem, depth+1)
-	case "map":
-		return "map[" + typeName(s.Key, depth+1) + "]" + typeName(s.Elem, depth+1)
-	case "optional":
-		return "*" + typeName(s.Elem, depth+1)
-	}
-	return s.Kind
 }
