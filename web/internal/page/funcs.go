@@ -25,6 +25,7 @@ var funcs = template.FuncMap{
 	"bytes64": func(n int) string { return format.Size(int64(n)) },
 	"pct":     format.Percent,
 	"link":    link,
+	"shape":   shapeText,
 	"iso":     func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
 	"utc":     func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") },
 	"dict":    dict,

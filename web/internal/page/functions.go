@@ -1,11 +1,17 @@
 package page
 
 import (
+	"cmp"
+	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/state"
+	"github.com/godelayed/delayed/web/internal/chart"
+	"github.com/godelayed/delayed/web/internal/format"
 	"github.com/godelayed/delayed/web/internal/site"
 )
 
@@ -17,14 +23,8 @@ type functionsPage struct {
 	Search string
 	Rows   []functionRow
 	Pager  pager
-	Any    bool // there are functions that the page was not asked for
-	Rest   []restRow
-}
-
-// restRow is what functions of a queue have done that found no room of their own.
-type restRow struct {
-	Queue string
-	*pace
+	Any    bool          // there are functions that the page was not asked for
+	Rest   []functionRow // what functions of queues have done that found no room of their own
 }
 
 // functionRow is a function of a queue.
@@ -59,7 +59,7 @@ func showFunctions(s *shared, q *site.Request) (*page, error) {
 	for _, r := range rows {
 		switch {
 		case r.Path == "":
-			p.Rest = append(p.Rest, restRow{r.Queue, r.pace})
+			p.Rest = append(p.Rest, r)
 		case strings.Contains(strings.ToLower(r.Path), strings.ToLower(p.Search)):
 			p.Rows = append(p.Rows, r)
 		}
@@ -90,10 +90,8 @@ func (s *shared) functionRows(q *site.Request, c *choice) ([]functionRow, error)
 		return err
 	})
 	slices.SortStableFunc(rows, func(a, b functionRow) int {
-		if c := strings.Compare(inspect.ShortName(a.Path), inspect.ShortName(b.Path)); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Path, b.Path)
+		return cmp.Or(strings.Compare(inspect.ShortName(a.Path), inspect.ShortName(b.Path)),
+			strings.Compare(a.Path, b.Path))
 	})
 	return rows, err
 }
@@ -102,31 +100,19 @@ func (s *shared) functionRows(q *site.Request, c *choice) ([]functionRow, error)
 func rowsOf(
 	queue string, functions []inspect.Function, workers map[string]workerRow, paces map[string]*pace,
 ) (rows []functionRow) {
-	place := map[string]int{}
-	row := func(path string) *functionRow {
-		at, ok := place[path]
-		if !ok {
-			at = len(rows)
-			place[path] = at
-			own := paces[path]
-			if own == nil {
-				own = &pace{}
-			}
-			rows = append(rows, functionRow{Queue: queue, Path: path, pace: own})
-		}
-		return &rows[at]
+	versions := map[string][]functionVersion{}
+	for path := range paces {
+		versions[path] = nil
 	}
 	for i := range functions {
 		if f := &functions[i]; f.Queue == queue {
-			r := row(f.Path)
-			r.Versions = append(r.Versions, newFunctionVersion(f, workers))
+			versions[f.Path] = append(versions[f.Path], newFunctionVersion(f, workers))
 		}
 	}
-	for path := range paces {
-		row(path)
-	}
-	for i := range rows {
-		rows[i].compare()
+	for path, known := range versions {
+		r := functionRow{queue, path, known, cmp.Or(paces[path], &pace{})}
+		r.compare()
+		rows = append(rows, r)
 	}
 	return rows
 }
@@ -162,8 +148,7 @@ func (r *functionRow) compare() {
 }
 
 // Workers is how many workers know the function.
-func (r *functionRow) Workers() int {
-	n := 0
+func (r *functionRow) Workers() (n int) {
 	for i := range r.Versions {
 		n += len(r.Versions[i].Known)
 	}
@@ -172,20 +157,9 @@ func (r *functionRow) Workers() int {
 
 // Programs are the versions of the programs of those workers, each once.
 func (r *functionRow) Programs() (programs []string) {
-	for i := range r.Versions {
-		programs = append(programs, r.Versions[i].Programs()...)
-	}
-	slices.Sort(programs)
-	return slices.Compact(programs)
-}
-
-// Programs are the versions of the programs that run this version, each once, sorted.
-func (v *functionVersion) Programs() (programs []string) {
-	for i := range v.Known {
-		if p := v.Known[i].Program; p != "" {
-			programs = append(programs, p)
-		} else {
-			programs = append(programs, v.Known[i].Library())
+	for _, v := range r.Versions {
+		for i := range v.Known {
+			programs = append(programs, cmp.Or(v.Known[i].Program, v.Known[i].Library()))
 		}
 	}
 	slices.Sort(programs)
@@ -201,20 +175,90 @@ func (r *functionRow) Aliases() (aliases []string) {
 	return slices.Compact(aliases)
 }
 
-// Rows are the parameters of this version.
-func (v *functionVersion) Rows() (rows []parameterRow) {
-	for i := range v.Parameters {
-		p := &v.Parameters[i]
-		r := parameterRow{Number: i + 1, Name: p.Name, Type: v.TypeOf(i), Holds: shapeText(p.Shape)}
-		r.Optional = mayLack(v.Function, i)
-		rows = append(rows, r)
-	}
-	return rows
+// MayLack reports whether tasks may lack a parameter.
+func (v *functionVersion) MayLack(i int) bool { return mayLack(v.Function, i) }
+
+// functionPage is one function of a queue.
+type functionPage struct {
+	rights
+	functionRow
+
+	States []state.Task
+	Charts []*chart.Chart // of how long its tasks waited, and ran
+	Others []string       // queues whose workers know the function too
 }
 
-// parameterRow is a parameter of a function.
-type parameterRow struct {
-	Number            int
-	Name, Type, Holds string
-	Optional          bool // tasks may lack it
+func showFunction(s *shared, q *site.Request) (*page, error) {
+	queue, path := q.Args.Get("queue"), q.Args.Get("path")
+	c, err := s.choose(q)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := s.functionRows(q, &c)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(rows, func(r functionRow) bool { return r.Path == path && path != "" })
+	if at < 0 {
+		return nil, site.Missing(fmt.Sprintf("no worker of queue %s knows a function %q, "+
+			"and none has run in the last hour", queue, path))
+	}
+	p := functionPage{rights: s.rights(q), functionRow: rows[at], States: inspect.States}
+	p.Charts = []*chart.Chart{
+		chart.Spread("wait", "How long tasks waited", &p.Wait), chart.Spread("run", "How long handlers took", &p.Run),
+	}
+	functions, err := s.functions(q)
+	if err != nil {
+		return nil, err
+	}
+	for i := range functions {
+		if f := &functions[i]; f.Path == path && f.Queue != queue && !slices.Contains(p.Others, f.Queue) {
+			p.Others = append(p.Others, f.Queue)
+		}
+	}
+	return &page{Title: inspect.ShortName(path), Template: "function", Data: &p}, nil
 }
+
+// paceSpan is the time that paces are about.
+const paceSpan = time.Hour
+
+// pace is what a function has done in the last hour.
+type pace struct{ inspect.Sample }
+
+// paces returns the paces of a queue's functions by their paths. "" stands for those that found no room of their own.
+// They are shared: callers do not change them.
+func (s *shared) paces(q *site.Request, queue string) (map[string]*pace, error) {
+	return site.Read(q.Ctx, s.Fast, "paces "+queue, func(ctx context.Context) (map[string]*pace, error) {
+		from := time.Now().Add(-paceSpan)
+		samples, err := q.Ins.Metrics(ctx, queue, inspect.Minutes, from, time.Time{})
+		if err != nil {
+			return nil, err
+		}
+		all := map[string]*pace{}
+		// One bucket holds them all, whatever the difference between the clocks of this host and of Redis.
+		for path, f := range inspect.SeriesOf(samples, from.Add(-format.Day), 2*format.Day, 1).Functions {
+			all[path] = &pace{f.Sum}
+		}
+		return all, nil
+	})
+}
+
+// Rate is how often the function has run in a minute, on average.
+func (p *pace) Rate() string {
+	switch rate := float64(p.Runs) / paceSpan.Minutes(); {
+	case p.Runs == 0:
+		return "0"
+	case rate < 0.1:
+		return "< 0.1"
+	case rate >= 1000:
+		return format.Number(uint64(rate))
+	default:
+		return format.Significant(rate)
+	}
+}
+
+// Often reports whether so many runs fail that somebody should look.
+func (p *pace) Often() bool { return often(p.Failed, p.Runs) }
+
+// often reports whether a tenth of all runs has failed, or more.
+func often(failed, runs uint64) bool { return failed > 0 && failed*10 >= runs }
