@@ -3,14 +3,28 @@ package page
 import (
 	"bytes"
 	"crypto/rand"
+	"crypto/sha256"
 	"embed"
+	"encoding/hex"
 	"html/template"
+	"io/fs"
+	"mime"
 	"net/http"
+	"path"
 	"sync"
 
 	"github.com/godelayed/delayed/web/internal/auth"
+	"github.com/godelayed/delayed/web/internal/chart"
 	"github.com/godelayed/delayed/web/internal/site"
 )
+
+// shared is what all pages share.
+type shared struct {
+	*site.Site
+
+	note    notices
+	history chart.HistoryCache
+}
 
 // page is what a page shows in its main part.
 type page struct {
@@ -135,4 +149,74 @@ func (s *shared) nav(path string, user auth.User) (items []navItem) {
 var sections = map[string]string{
 	"": "./", "queue": "./", "task": "tasks", "edit": "tasks", "job": "tasks", "jobs": "tasks", "function": "functions",
 	"worker": "workers", "entry": "periodic",
+}
+
+// notices are texts that the next page shows, after an action has sent the browser there. The address of that page has
+// only their key, so that nobody can make a page say something by a link.
+type notices struct {
+	mu    sync.Mutex
+	texts map[string]notice
+	order []string
+}
+
+type notice struct {
+	Text string
+	Bad  bool
+	user string // who may see it
+}
+
+const maxNotices = 1000
+
+// add keeps a notice and returns its key.
+func (n *notices) add(v notice) string {
+	key := rand.Text()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.texts == nil {
+		n.texts = map[string]notice{}
+	}
+	if len(n.order) == maxNotices {
+		delete(n.texts, n.order[0])
+		n.order = n.order[1:]
+	}
+	n.texts[key] = v
+	n.order = append(n.order, key)
+	return key
+}
+
+// get returns the notice of a key for a user.
+func (n *notices) get(key, user string) (notice, bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	v, ok := n.texts[key]
+	return v, ok && v.user == user
+}
+
+//go:embed assets
+var assetFiles embed.FS
+
+// assetsVersion is the beginning of the hash of all assets.
+var assetsVersion = sync.OnceValue(func() string {
+	sum := sha256.New()
+	_ = fs.WalkDir(assetFiles, ".", func(name string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() {
+			data, _ := assetFiles.ReadFile(name) // embedded
+			sum.Write(data)
+		}
+		return err
+	})
+	return hex.EncodeToString(sum.Sum(nil)[:6])
+})
+
+// asset serves an embedded file. Browsers may keep it for ever: its address changes with the files.
+func asset(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("name")
+	data, err := assetFiles.ReadFile("assets/" + name)
+	if err != nil {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", mime.TypeByExtension(path.Ext(name)))
+	w.Header().Set("Cache-Control", "public, max-age=31536000, immutable")
+	_, _ = w.Write(data) //nolint:gosec // an embedded file; an error means that the browser has gone
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/godelayed/delayed/web/internal/auth"
 	"github.com/godelayed/delayed/web/internal/site"
@@ -233,3 +234,79 @@ func (h *Pages) fail(w http.ResponseWriter, r *http.Request, user auth.User, err
 		Data: map[string]string{"Title": http.StatusText(p.Status), "Text": p.Text},
 	})
 }
+
+// route is an address: a page, something to do, or both.
+type route struct {
+	Role auth.Role                                   // that looking needs
+	Show func(*shared, *site.Request) (*page, error) // nil: there is nothing to see
+	Act  formActions                                 // by the value of field "do"
+}
+
+var (
+	queueActions = commands(site.QueueCommands, "name", formActions{
+		"weight": {auth.Operator, weighQueue}, "empty": {auth.Admin, emptyQueue}, "delete": {auth.Admin, deleteQueue},
+	})
+	workerActions = commands(site.WorkerCommands, "id", formActions{})
+	entryActions  = commands(site.EntryCommands, "name", formActions{"run": {auth.Operator, runEntry}})
+)
+
+// Routes are the pages, by the last part of their address.
+var Routes = map[string]route{
+	"":          {Role: auth.Viewer, Show: showOverview},
+	"job":       {Role: auth.Viewer, Show: showJob, Act: formActions{"cancel": {auth.Operator, cancelJob}}},
+	"jobs":      {Role: auth.Viewer, Show: showJobs},
+	"queue":     {Role: auth.Viewer, Show: showQueue, Act: queueActions},
+	"periodic":  {Role: auth.Viewer, Show: showPeriodic, Act: entryActions},
+	"entry":     {Role: auth.Viewer, Show: showEntry, Act: entryActions},
+	"groups":    {Role: auth.Viewer, Show: showGroups, Act: formActions{"fire": {auth.Operator, fireGroup}}},
+	"parked":    {Role: auth.Viewer, Show: showParked},
+	"deaths":    {Role: auth.Viewer, Show: showDeaths},
+	"audit":     {Role: auth.Viewer, Show: showAudit},
+	"enqueue":   {Role: auth.Admin, Show: showEnqueue, Act: formActions{"enqueue": {auth.Admin, enqueueCall}}},
+	"functions": {Role: auth.Viewer, Show: showFunctions},
+	"function":  {Role: auth.Viewer, Show: showFunction},
+	"workers":   {Role: auth.Viewer, Show: showWorkers, Act: workerActions},
+	"worker":    {Role: auth.Viewer, Show: showWorker, Act: workerActions},
+	"search":    {Role: auth.Viewer, Show: showSearch},
+	"edit": {
+		Role: auth.Admin, Show: showEdit,
+		Act: formActions{"save": {auth.Admin, editTask}, "run": {auth.Admin, editTask}},
+	},
+	"task": {Role: auth.Viewer, Show: showTask, Act: verbActions(formActions{}, "", doTask)},
+	"tasks": {
+		Role: auth.Viewer, Show: showTasks,
+		Act: verbActions(verbActions(formActions{}, "", doSome), "all-", doAll),
+	},
+}
+
+// login shows the page for signing in, and signs in. It is served to anybody.
+func (s *shared) login(w http.ResponseWriter, r *http.Request) {
+	data := struct {
+		Wrong, None bool
+		CSRF        string
+	}{None: len(s.Config.Tokens) == 0, CSRF: csrfMark}
+	status := http.StatusOK
+	if r.Method == http.MethodPost {
+		if err := auth.CheckCSRF(r); err != nil {
+			http.Error(w, err.Error(), http.StatusForbidden)
+			return
+		}
+		if t := s.Auth.Token(r.PostFormValue("token")); t != nil {
+			value := s.Auth.Sign(t, time.Now().Add(sessionLife))
+			http.SetCookie(w, auth.Cookie(r, auth.SessionCookie, value, sessionLife))
+			seeOther(w, "./")
+			return
+		}
+		data.Wrong, status = true, http.StatusUnauthorized
+	}
+	s.write(w, r, status, &layout{Title: "Sign in", Template: "login", Data: data})
+}
+
+// logout ends the session.
+func (s *shared) logout(w http.ResponseWriter, r *http.Request, _ *site.Request) {
+	http.SetCookie(w, auth.Cookie(r, auth.SessionCookie, "", -time.Second))
+	seeOther(w, "login")
+}
+
+// sessionLife is how long a sign-in lasts.
+const sessionLife = 24 * time.Hour

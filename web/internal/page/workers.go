@@ -2,7 +2,9 @@ package page
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/godelayed/delayed/inspect"
 	"github.com/godelayed/delayed/state"
@@ -115,4 +117,105 @@ func (r *workerRow) Library() string {
 		return r.Version // Python's has the name of its package before it
 	}
 	return "delayed " + r.Version
+}
+
+// workerPage is one worker.
+type workerPage struct {
+	rights
+	workerRow
+
+	Weights   map[string]int // of its queues, that somebody has set for all workers
+	Tasks     []heldTask
+	MoreTasks bool // there are others, or may be
+	Functions []inspect.Function
+}
+
+// heldTask is a task that a worker has.
+type heldTask struct {
+	Queue, ID, Function string
+	Claimed, Started    time.Time // zero: unknown, or it has not run for a second yet
+}
+
+// The bounds of what is read of the tasks that a worker has, on each of its queues.
+const (
+	heldShown   = 100
+	heldScanned = 2000
+)
+
+func showWorker(s *shared, q *site.Request) (*page, error) {
+	id := q.Args.Get("id")
+	workers, err := s.workers(q)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(workers, func(w inspect.Worker) bool { return w.ID == id })
+	if at < 0 {
+		return nil, site.Missing("there is no worker with the id " + id + ": it has stopped, or died long ago")
+	}
+	p := workerPage{
+		rights: s.rights(q), workerRow: newWorkerRow(&workers[at], workers),
+		Weights: map[string]int{},
+	}
+	queues, err := s.Queues(q)
+	if err != nil {
+		return nil, err
+	}
+	for i := range queues {
+		if queues[i].Weight > 0 && knows(p.Worker, queues[i].Name) {
+			p.Weights[queues[i].Name] = queues[i].Weight
+		}
+	}
+	if err := p.readTasks(q); err != nil {
+		return nil, err
+	}
+	functions, err := s.functions(q)
+	if err != nil {
+		return nil, err
+	}
+	for i := range functions {
+		if slices.Contains(functions[i].Workers, id) {
+			p.Functions = append(p.Functions, functions[i])
+		}
+	}
+	return &page{Title: "Worker " + p.Name(), Template: "worker", Data: &p}, nil
+}
+
+// readTasks reads the tasks that the worker has claimed. It says itself which have run for more than a second.
+func (p *workerPage) readTasks(q *site.Request) error {
+	seen := map[string]bool{}
+	for _, wq := range p.Queues {
+		if wq.Claims == 0 {
+			continue
+		}
+		list, err := q.Ins.Tasks(q.Ctx, wq.Name, inspect.Query{
+			State: state.Active, Filter: inspect.Filter{Worker: p.ID}, Limit: heldShown, ScanLimit: heldScanned,
+		})
+		if err != nil {
+			return err
+		}
+		p.MoreTasks = p.MoreTasks || list.Cursor != ""
+		for i := range list.Tasks {
+			t := &list.Tasks[i]
+			seen[t.Queue+" "+t.ID] = true
+			p.Tasks = append(p.Tasks, heldTask{t.Queue, t.ID, t.Function, t.Claimed, t.Started})
+		}
+	}
+	for _, r := range p.Running { // those that were not among the tasks that were looked at
+		if r.ID != "" && !seen[r.Queue+" "+r.ID] && p.MoreTasks {
+			p.Tasks = append(p.Tasks, heldTask{r.Queue, r.ID, r.Function, time.Time{}, r.Started})
+		}
+	}
+	slices.SortStableFunc(p.Tasks, func(a, b heldTask) int {
+		switch {
+		case a.Started.IsZero() != b.Started.IsZero():
+			if a.Started.IsZero() {
+				return 1
+			}
+			return -1
+		case !a.Started.Equal(b.Started):
+			return a.Started.Compare(b.Started)
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	return nil
 }
