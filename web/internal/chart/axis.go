@@ -116,7 +116,7 @@ func spreadLimits() (limits []time.Duration) {
 func Spread(id, title string, h *inspect.Histogram) *Chart {
 	c := &Chart{
 		ID: id, Title: title, Value: writeCount, Column: "Duration", Empty: "Nothing has run in this time.",
-		All: tellSpread(h),
+		All: summary(h),
 	}
 	limits := spreadLimits()
 	below := h.Below(limits...)
@@ -162,8 +162,8 @@ func Spread(id, title string, h *inspect.Histogram) *Chart {
 	return c
 }
 
-// tellSpread says how durations are distributed.
-func tellSpread(h *inspect.Histogram) string {
+// summary says how durations are distributed.
+func summary(h *inspect.Histogram) string {
 	if h.Count() == 0 {
 		return "none"
 	}

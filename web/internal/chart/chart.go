@@ -199,10 +199,10 @@ func (c *Chart) columns(b *strings.Builder, top float64) {
 	}
 }
 
-// hits has a place for each bucket that tells its values when it is pointed at.
+// hits has a place for each bucket that shows its values when it is pointed at.
 func (c *Chart) hits(b *strings.Builder) {
 	for i := range c.Names {
-		text := c.tell(i)
+		text := c.values(i)
 		if text == "" {
 			continue
 		}
@@ -211,8 +211,8 @@ func (c *Chart) hits(b *strings.Builder) {
 	}
 }
 
-// tell returns the values of a bucket as a text; "" if it has none.
-func (c *Chart) tell(i int) string {
+// values returns the values of a bucket as a text; "" if it has none.
+func (c *Chart) values(i int) string {
 	var parts []string
 	something := c.Lines
 	for _, s := range c.Series {

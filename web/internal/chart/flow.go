@@ -19,10 +19,10 @@ func (f *Flow) Charts() []*Chart {
 	}
 	waits := func(s *inspect.Sample) *inspect.Histogram { return &s.Wait }
 	wait := f.chart("wait", "Wait for a worker", true, "No task has waited for a worker in this time.")
-	wait.All, wait.Series = tellSpread(&sum.Wait), f.quantiles(waits)
+	wait.All, wait.Series = summary(&sum.Wait), f.quantiles(waits)
 	takes := func(s *inspect.Sample) *inspect.Histogram { return &s.Run }
 	run := f.chart("took", "Run time", true, "No handler has returned in this time.")
-	run.All, run.Series = tellSpread(&sum.Run), f.quantiles(takes)
+	run.All, run.Series = summary(&sum.Run), f.quantiles(takes)
 	return []*Chart{runs, wait, run}
 }
 

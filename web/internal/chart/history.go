@@ -2,6 +2,7 @@ package chart
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -9,60 +10,64 @@ import (
 	"github.com/godelayed/delayed/inspect"
 )
 
-// History keeps what has run in queues together. It reads Redis block by block, the latest first, and each block that
-// is over only once. A call reads for a while, and the next one goes on: of many queues and a long time, the charts
-// fill up while somebody looks at them.
-type History struct {
-	mu     sync.Mutex
-	spans  map[*Span]*historySpan
-	life   time.Duration // after which the blocks that are not over are read again
-	budget time.Duration // for which one call reads, if there is something to show already
-}
-
 // HistoryCache has the histories of all queues together, and of each that somebody looks at alone.
 type HistoryCache struct {
 	mu  sync.Mutex
-	all map[string]*History // by queue; "" for all
+	all map[historyKey]*History
+}
+
+type historyKey struct {
+	queue string // "" for all
+	span  *Span
 }
 
 // maxHistories bounds what is kept.
-const maxHistories = 32
+const maxHistories = 100
 
 // readFor is how long one page reads what is not there yet.
 const readFor = 150 * time.Millisecond
 
-// Of returns the history of a queue, or of all for "".
-func (p *HistoryCache) Of(queue string, life time.Duration) *History {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	found := p.all[queue]
+// Of returns the history of a queue in a span, or of all queues for "".
+func (c *HistoryCache) Of(queue string, s *Span, life time.Duration) *History {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := historyKey{queue, s}
+	found := c.all[key]
 	if found == nil {
-		if p.all == nil || len(p.all) >= maxHistories {
-			p.all = map[string]*History{}
+		if c.all == nil || len(c.all) >= maxHistories {
+			c.all = map[historyKey]*History{}
 		}
-		found = &History{life: life, budget: readFor}
-		p.all[queue] = found
+		found = &History{span: s, life: life, budget: readFor}
+		c.all[key] = found
 	}
 	return found
 }
 
-// historySpan is what is known of one span.
-type historySpan struct {
-	blocks map[int64]*historyBlock // by Unix time
-	read   time.Time               // when all blocks were last there, by this host's clock
+// History keeps what has run in queues together. It reads Redis block by block, the latest first, and each block that
+// is settled only once. A call reads for a while, and the next one goes on: of many queues and a long time, the charts
+// fill up while somebody looks at them.
+type History struct {
+	span   *Span
+	life   time.Duration // after which the blocks that are not settled are read again
+	budget time.Duration // for which one call reads, if there is something to show already
+
+	mu      sync.Mutex
+	buckets map[int64]*bucket // by Unix time
+	read    time.Time         // when all buckets were last there, by this host's clock
 }
 
-// historyBlock is what has run in one block.
-type historyBlock struct {
-	over    bool // nothing is added to it any more
-	buckets []inspect.Sample
-	runs    map[string][]float64 // of each queue, in each bucket
+// bucket is what has run in one bucket of a span.
+type bucket struct {
+	inspect.Sample
+
+	settled bool               // nothing is added to it any more
+	runs    map[string]float64 // of each queue
 }
 
 // Settled is how long after a block workers may add to it: they do so with their heartbeats.
 const Settled = 2 * time.Minute
 
-// blocksAtOnce are read at once at most. The first of them are those that are not over.
+// blocksAtOnce are read at once at most. The first of them are those that are not settled.
 const blocksAtOnce = 4
 
 // readers is how many queues are read at once.
@@ -72,7 +77,6 @@ const readers = 4
 type Flow struct {
 	Span    *Span
 	from    time.Time
-	now     time.Time // by Redis's clock
 	buckets []inspect.Sample
 	known   []bool // of each bucket: it was read
 	runs    map[string][]float64
@@ -103,99 +107,81 @@ func (f *Flow) RunsOf(parts int) map[string][]float64 {
 }
 
 // Get returns what has run in queues up to now. If Redis does not answer, that is an error.
-func (p *History) Get(
-	ctx context.Context, ins *inspect.Inspector, names []string, s *Span, now time.Time,
-) (*Flow, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.spans == nil {
-		p.spans = map[*Span]*historySpan{}
+func (h *History) Get(ctx context.Context, ins *inspect.Inspector, names []string, now time.Time) (*Flow, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.buckets == nil {
+		h.buckets = map[int64]*bucket{}
 	}
-	kept := p.spans[s]
-	if kept == nil {
-		kept = &historySpan{blocks: map[int64]*historyBlock{}}
-		p.spans[s] = kept
-	}
-	from := s.begin(now)
-	first := from.Truncate(s.block)
-	for at := range kept.blocks {
-		if at < first.Unix() {
-			delete(kept.blocks, at)
-		}
-	}
-	if time.Since(kept.read) >= p.life*time.Duration(s.lives) {
-		if err := p.fill(ctx, ins, names, s, kept, first, now); err != nil {
+	from := h.span.begin(now)
+	first := from.Truncate(h.span.block)
+	maps.DeleteFunc(h.buckets, func(at int64, _ *bucket) bool { return at < first.Unix() })
+	if time.Since(h.read) >= h.life*time.Duration(h.span.lives) {
+		if err := h.fill(ctx, ins, names, first, now); err != nil {
 			return nil, err
 		}
 	}
-	return kept.flow(s, from, now), nil
+	return h.flow(from), nil
 }
 
 // fill reads blocks until all are there, or the time is up.
-func (p *History) fill(
-	ctx context.Context, ins *inspect.Inspector, names []string, s *Span, kept *historySpan, first, now time.Time,
-) error {
-	begun, reads := time.Now(), 0
-	for at := now.UTC().Truncate(s.block); !at.Before(first); at = at.Add(-s.block) {
-		if kept.over(at) {
+func (h *History) fill(ctx context.Context, ins *inspect.Inspector, names []string, first, now time.Time) error {
+	begun, reads, block := time.Now(), 0, h.span.block
+	for at := now.UTC().Truncate(block); !at.Before(first); at = at.Add(-block) {
+		if h.settled(at) {
 			continue
 		}
-		if reads > 1 && time.Since(begun) > p.budget {
+		if reads > 1 && time.Since(begun) > h.budget {
 			return nil
 		}
-		end := at.Add(s.block)
-		for n := 1; n < blocksAtOnce && !kept.over(at.Add(-s.block)) && at.After(first); n++ {
-			at = at.Add(-s.block)
+		end := at.Add(block)
+		for n := 1; n < blocksAtOnce && !h.settled(at.Add(-block)) && at.After(first); n++ {
+			at = at.Add(-block)
 		}
-		blocks, err := readBlocks(ctx, ins, names, s, at, end)
+		buckets, err := h.span.readAll(ctx, ins, names, at, end)
 		if err != nil {
 			return err
 		}
-		for i, b := range blocks {
-			start := at.Add(time.Duration(i) * s.block)
-			b.over = now.Sub(start.Add(s.block)) > Settled
-			kept.blocks[start.Unix()] = b
+		for i, b := range buckets {
+			start := at.Add(time.Duration(i) * h.span.step)
+			b.settled = now.Sub(start.Add(h.span.step)) > Settled
+			h.buckets[start.Unix()] = b
 		}
 		reads++
 	}
-	kept.read = time.Now()
+	h.read = time.Now()
 	return nil
 }
 
-// over reports whether all is known of a block for good.
-func (k *historySpan) over(at time.Time) bool {
-	b := k.blocks[at.Unix()]
-	return b != nil && b.over
+// settled reports whether all is known of a block for good: its last bucket is settled last.
+func (h *History) settled(block time.Time) bool {
+	b := h.buckets[block.Add(h.span.block-h.span.step).Unix()]
+	return b != nil && b.settled
 }
 
-// readBlocks reads the blocks from one time to another of all queues.
-func readBlocks(
-	ctx context.Context, ins *inspect.Inspector, names []string, s *Span, from, to time.Time,
-) ([]*historyBlock, error) {
-	blocks := make([]*historyBlock, to.Sub(from)/s.block)
-	for i := range blocks {
-		blocks[i] = &historyBlock{buckets: make([]inspect.Sample, s.block/s.step), runs: map[string][]float64{}}
+// readAll reads the buckets from one time to another of all queues.
+func (s *Span) readAll(
+	ctx context.Context, ins *inspect.Inspector, names []string, from, to time.Time,
+) ([]*bucket, error) {
+	buckets := make([]*bucket, to.Sub(from)/s.step)
+	for i := range buckets {
+		buckets[i] = &bucket{runs: map[string]float64{}}
 	}
 	var mu sync.Mutex
 	err := each(ctx, names, func(ctx context.Context, name string) error {
 		samples, err := ins.Metrics(ctx, name, s.grain, from, to.Add(-time.Millisecond))
 		mu.Lock()
 		defer mu.Unlock()
-		series, per := inspect.SeriesOf(samples, from, s.step, int(to.Sub(from)/s.step)), int(s.block/s.step)
+		series := inspect.SeriesOf(samples, from, s.step, len(buckets))
 		for i := range series.Buckets {
-			b, sample := blocks[i/per], &series.Buckets[i]
-			b.buckets[i%per].Merge(sample)
-			if !s.calls || sample.Runs == 0 {
-				continue
+			buckets[i].Merge(&series.Buckets[i])
+			if runs := series.Buckets[i].Runs; s.calls && runs > 0 {
+				buckets[i].runs[name] = float64(runs)
 			}
-			if b.runs[name] == nil {
-				b.runs[name] = make([]float64, per)
-			}
-			b.runs[name][i%per] = float64(sample.Runs)
 		}
 		return err
 	})
-	return blocks, err
+	return buckets, err
 }
 
 // each calls a function for all names, several at once, and returns the first error.
@@ -224,28 +210,24 @@ func each(ctx context.Context, names []string, do func(context.Context, string) 
 	return context.Cause(ctx)
 }
 
-// flow puts the blocks together.
-func (k *historySpan) flow(s *Span, from, now time.Time) *Flow {
+// flow puts the buckets together.
+func (h *History) flow(from time.Time) *Flow {
+	n := h.span.n
 	f := &Flow{
-		Span: s, from: from, now: now, buckets: make([]inspect.Sample, s.n), known: make([]bool, s.n),
+		Span: h.span, from: from, buckets: make([]inspect.Sample, n), known: make([]bool, n),
 		runs: map[string][]float64{},
 	}
-	for at, b := range k.blocks {
-		place := int(time.Unix(at, 0).Sub(from) / s.step)
-		for i := range b.buckets {
-			if j := place + i; j >= 0 && j < s.n {
-				f.buckets[j], f.known[j] = b.buckets[i], true
-			}
+	for i := range n {
+		b := h.buckets[from.Add(time.Duration(i)*h.span.step).Unix()]
+		if b == nil {
+			continue
 		}
+		f.buckets[i], f.known[i] = b.Sample, true
 		for queue, runs := range b.runs {
 			if f.runs[queue] == nil {
-				f.runs[queue] = make([]float64, s.n)
+				f.runs[queue] = make([]float64, n)
 			}
-			for i, n := range runs {
-				if j := place + i; j >= 0 && j < s.n {
-					f.runs[queue][j] = n
-				}
-			}
+			f.runs[queue][i] = runs
 		}
 	}
 	return f
@@ -261,5 +243,5 @@ func FlowOf(
 		return nil, nil, err
 	}
 	series := inspect.SeriesOf(samples, from, s.step, s.n)
-	return &Flow{Span: s, from: from, now: now, buckets: series.Buckets}, series.Functions, nil
+	return &Flow{Span: s, from: from, buckets: series.Buckets}, series.Functions, nil
 }

@@ -66,16 +66,16 @@ func (h *fixture) addGrain(g redisstore.Grain, at time.Time, runs uint64) {
 // get returns what p knows.
 func (h *fixture) get(p *History) *Flow {
 	h.T.Helper()
-	f, err := p.Get(h.T.Context(), h.ins, []string{"mail"}, &hourSpan, h.now)
+	f, err := p.Get(h.T.Context(), h.ins, []string{"mail"}, h.now)
 	h.Must(err)
 	return f
 }
 
-// TestPastFillsUp has no time to read: each call goes on where the one before it has stopped, at the latest time first.
-func TestPastFillsUp(t *testing.T) {
+// TestHistoryFillsUp has no time to read: each call goes on where the one before it has stopped, at the latest time first.
+func TestHistoryFillsUp(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
-	p := &History{life: time.Hour, budget: 0}
+	p := &History{span: &hourSpan, life: time.Hour, budget: 0}
 	f := h.get(p)
 	for calls := 1; !f.Complete(); calls++ {
 		first := slices.Index(f.known, true)
@@ -105,11 +105,11 @@ func TestPastFillsUp(t *testing.T) {
 	}
 }
 
-// TestPastReadsOnce reads only times again that workers may still add to.
-func TestPastReadsOnce(t *testing.T) {
+// TestHistoryReadsOnce reads only times again that workers may still add to.
+func TestHistoryReadsOnce(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
-	p := &History{budget: time.Hour}
+	p := &History{span: &hourSpan, budget: time.Hour}
 	if f := h.get(p); !f.Complete() {
 		t.Errorf("found %+v", f)
 	}
@@ -132,17 +132,17 @@ func TestPastReadsOnce(t *testing.T) {
 	}
 }
 
-// TestPastMovesOn forgets what is older than the span.
-func TestPastMovesOn(t *testing.T) {
+// TestHistoryMovesOn forgets what is older than the span.
+func TestHistoryMovesOn(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)
-	p := &History{budget: time.Hour}
+	p := &History{span: &hourSpan, budget: time.Hour}
 	h.get(p)
 	h.now = h.now.Add(30 * time.Minute)
 	f := h.get(p)
 	sum := f.Sum()
-	if n := len(p.spans[&hourSpan].blocks); sum.Runs < 29 || sum.Runs > 31 || n > 61 {
-		t.Errorf("half an hour later there are %d runs in %d blocks", sum.Runs, n)
+	if n := len(p.buckets); sum.Runs < 29 || sum.Runs > 31 || n > 122 {
+		t.Errorf("half an hour later there are %d runs in %d buckets", sum.Runs, n)
 	}
 }
 

@@ -101,13 +101,13 @@ func (s *shared) flows(q *site.Request, o *overview, queues []inspect.Queue) (re
 			busy = append(busy, q.Name)
 		}
 	}
-	p := s.history.Of(o.Queue, s.Slow.Life)
 	hour := chart.SpanOf("", len(names))
 	o.Span = chart.SpanOf(q.Args.Get("span"), len(names))
-	if recent, err = p.Get(q.Ctx, q.Ins, busy, hour, o.At); err != nil || o.Span == hour {
+	recent, err = s.history.Of(o.Queue, hour, s.Slow.Life).Get(q.Ctx, q.Ins, busy, o.At)
+	if err != nil || o.Span == hour {
 		return recent, recent, err
 	}
-	chosen, err = p.Get(q.Ctx, q.Ins, names, o.Span, o.At)
+	chosen, err = s.history.Of(o.Queue, o.Span, s.Slow.Life).Get(q.Ctx, q.Ins, names, o.At)
 	return recent, chosen, err
 }
 
