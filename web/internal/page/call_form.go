@@ -68,9 +68,7 @@ func newCallForm(path string, fn *inspect.Function, args url.Values) *callForm {
 		}
 		f.Options = append(f.Options, field)
 	}
-	for _, field := range f.fields() {
-		field.Value = strings.ReplaceAll(args.Get(field.Name), "\r\n", "\n")
-	}
+	f.fill(args)
 	for i := range f.Options {
 		f.More = f.More || f.Options[i].Value != ""
 	}
@@ -82,6 +80,13 @@ const optionField = "o-"
 
 // python reports whether the function is one of Python: module:function.
 func (f *callForm) python() bool { return strings.Contains(f.Path, ":") }
+
+// fill fills in what was typed.
+func (f *callForm) fill(args url.Values) {
+	for _, field := range f.fields() {
+		field.Value = strings.ReplaceAll(args.Get(field.Name), "\r\n", "\n")
+	}
+}
 
 // fields returns all fields.
 func (f *callForm) fields() (all []*callField) {

@@ -67,22 +67,13 @@ func editOf(s *shared, q *site.Request, id string) (*editPage, error) {
 			return p, err
 		}
 	}
-	var fn *inspect.Function
-	all, err := s.functions(q)
+	fn, unknown, err := s.published(q, &t)
 	if err != nil {
 		return nil, err
 	}
-	var own []inspect.Function
-	for i := range all {
-		if all[i].Queue == queue {
-			own = append(own, all[i])
-		}
-	}
-	if fn, err = call.Published(own, &t); err != nil {
-		if fn = nil; !t.Python {
-			p.Why = "The types of its arguments are unknown: " + err.Error() + "."
-			return p, nil
-		}
+	if unknown != nil && !t.Python {
+		p.Why = "The types of its arguments are unknown: " + unknown.Error() + "."
+		return p, nil
 	}
 	if err := p.fill(fn); err != nil {
 		p.Form, p.Why = nil, err.Error()
@@ -160,9 +151,7 @@ func editTask(s *shared, q *site.Request) (outcome, error) {
 	if p.Form == nil {
 		return outcome{}, site.Bad(p.Why)
 	}
-	for _, field := range p.Form.fields() {
-		field.Value = strings.ReplaceAll(q.Args.Get(field.Name), "\r\n", "\n")
-	}
+	p.Form.fill(q.Args)
 	if q.Args.Get("was") != p.Was {
 		p.Error = "Somebody has changed its arguments meanwhile. If you save now, yours replace them."
 		return outcome{Form: p.page()}, nil
@@ -174,14 +163,7 @@ func editTask(s *shared, q *site.Request) (outcome, error) {
 	if err != nil {
 		return outcome{}, err
 	}
-	r, err := q.Ins.Do(q.Ctx, p.Queue, inspect.Edit(task), p.ID)
-	if err == nil {
-		err = r.Err()
-	}
-	if err == nil && r.Done == 0 {
-		err = errors.New("nothing was changed: the task has left its state meanwhile")
-	}
-	if err != nil {
+	if err := p.do(q, inspect.Edit(task)); err != nil {
 		p.Error = err.Error()
 		return outcome{Form: p.page()}, nil //nolint:nilerr // the form shows it
 	}
@@ -189,13 +171,21 @@ func editTask(s *shared, q *site.Request) (outcome, error) {
 	if q.Args.Get("do") != "run" || !p.Runs() {
 		return out, nil
 	}
-	r, err = q.Ins.Do(q.Ctx, p.Queue, inspect.RunNow(), p.ID)
-	if err == nil {
-		err = r.Err()
-	}
 	out.Text = "The task has other arguments now, and is pending."
-	if err != nil {
+	if err := p.do(q, inspect.RunNow()); err != nil {
 		out.Text, out.Bad = "The task has other arguments now, but it cannot be run: "+err.Error(), true
 	}
 	return out, nil
+}
+
+// do applies an action to the task.
+func (p *editPage) do(q *site.Request, a inspect.Action) error {
+	r, err := q.Ins.Do(q.Ctx, p.Queue, a, p.ID)
+	switch {
+	case err != nil:
+		return err
+	case r.Done == 0 && r.Err() == nil:
+		return errors.New("nothing was changed: the task has left its state meanwhile")
+	}
+	return r.Err()
 }

@@ -34,7 +34,11 @@ func showEnqueue(s *shared, q *site.Request) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &page{Title: "Enqueue", Template: "enqueue", Data: p, Still: true}, nil
+	return p.page(), nil
+}
+
+func (p *enqueuePage) page() *page {
+	return &page{Title: "Enqueue", Template: "enqueue", Data: p, Still: true}
 }
 
 // enqueueForm returns the form with what was chosen and typed.
@@ -117,13 +121,11 @@ func enqueueCall(s *shared, q *site.Request) (outcome, error) {
 		return outcome{}, site.Bad("choose a queue and a function first")
 	}
 	again := func(err error) (outcome, error) {
-		if errors.Is(err, errTyped) {
-			p.Error = ""
-			err = nil
-		} else {
-			p.Error = err.Error()
+		if errors.Is(err, errTyped) { // the fields say what is wrong
+			return outcome{Form: p.page()}, nil
 		}
-		return outcome{Form: &page{Title: "Enqueue", Template: "enqueue", Data: p, Still: true}}, err
+		p.Error = err.Error()
+		return outcome{Form: p.page()}, err
 	}
 	task, options, err := p.Form.read()
 	if err != nil {

@@ -110,6 +110,11 @@ func (c *choice) each(q *site.Request, read func(*inspect.Queue) error) error {
 	return nil
 }
 
+// carries reports whether tasks of a function may carry a path.
+func carries(f *inspect.Function, path string) bool {
+	return f.Path == path || slices.Contains(f.Aliases, path)
+}
+
 // knows reports whether Redis knows a worker of a queue, alive or dead.
 func knows(w *inspect.Worker, queue string) bool {
 	return slices.ContainsFunc(w.Queues, func(q inspect.WorkerQueue) bool { return q.Name == queue })

@@ -136,7 +136,7 @@ func (s *shared) findTakers(q *site.Request, rows []parkedRow) error {
 		r := &rows[i]
 		for j := range functions {
 			f := &functions[j]
-			if r.Function == "" || f.Path != r.Function && !slices.Contains(f.Aliases, r.Function) {
+			if !carries(f, r.Function) {
 				continue
 			}
 			for _, id := range f.Workers {

@@ -147,7 +147,7 @@ func showEntry(s *shared, q *site.Request) (*page, error) {
 	}
 	for i := range functions {
 		f := &functions[i]
-		if f.Queue == queue && (f.Path == p.Function || slices.Contains(f.Aliases, p.Function)) {
+		if f.Queue == queue && carries(f, p.Function) {
 			p.Known += len(f.Workers)
 		}
 	}

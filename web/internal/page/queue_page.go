@@ -99,8 +99,7 @@ func showQueue(s *shared, q *site.Request) (*page, error) {
 		return nil, err
 	}
 	p.Memory, _ = site.Read(q.Ctx, s.Slow, "memory "+name, func(ctx context.Context) (int64, error) {
-		n, err := q.Ins.Memory(ctx, name)
-		return n, err
+		return q.Ins.Memory(ctx, name)
 	})
 	for i := range workers {
 		p.Workers = append(p.Workers, workerOf(&workers[i], name))
@@ -184,7 +183,6 @@ func (s *shared) daysOf(q *site.Request, name string, more *bool) ([]inspect.Day
 	if err != nil {
 		return nil, err
 	}
-	days = slices.Clone(days)
 	last := len(days)
 	for last > 1 && days[last-1].Counts == (inspect.Counts{}) {
 		last--

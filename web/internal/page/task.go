@@ -78,15 +78,14 @@ func showTask(s *shared, q *site.Request) (*page, error) {
 		Reasons: reasonOf(t.Reason), Queues: names(queues),
 	}
 	p.taskRow = taskRow{t, packID(t.ID), p.Hidden}
-	if p.Signed, err = s.published(q, &t); err != nil {
+	if p.Signed, _, err = s.published(q, &t); err != nil {
 		return nil, err
 	}
 	p.unfold()
 	p.Events = Timeline(&t, queues[at].At)
 	p.Settings = settings(&t.Options)
-	p.Entry, _ = strings.CutPrefix(t.Options.Lock, "p:")
-	if !strings.HasPrefix(t.Options.Lock, "p:") {
-		p.Entry = ""
+	if name, ok := strings.CutPrefix(t.Options.Lock, "p:"); ok {
+		p.Entry = name
 	}
 	p.Editable = p.Admin && canEdit(&t)
 	title := cmp.Or(inspect.ShortName(inspect.Printable(t.Function)), "Task")
@@ -136,24 +135,23 @@ func canEdit(t *inspect.Task) bool {
 	}
 }
 
-// published returns the function of a task as workers of its queue have published it; nil if they have not, or know
-// several versions of it.
-func (s *shared) published(q *site.Request, t *inspect.Task) (*inspect.Function, error) {
+// published returns the function of a task as workers of its queue have published it, or says why it is unknown: they
+// have not, or know several versions of it.
+func (s *shared) published(q *site.Request, t *inspect.Task) (fn *inspect.Function, unknown, err error) {
 	all, err := s.functions(q)
-	if err != nil || t.Function == "" {
-		return nil, err
+	if err != nil {
+		return nil, nil, err
 	}
 	var own []inspect.Function
 	for i := range all {
-		if all[i].Queue == t.Queue && (all[i].Path == t.Function || slices.Contains(all[i].Aliases, t.Function)) {
+		if all[i].Queue == t.Queue && carries(&all[i], t.Function) {
 			own = append(own, all[i])
 		}
 	}
-	f, err := call.Published(own, t)
-	if err != nil {
-		return nil, nil //nolint:nilerr,nilnil // then the types of the values say what they are
+	if fn, unknown = call.Published(own, t); unknown != nil {
+		fn = nil
 	}
-	return f, nil
+	return fn, unknown, nil
 }
 
 // unfold fills in arguments, headers and the result.

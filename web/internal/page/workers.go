@@ -1,10 +1,10 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/godelayed/delayed/inspect"
 	"github.com/godelayed/delayed/state"
@@ -125,15 +125,9 @@ type workerPage struct {
 	workerRow
 
 	Weights   map[string]int // of its queues, that somebody has set for all workers
-	Tasks     []heldTask
+	Tasks     []inspect.Task // that it has
 	MoreTasks bool // there are others, or may be
 	Functions []inspect.Function
-}
-
-// heldTask is a task that a worker has.
-type heldTask struct {
-	Queue, ID, Function string
-	Claimed, Started    time.Time // zero: unknown, or it has not run for a second yet
 }
 
 // The bounds of what is read of the tasks that a worker has, on each of its queues.
@@ -153,8 +147,7 @@ func showWorker(s *shared, q *site.Request) (*page, error) {
 		return nil, site.Missing("there is no worker with the id " + id + ": it has stopped, or died long ago")
 	}
 	p := workerPage{
-		rights: s.rights(q), workerRow: newWorkerRow(&workers[at], workers),
-		Weights: map[string]int{},
+		rights: s.rights(q), workerRow: newWorkerRow(&workers[at], workers), Weights: map[string]int{},
 	}
 	queues, err := s.Queues(q)
 	if err != nil {
@@ -195,27 +188,25 @@ func (p *workerPage) readTasks(q *site.Request) error {
 		}
 		p.MoreTasks = p.MoreTasks || list.Cursor != ""
 		for i := range list.Tasks {
-			t := &list.Tasks[i]
-			seen[t.Queue+" "+t.ID] = true
-			p.Tasks = append(p.Tasks, heldTask{t.Queue, t.ID, t.Function, t.Claimed, t.Started})
+			seen[wq.Name+" "+list.Tasks[i].ID] = true
 		}
+		p.Tasks = append(p.Tasks, list.Tasks...)
 	}
 	for _, r := range p.Running { // those that were not among the tasks that were looked at
 		if r.ID != "" && !seen[r.Queue+" "+r.ID] && p.MoreTasks {
-			p.Tasks = append(p.Tasks, heldTask{r.Queue, r.ID, r.Function, time.Time{}, r.Started})
+			t := inspect.Task{Queue: r.Queue, ID: r.ID, Started: r.Started}
+			t.Function = r.Function
+			p.Tasks = append(p.Tasks, t)
 		}
 	}
-	slices.SortStableFunc(p.Tasks, func(a, b heldTask) int {
-		switch {
-		case a.Started.IsZero() != b.Started.IsZero():
-			if a.Started.IsZero() {
-				return 1
-			}
-			return -1
-		case !a.Started.Equal(b.Started):
-			return a.Started.Compare(b.Started)
+	notYet := func(t *inspect.Task) int { // one that has not run for a second comes last
+		if t.Started.IsZero() {
+			return 1
 		}
-		return strings.Compare(a.ID, b.ID)
+		return 0
+	}
+	slices.SortStableFunc(p.Tasks, func(a, b inspect.Task) int {
+		return cmp.Or(notYet(&a)-notYet(&b), a.Started.Compare(b.Started), strings.Compare(a.ID, b.ID))
 	})
 	return nil
 }
