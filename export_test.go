@@ -57,6 +57,9 @@ func NewQuickScheduler(rdb *Store, cfg SchedulerConfig, shortest time.Duration) 
 // Declare makes the entries of a scheduler known to Redis, as Run does first.
 func Declare(ctx context.Context, s *Scheduler) error { return s.declare(ctx) }
 
+// Restore makes a scheduler declare again what Redis has lost of its declaration, as Run does every few seconds.
+func Restore(ctx context.Context, s *Scheduler) error { return s.restore(ctx) }
+
 // LookEvery sets how often a scheduler looks at entries without a signal.
 func LookEvery(s *Scheduler, d time.Duration) { s.every = d }
 

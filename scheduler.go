@@ -45,6 +45,7 @@ type Scheduler struct {
 	// scheduler declares, latest the largest that it has seen: larger if another version of the program has declared
 	// since.
 	generation, latest int64
+	unfinished         bool      // a declaration has failed, maybe after its stamp
 	yielded            bool      // a lost declaration of another version was left to that version, once
 	nothingAhead       bool      // at the last look, no entry had a time at which it ticks
 	upheld, announceAt time.Time // when it last looked for lost entries; when to announce the queue next
@@ -195,83 +196,141 @@ func (s *Scheduler) declare(ctx context.Context) error {
 	if s.cfg.Owner == "" {
 		return nil
 	}
-	if newer, err := s.outdated(ctx); err != nil {
-		return err
-	} else if newer {
-		s.log.WithField("version", s.cfg.Version).
-			Warn("periodic entries are not declared: Redis knows a newer version of their owner")
-		_, stamp, err := s.readStamp(ctx)
-		s.generation, s.latest = 0, max(s.latest, stamp)
-		return err
-	}
-	names, changed := map[string]bool{}, false
-	for i := range s.declared {
-		d := &s.declared[i]
-		names[d.name] = true
-		if err := s.periodic.settleForm(ctx, d.task); err != nil {
+	s.unfinished = true
+	for range conflicts {
+		err := s.tryDeclare(ctx)
+		if err == nil {
+			s.unfinished = false
+		}
+		if !errors.Is(err, redisstore.ErrEntryChanged) {
 			return err
 		}
-		other := false
-		if err := s.periodic.change(ctx, d.name, true, func(r *schedule.Record, now time.Time) error {
-			other = false
-			if r.Owner != "" && r.Owner != s.cfg.Owner {
-				s.log.With("entry", d.name).WithField("owner", r.Owner).
-					Error("periodic entry is declared by another owner, whose declaration stays: choose another name")
-				return nil
-			}
-			err := r.Declare(s.cfg.Owner, d.def, now)
-			other = err == nil && !bytes.Equal(r.Encode(), r.Was.Raw)
-			return err
-		}); err != nil {
-			return err
-		}
-		changed = changed || other
 	}
-	pruned, err := s.prune(ctx, names)
-	if err != nil {
-		return err
-	}
-	return s.stamp(ctx, changed || pruned)
+	return errConflict
 }
 
-// outdated notes this program's version, and says whether a higher one has declared entries.
-func (s *Scheduler) outdated(ctx context.Context) (bool, error) {
-	was, err := s.store.Entry(ctx, "@"+s.cfg.Owner) // names of entries do not begin with @
-	if err != nil {
-		return false, err
-	}
-	known, err := strconv.ParseInt(string(was.Raw), 10, 64)
-	if err != nil {
-		known = 0 // none, or not a number
-	}
-	if s.cfg.Version <= known {
-		return s.cfg.Version < known, nil
-	}
-	// After redisstore.ErrEntryChanged, which another program has caused, the caller tries again.
-	return false, s.store.SetEntry(ctx, was, strconv.AppendInt(nil, s.cfg.Version, 10), time.Time{})
-}
-
-// prune removes the entries of this owner that the code no longer declares, and reports whether there were any.
-func (s *Scheduler) prune(ctx context.Context, names map[string]bool) (pruned bool, err error) {
+// tryDeclare is declare, unless another program changes the same entries meanwhile: then it returns
+// redisstore.ErrEntryChanged.
+func (s *Scheduler) tryDeclare(ctx context.Context) error {
 	values, err := s.store.Entries(ctx)
 	if err != nil {
-		return false, err
+		return err
 	}
+	stored := make(map[string]schedule.EntryValue, len(values))
 	for _, v := range values {
-		r, err := schedule.Decode(v)
-		if err != nil || r.Owner != s.cfg.Owner || names[v.Name] {
+		stored[v.Name] = v
+	}
+	version, stamp := numberOf(stored[s.versionField()]), numberOf(stored[s.stampField()])
+	if s.cfg.Version < version {
+		s.log.WithField("version", s.cfg.Version).
+			Warn("periodic entries are not declared: Redis knows a newer version of their owner")
+		s.generation, s.latest = 0, max(s.latest, stamp)
+		return nil
+	}
+	now, err := s.store.Time(ctx)
+	if err != nil {
+		return err
+	}
+	changes, pruned, err := s.changes(ctx, stored, now)
+	if err != nil {
+		return err
+	}
+	write := func(field string, number int64) error {
+		was := schedule.EntryValue{Name: field, Raw: stored[field].Raw}
+		return s.store.SetEntry(ctx, was, strconv.AppendInt(nil, number, 10), time.Time{})
+	}
+	if s.cfg.Version > version {
+		if err := write(s.versionField(), s.cfg.Version); err != nil {
+			return err
+		}
+	}
+	// Stamps are times in ms since 1970, which rise also when Redis has lost the last one. A declaration that changes
+	// nothing shares the stamp of the one before. The stamp comes first: what loses entries later loses it too.
+	if len(changes) > 0 || stamp < s.latest || stamp == 0 && len(s.declared) > 0 {
+		stamp = max(now.UnixMilli(), stamp+1, s.latest+1)
+		if err := write(s.stampField(), stamp); err != nil {
+			return err
+		}
+	}
+	for _, c := range changes {
+		if err := s.store.SetEntry(ctx, c.was, c.raw, c.due); err != nil {
+			return err
+		}
+	}
+	if len(changes) > 0 {
+		s.periodic.notifySchedulers(ctx)
+	}
+	for _, name := range pruned {
+		s.log.With("entry", name).Info("periodic entry removed: the code does not declare it any more")
+	}
+	s.generation, s.latest = stamp, stamp
+	return nil
+}
+
+// entryChange replaces an entry as it was read. Without raw, the entry is removed.
+type entryChange struct {
+	was schedule.EntryValue
+	raw []byte
+	due time.Time
+}
+
+// changes returns what to write so that Redis has the entries that the code declares, and the names of the entries that
+// the code no longer declares.
+func (s *Scheduler) changes(ctx context.Context, stored map[string]schedule.EntryValue, now time.Time) (
+	changes []entryChange, pruned []string, err error,
+) {
+	declared := make(map[string]bool, len(s.declared))
+	for i := range s.declared {
+		d := &s.declared[i]
+		declared[d.name] = true
+		if err := s.periodic.settleForm(ctx, d.task); err != nil {
+			return nil, nil, err
+		}
+		r := &schedule.Record{Was: schedule.EntryValue{Name: d.name}}
+		if v, found := stored[d.name]; found {
+			if r, err = schedule.Decode(v); err != nil {
+				return nil, nil, err
+			}
+		}
+		if r.Owner != "" && r.Owner != s.cfg.Owner {
+			s.log.With("entry", d.name).WithField("owner", r.Owner).
+				Error("periodic entry is declared by another owner, whose declaration stays: choose another name")
 			continue
 		}
-		switch err := s.store.SetEntry(ctx, v, nil, time.Time{}); {
-		case errors.Is(err, redisstore.ErrEntryChanged):
-			return pruned, err // the caller begins again
-		case err != nil:
-			return pruned, err
+		if err := r.Declare(s.cfg.Owner, d.def, now); err != nil {
+			return nil, nil, err
 		}
-		pruned = true
-		s.log.With("entry", v.Name).Info("periodic entry removed: the code does not declare it any more")
+		raw := r.Encode()
+		if bytes.Equal(raw, r.Was.Raw) {
+			continue
+		}
+		due, err := r.Due()
+		if err != nil {
+			return nil, nil, err
+		}
+		changes = append(changes, entryChange{was: r.Was, raw: raw, due: due})
 	}
-	return pruned, nil
+	for name, v := range stored {
+		if r, err := schedule.Decode(v); err == nil && r.Owner == s.cfg.Owner && !declared[name] {
+			changes = append(changes, entryChange{was: v})
+			pruned = append(pruned, name)
+		}
+	}
+	return changes, pruned, nil
+}
+
+// versionField and stampField name the values that are kept beside the entries for the owner: the highest version of
+// the program that has declared entries, and the stamp of the last declaration. Names of entries do not begin with @.
+func (s *Scheduler) versionField() string { return "@" + s.cfg.Owner }
+func (s *Scheduler) stampField() string   { return "@declared:" + s.cfg.Owner }
+
+// numberOf returns the number that a field holds; 0 if there is none.
+func numberOf(v schedule.EntryValue) int64 {
+	n, err := strconv.ParseInt(string(v.Raw), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // enqueueDue enqueues what is due and returns when to look again.
@@ -391,11 +450,14 @@ func (s *Scheduler) lost(ctx context.Context) (bool, error) {
 	if s.cfg.Owner == "" {
 		return false, nil
 	}
-	_, stamp, err := s.readStamp(ctx)
+	if s.unfinished {
+		return true, nil
+	}
+	v, err := s.store.Entry(ctx, s.stampField())
 	if err != nil {
 		return false, err
 	}
-	if stamp >= s.latest {
+	if stamp := numberOf(v); stamp >= s.latest {
 		s.latest, s.yielded = stamp, false
 		return false, nil
 	}
@@ -405,41 +467,6 @@ func (s *Scheduler) lost(ctx context.Context) (bool, error) {
 	}
 	s.yielded = false
 	return true, nil
-}
-
-// readStamp returns the stamp of the last declaration of this owner, 0 if there is none.
-func (s *Scheduler) readStamp(ctx context.Context) (was schedule.EntryValue, stamp int64, err error) {
-	was, err = s.store.Entry(ctx, "@declared:"+s.cfg.Owner) // names of entries do not begin with @
-	if err != nil {
-		return was, 0, err
-	}
-	stamp, err = strconv.ParseInt(string(was.Raw), 10, 64)
-	if err != nil {
-		stamp = 0 // none, or not a number
-	}
-	return was, stamp, nil
-}
-
-// stamp notes that the entries are declared. Stamps are times in ms since 1970, which rise also when Redis has lost the
-// last one. A declaration that has changed nothing shares the stamp of the one before.
-func (s *Scheduler) stamp(ctx context.Context, changed bool) error {
-	was, stamp, err := s.readStamp(ctx)
-	if err != nil {
-		return err
-	}
-	if changed || stamp < s.latest || stamp == 0 && len(s.declared) > 0 {
-		now, err := s.store.Time(ctx)
-		if err != nil {
-			return err
-		}
-		stamp = max(now.UnixMilli(), stamp+1, s.latest+1)
-		// After redisstore.ErrEntryChanged, which another program has caused, the caller tries again.
-		if err := s.store.SetEntry(ctx, was, strconv.AppendInt(nil, stamp, 10), time.Time{}); err != nil {
-			return err
-		}
-	}
-	s.generation, s.latest = stamp, stamp
-	return nil
 }
 
 // mendTicks gives times to entries that should tick and have none, because Redis has lost the set of these times. It
