@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/godelayed/delayed"
+	"github.com/godelayed/delayed/internal/answer"
 	"github.com/godelayed/delayed/internal/redisurl"
 )
 
@@ -77,15 +78,11 @@ func (p *program) ping(ctx context.Context, limit time.Duration) error {
 // refused reports whether Redis has answered with an error that a wrong URL or password causes, rather than a temporary
 // one such as LOADING.
 func refused(err error) bool {
-	for inner := err; inner != nil; inner = errors.Unwrap(inner) {
-		err = inner
-	}
-	code, rest, _ := strings.Cut(err.Error(), " ")
-	switch code {
+	switch answer.Code(err) {
 	case "NOAUTH", "WRONGPASS", "NOPERM", "DENIED":
 		return true
 	case "ERR":
-		return !strings.HasPrefix(rest, "max number of clients")
+		return !strings.Contains(err.Error(), "ERR max number of clients")
 	}
 	return false
 }
