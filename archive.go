@@ -48,7 +48,7 @@ func (r *Ref) RunAgainWith(ctx context.Context, t *Task) error {
 }
 
 // Delete deletes an archived task, or what KeepResult or Retention keeps of one that has ended. The error wraps
-// ErrNotArchived if there is neither. Tasks that wait are cancelled instead, by Cancel.
+// ErrNotArchived if there is neither. Tasks that wait are canceled instead, by Cancel.
 func (r *Ref) Delete(ctx context.Context) error {
 	if err := r.check(ctx); err != nil {
 		return err

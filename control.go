@@ -36,7 +36,7 @@ func (q *Queue) Resume(ctx context.Context) error {
 	return err
 }
 
-// Paused says whether the queue is paused.
+// Paused reports whether the queue is paused.
 func (q *Queue) Paused(ctx context.Context) (bool, error) {
 	if err := q.check(ctx); err != nil {
 		return false, err
@@ -130,25 +130,25 @@ var errNoControl = errors.New("delayed: the *WorkerControl is nil or zero: make 
 //   - Scheduled, retrying or parked: it is taken out at once, and its handler never starts.
 //   - Pending: its handler never starts. A worker that claims it after that learns of the cancellation in the same
 //     step.
-//   - Claimed by a worker, which claims some tasks ahead: the worker is told, within milliseconds as a rule and after a
-//     quarter of WorkerConfig.HeartbeatLife at the latest. Until then the handler may start, also after Cancel has
-//     returned; from then on it does not start, and if it runs, its context ends with the cause ErrCanceled. Whatever
-//     error it returns then, the task is not tried again; if it returns nil, the task has succeeded. Handlers without a
-//     context run on.
+//   - Claimed by a worker, which claims some tasks ahead: the worker hears of it, within milliseconds as a rule and
+//     after a quarter of WorkerConfig.HeartbeatLife at the latest. Until then the handler may start, also after Cancel
+//     has returned; from then on it does not start, and if it runs, its context ends with the cause ErrCanceled.
+//     Whatever error it returns then, the task is not tried again; if it returns nil, the task has succeeded. Handlers
+//     without a context run on.
 //
 // Only the worker knows which of its claims have started: asking Redis before each start would cost every task a round
 // trip. To be certain that the task has ended, call Ref.Wait. When Cancel returns, the lock of Unique is free; an id of
-// TaskID is free when the task has ended. Ref.Wait for a cancelled task returns an error that wraps ErrCanceled, unless
+// TaskID is free when the task has ended. Ref.Wait for a canceled task returns an error that wraps ErrCanceled, unless
 // the handler has succeeded all the same; it needs KeepResult or Retention.
 //
 // If Redis still knows that the task has ended, because it is archived, or completed and kept, the error wraps
 // ErrEnded. Redis keeps nothing of most ended tasks; for these, and for an id that no task ever had, Cancel returns
-// nil, and Redis forgets the cancellation after seven days. Cancelling again changes nothing. Other errors are those of
+// nil, and Redis forgets the cancellation after seven days. Canceling again changes nothing. Other errors are those of
 // asking Redis. Cancel also works when the memory of Redis is full.
 //
-// A cancelled call that a Group still gathers is left out of the combined call. The combined call has the id of the
-// first call: once it is made, cancelling that id cancels all gathered calls, and the ids of the other calls cancel
-// nothing. Legacy workers, and other workers that do not know the task's id, run a task that was cancelled while it was
+// A canceled call that a Group still gathers is left out of the combined call. The combined call has the id of the
+// first call: once it is made, canceling that id cancels all gathered calls, and the ids of the other calls cancel
+// nothing. Legacy workers, and other workers that do not know the task's id, run a task that was canceled while it was
 // pending. The error wraps ErrNoID if the task has no id.
 func (r *Ref) Cancel(ctx context.Context) error {
 	if err := r.check(ctx); err != nil {
@@ -185,7 +185,7 @@ func (r *Ref) Cancel(ctx context.Context) error {
 		case err != nil:
 			return err
 		case became == redisstore.CancelTooLate:
-			return fmt.Errorf("%w: task %s cannot be cancelled", ErrEnded, r)
+			return fmt.Errorf("%w: task %s cannot be canceled", ErrEnded, r)
 		case became != redisstore.CancelAgain:
 			return nil
 		}

@@ -304,7 +304,7 @@ func TestCancelTooLate(t *testing.T) {
 	b.Until("it has run again", func() bool { return b.counters()["processed"] == 4 })
 }
 
-// TestCancelRunning: cancelling ends the contexts of handlers, whatever the handlers return then.
+// TestCancelRunning: canceling ends the contexts of handlers, whatever the handlers return then.
 func TestCancelRunning(t *testing.T) {
 	t.Parallel()
 	for _, hears := range []bool{true, false} {
@@ -372,7 +372,7 @@ func TestCancelRunning(t *testing.T) {
 	}
 }
 
-// TestCancelUnknownToTheWorker: a task fails before its worker knows that it was cancelled, but the script that would
+// TestCancelUnknownToTheWorker: a task fails before its worker knows that it was canceled, but the script that would
 // store it for a retry knows.
 func TestCancelUnknownToTheWorker(t *testing.T) {
 	t.Parallel()
@@ -425,8 +425,8 @@ func TestCancelOfDeadWorkersTask(t *testing.T) {
 	}
 }
 
-// TestCancelRace cancels tasks at random moments, many times. Each task ends once: it succeeds or it is cancelled, and
-// if it was cancelled before it was claimed it does not run.
+// TestCancelRace cancels tasks at random moments, many times. Each task ends once: it succeeds or it is canceled, and
+// if it was canceled before it was claimed it does not run.
 func TestCancelRace(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -487,8 +487,8 @@ func TestCancelRace(t *testing.T) {
 	if n := b.counters()["canceled"]; n != canceled || canceled == 0 {
 		t.Errorf("%d counted, %d seen", n, canceled)
 	}
-	// Those that had succeeded before they were cancelled.
-	t.Logf("%d of %d were cancelled, %d are still revoked", canceled, rounds, b.revoked())
+	// Those that had succeeded before they were canceled.
+	t.Logf("%d of %d were canceled, %d are still revoked", canceled, rounds, b.revoked())
 	b.Check(redistest.Invariants{Idle: true})
 }
 
@@ -502,7 +502,7 @@ func TestCancelOfWhatWaitsInRedis(t *testing.T) {
 	f := b.fn("f", func(i int) {
 		ran.Add(1)
 		if canceled[i].Load() {
-			t.Errorf("task %d runs, which was cancelled while it was pending", i)
+			t.Errorf("task %d runs, which was canceled while it was pending", i)
 		}
 	})
 	b.Must(b.q.Pause(t.Context()))
@@ -595,7 +595,7 @@ func TestCancelGathered(t *testing.T) {
 	waited := make(chan error, 1)
 	go func() { waited <- b.q.Ref(first.ID()).Wait(b.within()) }() // as in another process
 	b.Until("somebody waits", func() bool { return b.subscribed(first.ID()) == 1 })
-	w.mustStop() // otherwise the last could be called before it is cancelled
+	w.mustStop() // otherwise the last could be called before it is canceled
 	last := b.delayWith(b.q.With(delayed.Group("k"), delayed.Gather(delayed.GatherPolicy{Grace: time.Millisecond})),
 		index, "b", 2)
 	b.Must(last.Cancel(t.Context()))
@@ -611,7 +611,7 @@ func TestCancelGathered(t *testing.T) {
 	b.Check(redistest.Invariants{})
 }
 
-// TestCancelGatheredRace cancels calls while their groups become one call: no other call is lost with a cancelled one.
+// TestCancelGatheredRace cancels calls while their groups become one call: no other call is lost with a canceled one.
 func TestCancelGatheredRace(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -640,7 +640,7 @@ func TestCancelGatheredRace(t *testing.T) {
 		}
 	}
 	if kept < rounds-b.counters()["canceled"] {
-		t.Errorf("%d of %d calls ran that were not cancelled, counters %v", kept, rounds, b.counters())
+		t.Errorf("%d of %d calls ran that were not canceled, counters %v", kept, rounds, b.counters())
 	}
 }
 
@@ -669,7 +669,7 @@ func TestCancelAmongManyGathered(t *testing.T) {
 	b.delayWith(q, index, n)
 	b.work(b.config(), index)
 	if got := redistest.Await(b.Bench, "the call", calls); !slices.Equal(got, want) {
-		t.Errorf("called with %d values, expected %d: without those of the calls that were cancelled", len(got),
+		t.Errorf("called with %d values, expected %d: without those of the calls that were canceled", len(got),
 			len(want))
 	}
 	b.Until("the others are forgotten", func() bool { return b.Size("_revoked") == 0 })

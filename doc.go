@@ -23,7 +23,7 @@
 // # Guarantee
 //
 // A task that Redis has accepted runs at least once while Redis keeps its data, unless it ends before its first run. It
-// ends so if it is cancelled or replaced, or deleted or archived by hand (by package inspect). It also ends so if it is
+// ends so if it is canceled or replaced, or deleted or archived by hand (by package inspect). It also ends so if it is
 // archived because its TTL or Deadline is over, its arguments do not fit, its message is too large or unreadable, or no
 // worker could run it for seven days.
 //

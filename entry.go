@@ -18,7 +18,7 @@ type Entry struct {
 	// Name is what the entry is known by in its queue, also after restarts and when everything else about it changes.
 	// Up to 128 printable bytes without spaces, not beginning with @. Required.
 	Name string
-	// Spec says when the entry ticks: five fields (minute, hour, day of month, month, day of week) as in "30 9 * *
+	// Spec sets when the entry ticks: five fields (minute, hour, day of month, month, day of week) as in "30 9 * *
 	// mon-fri"; @hourly, @daily, @weekly, @monthly or @yearly; or @every and a duration, at least a second. Fields take
 	// *, lists, ranges and steps (9-17/2), days and months also names of three letters; Sunday is 0. If day of month
 	// and day of week are both restricted, either suffices. A prefix CRON_TZ=Europe/Berlin names the zone. Ticks of
@@ -48,8 +48,8 @@ type Entry struct {
 	// CatchUp is how many missed ticks are enqueued late: the latest ones, in their order, at most 100. Ticks are
 	// missed when no scheduler ran, or Redis was away, for more than 30 s. Defaults to 1; negative: none.
 	CatchUp int
-	// Overlap says what happens when the entry ticks while its previous task is not over: pending, running or waiting
-	// for a retry. Defaults to OverlapAllow.
+	// Overlap decides what happens when the entry ticks while its previous task is not over: pending, running or
+	// waiting for a retry. Defaults to OverlapAllow.
 	Overlap Overlap
 	// Jitter postpones each tick by up to so much, by a time that differs between ticks and is always the same for one
 	// tick. At most 1 h.
@@ -59,7 +59,7 @@ type Entry struct {
 	From, Until time.Time
 }
 
-// Overlap says what happens when an entry ticks while its previous task is not over: the task holds a lock until its
+// Overlap decides what happens when an entry ticks while its previous task is not over: the task holds a lock until its
 // end, for 24 h at most.
 type Overlap uint8
 
@@ -183,7 +183,7 @@ func (t *Task) bare(q *Queue, nowMs int64) (msg wire.Message, err error) {
 	return msg, err
 }
 
-// SchedulerConfig says what a scheduler does. Only Queue is required.
+// SchedulerConfig configures a scheduler. Only Queue is required.
 type SchedulerConfig struct {
 	// Queue is where the entries are kept and their tasks enqueued. Required.
 	Queue string
@@ -202,6 +202,6 @@ type SchedulerConfig struct {
 	// declared: nothing is declared once Redis knows a higher version of the same Owner. A counter of migrations or the
 	// time of the build will do. Defaults to 0: whichever program starts last is right.
 	Version int64
-	// Logger receives what the scheduler has to say. Defaults to logrus's standard logger.
+	// Logger receives the log of the scheduler. Defaults to logrus's standard logger.
 	Logger logrus.FieldLogger
 }

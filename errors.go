@@ -31,31 +31,31 @@ var (
 // Errors of enqueueing tasks, and of asking about and controlling them. A task is enqueued as a whole or not at all;
 // only ErrUnknown leaves open which of the two. Of several tasks, *BatchError says which are enqueued.
 var (
-	// ErrUnknown says that the outcome is unknown, because the connection broke after the request was sent: the task
-	// may or may not have been enqueued, cancelled or whatever was asked for. Enqueueing it again can run it twice.
-	// With a TaskID it cannot while the first task exists or is kept; TaskID says when an id is free again. Questions
-	// that change nothing, such as Ref.State, do not return it. One exception: when fewer replicas than
+	// ErrUnknown means that the outcome is unknown, because the connection broke after the request was sent: the task
+	// may or may not have been enqueued, canceled or whatever was asked for. Enqueueing it again can run it twice. With
+	// a TaskID it cannot while the first task exists or is kept; TaskID says when an id is free again. Questions that
+	// change nothing, such as Ref.State, do not return it. One exception: when fewer replicas than
 	// QueueConfig.WaitReplicas have confirmed a task, the task is enqueued but may be lost in a fail-over.
 	ErrUnknown = redisstore.ErrUnknown
 
-	// ErrFull says that Redis refuses writes because its memory or its disk is full. Nothing was enqueued.
+	// ErrFull means that Redis refuses writes because its memory or its disk is full. Nothing was enqueued.
 	ErrFull = redisstore.ErrFull
 
-	// ErrDuplicate says that a task with the same id, or with the same lock of Unique, is there already. The error is a
+	// ErrDuplicate means that a task with the same id, or with the same lock of Unique, exists already. The error is a
 	// *DuplicateError, which names that task.
 	ErrDuplicate = redisstore.ErrDuplicate
 
-	// ErrNoID says that Redis cannot be asked about a task because its message carries no id.
+	// ErrNoID means that Redis cannot be asked about a task because its message carries no id.
 	ErrNoID = redisstore.ErrNoID
 
-	// ErrNoResult says that there is no result to wait for or to return: the task was enqueued without KeepResult and
+	// ErrNoResult means that there is no result to wait for or to return: the task was enqueued without KeepResult and
 	// Retention, the function returns nothing, or what it returned is not of the type that Await was asked for.
 	ErrNoResult = errors.New("delayed: no result")
 
-	// ErrNotArchived says that a task cannot be run again, because it is not archived, or that it cannot be deleted,
+	// ErrNotArchived means that a task cannot be run again, because it is not archived, or that it cannot be deleted,
 	// because it is not archived and neither KeepResult nor Retention keeps anything of it.
 	ErrNotArchived = errors.New("delayed: task is not archived")
-	// ErrEnded says that a task cannot be cancelled because it has ended.
+	// ErrEnded means that a task cannot be canceled because it has ended.
 	ErrEnded = errors.New("delayed: task has ended")
 
 	// ErrClosed is wrapped by the errors of a second Run of a Worker, Sweeper or Scheduler, of Worker.Use and
@@ -64,27 +64,27 @@ var (
 	ErrClosed = redisstore.ErrClosed
 )
 
-// Causes of a handler's context: context.Cause(ctx) is one of these when the worker cancelled it.
+// Causes of a handler's context: context.Cause(ctx) is one of these when the worker canceled it.
 var (
-	// ErrLost says that the worker lost its claim: Redis did not hear its heartbeat for too long, and another worker
+	// ErrLost means that the worker lost its claim: Redis did not hear its heartbeat for too long, and another worker
 	// may run the task now. Whatever the handler returns is discarded.
 	ErrLost = lane.ErrLost
 
-	// ErrCanceled says that the task was cancelled by Ref.Cancel, or replaced by a later one. Whatever error the
+	// ErrCanceled means that the task was canceled by Ref.Cancel, or replaced by a later one. Whatever error the
 	// handler returns, the task is not tried again. The *TaskError that Ref.Wait returns wraps it too.
 	ErrCanceled = lane.ErrCanceled
 
-	// ErrTimeout says that the handler has run for as long as its Timeout or Deadline allows. What it returns then
+	// ErrTimeout means that the handler has run for as long as its Timeout or Deadline allows. What it returns then
 	// still counts: nil is success. The error that WorkerConfig.IsFailure and BackoffFunc get wraps it, whatever the
 	// handler returned.
 	ErrTimeout = lane.ErrTimeout
 
-	// ErrShutdown says that the worker is stopping and that the grace period is over. If the handler of a task then
+	// ErrShutdown means that the worker is stopping and that the grace period is over. If the handler of a task then
 	// returns an error, the task is given back.
 	ErrShutdown = lane.ErrShutdown
 )
 
-// ArgumentError says which argument does not fit. errors.Is(err, ErrArguments) holds for it.
+// ArgumentError names the argument that does not fit. errors.Is(err, ErrArguments) holds for it.
 type ArgumentError struct {
 	Func string // path of the function
 	// Index is that of the argument, from 0, not counting a leading context; -1 if the number of arguments is wrong.
@@ -129,9 +129,8 @@ type DuplicateError struct {
 
 // Error implements error.
 func (e *DuplicateError) Error() string {
-	return fmt.Sprintf("delayed: task %q is there already: it has the id of the new one or holds its lock; wait "+
-		"until it is over, or say "+
-		"what is to happen with OnConflict", e.ID)
+	return fmt.Sprintf("delayed: duplicate task: task %q has the id of the new one or holds its lock; wait until it "+
+		"has ended, or choose what happens with OnConflict", e.ID)
 }
 
 // Unwrap makes errors.Is(err, ErrDuplicate) true.
@@ -145,7 +144,7 @@ func duplicate(err error) error {
 	return err
 }
 
-// TaskError says that a task has ended without success: it is archived, or was dropped or cancelled.
+// TaskError means that a task has ended without success: it is archived, or was dropped or canceled.
 type TaskError struct {
 	ID    string
 	State state.Task // where it is now
@@ -172,12 +171,12 @@ func (e *TaskError) Error() string {
 	return wire.OneLine(text)
 }
 
-// Is makes errors.Is(err, ErrCanceled) true for a task that was cancelled.
+// Is makes errors.Is(err, ErrCanceled) true for a task that was canceled.
 func (e *TaskError) Is(target error) bool {
 	return target == ErrCanceled && e.Reason == state.ReasonCanceled
 }
 
-// BatchError says how far DelayMany came: the first Sent tasks are enqueued, the others are not. Exception: if Err
+// BatchError reports how far DelayMany came: the first Sent tasks are enqueued, the others are not. Exception: if Err
 // wraps ErrUnknown, tasks that follow the first Sent may be enqueued as well.
 type BatchError struct {
 	Sent int   // number of tasks that are enqueued for certain, counted from the first
@@ -206,8 +205,8 @@ func batchError(refs []*Ref, err error) error {
 // ofTask returns err as the error of a task of DelayMany; i counts from 0.
 func ofTask(i int, err error) error { return fmt.Errorf("task %d: %w", i+1, err) }
 
-// StillRunningError is returned by Worker.Run when handlers did not return although their contexts were cancelled.
-// Their claims stand until the process exits; then a sweeper gives the tasks back.
+// StillRunningError is returned by Worker.Run when handlers did not return although their contexts were canceled. Their
+// claims stand until the process exits; then a sweeper gives the tasks back.
 type StillRunningError struct {
 	Funcs []string // paths of the functions, one for each running task
 }

@@ -582,7 +582,7 @@ func Remind(ctx context.Context, userID int64) error {
 	return ctx.Err()
 }
 
-// A task is cancelled by its id, which any process may have kept.
+// A task is canceled by its id, which any process may have kept.
 func ExampleRef_Cancel() {
 	ctx := context.Background()
 	rdb, _ := delayed.Dial(redisURL())

@@ -79,8 +79,8 @@ func WithDefaults(cfg WorkerConfig) WorkerConfig { return cfg.withDefaults() }
 func PublicEnd(err error) error { return publicEnd(err) }
 
 // Rest waits as a scheduler does between two looks: for d, or until a message says that something has changed.
-func Rest(ctx context.Context, s *Scheduler, d time.Duration, told <-chan string) {
-	s.rest(ctx, d, told)
+func Rest(ctx context.Context, s *Scheduler, d time.Duration, changes <-chan string) {
+	s.rest(ctx, d, changes)
 }
 
 // ForgetChildMain makes this program one that has not called ChildMain, until the function that it returns is called.

@@ -91,7 +91,7 @@ func ArchiveOnTimeout() FuncOption {
 	return funcOption{"ArchiveOnTimeout()", func(d *funcDefaults) { d.spec.Policy.FailOnTimeout = true }}
 }
 
-// BackoffFunc says how long a failed task of a function waits before it is tried again: the worker calls fn with how
+// BackoffFunc sets how long a failed task of a function waits before it is tried again: the worker calls fn with how
 // often the task was retried before, 0 after its first failure, and with the error of the handler, which wraps
 // ErrTimeout if the handler took too long. It is called concurrently. A negative delay means none; if fn panics, the
 // default of WorkerConfig.Backoff applies. MaxBackoff bounds it, and a Backoff that the task was enqueued with goes
@@ -145,8 +145,8 @@ func Middleware(mw ...func(HandlerFunc) HandlerFunc) FuncOption {
 // Options act where the Function is used. KeepResult, Retention, TTL, Gather, Unique, UniqueKey, UntilStart and
 // OnConflict act when the Function itself is enqueued: q.Delay(SumInts, …), not q.Delay(Sum[int], …), whatever workers
 // have registered. Alias, Optional, Middleware, BackoffFunc, ArchiveOnTimeout and Isolated act where it is registered.
-// MaxRetry, Timeout, Backoff and MaxBackoff act on both sides; what the enqueued Function says goes before what the
-// registered one says.
+// MaxRetry, Timeout, Backoff and MaxBackoff act on both sides; the settings of the enqueued Function take precedence
+// over those of the registered one.
 //
 // The receiver of a method expression is left out of the arguments; give the method expression and the method value
 // that the worker registers the same Name. If fn or an option is wrong, Delay and Register return an error that wraps

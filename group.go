@@ -28,14 +28,14 @@ const maxGroupKey = 256
 // whatever their key. In a task made by NewGoTask the last argument must be a slice: it is what grows.
 //
 // A call with In or At joins its group when it is due; those that are due in the same millisecond join in any order.
-// GatherPolicy says when the combined call is made. The combined call has the id of the first call that it is made of,
-// and the options of the last one. No process owns a group: every worker of the queue makes the combined call when it
-// is due, also a worker that does not know the function. Group cannot be used with TaskID, Front, options that hold a
-// lock, or Python tasks.
+// GatherPolicy decides when the combined call is made. The combined call has the id of the first call that it is made
+// of, and the options of the last one. No process owns a group: every worker of the queue makes the combined call when
+// it is due, also a worker that does not know the function. Group cannot be used with TaskID, Front, options that hold
+// a lock, or Python tasks.
 //
 // While the group gathers, each call has a Ref of its own: Ref.State returns state.Aggregating, and Ref.Cancel leaves
 // the call out. Once the combined call is made, only the Ref of its first call names a task. The state of the others is
-// then state.Unknown, and cancelling them changes nothing. Ref.Wait fails with ErrNoResult for the Ref of a gathered
+// then state.Unknown, and canceling them changes nothing. Ref.Wait fails with ErrNoResult for the Ref of a gathered
 // call: to wait for the combined call, take Queue.Ref with the id of the first call. The key is not empty and at most
 // 256 bytes long.
 func Group(key string) Option { return groupOption(key) }
@@ -53,7 +53,7 @@ func (o groupOption) forQueueWith(c *callOptions) {
 
 func (o groupOption) String() string { return fmt.Sprintf("Group(%q)", string(o)) }
 
-// GatherPolicy says when the combined call of a Group is made: when the first of these conditions holds, or when
+// GatherPolicy decides when the combined call of a Group is made: when the first of these conditions holds, or when
 // another call would make the arguments more than a message may hold (1 MiB, 65,536 values). The policy of the latest
 // call of a group applies to all of it.
 type GatherPolicy struct {
@@ -67,7 +67,7 @@ type GatherPolicy struct {
 	MaxSize int
 }
 
-// Gather says when the combined call of a Group is made. Without Group it changes nothing.
+// Gather sets when the combined call of a Group is made. Without Group it changes nothing.
 func Gather(p GatherPolicy) TaskOption { return gatherOption(p) }
 
 type gatherOption GatherPolicy

@@ -17,8 +17,8 @@ import (
 )
 
 // HandlerFunc is what middleware wraps; handlers themselves are plain functions, see Worker.Register. It runs a claimed
-// task. If it returns nil the task is done; after an error the task is tried again or archived, unless the error says
-// otherwise: see Archive, Drop, RetryIn and Snooze.
+// task. If it returns nil the task is done; after an error the task is tried again or archived, unless the error is
+// that of Archive, Drop, RetryIn and Snooze.
 type HandlerFunc func(ctx context.Context, t *Task) error
 
 // TaskFromContext returns the task whose handler or middleware was given ctx, or a context made of that; nil if there
@@ -103,11 +103,11 @@ func Archive(err error) error {
 // task only with KeepResult or Retention, for as long as they say. err, which may be nil, goes into the log.
 func Drop(err error) error { return lane.Decide(lane.DecisionDrop, 0, err) }
 
-// RetryIn tries the task again in d, rounded down to milliseconds, in place of what the backoff says. A handler returns
-// it, wrapped or not; that is a failure as any other and spends a retry. If no retries are left, or the next try would
-// come when RetryUntil, Deadline or TTL has ended, the task is archived instead. A d of zero or less tries again at
-// once. RetryIn(d, nil) is nil, so that return delayed.RetryIn(d, f()) retries only what failed; to run a task again
-// that has not failed there is Snooze.
+// RetryIn tries the task again in d, rounded down to milliseconds, in place of the backoff. A handler returns it,
+// wrapped or not; that is a failure as any other and spends a retry. If no retries are left, or the next try would come
+// when RetryUntil, Deadline or TTL has ended, the task is archived instead. A d of zero or less tries again at once.
+// RetryIn(d, nil) is nil, so that return delayed.RetryIn(d, f()) retries only what failed; to run a task again that has
+// not failed there is Snooze.
 func RetryIn(d time.Duration, err error) error {
 	if err == nil {
 		return nil
@@ -158,7 +158,7 @@ func (t *Task) meta() wire.Meta {
 	return t.msg.Meta
 }
 
-// ID returns the id of a claimed task: random, or what TaskID said. It is "" for a task that is to be enqueued, which
+// ID returns the id of a claimed task: random, or that of TaskID. It is "" for a task that is to be enqueued, which
 // gets its id then, and for messages that carry none: those of a legacy queue, and of other packages.
 func (t *Task) ID() string { return t.meta().ID }
 

@@ -15,16 +15,16 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// Isolation says which tasks a worker runs in child processes, and what these may use. Functions with Isolated run
+// Isolation configures which tasks a worker runs in child processes, and their limits. Functions with Isolated run
 // there in any case. The zero value isolates no others and has the defaults of its fields. It needs ChildMain.
 //
 // A child is the worker's own binary, started again. It runs one task at a time, and many one after the other; there
 // are as many children as isolated tasks run at a time. A handler there gets its context, headers and middleware, and
 // reports progress and returns results as in the worker. When its context ends and it has not returned after Grace, the
-// child is told to end by SIGTERM, and soon after killed, with its process group: what it has started, except what made
-// a group or a session of its own. That, a crash and os.Exit cost one attempt of one task: its error wraps
-// ErrChildDied, and what is kept of the failure has the stacks of the child's goroutines, if it could still tell them,
-// and what it wrote to its standard error.
+// child is asked to end by SIGTERM, and soon after killed, with its process group: what it has started, except what
+// made a group or a session of its own. That, a crash and os.Exit cost one attempt of one task: its error wraps
+// ErrChildDied, and what is kept of the failure has the stacks of the child's goroutines, if it could still report
+// them, and what it wrote to its standard error.
 //
 // A program with ChildMain also runs every task there that was claimed by a worker which died, until the task has ended
 // or 72 hours have passed: it may have been the cause, and in a child it harms nobody else. If it ends its child, that

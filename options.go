@@ -74,7 +74,7 @@ type callOptions struct {
 	due      int64 // ms: from now if relative, else since 1970
 	relative bool
 	later    bool // In or At is given, or Debounce
-	timed    bool // In or At is given, whatever it says
+	timed    bool // In or At is given
 	debounce bool // Debounce is given
 	maxRetry *int
 	id       *string
@@ -178,7 +178,7 @@ type TaskOption interface {
 	FuncOption
 }
 
-// MaxRetry says how often a failed task is tried again before it is archived. 0 archives it after the first failure; a
+// MaxRetry sets how often a failed task is tried again before it is archived. 0 archives it after the first failure; a
 // negative n means 0. Without it, WorkerConfig.MaxRetry applies.
 func MaxRetry(n int) TaskOption { return maxRetryOption(min(max(n, 0), maxRetryLimit)) }
 
@@ -202,7 +202,7 @@ func (o maxRetryOption) String() string { return fmt.Sprintf("MaxRetry(%d)", int
 // task exists or is kept. The id is at most 256 bytes long and not empty.
 //
 // The id is free again when the task has succeeded, was dropped by its handler (Drop), or has ended because it was
-// cancelled; with KeepResult or Retention only once they keep it no longer. The id of an archived task is free when the
+// canceled; with KeepResult or Retention only once they keep it no longer. The id of an archived task is free when the
 // task is deleted, by hand or because the archive keeps it no longer. The id of a task that is still pending or active
 // 7 days after it was due is free as well; waits for retries add to these days.
 func TaskID(id string) Option { return taskIDOption(id) }
@@ -271,8 +271,8 @@ func withHeaders(x *wire.Extra, headers map[string]string) *wire.Extra {
 // as after any other failure; see ArchiveOnTimeout. If it returns none, the task is done. A handler that does not look
 // at its context is not ended by force; see WorkerConfig.StuckAfter.
 //
-// Timeout(0) is no bound, whatever the function and the worker say; a negative d is an error. Without the option,
-// WorkerConfig.Timeout applies. Of Timeout and Deadline, the earlier one applies.
+// Timeout(0) is no bound, whatever the function and the worker are set to; a negative d is an error. Without the
+// option, WorkerConfig.Timeout applies. Of Timeout and Deadline, the earlier one applies.
 func Timeout(d time.Duration) TaskOption { return durationOption{"Timeout", d} }
 
 // TTL says how long the task is of use: one that has not started d after it was enqueued, rounded up to milliseconds,
@@ -286,18 +286,18 @@ func TTL(d time.Duration) TaskOption { return durationOption{"TTL", d} }
 // or WorkerConfig.Backoff. It does not bound RetryIn. d is rounded up to milliseconds and must be positive.
 func MaxBackoff(d time.Duration) TaskOption { return durationOption{"MaxBackoff", d} }
 
-// KeepResult keeps how the task ended (succeeded, dropped or cancelled) and what the function returned, for d after its
+// KeepResult keeps how the task ended (succeeded, dropped or canceled) and what the function returned, for d after its
 // end. That is the T of a result T or (T, error), which must be of a type that can be an argument. Await reads it, in
-// any process. If the function returns no T, or the task has not succeeded, Ref.Wait still tells how it ended. Ref.Wait
-// and Await also return when the task fails for good. A d of zero or less keeps nothing.
+// any process. If the function returns no T, or the task has not succeeded, Ref.Wait still reports how it ended.
+// Ref.Wait and Await also return when the task fails for good. A d of zero or less keeps nothing.
 func KeepResult(d time.Duration) TaskOption { return durationOption{"KeepResult", d} }
 
-// Retention keeps the task itself for d after it has succeeded or was dropped or cancelled: its call, its times and
-// what the function returned. Without it a task is gone once it is done. A d of zero or less keeps nothing. With
-// KeepResult, everything is kept for the longer of the two.
+// Retention keeps the task itself for d after it has succeeded or was dropped or canceled: its call, its times and what
+// the function returned. Without it a task is gone once it is done. A d of zero or less keeps nothing. With KeepResult,
+// everything is kept for the longer of the two.
 func Retention(d time.Duration) TaskOption { return durationOption{"Retention", d} }
 
-// durationOption is one of the options above; its name says which.
+// durationOption is one of the options above, by its name.
 type durationOption struct {
 	name string
 	d    time.Duration
@@ -365,7 +365,7 @@ func (o durationOption) forFunc(d *funcDefaults) {
 
 func (o durationOption) String() string { return fmt.Sprintf("%s(%v)", o.name, o.d) }
 
-// Deadline says when the task must be over, compared with Redis's clock: at t the context of its handler ends with
+// Deadline sets when the task must be over, compared with Redis's clock: at t the context of its handler ends with
 // cause ErrTimeout, as after Timeout. A task that has not started by then is not run, nor is one that would be tried
 // again later: it is archived. t must lie after 1970, and after the moment of In or At, if they are given. A t in the
 // past is accepted: the first worker that claims the task archives it with the reason "expired".
@@ -376,7 +376,7 @@ func Deadline(t time.Time) Option { return timeOption{"Deadline", t} }
 // bounded by it. t must lie after 1970.
 func RetryUntil(t time.Time) Option { return timeOption{"RetryUntil", t} }
 
-// timeOption is Deadline or RetryUntil; its name says which.
+// timeOption is Deadline or RetryUntil, by its name.
 type timeOption struct {
 	name string
 	t    time.Time
@@ -400,10 +400,10 @@ func (o timeOption) forQueueWith(c *callOptions) {
 
 func (o timeOption) String() string { return o.name + "(" + o.t.Format(time.RFC3339Nano) + ")" }
 
-// Backoff says how long a failed task waits before it is tried again: the first delay before the first retry and so on,
+// Backoff sets how long a failed task waits before it is tried again: the first delay before the first retry and so on,
 // the last one before all further. The worker keeps to them exactly, without jitter. After a delay of less than a
 // millisecond the task is pending at once, behind the others. There are 1 to 64 of them, none negative. MaxRetry or
-// RetryUntil says how often a task is tried. Without Backoff, BackoffFunc applies, and without that
+// RetryUntil decides how often a task is tried. Without Backoff, BackoffFunc applies, and without that
 // WorkerConfig.Backoff.
 func Backoff(delays ...time.Duration) TaskOption { return backoffOption(slices.Clone(delays)) }
 

@@ -16,10 +16,10 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// ErrNoEntry says that a queue has no periodic entry with that name.
+// ErrNoEntry means that a queue has no periodic entry with that name.
 var ErrNoEntry = errors.New("delayed: there is no such periodic entry")
 
-// errConflict says that other programs kept changing the entry.
+// errConflict means that other programs kept changing the entry.
 var errConflict = errors.New("delayed: the periodic entry is being changed by others: try again")
 
 // PeriodicControl controls the periodic entries of a queue, from any process. Schedulers notice changes at once, or

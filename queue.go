@@ -181,7 +181,7 @@ func (q *Queue) compare(ctx context.Context, t *Task) error {
 		return err
 	}
 	_, _, list := wire.ArrayHeader(c.msg.Payload)
-	// Without the number of arguments, only the function tells whether a list is one argument or all of them.
+	// Without the number of arguments, only the function shows whether a list is one argument or all of them.
 	counted := c.msg.Python() || c.msg.Meta.HasN || c.function() != nil || !list
 	return q.signatures.Check(ctx, func(p catalog.Published) error {
 		if err := p.Check(c.msg.Path, args, kwargs, counted); err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// QueueConfig says how a queue is opened.
+// QueueConfig configures a queue.
 type QueueConfig struct {
 	// Inject returns headers for a task from the context that it is enqueued with, such as a trace context; see Header.
 	// DelayContext, DelayMany and Enqueue call it in the goroutine of their caller, DelayMany once for all tasks.

@@ -15,7 +15,7 @@ import (
 )
 
 // Wait waits until the task has ended: nil if it has succeeded, a *TaskError if it has failed for good, or was dropped
-// or cancelled.
+// or canceled.
 //
 // The task must be enqueued with KeepResult or Retention, even if its function returns only an error. Without them Wait
 // returns an error that wraps ErrNoResult, at once, if this process has got r by enqueueing the task. For any other Ref
@@ -23,12 +23,12 @@ import (
 // longer: give ctx a deadline.
 //
 // A Wait that begins after the end returns at once while the end is kept: of a task that has succeeded, was dropped or
-// cancelled for as long as KeepResult or Retention says, of an archived one until it is deleted. A task that is
-// cancelled or replaced while it is pending or active ends when a worker has seen that, and Wait waits for it. Nothing
-// is kept of a task that was replaced while it was scheduled, retrying or parked, nor of a cancelled call of a Group: a
+// canceled for as long as KeepResult or Retention keeps it, of an archived one until it is deleted. A task that is
+// canceled or replaced while it is pending or active ends when a worker has seen that, and Wait waits for it. Nothing
+// is kept of a task that was replaced while it was scheduled, retrying or parked, nor of a canceled call of a Group: a
 // Wait that begins later lasts until ctx ends.
 //
-// Waiting does not poll: all waits of a process share one connection, on which Redis tells the end. While Redis is
+// Waiting does not poll: all waits of a process share one connection, on which Redis publishes the end. While Redis is
 // away, Wait goes on until ctx ends, and the error says so then. Other errors are those that Redis answers with, such
 // as a refusal by its ACL, or a key of another type.
 func (r *Ref) Wait(ctx context.Context) error {
@@ -108,7 +108,7 @@ func (r *Ref) wait(ctx context.Context) (wire.Info, error) {
 	}
 	switch {
 	case r.id != "" && r.enqueuedHere() && !r.queue.options.kept:
-		return wire.Info{}, fmt.Errorf("%w: task %s was enqueued without KeepResult or Retention, so nothing tells of "+
+		return wire.Info{}, fmt.Errorf("%w: task %s was enqueued without KeepResult or Retention, so nothing reports "+
 			"its end: give one to Queue.With or to Func",
 			ErrNoResult, r)
 	case r.enqueuedHere() && r.queue.options.group != nil:
@@ -125,13 +125,14 @@ func (r *Ref) wait(ctx context.Context) (wire.Info, error) {
 		return info, err
 	}
 	signals := r.queue.signals
-	told, unsubscribe := signals.SubscribeEnd(r.queue.store, r.id) //nolint:contextcheck // its connection serves others
+	//nolint:contextcheck // its connection serves others
+	messages, unsubscribe := signals.SubscribeEnd(r.queue.store, r.id)
 	defer unsubscribe()
 	again := time.NewTicker(loop.Jitter(signals.Again, 0.2))
 	defer again.Stop()
 	for {
 		select {
-		case how := <-told:
+		case how := <-messages:
 			if gone := leftNothing(how); gone != nil {
 				return *gone, r.failure(state.Canceled, gone)
 			}
@@ -189,7 +190,7 @@ func (r *Ref) failure(where state.Task, info *wire.Info) error {
 //
 // It may be called as often as is convenient: at most ten reports a second reach Redis, and the last one always does.
 // An error says that ctx is not a handler's context, that the task carries no id (ErrNoID), that it is another worker's
-// by now (ErrLost), or that Redis could not be told; none of them needs to stop the handler.
+// by now (ErrLost), or that Redis could not be reached; none of them needs to stop the handler.
 func Progress(ctx context.Context, done, total int64, note string) error {
 	c := lane.ClaimFromContext(ctx)
 	if c == nil {

@@ -148,7 +148,7 @@ func (s *Scheduler) Run(ctx context.Context) error {
 		loop.Sleep(ctx, wait.Next())
 	}
 	wait.Reset()
-	told, forget := s.signals.SubscribeQueue(s.store) //nolint:contextcheck // the connection serves others too
+	changes, forget := s.signals.SubscribeQueue(s.store) //nolint:contextcheck // the connection serves others too
 	defer forget()
 	s.upheld = time.Now()
 	for looked := false; ctx.Err() == nil; {
@@ -169,18 +169,18 @@ func (s *Scheduler) Run(ctx context.Context) error {
 			s.log.Relief(&s.trouble, "looking for periodic entries again")
 			wait.Reset()
 		}
-		s.rest(ctx, next, told)
+		s.rest(ctx, next, changes)
 	}
 	return redisstore.Closing(ctx)
 }
 
 // rest waits until it is time to look again, or entries have changed.
-func (s *Scheduler) rest(ctx context.Context, next time.Duration, told <-chan string) {
+func (s *Scheduler) rest(ctx context.Context, next time.Duration, changes <-chan string) {
 	timer := time.NewTimer(next)
 	defer timer.Stop()
 	for {
 		select {
-		case message := <-told:
+		case message := <-changes:
 			if message != "" && message != periodicSignal {
 				continue // a message for workers
 			}

@@ -77,7 +77,7 @@ func Dial(rawURL string) (*Store, error) {
 // allow:
 //
 //   - Connections in use for long. A worker keeps three: one that waits for tasks, one for its heartbeat, one of its
-//     sweeper. The handle keeps one to be told of changes, for all its workers and for calls that wait for results.
+//     sweeper. The handle keeps one to hear of changes, for all its workers and for calls that wait for results.
 //   - More for a short time. At its start and while it is busy, a worker takes up to eight more at a time, and each
 //     concurrent call of a producer takes one. So MaxActive, unless it is 0, should be twelve for each worker and one
 //     for each concurrent producer. With fewer, calls wait for each other if Wait is set, and fail if it is not. The
@@ -86,7 +86,7 @@ func Dial(rawURL string) (*Store, error) {
 //     less than ten seconds makes idle workers poll more often. Other calls have five seconds at most. A write timeout
 //     keeps a call from hanging on a server that reads nothing.
 //   - Contexts. Connections must implement redis.ConnWithTimeout and redis.ConnWithContext, as those of redigo do. A
-//     cancelled call closes its connection. Dial with DialContext, so that a cancelled call does not wait for it.
+//     canceled call closes its connection. Dial with DialContext, so that a canceled call does not wait for it.
 //   - Restarts of Redis. Set TestOnBorrow to send PING on connections that have idled for a while: otherwise the first
 //     call on each dead one fails, as ErrUnknown.
 func FromPool(pool *redis.Pool) *Store {
@@ -153,7 +153,7 @@ func (r *Store) Ping(ctx context.Context) error {
 }
 
 // Close closes the connections. Stop the workers that use them first: a Run that goes on ends with ErrClosed, and
-// cannot tell Redis what became of its tasks, which sweepers then give back.
+// cannot report to Redis how its tasks ended, which sweepers then give back.
 func (r *Store) Close() error {
 	if err := r.check(); err != nil {
 		return err
@@ -218,13 +218,13 @@ func listenerOf(src Source) seam.Listener {
 	return l
 }
 
-// SettingError says why a Redis server must not, or cannot, hold tasks.
+// SettingError explains why a Redis server must not, or cannot, hold tasks.
 type SettingError struct {
 	// Name is eviction (maxmemory-policy is not noeviction), replica (the server is a replica), scripts (it runs no
 	// Lua scripts for this user) or version (it is older than Redis 6.2). WorkerConfig.Allow and Store.Check permit
 	// the setting by this name.
 	Name string
-	// Text says which server, what was found, what was expected and what to do.
+	// Text names the server, what was found, what was expected and what to do.
 	Text string
 }
 

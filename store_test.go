@@ -161,7 +161,7 @@ func TestPoolUsedUp(t *testing.T) {
 		canceled, cancel := context.WithCancel(t.Context())
 		cancel()
 		if _, err := q.Len(canceled); err == nil || strings.Contains(err.Error(), "the pool") {
-			t.Errorf("Wait %t: a cancelled call: %v", wait, err)
+			t.Errorf("Wait %t: a canceled call: %v", wait, err)
 		}
 	}
 }
@@ -1090,8 +1090,8 @@ func TestHeartbeatsOnAServerThatClosesIdleConnections(t *testing.T) {
 // TestStopIsBoundedWhileRedisIsFrozen waits longer than all other tests of the package, so they run while it does.
 func TestStopIsBoundedWhileRedisIsFrozen(t *testing.T) {
 	b := newBenchOn(t, redistest.Start(t))
-	entered, cancelled := make(chan struct{}), make(chan time.Time, 1)
-	f := b.fn("f", func(ctx context.Context) { close(entered); <-ctx.Done(); cancelled <- time.Now() })
+	entered, canceled := make(chan struct{}), make(chan time.Time, 1)
+	f := b.fn("f", func(ctx context.Context) { close(entered); <-ctx.Done(); canceled <- time.Now() })
 	cfg := b.config()
 	cfg.Grace, cfg.CancelGrace = 500*time.Millisecond, 500*time.Millisecond
 	names := delayed.Strict{b.Name}
@@ -1123,7 +1123,7 @@ func TestStopIsBoundedWhileRedisIsFrozen(t *testing.T) {
 	start := time.Now()
 	cancel()
 	t.Parallel() // which returns when the other tests that are not parallel have run
-	at := <-cancelled
+	at := <-canceled
 	t.Logf("handler told to stop after %v", at.Sub(start))
 	if d := at.Sub(start); d > 7*time.Second {
 		limits.Errorf(t, "the handler was told to stop after %v; Grace is %v", d, cfg.Grace)

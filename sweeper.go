@@ -14,7 +14,7 @@ import (
 	"github.com/godelayed/delayed/internal/sweep"
 )
 
-// SweeperConfig says what a sweeper does. Only Queues is required.
+// SweeperConfig configures a sweeper. Only Queues is required.
 type SweeperConfig struct {
 	// Queues to sweep. Required.
 	Queues []string
@@ -26,7 +26,7 @@ type SweeperConfig struct {
 	// ArchiveMax and ArchiveFor bound the archive, as those of WorkerConfig do. Default to 10,000 tasks and 90 days.
 	ArchiveMax int
 	ArchiveFor time.Duration
-	// Logger receives what the sweeper has to say. Defaults to logrus's standard logger.
+	// Logger receives the log of the sweeper. Defaults to logrus's standard logger.
 	Logger logrus.FieldLogger
 }
 

@@ -352,7 +352,7 @@ func (r *Ref) random() {
 	r.id = unsafe.String(&r.text[0], len(r.text))
 }
 
-// ID returns the task's id: random, or what TaskID said. It is empty for messages that carry none: on a legacy queue
+// ID returns the task's id: random, or that of TaskID. It is empty for messages that carry none: on a legacy queue
 // those of Go tasks without options and of Python tasks. A scheduled Python task of a legacy queue has an id for as
 // long as it is scheduled.
 func (r *Ref) ID() string {

@@ -13,7 +13,7 @@ import (
 )
 
 // Unique lets no second task with the same function and the same arguments into the queue for as long as this one is
-// there: until it has succeeded, or was dropped, archived, cancelled or deleted. A retry does not end that. Two tasks
+// there: until it has succeeded, or was dropped, archived, canceled or deleted. A retry does not end that. Two tasks
 // are the same if their paths and their encoded arguments are equal.
 //
 // ttl bounds it, so that a lock whose task vanished does not stay for ever: the lock lapses that long after the task is
@@ -35,7 +35,7 @@ func UniqueKey(key string, ttl time.Duration) TaskOption {
 // so that it can be enqueued once more while it runs.
 func UntilStart() TaskOption { return lockOption{name: "UntilStart"} }
 
-// Conflict says what becomes of a new task when another task already has the lock or id that it asks for; see
+// Conflict decides what becomes of a new task when another task already has the lock or id that it asks for; see
 // OnConflict. The zero value is ConflictFail.
 type Conflict uint8
 
@@ -43,7 +43,7 @@ const (
 	// ConflictFail with OnConflict refuses the new task with a *DuplicateError that names the other one.
 	ConflictFail Conflict = iota
 	// ConflictSkip with OnConflict leaves the other task as it is and enqueues nothing; the call succeeds and its Ref
-	// is the other task's. Nothing else tells the caller which of the two happened: where that matters, use
+	// is the other task's. Nothing else shows the caller which of the two happened: where that matters, use
 	// ConflictFail and look for a *DuplicateError.
 	ConflictSkip
 	// ConflictReplace with OnConflict enqueues the new task, which takes the lock over, and cancels the other one: if
@@ -68,7 +68,7 @@ func (c Conflict) String() string {
 	}
 }
 
-// OnConflict says what becomes of a task whose lock is held, or whose id is taken: ConflictFail, ConflictSkip or
+// OnConflict decides what becomes of a task whose lock is held, or whose id is taken: ConflictFail, ConflictSkip or
 // ConflictReplace. Without it, it is ConflictFail.
 func OnConflict(c Conflict) TaskOption { return lockOption{name: "OnConflict", conflict: c} }
 
@@ -96,7 +96,7 @@ func (o debounceOption) forQueueWith(c *callOptions) {
 
 func (o debounceOption) String() string { return fmt.Sprintf("Debounce(%v)", time.Duration(o)) }
 
-// lockOption is Unique, UniqueKey, UntilStart, OnConflict or what Debounce says of locks; its name says which.
+// lockOption is Unique, UniqueKey, UntilStart, OnConflict or what Debounce says of locks, by its name.
 type lockOption struct {
 	name, key string
 	ttl       time.Duration // of Debounce: its delay

@@ -645,7 +645,7 @@ func TestWaitForATaskThatIsReplaced(t *testing.T) {
 }
 
 // Redis keeps the cancellation of a task as long as it would have kept its result or info.
-func TestCancelledTaskIsKeptAsLongAsItsEnd(t *testing.T) {
+func TestCanceledTaskIsKeptAsLongAsItsEnd(t *testing.T) {
 	for what, opts := range map[string][]delayed.FuncOption{
 		"a result":  {delayed.KeepResult(time.Hour)},
 		"retention": {delayed.Retention(time.Hour)},
@@ -655,7 +655,7 @@ func TestCancelledTaskIsKeptAsLongAsItsEnd(t *testing.T) {
 		ref := b.delayWith(b.q.With(delayed.In(time.Hour)), b.fn("f", func() int { return 1 }, opts...))
 		b.Must(ref.Cancel(t.Context()))
 		if info, err := ref.Info(t.Context()); err != nil || info.State != state.Canceled {
-			t.Errorf("%s: %v, %v, expected that it was cancelled", what, info.State, err)
+			t.Errorf("%s: %v, %v, expected that it was canceled", what, info.State, err)
 		}
 	}
 }
@@ -854,7 +854,7 @@ func TestCancelBySkippedRef(t *testing.T) {
 			}
 			b.Must(ref.Cancel(bg))
 			if next := b.delayWith(skip, f, 3); next.ID() == first.ID() {
-				t.Errorf("the lock is held by the task that was cancelled")
+				t.Errorf("the lock is held by the task that was canceled")
 			}
 			if name != "running" {
 				b.work(b.config(), f)
@@ -871,7 +871,7 @@ func TestCancelBySkippedRef(t *testing.T) {
 				}
 			}
 			if err := ref.Cancel(bg); !errors.Is(err, delayed.ErrEnded) {
-				t.Errorf("cancelled again: %v", err)
+				t.Errorf("canceled again: %v", err)
 			}
 			b.Idle()
 			b.unlocked()
@@ -900,7 +900,7 @@ func TestRefsOfReplacedTasks(t *testing.T) {
 				if ref.ID() == old.ID() {
 					t.Fatalf("both have the Ref of %v", ref)
 				}
-				b.Must(old.Cancel(bg)) // a replaced task counts as cancelled already
+				b.Must(old.Cancel(bg)) // a replaced task counts as canceled already
 				_, err := b.q.With(lock...).Delay(f, 3)
 				inTheWay(t, err, ref.ID())
 				if how == "later" {
@@ -931,7 +931,7 @@ func TestRefsOfReplacedTasks(t *testing.T) {
 				}
 				if err := old.Cancel(bg); !errors.Is(err, delayed.ErrEnded) ||
 					!strings.Contains(err.Error(), old.ID()) {
-					t.Errorf("cancelled when it was over: %v", err)
+					t.Errorf("canceled when it was over: %v", err)
 				}
 				if how == "later" {
 					b.Must(ref.Cancel(bg))

@@ -191,7 +191,7 @@ func (w *Worker) Use(mw ...func(HandlerFunc) HandlerFunc) error {
 // Listeners hear of events shortly after they have happened, on a goroutine of their own: they cannot hold up the
 // worker, nor change what becomes of a task (see Use for that), and a panic of theirs is logged. A worker keeps up to
 // 10,000 events for listeners that are slow; further ones are dropped, and Event.Missed of the next one says how many.
-// When the worker stops, Run waits for listeners for as long as WorkerConfig.CancelGrace says, for a second at least.
+// When the worker stops, Run waits for listeners for WorkerConfig.CancelGrace, for a second at least.
 func (w *Worker) OnEvent(fn func(Event)) error {
 	if err := w.check(); err != nil {
 		return err
@@ -267,12 +267,12 @@ type WorkerStatus struct {
 	State state.Worker
 	// Busy is the number of handlers that run.
 	Busy int
-	// Connected says that Redis has confirmed the worker's last heartbeat on every queue.
+	// Connected means that Redis has confirmed the worker's last heartbeat on every queue.
 	Connected bool
 	// Beat is when Redis last confirmed the heartbeat on every queue; zero: it has not. A worker sends four of them
 	// within the life of one.
 	Beat time.Time
-	// StopReason says why the worker stops or has stopped. It is "" while the worker does not stop.
+	// StopReason is why the worker stops or has stopped. It is "" while the worker does not stop.
 	StopReason state.Reason
 }
 
@@ -321,7 +321,7 @@ func (p program) Call(ctx context.Context, c *lane.Claim) (result any, err error
 // Event is something that has happened in a worker; Worker.OnEvent subscribes to them. docs/HOOKS.md says when each
 // kind comes and which fields it fills in; all others are zero.
 type Event struct {
-	// Kind says what has happened.
+	// Kind is what has happened.
 	Kind event.Kind
 	// At is when it happened, by the clock of this process.
 	At time.Time
@@ -333,7 +333,7 @@ type Event struct {
 	Duration time.Duration
 	// Wait is how long the task waits until it is tried again, or with event.TaskStarted how long ago it was enqueued.
 	Wait time.Duration
-	// Reason says why, with the events TaskArchived, TaskParked, TaskStuck, WorkerStopping and WorkerStopped.
+	// Reason is why, with the events TaskArchived, TaskParked, TaskStuck, WorkerStopping and WorkerStopped.
 	Reason state.Reason
 	// Err is the error that led to it.
 	Err error

@@ -28,8 +28,8 @@ const (
 	maxConcurrency = 100_000
 )
 
-// WorkerConfig says what a worker does. Only Queues is required. A field that is zero takes its default; where zero
-// itself makes sense and is not the default, as with Grace or MaxRetry, a negative value means it.
+// WorkerConfig configures a worker. Only Queues is required. A field that is zero takes its default; where zero itself
+// makes sense and is not the default, as with Grace or MaxRetry, a negative value means it.
 type WorkerConfig struct {
 	// Queues to serve: Strict{"critical", "mail"} or Weighted{"critical": 6, "mail": 3}. Required.
 	Queues QueueOrder
@@ -50,9 +50,9 @@ type WorkerConfig struct {
 	SweepInterval time.Duration
 	// NoSweeper leaves sweeping to other workers or to a separate Sweeper. Defaults to false.
 	NoSweeper bool
-	// Grace is how long Run waits for running handlers when it is told to stop. Defaults to 25 s; negative: none.
+	// Grace is how long Run waits for running handlers when it must stop. Defaults to 25 s; negative: none.
 	Grace time.Duration
-	// CancelGrace is how long Run then waits for handlers whose context it has cancelled. Defaults to 3 s; negative:
+	// CancelGrace is how long Run then waits for handlers whose context it has canceled. Defaults to 3 s; negative:
 	// none.
 	CancelGrace time.Duration
 	// MaxRetry is how often a failed task is tried again without the option MaxRetry. Defaults to 25; negative: never.
@@ -62,8 +62,8 @@ type WorkerConfig struct {
 	// options Backoff and BackoffFunc. It is called concurrently. Defaults to 5 s, doubled each time up to 6 h, each ±
 	// 25 %.
 	Backoff func(retried int) time.Duration
-	// IsFailure says whether an error of a handler is a failure. If it returns false, the task is tried again after the
-	// backoff, which does not grow. That spends no retry and does not count as failed. Such a task is tried again
+	// IsFailure decides whether an error of a handler is a failure. If it returns false, the task is tried again after
+	// the backoff, which does not grow. That spends no retry and does not count as failed. Such a task is tried again
 	// without end, also when no retries are left, unless TTL, Deadline or RetryUntil bounds it. It is called
 	// concurrently. It is not called for errors made by Archive, Drop, RetryIn and Snooze. If it panics, the error is a
 	// failure. Defaults to nil: every error is a failure.
@@ -86,7 +86,7 @@ type WorkerConfig struct {
 	// Store.WithLegacy), or if that queue never had a Python task and the worker's handle is one of WithLegacy.
 	// Defaults to none: Python tasks are parked.
 	PythonQueue string
-	// Limits say when the worker stops by itself. Defaults to never.
+	// Limits set when the worker stops by itself. Defaults to never.
 	Limits WorkerLimits
 	// Rest is how long each executor pauses after a task. The worker then claims nothing ahead, unless Prefetch says
 	// so. Defaults to 0.
@@ -99,20 +99,20 @@ type WorkerConfig struct {
 	// Schedulers run beside the worker and enqueue periodic tasks: one for each queue that has periodic entries, which
 	// need not be one that the worker serves. Any number of workers may have the same. Defaults to none.
 	Schedulers []SchedulerConfig
-	// Isolation says which tasks run in child processes, and what these may use. Defaults to those of functions with
-	// Isolated.
+	// Isolation selects the tasks that run in child processes, and sets their limits. Defaults to those of functions
+	// with Isolated.
 	Isolation Isolation
 	// Allow names settings of Redis with which the worker runs all the same: eviction, replica, scripts or version; see
 	// SettingError. They are logged as warnings. Defaults to none.
 	Allow []string
-	// Logger receives what the worker has to say; SlogLogger makes one of a slog.Handler. Defaults to logrus's standard
+	// Logger receives the log of the worker; SlogLogger makes one of a slog.Handler. Defaults to logrus's standard
 	// logger.
 	Logger logrus.FieldLogger
 }
 
-// WorkerLimits say when a worker stops by itself: as if the context of Run had ended, so Run returns nil, and
-// WorkerStatus.StopReason says why. Zero fields set no limit. MaxTasks of 1 with StopWhenEmpty runs one task, or none
-// if there is none.
+// WorkerLimits set when a worker stops by itself: as if the context of Run had ended, so Run returns nil, and
+// WorkerStatus.StopReason is the reason. Zero fields set no limit. MaxTasks of 1 with StopWhenEmpty runs one task, or
+// none if there is none.
 type WorkerLimits struct {
 	// MaxTasks is how many tasks end before the worker stops; it never starts more. Retries count as tasks of their
 	// own.
@@ -282,7 +282,7 @@ func checkArchive(config string, most int, keep time.Duration) error {
 	return nil
 }
 
-// QueueOrder says which queues a worker serves and in which order it looks at them: Strict or Weighted.
+// QueueOrder is the queues that a worker serves and the order in which it looks at them: Strict or Weighted.
 type QueueOrder interface {
 	plan() (fetch.Order, error)
 }
@@ -294,7 +294,7 @@ func (s Strict) plan() (fetch.Order, error) {
 	return fetch.Order{Names: slices.Clone(s)}, checkNames(s)
 }
 
-// Weighted serves queues at random, each as often as its weight says while all have tasks; no queue starves. It shares
+// Weighted serves queues at random, in proportion to their weights while all have tasks; no queue starves. It shares
 // claims, not time: with equal weights, a queue whose tasks take ten times as long gets about ten times as much of the
 // executors' time. Weights are 1 to 1000; Queue.SetWeight changes them while workers run.
 type Weighted map[string]int

@@ -1120,7 +1120,7 @@ func TestClosedHandleWithTasks(t *testing.T) {
 	}
 }
 
-// TestDeadlineIsACleanStop: a context that ends by a deadline stops Run like a cancelled one, without logging an error.
+// TestDeadlineIsACleanStop: a context that ends by a deadline stops Run like a canceled one, without logging an error.
 func TestDeadlineIsACleanStop(t *testing.T) {
 	b := newBench(t)
 	var all sync.WaitGroup

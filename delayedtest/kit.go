@@ -117,7 +117,7 @@ func direct(q *delayed.Queue) *delayed.Queue {
 // Conn implements delayed.Source.
 func (k *kit) Conn(ctx context.Context, _ string) (redis.Conn, error) {
 	if k.broken() == Down {
-		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused, says delayedtest.Break")}
+		return nil, &net.OpError{Op: "dial", Net: "tcp", Err: errors.New("connection refused by delayedtest.Break")}
 	}
 	c, err := k.pool.GetContext(ctx)
 	if err != nil {

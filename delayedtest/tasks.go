@@ -34,7 +34,7 @@ type Task struct {
 	MaxRetry *int
 	// Retried is how often the task was tried again.
 	Retried int
-	// Reason and Error say why the task was archived or parked, or failed last.
+	// Reason and Error are why the task was archived or parked, or failed last.
 	Reason, Error string
 
 	// The values of the options of these names; Lock is the name of the lock that a unique task holds.

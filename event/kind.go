@@ -1,4 +1,4 @@
-// Package event names what happens in a worker: the kinds of the events that delayed.Worker.OnEvent tells of.
+// Package event names what happens in a worker: the kinds of the events that delayed.Worker.OnEvent reports.
 package event
 
 // Kind is the kind of a delayed.Event. More may be added: ignore those that you do not know.
@@ -18,10 +18,10 @@ const (
 	TaskParked                        // it waits for a worker that knows its function, or its fields
 	TaskForwarded                     // it was handed on to the queue for Python tasks
 	TaskExpired                       // its time was over before it could start
-	TaskCanceled                      // it was cancelled
+	TaskCanceled                      // it was canceled
 	TaskLost                          // another worker may run it: this one was believed dead
 	TaskReleased                      // it goes back to its queue, as the worker stops
-	TaskStuck                         // its handler has run for very long or ignores that it was told to stop
+	TaskStuck                         // its handler has run for very long or ignores that it must stop
 	WorkerStarted                     // Run was called
 	WorkerIdle                        // all its queues are empty and no handler runs
 	WorkerPaused                      // it claims no tasks until it is resumed
@@ -29,7 +29,7 @@ const (
 	WorkerQuiet                       // it claims no tasks any more
 	WorkerStopping                    // it stops
 	WorkerStopped                     // it has stopped, and all its handlers have returned
-	HeartbeatLost                     // Redis no longer knows, or cannot be told, that the worker lives
+	HeartbeatLost                     // Redis no longer knows, or cannot be reached to confirm, that the worker lives
 	HeartbeatRegained                 // Redis knows again that the worker lives
 	QueuePaused                       // no worker claims tasks of the queue until it is resumed
 	QueueResumed                      // workers claim tasks of the queue again

@@ -300,7 +300,7 @@ func (f *floor) check() {
 	}
 	ended += archived + canceled + int64(len(f.done))
 	if made := f.made.Load(); ended != made {
-		f.Errorf("%d tasks were enqueued: %d have succeeded, %d are archived, %d were cancelled, %d deleted: %d in all",
+		f.Errorf("%d tasks were enqueued: %d have succeeded, %d are archived, %d were canceled, %d deleted: %d in all",
 			made, len(f.done), archived, canceled, f.deleted.Load(), ended)
 	}
 	if f.Failed() {

@@ -111,7 +111,7 @@ func TestPythonWorkerRunsTasksOfGo(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := ref.Wait(ctx); !errors.Is(err, delayed.ErrCanceled) {
-		t.Errorf("expected that the task was cancelled, found %v", err)
+		t.Errorf("expected that the task was canceled, found %v", err)
 	}
 	stopPython(t, worker)
 }

@@ -106,7 +106,7 @@ func testOutages(o *outage, leave, comeBack func(*outage)) {
 	}
 	t.Cleanup(func() { rdb.Close() })
 	r := newRuns()
-	var cancelled sync.Map
+	var canceled sync.Map
 	task := delayed.Func(func(ctx context.Context, i int) error {
 		r.start(i)
 		defer r.end(i)
@@ -114,7 +114,7 @@ func testOutages(o *outage, leave, comeBack func(*outage)) {
 		case <-time.After(work):
 			return nil
 		case <-ctx.Done():
-			cancelled.Store(i, context.Cause(ctx))
+			canceled.Store(i, context.Cause(ctx))
 			return context.Cause(ctx)
 		}
 	}, delayed.Name("itest.slow"))
@@ -152,8 +152,8 @@ func testOutages(o *outage, leave, comeBack func(*outage)) {
 	if again := r.again(); again > 0 {
 		t.Errorf("tasks of live workers were started again %d times", again)
 	}
-	cancelled.Range(func(i, cause any) bool {
-		t.Errorf("task %d was cancelled: %v", i, cause)
+	canceled.Range(func(i, cause any) bool {
+		t.Errorf("task %d was canceled: %v", i, cause)
 		return true
 	})
 	expectOneRun(o, queue, m.tasks)

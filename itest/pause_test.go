@@ -222,12 +222,12 @@ func (p *pauser) check(log ledger.Log, wakeLimit time.Duration) {
 				continue
 			}
 			started++
-			cancelled, over := events.Of(ledger.Cancelled), events.Of(ledger.End)
+			canceled, over := events.Of(ledger.Canceled), events.Of(ledger.End)
 			switch {
-			case len(cancelled) > 0:
-				late = append(late, cancelled[0].Time.Sub(pause.continued))
-				if cancelled[0].Detail != delayed.ErrLost.Error() {
-					p.t.Errorf("task %s was cancelled for another reason than a lost claim: %v", task, events)
+			case len(canceled) > 0:
+				late = append(late, canceled[0].Time.Sub(pause.continued))
+				if canceled[0].Detail != delayed.ErrLost.Error() {
+					p.t.Errorf("task %s was canceled for another reason than a lost claim: %v", task, events)
 				}
 			case len(over) > 0:
 				ended++
@@ -237,12 +237,12 @@ func (p *pauser) check(log ledger.Log, wakeLimit time.Duration) {
 		}
 	}
 	if len(late) == 0 {
-		p.t.Fatal("no task was cancelled")
+		p.t.Fatal("no task was canceled")
 	}
 	slices.Sort(late)
 	p.t.Log(strings.Join([]string{
 		fmt.Sprintf("%d pauses took %d tasks from their handlers", len(p.done), started),
-		fmt.Sprintf("%d handlers were cancelled with ErrLost, half of them within %v of waking, all within %v",
+		fmt.Sprintf("%d handlers were canceled with ErrLost, half of them within %v of waking, all within %v",
 			len(late), late[len(late)/2], late[len(late)-1]),
 		fmt.Sprintf("%d ended by themselves first; %d stale acks reached Redis, none was accepted", ended, refused),
 		fmt.Sprintf("%d claims had not been started, %d of them were afterwards", unstarted, afterwards),
@@ -253,7 +253,7 @@ func (p *pauser) check(log ledger.Log, wakeLimit time.Duration) {
 		limits.Errorf(p.t, "%d of %d tasks were started after their claims had been lost", afterwards, unstarted)
 	}
 	if worst := late[len(late)-1]; worst > wakeLimit {
-		limits.Errorf(p.t, "a context was cancelled %v after its worker had gone on, expected at most %v", worst,
+		limits.Errorf(p.t, "a context was canceled %v after its worker had gone on, expected at most %v", worst,
 			wakeLimit)
 	}
 }

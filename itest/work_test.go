@@ -172,7 +172,7 @@ func (p *workerProcess) work(ctx context.Context, task string, millis int) error
 		note(ledger.End, "")
 		return nil
 	case <-ctx.Done():
-		note(ledger.Cancelled, context.Cause(ctx).Error())
+		note(ledger.Canceled, context.Cause(ctx).Error())
 		return context.Cause(ctx)
 	}
 }

@@ -1,6 +1,6 @@
 package state
 
-// Reason says why a task is where it is, or why a worker stops. Programs may compare it with the constants below; later
+// Reason is why a task is in its state, or why a worker stops. Programs may compare it with the constants below; later
 // versions may add others. The zero value means that no reason is known.
 type Reason string
 

@@ -3,33 +3,33 @@ package state
 
 import "fmt"
 
-// Task says where a task is.
+// Task is the state of a task.
 type Task uint8
 
 const (
 	// Unknown means that the task is pending or active, it is over and nothing is kept of it, or there never was a task
 	// with this id. Pending and active tasks are not indexed by id, because that would cost every task something.
 	Unknown Task = iota
-	// Scheduled means that the task waits for the time that In, At or Snooze said.
+	// Scheduled means that the task waits for the time of In, At or Snooze.
 	Scheduled
 	// Retry means that the task waits to be tried again; in prose it is called retrying.
 	Retry
 	// Parked means that the task waits for a worker that knows its function, and all fields of its arguments.
 	Parked
-	// Archived means that the task does not run again by itself; a Reason says why.
+	// Archived means that the task does not run again by itself; a Reason is why.
 	Archived
 	// Active means that the task runs and has reported its progress.
 	Active
-	// Completed means that the task has succeeded, no longer ago than KeepResult or Retention says.
+	// Completed means that the task has succeeded, and KeepResult or Retention still keeps it.
 	Completed
-	// Dropped means that the task's handler has returned Drop, no longer ago than KeepResult or Retention says.
+	// Dropped means that the task's handler has returned Drop, and KeepResult or Retention still keeps it.
 	Dropped
 	// Aggregating means that the call waits in a Group. To find that out, Ref.State reads the groups of the queue one
 	// after the other. The combined call has the id of the first call; the others are Unknown then.
 	Aggregating
-	// Canceled means that the task was cancelled, no longer ago than KeepResult or Retention says.
+	// Canceled means that the task was canceled, and KeepResult or Retention still keeps it.
 	Canceled
-	// Pending means that the task waits for a worker with room. Only package inspect tells it: see Unknown.
+	// Pending means that the task waits for a worker with room. Only package inspect reports it: see Unknown.
 	Pending
 )
 

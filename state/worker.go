@@ -2,7 +2,7 @@ package state
 
 import "fmt"
 
-// Worker says what a worker does.
+// Worker is the state of a worker.
 type Worker int32
 
 // A worker goes through these in their order, except that it may alternate between running and paused.

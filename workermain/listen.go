@@ -58,7 +58,7 @@ func (p *program) listen(ctx context.Context) (closeServer func(), err error) {
 	}, nil
 }
 
-// httpErrors makes lines of the program's log of what package net/http has to say, such as panics of handlers.
+// httpErrors writes what package net/http logs to the program's log, such as panics of handlers.
 type httpErrors struct{ log logrus.FieldLogger }
 
 // Write implements io.Writer.

@@ -99,7 +99,7 @@ func newSettings(cfg Config) *settings {
 	s.add("cancel-grace", "duration", "how long to wait then for handlers whose contexts were canceled",
 		showGrace(w.CancelGrace, defaultCancelGrace), grace(&w.CancelGrace))
 	s.add("timeout", "duration",
-		"how long a handler may run if neither the call nor the function says; 0: for as long as it likes",
+		"how long a handler may run if neither the call nor the function sets it; 0: for as long as it likes",
 		w.Timeout.String(),
 		duration(&w.Timeout, 0))
 	s.add("stuck-after", "duration",

@@ -36,7 +36,7 @@ func mail(to string) {
 	fmt.Println("mail to", to, "is sent")
 }
 
-// film takes long, so it watches its context, which is cancelled when Grace is over. It must then return soon; whatever
+// film takes long, so it watches its context, which is canceled when Grace is over. It must then return soon; whatever
 // it returns, the task is given back, costs no retry, and runs again elsewhere or later.
 func film(ctx context.Context, title string) error {
 	fmt.Println("film", title, "begins")
@@ -80,7 +80,7 @@ func run() error {
 	worker, err := delayed.NewWorker(redis, delayed.WorkerConfig{
 		Queues:      delayed.Strict{"example-shutdown"},
 		Grace:       2 * time.Second, // for handlers to end by themselves; 25 s by default
-		CancelGrace: time.Second,     // for handlers whose contexts were cancelled then; 3 s by default
+		CancelGrace: time.Second,     // for handlers whose contexts were canceled then; 3 s by default
 		Logger:      delayed.SlogLogger(slog.DiscardHandler),
 	})
 	if err != nil {

@@ -30,7 +30,7 @@ func (m *Mailer) Remind(ctx context.Context, user string, times int) error {
 	return err
 }
 
-// ErrBusy says that the service cannot take new users now.
+// ErrBusy means that the service cannot take new users now.
 var ErrBusy = errors.New("signup: busy, try again later")
 
 // SignUp takes a new user.

@@ -171,7 +171,7 @@ func (b *callBatch) message(nowMs int64) []byte {
 // Compose combines the first messages of a group: usually into one call, of the first size messages or of as many as
 // fit. A message that cannot be combined becomes a call unchanged, so that it does not hold up the group; a worker
 // archives it if it is undecodable. Compose returns at most MaxCalls calls, and the members that they replace. These
-// include cancelled ones, which are in no call.
+// include canceled ones, which are in no call.
 func Compose(raws [][]byte, size int, nowMs int64, canceled map[string]bool) (calls [][]byte, members []Member) {
 	var b callBatch
 	flush := func() {

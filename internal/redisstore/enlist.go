@@ -97,6 +97,6 @@ type TakenError struct {
 	place int // of the task that was refused, from 0
 }
 
-func (e *TakenError) Error() string { return fmt.Sprintf("delayed: task %q is there already", e.ID) }
+func (e *TakenError) Error() string { return fmt.Sprintf("delayed: duplicate task: %q", e.ID) }
 
 func (e *TakenError) Unwrap() error { return ErrDuplicate }

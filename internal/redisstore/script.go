@@ -164,7 +164,7 @@ var (
 	// ErrClosed says that the handle on Redis is closed, or that Run was called before.
 	ErrClosed = errors.New("delayed: closed")
 	// ErrDuplicate says that another task has the id or the lock.
-	ErrDuplicate = errors.New("delayed: such a task is there already")
+	ErrDuplicate = errors.New("delayed: duplicate task")
 )
 
 // ErrHandleClosed is the error of calls after the handle was closed.

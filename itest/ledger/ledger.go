@@ -18,12 +18,12 @@ import (
 // Kind is what happened.
 type Kind string
 
-// The kinds. Handlers write Start and End around their work, and Cancelled instead of End when the context ended first,
+// The kinds. Handlers write Start and End around their work, and Canceled instead of End when the context ended first,
 // with its cause as the detail. Acks come from the witness of a worker's connections and name worker and token.
 const (
 	Start     Kind = "start"
 	End       Kind = "end"
-	Cancelled Kind = "cancelled"
+	Canceled Kind = "canceled"
 	Acked     Kind = "acked"    // Redis answered that the claim existed
 	Refused   Kind = "refused"  // Redis answered that the claim did not exist
 	Unclear   Kind = "unclear"  // no answer to an ack

@@ -25,7 +25,7 @@ func TestWriteAndRead(t *testing.T) {
 	w := create(t, dir)
 	want := []Event{
 		{Kind: Start, Task: "k1", Worker: "w", Token: "1-1"},
-		{Kind: Cancelled, Task: "k1", Worker: "w", Token: "1-1", Detail: "delayed: claim lost"},
+		{Kind: Canceled, Task: "k1", Worker: "w", Token: "1-1", Detail: "delayed: claim lost"},
 		{Kind: Acked, Worker: "w", Token: "1-1"},
 	}
 	for _, e := range want {

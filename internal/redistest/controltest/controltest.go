@@ -73,7 +73,7 @@ func Run(t *testing.T, rdb *delayed.Store, queue string) {
 	default:
 	}
 	must(t, q.Resume(ctx))
-	if n := receive(ctx, t, "the task runs that was not cancelled", started); n != 2 {
+	if n := receive(ctx, t, "the task runs that was not canceled", started); n != 2 {
 		t.Errorf("task %d runs", n)
 	}
 	must(t, q.Restart(ctx))

@@ -63,7 +63,7 @@ func testDiscard(t *testing.T, open Maker) {
 	if third := id(conn); third == first {
 		t.Error("the discarded connection came back")
 	}
-	// A call is cancelled, so its reply is to come.
+	// A call is canceled, so its reply is to come.
 	third := id(conn)
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
@@ -75,7 +75,7 @@ func testDiscard(t *testing.T, open Maker) {
 	conn.Close()
 	conn = take(t, src, "k")
 	if fourth := id(conn); fourth == third {
-		t.Error("the connection of a cancelled call came back")
+		t.Error("the connection of a canceled call came back")
 	}
 	// An answer that only a replica gives means that the pool must not hand the connection out again.
 	server.Do(t, "REPLICAOF", "127.0.0.1", "1")

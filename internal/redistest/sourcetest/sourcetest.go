@@ -34,8 +34,8 @@ func Run(t *testing.T, open Maker) {
 		"pipeline":                     testPipeline,
 		"transaction is not passed on": testTransaction,
 		"long wait":                    testLongWait,
-		"cancelled wait":               testCancelledWait,
-		"cancelled call":               testCancelledCall,
+		"canceled wait":               testCanceledWait,
+		"canceled call":               testCanceledCall,
 		"sent once":                    testSentOnce,
 		"messages":                     testMessages,
 		"discard":                      testDiscard,
@@ -270,8 +270,8 @@ func testLongWait(t *testing.T, open Maker) {
 	}
 }
 
-// testCancelledWait cancels a wait: it ends at once, and takes no element that comes later.
-func testCancelledWait(t *testing.T, open Maker) {
+// testCanceledWait cancels a wait: it ends at once, and takes no element that comes later.
+func testCanceledWait(t *testing.T, open Maker) {
 	server := redistest.Start(t)
 	b := redistest.NewBench(t, server)
 	src := open(t, server.Addr(), poolSize)
@@ -285,16 +285,16 @@ func testCancelledWait(t *testing.T, open Maker) {
 	b.Until("Redis holds the wait", func() bool { return blocked(t, server) == 1 })
 	cancel()
 	if err := redistest.Await(b, "the wait ends", result); !errors.Is(err, context.Canceled) {
-		t.Errorf("a cancelled wait: %v, expected context.Canceled", err)
+		t.Errorf("a canceled wait: %v, expected context.Canceled", err)
 	}
 	if conn.Err() == nil {
-		t.Error("a wait was cancelled, and Err is nil")
+		t.Error("a wait was canceled, and Err is nil")
 	}
 	conn.Close()
 	b.Until("Redis has forgotten the wait", func() bool { return blocked(t, server) == 0 })
 	b.Do("RPUSH", b.Name, "x")
 	if n := b.Int("LLEN", b.Name); n != 1 {
-		t.Errorf("%d elements, expected that the cancelled wait has taken none", n)
+		t.Errorf("%d elements, expected that the canceled wait has taken none", n)
 	}
 	if _, err := take(t, src, b.Name).Do("PING"); err != nil {
 		t.Errorf("the next connection: %v", err)
@@ -317,8 +317,8 @@ func blocked(t testing.TB, server *redistest.Server) int {
 	return n
 }
 
-// testCancelledCall cancels calls whose replies come late: nobody else may get those replies.
-func testCancelledCall(t *testing.T, open Maker) {
+// testCanceledCall cancels calls whose replies come late: nobody else may get those replies.
+func testCanceledCall(t *testing.T, open Maker) {
 	server := redistest.Shared(t)
 	proxy := faultnet.NewProxy(t, server.Addr())
 	b := redistest.NewBench(t, server)
