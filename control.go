@@ -20,20 +20,21 @@ import (
 //
 // Pausing again changes nothing. It also works when the memory of Redis is full. Errors are those of asking Redis.
 func (q *Queue) Pause(ctx context.Context) error {
+	return q.setControl(ctx, redisstore.ControlPaused, redisstore.ValueNow)
+}
+
+// setControl sets a field of the queue's control hash, which workers follow.
+func (q *Queue) setControl(ctx context.Context, field, value string) error {
 	if err := q.check(ctx); err != nil {
 		return err
 	}
-	_, err := q.store.SetControl(ctx, redisstore.ControlPaused, redisstore.ValueNow)
+	_, err := q.store.SetControl(ctx, field, value)
 	return err
 }
 
 // Resume ends a Pause. Workers hear of it at once.
 func (q *Queue) Resume(ctx context.Context) error {
-	if err := q.check(ctx); err != nil {
-		return err
-	}
-	_, err := q.store.SetControl(ctx, redisstore.ControlPaused, "")
-	return err
+	return q.setControl(ctx, redisstore.ControlPaused, "")
 }
 
 // Paused reports whether the queue is paused.
@@ -51,11 +52,7 @@ func (q *Queue) Paused(ctx context.Context) (bool, error) {
 // supervisor must start it again after a clean exit too, as systemd does with Restart=always. Workers started later are
 // not affected. A worker that cannot be reached stops when it can.
 func (q *Queue) Restart(ctx context.Context) error {
-	if err := q.check(ctx); err != nil {
-		return err
-	}
-	_, err := q.store.SetControl(ctx, redisstore.ControlRestart, redisstore.ValueNow)
-	return err
+	return q.setControl(ctx, redisstore.ControlRestart, redisstore.ValueNow)
 }
 
 // SetWeight changes the weight of the queue for all workers that serve it in Weighted order: 1 to 1000, or 0 for the
@@ -72,8 +69,7 @@ func (q *Queue) SetWeight(ctx context.Context, weight int) error {
 	if weight > 0 {
 		value = strconv.Itoa(weight)
 	}
-	_, err := q.store.SetControl(ctx, redisstore.ControlWeight, value)
-	return err
+	return q.setControl(ctx, redisstore.ControlWeight, value)
 }
 
 // Worker returns the control of one worker that serves the queue. The id is what Worker.ID returned there; it also
@@ -118,8 +114,7 @@ func (c *WorkerControl) order(ctx context.Context, order string) error {
 		return fmt.Errorf("delayed: queue %q has no living worker %.100q: expected the id of one that serves it",
 			c.queue.name, c.id)
 	}
-	_, err = c.queue.store.SetControl(ctx, redisstore.ControlWorker+c.id, order)
-	return err
+	return c.queue.setControl(ctx, redisstore.ControlWorker+c.id, order)
 }
 
 var errNoControl = errors.New("delayed: the *WorkerControl is nil or zero: make it with Queue.Worker")

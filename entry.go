@@ -82,12 +82,12 @@ func (o Overlap) String() string {
 
 var overlapNames = [...]string{"allow", "skip", "queue"}
 
-// dst returns SkipClockGap and RepeatClockOverlap as a value of package schedule.
-func (e *Entry) dst() (policy schedule.DST) {
-	if e.SkipClockGap {
+// dst returns SkipClockGap and RepeatClockOverlap of an entry as a value of package schedule.
+func dst(skipGap, repeatOverlap bool) (policy schedule.DST) {
+	if skipGap {
 		policy |= schedule.DSTSkipMissing
 	}
-	if e.RepeatClockOverlap {
+	if repeatOverlap {
 		policy |= schedule.DSTRunTwice
 	}
 	return policy
@@ -96,9 +96,9 @@ func (e *Entry) dst() (policy schedule.DST) {
 // define checks an entry and returns its definition. For an entry without a task, Message and Relative are missing.
 func (e *Entry) define(q *Queue, shortest time.Duration) (d schedule.Definition, err error) {
 	d = schedule.Definition{
-		Spec: e.Spec, Zone: e.Zone, DST: e.dst(), Missed: max(e.CatchUp, schedule.MissedSkip),
-		Overlap: schedule.Overlap(e.Overlap),
-		Jitter:  e.Jitter, From: e.From, Until: e.Until,
+		Spec: e.Spec, Zone: e.Zone, DST: dst(e.SkipClockGap, e.RepeatClockOverlap),
+		Missed: max(e.CatchUp, schedule.MissedSkip), Overlap: schedule.Overlap(e.Overlap), Jitter: e.Jitter,
+		From: e.From, Until: e.Until,
 	}
 	if err := d.Normalize(e.Name, shortest); err != nil {
 		return d, err

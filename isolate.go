@@ -1,6 +1,7 @@
 package delayed
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"runtime"
@@ -60,24 +61,8 @@ const leastIsolated = 64 << 20
 
 // withDefaults returns a copy in which everything that was left out is filled in.
 func (i Isolation) withDefaults() Isolation {
-	fill := func(d *time.Duration, initial time.Duration) {
-		if *d == 0 {
-			*d = initial
-		}
-		*d = max(*d, 0)
-	}
-	number := func(n *int, initial int) {
-		if *n == 0 {
-			*n = initial
-		}
-		*n = max(*n, 0)
-	}
-	fill(&i.Grace, 2*time.Second)
-	number(&i.MaxTasks, 10_000)
-	number(&i.Ahead, 1)
-	if i.Idle == 0 {
-		i.Idle = time.Minute
-	}
+	i.Grace, i.Idle = orNone(i.Grace, 2*time.Second), cmp.Or(i.Idle, time.Minute)
+	i.MaxTasks, i.Ahead = orNone(i.MaxTasks, 10_000), orNone(i.Ahead, 1)
 	return i
 }
 
@@ -90,17 +75,14 @@ func (i Isolation) check() error {
 	for _, name := range i.Queues {
 		errs = append(errs, redisstore.CheckQueueName(name))
 	}
-	if i.Memory != 0 && i.Memory < leastIsolated {
-		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.Isolation.Memory is %d: expected a number of bytes of "+
-			"at least %d, which is 64 MiB, or 0 for any", i.Memory, leastIsolated))
+	f := faults{config: "WorkerConfig.Isolation", errs: errs}
+	f.unless(i.Memory == 0 || i.Memory >= leastIsolated, "Memory", i.Memory,
+		fmt.Sprintf("a number of bytes of at least %d, which is 64 MiB, or 0 for any", leastIsolated))
+	for field, d := range map[string]time.Duration{"Grace": i.Grace, "CPU": i.CPU, "Idle": i.Idle} {
+		f.unless(d >= 0, field, d, "a duration, or 0")
+		f.errs = append(f.errs, checkDuration("WorkerConfig.Isolation."+field, d))
 	}
-	if i.CPU < 0 || i.Idle < 0 {
-		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.Isolation has CPU %v and Idle %v: expected durations, "+
-			"or 0", i.CPU, i.Idle))
-	}
-	errs = append(errs, checkDuration("WorkerConfig.Isolation.Grace", i.Grace),
-		checkDuration("WorkerConfig.Isolation.CPU", i.CPU), checkDuration("WorkerConfig.Isolation.Idle", i.Idle))
-	return errors.Join(errs...)
+	return errors.Join(f.errs...)
 }
 
 // engine returns the settings as the engine takes them; nil if this system has no child processes.

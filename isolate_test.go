@@ -336,7 +336,7 @@ func TestIsolationOfQueuesAndAll(t *testing.T) {
 func TestIsolationSettings(t *testing.T) {
 	b := newBench(t)
 	for want, isolation := range map[string]delayed.Isolation{
-		"64 MiB": {Memory: 1 << 20}, "CPU -1s": {CPU: -time.Second}, "queue": {Queues: []string{"a b"}},
+		"64 MiB": {Memory: 1 << 20}, "CPU is -1s": {CPU: -time.Second}, "queue": {Queues: []string{"a b"}},
 		"Idle": {Idle: -time.Second},
 	} {
 		cfg := b.config()

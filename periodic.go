@@ -85,12 +85,9 @@ func (e *PeriodicEntry) DelayOf(tick time.Time) time.Duration {
 
 // timetable returns when the entry ticks.
 func (e *PeriodicEntry) timetable() (*schedule.Timetable, error) {
-	d := schedule.Definition{Spec: e.Spec, Zone: e.Zone, Jitter: e.Jitter, From: e.From, Until: e.Until}
-	if e.SkipClockGap {
-		d.DST |= schedule.DSTSkipMissing
-	}
-	if e.RepeatClockOverlap {
-		d.DST |= schedule.DSTRunTwice
+	d := schedule.Definition{
+		Spec: e.Spec, Zone: e.Zone, DST: dst(e.SkipClockGap, e.RepeatClockOverlap), Jitter: e.Jitter, From: e.From,
+		Until: e.Until,
 	}
 	return d.Timetable(e.Name)
 }
@@ -183,17 +180,38 @@ func (p *PeriodicControl) Resume(ctx context.Context, name string) error {
 // conflicts is how often to try a change while other programs change the entry.
 const conflicts = 100
 
-// change reads an entry, calls edit and writes the entry back. It tries again if another program was faster. The record
-// is empty for a new entry.
+// change reads an entry, calls edit and writes the entry back. The record is empty for a new entry.
 func (p *PeriodicControl) change(
 	ctx context.Context, name string, create bool, edit func(r *schedule.Record, now time.Time) error,
+) error {
+	return p.attempt(ctx, name, create, func(r *schedule.Record, now time.Time) error {
+		if err := edit(r, now); err != nil {
+			return err
+		}
+		raw := r.Encode()
+		if bytes.Equal(raw, r.Was.Raw) {
+			return nil
+		}
+		due, err := r.Due()
+		if err != nil {
+			return err
+		}
+		if err = p.queue.store.SetEntry(ctx, r.Was, raw, due); err == nil {
+			p.notifySchedulers(ctx)
+		}
+		return err
+	})
+}
+
+// attempt reads an entry and calls do with it, again and again while other programs change the entry before do writes.
+func (p *PeriodicControl) attempt(
+	ctx context.Context, name string, create bool, do func(r *schedule.Record, now time.Time) error,
 ) error {
 	if err := p.check(ctx); err != nil {
 		return err
 	}
-	s := p.queue.store
 	for range conflicts {
-		was, err := s.Entry(ctx, name)
+		was, err := p.queue.store.Entry(ctx, name)
 		if err != nil {
 			return err
 		}
@@ -205,25 +223,11 @@ func (p *PeriodicControl) change(
 		} else if !create {
 			return noEntry(name)
 		}
-		now, err := s.Time(ctx)
+		now, err := p.queue.store.Time(ctx)
 		if err != nil {
 			return err
 		}
-		if err := edit(r, now); err != nil {
-			return err
-		}
-		raw := r.Encode()
-		if bytes.Equal(raw, was.Raw) {
-			return nil
-		}
-		due, err := r.Due()
-		if err != nil {
-			return err
-		}
-		if err = s.SetEntry(ctx, was, raw, due); err == nil {
-			p.notifySchedulers(ctx)
-		}
-		if !errors.Is(err, redisstore.ErrEntryChanged) {
+		if err := do(r, now); !errors.Is(err, redisstore.ErrEntryChanged) {
 			return err
 		}
 	}
@@ -232,8 +236,7 @@ func (p *PeriodicControl) change(
 
 // notifySchedulers makes schedulers look at once. Where Redis does not allow it, they look within five seconds.
 func (p *PeriodicControl) notifySchedulers(ctx context.Context) {
-	s := p.queue.store
-	_ = s.Signal(ctx, periodicSignal)
+	_ = p.queue.store.Signal(ctx, periodicSignal)
 }
 
 // periodicSignal is the message to schedulers when entries change.
@@ -246,44 +249,24 @@ func noEntry(name string) error {
 // RunNow enqueues the entry's task now, whether it is paused or not, and leaves its ticks as they are. While the
 // previous task is not over, an entry with OverlapSkip or OverlapQueue refuses with a *DuplicateError that names that
 // task. The error wraps ErrNoEntry if there is no such entry.
-func (p *PeriodicControl) RunNow(ctx context.Context, name string) (*Ref, error) {
-	if err := p.check(ctx); err != nil {
-		return nil, err
-	}
-	s := p.queue.store
-	for range conflicts {
-		was, err := s.Entry(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		if was.Raw == nil {
-			return nil, noEntry(name)
-		}
-		r, err := schedule.Decode(was)
-		if err != nil {
-			return nil, err
-		}
-		now, err := s.Time(ctx)
-		if err != nil {
-			return nil, err
-		}
+func (p *PeriodicControl) RunNow(ctx context.Context, name string) (ref *Ref, err error) {
+	err = p.attempt(ctx, name, false, func(r *schedule.Record, now time.Time) error {
 		id := schedule.TickID(name, now) + "-" + wire.NewTaskID()[:8]
 		plan, err := r.PlanRun(id, now)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if _, err = s.Tick(ctx, plan); err == nil {
-			return p.queue.Ref(id), nil
-		}
+		_, err = p.queue.store.Tick(ctx, plan)
 		if held := (*redisstore.TakenError)(nil); errors.As(err, &held) {
-			return nil, fmt.Errorf("delayed: periodic entry %q: its previous task is not over: %w", name,
-				duplicate(err))
+			return fmt.Errorf("delayed: periodic entry %q: its previous task is not over: %w", name, duplicate(err))
 		}
-		if !errors.Is(err, redisstore.ErrEntryChanged) {
-			return nil, err
-		}
+		ref = p.queue.Ref(id)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
-	return nil, errConflict
+	return ref, nil
 }
 
 // List returns all entries, by name. Those that this version cannot read are left out, and the error says which.
@@ -310,10 +293,8 @@ func (p *PeriodicControl) List(ctx context.Context) ([]PeriodicEntry, error) {
 		e := PeriodicEntry{
 			Name: v.Name, Spec: d.Spec, Zone: d.Zone, Function: d.Path(),
 			SkipClockGap: d.DST&schedule.DSTSkipMissing != 0, RepeatClockOverlap: d.DST&schedule.DSTRunTwice != 0,
-			CatchUp: d.Missed,
-			Overlap: Overlap(d.Overlap), Jitter: d.Jitter,
-			From: d.From, Until: d.Until, Owner: r.Owner, Paused: r.Paused, Previous: r.Prev,
-			Waiting: !r.Queued.IsZero(),
+			CatchUp: d.Missed, Overlap: Overlap(d.Overlap), Jitter: d.Jitter, From: d.From, Until: d.Until,
+			Owner: r.Owner, Paused: r.Paused, Previous: r.Prev, Waiting: !r.Queued.IsZero(),
 		}
 		if !r.Paused {
 			e.Next = r.Next

@@ -118,10 +118,7 @@ func (r *Ref) wait(ctx context.Context) (wire.Info, error) {
 	}
 	// If the task has ended already, no subscription is needed.
 	info, ended, err := r.outcome(ctx)
-	switch {
-	case ended:
-		return info, err
-	case redisstore.Refused(err):
+	if ended || redisstore.Refused(err) {
 		return info, err
 	}
 	signals := r.queue.signals
@@ -303,8 +300,7 @@ func (i *TaskInfo) read(q *Queue, message []byte) {
 func publicInfo(i *wire.Info) TaskInfo {
 	return TaskInfo{
 		Function: i.Function, EnqueuedAt: i.Enqueued, Began: i.Began, At: i.At, FirstFailed: i.FirstFailed,
-		Reason: i.Reason, Error: i.Error, Stack: i.Stack,
-		Attempts: i.Attempts, Deaths: i.Deaths, Worker: i.Worker,
+		Reason: i.Reason, Error: i.Error, Stack: i.Stack, Attempts: i.Attempts, Deaths: i.Deaths, Worker: i.Worker,
 		Done: i.Progress.Done, Total: i.Progress.Total, Note: i.Progress.Note,
 	}
 }

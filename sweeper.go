@@ -1,6 +1,7 @@
 package delayed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/sirupsen/logrus"
 
+	"github.com/godelayed/delayed/internal/lifecycle"
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/redisstore"
 	"github.com/godelayed/delayed/internal/sweep"
@@ -44,26 +46,12 @@ func NewSweeper(rdb *Store, cfg SweeperConfig) (*Sweeper, error) {
 	if err := rdb.check(); err != nil {
 		return nil, fmt.Errorf("delayed: NewSweeper: %w", err)
 	}
-	if cfg.Interval == 0 {
-		cfg.Interval = 8 * time.Second
-	}
-	if cfg.HeartbeatLife == 0 {
-		cfg.HeartbeatLife = 15 * time.Second
-	}
-	cfg.ArchiveMax, cfg.ArchiveFor = archiveBounds(cfg.ArchiveMax, cfg.ArchiveFor)
-	errs := []error{
-		checkNames(cfg.Queues), rdb.checkSlots(cfg.Queues),
-		checkArchive("SweeperConfig", cfg.ArchiveMax, cfg.ArchiveFor),
-		checkLogger("SweeperConfig", cfg.Logger),
-	}
-	if cfg.Interval < 10*time.Millisecond {
-		errs = append(errs, fmt.Errorf("delayed: SweeperConfig.Interval is %v: expected at least 10ms", cfg.Interval))
-	}
-	if cfg.HeartbeatLife < shortestLife {
-		errs = append(errs, fmt.Errorf("delayed: SweeperConfig.HeartbeatLife is %v: expected at least %v",
-			cfg.HeartbeatLife, shortestLife))
-	}
-	if err := errors.Join(errs...); err != nil {
+	cfg.Interval, cfg.HeartbeatLife = cmp.Or(cfg.Interval, defaultSweep), cmp.Or(cfg.HeartbeatLife, defaultLife)
+	cfg.ArchiveMax = cmp.Or(cfg.ArchiveMax, lifecycle.MaxArchived)
+	cfg.ArchiveFor = cmp.Or(cfg.ArchiveFor, lifecycle.ArchivedLife)
+	f := faults{config: "SweeperConfig", errs: []error{checkNames(cfg.Queues), rdb.checkSlots(cfg.Queues)}}
+	f.shared(cfg.HeartbeatLife, cfg.ArchiveFor, cfg.ArchiveMax, "Interval", cfg.Interval, cfg.Logger)
+	if err := errors.Join(f.errs...); err != nil {
 		return nil, err
 	}
 	bySlot := map[int][]*redisstore.Store{}

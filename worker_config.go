@@ -1,6 +1,7 @@
 package delayed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,8 @@ import (
 const (
 	// shortestLife is the shortest heartbeat: four renewals of it must fit beside ordinary delays of the network.
 	shortestLife = 500 * time.Millisecond
+	defaultLife  = 15 * time.Second
+	defaultSweep = 8 * time.Second
 	// maxConcurrency keeps the executors of one process within what its memory holds.
 	maxConcurrency = 100_000
 )
@@ -131,43 +134,16 @@ type WorkerLimits struct {
 
 // withDefaults returns a copy in which everything that was left out is filled in.
 func (c WorkerConfig) withDefaults() WorkerConfig {
-	c.ArchiveMax, c.ArchiveFor = archiveBounds(c.ArchiveMax, c.ArchiveFor)
-	if c.Concurrency == 0 {
-		c.Concurrency = 10 * runtime.GOMAXPROCS(0)
-	}
-	if c.HeartbeatLife == 0 {
-		c.HeartbeatLife = 15 * time.Second
-	}
-	if c.SweepInterval == 0 {
-		c.SweepInterval = 8 * time.Second
-	}
-	switch {
-	case c.Grace == 0:
-		c.Grace = 25 * time.Second
-	case c.Grace < 0:
-		c.Grace = 0
-	}
-	switch {
-	case c.CancelGrace == 0:
-		c.CancelGrace = 3 * time.Second
-	case c.CancelGrace < 0:
-		c.CancelGrace = 0
-	}
-	if c.StuckAfter == 0 {
-		c.StuckAfter = 30 * time.Second
-	}
-	switch {
-	case c.MaxStuck == 0:
-		c.MaxStuck = max(1, c.Concurrency/10)
-	case c.MaxStuck < 0:
-		c.MaxStuck = 0
-	}
-	switch {
-	case c.MaxRetry == 0:
-		c.MaxRetry = 25
-	case c.MaxRetry < 0:
-		c.MaxRetry = 0
-	}
+	c.ArchiveMax = cmp.Or(c.ArchiveMax, lifecycle.MaxArchived)
+	c.ArchiveFor = cmp.Or(c.ArchiveFor, lifecycle.ArchivedLife)
+	c.Concurrency = cmp.Or(c.Concurrency, 10*runtime.GOMAXPROCS(0))
+	c.HeartbeatLife = cmp.Or(c.HeartbeatLife, defaultLife)
+	c.SweepInterval = cmp.Or(c.SweepInterval, defaultSweep)
+	c.Grace = orNone(c.Grace, 25*time.Second)
+	c.CancelGrace = orNone(c.CancelGrace, 3*time.Second)
+	c.StuckAfter = cmp.Or(c.StuckAfter, 30*time.Second)
+	c.MaxStuck = orNone(c.MaxStuck, max(1, c.Concurrency/10))
+	c.MaxRetry = orNone(c.MaxRetry, 25)
 	if c.Backoff == nil {
 		c.Backoff = finish.DefaultBackoff
 	}
@@ -175,48 +151,55 @@ func (c WorkerConfig) withDefaults() WorkerConfig {
 	return c
 }
 
+// orNone returns the value of a field of which zero means the default, and a negative value none.
+func orNone[T int | time.Duration](value, initial T) T { return max(cmp.Or(value, initial), 0) }
+
+// faults collects what is wrong with a configuration.
+type faults struct {
+	config string
+	errs   []error
+}
+
+// unless notes a fault of a field unless it is fine.
+func (f *faults) unless(fine bool, field string, value any, want string) {
+	if !fine {
+		f.errs = append(f.errs, fmt.Errorf("delayed: %s.%s is %v: expected %s", f.config, field, value, want))
+	}
+}
+
+// shared checks the fields that workers and sweepers have in common.
+func (f *faults) shared(life, keep time.Duration, most int, sweep string, interval time.Duration, l logrus.FieldLogger) {
+	f.unless(life >= shortestLife, "HeartbeatLife", life, "at least "+shortestLife.String())
+	f.unless(interval >= 10*time.Millisecond, sweep, interval, "at least 10ms")
+	f.unless(most >= 1, "ArchiveMax", most, "at least 1")
+	f.unless(keep >= time.Second, "ArchiveFor", keep, "at least 1s")
+	f.errs = append(f.errs, checkLogger(f.config, l))
+}
+
 // check returns all errors of a configuration whose defaults are filled in.
 func (c WorkerConfig) check() error {
-	var errs []error
-	if c.Concurrency < 1 || c.Concurrency > maxConcurrency {
-		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.Concurrency is %d: expected 1 to %d", c.Concurrency,
-			maxConcurrency))
-	}
-	if c.Prefetch > maxConcurrency {
-		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.Prefetch is %d: expected at most %d", c.Prefetch,
-			maxConcurrency))
-	}
-	errs = append(errs, checkArchive("WorkerConfig", c.ArchiveMax, c.ArchiveFor), checkLogger("WorkerConfig", c.Logger),
-		checkAllowed("WorkerConfig.Allow", c.Allow))
+	f := faults{config: "WorkerConfig"}
+	f.unless(c.Concurrency >= 1 && c.Concurrency <= maxConcurrency, "Concurrency", c.Concurrency,
+		fmt.Sprint("1 to ", maxConcurrency))
+	f.unless(c.Prefetch <= maxConcurrency, "Prefetch", c.Prefetch, fmt.Sprint("at most ", maxConcurrency))
+	f.unless(c.MaxStuck <= maxConcurrency, "MaxStuck", c.MaxStuck, fmt.Sprint("at most ", maxConcurrency))
+	f.shared(c.HeartbeatLife, c.ArchiveFor, c.ArchiveMax, "SweepInterval", c.SweepInterval, c.Logger)
 	for field, d := range map[string]time.Duration{
 		"Grace": c.Grace, "CancelGrace": c.CancelGrace, "Timeout": c.Timeout, "StuckAfter": c.StuckAfter,
-		"Limits.MaxTime":          c.Limits.MaxTime,
-		"Limits.StopWhenEmptyFor": c.Limits.StopWhenEmptyFor, "Rest": c.Rest,
+		"Limits.MaxTime": c.Limits.MaxTime, "Limits.StopWhenEmptyFor": c.Limits.StopWhenEmptyFor, "Rest": c.Rest,
 	} {
-		errs = append(errs, checkDuration("WorkerConfig."+field, d))
+		f.unless(d >= 0 || field == "StuckAfter", field, d, "a positive duration, or 0 for none")
+		f.errs = append(f.errs, checkDuration("WorkerConfig."+field, d))
 	}
-	if c.HeartbeatLife < shortestLife {
-		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.HeartbeatLife is %v: expected at least %v",
-			c.HeartbeatLife, shortestLife))
-	}
-	if c.SweepInterval < 10*time.Millisecond {
-		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.SweepInterval is %v: expected at least 10ms",
-			c.SweepInterval))
-	}
-	if c.MaxStuck > maxConcurrency {
-		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.MaxStuck is %d: expected at most %d", c.MaxStuck,
-			maxConcurrency))
-	}
-	if c.Timeout < 0 {
-		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.Timeout is %v: expected a positive duration, or 0 for "+
-			"none", c.Timeout))
-	}
+	f.unless(c.Limits.MaxTasks >= 0, "Limits.MaxTasks", c.Limits.MaxTasks, "1 or more, or 0 for any number")
+	f.unless(c.Limits.MaxMemory == 0 || c.Limits.MaxMemory >= leastMemory, "Limits.MaxMemory", c.Limits.MaxMemory,
+		fmt.Sprintf("a number of bytes of at least %d, which is 1 MiB, or 0 for any", leastMemory))
 	if c.PythonQueue != "" {
 		if err := redisstore.CheckQueueName(c.PythonQueue); err != nil {
-			errs = append(errs, fmt.Errorf("delayed: WorkerConfig.PythonQueue: %w", err))
+			f.errs = append(f.errs, fmt.Errorf("delayed: WorkerConfig.PythonQueue: %w", err))
 		}
 	}
-	return errors.Join(append(errs, c.checkLimits(), c.Isolation.check())...)
+	return errors.Join(append(f.errs, checkAllowed("WorkerConfig.Allow", c.Allow), c.Isolation.check())...)
 }
 
 // prefetch returns how many tasks to claim ahead; negative: as the handlers allow.
@@ -230,57 +213,8 @@ func (c WorkerConfig) prefetch() int {
 	return c.Prefetch
 }
 
-// checkLimits returns what is wrong with the limits of a configuration.
-func (c WorkerConfig) checkLimits() error {
-	var errs []error
-	if c.Limits.MaxTasks < 0 {
-		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.Limits.MaxTasks is %d: expected 1 or more, or 0 for "+
-			"any number",
-			c.Limits.MaxTasks))
-	}
-	if c.Limits.MaxMemory < 0 || c.Limits.MaxMemory > 0 && c.Limits.MaxMemory < leastMemory {
-		errs = append(errs, fmt.Errorf("delayed: WorkerConfig.Limits.MaxMemory is %d: expected a number of bytes of "+
-			"at least %d, which is 1 MiB, or 0 for any",
-			c.Limits.MaxMemory, leastMemory))
-	}
-	for _, d := range []struct {
-		name  string
-		value time.Duration
-	}{
-		{"Limits.MaxTime", c.Limits.MaxTime}, {"Limits.StopWhenEmptyFor", c.Limits.StopWhenEmptyFor}, {"Rest", c.Rest},
-	} {
-		if d.value < 0 {
-			errs = append(errs, fmt.Errorf("delayed: WorkerConfig.%s is %v: expected a duration, or 0 for none", d.name,
-				d.value))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // leastMemory is less than any process uses: a smaller limit was meant in another unit.
 const leastMemory = 1 << 20
-
-// archiveBounds fills in the defaults of the bounds of the archive.
-func archiveBounds(most int, keep time.Duration) (int, time.Duration) {
-	if most == 0 {
-		most = lifecycle.MaxArchived
-	}
-	if keep == 0 {
-		keep = lifecycle.ArchivedLife
-	}
-	return most, keep
-}
-
-// checkArchive returns an error for wrong bounds of the archive.
-func checkArchive(config string, most int, keep time.Duration) error {
-	switch {
-	case most < 1:
-		return fmt.Errorf("delayed: %s.ArchiveMax is %d: expected at least 1", config, most)
-	case keep < time.Second:
-		return fmt.Errorf("delayed: %s.ArchiveFor is %v: expected at least 1s", config, keep)
-	}
-	return nil
-}
 
 // QueueOrder is the queues that a worker serves and the order in which it looks at them: Strict or Weighted.
 type QueueOrder interface {
