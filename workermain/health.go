@@ -49,7 +49,7 @@ func (p *program) answer(check func(delayed.WorkerStatus) string) http.HandlerFu
 // alive is the check of /healthz.
 func (p *program) alive(s delayed.WorkerStatus) string {
 	started := p.started.Load()
-	life := p.settings.life()
+	life := p.settings.worker.HeartbeatLife
 	if time.Since(s.Beat) < life || started == nil || time.Since(*started) < life {
 		return ""
 	}

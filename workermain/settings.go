@@ -6,25 +6,18 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"runtime"
-	"strconv"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/sirupsen/logrus"
 
 	"github.com/godelayed/delayed"
-)
-
-// The defaults of delayed.WorkerConfig, for the help.
-const (
-	defaultLife        = 15 * time.Second
-	defaultGrace       = 25 * time.Second
-	defaultCancelGrace = 3 * time.Second
-	defaultStuckAfter  = 30 * time.Second
+	"github.com/godelayed/delayed/internal/nearest"
 )
 
 const (
@@ -61,21 +54,23 @@ type option struct {
 
 func newSettings(cfg Config) *settings {
 	s := &settings{redisURL: defaultURL, worker: cfg.Worker, level: logrus.InfoLevel, wait: defaultWait}
-	w := &s.worker
-	s.add("redis", "url", "Redis: redis://[user:password@]host[:port][/db], rediss:// with TLS, or unix:///path",
-		defaultURL,
-		func(v string) error {
-			s.redisURL = v // checked by Dial, whose errors do not show a password
-			return nil
-		})
+	w, l := &s.worker, &s.worker.Limits
+	// The defaults of delayed.WorkerConfig, for the help.
+	w.Concurrency = cmp.Or(w.Concurrency, 10*runtime.GOMAXPROCS(0))
+	w.HeartbeatLife = cmp.Or(w.HeartbeatLife, 15*time.Second)
+	w.Grace = cmp.Or(w.Grace, 25*time.Second)
+	w.CancelGrace = cmp.Or(w.CancelGrace, 3*time.Second)
+	w.StuckAfter = cmp.Or(w.StuckAfter, 30*time.Second)
+
+	s.text("redis", "url", "Redis: redis://[user:password@]host[:port][/db], rediss:// with TLS, or unix:///path",
+		&s.redisURL) // checked by Dial, whose errors do not show a password
 	s.options[0].env = append(s.options[0].env, "DELAYED_URL", "REDIS_URL") // the first as the command delayed has it
 	s.add("prefix", "text", "what the keys of all queues begin with", "", func(v string) error {
 		s.prefix = &v
 		return nil
 	})
 	s.add("allow", "names", "settings of Redis to run with all the same: eviction, replica, scripts, version",
-		strings.Join(w.Allow, ","),
-		func(v string) error {
+		strings.Join(w.Allow, ","), func(v string) error {
 			w.Allow = nil
 			for name := range strings.SplitSeq(v, ",") {
 				w.Allow = append(w.Allow, strings.TrimSpace(name)) // checked by NewWorker
@@ -83,52 +78,56 @@ func newSettings(cfg Config) *settings {
 			return nil
 		})
 	s.add("queues", "list", "queues to serve: critical,mail in this order of priority; critical=6,mail=3 by weight",
-		cmp.Or(showOrder(w.Queues), "none, so it must be given"),
-		func(v string) (err error) {
+		cmp.Or(showOrder(w.Queues), "none, so it must be given"), func(v string) (err error) {
 			w.Queues, err = parseOrder(v)
 			return err
 		})
-	s.add("concurrency", "n", "tasks that run at once", strconv.Itoa(cmp.Or(w.Concurrency, 10*runtime.GOMAXPROCS(0))),
-		number(&w.Concurrency, 1))
-	s.add("prefetch", "n", "tasks claimed ahead of those that run; 0: as the length of handlers allows, -1: none",
-		strconv.Itoa(w.Prefetch), number(&w.Prefetch, -1))
-	s.add("heartbeat-life", "duration", "how long the worker counts as alive after its last heartbeat",
-		cmp.Or(w.HeartbeatLife, defaultLife).String(), duration(&w.HeartbeatLife, time.Millisecond))
-	s.add("grace", "duration", "how long to wait for handlers when stopping", showGrace(w.Grace, defaultGrace),
-		grace(&w.Grace))
-	s.add("cancel-grace", "duration", "how long to wait then for handlers whose contexts were canceled",
-		showGrace(w.CancelGrace, defaultCancelGrace), grace(&w.CancelGrace))
-	s.add("timeout", "duration",
-		"how long a handler may run if neither the call nor the function sets it; 0: for as long as it likes",
-		w.Timeout.String(),
-		duration(&w.Timeout, 0))
-	s.add("stuck-after", "duration",
-		"how long a handler may go on after that before another one takes its place; 0: nobody looks",
-		showGrace(w.StuckAfter, defaultStuckAfter), grace(&w.StuckAfter))
-	s.add("max-stuck", "n", "how many such handlers the worker bears before it stops; 0: a tenth of -concurrency, "+
-		"-1: none", strconv.Itoa(w.MaxStuck),
-		number(&w.MaxStuck, -1))
-	s.add("legacy", "", "share queues with workers of keakon's package delayed or of go-delayed",
-		"false",
-		toggle(&s.legacy))
-	s.add("python-queue", "name", "queue that Python tasks are handed on to", w.PythonQueue, func(v string) error {
-		w.PythonQueue = v
-		return nil
-	})
-	s.addLimits()
+	s.number("concurrency", "tasks that run at once", &w.Concurrency, 1)
+	s.number("prefetch", "tasks claimed ahead of those that run; 0: as the length of handlers allows, -1: none",
+		&w.Prefetch, -1)
+	s.duration("heartbeat-life", "how long the worker counts as alive after its last heartbeat", &w.HeartbeatLife,
+		time.Millisecond)
+	s.grace("grace", "how long to wait for handlers when stopping", &w.Grace)
+	s.grace("cancel-grace", "how long to wait then for handlers whose contexts were canceled", &w.CancelGrace)
+	s.duration("timeout", "how long a handler may run if neither the call nor the function sets it; 0: no limit",
+		&w.Timeout, 0)
+	s.grace("stuck-after", "how long a handler may go on after that before another one takes its place; 0: nobody looks",
+		&w.StuckAfter)
+	s.number("max-stuck", "how many such handlers the worker bears before it stops; 0: a tenth of -concurrency, -1: none",
+		&w.MaxStuck, -1)
+	s.toggle("legacy", "share queues with workers of keakon's package delayed or of go-delayed", &s.legacy)
+	s.text("python-queue", "name", "queue that Python tasks are handed on to", &w.PythonQueue)
+
+	s.add("once", "", "run one task, or none if there is none, and end: -max-tasks 1 -stop-when-empty", "false",
+		func(v string) error {
+			once, err := boolean(v)
+			if once {
+				l.MaxTasks, l.StopWhenEmpty = 1, true
+			}
+			return err
+		})
+	s.toggle("stop-when-empty", "end when no task is pending or due", &l.StopWhenEmpty)
+	s.duration("stop-when-empty-for", "end when that has been so for that long; 0: do not", &l.StopWhenEmptyFor, 0)
+	s.number("max-tasks", "end when n tasks have ended; 0: do not", &l.MaxTasks, 0)
+	s.duration("max-time", "end after that time; 0: do not", &l.MaxTime, 0)
+	s.size("max-memory", "end when the process has more memory: bytes, or with KiB, MiB, GiB; 0: do not", &l.MaxMemory)
+	s.toggle("isolate", "run all tasks in child processes, which can be killed; see delayed.Isolation", &w.Isolation.All)
+	s.size("isolate-memory", "what a child process may allocate after its start: bytes, or with KiB, MiB, GiB; 0: any",
+		&w.Isolation.Memory)
+	s.duration("isolate-cpu", "processor time that a task in a child process may use; 0: any", &w.Isolation.CPU, 0)
+	s.duration("rest", "pause of each executor after a task", &w.Rest, 0)
 	if cfg.Worker.Logger == nil {
 		s.add("log-level", "level", "what to log: debug, info, warn or error", "info", s.setLevel)
 		s.add("log-format", "format", "how to log: text or json", "text", s.setFormat)
 	}
 	s.add("listen", "address", "answer /healthz, /readyz and what the program adds, such as /metrics, at host:port", "",
 		s.setListen)
-	s.add("debug", "", "let programs of this machine read /debug/pprof of -listen", "", toggle(&s.debug))
-	s.add("wait", "duration", "how long to wait for Redis at the start", s.wait.String(), duration(&s.wait, 0))
-	s.add("functions", "", "print the registered functions with their signatures as JSON; needs no Redis", "",
-		toggle(&s.list))
-	s.options[len(s.options)-1].env = nil
-	s.add("version", "", "print the version", "", toggle(&s.version))
-	s.options[len(s.options)-1].env = nil
+	s.toggle("debug", "let programs of this machine read /debug/pprof of -listen", &s.debug)
+	s.duration("wait", "how long to wait for Redis at the start", &s.wait, 0)
+	s.toggle("functions", "print the registered functions with their signatures as JSON; needs no Redis", &s.list)
+	s.toggle("version", "print the version", &s.version)
+	last := s.options[len(s.options)-2:]
+	last[0].env, last[1].env = nil, nil
 	return s
 }
 
@@ -194,60 +193,31 @@ func (o *option) read(lookup func(string) (string, bool)) error {
 	return nil
 }
 
-// life returns the life of the heartbeat.
-func (s *settings) life() time.Duration { return cmp.Or(s.worker.HeartbeatLife, defaultLife) }
+// variables is the prefix of the names of environment variables.
+const variables = "DELAYED_"
 
-func number(p *int, least int) func(string) error {
-	return func(v string) error {
-		n, err := strconv.Atoi(v)
-		if err != nil || n < least {
-			return fmt.Errorf("expected a whole number from %d", least)
+// ofServices matches variables that Kubernetes sets in each container for services, such as one named delayed.
+var ofServices = regexp.MustCompile(
+	`_(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)?)$`)
+
+// checkEnvironment returns an error for each variable of environ that has the prefix but is no setting. It does not
+// show values.
+func (s *settings) checkEnvironment(environ []string) error {
+	var known []string
+	for _, o := range s.options {
+		known = append(known, o.env...)
+	}
+	var errs []error
+	for _, pair := range slices.Sorted(slices.Values(environ)) {
+		name, value, _ := strings.Cut(pair, "=")
+		if !strings.HasPrefix(name, variables) || value == "" || slices.Contains(known, name) ||
+			ofServices.MatchString(name) {
+			continue
 		}
-		*p = n
-		return nil
+		near := slices.MinFunc(known,
+			func(a, b string) int { return cmp.Compare(nearest.Distance(name, a), nearest.Distance(name, b)) })
+		errs = append(errs, fmt.Errorf("unknown environment variable %s: did you mean %s? The prefix %s is for "+
+			"settings of workers", name, near, variables))
 	}
-}
-
-func duration(p *time.Duration, least time.Duration) func(string) error {
-	return func(v string) error {
-		d, err := time.ParseDuration(v)
-		if err != nil || d < least {
-			return fmt.Errorf("expected a duration from %v, such as 1m30s", least)
-		}
-		*p = d
-		return nil
-	}
-}
-
-// grace is a duration of which 0 means none. In a WorkerConfig 0 is the default, and a negative one means none.
-func grace(p *time.Duration) func(string) error {
-	set := duration(p, 0)
-	return func(v string) error {
-		err := set(v)
-		if err == nil && *p == 0 {
-			*p = -1
-		}
-		return err
-	}
-}
-
-func showGrace(d, initial time.Duration) string { return max(cmp.Or(d, initial), 0).String() }
-
-func toggle(p *bool) func(string) error {
-	return func(v string) error {
-		b, err := strconv.ParseBool(v)
-		if err != nil {
-			return errors.New("expected true or false")
-		}
-		*p = b
-		return nil
-	}
-}
-
-func (s *settings) setListen(v string) error {
-	if _, _, err := net.SplitHostPort(v); err != nil {
-		return errors.New("expected host:port, such as localhost:8080, or :8080 for all addresses of the machine")
-	}
-	s.listen = v
-	return nil
+	return errors.Join(errs...)
 }

@@ -35,9 +35,11 @@ func TestDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The worker knows its own defaults.
-	if want := (delayed.WorkerConfig{Queues: delayed.Strict{"mail"}}); fmt.Sprintf("%#v",
-		s.worker) != fmt.Sprintf("%#v", want) {
+	want := delayed.WorkerConfig{
+		Queues: delayed.Strict{"mail"}, Concurrency: 10 * runtime.GOMAXPROCS(0), HeartbeatLife: 15 * time.Second,
+		Grace: 25 * time.Second, CancelGrace: 3 * time.Second, StuckAfter: 30 * time.Second,
+	}
+	if fmt.Sprintf("%#v", s.worker) != fmt.Sprintf("%#v", want) {
 		t.Errorf("expected %+v, found %+v", want, s.worker)
 	}
 	if s.redisURL != "redis://localhost:6379/0" || s.wait != 5*time.Second || s.listen != "" || s.debug ||
@@ -220,16 +222,15 @@ func TestSizes(t *testing.T) {
 		"0": 0, "1000": 1000, "1KiB": 1 << 10, "3M": 3 << 20, "512MiB": 512 << 20,
 		"2G": 2 << 30, "8589934591GiB": 8589934591 << 30,
 	} {
-		var got, again int64
-		if err := size(&got)(text); err != nil || got != want {
+		if got, err := parseSize(text); err != nil || got != want {
 			t.Errorf("%s: expected %d, found %d, %v", text, want, got, err)
 		}
-		if err := size(&again)(showSize(want)); err != nil || again != want {
+		if again, err := parseSize(showSize(want)); err != nil || again != want {
 			t.Errorf("%d is shown as %s", want, showSize(want))
 		}
 	}
 	for _, text := range []string{"", "M", "-1", "1.5G", "1MB", "1KiBM", "8589934592GiB", "9223372036854775808"} {
-		if err := size(new(int64))(text); err == nil {
+		if _, err := parseSize(text); err == nil {
 			t.Errorf("%q: expected an error", text)
 		}
 	}

@@ -241,10 +241,8 @@ func (p *program) work(ctx context.Context) int {
 	if err := p.awaitRedis(ctx); err != nil {
 		return p.notStarted(ctx, err)
 	}
-	if p.setup != nil {
-		if err := p.setup(ctx, p.worker); err != nil {
-			return p.notStarted(ctx, fmt.Errorf("setting up: %w", err))
-		}
+	if err := p.setUp(ctx); err != nil {
+		return p.notStarted(ctx, err)
 	}
 	if ctx.Err() != nil {
 		return p.notStarted(ctx, ctx.Err())
