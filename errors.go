@@ -274,15 +274,18 @@ func checkContext(ctx context.Context) error {
 	return nil
 }
 
-// tooShort finds durations that were probably meant in another unit, such as Retention(60000), which is 60 µs. want
-// says what was expected.
-func tooShort(d time.Duration) (want string, wrong bool) {
-	return "at least 1ms, or a unit such as time.Second behind the number", d > 0 && d < time.Millisecond
+// tooShort returns what was expected in place of a duration that was probably meant in another unit, such as
+// Retention(60000), which is 60 µs; "" for others.
+func tooShort(d time.Duration) (want string) {
+	if d > 0 && d < time.Millisecond {
+		return "at least 1ms, or a unit such as time.Second behind the number"
+	}
+	return ""
 }
 
 // checkDuration is tooShort for a field of a configuration.
 func checkDuration(field string, d time.Duration) error {
-	if want, wrong := tooShort(d); wrong {
+	if want := tooShort(d); want != "" {
 		return fmt.Errorf("delayed: %s is %v: expected %s", field, d, want)
 	}
 	return nil

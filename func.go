@@ -61,10 +61,12 @@ type defaults struct {
 	chain  HandlerFunc  // through the function's middleware; nil: it has none
 }
 
-func (d *funcDefaults) fault(o fmt.Stringer, want string) {
-	if d.err == nil {
-		d.err = fmt.Errorf("%w: option %v: expected %s", ErrFunction, o, want)
+// refuses is callOptions.refuses for the options of Func.
+func (d *funcDefaults) refuses(option fmt.Stringer, want string) bool {
+	if want != "" && d.err == nil {
+		d.err = fmt.Errorf("%w: option %v: expected %s", ErrFunction, option, want)
 	}
+	return want != ""
 }
 
 // funcOption is an option that only Func accepts.

@@ -72,29 +72,29 @@ func Gather(p GatherPolicy) TaskOption { return gatherOption(p) }
 
 type gatherOption GatherPolicy
 
-func (o gatherOption) wrong() (want string, wrong bool) {
+// wrong returns what was expected in place of the policy; "" if it is fine.
+func (o gatherOption) wrong() (want string) {
 	for _, d := range []time.Duration{o.Grace, o.MaxDelay} {
 		if d < 0 {
-			return "no negative duration", true
+			return "no negative duration"
 		}
-		if want, wrong := tooShort(d); wrong {
-			return "durations of " + want, true
+		if want := tooShort(d); want != "" {
+			return "durations of " + want
 		}
 	}
-	return "no negative MaxSize", o.MaxSize < 0
+	if o.MaxSize < 0 {
+		return "no negative MaxSize"
+	}
+	return ""
 }
 
 func (o gatherOption) forQueueWith(c *callOptions) {
-	if want, wrong := o.wrong(); wrong {
-		c.fault(o, want)
-	}
+	c.refuses(o, o.wrong())
 	c.gather = o.onWire()
 }
 
 func (o gatherOption) forFunc(d *funcDefaults) {
-	if want, wrong := o.wrong(); wrong {
-		d.fault(o, want)
-	}
+	d.refuses(o, o.wrong())
 	d.gather = o.onWire()
 }
 
@@ -165,8 +165,7 @@ func (t *Task) gathered(msg *wire.Message, o *callOptions, x *wire.Extra, h *red
 		if !f.Growing() {
 			return nil, function.Refusal(f.Path(),
 				"a variadic function or one whose last parameter is a slice other than []byte, for Group",
-				f.Type().String(),
-				"let it take its values so, or leave Group out")
+				f.Type().String(), "let it take its values so, or leave Group out")
 		}
 		how.Fixed = f.Arity() - 1
 	} else if err := lastIsList(msg, &how); err != nil {

@@ -128,12 +128,10 @@ func (o *callOptions) startsInTime(x *wire.Extra, nowMs int64) error {
 	switch due := o.dueAt(nowMs); {
 	case x.Expiry != 0 && due >= x.Expiry:
 		return fmt.Errorf("options TTL and In, At or Debounce: expected a TTL that is longer than the delay, found "+
-			"one that ends %v before the task is due",
-			time.Duration(due-x.Expiry)*time.Millisecond)
+			"one that ends %v before the task is due", time.Duration(due-x.Expiry)*time.Millisecond)
 	case x.Deadline != 0 && due >= x.Deadline:
 		return fmt.Errorf("options Deadline and In, At or Debounce: expected a deadline after the task is due, found "+
-			"one that lies %v before",
-			time.Duration(due-x.Deadline)*time.Millisecond)
+			"one that lies %v before", time.Duration(due-x.Deadline)*time.Millisecond)
 	default:
 		return nil
 	}
@@ -146,9 +144,7 @@ func In(d time.Duration) Option { return inOption(d) }
 type inOption time.Duration
 
 func (o inOption) forQueueWith(c *callOptions) {
-	if want, wrong := tooShort(time.Duration(o)); wrong {
-		c.fault(o, want)
-	}
+	c.refuses(o, tooShort(time.Duration(o)))
 	c.dueIn(time.Duration(o))
 	c.timed = true
 }
@@ -163,7 +159,7 @@ type atOption time.Time
 
 func (o atOption) forQueueWith(c *callOptions) {
 	if t := time.Time(o); t.IsZero() || t.Year() > maxYear {
-		c.fault(o, fmt.Sprintf("a time that is not zero, up to the year %d", maxYear))
+		c.refuses(o, fmt.Sprintf("a time that is not zero, up to the year %d", maxYear))
 	}
 	c.due, c.relative, c.later = max(time.Time(o).UnixMilli(), 0), false, true
 	c.timed = true
@@ -305,12 +301,13 @@ type durationOption struct {
 
 func (o durationOption) keeps() bool { return o.name == "KeepResult" || o.name == "Retention" }
 
-func (o durationOption) wrong() (want string, wrong bool) {
+// wrong returns what was expected in place of the duration; "" if it is fine.
+func (o durationOption) wrong() (want string) {
 	switch {
 	case o.d < 0 && o.name == "Timeout":
-		return "a positive duration, or 0 for no bound", true
+		return "a positive duration, or 0 for no bound"
 	case o.d <= 0 && (o.name == "TTL" || o.name == "MaxBackoff"):
-		return "a positive duration", true
+		return "a positive duration"
 	}
 	return tooShort(o.d)
 }
@@ -337,8 +334,7 @@ func (o durationOption) write(x *wire.Extra, nowMs int64) {
 }
 
 func (o durationOption) forQueueWith(c *callOptions) {
-	if want, wrong := o.wrong(); wrong {
-		c.fault(o, want)
+	if c.refuses(o, o.wrong()) {
 		return
 	}
 	c.write(o)
@@ -348,8 +344,7 @@ func (o durationOption) forQueueWith(c *callOptions) {
 }
 
 func (o durationOption) forFunc(d *funcDefaults) {
-	if want, wrong := o.wrong(); wrong {
-		d.fault(o, want)
+	if d.refuses(o, o.wrong()) {
 		return
 	}
 	d.extras = append(d.extras, o)
@@ -392,7 +387,7 @@ func (o timeOption) write(x *wire.Extra, _ int64) {
 
 func (o timeOption) forQueueWith(c *callOptions) {
 	if o.t.UnixMilli() <= 0 || o.t.Year() > maxYear {
-		c.fault(o, fmt.Sprintf("a time after 1970, up to the year %d", maxYear))
+		c.refuses(o, fmt.Sprintf("a time after 1970, up to the year %d", maxYear))
 		return
 	}
 	c.write(o)
@@ -417,7 +412,7 @@ func (o backoffOption) wrong() (want string) {
 		if d < 0 {
 			return fmt.Sprintf("no negative delay, found %v as number %d", d, i+1)
 		}
-		if want, wrong := tooShort(d); wrong {
+		if want := tooShort(d); want != "" {
 			return fmt.Sprintf("%s, found %v as number %d", want, d, i+1)
 		}
 	}
@@ -438,16 +433,14 @@ func (o backoffOption) retryDelays() retryDelays {
 }
 
 func (o backoffOption) forQueueWith(c *callOptions) {
-	if want := o.wrong(); want != "" {
-		c.fault(o, want)
+	if c.refuses(o, o.wrong()) {
 		return
 	}
 	c.write(o.retryDelays())
 }
 
 func (o backoffOption) forFunc(d *funcDefaults) {
-	if want := o.wrong(); want != "" {
-		d.fault(o, want)
+	if d.refuses(o, o.wrong()) {
 		return
 	}
 	d.spec.Policy.Delays = o
@@ -470,9 +463,11 @@ func (o *callOptions) dueIn(d time.Duration) {
 	o.due, o.relative, o.later = d.Milliseconds(), true, d > 0
 }
 
-// fault notes what is wrong with an option.
-func (o *callOptions) fault(wrong fmt.Stringer, want string) {
-	if o.err == nil {
-		o.err = fmt.Errorf("%w: option %v: expected %s", ErrArguments, wrong, want)
+// refuses notes that something else was expected in place of an option, and reports it; it accepts an option if want
+// is empty.
+func (o *callOptions) refuses(option fmt.Stringer, want string) bool {
+	if want != "" && o.err == nil {
+		o.err = fmt.Errorf("%w: option %v: expected %s", ErrArguments, option, want)
 	}
+	return want != ""
 }

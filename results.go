@@ -109,12 +109,10 @@ func (r *Ref) wait(ctx context.Context) (wire.Info, error) {
 	switch {
 	case r.id != "" && r.enqueuedHere() && !r.queue.options.kept:
 		return wire.Info{}, fmt.Errorf("%w: task %s was enqueued without KeepResult or Retention, so nothing reports "+
-			"its end: give one to Queue.With or to Func",
-			ErrNoResult, r)
+			"its end: give one to Queue.With or to Func", ErrNoResult, r)
 	case r.enqueuedHere() && r.queue.options.group != nil:
 		return wire.Info{}, fmt.Errorf("%w: call %s is gathered with others, and one task is made of all: wait for "+
-			"that one by its id, which is the first of theirs",
-			ErrNoResult, r)
+			"that one by its id, which is the first of theirs", ErrNoResult, r)
 	}
 	// If the task has ended already, no subscription is needed.
 	info, ended, err := r.outcome(ctx)

@@ -312,8 +312,7 @@ func finishMessage(dst []byte, msg *wire.Message) ([]byte, error) {
 	b := msg.Append(dst)
 	if size := len(b) - start; size > wire.Default.Bytes {
 		return nil, fmt.Errorf("%w: %s: message of %d bytes, expected at most %d: store large data elsewhere and "+
-			"pass its name",
-			ErrArguments, msg.Path, size, wire.Default.Bytes)
+			"pass its name", ErrArguments, msg.Path, size, wire.Default.Bytes)
 	}
 	if msg.Python() {
 		// args and kwargs were checked one by one; a payload of Go was checked as a whole.

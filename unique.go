@@ -86,9 +86,7 @@ func Debounce(d time.Duration) Option { return debounceOption(d) }
 type debounceOption time.Duration
 
 func (o debounceOption) forQueueWith(c *callOptions) {
-	if want, wrong := tooShort(time.Duration(o)); wrong {
-		c.fault(o, want)
-	}
+	c.refuses(o, tooShort(time.Duration(o)))
 	c.dueIn(time.Duration(o))
 	c.debounce = true
 	lockOption{name: "Debounce", ttl: time.Duration(o)}.forQueueWith(c)

@@ -43,8 +43,7 @@ func NewWorker(rdb *Store, cfg WorkerConfig) (*Worker, error) {
 	p, ok := redisstore.Unwrap(rdb.loops).(redisstore.PoolSource)
 	if ok && p.Pool.MaxActive > 0 && p.Pool.MaxActive < workerConns {
 		return nil, fmt.Errorf("delayed: the pool's MaxActive is %d: a worker keeps four connections and needs at "+
-			"least one more: expected %d or more, or 0",
-			p.Pool.MaxActive, workerConns)
+			"least one more: expected %d or more, or 0", p.Pool.MaxActive, workerConns)
 	}
 	cfg = cfg.withDefaults()
 	err := cfg.check()
