@@ -382,20 +382,10 @@ func (s *recordingSource) note(args []any) {
 	s.calls = append(s.calls, call)
 }
 
-// headers are the headers of the scripts, by name.
-var headers = sync.OnceValue(func() map[string]luaHeader {
-	all := map[string]luaHeader{}
-	for name, row := range Scripts {
-		source, _ := parseLua(name, row.Source)
-		all[name] = source.header
-	}
-	return all
-})
-
 // check compares the keys of the calls with the script's header.
 func (s *recordingSource) check(t testing.TB, queue, name string) {
 	t.Helper()
-	header := headers()[name]
+	header := scriptTexts()[name]
 	most := len(header.keys)
 	seen := false
 	for _, call := range s.calls {
