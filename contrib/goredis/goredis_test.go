@@ -21,16 +21,15 @@ func TestMain(m *testing.M) {
 // TestSource runs the tests of all sources with both versions of Redis's protocol.
 func TestSource(t *testing.T) {
 	t.Parallel()
+	makers := map[string]sourcetest.Maker{}
 	for name, protocol := range map[string]int{"RESP2": 2, "RESP3": 3} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			sourcetest.Run(t, func(t testing.TB, addr string, poolSize int) delayed.Source {
-				client := goredis.NewClient(&goredis.Options{Addr: addr, PoolSize: poolSize, Protocol: protocol})
-				t.Cleanup(func() { client.Close() })
-				return newSource(client)
-			})
-		})
+		makers[name] = func(t testing.TB, addr string, poolSize int) delayed.Source {
+			client := goredis.NewClient(&goredis.Options{Addr: addr, PoolSize: poolSize, Protocol: protocol})
+			t.Cleanup(func() { client.Close() })
+			return newSource(client)
+		}
 	}
+	sourcetest.Run(t, makers)
 }
 
 func TestCluster(t *testing.T) {

@@ -32,16 +32,15 @@ func dial(t testing.TB, opt rueidis.ClientOption) delayed.Source {
 // TestSource runs the tests of all sources with both versions of Redis's protocol.
 func TestSource(t *testing.T) {
 	t.Parallel()
+	makers := map[string]sourcetest.Maker{}
 	for name, resp2 := range map[string]bool{"RESP2": true, "RESP3": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			sourcetest.Run(t, func(t testing.TB, addr string, poolSize int) delayed.Source {
-				return dial(t, rueidis.ClientOption{
-					InitAddress: []string{addr}, BlockingPoolSize: poolSize, AlwaysRESP2: resp2,
-				})
+		makers[name] = func(t testing.TB, addr string, poolSize int) delayed.Source {
+			return dial(t, rueidis.ClientOption{
+				InitAddress: []string{addr}, BlockingPoolSize: poolSize, AlwaysRESP2: resp2,
 			})
-		})
+		}
 	}
+	sourcetest.Run(t, makers)
 }
 
 func TestCluster(t *testing.T) {

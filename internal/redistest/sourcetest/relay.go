@@ -24,30 +24,31 @@ import (
 	"github.com/godelayed/delayed/internal/redistest"
 )
 
-// testStore runs the store's own table of all scripts. Only that package can call it, so it gets the address of a relay
-// that hands all commands to the source.
-func testStore(t *testing.T, open Maker) {
-	root, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}",
-		"github.com/godelayed/delayed").Output()
-	if err != nil {
-		t.Fatalf("go list: %v", err)
+// buildStore compiles the store's own tests and returns the program.
+func buildStore(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "store.test")
+	args := []string{"test", "-vet=off", "-c", "-o", program, "github.com/godelayed/delayed/internal/redisstore"}
+	if out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput(); err != nil {
+		t.Fatalf("go %q: %v\n%s", args, err, out)
 	}
-	dir := strings.TrimSpace(string(root))
-	if _, err := os.Stat(filepath.Join(dir, "internal", "redisstore", "store_test.go")); err != nil {
-		t.Fatalf("expected the root module in the same repository: %v", err)
-	}
+	return program
+}
+
+// testStore runs the store's own table of all scripts. Only that package can call it, so its program gets the address
+// of a relay that hands all commands to the source. It reads lua/README.md in ../.., which is where the folders of the
+// clients have it too.
+func testStore(t *testing.T, program string, open Maker) {
 	// Every run of the store's tests names its queues alike, so each needs a server of its own.
 	addr := relay(t, open(t, redistest.Start(t).Addr(), 100))
-	args := []string{"test", "-vet=off", "-count=1", "-run=^TestStore$", "-v", "./internal/redisstore"}
-	cmd := exec.CommandContext(t.Context(), "go", args...)
-	cmd.Dir = dir
+	cmd := exec.CommandContext(t.Context(), program, "-test.run=^TestStore$", "-test.v")
 	cmd.Env = append(os.Environ(), "DELAYED_STORE_URL=redis://"+addr)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
-		t.Fatalf("go %q: %v\n%s", args, err, out)
+		t.Fatalf("%v\n%s", err, out)
 	}
 	if !bytes.Contains(out, []byte("--- PASS: TestStore/claim")) {
-		t.Fatalf("go %q has not run the table:\n%s", args, out)
+		t.Fatalf("the table was not run:\n%s", out)
 	}
 }
 

@@ -26,9 +26,10 @@ type Maker func(t testing.TB, addr string, poolSize int) delayed.Source
 // poolSize is enough for every test here.
 const poolSize = 10
 
-// Run runs all tests.
-func Run(t *testing.T, open Maker) {
-	for name, test := range map[string]func(*testing.T, Maker){
+// Run runs all tests with each maker: clients of one kind with different settings, by name.
+func Run(t *testing.T, makers map[string]Maker) {
+	store := buildStore(t)
+	tests := map[string]func(*testing.T, Maker){
 		"replies":                      testReplies,
 		"errors":                       testErrors,
 		"pipeline":                     testPipeline,
@@ -40,14 +41,17 @@ func Run(t *testing.T, open Maker) {
 		"messages":                     testMessages,
 		"discard":                      testDiscard,
 		"used up":                      testUsedUp,
-		"store":                        testStore,
+		"store":                        func(t *testing.T, open Maker) { testStore(t, store, open) },
 		"worker":                       testWorker,
 		"killed worker":                testKilledWorker,
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			test(t, open)
-		})
+	}
+	for kind, open := range makers {
+		for name, test := range tests {
+			t.Run(kind+"/"+name, func(t *testing.T) {
+				t.Parallel()
+				test(t, open)
+			})
+		}
 	}
 }
 
