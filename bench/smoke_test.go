@@ -80,19 +80,11 @@ func TestInspectorSmoke(t *testing.T) {
 	}
 }
 
-// TestPeersSmoke takes every scenario of `peers` once, with few tasks and those peers whose stores are installed.
+// TestPeersSmoke takes every scenario of `peers` once, with few tasks. make bench-peers-setup runs it; make bench-smoke
+// does not, because the stores of the peers need not be installed everywhere.
 func TestPeersSmoke(t *testing.T) {
 	t.Parallel()
-	var names []string
-	if _, err := postgresBinary("postgres"); err == nil {
-		names = append(names, "river")
-	}
-	if _, err := natsVersion(); err == nil {
-		names = append(names, "jetstream")
-	}
-	if len(names) == 0 {
-		t.Skip("neither PostgreSQL nor nats-server is installed")
-	}
+	names := []string{"river", "jetstream"}
 	r := smoke(t, 0.005, names...)
 	r.only = regexp.MustCompile("batch|idle|drain") // each measurement of river makes a cluster, which takes a second
 	if err := r.run(t.Context(), peerScenarios()); err != nil {
