@@ -43,7 +43,7 @@ func (v *auditView) print(p *term.Page) {
 		return
 	}
 	t := term.NewTable(term.Column{Name: "AT"}, term.Column{Name: "WHO", Flex: true},
-		term.Column{Name: "ACTION", Flex: true}, term.Column{Name: "QUEUE"}, number("DONE"), sometimes("FAILED"),
+		term.Column{Name: "ACTION", Flex: true}, term.Column{Name: "QUEUE"}, term.Num("DONE"), term.Rare("FAILED", 0),
 		term.Column{Name: "WHICH", Flex: true, Drop: 1})
 	for i := range v.Records {
 		r := &v.Records[i]
@@ -60,8 +60,8 @@ func (v *auditView) print(p *term.Page) {
 				which += " with " + r.Filter
 			}
 		}
-		t.Row(term.C(when), term.C(r.Actor), term.C(r.Action, term.Bold), term.C(r.Queue), amount(r.Done),
-			amount(r.Failed, term.Red), term.C(which))
+		t.Row(term.C(when), term.C(r.Actor), term.C(r.Action, term.Bold), term.C(r.Queue), term.Amount(r.Done),
+			term.Amount(r.Failed, term.Red), term.C(which))
 	}
 	p.Table(t)
 }

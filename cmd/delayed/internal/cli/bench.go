@@ -194,19 +194,19 @@ func (v *benchView) uneven() {
 }
 
 func (v *benchView) print(p *term.Page) {
-	t := term.NewTable(term.Column{Name: "WHAT"}, number("TASKS"), number("A SECOND"), number("P50"), number("P95"),
-		number("P99"), spare("MAX", 1))
+	t := term.NewTable(term.Column{Name: "WHAT"}, term.Num("TASKS"), term.Num("A SECOND"), term.Num("P50"),
+		term.Num("P95"), term.Num("P99"), term.Spare("MAX", 1))
 	for _, row := range []struct {
 		name string
 		t    *benchTimings
 	}{
 		{"round trip", &v.RoundTrip},
-		{"enqueue, " + count(v.Producers, "producer"), &v.Enqueue},
+		{"enqueue, " + term.Count(v.Producers, "producer"), &v.Enqueue},
 		{"enqueue 100 at once", &v.Batch},
-		{"drain, " + count(v.Concurrency, "handler"), &v.Drain},
+		{"drain, " + term.Count(v.Concurrency, "handler"), &v.Drain},
 		{"wake an idle worker", &v.Wake},
 	} {
-		cells := []term.Cell{term.C(row.name), amount(row.t.Tasks), amount(int(row.t.PerSecond), term.Bold)}
+		cells := []term.Cell{term.C(row.name), term.Amount(row.t.Tasks), term.Amount(int(row.t.PerSecond), term.Bold)}
 		for _, s := range []float64{row.t.P50, row.t.P95, row.t.P99, row.t.Max} {
 			cell := term.C("-", term.Dim)
 			if s > 0 {

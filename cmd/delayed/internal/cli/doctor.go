@@ -42,7 +42,8 @@ func (a *app) doctorCommand() *cobra.Command {
 }
 
 func (v *doctorView) print(p *term.Page) {
-	p.Say(term.C("Looked at Redis, "+count(v.Queues, "queue")+" and "+count(v.Workers, "living worker")+".", term.Dim))
+	p.Say(term.C("Looked at Redis, "+term.Count(v.Queues, "queue")+" and "+
+		term.Count(v.Workers, "living worker")+".", term.Dim))
 	if len(v.Problems) == 0 {
 		p.Say(term.C("Nothing is wrong.", term.Green))
 		return
@@ -57,7 +58,7 @@ func (v *doctorView) print(p *term.Page) {
 			where = "queue " + f.Queue
 		}
 		if f.Others > 0 {
-			where += " and " + count(f.Others, "other queue")
+			where += " and " + term.Count(f.Others, "other queue")
 		}
 		if f.Since != nil && v.At != nil {
 			text += " (for " + term.Duration(v.At.Sub(*f.Since)) + ")"

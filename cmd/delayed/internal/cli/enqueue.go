@@ -114,7 +114,7 @@ func someOf(functions []inspect.Function) string {
 		return "none"
 	}
 	if more := len(functions) - len(names); more > 0 {
-		names = append(names, count(more, "other"))
+		names = append(names, term.Count(more, "other"))
 	}
 	return strings.Join(names, ", ")
 }

@@ -141,16 +141,8 @@ func none(cmd *cobra.Command, args []string) error {
 }
 
 func wrongArgs(cmd *cobra.Command, args []string, want int) error {
-	return usagef("expected %s, found %d: usage: %s; see %s --help", count(want, "argument"), len(args), cmd.UseLine(),
-		cmd.CommandPath())
-}
-
-// count writes a number of things.
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return term.Number(n) + " " + noun + "s"
+	return usagef("expected %s, found %d: usage: %s; see %s --help", term.Count(want, "argument"), len(args),
+		cmd.UseLine(), cmd.CommandPath())
 }
 
 // quote writes a name that somebody has given, for messages.

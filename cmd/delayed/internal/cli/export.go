@@ -139,13 +139,13 @@ func (a *app) export(
 		return err
 	}
 	p := term.Page{Now: a.Now()}
-	said := []string{"exported " + count(done, "task")}
+	said := []string{"exported " + term.Count(done, "task")}
 	if left > 0 {
-		said = append(said, count(left, "task")+" too large to be read were left out")
+		said = append(said, term.Count(left, "task")+" too large to be read were left out")
 	}
 	for _, s := range inspect.States {
 		if others[s] > 0 {
-			said = append(said, count(others[s], s.String()+" task")+" cannot be exported")
+			said = append(said, term.Count(others[s], s.String()+" task")+" cannot be exported")
 		}
 	}
 	p.Say(term.C(strings.Join(said, "; ")))

@@ -40,11 +40,11 @@ func (v *functionsView) print(p *term.Page) {
 		p.Say(term.C("No functions: no worker of these queues is alive, or none has published what it runs.", term.Dim))
 		return
 	}
-	t := term.NewTable(term.Column{Name: "QUEUE"}, term.Column{Name: "FUNCTION", Flex: true}, number("WORKERS"),
+	t := term.NewTable(term.Column{Name: "QUEUE"}, term.Column{Name: "FUNCTION", Flex: true}, term.Num("WORKERS"),
 		term.Column{Name: "PATH", Drop: 1, Flex: true}, term.Column{Name: "ALIASES", Optional: true, Drop: 2})
 	for i := range v.Functions {
 		f := &v.Functions[i]
-		t.Row(term.C(f.Queue), term.C(f.Signature, term.Bold), amount(len(f.Workers)), term.C(f.Path, term.Dim),
+		t.Row(term.C(f.Queue), term.C(f.Signature, term.Bold), term.Amount(len(f.Workers)), term.C(f.Path, term.Dim),
 			term.C(strings.Join(f.Aliases, " ")))
 	}
 	p.Table(t)

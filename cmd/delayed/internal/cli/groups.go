@@ -76,13 +76,13 @@ func (v *groupsView) print(p *term.Page) {
 		return
 	}
 	t := term.NewTable(term.Column{Name: "QUEUE"}, term.Column{Name: "GROUP", Flex: true},
-		term.Column{Name: "FUNCTION", Flex: true}, number("CALLS"), term.Column{Name: "DUE"})
+		term.Column{Name: "FUNCTION", Flex: true}, term.Num("CALLS"), term.Column{Name: "DUE"})
 	for _, g := range v.Groups {
 		due := ""
 		if g.Due != nil {
 			due = term.Ago(*g.Due, p.Now)
 		}
-		t.Row(term.C(g.Queue), term.C(g.Key, term.Bold), term.C(inspect.ShortName(g.Function)), amount(g.Size),
+		t.Row(term.C(g.Queue), term.C(g.Key, term.Bold), term.C(inspect.ShortName(g.Function)), term.Amount(g.Size),
 			term.C(due, term.Dim))
 	}
 	p.Table(t)

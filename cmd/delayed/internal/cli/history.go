@@ -39,15 +39,15 @@ func (a *app) historyCommand() *cobra.Command {
 }
 
 func (v *historyView) print(p *term.Page) {
-	t := term.NewTable(term.Column{Name: "DAY (UTC)"}, number("PROCESSED"), number("FAILED"), number("RETRIED"),
-		number("ARCHIVED"), sometimes("EXPIRED"), sometimes("SNOOZED"), sometimes("CANCELED"), sometimes("PARKED"),
-		sometimes("LOST"), sometimes("SWEPT"), sometimes("TRIMMED"))
+	t := term.NewTable(term.Column{Name: "DAY (UTC)"}, term.Num("PROCESSED"), term.Num("FAILED"), term.Num("RETRIED"),
+		term.Num("ARCHIVED"), term.Rare("EXPIRED", 0), term.Rare("SNOOZED", 0), term.Rare("CANCELED", 0),
+		term.Rare("PARKED", 0), term.Rare("LOST", 0), term.Rare("SWEPT", 0), term.Rare("TRIMMED", 0))
 	for i := range v.Days {
 		d := &v.Days[i]
-		t.Row(term.C(d.Date), amount(int(d.Processed)), amount(int(d.Failed), term.Red),
-			amount(int(d.Retried), term.Yellow), amount(int(d.Archived), term.Red), amount(int(d.Expired)),
-			amount(int(d.Snoozed)), amount(int(d.Canceled)), amount(int(d.Parked)), amount(int(d.Lost)),
-			amount(int(d.Swept)), amount(int(d.Trimmed)))
+		t.Row(term.C(d.Date), term.Amount(d.Processed), term.Amount(d.Failed, term.Red),
+			term.Amount(d.Retried, term.Yellow), term.Amount(d.Archived, term.Red), term.Amount(d.Expired),
+			term.Amount(d.Snoozed), term.Amount(d.Canceled), term.Amount(d.Parked), term.Amount(d.Lost),
+			term.Amount(d.Swept), term.Amount(d.Trimmed))
 	}
 	p.Table(t)
 }

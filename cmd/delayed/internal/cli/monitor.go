@@ -143,9 +143,9 @@ func (v *monitorView) hold(q *inspect.Queue, given func(string) bool, l *limits)
 	over := func(name, what string, n, most, warn int) {
 		switch {
 		case given("max-"+name) && n > most:
-			find(monitorCritical, "%s, expected at most %s", count(n, what), term.Number(most))
+			find(monitorCritical, "%s, expected at most %s", term.Count(n, what), term.Number(most))
 		case given("warn-"+name) && n > warn:
-			find(monitorWarning, "%s, expected at most %s", count(n, what), term.Number(warn))
+			find(monitorWarning, "%s, expected at most %s", term.Count(n, what), term.Number(warn))
 		}
 	}
 	for _, limit := range []struct {
@@ -165,9 +165,9 @@ func (v *monitorView) hold(q *inspect.Queue, given func(string) bool, l *limits)
 	over("failed", "failed run", int(q.Today.Failed), l.failed, l.warnFailed)
 	over("parked", "parked task", q.Parked, l.parked, 0)
 	if q.Workers < l.workers {
-		find(monitorCritical, "%s, expected at least %d", count(q.Workers, "worker"), l.workers)
+		find(monitorCritical, "%s, expected at least %d", term.Count(q.Workers, "worker"), l.workers)
 	} else if n := q.Unserved(); n > 0 && !l.noWorkersOK {
-		find(monitorCritical, "%s and no worker", count(n, "waiting task"))
+		find(monitorCritical, "%s and no worker", term.Count(n, "waiting task"))
 	}
 	if !q.Paused.IsZero() && !l.pausedOK {
 		find(monitorWarning, "paused")
@@ -176,9 +176,9 @@ func (v *monitorView) hold(q *inspect.Queue, given func(string) bool, l *limits)
 
 func (v *monitorView) print(p *term.Page) {
 	style := [...]term.Style{term.Green, term.Yellow, term.Red, term.Yellow}
-	text := count(len(v.Queues), "queue")
+	text := term.Count(len(v.Queues), "queue")
 	if len(v.Findings) > 0 {
-		text = count(len(v.Findings), "finding") + ", " + text
+		text = term.Count(len(v.Findings), "finding") + ", " + text
 	}
 	p.Say(term.C(strings.ToUpper(v.Status), style[v.code]), term.C(": "+text))
 	for _, f := range v.Findings {

@@ -40,7 +40,7 @@ func (a *app) removeQueueCommand() *cobra.Command {
 			}
 			question := "Delete queue " + term.Printable(name) + "?"
 			if held > 0 && force {
-				question = "Delete queue " + term.Printable(name) + " with " + count(held, "task") + "?"
+				question = "Delete queue " + term.Printable(name) + " with " + term.Count(held, "task") + "?"
 			}
 			if err := a.confirm(ctx, yes, question); err != nil {
 				return err

@@ -83,17 +83,17 @@ func (v *queuesView) print(p *term.Page) {
 		return
 	}
 	t := term.NewTable(
-		term.Column{Name: "QUEUE", Flex: true}, number("PENDING"), spare("ACTIVE", 2), spare("SCHEDULED", 3),
-		number("RETRY"), rare("PARKED", 4), rare("GROUPED", 7), number("ARCHIVED"), rare("COMPLETED", 8),
-		number("LATENCY"), spare("WORKERS", 6), spare("DONE TODAY", 9), spare("FAILED", 5),
+		term.Column{Name: "QUEUE", Flex: true}, term.Num("PENDING"), term.Spare("ACTIVE", 2),
+		term.Spare("SCHEDULED", 3), term.Num("RETRY"), term.Rare("PARKED", 4), term.Rare("GROUPED", 7),
+		term.Num("ARCHIVED"), term.Rare("COMPLETED", 8), term.Num("LATENCY"), term.Spare("WORKERS", 6), term.Spare("DONE TODAY", 9), term.Spare("FAILED", 5),
 		term.Column{Name: "STATE", Optional: true},
 	)
 	for i := range v.Queues {
 		q := &v.Queues[i]
-		t.Row(term.C(q.Name, term.Bold), amount(q.Pending), amount(q.Active), amount(q.Scheduled),
-			amount(q.Retry, term.Yellow), amount(q.Parked, term.Yellow), amount(q.Aggregating),
-			amount(q.Archived, term.Red), amount(q.Completed), latencyCell(q), workersCell(q),
-			amount(int(q.Today.Processed)), amount(int(q.Today.Failed), term.Red), stateCell(q))
+		t.Row(term.C(q.Name, term.Bold), term.Amount(q.Pending), term.Amount(q.Active), term.Amount(q.Scheduled),
+			term.Amount(q.Retry, term.Yellow), term.Amount(q.Parked, term.Yellow), term.Amount(q.Aggregating),
+			term.Amount(q.Archived, term.Red), term.Amount(q.Completed), latencyCell(q), workersCell(q),
+			term.Amount(q.Today.Processed), term.Amount(q.Today.Failed, term.Red), stateCell(q))
 	}
 	p.Table(t)
 	for i := range v.Queues {
@@ -125,7 +125,7 @@ func latencyCell(q *document.Queue) term.Cell {
 	return term.C(term.Duration(latency(q)))
 }
 
-func workersCell(q *document.Queue) term.Cell { return amount(q.Workers) }
+func workersCell(q *document.Queue) term.Cell { return term.Amount(q.Workers) }
 
 // queueView is one queue.
 type queueView document.OneQueue
@@ -168,19 +168,19 @@ func (v *queueView) print(p *term.Page) {
 		p.Field("memory", term.C("about "+term.Bytes(*q.MemoryBytes)))
 	}
 	p.Space()
-	t := term.NewTable(term.Column{Name: "STATE"}, number("TASKS"))
+	t := term.NewTable(term.Column{Name: "STATE"}, term.Num("TASKS"))
 	for _, s := range inspect.States {
-		t.Row(term.C(s.String()), amount(held(q).Size(s), stateStyle(s)))
+		t.Row(term.C(s.String()), term.Amount(held(q).Size(s), stateStyle(s)))
 	}
 	p.Table(t)
 	if q.Suspects > 0 {
-		p.Say(term.C(count(q.Suspects, "pending task")+" died with a worker lately: they run with few others or alone",
-			term.Yellow))
+		p.Say(term.C(term.Count(q.Suspects, "pending task")+
+			" died with a worker lately: they run with few others or alone", term.Yellow))
 	}
 	p.Space()
-	t = term.NewTable(term.Column{Name: "TODAY (UTC)"}, number("RUNS"))
+	t = term.NewTable(term.Column{Name: "TODAY (UTC)"}, term.Num("RUNS"))
 	for _, c := range countsOf(&q.Today) {
-		t.Row(term.C(c.name), amount(int(c.n), c.style))
+		t.Row(term.C(c.name), term.Amount(c.n, c.style))
 	}
 	p.Table(t)
 }
@@ -228,26 +228,4 @@ func countsOf(c *inspect.Counts) []named {
 		}
 	}
 	return all
-}
-
-// number is a column of numbers, sometimes one that is left out when all are 0, spare one that can be left out where
-// the terminal is narrow, and rare both.
-func number(name string) term.Column { return term.Column{Name: name, Right: true} }
-
-func sometimes(name string) term.Column { return term.Column{Name: name, Right: true, Optional: true} }
-
-func rare(name string, drop int) term.Column {
-	return term.Column{Name: name, Right: true, Optional: true, Drop: drop}
-}
-
-func spare(name string, drop int) term.Column {
-	return term.Column{Name: name, Right: true, Drop: drop}
-}
-
-// amount is a number; 0 stands back.
-func amount(n int, style ...term.Style) term.Cell {
-	if n == 0 {
-		return term.C("0", term.Dim)
-	}
-	return term.C(term.Number(n), style...)
 }

@@ -113,19 +113,19 @@ func (v *scaleView) print(p *term.Page) {
 		return
 	}
 	span := func(s float64) string { return term.Duration(time.Duration(s * float64(time.Second))) }
-	p.Field("wanted", term.C(fmt.Sprintf("%s for a backlog of at most %s", count(v.WantedWorkers, "worker"),
+	p.Field("wanted", term.C(fmt.Sprintf("%s for a backlog of at most %s", term.Count(v.WantedWorkers, "worker"),
 		span(v.TargetSeconds)), term.Bold))
-	p.Field("present", term.C(fmt.Sprintf("%s, %s, %d of them busy", count(v.Workers, "worker"),
-		count(v.Concurrency, "handler"), v.Busy)))
+	p.Field("present", term.C(fmt.Sprintf("%s, %s, %d of them busy", term.Count(v.Workers, "worker"),
+		term.Count(v.Concurrency, "handler"), v.Busy)))
 	p.Field("backlog", term.C(span(v.BacklogSeconds)+" of work for all handlers, "+span(v.WorkSeconds)+" for one"))
 	p.Field("latency", term.C(span(v.LatencySeconds)+": the age of the oldest pending task"))
 	if v.Unmeasured > 0 {
-		p.Field("unmeasured", term.C(count(v.Unmeasured, "pending task")+
+		p.Field("unmeasured", term.C(term.Count(v.Unmeasured, "pending task")+
 			" of queues without a known run time", term.Yellow))
 	}
 	p.Space()
-	t := term.NewTable(term.Column{Name: "QUEUE", Flex: true}, number("PENDING"), spare("ACTIVE", 2),
-		number("LATENCY"), number("MEAN RUN"), number("WORK"), term.Column{Name: "STATE", Optional: true})
+	t := term.NewTable(term.Column{Name: "QUEUE", Flex: true}, term.Num("PENDING"), term.Spare("ACTIVE", 2),
+		term.Num("LATENCY"), term.Num("MEAN RUN"), term.Num("WORK"), term.Column{Name: "STATE", Optional: true})
 	for i := range v.Queues {
 		q := &v.Queues[i]
 		in := term.C("")
@@ -136,8 +136,8 @@ func (v *scaleView) print(p *term.Page) {
 		if q.MeanRunSeconds > 0 {
 			mean = term.C(took(q.MeanRunSeconds))
 		}
-		t.Row(term.C(q.Name, term.Bold), amount(q.Pending), amount(q.Active), term.C(span(q.LatencySeconds)), mean,
-			term.C(span(q.WorkSeconds)), in)
+		t.Row(term.C(q.Name, term.Bold), term.Amount(q.Pending), term.Amount(q.Active),
+			term.C(span(q.LatencySeconds)), mean, term.C(span(q.WorkSeconds)), in)
 	}
 	p.Table(t)
 }

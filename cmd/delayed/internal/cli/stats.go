@@ -65,25 +65,25 @@ func (a *app) overview(ctx context.Context, names []string) (view, error) {
 }
 
 func (v *statsView) print(p *term.Page) {
-	queues := count(v.Queues, "queue")
+	queues := term.Count(v.Queues, "queue")
 	if v.Paused > 0 {
 		queues += " (" + term.Number(v.Paused) + " paused)"
 	}
-	p.Say(term.C(queues, term.Bold), term.C(", "), term.C(count(v.Workers, "worker"), term.Bold))
+	p.Say(term.C(queues, term.Bold), term.C(", "), term.C(term.Count(v.Workers, "worker"), term.Bold))
 	if v.LatencySeconds > 0 {
 		p.Say(term.C("The oldest pending task has waited for "),
 			term.C(term.Duration(time.Duration(v.LatencySeconds*float64(time.Second))), term.Bold))
 	}
 	p.Space()
-	t := term.NewTable(term.Column{Name: "STATE"}, number("TASKS"))
+	t := term.NewTable(term.Column{Name: "STATE"}, term.Num("TASKS"))
 	for _, s := range inspect.States {
-		t.Row(term.C(s.String()), amount(v.States[s.String()], stateStyle(s)))
+		t.Row(term.C(s.String()), term.Amount(v.States[s.String()], stateStyle(s)))
 	}
 	p.Table(t)
 	p.Space()
-	t = term.NewTable(term.Column{Name: "TODAY (UTC)"}, number("RUNS"))
+	t = term.NewTable(term.Column{Name: "TODAY (UTC)"}, term.Num("RUNS"))
 	for _, c := range countsOf(&v.Today) {
-		t.Row(term.C(c.name), amount(int(c.n), c.style))
+		t.Row(term.C(c.name), term.Amount(c.n, c.style))
 	}
 	p.Table(t)
 }

@@ -66,13 +66,13 @@ func (v *metricsView) print(p *term.Page) {
 	}
 	figures := func(f *document.Figures) []term.Cell {
 		return []term.Cell{
-			amount(f.Runs), amount(f.Failed, term.Red), term.C(took(f.Wait.P50)), term.C(took(f.Wait.P95)),
+			term.Amount(f.Runs), term.Amount(f.Failed, term.Red), term.C(took(f.Wait.P50)), term.C(took(f.Wait.P95)),
 			term.C(took(f.Run.P50)), term.C(took(f.Run.P95)),
 		}
 	}
 	columns := []term.Column{
-		number("RUNS"), number("FAILED"), spare("WAIT P50", 4), number("WAIT P95"), spare("RUN P50", 3),
-		number("RUN P95"),
+		term.Num("RUNS"), term.Num("FAILED"), term.Spare("WAIT P50", 4), term.Num("WAIT P95"), term.Spare("RUN P50", 3),
+		term.Num("RUN P95"),
 	}
 	names := []term.Column{{Name: "QUEUE", Flex: true, Drop: 1}, {Name: "FUNCTION", Flex: true}}
 	t := term.NewTable(append(append(names,
@@ -96,6 +96,6 @@ func (v *metricsView) print(p *term.Page) {
 	}
 	p.Table(t)
 	if n := len(v.Times) - len(times); n > 0 {
-		p.Say(term.C("and "+count(n, "earlier "+v.Per)+": --json has all", term.Dim))
+		p.Say(term.C("and "+term.Count(n, "earlier "+v.Per)+": --json has all", term.Dim))
 	}
 }

@@ -159,7 +159,8 @@ func (a *app) event(v *tailView) error {
 func (v *tailView) print(p *term.Page) {
 	if v.Missed > 0 {
 		p.Say(term.C(
-			count(v.Missed, "event")+" of worker "+short(v.Worker)+" left out: too many at once, or lost", term.Yellow,
+			term.Count(v.Missed, "event")+" of worker "+short(v.Worker)+" left out: too many at once, or lost",
+			term.Yellow,
 		))
 	}
 	if v.Kind == document.KindMissed {

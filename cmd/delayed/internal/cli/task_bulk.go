@@ -72,7 +72,7 @@ func (a *app) actOnAll(ctx context.Context, b *bulk) error {
 // question asks whether to go on.
 func (b *bulk) question(queue string, held int, states []state.Task) string {
 	tasks := strings.ReplaceAll(stateNames(states), ", ", " and ") + " task"
-	text := count(held, tasks)
+	text := term.Count(held, tasks)
 	if which := call.FilterText(&b.filter); which != "" {
 		text = "those of " + text + " that match " + which
 	}

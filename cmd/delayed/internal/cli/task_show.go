@@ -53,7 +53,7 @@ func printTask(p *term.Page, t *document.Task) {
 	}
 	p.Field("attempt", term.C(attempt))
 	if t.Deaths > 0 {
-		p.Field("deaths", term.C(count(t.Deaths, "worker")+" died with it", term.Red))
+		p.Field("deaths", term.C(term.Count(t.Deaths, "worker")+" died with it", term.Red))
 	}
 	p.Field("worker", term.C(t.Worker))
 	if t.Options != nil {

@@ -169,7 +169,7 @@ func printList(p *term.Page, l *document.List) {
 		for i := range l.Tasks {
 			task := &l.Tasks[i]
 			t.Row(term.C(term.Clip(task.ID, mostID)), term.C(shownCall(task)), term.C(when(task, p.Now), term.Dim),
-				amount(task.Attempt), why(task))
+				term.Amount(task.Attempt), why(task))
 		}
 		p.Table(t)
 	}

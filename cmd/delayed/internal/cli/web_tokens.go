@@ -7,6 +7,7 @@ import (
 	"runtime"
 	"strings"
 
+	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/web"
 )
 
@@ -72,7 +73,7 @@ func readTokens(file string) ([]web.Token, error) {
 			return usagef("--token-file %s:%d: expected a name, a role and a secret, found %s", file, n, found)
 		}
 		if len(words) != 3 {
-			return nil, wrong(count(len(words), "word"))
+			return nil, wrong(term.Count(len(words), "word"))
 		}
 		role, err := web.ParseRole(words[1])
 		if err != nil {

@@ -118,9 +118,9 @@ func (v *workersView) print(p *term.Page) {
 		printWorker(p, &v.Workers.Workers[0])
 		return
 	}
-	t := term.NewTable(term.Column{Name: "WORKER"}, term.Column{Name: "HOST", Flex: true}, spare("PID", 2),
-		term.Column{Name: "STATE"}, number("CLAIMS"), spare("MEMORY", 4), term.Column{Name: "QUEUES", Flex: true},
-		spare("UP", 3), term.Column{Name: "VERSION", Optional: true, Drop: 5},
+	t := term.NewTable(term.Column{Name: "WORKER"}, term.Column{Name: "HOST", Flex: true}, term.Spare("PID", 2),
+		term.Column{Name: "STATE"}, term.Num("CLAIMS"), term.Spare("MEMORY", 4),
+		term.Column{Name: "QUEUES", Flex: true}, term.Spare("UP", 3), term.Column{Name: "VERSION", Optional: true, Drop: 5},
 		term.Column{Name: "PROGRAM", Optional: true, Flex: true, Drop: 1},
 		term.Column{Name: "RUNS LONGEST", Optional: true, Flex: true, Drop: 6})
 	for i := range v.Workers.Workers {
@@ -160,7 +160,7 @@ func printWorker(p *term.Page, w *document.Worker) {
 		if q.AliveSeconds > 0 {
 			life = "alive for " + term.Duration(time.Duration(q.AliveSeconds*float64(time.Second)))
 		}
-		p.Field("queue", term.C(q.Name+", "+count(q.Claims, "claim")+", "+life))
+		p.Field("queue", term.C(q.Name+", "+term.Count(q.Claims, "claim")+", "+life))
 	}
 	p.Field("order", term.C(w.Order))
 	p.Field("program", term.C(w.Program))
@@ -175,7 +175,7 @@ func printWorker(p *term.Page, w *document.Worker) {
 		p.Space()
 		p.Say(term.C("Runs for more than a second", term.Dim))
 		t := term.NewTable(term.Column{Name: "QUEUE", Drop: 1}, term.Column{Name: "ID", Optional: true},
-			term.Column{Name: "FUNCTION", Flex: true}, number("FOR"))
+			term.Column{Name: "FUNCTION", Flex: true}, term.Num("FOR"))
 		for _, r := range w.Running {
 			t.Row(term.C(r.Queue), term.C(term.Clip(r.ID, mostID)), term.C(r.Function),
 				term.C(term.Duration(max(p.Now.Sub(r.StartedAt), 0)), term.Green))

@@ -72,7 +72,7 @@ const indent = 14
 // Field writes a line with a name and a value, nothing if the value is empty.
 func (p *Page) Field(name string, value Cell) {
 	if value.Text != "" {
-		p.Say(C(pad(name+":", indent), Dim), value)
+		p.Say(C(Pad(name+":", indent), Dim), value)
 	}
 }
 
@@ -81,7 +81,7 @@ func (p *Page) Text(name string, value Cell) {
 	if value.Text == "" {
 		return
 	}
-	first := p.paint(pad(name+":", indent), Dim)
+	first := p.paint(Pad(name+":", indent), Dim)
 	for line := range strings.SplitSeq(strings.TrimRight(value.Text, "\n"), "\n") {
 		p.b.WriteString(first + p.paint(Clip(strings.ReplaceAll(line, "\t", "    "), longest), value.Style) + "\n")
 		first = strings.Repeat(" ", indent)
@@ -96,8 +96,8 @@ func (p *Page) paint(s string, style Style) string {
 	return "\x1b[" + string(style) + "m" + s + "\x1b[0m"
 }
 
-// pad fills up a printable text with spaces.
-func pad(s string, width int) string { return s + strings.Repeat(" ", max(width-Width(s), 0)) }
+// Pad fills up a printable text with spaces.
+func Pad(s string, width int) string { return s + strings.Repeat(" ", max(width-Width(s), 0)) }
 
 // Printable is inspect.Printable, for texts that go to the terminal beside a Page.
 func Printable(s string) string { return inspect.Printable(s) }

@@ -13,6 +13,25 @@ type Column struct {
 	Drop int
 }
 
+// Num is a column of numbers.
+func Num(name string) Column { return Column{Name: name, Right: true} }
+
+// Spare is Num for a column that can be left out where the terminal is narrow; see Column.Drop.
+func Spare(name string, drop int) Column { return Column{Name: name, Right: true, Drop: drop} }
+
+// Rare is Spare for a column that is also left out when all its numbers are 0.
+func Rare(name string, drop int) Column {
+	return Column{Name: name, Right: true, Optional: true, Drop: drop}
+}
+
+// Amount is a number; 0 is dimmed.
+func Amount[N int | int64 | uint64](n N, style ...Style) Cell {
+	if n == 0 {
+		return C("0", Dim)
+	}
+	return C(Number(n), style...)
+}
+
 // Table is a table whose columns are as wide as what they hold.
 type Table struct {
 	columns []Column

@@ -38,7 +38,7 @@ func Clip(s string, width int) string {
 }
 
 // Number writes a whole number with separators: 12,345.
-func Number[N int | int64](n N) string {
+func Number[N int | int64 | uint64](n N) string {
 	s := strconv.FormatInt(int64(n), 10)
 	sign := ""
 	if s[0] == '-' {
@@ -48,6 +48,20 @@ func Number[N int | int64](n N) string {
 		s = s[:i] + "," + s[i:]
 	}
 	return sign + s
+}
+
+// Count writes a number of things: 1 task, 2,000 tasks.
+func Count(n int, noun string) string { return Number(n) + " " + Plural(n, noun) }
+
+// Plural is the form of a noun that follows a number. Its plural has an s more, unless another one is given.
+func Plural(n int, noun string, plural ...string) string {
+	switch {
+	case n == 1:
+		return noun
+	case len(plural) > 0:
+		return plural[0]
+	}
+	return noun + "s"
 }
 
 // Duration writes a duration with the two units that matter, as call.FormatDuration does.

@@ -113,11 +113,11 @@ func (m *model) act(key string, what func() (selection, error)) (cmd tea.Cmd, kn
 func (s *selection) text() string {
 	switch {
 	case s.all != nil && s.all.Filter.IsZero():
-		return "all " + count(s.held, s.state.String()+" task")
+		return "all " + term.Count(s.held, s.state.String()+" task")
 	case s.all != nil:
 		return "all " + s.state.String() + " tasks that match the filter"
 	default:
-		return count(len(s.ids), s.state.String()+" task")
+		return term.Count(len(s.ids), s.state.String()+" task")
 	}
 }
 
@@ -160,7 +160,7 @@ type doneMsg struct{ said term.Cell }
 
 // reportText says what has been done.
 func reportText(v verb, r *inspect.Report, err error) term.Cell {
-	text := v.done + " " + count(r.Done, "task")
+	text := v.done + " " + term.Count(r.Done, "task")
 	if r.Skipped > 0 {
 		text += ", skipped " + term.Number(r.Skipped) + " that changed meanwhile"
 	}
@@ -253,25 +253,6 @@ func (m *model) steer(question, detail, done string, do func(context.Context) er
 			return doneMsg{term.C(done, term.Green)}
 		})
 	}}
-}
-
-// count writes a number of things.
-func count(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return term.Number(n) + " " + noun + "s"
-}
-
-// plural is the form of a noun that follows a number.
-func plural(n int, noun string) string { return plurals(n, noun, noun+"s") }
-
-// plurals is plural for nouns whose plural has not only an s more.
-func plurals(n int, one, more string) string {
-	if n == 1 {
-		return one
-	}
-	return more
 }
 
 func stateNames(states []state.Task) string {

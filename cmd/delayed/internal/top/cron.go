@@ -2,91 +2,53 @@ package top
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
 
-	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
 )
 
-// entryRow is a periodic entry of a queue.
-type entryRow struct {
-	delayed.PeriodicEntry
-
-	queue string
-}
-
 // cronScreen lists the periodic entries of all queues.
-type cronScreen struct {
-	list[entryRow]
-
-	m     *model
-	fault error // why entries are missing in the list
-}
-
-// entriesData is what a cronScreen reads.
-type entriesData struct {
-	entries []entryRow
-	fault   error // of queues or entries that could not be read
-}
+type cronScreen struct{ list[inspect.Entry] }
 
 func newCronScreen(m *model) *cronScreen {
-	s := &cronScreen{m: m}
-	s.id = func(e *entryRow) string { return e.queue + "/" + e.Name }
-	s.text = func(e *entryRow) string {
-		return e.Name + " " + e.queue + " " + e.Spec + " " + inspect.ShortName(e.Function) + " " + e.Owner + " " +
-			entryState(&e.PeriodicEntry).Text
+	type entry = inspect.Entry
+	s := &cronScreen{}
+	s.m, s.where, s.head, s.act, s.actKeys = m, []string{theTabs[4]}, s.sums, m.steerEntry, entryKeys
+	s.open = func(e *entry) tea.Cmd { return m.open(newEntryScreen(m, e)) }
+	s.id = func(e *entry) string { return e.Queue + "/" + e.Name }
+	s.text = func(e *entry) string {
+		return e.Name + " " + e.Queue + " " + e.Spec + " " + inspect.ShortName(e.Function) + " " + e.Owner + " " +
+			entryState(e).Text
 	}
 	s.empty = "No periodic entries."
-	s.columns = []column[entryRow]{
+	s.columns = []column[entry]{
+		texts(term.Column{Name: "ENTRY", Flex: true}, func(e *entry) string { return e.Name }, term.Bold),
+		texts(term.Column{Name: "QUEUE", Flex: true, Drop: 3}, func(e *entry) string { return e.Queue }),
+		cells(term.Column{Name: "SPEC", Flex: true}, func(e *entry) term.Cell { return term.C(e.Spec) }),
+		cells(term.Column{Name: "ZONE", Drop: 7, Optional: true}, func(e *entry) term.Cell {
+			return term.C(e.Zone, term.Dim)
+		}),
+		texts(term.Column{Name: "FUNCTION", Flex: true, Drop: 2}, func(e *entry) string {
+			return inspect.ShortName(e.Function)
+		}),
+		{term.Column{Name: "NEXT"}, func(e *entry) term.Cell { return s.ago(e.Next) }, smallest(nextOf)},
 		{
-			term.Column{Name: "ENTRY", Flex: true},
-			func(e *entryRow) term.Cell { return term.C(e.Name, term.Bold) },
-			smallest(func(e *entryRow) string { return e.Name }),
+			term.Column{Name: "PREVIOUS", Drop: 5}, func(e *entry) term.Cell { return s.ago(e.Previous) },
+			largest(func(e *entry) int64 { return e.Previous.UnixMilli() }),
 		},
-		{
-			term.Column{Name: "QUEUE", Flex: true, Drop: 3},
-			func(e *entryRow) term.Cell { return term.C(e.queue) },
-			smallest(func(e *entryRow) string { return e.queue }),
-		},
-		{term.Column{Name: "SPEC", Flex: true}, func(e *entryRow) term.Cell { return term.C(e.Spec) }, nil},
-		{
-			term.Column{Name: "ZONE", Drop: 7, Optional: true},
-			func(e *entryRow) term.Cell { return term.C(e.Zone, term.Dim) }, nil,
-		},
-		{
-			term.Column{Name: "FUNCTION", Flex: true, Drop: 2},
-			func(e *entryRow) term.Cell { return term.C(inspect.ShortName(e.Function)) },
-			smallest(func(e *entryRow) string { return inspect.ShortName(e.Function) }),
-		},
-		{
-			term.Column{Name: "NEXT"},
-			func(e *entryRow) term.Cell { return s.moment(e.Next) },
-			smallest(func(e *entryRow) int64 { return nextOf(&e.PeriodicEntry) }),
-		},
-		{
-			term.Column{Name: "PREVIOUS", Drop: 5},
-			func(e *entryRow) term.Cell { return s.moment(e.Previous) },
-			largest(func(e *entryRow) int64 { return e.Previous.UnixMilli() }),
-		},
-		{
-			term.Column{Name: "OWNER", Flex: true, Optional: true, Drop: 6},
-			func(e *entryRow) term.Cell { return term.C(e.Owner, term.Dim) },
-			smallest(func(e *entryRow) string { return e.Owner }),
-		},
-		{
-			term.Column{Name: "STATE", Optional: true},
-			func(e *entryRow) term.Cell { return entryState(&e.PeriodicEntry) }, nil,
-		},
+		texts(term.Column{Name: "OWNER", Flex: true, Optional: true, Drop: 6}, func(e *entry) string {
+			return e.Owner
+		}, term.Dim),
+		cells(term.Column{Name: "STATE", Optional: true}, entryState),
 	}
 	return s
 }
 
-// moment says how far a tick is from now.
-func (s *cronScreen) moment(t time.Time) term.Cell {
+// ago is how far a tick is from now.
+func (s *cronScreen) ago(t time.Time) term.Cell {
 	if t.IsZero() {
 		return term.C("-", term.Dim)
 	}
@@ -94,15 +56,15 @@ func (s *cronScreen) moment(t time.Time) term.Cell {
 }
 
 // nextOf orders entries by their next tick; those without one come last.
-func nextOf(e *delayed.PeriodicEntry) int64 {
+func nextOf(e *inspect.Entry) int64 {
 	if e.Next.IsZero() {
 		return 1<<63 - 1
 	}
 	return e.Next.UnixMilli()
 }
 
-// entryState says what is unusual about an entry.
-func entryState(e *delayed.PeriodicEntry) term.Cell {
+// entryState is what is unusual about an entry.
+func entryState(e *inspect.Entry) term.Cell {
 	switch {
 	case e.Paused:
 		return term.C("paused", term.Yellow)
@@ -112,27 +74,11 @@ func entryState(e *delayed.PeriodicEntry) term.Cell {
 	return term.C("")
 }
 
-func (s *cronScreen) path() []string { return []string{theTabs[4]} }
-
-func (s *cronScreen) filter() string { return s.list.filter }
-
-func (s *cronScreen) setFilter(text string) (tea.Cmd, error) {
-	s.list.filter = text
-	s.arrange()
-	return nil, nil
+func (s *cronScreen) fetch() func(context.Context) (func(), error) {
+	return func(ctx context.Context) (func(), error) { return s.showsSome(s.m.src.Entries(ctx)) }
 }
 
-func (s *cronScreen) fetch(src source) func(context.Context) (any, error) {
-	return func(ctx context.Context) (any, error) { return src.entries(ctx) }
-}
-
-func (s *cronScreen) take(data any) {
-	d, _ := data.(entriesData)
-	s.fault = d.fault
-	s.set(d.entries)
-}
-
-func (s *cronScreen) draw(c *canvas, left int) {
+func (s *cronScreen) sums() []term.Cell {
 	paused := 0
 	for i := range s.items {
 		if s.items[i].Paused {
@@ -140,74 +86,44 @@ func (s *cronScreen) draw(c *canvas, left int) {
 		}
 	}
 	n := len(s.items)
-	cells := []term.Cell{term.C(" " + term.Number(n) + " periodic " + plurals(n, "entry", "entries"))}
+	cells := []term.Cell{term.C(" " + term.Number(n) + " periodic " + term.Plural(n, "entry", "entries"))}
 	if paused > 0 {
 		cells = append(cells, term.C(", "+term.Number(paused)+" paused", term.Yellow))
 	}
-	c.say(append(cells, faultCell(s.fault))...)
-	s.list.draw(c, left, s.enter)
+	return append(cells, s.missing())
 }
 
-// faultCell says why a list is not complete.
-func faultCell(err error) term.Cell {
-	if err == nil {
-		return term.C("")
-	}
-	return term.C("  not complete: "+errText(err), term.Red)
+// entryKeys are the keys of steerEntry.
+var entryKeys = []binding{
+	{key: "r", what: "run now: enqueue its task; its ticks stay as they are", hint: "run now"},
+	{key: "p", what: "pause or resume the entry", hint: "pause"},
+	{key: "d", what: "delete the entry and its history", hint: "delete"},
 }
 
-func (s *cronScreen) enter() tea.Cmd {
-	if e := s.current(); e != nil {
-		return s.m.open(newEntryScreen(s.m, e))
-	}
-	return nil
-}
-
-func (s *cronScreen) key(key string) (tea.Cmd, bool) {
-	if s.moveKey(key) || s.sortKey(key) {
-		return nil, true
-	}
-	e := s.current()
-	if e == nil {
-		return nil, false
-	}
-	if key == "enter" {
-		return s.enter(), true
-	}
-	return nil, s.m.steerEntry(key, e)
-}
-
-// steerEntry answers the keys that do something to an entry.
-func (m *model) steerEntry(key string, e *entryRow) bool {
-	queue, entry := e.queue, e.Name
+// steerEntry handles the keys that act on an entry.
+func (m *model) steerEntry(key string, e *inspect.Entry) bool {
+	queue, entry := e.Queue, e.Name
 	name := "entry " + term.Clip(entry, 40) + " of queue " + term.Clip(queue, 40)
+	ask := func(question, detail, done string, do func(ctx context.Context, queue, name string) error) {
+		m.steer(question, detail, done+" "+name, func(ctx context.Context) error { return do(ctx, queue, entry) })
+	}
 	switch {
 	case key == "r":
-		m.steer("Enqueue the task of "+name+" now?", "Its ticks stay as they are.", "enqueued the task of "+name,
-			func(ctx context.Context) error { return m.src.runEntry(ctx, queue, entry) })
+		ask("Enqueue the task of "+name+" now?", "Its ticks stay as they are.", "enqueued the task of",
+			func(ctx context.Context, queue, name string) error {
+				_, err := m.src.RunEntry(ctx, queue, name)
+				return err
+			})
 	case key == "p" && e.Paused:
-		m.steer("Resume "+name+"?", "It ticks again; ticks during the pause are not made up for.", "resumed "+name,
-			func(ctx context.Context) error { return m.src.pauseEntry(ctx, queue, entry, false) })
+		ask("Resume "+name+"?", "It ticks again; ticks during the pause are not made up for.", "resumed",
+			m.src.ResumeEntry)
 	case key == "p":
-		m.steer("Pause "+name+"?", "It does not tick until it is resumed.", "paused "+name,
-			func(ctx context.Context) error { return m.src.pauseEntry(ctx, queue, entry, true) })
+		ask("Pause "+name+"?", "It does not tick until it is resumed.", "paused", m.src.PauseEntry)
 	case key == "d":
-		m.steer("Delete "+name+" and its history?",
-			"If code declares it, it comes back when its program starts.", "deleted "+name,
-			func(ctx context.Context) error { return m.src.RemoveEntry(ctx, queue, entry) })
+		ask("Delete "+name+" and its history?", "If code declares it, it comes back when its program starts.",
+			"deleted", m.src.RemoveEntry)
 	default:
 		return false
 	}
 	return true
 }
-
-// entryKeys are the keys of steerEntry.
-func entryKeys() []binding {
-	return []binding{
-		{key: "r", what: "run now: enqueue its task; its ticks stay as they are", hint: "run now"},
-		{key: "p", what: "pause or resume the entry", hint: "pause"},
-		{key: "d", what: "delete the entry and its history", hint: "delete"},
-	}
-}
-
-func (s *cronScreen) keys() []binding { return slices.Concat(entering, entryKeys(), sorting) }

@@ -3,7 +3,6 @@ package top
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +19,7 @@ func TestPeriodicEntries(t *testing.T) {
 	b.shows("2 periodic entries, 1 paused", "> digest", "in 18h00m")
 	for _, step := range []struct{ keys, asks, calls string }{
 		{"r", "Enqueue the task of entry digest of queue mail now?", "runEntry mail digest"},
-		{"p", "Pause entry digest of queue mail?", "pauseEntry mail digest true"},
+		{"p", "Pause entry digest of queue mail?", "pauseEntry mail digest"},
 		{"d", "Delete entry digest of queue mail and its history?", "removeEntry mail digest"},
 	} {
 		for _, where := range [][]string{{"esc"}, {"enter"}} { // in the list, and on the entry's page
@@ -43,7 +42,7 @@ func TestPeriodicEntries(t *testing.T) {
 	b.keys("down", "p")
 	b.shows("Resume entry monthly of queue reports?")
 	b.keys("y")
-	if !b.hasAsked("pauseEntry reports monthly false") {
+	if !b.hasAsked("resumeEntry reports monthly") {
 		t.Errorf("p has not resumed the paused entry: %s", b.src.asked())
 	}
 	b.keys("up", "enter")
@@ -114,48 +113,32 @@ func TestRedisIsNamed(t *testing.T) {
 	}
 }
 
-// TestLists reads entries, groups and records from Redis, and acts on entries there.
-func TestLists(t *testing.T) {
+// TestEntryOfRedis reads an entry from Redis until somebody has removed it.
+func TestEntryOfRedis(t *testing.T) {
 	t.Parallel()
 	b := newRedisBench(t)
 	ctx := t.Context()
 	b.Must(b.q.Periodic().Set(ctx, delayed.Entry{Name: "daily", Spec: "@daily", Task: delayed.Call(good, 1)}))
-	_, err := b.q.With(delayed.Group("g")).Delay(together, 1)
+	entries, err := b.src.Entries(ctx)
 	b.Must(err)
-	d, err := b.src.entries(ctx)
-	b.Must(err)
-	if len(d.entries) != 1 || d.entries[0].Name != "daily" || d.entries[0].queue != "mail" || d.fault != nil {
-		t.Fatalf("found the entries %+v", d)
+	s := newEntryScreen(newModel(ctx, Config{}, b.src), &entries[0])
+	read := func() error {
+		show, err := s.fetch()(ctx)
+		if err == nil {
+			show()
+		}
+		return err
 	}
-	b.Must(b.src.runEntry(ctx, "mail", "daily"))
-	b.Must(b.src.pauseEntry(ctx, "mail", "daily", true))
-	e, err := b.src.entry(ctx, "mail", "daily")
+	b.Must(b.src.PauseEntry(ctx, "mail", "daily"))
+	_, err = b.src.RunEntry(ctx, "mail", "daily")
 	b.Must(err)
-	if e.entry == nil || !e.entry.Paused {
-		t.Errorf("found the entry %+v, expected a paused one", e.entry)
+	b.Must(read())
+	if !s.entry.Paused || s.entry.Queue != "mail" || len(s.items) != 1 {
+		t.Errorf("found the entry %+v with the ticks %v, expected a paused one with one tick", s.entry, s.items)
 	}
-	b.Must(b.src.pauseEntry(ctx, "mail", "daily", false))
 	b.Must(b.src.RemoveEntry(ctx, "mail", "daily"))
-	if e, err = b.src.entry(ctx, "mail", "daily"); err != nil || e.entry != nil {
-		t.Errorf("found the entry %+v after its end (%v)", e.entry, err)
-	}
-	groups, err := b.src.groups(ctx)
-	b.Must(err)
-	if len(groups.groups) != 1 || groups.groups[0].Key != "g" || groups.groups[0].Size != 1 {
-		t.Errorf("found the groups %+v", groups)
-	}
-	page, err := b.src.Tasks(ctx, "mail", inspect.Query{State: inspect.States[0]})
-	b.Must(err)
-	_, err = b.src.Do(ctx, "mail", inspect.Delete(), page.Tasks[0].ID)
-	b.Must(err)
-	log, err := b.src.Audit(ctx, 0, 10)
-	var acts []string
-	for i := range log {
-		acts = append(acts, log[i].Action+" "+log[i].Target)
-	}
-	want := []string{"delete ", "remove entry daily", "resume entry daily", "pause entry daily", "run entry daily"}
-	if err != nil || !slices.Equal(acts, want) {
-		t.Errorf("found the records %q (%v), expected %q", acts, err, want)
+	if err := read(); !errors.Is(err, inspect.ErrNotFound) {
+		t.Errorf("after its end found %v, expected ErrNotFound", err)
 	}
 }
 

@@ -1,8 +1,8 @@
 package top
 
 import (
+	"cmp"
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -10,44 +10,43 @@ import (
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
+	"github.com/godelayed/delayed/inspect"
 )
 
 // entryScreen is one periodic entry with what became of its last ticks.
 type entryScreen struct {
 	list[delayed.PeriodicRun]
 
-	m     *model
-	entry entryRow
-	gone  bool
+	entry   inspect.Entry
+	deleted bool
 }
 
-// entryData is what an entryScreen reads.
-type entryData struct {
-	entry *entryRow // nil: it is gone
-	ticks []delayed.PeriodicRun
-}
-
-func newEntryScreen(m *model, e *entryRow) *entryScreen {
+func newEntryScreen(m *model, e *inspect.Entry) *entryScreen {
 	type tick = delayed.PeriodicRun
-	s := &entryScreen{m: m, entry: *e}
+	s := &entryScreen{entry: *e}
+	s.m, s.where, s.actKeys = m, []string{theTabs[4], e.Queue, "entry " + e.Name}, entryKeys
 	s.id = func(t *tick) string { return t.Tick.String() + " " + t.ID + " " + t.Skipped }
 	s.text = func(t *tick) string { return t.ID + " " + tickResult(t).Text }
 	s.empty = "It has not ticked yet."
 	s.sort = -1 // the latest first
+	s.open = func(t *tick) tea.Cmd {
+		if t.ID == "" {
+			return nil
+		}
+		return m.findID(t.ID) // it may be gone
+	}
 	s.columns = []column[tick]{
-		{term.Column{Name: "TICK"}, func(t *tick) term.Cell {
-			return term.C(t.Tick.UTC().Format("2006-01-02 15:04:05Z"))
-		}, nil},
-		{term.Column{Name: "WHEN", Drop: 1}, func(t *tick) term.Cell {
-			return term.C(term.Ago(t.At, s.m.current().at), term.Dim)
-		}, nil},
-		{term.Column{Name: "RESULT"}, tickResult, nil},
-		{term.Column{Name: "TASK", Flex: true}, func(t *tick) term.Cell { return term.C(t.ID, term.Dim) }, nil},
+		texts(term.Column{Name: "TICK"}, func(t *tick) string { return t.Tick.UTC().Format("2006-01-02 15:04:05Z") }),
+		texts(term.Column{Name: "WHEN", Drop: 1}, func(t *tick) string {
+			return term.Ago(t.At, m.current().at)
+		}, term.Dim),
+		cells(term.Column{Name: "RESULT"}, tickResult),
+		texts(term.Column{Name: "TASK", Flex: true}, func(t *tick) string { return t.ID }, term.Dim),
 	}
 	return s
 }
 
-// tickResult says what became of a tick.
+// tickResult is what became of a tick.
 func tickResult(t *delayed.PeriodicRun) term.Cell {
 	if t.Skipped == "" {
 		return term.C("enqueued", term.Green)
@@ -55,74 +54,66 @@ func tickResult(t *delayed.PeriodicRun) term.Cell {
 	return term.C(t.Skipped, term.Yellow)
 }
 
-func (s *entryScreen) path() []string {
-	return []string{theTabs[4], s.entry.queue, "entry " + s.entry.Name}
-}
-
-func (s *entryScreen) filter() string { return s.list.filter }
-
-func (s *entryScreen) setFilter(text string) (tea.Cmd, error) {
-	s.list.filter = text
-	s.arrange()
-	return nil, nil
-}
-
-func (s *entryScreen) fetch(src source) func(context.Context) (any, error) {
-	queue, name := s.entry.queue, s.entry.Name
-	return func(ctx context.Context) (any, error) { return src.entry(ctx, queue, name) }
-}
-
-func (s *entryScreen) take(data any) {
-	d, _ := data.(entryData)
-	if s.gone = d.entry == nil; !s.gone {
-		s.entry = *d.entry
+func (s *entryScreen) fetch() func(context.Context) (func(), error) {
+	queue, name := s.entry.Queue, s.entry.Name
+	return func(ctx context.Context) (func(), error) {
+		entries, err := s.m.src.Entries(ctx, queue)
+		for i := range entries {
+			if e := &entries[i]; e.Name == name {
+				ticks, err := s.m.src.EntryHistory(ctx, queue, name)
+				return func() {
+					s.entry, s.deleted = *e, false
+					s.set(ticks)
+				}, err
+			}
+		}
+		return nil, cmp.Or(err, inspect.ErrNotFound)
 	}
-	s.set(d.ticks)
+}
+
+func (s *entryScreen) gone() {
+	s.deleted = true
+	s.set(nil)
 }
 
 func (s *entryScreen) draw(c *canvas, left int) {
-	e, now := &s.entry.PeriodicEntry, s.m.current().at
+	e, now := &s.entry, s.m.current().at
 	if now.IsZero() { // not read yet
 		now = s.m.now()
 	}
-	field := func(name string, cells ...term.Cell) {
-		if cells[0].Text != "" {
-			c.say(append([]term.Cell{term.C(" "+padded(name, 10), term.Dim)}, cells...)...)
-		}
-	}
 	state := entryState(e)
 	switch {
-	case s.gone:
+	case s.deleted:
 		state = term.C("gone: somebody has deleted it", term.Red)
 	case e.Waiting && !e.Paused:
 		state = term.C("a tick waits for the end of the previous task", term.Yellow)
 	}
-	field("entry", term.C(e.Name, term.Bold), term.C("  "), state)
-	field("spec", term.C(e.Spec), term.C("  "+e.Zone, term.Dim))
-	field("function", term.C(e.Function))
-	field("next", moments(now, e.Next, "-")...)
-	field("previous", moments(now, e.Previous, "-")...)
-	field("rules", term.C(strings.Join(entryRules(e), ", ")))
-	field("owner", term.C(e.Owner))
-	s.list.draw(c, left, s.enter)
+	c.field("entry", term.C(e.Name, term.Bold), term.C("  "), state)
+	c.field("spec", term.C(e.Spec), term.C("  "+e.Zone, term.Dim))
+	c.field("function", term.C(e.Function))
+	c.field("next", moments(now, e.Next)...)
+	c.field("previous", moments(now, e.Previous)...)
+	c.field("rules", term.C(strings.Join(entryRules(e), ", ")))
+	c.field("owner", term.C(e.Owner))
+	s.drawRows(c, left)
 }
 
 // moments are a time and how far it is from now.
-func moments(now, t time.Time, none string) []term.Cell {
+func moments(now, t time.Time) []term.Cell {
 	if t.IsZero() {
-		return []term.Cell{term.C(none, term.Dim)}
+		return []term.Cell{term.C("-", term.Dim)}
 	}
 	return []term.Cell{term.C(t.Format("2006-01-02 15:04:05 -0700")), term.C("  "+term.Ago(t, now), term.Dim)}
 }
 
-// entryRules say what else an entry does.
-func entryRules(e *delayed.PeriodicEntry) (rules []string) {
+// entryRules are the options of an entry.
+func entryRules(e *inspect.Entry) (rules []string) {
 	rules = append(rules, "overlap "+e.Overlap.String())
 	switch {
 	case e.CatchUp < 0:
 		rules = append(rules, "missed ticks are left out")
 	case e.CatchUp > 0:
-		rules = append(rules, "catches up with "+count(e.CatchUp, "missed tick"))
+		rules = append(rules, "catches up with "+term.Count(e.CatchUp, "missed tick"))
 	}
 	if e.Jitter > 0 {
 		rules = append(rules, "jitter "+term.Duration(e.Jitter))
@@ -136,22 +127,9 @@ func entryRules(e *delayed.PeriodicEntry) (rules []string) {
 	return rules
 }
 
-// enter looks for the task of the tick, which may be gone.
-func (s *entryScreen) enter() tea.Cmd {
-	if t := s.current(); t != nil && t.ID != "" {
-		return s.m.findID(t.ID)
-	}
-	return nil
-}
-
 func (s *entryScreen) key(key string) (tea.Cmd, bool) {
-	if s.moveKey(key) {
+	if s.m.steerEntry(key, &s.entry) {
 		return nil, true
 	}
-	if key == "enter" {
-		return s.enter(), true
-	}
-	return nil, s.m.steerEntry(key, &s.entry)
+	return s.list.key(key)
 }
-
-func (s *entryScreen) keys() []binding { return slices.Concat(entering, entryKeys()) }

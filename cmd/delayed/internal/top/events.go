@@ -18,11 +18,10 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
-// eventsScreen is a log of what happens in workers, while it is shown: workers tell of it only then.
+// eventsScreen is a log of what happens in workers, while it is shown: workers publish events only then.
 type eventsScreen struct {
 	list[eventRow]
 
-	m      *model
 	queue  string // only its events; "": those of all queues
 	stream *stream
 	held   bool // nothing is added until one goes on
@@ -43,7 +42,12 @@ type eventRow struct {
 const mostEvents = 2000
 
 func newEventsScreen(m *model, queue string) *eventsScreen {
-	s := &eventsScreen{m: m, queue: queue}
+	s := &eventsScreen{queue: queue}
+	s.m, s.where, s.head, s.open = m, tabOfQueue(3, queue), s.progress, s.openTask
+	s.actKeys = []binding{
+		{key: "Space", what: "hold the log, and go on", hint: "hold"},
+		{key: "x", what: "empty the log", hint: "empty"},
+	}
 	s.id = func(e *eventRow) string { return strconv.Itoa(e.n) }
 	s.text = func(e *eventRow) string {
 		return e.Kind.String() + " " + e.Queue + " " + e.Function + " " + e.ID + " " + e.Worker + " " + e.Reason + " " +
@@ -52,32 +56,27 @@ func newEventsScreen(m *model, queue string) *eventsScreen {
 	s.sort = -1
 	s.empty, s.read = "Waiting for something to happen.", true // events are awaited, not read
 	s.columns = []column[eventRow]{
-		{term.Column{Name: "TIME"}, func(e *eventRow) term.Cell {
-			return term.C(e.At.Format("15:04:05.000"), term.Dim)
-		}, nil},
-		{term.Column{Name: "EVENT"}, func(e *eventRow) term.Cell {
-			return term.C(kindName(e.Kind), kindStyle(e.Kind))
-		}, nil},
-		{term.Column{Name: "QUEUE", Drop: 4}, func(e *eventRow) term.Cell { return term.C(e.Queue) }, nil},
-		{term.Column{Name: "FUNCTION", Flex: true}, func(e *eventRow) term.Cell {
-			return term.C(inspect.ShortName(e.Function), term.Bold)
-		}, nil},
-		{rare("TRY", 3), func(e *eventRow) term.Cell { return amount(e.Attempt) }, nil},
-		{term.Column{Name: "TOOK", Right: true}, took, nil},
-		{term.Column{Name: "WHY", Flex: true, Optional: true}, eventWhy, nil},
-		{
-			term.Column{Name: "ID", Flex: true, Optional: true, Drop: 5},
-			func(e *eventRow) term.Cell { return term.C(e.ID, term.Dim) }, nil,
-		},
-		{term.Column{Name: "WORKER", Drop: 8}, func(e *eventRow) term.Cell {
-			return term.C(term.Clip(e.Worker, 8), term.Dim)
-		}, nil},
+		texts(term.Column{Name: "TIME"}, func(e *eventRow) string { return e.At.Format("15:04:05.000") }, term.Dim),
+		cells(term.Column{Name: "EVENT"}, func(e *eventRow) term.Cell {
+			// Most events are about tasks.
+			return term.C(strings.TrimPrefix(e.Kind.String(), "task "), kindStyle(e.Kind))
+		}),
+		texts(term.Column{Name: "QUEUE", Drop: 4}, func(e *eventRow) string { return e.Queue }),
+		texts(term.Column{Name: "FUNCTION", Flex: true}, func(e *eventRow) string {
+			return inspect.ShortName(e.Function)
+		}, term.Bold),
+		amounts(term.Rare("TRY", 3), func(e *eventRow) int { return e.Attempt }),
+		cells(term.Num("TOOK"), took),
+		cells(term.Column{Name: "WHY", Flex: true, Optional: true}, eventWhy),
+		texts(term.Column{Name: "ID", Flex: true, Optional: true, Drop: 5}, func(e *eventRow) string {
+			return e.ID
+		}, term.Dim),
+		texts(term.Column{Name: "WORKER", Drop: 8}, func(e *eventRow) string {
+			return term.Clip(e.Worker, 8)
+		}, term.Dim),
 	}
 	return s
 }
-
-// kindName leaves out that an event is about a task, as most are.
-func kindName(k event.Kind) string { return strings.TrimPrefix(k.String(), "task ") }
 
 func kindStyle(k event.Kind) term.Style {
 	switch k {
@@ -119,25 +118,8 @@ func eventWhy(e *eventRow) term.Cell {
 	return term.C(e.Reason, term.Yellow)
 }
 
-func (s *eventsScreen) path() []string {
-	if s.queue != "" {
-		return []string{s.queue, theTabs[3]}
-	}
-	return []string{theTabs[3]}
-}
-
-func (s *eventsScreen) filter() string { return s.list.filter }
-
-func (s *eventsScreen) setFilter(text string) (tea.Cmd, error) {
-	s.list.filter = text
-	s.arrange()
-	return nil, nil
-}
-
 // fetch reads nothing: events come by themselves.
-func (s *eventsScreen) fetch(source) func(context.Context) (any, error) { return nil }
-
-func (s *eventsScreen) take(any) {}
+func (s *eventsScreen) fetch() func(context.Context) (func(), error) { return nil }
 
 // stream collects what Watch yields until the model takes it over.
 type stream struct {
@@ -163,24 +145,14 @@ func (s *stream) add(e *inspect.Event, err error) {
 		s.events = append(s.events, *e)
 		s.missed += e.Missed
 	}
-	s.tell()
+	s.notify()
 }
 
-func (s *stream) tell() {
+func (s *stream) notify() {
 	select {
 	case s.news <- struct{}{}:
 	default:
 	}
-}
-
-// eventsMsg brings events.
-type eventsMsg struct {
-	to     *eventsScreen
-	from   *stream
-	events []inspect.Event
-	missed int
-	err    error
-	ended  bool
 }
 
 // breath is how long events are collected before they are shown, so that floods do not fill the terminal's line.
@@ -195,10 +167,7 @@ func (s *eventsScreen) begin() tea.Cmd {
 	st := &stream{cancel: cancel, news: make(chan struct{}, 1)}
 	s.stream = st
 	src := s.m.src
-	var queues []string
-	if s.queue != "" {
-		queues = []string{s.queue}
-	}
+	queues := one(s.queue)
 	watch := s.m.beside(func() tea.Msg {
 		defer cancel()
 		for ctx.Err() == nil {
@@ -226,7 +195,7 @@ func (s *stream) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ended = true
-	s.tell()
+	s.notify()
 }
 
 // pause waits, or until ctx ends.
@@ -237,6 +206,17 @@ func pause(ctx context.Context, d time.Duration) {
 	case <-timer.C:
 	case <-ctx.Done():
 	}
+}
+
+// eventsMsg brings events.
+type eventsMsg struct {
+	ctx    context.Context // of the stream
+	to     *eventsScreen
+	from   *stream
+	events []inspect.Event
+	missed int
+	err    error
+	ended  bool
 }
 
 // listen waits for events.
@@ -250,21 +230,14 @@ func (s *eventsScreen) listen(ctx context.Context, st *stream) tea.Cmd {
 		}
 		st.mu.Lock()
 		defer st.mu.Unlock()
-		msg := eventsMsg{s, st, st.events, st.missed, st.err, st.ended}
+		msg := eventsMsg{ctx, s, st, st.events, st.missed, st.err, st.ended}
 		st.events, st.missed = nil, 0
-		return listened{msg, ctx}
+		return msg
 	})
 }
 
-// listened is an eventsMsg with what it takes to listen again.
-type listened struct {
-	eventsMsg
-
-	ctx context.Context // that of the stream
-}
-
 // arrived takes in events.
-func (s *eventsScreen) arrived(msg listened) tea.Cmd {
+func (s *eventsScreen) arrived(msg eventsMsg) tea.Cmd {
 	if msg.from != s.stream {
 		return nil
 	}
@@ -297,7 +270,7 @@ func (s *eventsScreen) arrived(msg listened) tea.Cmd {
 // repeats the error more often than that.
 const calmAfter = 10 * time.Second
 
-// calmMsg says that this time is over for an error.
+// calmMsg is due when this time is over for an error.
 type calmMsg struct {
 	to    *eventsScreen
 	from  *stream
@@ -334,27 +307,24 @@ func (s *eventsScreen) leave() {
 	}
 }
 
-func (s *eventsScreen) draw(c *canvas, left int) {
-	cells := []term.Cell{term.C(" "+count(s.seen, "event"), term.Plain)}
+func (s *eventsScreen) progress() []term.Cell {
+	cells := []term.Cell{term.C(" "+term.Count(s.seen, "event"), term.Plain)}
 	if s.missed > 0 {
 		cells = append(cells, term.C("  "+term.Number(s.missed)+" more came too fast", term.Yellow))
 	}
 	switch {
 	case s.held:
-		cells = append(cells, term.C("  held: "+term.Number(len(s.wait))+" wait; Space goes on", term.Yellow))
+		return append(cells, term.C("  held: "+term.Number(len(s.wait))+" wait; Space goes on", term.Yellow))
 	case s.pos < len(s.view)-1:
-		cells = append(cells, term.C("  End follows", term.Dim))
+		return append(cells, term.C("  End follows", term.Dim))
 	default:
-		cells = append(cells, term.C("  following", term.Dim))
+		return append(cells, term.C("  following", term.Dim))
 	}
-	c.say(cells...)
-	s.list.draw(c, left, s.enter)
 }
 
-// enter goes to the task of an event.
-func (s *eventsScreen) enter() tea.Cmd {
-	e := s.current()
-	if e == nil || e.ID == "" {
+// openTask opens the task of an event.
+func (s *eventsScreen) openTask(e *eventRow) tea.Cmd {
+	if e.ID == "" {
 		return nil
 	}
 	t := inspect.Task{Queue: e.Queue, ID: e.ID, State: state.Unknown, Attempt: e.Attempt, Worker: e.Worker}
@@ -370,19 +340,10 @@ func (s *eventsScreen) key(key string) (tea.Cmd, bool) {
 			s.append(s.wait)
 			s.wait = nil
 		}
-	case "enter":
-		return s.enter(), true
 	case "x":
 		s.set(nil)
 	default:
-		return nil, s.moveKey(key)
+		return s.list.key(key)
 	}
 	return nil, true
-}
-
-func (s *eventsScreen) keys() []binding {
-	return append(slices.Clone(entering), []binding{
-		{key: "Space", what: "hold the log, and go on", hint: "hold"},
-		{key: "x", what: "empty the log", hint: "empty"},
-	}...)
 }

@@ -12,8 +12,8 @@ func ProblemsScreen(ctx context.Context, ins *inspect.Inspector) (shown string, 
 	m := newModel(ctx, Config{Unicode: true}, newLive(ins))
 	m.width, m.height = 2000, 24
 	s := newProblemsScreen(m)
-	data, err := s.fetch(m.src)(ctx)
-	s.take(data)
+	show, err := s.fetch()(ctx)
+	show()
 	m.stack = []*place{{screen: s}}
 	for range s.items {
 		//nolint:contextcheck // the framework calls View without one

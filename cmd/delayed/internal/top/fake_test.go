@@ -28,7 +28,7 @@ type fake struct {
 	speed  map[string]queueFlow
 	short  bool // a page of active tasks has none of them, and is not the last one
 	known  []inspect.Function
-	crons  []entryRow
+	crons  []inspect.Entry
 	ticks  []delayed.PeriodicRun
 	gather []inspect.Group
 	log    []inspect.Record
@@ -174,45 +174,46 @@ func (f *fake) flows(_ context.Context, s span, queues []string) (map[string]que
 	return f.speed, f.note(append([]string{"flows", spanOf[s].name}, queues...)...)
 }
 
-func (f *fake) pause(_ context.Context, queue string, paused bool) error {
-	if paused {
-		return f.note("pause", queue)
-	}
-	return f.note("resume", queue)
-}
+func (f *fake) Pause(_ context.Context, queue string) error { return f.note("pause", queue) }
+
+func (f *fake) Resume(_ context.Context, queue string) error { return f.note("resume", queue) }
 
 func (f *fake) OrderWorker(_ context.Context, id string, o inspect.Order) error {
 	return f.note("order", string(o), id)
 }
 
-func (f *fake) entries(context.Context) (entriesData, error) {
-	return entriesData{f.crons, f.fault}, f.note("entries")
-}
-
-func (f *fake) entry(_ context.Context, queue, name string) (entryData, error) {
-	err := f.note("entry", queue, name)
-	for i := range f.crons {
-		if f.crons[i].Name == name {
-			return entryData{&f.crons[i], f.ticks}, err
-		}
+func (f *fake) Entries(_ context.Context, queues ...string) ([]inspect.Entry, error) {
+	if err := f.note(append([]string{"Entries"}, queues...)...); err != nil {
+		return nil, err
 	}
-	return entryData{}, err
+	return f.crons, f.fault
 }
 
-func (f *fake) runEntry(_ context.Context, queue, name string) error {
-	return f.note("runEntry", queue, name)
+func (f *fake) EntryHistory(_ context.Context, queue, name string) ([]delayed.PeriodicRun, error) {
+	return f.ticks, f.note("EntryHistory", queue, name)
 }
 
-func (f *fake) pauseEntry(_ context.Context, queue, name string, paused bool) error {
-	return f.note("pauseEntry", queue, name, strconv.FormatBool(paused))
+func (f *fake) RunEntry(_ context.Context, queue, name string) (*delayed.Ref, error) {
+	return nil, f.note("runEntry", queue, name)
+}
+
+func (f *fake) PauseEntry(_ context.Context, queue, name string) error {
+	return f.note("pauseEntry", queue, name)
+}
+
+func (f *fake) ResumeEntry(_ context.Context, queue, name string) error {
+	return f.note("resumeEntry", queue, name)
 }
 
 func (f *fake) RemoveEntry(_ context.Context, queue, name string) error {
 	return f.note("removeEntry", queue, name)
 }
 
-func (f *fake) groups(context.Context) (groupsData, error) {
-	return groupsData{f.gather, f.fault}, f.note("groups")
+func (f *fake) Groups(context.Context, ...string) ([]inspect.Group, error) {
+	if err := f.note("Groups"); err != nil {
+		return nil, err
+	}
+	return f.gather, f.fault
 }
 
 func (f *fake) Audit(_ context.Context, skip, n int) ([]inspect.Record, error) {
@@ -295,14 +296,14 @@ func newFake() *fake {
 
 // addLists adds periodic entries, groups and records.
 func (f *fake) addLists() {
-	f.crons = []entryRow{
-		{queue: "mail", PeriodicEntry: delayed.PeriodicEntry{
+	f.crons = []inspect.Entry{
+		{Queue: "mail", PeriodicEntry: delayed.PeriodicEntry{
 			Name: "digest", Spec: "30 7 * * mon-fri", Zone: "Europe/Berlin", Function: "example.com/app/mail.Digest",
 			Owner: "shop", Next: noon.Add(18 * time.Hour), Previous: before(6 * time.Hour),
 			Overlap: delayed.OverlapQueue,
 			CatchUp: 3, Jitter: time.Minute, From: before(24 * time.Hour),
 		}},
-		{queue: "reports", PeriodicEntry: delayed.PeriodicEntry{
+		{Queue: "reports", PeriodicEntry: delayed.PeriodicEntry{
 			Name: "monthly", Spec: "@monthly", Zone: "UTC", Function: "app.reports:monthly", Paused: true, CatchUp: -1,
 		}},
 	}

@@ -171,7 +171,7 @@ func TestHostileTexts(t *testing.T) {
 			}
 			for i := range b.src.crons {
 				e := &b.src.crons[i]
-				e.queue, e.Name, e.Spec, e.Zone, e.Owner = hostile, hostile, hostile, hostile, hostile
+				e.Queue, e.Name, e.Spec, e.Zone, e.Owner = hostile, hostile, hostile, hostile, hostile
 				e.Function = hostile
 			}
 			for i := range b.src.ticks {

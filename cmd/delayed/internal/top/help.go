@@ -22,7 +22,7 @@ func (m *model) helpLines() (lines []helpLine) {
 		}
 		lines = append(lines, helpLine{cells: []term.Cell{term.C(" "+title, term.Bold)}})
 		for _, b := range keys {
-			line := helpLine{cells: []term.Cell{term.C("   " + padded(m.look.keyName(b.key), 14)), term.C(b.what)}}
+			line := helpLine{cells: []term.Cell{term.C("   " + term.Pad(m.look.keyName(b.key), 14)), term.C(b.what)}}
 			if b.send != "" || !strings.Contains(b.key, " ") { // one key
 				line.press = func() tea.Cmd {
 					m.help = false
@@ -34,7 +34,7 @@ func (m *model) helpLines() (lines []helpLine) {
 	}
 	path := m.current().path()
 	part(path[len(path)-1], m.current().keys())
-	part("Lists", moving)
+	part("Lists", moveKeys)
 	part("Everywhere", append([]binding{
 		{key: "t", what: "rates and bars of the last two minutes, or of the last hour"},
 	}, everywhere...))
@@ -87,12 +87,4 @@ func (m *model) helpKey(key string) tea.Cmd {
 	}
 	m.helped = max(m.helped, 0)
 	return nil
-}
-
-// padded fills up a text with spaces.
-func padded(s string, width int) string {
-	for term.Width(s) < width {
-		s += " "
-	}
-	return s
 }

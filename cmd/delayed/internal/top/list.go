@@ -4,31 +4,57 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"time"
 
 	tea "charm.land/bubbletea/v2"
 
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 )
 
-// column is a column of a list.
+// column is a column of a list of items.
 type column[T any] struct {
 	term.Column
 
 	cell func(*T) term.Cell
-	by   func(a, b *T) int // the order in which it is sorted first; nil: it cannot be sorted by
+	by   func(a, b *T) int // the first order when the list is sorted by the column; nil: it cannot be
 }
 
-// list is a list of things: sorted, filtered, with one that is selected. The selection stays with a thing when the list
-// is refreshed.
+// cells is a column that the list cannot be sorted by.
+func cells[T any](c term.Column, cell func(*T) term.Cell) column[T] { return column[T]{c, cell, nil} }
+
+// texts is a column of texts, sorted alphabetically.
+func texts[T any](c term.Column, of func(*T) string, style ...term.Style) column[T] {
+	return column[T]{c, func(t *T) term.Cell { return term.C(of(t), style...) }, smallest(of)}
+}
+
+// amounts is a column of numbers, the largest first.
+func amounts[T any, N int | int64 | uint64](c term.Column, of func(*T) N, style ...term.Style) column[T] {
+	return column[T]{c, func(t *T) term.Cell { return term.Amount(of(t), style...) }, largest(of)}
+}
+
+// lapses is a column of durations, the longest first.
+func lapses[T any](c term.Column, of func(*T) time.Duration) column[T] {
+	return column[T]{c, func(t *T) term.Cell { return lapse(of(t)) }, largest(of)}
+}
+
+// list is a list of items: sorted, filtered, with one that is selected. The selection stays with an item when the list
+// is refreshed. It has what screens with a list have in common.
 type list[T any] struct {
+	m       *model
+	where   []string // see screen.path
 	columns []column[T]
 	id      func(*T) string
-	text    func(*T) string // what a filter is looked for in
-	empty   string          // what is said in place of an empty list
+	text    func(*T) string       // where a filter is searched for
+	empty   string                // is shown in place of an empty list
+	head    func() []term.Cell    // the line above the list
+	open    func(*T) tea.Cmd      // opens an item
+	act     func(string, *T) bool // handles further keys that act on the selected item; nil: there are none
+	actKeys []binding             // the keys of act and of the screen
 
-	sort     int  // column that it is sorted by; -1: it stays in the order in which it comes
-	back     bool // sorted the other way round
-	filter   string
+	sort     int             // column that it is sorted by; -1: it stays in the order in which it comes
+	back     bool            // sorted the other way round
+	wanted   string          // the filter
+	fault    error           // why items are missing
 	marked   map[string]bool // ids
 	markable bool
 
@@ -41,7 +67,7 @@ type list[T any] struct {
 	rows     int // lines that were shown last
 }
 
-// set replaces the things.
+// set replaces the items.
 func (l *list[T]) set(items []T) {
 	l.items, l.read = items, true
 	l.arrange()
@@ -50,7 +76,7 @@ func (l *list[T]) set(items []T) {
 // arrange filters and sorts.
 func (l *list[T]) arrange() {
 	l.view = l.view[:0]
-	wanted := strings.ToLower(l.filter)
+	wanted := strings.ToLower(l.wanted)
 	for i := range l.items {
 		if wanted == "" || strings.Contains(strings.ToLower(l.text(&l.items[i])), wanted) {
 			l.view = append(l.view, i)
@@ -102,7 +128,7 @@ func (l *list[T]) visible() []*T {
 	return shown
 }
 
-// moveKey answers the keys that move the selection.
+// moveKey handles the keys that move the selection.
 func (l *list[T]) moveKey(key string) bool {
 	switch key {
 	case "up", "k":
@@ -128,7 +154,7 @@ func (l *list[T]) moveKey(key string) bool {
 	return true
 }
 
-// mark marks or unmarks a thing. What has no id cannot be marked.
+// mark marks or unmarks an item. What has no id cannot be marked.
 func (l *list[T]) mark(id string) {
 	switch {
 	case id == "":
@@ -142,7 +168,7 @@ func (l *list[T]) mark(id string) {
 	}
 }
 
-// sortKey answers the keys that sort.
+// sortKey handles the keys that sort.
 func (l *list[T]) sortKey(key string) bool {
 	if l.sort < 0 {
 		return false
@@ -177,12 +203,80 @@ func (l *list[T]) sortBy(i int) {
 	l.arrange()
 }
 
-// margin is what precedes each line: the mark of the selection and that of marked things.
+func (l *list[T]) path() []string { return l.where }
+
+func (l *list[T]) filter() string { return l.wanted }
+
+func (l *list[T]) setFilter(text string) (tea.Cmd, error) {
+	l.wanted = text
+	l.arrange()
+	return nil, nil
+}
+
+// shows returns what shows items that were read.
+func (l *list[T]) shows(items []T, err error) (func(), error) { return func() { l.set(items) }, err }
+
+// showsSome is shows for items that come together with an error about others.
+func (l *list[T]) showsSome(items []T, err error) (func(), error) {
+	if err != nil && len(items) == 0 {
+		return nil, err
+	}
+	return func() {
+		l.fault = err
+		l.set(items)
+	}, nil
+}
+
+func (l *list[T]) gone() { l.set(nil) }
+
+// key handles the keys that all lists have, and those of act.
+func (l *list[T]) key(key string) (tea.Cmd, bool) {
+	switch t := l.current(); {
+	case l.moveKey(key), l.sortKey(key):
+		return nil, true
+	case key == "enter":
+		return l.enter(), true
+	default:
+		return nil, l.act != nil && t != nil && l.act(key, t)
+	}
+}
+
+// enter opens the selected item.
+func (l *list[T]) enter() tea.Cmd {
+	if t := l.current(); t != nil {
+		return l.open(t)
+	}
+	return nil
+}
+
+func (l *list[T]) keys() []binding {
+	keys := slices.Concat(enterKey, l.actKeys)
+	if l.sort >= 0 {
+		keys = append(keys, sortKeys...)
+	}
+	return keys
+}
+
+// draw writes the line above the list and the list.
+func (l *list[T]) draw(c *canvas, left int) {
+	c.say(l.head()...)
+	l.drawRows(c, left)
+}
+
+// missing is why items are missing in the list.
+func (l *list[T]) missing() term.Cell {
+	if l.fault == nil {
+		return term.C("")
+	}
+	return term.C("  not complete: "+errText(l.fault), term.Red)
+}
+
+// margin is how many columns precede each row: for the marks of the selected and of marked items.
 const margin = 2
 
-// draw writes the head and as many lines as the canvas has but for those that are to be left. open is called for a
-// second click on a line.
-func (l *list[T]) draw(c *canvas, left int, open func() tea.Cmd) {
+// drawRows writes the names of the columns and as many rows as fit above the lines that are to be left. A click selects
+// a row, and a second one opens it.
+func (l *list[T]) drawRows(c *canvas, left int) {
 	columns := make([]term.Column, len(l.columns))
 	for i := range l.columns {
 		columns[i] = l.columns[i].Column
@@ -212,7 +306,7 @@ func (l *list[T]) draw(c *canvas, left int, open func() tea.Cmd) {
 		switch {
 		case !l.read:
 			text = "reading…"
-		case l.filter != "":
+		case l.wanted != "":
 			text = "Nothing matches the filter. Esc removes it."
 		}
 		c.say(term.C("  "+text, term.Dim))
@@ -230,7 +324,7 @@ func (l *list[T]) draw(c *canvas, left int, open func() tea.Cmd) {
 		}
 		c.click(0, c.width, func() tea.Cmd {
 			if l.pos == place {
-				return open()
+				return l.enter()
 			}
 			l.to(place)
 			return nil

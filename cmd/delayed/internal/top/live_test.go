@@ -167,13 +167,13 @@ func TestSteer(t *testing.T) {
 		b.Must(err)
 		return len(workers) == 1 && workers[0].Alive()
 	})
-	b.Must(b.src.pause(ctx, "mail", true))
+	b.Must(b.src.Pause(ctx, "mail"))
 	b.Until("the queue is paused", func() bool {
 		q, err := b.src.Queue(ctx, "mail")
 		b.Must(err)
 		return !q.Paused.IsZero()
 	})
-	b.Must(b.src.pause(ctx, "mail", false))
+	b.Must(b.src.Resume(ctx, "mail"))
 	b.Until("the queue is resumed", func() bool {
 		q, err := b.src.Queue(ctx, "mail")
 		b.Must(err)
@@ -188,7 +188,7 @@ func TestSteer(t *testing.T) {
 		return len(left) == 0
 	})
 	stop()
-	if err := b.src.pause(ctx, "nobody-knows-it", true); !errors.Is(err, inspect.ErrNotFound) {
+	if err := b.src.Pause(ctx, "nobody-knows-it"); !errors.Is(err, inspect.ErrNotFound) {
 		t.Errorf("a queue that does not exist is paused: %v", err)
 	}
 	if err := b.src.OrderWorker(ctx, "", inspect.OrderStop); !errors.Is(err, inspect.ErrNotFound) {

@@ -93,8 +93,8 @@ func newMeter(ins *inspect.Inspector) *meter {
 	return &meter{ins: ins, known: map[meterKey]*metered{}}
 }
 
-// read returns the flows of queues. It reads those that are the oldest anew, mostReads at most.
-func (m *meter) read(ctx context.Context, s span, queues []string) (map[string]queueFlow, error) {
+// flows returns those of queues. It reads the oldest ones anew, mostReads at most.
+func (m *meter) flows(ctx context.Context, s span, queues []string) (map[string]queueFlow, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(queues) == 0 {

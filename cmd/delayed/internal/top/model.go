@@ -99,7 +99,7 @@ func (m *model) update(msg tea.Msg) tea.Cmd {
 		return m.published(msg)
 	case calmMsg:
 		msg.to.calmed(msg)
-	case listened:
+	case eventsMsg:
 		return msg.to.arrived(msg)
 	case doneMsg:
 		m.say(msg.said)

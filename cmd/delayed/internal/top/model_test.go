@@ -296,7 +296,7 @@ func TestSlowRedis(t *testing.T) {
 	b := newBench(t, 80, 24)
 	wait := func(took time.Duration) time.Duration {
 		b.waits = nil
-		b.send(fetchedMsg{seq: b.m.fetch.seq, took: took})
+		b.send(fetchedMsg{seq: b.m.fetch.seq, show: func() {}, took: took})
 		if len(b.waits) != 1 {
 			t.Fatalf("it waits %v, expected once", b.waits)
 		}
@@ -349,7 +349,7 @@ func TestEventsAreHeldAndBounded(t *testing.T) {
 	b := at(t, "events", 80, 24, false, true)
 	s, _ := b.m.current().screen.(*eventsScreen)
 	more := func(n int) {
-		msg := listened{eventsMsg{to: s, from: s.stream, events: make([]inspect.Event, n), ended: true}, t.Context()}
+		msg := eventsMsg{ctx: t.Context(), to: s, from: s.stream, events: make([]inspect.Event, n), ended: true}
 		b.m.update(msg)
 	}
 	b.keys("space")
@@ -378,7 +378,7 @@ func TestEventsWithoutRedis(t *testing.T) {
 	b := at(t, "events", 80, 24, false, true)
 	s, _ := b.m.current().screen.(*eventsScreen)
 	away := func() {
-		b.m.update(listened{eventsMsg{to: s, from: s.stream, err: errors.New("connection refused"), ended: true}, nil})
+		b.m.update(eventsMsg{to: s, from: s.stream, err: errors.New("connection refused"), ended: true})
 	}
 	away()
 	first := s.heard

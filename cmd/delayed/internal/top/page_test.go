@@ -34,7 +34,7 @@ func TestPage(t *testing.T) {
 		}
 		b.keys("esc")
 	}
-	for _, key := range append(append(everywhere, moving...), sorting...) {
+	for _, key := range append(append(everywhere, moveKeys...), sortKeys...) {
 		for word := range strings.FieldsSeq(key.key) {
 			has("the key", word)
 		}

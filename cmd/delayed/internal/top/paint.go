@@ -106,6 +106,13 @@ func (c *canvas) fill(left int) {
 // rule writes a line across.
 func (c *canvas) rule() { c.say(term.C(strings.Repeat(c.pick("─", "-"), c.width), term.Dim)) }
 
+// field writes a line with a name and a value; nothing if the value is empty.
+func (c *canvas) field(name string, cells ...term.Cell) {
+	if cells[0].Text != "" {
+		c.say(append([]term.Cell{term.C(" "+term.Pad(name, 10), term.Dim)}, cells...)...)
+	}
+}
+
 // click makes a part of the line that is written next clickable.
 func (c *canvas) click(from, to int, do func() tea.Cmd) {
 	c.zones = append(c.zones, zone{len(c.lines), from, to, do})

@@ -30,7 +30,7 @@ func (s *queuesScreen) drawPanel(c *canvas, q *queueRow) {
 		}
 		c.say(cells...)
 	}
-	c.say(term.C(" "+padded("runs, most "+term.Number(int64(slices.Max(f.runs[:]))), 2*bars)+"   failures, most "+
+	c.say(term.C(" "+term.Pad("runs, most "+term.Number(int64(slices.Max(f.runs[:]))), 2*bars)+"   failures, most "+
 		term.Number(int64(slices.Max(f.failed[:]))), term.Dim))
 }
 
@@ -38,7 +38,7 @@ func (s *queuesScreen) drawPanel(c *canvas, q *queueRow) {
 func (s *queuesScreen) facts(q *queueRow) [][]term.Cell {
 	f := &q.flow.flow
 	field := func(name string, cells ...term.Cell) []term.Cell {
-		return append([]term.Cell{term.C("   "+padded(name, 10), term.Dim)}, cells...)
+		return append([]term.Cell{term.C("   "+term.Pad(name, 10), term.Dim)}, cells...)
 	}
 	quantiles := func(p50, p95 term.Cell) []term.Cell {
 		return []term.Cell{term.C("p50 ", term.Dim), p50, term.C("  p95 ", term.Dim), p95}
@@ -46,10 +46,11 @@ func (s *queuesScreen) facts(q *queueRow) [][]term.Cell {
 	return [][]term.Cell{
 		field("wait", quantiles(lapse(f.wait50), lapse(f.wait95))...),
 		field("run", quantiles(lapse(f.run50), lapse(f.run95))...),
-		field("runs", amount(int64(f.total)), term.C("  failed ", term.Dim), amount(int64(f.failures), term.Red)),
-		field("today", amount(q.Today.Processed), term.C("  failed ", term.Dim), amount(q.Today.Failed, term.Red)),
-		field("groups", amount(q.Groups), term.C("  completed ", term.Dim), amount(q.Completed)),
-		field("suspects", amount(q.Suspects, term.Yellow)),
+		field("runs", term.Amount(f.total), term.C("  failed ", term.Dim), term.Amount(f.failures, term.Red)),
+		field("today", term.Amount(q.Today.Processed), term.C("  failed ", term.Dim),
+			term.Amount(q.Today.Failed, term.Red)),
+		field("groups", term.Amount(q.Groups), term.C("  completed ", term.Dim), term.Amount(q.Completed)),
+		field("suspects", term.Amount(q.Suspects, term.Yellow)),
 	}
 }
 

@@ -12,40 +12,37 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
-// problemsScreen lists what is wrong, the worst first, and says of what is selected what to do.
+// problemsScreen lists what is wrong, the worst first, and shows what to do about the selected problem.
 type problemsScreen struct {
 	list[inspect.Problem]
 
-	m  *model
 	at time.Time // of the diagnosis
 }
 
 func newProblemsScreen(m *model) *problemsScreen {
 	type problem = inspect.Problem
-	s := &problemsScreen{m: m}
+	s := &problemsScreen{}
+	s.m, s.where, s.sort, s.open = m, []string{theTabs[0], "Problems"}, -1, s.openTasks
 	s.id = func(p *problem) string {
 		return string(p.Kind) + " " + p.Queue + " " + p.Worker + " " + p.Function + " " + p.Entry
 	}
 	s.text = func(p *problem) string { return string(p.Kind) + " " + p.Queue + " " + p.Text }
 	s.empty = "Nothing is wrong."
-	s.sort = -1
 	s.columns = []column[problem]{
-		{term.Column{Name: "LEVEL"}, level, nil},
-		{number("FOR"), func(p *problem) term.Cell {
+		cells(term.Column{Name: "LEVEL"}, level),
+		cells(term.Num("FOR"), func(p *problem) term.Cell {
 			if p.Since.IsZero() {
 				return lapse(0)
 			}
 			return lapse(s.at.Sub(p.Since))
-		}, nil},
-		{term.Column{Name: "ABOUT", Flex: true}, func(p *problem) term.Cell {
-			return term.C(about(p), term.Bold)
-		}, nil},
-		{term.Column{Name: "PROBLEM", Flex: true}, func(p *problem) term.Cell { return term.C(p.Text) }, nil},
+		}),
+		texts(term.Column{Name: "ABOUT", Flex: true}, about, term.Bold),
+		texts(term.Column{Name: "PROBLEM", Flex: true}, func(p *problem) string { return p.Text }),
 	}
 	return s
 }
 
-// level says how bad a problem is.
+// level is the severity of a problem.
 func level(p *inspect.Problem) term.Cell {
 	if p.Severity == inspect.SeverityError {
 		return term.C(string(p.Severity), term.Red)
@@ -91,24 +88,14 @@ func (s *queuesScreen) drawProblems(c *canvas) {
 	}
 }
 
-func (s *problemsScreen) path() []string { return []string{theTabs[0], "Problems"} }
-
-func (s *problemsScreen) filter() string { return s.list.filter }
-
-func (s *problemsScreen) setFilter(text string) (tea.Cmd, error) {
-	s.list.filter = text
-	s.arrange()
-	return nil, nil
-}
-
-func (s *problemsScreen) fetch(src source) func(context.Context) (any, error) {
-	return func(ctx context.Context) (any, error) { return src.diagnose(ctx) }
-}
-
-func (s *problemsScreen) take(data any) {
-	d, _ := data.(inspect.Diagnosis)
-	s.at = d.At
-	s.set(d.Problems)
+func (s *problemsScreen) fetch() func(context.Context) (func(), error) {
+	return func(ctx context.Context) (func(), error) {
+		d, err := s.m.src.diagnose(ctx)
+		return func() {
+			s.at = d.At
+			s.set(d.Problems)
+		}, err
+	}
 }
 
 func (s *problemsScreen) draw(c *canvas, left int) {
@@ -121,7 +108,7 @@ func (s *problemsScreen) draw(c *canvas, left int) {
 		}
 		details = details[:min(len(details), c.left()/2)]
 	}
-	s.list.draw(c, left+len(details)+1, s.enter)
+	s.drawRows(c, left+len(details)+1)
 	c.fill(left + len(details) + 1)
 	c.rule()
 	for _, line := range details {
@@ -135,25 +122,12 @@ var problemTasks = map[inspect.ProblemKind]state.Task{
 	inspect.ProblemWaiting: state.Active,
 }
 
-// enter goes to tasks of the queue.
-func (s *problemsScreen) enter() tea.Cmd {
-	p := s.current()
-	if p == nil || p.Queue == "" {
+// openTasks lists tasks of the queue.
+func (s *problemsScreen) openTasks(p *inspect.Problem) tea.Cmd {
+	if p.Queue == "" {
 		return nil
 	}
 	t := newTasksScreen(s.m, p.Queue)
 	t.query.State = cmp.Or(problemTasks[p.Kind], state.Pending)
 	return s.m.open(t)
 }
-
-func (s *problemsScreen) key(key string) (tea.Cmd, bool) {
-	if s.moveKey(key) {
-		return nil, true
-	}
-	if key == "enter" {
-		return s.enter(), true
-	}
-	return nil, false
-}
-
-func (s *problemsScreen) keys() []binding { return entering }

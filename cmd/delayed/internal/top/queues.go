@@ -23,17 +23,10 @@ type queueRow struct {
 	worst *inspect.Problem // nil: none
 }
 
-// queuesData is what a queuesScreen reads.
-type queuesData struct {
-	rows  []queueRow
-	found inspect.Diagnosis
-}
-
 // queuesScreen lists all queues.
 type queuesScreen struct {
 	list[queueRow]
 
-	m     *model
 	found inspect.Diagnosis
 }
 
@@ -41,73 +34,63 @@ type queuesScreen struct {
 const wideScreen = 100
 
 func newQueuesScreen(m *model) *queuesScreen {
-	s := &queuesScreen{m: m}
+	s := &queuesScreen{}
+	s.m, s.where = m, []string{theTabs[0]}
+	s.open = func(q *queueRow) tea.Cmd {
+		t := newTasksScreen(m, q.Name)
+		t.query.State = firstState(&q.Queue)
+		return m.open(t)
+	}
+	s.actKeys = []binding{
+		{key: "!", what: "what is wrong, and what to do", hint: "problems"},
+		{key: "p", what: "pause or resume the queue", hint: "pause"},
+		{key: "w", what: "its workers", hint: "workers"},
+		{key: "f", what: "its functions", hint: "functions"},
+		{key: "e", what: "its events", hint: "events"},
+		spanKey,
+	}
 	s.id = func(q *queueRow) string { return q.Name }
 	s.text = s.id
 	s.empty = "No queues: nobody has enqueued a task here, and no worker has started. Is it the right Redis?"
 	s.columns = []column[queueRow]{
+		{term.Column{Name: "QUEUE", Flex: true}, nameOf, smallest(s.id)},
+		amounts(term.Num("PENDING"), func(q *queueRow) int { return q.Pending }),
+		amounts(term.Spare("ACTIVE", 4), func(q *queueRow) int { return q.Active }, term.Green),
+		amounts(term.Spare("SCHEDULED", 8), func(q *queueRow) int { return q.Scheduled }),
+		amounts(term.Num("RETRY"), func(q *queueRow) int { return q.Retry }, term.Yellow),
+		amounts(term.Rare("PARKED", 6), func(q *queueRow) int { return q.Parked }, term.Yellow),
+		amounts(term.Num("ARCHIVED"), func(q *queueRow) int { return q.Archived }, term.Red),
+		lapses(term.Num("LATENCY"), func(q *queueRow) time.Duration { return q.Latency }),
+		amounts(term.Spare("WORKERS", 7), func(q *queueRow) int { return q.Workers }),
 		{
-			term.Column{Name: "QUEUE", Flex: true},
-			nameOf,
-			smallest(s.id),
+			term.Num("RUN/S"), func(q *queueRow) term.Cell { return rate(&q.flow.flow, q.known) },
+			largest(func(q *queueRow) float64 { return q.flow.perSecond }),
 		},
-		{number("PENDING"), func(q *queueRow) term.Cell { return amount(q.Pending) }, most(func(q *queueRow) int {
-			return q.Pending
-		})},
+		cells(term.Column{Name: "RUNS", Drop: 1}, s.runs),
 		{
-			spare("ACTIVE", 4), func(q *queueRow) term.Cell { return amount(q.Active, term.Green) },
-			most(func(q *queueRow) int { return q.Active }),
+			term.Spare("FAIL%", 3), func(q *queueRow) term.Cell { return failing(&q.flow.flow) },
+			largest(func(q *queueRow) float64 { return q.flow.failPercent }),
 		},
-		{
-			spare("SCHEDULED", 8), func(q *queueRow) term.Cell { return amount(q.Scheduled) },
-			most(func(q *queueRow) int { return q.Scheduled }),
-		},
-		{
-			number("RETRY"), func(q *queueRow) term.Cell { return amount(q.Retry, term.Yellow) },
-			most(func(q *queueRow) int { return q.Retry }),
-		},
-		{
-			rare("PARKED", 6), func(q *queueRow) term.Cell { return amount(q.Parked, term.Yellow) },
-			most(func(q *queueRow) int { return q.Parked }),
-		},
-		{
-			number("ARCHIVED"), func(q *queueRow) term.Cell { return amount(q.Archived, term.Red) },
-			most(func(q *queueRow) int { return q.Archived }),
-		},
-		{
-			number("LATENCY"), func(q *queueRow) term.Cell { return lapse(q.Latency) },
-			most(func(q *queueRow) time.Duration { return q.Latency }),
-		},
-		{
-			spare("WORKERS", 7), func(q *queueRow) term.Cell { return amount(q.Workers) },
-			most(func(q *queueRow) int { return q.Workers }),
-		},
-		{
-			number("RUN/S"), func(q *queueRow) term.Cell { return rate(&q.flow.flow, q.known) },
-			most(func(q *queueRow) float64 { return q.flow.perSecond }),
-		},
-		{term.Column{Name: "RUNS", Drop: 1}, s.runs, nil},
-		{
-			spare("FAIL%", 3), func(q *queueRow) term.Cell { return failing(&q.flow.flow) },
-			most(func(q *queueRow) float64 { return q.flow.failPercent }),
-		},
-		{term.Column{Name: "FAILURES", Drop: 9}, s.failures, nil},
-		{term.Column{Name: "STATE", Optional: true}, s.state, nil},
+		cells(term.Column{Name: "FAILURES", Drop: 9}, func(q *queueRow) term.Cell {
+			return m.spark(&q.flow.failed, term.Red)
+		}),
+		cells(term.Column{Name: "STATE", Optional: true}, func(q *queueRow) term.Cell {
+			if m.width < wideScreen {
+				return term.C("") // the sparkline has it
+			}
+			return unusual(q)
+		}),
 	}
 	return s
 }
 
-// most is largest, for short.
-func most[N int | time.Duration | float64 | uint64](of func(*queueRow) N) func(a, b *queueRow) int {
-	return largest(of)
-}
-
-// sparkWidth is how wide sparklines are.
-func (m *model) sparkWidth() int {
-	if m.width >= wideScreen {
-		return bars
+// spark draws what has run as a sparkline, half as wide on a narrow terminal.
+func (m *model) spark(values *[bars]uint64, style term.Style) term.Cell {
+	columns := bars
+	if m.width < wideScreen {
+		columns /= 2
 	}
-	return bars / 2
+	return term.C(m.look.spark(values[:], columns), style)
 }
 
 // runs is the sparkline of a queue's runs. A narrow terminal has no room for its state elsewhere.
@@ -115,11 +98,7 @@ func (s *queuesScreen) runs(q *queueRow) term.Cell {
 	if unusual := unusual(q); unusual.Text != "" && s.m.width < wideScreen {
 		return unusual
 	}
-	return term.C(s.m.look.spark(q.flow.runs[:], s.m.sparkWidth()), term.Green)
-}
-
-func (s *queuesScreen) failures(q *queueRow) term.Cell {
-	return term.C(s.m.look.spark(q.flow.failed[:], s.m.sparkWidth()), term.Red)
+	return s.m.spark(&q.flow.runs, term.Green)
 }
 
 // nameOf is the name of a queue, in the colour of what is unusual about it.
@@ -130,15 +109,7 @@ func nameOf(q *queueRow) term.Cell {
 	return term.C(q.Name, term.Bold)
 }
 
-// state is the column that says what is unusual about a queue.
-func (s *queuesScreen) state(q *queueRow) term.Cell {
-	if s.m.width < wideScreen {
-		return term.C("")
-	}
-	return unusual(q)
-}
-
-// unusual says what is unusual about a queue.
+// unusual is what is unusual about a queue.
 func unusual(q *queueRow) term.Cell {
 	switch {
 	case q.worst != nil && q.worst.Severity == inspect.SeverityError:
@@ -179,25 +150,15 @@ func failing(f *flow) term.Cell {
 	}
 }
 
-func (s *queuesScreen) path() []string { return []string{theTabs[0]} }
-
-func (s *queuesScreen) filter() string { return s.list.filter }
-
-func (s *queuesScreen) setFilter(text string) (tea.Cmd, error) {
-	s.list.filter = text
-	s.arrange()
-	return nil, nil
-}
-
 // fetch reads all queues, and the metrics of those that are in view.
-func (s *queuesScreen) fetch(src source) func(context.Context) (any, error) {
+func (s *queuesScreen) fetch() func(context.Context) (func(), error) {
 	var shown []string
 	for _, q := range s.visible() {
 		shown = append(shown, q.Name)
 	}
 	room, back := s.m.height, s.m.span
-	return func(ctx context.Context) (any, error) {
-		queues, err := src.Queues(ctx)
+	return func(ctx context.Context) (func(), error) {
+		queues, err := s.m.src.Queues(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -209,30 +170,28 @@ func (s *queuesScreen) fetch(src source) func(context.Context) (any, error) {
 				shown = slices.DeleteFunc(shown, func(name string) bool { return name == queues[i].Name })
 			}
 		}
-		flows, err := src.flows(ctx, back, shown)
+		flows, err := s.m.src.flows(ctx, back, shown)
 		if err != nil {
 			return nil, err
 		}
-		d := queuesData{rows: make([]queueRow, len(queues))}
-		if d.found, err = src.diagnose(ctx); err != nil {
+		found, err := s.m.src.diagnose(ctx)
+		if err != nil {
 			return nil, err
 		}
 		worst := map[string]*inspect.Problem{}
-		for i := range slices.Backward(d.found.Problems) {
-			worst[d.found.Problems[i].Queue] = &d.found.Problems[i]
+		for i := range slices.Backward(found.Problems) {
+			worst[found.Problems[i].Queue] = &found.Problems[i]
 		}
+		rows := make([]queueRow, len(queues))
 		for i := range queues {
 			f, known := flows[queues[i].Name]
-			d.rows[i] = queueRow{queues[i], f, known, worst[queues[i].Name]}
+			rows[i] = queueRow{queues[i], f, known, worst[queues[i].Name]}
 		}
-		return d, nil
+		return func() {
+			s.found = found
+			s.set(rows)
+		}, nil
 	}
-}
-
-func (s *queuesScreen) take(data any) {
-	d, _ := data.(queuesData)
-	s.found = d.found
-	s.set(d.rows)
 }
 
 // draw writes the sums of all queues, the list, and where there is room more about the selected one.
@@ -244,7 +203,7 @@ func (s *queuesScreen) draw(c *canvas, left int) {
 		panel = panelLines
 	}
 	s.columns[len(s.columns)-4].Name = "RUNS, " + spanOf[s.m.span].name
-	s.list.draw(c, left+panel, s.enter)
+	s.drawRows(c, left+panel)
 	if q := s.current(); panel > 0 && q != nil {
 		c.fill(left + panel)
 		s.drawPanel(c, q)
@@ -268,12 +227,12 @@ func (s *queuesScreen) drawSums(c *canvas) {
 			paused++
 		}
 	}
-	cells := []term.Cell{term.C(" " + count(len(s.items), "queue"))}
+	cells := []term.Cell{term.C(" " + term.Count(len(s.items), "queue"))}
 	if paused > 0 {
 		cells = append(cells, term.C(fmt.Sprintf(", %d paused", paused), term.Yellow))
 	}
 	add := func(n int, what string, style term.Style) {
-		cells = append(cells, term.C("  "), amount(n, style), term.C(" "+what, term.Dim))
+		cells = append(cells, term.C("  "), term.Amount(n, style), term.C(" "+what, term.Dim))
 	}
 	add(sum.Pending, "pending", term.Bold)
 	add(sum.Active, "active", term.Green)
@@ -284,40 +243,23 @@ func (s *queuesScreen) drawSums(c *canvas) {
 	c.say(cells...)
 }
 
-func (s *queuesScreen) enter() tea.Cmd {
-	if q := s.current(); q != nil {
-		t := newTasksScreen(s.m, q.Name)
-		t.query.State = firstState(&q.Queue)
-		return s.m.open(t)
-	}
-	return nil
-}
-
 func (s *queuesScreen) key(key string) (tea.Cmd, bool) {
-	if s.moveKey(key) || s.sortKey(key) {
-		return nil, true
+	if q := s.current(); q != nil {
+		switch key {
+		case "p":
+			s.m.pauseQueue(q.Name, q.Paused.IsZero())
+			return nil, true
+		case "w":
+			return s.m.open(newWorkersScreen(s.m, q.Name)), true
+		case "f":
+			return s.m.open(newFunctionsScreen(s.m, q.Name)), true
+		case "e":
+			return s.m.open(newEventsScreen(s.m, q.Name)), true
+		case "!":
+			return s.m.open(newProblemsScreen(s.m)), true
+		}
 	}
-	q := s.current()
-	if q == nil {
-		return nil, false
-	}
-	switch key {
-	case "enter":
-		return s.enter(), true
-	case "p":
-		s.m.pauseQueue(q.Name, q.Paused.IsZero())
-	case "w":
-		return s.m.open(newWorkersScreen(s.m, q.Name)), true
-	case "f":
-		return s.m.open(newFunctionsScreen(s.m, q.Name)), true
-	case "e":
-		return s.m.open(newEventsScreen(s.m, q.Name)), true
-	case "!":
-		return s.m.open(newProblemsScreen(s.m)), true
-	default:
-		return nil, false
-	}
-	return nil, true
+	return s.list.key(key)
 }
 
 // firstState is the state whose tasks are listed first: the first one that somebody who opens a queue may look for.
@@ -333,21 +275,11 @@ func firstState(q *inspect.Queue) state.Task {
 // pauseQueue pauses or resumes a queue, after somebody has agreed.
 func (m *model) pauseQueue(name string, pause bool) {
 	shown := term.Clip(name, 60)
-	question, detail, done := "Resume queue "+shown+"?", "Workers claim its tasks again.", "resumed queue "+shown
+	question, detail, done, do := "Resume", "Workers claim its tasks again.", "resumed", m.src.Resume
 	if pause {
-		question, done = "Pause queue "+shown+"?", "paused queue "+shown
+		question, done, do = "Pause", "paused", m.src.Pause
 		detail = "No worker claims its tasks until it is resumed; what runs goes on."
 	}
-	m.steer(question, detail, done, func(ctx context.Context) error { return m.src.pause(ctx, name, pause) })
-}
-
-func (s *queuesScreen) keys() []binding {
-	return slices.Concat(entering, []binding{
-		{key: "!", what: "what is wrong, and what to do", hint: "problems"},
-		{key: "p", what: "pause or resume the queue", hint: "pause"},
-		{key: "w", what: "its workers", hint: "workers"},
-		{key: "f", what: "its functions", hint: "functions"},
-		{key: "e", what: "its events", hint: "events"},
-		{key: "t", what: "rates and bars of the last two minutes, or of the last hour", hint: "2m/1h"},
-	}, sorting)
+	m.steer(question+" queue "+shown+"?", detail, done+" queue "+shown,
+		func(ctx context.Context) error { return do(ctx, name) })
 }

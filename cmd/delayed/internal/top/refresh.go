@@ -15,7 +15,7 @@ const (
 	// Redis that does not answer is noticed sooner, and one that is slow can still be looked at.
 	patience = time.Minute
 	// leisure is how many times as long as a refresh has taken the screen waits before the next one: a Redis that is
-	// slow, or has much to tell, is left alone for most of the time.
+	// slow, or has much to return, is left alone for most of the time.
 	leisure = 4
 	// taskLeisure is leisure for the page of a task.
 	taskLeisure = 30
@@ -30,12 +30,12 @@ type fetching struct {
 // fetchedMsg brings what a refresh has read.
 type fetchedMsg struct {
 	seq  int
-	data any
+	show func() // shows what was read; nil after an error
 	err  error
 	took time.Duration
 }
 
-// refreshMsg says that it is time for the next refresh.
+// refreshMsg is due at the next refresh.
 type refreshMsg struct{ seq int }
 
 // refresh reads the data of the screen that is shown. What is being read already is given up.
@@ -44,7 +44,7 @@ func (m *model) refresh() tea.Cmd {
 		m.fetch.cancel()
 	}
 	m.fetch.seq++
-	fetch := m.current().fetch(m.src)
+	fetch := m.current().fetch()
 	if fetch == nil {
 		m.fetch.cancel = nil
 		if s, ok := m.current().screen.(*eventsScreen); ok {
@@ -58,8 +58,8 @@ func (m *model) refresh() tea.Cmd {
 	return m.beside(func() tea.Msg {
 		defer cancel()
 		begin := now()
-		data, err := fetch(ctx)
-		return fetchedMsg{seq, data, err, now().Sub(begin)}
+		show, err := fetch(ctx)
+		return fetchedMsg{seq, show, err, now().Sub(begin)}
 	})
 }
 
@@ -79,7 +79,7 @@ func (m *model) fetched(msg fetchedMsg) tea.Cmd {
 	switch {
 	case msg.err == nil:
 		p.at, p.err, p.failing = m.now(), nil, time.Time{}
-		p.take(msg.data)
+		msg.show()
 		factor := leisure
 		if m.costly() {
 			factor = taskLeisure
@@ -87,7 +87,7 @@ func (m *model) fetched(msg fetchedMsg) tea.Cmd {
 		wait = max(wait, msg.took*time.Duration(factor))
 	case errors.Is(msg.err, inspect.ErrNotFound):
 		p.at, p.err, p.failing = m.now(), nil, time.Time{}
-		p.take(nil)
+		p.gone()
 	default:
 		if p.err == nil {
 			p.failing = m.now()

@@ -11,18 +11,18 @@ import (
 
 // screen is one of the screens. Its methods are called one after the other.
 type screen interface {
-	// path is what the head of the screen says about where one is: the names of what was gone into.
+	// path is what the head of the screen shows: the names of the screens that were opened.
 	path() []string
-	// fetch returns what reads the screen's data, beside the model: it must not use the screen. nil: nothing is to be
-	// read.
-	fetch(src source) func(context.Context) (any, error)
-	// take takes over what fetch has read.
-	take(data any)
+	// fetch returns what reads the screen's data. It runs beside the model, so it must not use the screen, and returns
+	// what shows the data. nil: there is nothing to read.
+	fetch() func(context.Context) (show func(), err error)
+	// gone is called when Redis does not have what the screen shows.
+	gone()
 	// draw writes the screen, and leaves so many lines free.
 	draw(c *canvas, left int)
-	// key answers a key. It reports false if it does not know the key.
+	// key handles a key. It reports false if it does not know the key.
 	key(key string) (cmd tea.Cmd, known bool)
-	// keys are those that key knows, the most important ones first.
+	// keys are those that key knows, the most important first.
 	keys() []binding
 	// filter returns the filter, and setFilter changes it.
 	filter() string
@@ -40,7 +40,7 @@ type binding struct {
 	send string // the key that a click on the hint stands for; "": that of key
 }
 
-// place is a screen that was gone into.
+// place is a screen that was opened.
 type place struct {
 	screen
 
@@ -49,23 +49,23 @@ type place struct {
 	failing time.Time // since when
 }
 
-// moving are the keys of all lists.
-var moving = []binding{
+// moveKeys are the keys of all lists.
+var moveKeys = []binding{
 	{key: "↑ ↓ j k", what: "select the line before or behind"},
 	{key: "PgUp PgDn", what: "a page up or down"},
 	{key: "Home End g G", what: "the first or the last line"},
 }
 
-// entering is the key of lists whose lines can be gone into.
-var entering = []binding{{key: "Enter", what: "go into what is selected", hint: "open"}}
+// enterKey opens the selected row of a list.
+var enterKey = []binding{{key: "Enter", what: "go into what is selected", hint: "open"}}
 
-// sorting are the keys of lists that can be sorted.
-var sorting = []binding{
+// sortKeys are the keys of lists that can be sorted.
+var sortKeys = []binding{
 	{key: "s", what: "sort by the next column", hint: "sort"},
 	{key: "S", what: "sort the other way round"},
 }
 
-// everywhere are the keys that the model answers itself.
+// everywhere are the keys that the model handles itself.
 var everywhere = []binding{
 	{key: "/", what: "filter; an empty filter shows everything"},
 	{key: "i", what: "find a task by its id, in all queues"},
@@ -76,25 +76,16 @@ var everywhere = []binding{
 	{key: "q", what: "quit"},
 }
 
-// number is a column of numbers, spare one that is left out where the terminal is narrow, and rare one that is also
-// left out when all are 0.
-func number(name string) term.Column { return term.Column{Name: name, Right: true} }
-
-func spare(name string, drop int) term.Column {
-	return term.Column{Name: name, Right: true, Drop: drop}
-}
-
-func rare(name string, drop int) term.Column {
-	return term.Column{Name: name, Right: true, Optional: true, Drop: drop}
-}
-
-// amount is a number; 0 stands back.
-func amount[N int | int64](n N, style ...term.Style) term.Cell {
-	if n == 0 {
-		return term.C("0", term.Dim)
+// one returns a name as a list; nil for "".
+func one(name string) []string {
+	if name == "" {
+		return nil
 	}
-	return term.C(term.Number(n), style...)
+	return []string{name}
 }
+
+// tabOfQueue is the path of a tab, or of its screen for one queue.
+func tabOfQueue(tab int, queue string) []string { return append(one(queue), theTabs[tab]) }
 
 // lapse is a duration; 0 stands back.
 func lapse(d time.Duration, style ...term.Style) term.Cell {

@@ -21,10 +21,10 @@ import (
 type taskScreen struct {
 	m    *model
 	task inspect.Task
-	gone bool
-	top  int // first line that is shown
-	rows int // lines that were shown last
-	all  int // lines that there are
+	lost bool // it is gone
+	top  int  // first line that is shown
+	rows int  // lines that were shown last
+	all  int  // lines that there are
 }
 
 func newTaskScreen(m *model, t *inspect.Task) *taskScreen { return &taskScreen{m: m, task: *t} }
@@ -35,22 +35,17 @@ func (s *taskScreen) filter() string { return "" }
 
 func (s *taskScreen) setFilter(string) (tea.Cmd, error) { return nil, nil }
 
-func (s *taskScreen) fetch(src source) func(context.Context) (any, error) {
-	queue, id, known := s.task.Queue, s.task.ID, s.task
-	return func(ctx context.Context) (any, error) {
-		if id == "" { // it cannot be found again
-			return known, nil
+func (s *taskScreen) fetch() func(context.Context) (func(), error) {
+	t := s.task
+	return func(ctx context.Context) (show func(), err error) {
+		if t.ID != "" { // else it cannot be found again
+			t, err = s.m.src.Task(ctx, t.Queue, t.ID)
 		}
-		return src.Task(ctx, queue, id)
+		return func() { s.task, s.lost = t, false }, err
 	}
 }
 
-func (s *taskScreen) take(data any) {
-	t, ok := data.(inspect.Task)
-	if s.gone = !ok; ok {
-		s.task = t
-	}
-}
+func (s *taskScreen) gone() { s.lost = true }
 
 // taskField is how wide the names of fields are.
 const taskField = 14
@@ -66,11 +61,11 @@ func (s *taskScreen) lines(width int) (lines [][]term.Cell) {
 			if i > 0 {
 				name = ""
 			}
-			lines = append(lines, []term.Cell{term.C(" "+padded(name, taskField), term.Dim), term.C(part, style...)})
+			lines = append(lines, []term.Cell{term.C(" "+term.Pad(name, taskField), term.Dim), term.C(part, style...)})
 		}
 	}
 	at := func(name string, when time.Time) { field(name, term.Moment(when, now)) }
-	if s.gone {
+	if s.lost {
 		lines = append(lines, []term.Cell{
 			term.C(" The task is gone: it has ended and nothing was kept of it. This was known last.", term.Yellow),
 		})
@@ -91,7 +86,7 @@ func (s *taskScreen) lines(width int) (lines [][]term.Cell) {
 	}
 	field("attempt", attempt)
 	if t.Deaths > 0 {
-		field("deaths", count(t.Deaths, "worker")+" died with it", term.Red)
+		field("deaths", term.Count(t.Deaths, "worker")+" died with it", term.Red)
 	}
 	at("enqueued", t.EnqueuedAt)
 	at(dueName(t.State), t.Due)
@@ -265,7 +260,7 @@ func (s *taskScreen) key(key string) (tea.Cmd, bool) {
 	case "/":
 	default:
 		return s.m.act(key, func() (selection, error) {
-			if s.gone {
+			if s.lost {
 				return selection{}, inspect.ErrNotFound
 			}
 			return selectionOf(&s.task)

@@ -19,7 +19,6 @@ import (
 type tasksScreen struct {
 	list[taskRow]
 
-	m       *model
 	name    string // of the queue
 	held    inspect.Queue
 	query   inspect.Query
@@ -43,14 +42,6 @@ type taskRow struct {
 	n int
 }
 
-// tasksData is what a tasksScreen reads.
-type tasksData struct {
-	queue inspect.Queue
-	page  inspect.Page
-	state state.Task
-	at    int // pages before
-}
-
 const (
 	// tasksFrame is how many lines of the terminal a list of tasks does not have.
 	tasksFrame = 6
@@ -59,9 +50,9 @@ const (
 )
 
 func newTasksScreen(m *model, queue string) *tasksScreen {
-	s := &tasksScreen{m: m, name: queue, query: inspect.Query{State: state.Pending}}
-	s.sort = -1
-	s.markable = true
+	s := &tasksScreen{name: queue, query: inspect.Query{State: state.Pending}}
+	s.m, s.sort, s.markable = m, -1, true
+	s.open = func(t *taskRow) tea.Cmd { return m.open(newTaskScreen(m, &t.Task)) }
 	s.empty = "No such tasks."
 	s.id = func(t *taskRow) string {
 		if t.ID == "" {
@@ -70,25 +61,18 @@ func newTasksScreen(m *model, queue string) *tasksScreen {
 		return t.ID
 	}
 	s.columns = []column[taskRow]{
-		{
-			term.Column{Name: "CALL", Flex: true},
-			func(t *taskRow) term.Cell { return term.C(callOf(&t.Task), term.Bold) },
-			nil,
-		},
-		{term.Column{Name: "WHEN", Drop: 1}, func(t *taskRow) term.Cell {
-			return term.C(s.when(&t.Task), term.Dim)
-		}, nil},
-		{spare("ATTEMPT", 3), func(t *taskRow) term.Cell { return amount(t.Attempt) }, nil},
-		{term.Column{Name: "WHY", Flex: true, Optional: true}, func(t *taskRow) term.Cell { return why(&t.Task) }, nil},
-		{
-			term.Column{Name: "ID", Flex: true, Optional: true, Drop: 5},
-			func(t *taskRow) term.Cell { return term.C(term.Clip(t.ID, 32), term.Dim) }, nil,
-		},
+		texts(term.Column{Name: "CALL", Flex: true}, func(t *taskRow) string { return callOf(&t.Task) }, term.Bold),
+		texts(term.Column{Name: "WHEN", Drop: 1}, func(t *taskRow) string { return s.when(&t.Task) }, term.Dim),
+		amounts(term.Spare("ATTEMPT", 3), func(t *taskRow) int { return t.Attempt }),
+		cells(term.Column{Name: "WHY", Flex: true, Optional: true}, func(t *taskRow) term.Cell { return why(&t.Task) }),
+		texts(term.Column{Name: "ID", Flex: true, Optional: true, Drop: 5}, func(t *taskRow) string {
+			return term.Clip(t.ID, 32)
+		}, term.Dim),
 	}
 	return s
 }
 
-// when says since when, or until when, a task is in its state.
+// when is since when, or until when, a task is in its state.
 func (s *tasksScreen) when(t *inspect.Task) string {
 	now := s.m.current().at
 	switch t.State {
@@ -108,7 +92,7 @@ func (s *tasksScreen) when(t *inspect.Task) string {
 	return term.Ago(t.EnqueuedAt, now)
 }
 
-// why says why a task is where it is.
+// why is the reason for the state of a task.
 func why(t *inspect.Task) term.Cell {
 	switch {
 	case t.Error != "" && t.Reason != "" && t.Reason != state.ReasonFailed:
@@ -125,7 +109,14 @@ func (s *tasksScreen) path() []string { return []string{theTabs[0], s.name, s.qu
 
 func (s *tasksScreen) filter() string { return s.written }
 
-// setFilter shows only the tasks that a filter means.
+// onlyFunction filters by a function; "" means any.
+func (s *tasksScreen) onlyFunction(path string) {
+	if path != "" {
+		s.written, s.query.Filter = "func:"+path, inspect.Filter{Function: path}
+	}
+}
+
+// setFilter shows only the tasks that a filter matches.
 func (s *tasksScreen) setFilter(text string) (tea.Cmd, error) {
 	f, err := parseFilter(text)
 	if err != nil {
@@ -135,7 +126,7 @@ func (s *tasksScreen) setFilter(text string) (tea.Cmd, error) {
 	return s.restart(), nil
 }
 
-// filterNote says what can be written as a filter.
+// filterNote explains what can be written as a filter.
 func (s *tasksScreen) filterNote() string {
 	return "text of the call, or " + strings.Join(filterWords(), ": ") + ":"
 }
@@ -161,7 +152,7 @@ func (s *tasksScreen) before() int {
 // limit is how many tasks fit the screen.
 func (s *tasksScreen) limit() int { return min(max(s.m.height-tasksFrame, 1), 1000) }
 
-func (s *tasksScreen) fetch(src source) func(context.Context) (any, error) {
+func (s *tasksScreen) fetch() func(context.Context) (func(), error) {
 	q := s.query
 	q.Limit = s.limit()
 	if len(s.pages) > 0 {
@@ -170,28 +161,22 @@ func (s *tasksScreen) fetch(src source) func(context.Context) (any, error) {
 	if !q.Filter.IsZero() {
 		q.ScanLimit = mostScan
 	}
-	name, at := s.name, len(s.pages)
-	return func(ctx context.Context) (any, error) {
-		queue, err := src.Queue(ctx, name)
+	name := s.name
+	return func(ctx context.Context) (func(), error) {
+		queue, err := s.m.src.Queue(ctx, name)
 		if err != nil {
 			return nil, err
 		}
-		page, err := src.Tasks(ctx, name, q)
-		return tasksData{queue, page, q.State, at}, err
+		page, err := s.m.src.Tasks(ctx, name, q)
+		return func() { s.take(queue, &page) }, err
 	}
 }
 
-func (s *tasksScreen) take(data any) {
-	d, ok := data.(tasksData)
-	if !ok { // the queue is gone
-		s.held = inspect.Queue{Name: s.name}
-		s.set(nil)
-		return
-	}
-	s.held, s.next, s.scanned = d.queue, d.page.Cursor, d.page.Scanned
-	rows := make([]taskRow, len(d.page.Tasks))
-	for i := range d.page.Tasks {
-		rows[i] = taskRow{d.page.Tasks[i], i}
+func (s *tasksScreen) take(queue inspect.Queue, page *inspect.Page) {
+	s.held, s.next, s.scanned = queue, page.Cursor, page.Scanned
+	rows := make([]taskRow, len(page.Tasks))
+	for i := range page.Tasks {
+		rows[i] = taskRow{page.Tasks[i], i}
 	}
 	s.set(rows)
 	if len(rows) == 0 && s.next == "" && len(s.pages) > 0 { // the last page has become empty
@@ -199,10 +184,15 @@ func (s *tasksScreen) take(data any) {
 	}
 }
 
+func (s *tasksScreen) gone() {
+	s.held = inspect.Queue{Name: s.name}
+	s.set(nil)
+}
+
 func (s *tasksScreen) draw(c *canvas, left int) {
 	s.drawStates(c)
 	s.drawPlace(c)
-	s.list.draw(c, left, s.enter)
+	s.drawRows(c, left)
 }
 
 // drawStates writes how many tasks the queue has in each state: all states if they fit, else those that hold some.
@@ -306,13 +296,6 @@ func (s *tasksScreen) page(forward bool) tea.Cmd {
 	return s.m.refresh()
 }
 
-func (s *tasksScreen) enter() tea.Cmd {
-	if t := s.current(); t != nil {
-		return s.m.open(newTaskScreen(s.m, &t.Task))
-	}
-	return nil
-}
-
 // what is what an action is done to.
 func (s *tasksScreen) what() (selection, error) {
 	sel := selection{queue: s.name, state: s.query.State, held: s.held.Size(s.query.State)}
@@ -367,8 +350,6 @@ func (s *tasksScreen) key(key string) (tea.Cmd, bool) {
 	case "o":
 		s.query.NewestFirst = !s.query.NewestFirst
 		return s.restart(), true
-	case "enter":
-		return s.enter(), true
 	case "p":
 		s.m.pauseQueue(s.name, s.held.Paused.IsZero())
 		return nil, true
@@ -378,14 +359,14 @@ func (s *tasksScreen) key(key string) (tea.Cmd, bool) {
 			return nil, true
 		}
 	}
-	if s.moveKey(key) {
-		return nil, true
+	if cmd, known := s.list.key(key); known {
+		return cmd, true
 	}
 	return s.m.act(key, s.what)
 }
 
 func (s *tasksScreen) keys() []binding {
-	return slices.Concat(entering, []binding{
+	return slices.Concat(enterKey, []binding{
 		{key: "← →", what: "tasks in another state", hint: "state", send: "right"},
 	},
 		taskKeys(s.query.State), []binding{

@@ -18,15 +18,8 @@ import (
 type workerScreen struct {
 	list[inspect.Task]
 
-	m      *model
-	worker inspect.Worker
-	gone   bool
-}
-
-// workerData is what a workerScreen reads.
-type workerData struct {
-	worker *inspect.Worker
-	tasks  []inspect.Task
+	worker  inspect.Worker
+	stopped bool
 }
 
 const (
@@ -39,41 +32,23 @@ const (
 
 func newWorkerScreen(m *model, w *inspect.Worker) *workerScreen {
 	type task = inspect.Task
-	s := &workerScreen{m: m, worker: *w}
+	s := &workerScreen{worker: *w}
+	s.m, s.where = m, []string{theTabs[1], fmt.Sprintf("%s %d", w.Host, w.PID)}
+	s.actKeys = append(slices.Clone(workerKeys), binding{key: "c", what: "cancel the task", hint: "cancel"})
+	s.open = func(t *task) tea.Cmd { return m.open(newTaskScreen(m, t)) }
 	s.id = func(t *task) string { return t.Queue + "/" + t.ID + "/" + t.Claimed.String() }
 	s.text = func(t *task) string { return t.Queue + " " + t.ID + " " + t.Call }
 	s.empty = "It has claimed nothing."
+	// A task has no start if it has run for less than about a second, or waits for an executor.
+	ran := func(t *task) time.Duration { return m.since(t.Started) }
 	s.columns = []column[task]{
-		{number("FOR"), func(t *task) term.Cell { return lapse(s.ran(t), late(s.ran(t))) }, largest(s.ran)},
-		{
-			term.Column{Name: "QUEUE", Drop: 3},
-			func(t *task) term.Cell { return term.C(t.Queue) },
-			smallest(func(t *task) string { return t.Queue }),
-		},
-		{
-			term.Column{Name: "CALL", Flex: true},
-			func(t *task) term.Cell { return term.C(callOf(t), term.Bold) },
-			smallest(func(t *task) string { return t.Call }),
-		},
-		{
-			spare("ATTEMPT", 2), func(t *task) term.Cell { return amount(t.Attempt) },
-			largest(func(t *task) int { return t.Attempt }),
-		},
-		{
-			term.Column{Name: "ID", Flex: true, Drop: 1},
-			func(t *task) term.Cell { return term.C(t.ID, term.Dim) },
-			smallest(func(t *task) string { return t.ID }),
-		},
+		{term.Num("FOR"), func(t *task) term.Cell { return lapse(ran(t), late(ran(t))) }, largest(ran)},
+		texts(term.Column{Name: "QUEUE", Drop: 3}, func(t *task) string { return t.Queue }),
+		texts(term.Column{Name: "CALL", Flex: true}, callOf, term.Bold),
+		amounts(term.Spare("ATTEMPT", 2), func(t *task) int { return t.Attempt }),
+		texts(term.Column{Name: "ID", Flex: true, Drop: 1}, func(t *task) string { return t.ID }, term.Dim),
 	}
 	return s
-}
-
-// ran is how long a task runs; 0 if that is less than about a second, or it waits for an executor.
-func (s *workerScreen) ran(t *inspect.Task) time.Duration {
-	if t.Started.IsZero() {
-		return 0
-	}
-	return max(s.m.current().at.Sub(t.Started), 0)
 }
 
 // callOf is a task as a call, or why it cannot be shown.
@@ -84,147 +59,105 @@ func callOf(t *inspect.Task) string {
 	return t.Call
 }
 
-func (s *workerScreen) path() []string {
-	return []string{theTabs[1], fmt.Sprintf("%s %d", s.worker.Host, s.worker.PID)}
-}
-
-func (s *workerScreen) filter() string { return s.list.filter }
-
-func (s *workerScreen) setFilter(text string) (tea.Cmd, error) {
-	s.list.filter = text
-	s.arrange()
-	return nil, nil
-}
-
-func (s *workerScreen) fetch(src source) func(context.Context) (any, error) {
+func (s *workerScreen) fetch() func(context.Context) (func(), error) {
 	id := s.worker.ID
 	var queues []string
 	for _, q := range s.worker.Queues {
 		queues = append(queues, q.Name)
 	}
-	return func(ctx context.Context) (any, error) {
-		workers, err := src.Workers(ctx, queues...)
+	return func(ctx context.Context) (func(), error) {
+		workers, err := s.m.src.Workers(ctx, queues...)
 		if err != nil {
 			return nil, err
 		}
-		d := workerData{}
-		for i := range workers {
-			if workers[i].ID == id {
-				d.worker = &workers[i]
-			}
+		i := slices.IndexFunc(workers, func(w inspect.Worker) bool { return w.ID == id })
+		if i < 0 {
+			return nil, inspect.ErrNotFound
 		}
-		if d.worker == nil {
-			return d, nil
-		}
-		read, whole := 0, map[string]bool{}
-		for _, q := range d.worker.Queues {
-			if q.Claims == 0 || read == mostClaimQueues {
-				continue
-			}
-			read++
-			page, err := src.Tasks(ctx, q.Name, inspect.Query{
-				State: state.Active, Filter: inspect.Filter{Worker: id}, Limit: mostClaims, ScanLimit: mostClaimScan,
-			})
-			if err != nil {
-				return nil, err
-			}
-			d.tasks = append(d.tasks, page.Tasks...)
-			whole[q.Name] = page.Cursor == ""
-		}
-		d.addRunning(whole)
-		return d, nil
+		w := workers[i]
+		tasks, err := claimedBy(ctx, s.m.src, &w)
+		return func() {
+			s.worker, s.stopped = w, false
+			s.set(tasks)
+		}, err
 	}
 }
 
-// addRunning adds the tasks that the worker says it runs and that are not among the claims that were read. On queues of
-// which all claims were read, the whole ones, such a task has just ended.
-func (d *workerData) addRunning(whole map[string]bool) {
+// claimedBy reads what a worker has claimed, and adds the tasks that it reports to run and that are not among the
+// claims that were read. On queues whose claims were all read, such a task has just ended.
+func claimedBy(ctx context.Context, src source, w *inspect.Worker) (tasks []inspect.Task, err error) {
 	type key struct{ queue, id string }
-	known := map[key]bool{}
-	for i := range d.tasks {
-		known[key{d.tasks[i].Queue, d.tasks[i].ID}] = true
+	known, whole, read := map[key]bool{}, map[string]bool{}, 0
+	for _, q := range w.Queues {
+		if q.Claims == 0 || read == mostClaimQueues {
+			continue
+		}
+		read++
+		page, err := src.Tasks(ctx, q.Name, inspect.Query{
+			State: state.Active, Filter: inspect.Filter{Worker: w.ID}, Limit: mostClaims, ScanLimit: mostClaimScan,
+		})
+		if err != nil {
+			return nil, err
+		}
+		for i := range page.Tasks {
+			known[key{q.Name, page.Tasks[i].ID}] = true
+		}
+		tasks = append(tasks, page.Tasks...)
+		whole[q.Name] = page.Cursor == ""
 	}
-	for _, r := range d.worker.Running {
+	for _, r := range w.Running {
 		if known[key{r.Queue, r.ID}] || whole[r.Queue] {
 			continue
 		}
-		t := inspect.Task{Queue: r.Queue, ID: r.ID, State: state.Active, Worker: d.worker.ID, Started: r.Started}
+		t := inspect.Task{Queue: r.Queue, ID: r.ID, State: state.Active, Worker: w.ID, Started: r.Started}
 		t.Function, t.Call = r.Function, inspect.ShortName(r.Function)+"(…)"
-		d.tasks = append(d.tasks, t)
+		tasks = append(tasks, t)
 	}
+	return tasks, nil
 }
 
-func (s *workerScreen) take(data any) {
-	d, _ := data.(workerData)
-	if s.gone = d.worker == nil; !s.gone {
-		s.worker = *d.worker
-	}
-	s.set(d.tasks)
+func (s *workerScreen) gone() {
+	s.stopped = true
+	s.set(nil)
 }
 
 func (s *workerScreen) draw(c *canvas, left int) {
 	w := &s.worker
-	field := func(name string, cells ...term.Cell) {
-		if cells[0].Text != "" {
-			c.say(append([]term.Cell{term.C(" "+padded(name, 10), term.Dim)}, cells...)...)
-		}
+	condition := term.Condition(w.Condition())
+	if s.stopped {
+		condition = term.C("gone: it has stopped", term.Red)
 	}
-	stateCell := workerState(w)
-	if s.gone {
-		stateCell = term.C("gone: it has stopped", term.Red)
-	}
-	field("worker", term.C(w.ID), term.C("  "), stateCell)
-	field("queues", term.C(queuesOf(w)))
-	field("program", term.C(w.Program))
-	up := s.m.current().at.Sub(w.Started)
-	if w.Started.IsZero() {
-		up = 0
-	}
+	c.field("worker", term.C(w.ID), term.C("  "), condition)
+	c.field("queues", term.C(queuesOf(w)))
+	c.field("program", term.C(w.Program))
 	memory := term.C("unknown", term.Dim)
 	if w.Memory > 0 {
 		memory = term.C(term.Bytes(w.Memory))
 	}
-	field("claims", claims(w), term.C("  memory ", term.Dim), memory, term.C("  up ", term.Dim), lapse(up),
-		term.C("  delayed ", term.Dim), term.C(w.Version))
+	c.field("claims", claims(w), term.C("  memory ", term.Dim), memory, term.C("  up ", term.Dim),
+		lapse(s.m.since(w.Started)), term.C("  delayed ", term.Dim), term.C(w.Version))
 	if n := len(w.Running) + w.MoreRunning; n > 0 {
-		cells := []term.Cell{term.C(count(n, "task"), term.Green), term.C(" for more than a second", term.Dim)}
+		cells := []term.Cell{term.C(term.Count(n, "task"), term.Green), term.C(" for more than a second", term.Dim)}
 		if w.MoreRunning > 0 {
 			cells = append(cells,
 				term.C("; it does not say which "+term.Number(w.MoreRunning)+" of them are", term.Yellow))
 		}
-		field("running", cells...)
+		c.field("running", cells...)
 	}
-	s.list.draw(c, left, s.enter)
-}
-
-func (s *workerScreen) enter() tea.Cmd {
-	if t := s.current(); t != nil {
-		return s.m.open(newTaskScreen(s.m, t))
-	}
-	return nil
+	s.drawRows(c, left)
 }
 
 func (s *workerScreen) key(key string) (tea.Cmd, bool) {
-	if s.moveKey(key) || s.sortKey(key) {
-		return nil, true
-	}
 	if s.m.orderWorker(key, &s.worker) {
 		return nil, true
 	}
-	t := s.current()
-	if t == nil {
-		return nil, false
-	}
-	switch key {
-	case "enter":
-		return s.enter(), true
-	case "c":
+	if t := s.current(); t != nil && key == "c" {
 		return s.m.act(key, func() (selection, error) { return selectionOf(t) })
 	}
-	return nil, false
+	return s.list.key(key)
 }
 
-// errNoID says that nothing can be done to a task.
+// errNoID is the error of actions on a task without an id.
 var errNoID = errors.New("its message carries no id, as those of legacy queues do not")
 
 // selectionOf is the selection of one task.
@@ -234,10 +167,4 @@ func selectionOf(t *inspect.Task) (selection, error) {
 		return s, errNoID
 	}
 	return s, nil
-}
-
-func (s *workerScreen) keys() []binding {
-	return slices.Concat(entering, workerKeys(), []binding{
-		{key: "c", what: "cancel the task", hint: "cancel"},
-	}, sorting)
 }

@@ -2,7 +2,6 @@ package top
 
 import (
 	"context"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,71 +17,61 @@ import (
 type workersScreen struct {
 	list[inspect.Worker]
 
-	m     *model
 	queue string // only those that serve it; "": all
 }
 
 func newWorkersScreen(m *model, queue string) *workersScreen {
 	type worker = inspect.Worker
-	s := &workersScreen{m: m, queue: queue}
+	s := &workersScreen{queue: queue}
+	s.m, s.where, s.head, s.act, s.actKeys = m, tabOfQueue(1, queue), s.sums, m.orderWorker, workerKeys
+	s.open = func(w *worker) tea.Cmd { return m.open(newWorkerScreen(m, w)) }
 	s.id = func(w *worker) string { return w.ID }
 	s.text = func(w *worker) string {
 		return w.ID + " " + w.Host + " " + strconv.Itoa(w.PID) + " " + w.Program + " " + queuesOf(w) + " " +
-			workerState(w).Text + " " + running(w).Text
+			w.Condition() + " " + running(w).Text
 	}
 	s.empty = "No workers: nothing runs tasks."
 	s.columns = []column[worker]{
+		texts(term.Column{Name: "WORKER", Drop: 9}, func(w *worker) string { return term.Clip(w.ID, 8) }),
+		texts(term.Column{Name: "HOST", Flex: true}, func(w *worker) string { return w.Host }, term.Bold),
 		{
-			term.Column{Name: "WORKER", Drop: 9},
-			func(w *worker) term.Cell { return term.C(term.Clip(w.ID, 8)) },
-			smallest(s.id),
-		},
-		{
-			term.Column{Name: "HOST", Flex: true},
-			func(w *worker) term.Cell { return term.C(w.Host, term.Bold) },
-			smallest(func(w *worker) string { return w.Host }),
-		},
-		{
-			number("PID"), func(w *worker) term.Cell { return term.C(strconv.Itoa(w.PID)) },
+			term.Num("PID"), func(w *worker) term.Cell { return term.C(strconv.Itoa(w.PID)) },
 			smallest(func(w *worker) int { return w.PID }),
 		},
-		{term.Column{Name: "STATE"}, workerState, smallest(func(w *worker) string { return workerState(w).Text })},
-		{number("CLAIMS"), claims, largest((*worker).Claims)},
-		{term.Column{Name: "RUNS NOW", Flex: true}, running, nil},
 		{
-			number("FOR"), func(w *worker) term.Cell { return lapse(s.longest(w), late(s.longest(w))) },
+			term.Column{Name: "STATE"}, func(w *worker) term.Cell { return term.Condition(w.Condition()) },
+			smallest((*worker).Condition),
+		},
+		{term.Num("CLAIMS"), claims, largest((*worker).Claims)},
+		cells(term.Column{Name: "RUNS NOW", Flex: true}, running),
+		{
+			term.Num("FOR"), func(w *worker) term.Cell { return lapse(s.longest(w), late(s.longest(w))) },
 			largest(s.longest),
 		},
-		{
-			term.Column{Name: "QUEUES", Flex: true, Drop: 5},
-			func(w *worker) term.Cell { return term.C(queuesOf(w)) },
-			nil,
-		},
-		{
-			spare("UP", 7), func(w *worker) term.Cell { return lapse(s.since(w.Started)) },
-			largest(func(w *worker) time.Duration { return s.since(w.Started) }),
-		},
-		{
-			term.Column{Name: "PROGRAM", Flex: true, Optional: true, Drop: 8},
-			func(w *worker) term.Cell { return term.C(w.Program, term.Dim) }, nil,
-		},
+		cells(term.Column{Name: "QUEUES", Flex: true, Drop: 5}, func(w *worker) term.Cell {
+			return term.C(queuesOf(w))
+		}),
+		lapses(term.Spare("UP", 7), func(w *worker) time.Duration { return m.since(w.Started) }),
+		cells(term.Column{Name: "PROGRAM", Flex: true, Optional: true, Drop: 8}, func(w *worker) term.Cell {
+			return term.C(w.Program, term.Dim)
+		}),
 	}
 	s.sort = 1
 	return s
 }
 
-// since is how long ago something was when the workers were read.
-func (s *workersScreen) since(t time.Time) time.Duration {
+// since is how long ago something was when the screen's data was read; 0 for the zero time.
+func (m *model) since(t time.Time) time.Duration {
 	if t.IsZero() {
 		return 0
 	}
-	return max(s.m.current().at.Sub(t), 0)
+	return max(m.current().at.Sub(t), 0)
 }
 
 // longest is how long the task runs that has run for longest.
 func (s *workersScreen) longest(w *inspect.Worker) time.Duration {
 	if r := w.Longest(); r != nil {
-		return s.since(r.Started)
+		return s.m.since(r.Started)
 	}
 	return 0
 }
@@ -111,9 +100,6 @@ func running(w *inspect.Worker) term.Cell {
 	return term.C(text)
 }
 
-// workerState is what a worker does.
-func workerState(w *inspect.Worker) term.Cell { return term.Condition(w.Condition()) }
-
 func queuesOf(w *inspect.Worker) string {
 	if w.Order != "" {
 		return w.Order
@@ -125,35 +111,12 @@ func queuesOf(w *inspect.Worker) string {
 	return strings.Join(names, ", ")
 }
 
-func (s *workersScreen) path() []string {
-	if s.queue != "" {
-		return []string{s.queue, theTabs[1]}
-	}
-	return []string{theTabs[1]}
+func (s *workersScreen) fetch() func(context.Context) (func(), error) {
+	queues := one(s.queue)
+	return func(ctx context.Context) (func(), error) { return s.shows(s.m.src.Workers(ctx, queues...)) }
 }
 
-func (s *workersScreen) filter() string { return s.list.filter }
-
-func (s *workersScreen) setFilter(text string) (tea.Cmd, error) {
-	s.list.filter = text
-	s.arrange()
-	return nil, nil
-}
-
-func (s *workersScreen) fetch(src source) func(context.Context) (any, error) {
-	var queues []string
-	if s.queue != "" {
-		queues = []string{s.queue}
-	}
-	return func(ctx context.Context) (any, error) { return src.Workers(ctx, queues...) }
-}
-
-func (s *workersScreen) take(data any) {
-	workers, _ := data.([]inspect.Worker)
-	s.set(workers)
-}
-
-func (s *workersScreen) draw(c *canvas, left int) {
+func (s *workersScreen) sums() []term.Cell {
 	busy, room, dead := 0, 0, 0
 	for i := range s.items {
 		busy += s.items[i].Claims()
@@ -163,37 +126,24 @@ func (s *workersScreen) draw(c *canvas, left int) {
 		}
 	}
 	cells := []term.Cell{
-		term.C(" " + count(len(s.items), "worker")), term.C("  "), amount(busy, term.Green),
-		term.C(plural(busy, " claim")+"  ", term.Dim), amount(room), term.C(plural(room, " executor"), term.Dim),
+		term.C(" " + term.Count(len(s.items), "worker")), term.C("  "), term.Amount(busy, term.Green),
+		term.C(term.Plural(busy, " claim")+"  ", term.Dim), term.Amount(room),
+		term.C(term.Plural(room, " executor"), term.Dim),
 	}
 	if dead > 0 {
 		cells = append(cells, term.C("  "+term.Number(dead)+" dead: their tasks will be given back", term.Red))
 	}
-	c.say(cells...)
-	s.list.draw(c, left, s.enter)
+	return cells
 }
 
-func (s *workersScreen) enter() tea.Cmd {
-	if w := s.current(); w != nil {
-		return s.m.open(newWorkerScreen(s.m, w))
-	}
-	return nil
+// workerKeys are the keys of orderWorker.
+var workerKeys = []binding{
+	{key: "p", what: "pause or resume the worker", hint: "pause"},
+	{key: "u", what: "quiet it: it claims no more tasks for good", hint: "quiet"},
+	{key: "x", what: "stop it: it finishes what runs and ends", hint: "stop"},
 }
 
-func (s *workersScreen) key(key string) (tea.Cmd, bool) {
-	if s.moveKey(key) || s.sortKey(key) {
-		return nil, true
-	}
-	if w := s.current(); w != nil {
-		if key == "enter" {
-			return s.enter(), true
-		}
-		return nil, s.m.orderWorker(key, w)
-	}
-	return nil, false
-}
-
-// orderWorker answers the keys that tell a worker something.
+// orderWorker handles the keys that give a worker an order.
 func (m *model) orderWorker(key string, w *inspect.Worker) bool {
 	name := term.Clip(w.Host, 40) + ", process " + strconv.Itoa(w.PID)
 	var question, detail, done string
@@ -217,14 +167,3 @@ func (m *model) orderWorker(key string, w *inspect.Worker) bool {
 		func(ctx context.Context) error { return m.src.OrderWorker(ctx, w.ID, o) })
 	return true
 }
-
-// workerKeys are the keys of orderWorker.
-func workerKeys() []binding {
-	return []binding{
-		{key: "p", what: "pause or resume the worker", hint: "pause"},
-		{key: "u", what: "quiet it: it claims no more tasks for good", hint: "quiet"},
-		{key: "x", what: "stop it: it finishes what runs and ends", hint: "stop"},
-	}
-}
-
-func (s *workersScreen) keys() []binding { return slices.Concat(entering, workerKeys(), sorting) }
