@@ -80,7 +80,7 @@ func TaskOf(t *inspect.Task) Task {
 		Attempt: t.Attempt, Deaths: t.Deaths, Worker: t.Worker, ClaimedAt: Stamp(t.Claimed), Reason: t.Reason,
 		StartedAt: Stamp(t.Started), At: Stamp(t.At), FirstFailed: Stamp(t.FirstFailed), BeganAt: Stamp(t.Began),
 		Error: t.Error, Stack: t.Stack,
-		Result: call.Plain(t.Result), Problem: t.Problem, Options: optionsOf(&t.Options),
+		Result: call.Plain(t.Result), Problem: t.Problem, Options: OptionsOf(&t.Options),
 	}
 	for _, arg := range t.Args {
 		j.Args = append(j.Args, call.Plain(arg))
@@ -97,7 +97,8 @@ func TaskOf(t *inspect.Task) Task {
 	return j
 }
 
-func optionsOf(o *inspect.Options) *Options {
+// OptionsOf describes the options of a task; nil if it has none.
+func OptionsOf(o *inspect.Options) *Options {
 	j := &Options{
 		MaxRetry: o.MaxRetry, TimeoutSeconds: o.Timeout.Seconds(), Deadline: Stamp(o.Deadline),
 		Expiry: Stamp(o.Expiry), RetryUntil: Stamp(o.RetryUntil), MaxBackoffSeconds: o.RetryCap.Seconds(),
