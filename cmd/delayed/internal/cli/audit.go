@@ -12,15 +12,11 @@ import (
 	"github.com/godelayed/delayed/inspect/document"
 )
 
-// auditView is a part of the audit log.
-type auditView document.Audit
-
 func (a *app) auditCommand() *cobra.Command {
 	var limit, skip int
 	cmd := &cobra.Command{
 		Use: "audit", Aliases: []string{"log"},
 		Short: "Show who has acted on tasks, queues, workers and periodic entries, the latest first",
-		Args:  none,
 	}
 	cmd.Flags().IntVarP(&limit, "limit", "n", 50, "records, at most 1000")
 	cmd.Flags().IntVar(&skip, "skip", 0, "records to leave out, the latest first")
@@ -28,16 +24,15 @@ func (a *app) auditCommand() *cobra.Command {
 		if err := errors.Join(within("--limit", limit, 1, 1000), within("--skip", skip, 0, math.MaxInt32)); err != nil {
 			return err
 		}
-		return a.show(cmd.Context(), func(ctx context.Context) (view, error) {
+		return show(cmd.Context(), a, printAudit, func(ctx context.Context) (document.Audit, error) {
 			records, err := a.ins.Audit(ctx, skip, limit)
-			v := auditView(document.AuditOf(records))
-			return &v, err
+			return document.AuditOf(records), err
 		})
 	}
 	return cmd
 }
 
-func (v *auditView) print(p *term.Page) {
+func printAudit(p *term.Page, v *document.Audit) {
 	if len(v.Records) == 0 {
 		p.Say(term.C("Nobody has acted yet.", term.Dim))
 		return

@@ -72,7 +72,6 @@ func (a *app) benchCommand() *cobra.Command {
 			"becomes slower meanwhile. If other queues are at work, or answers are uneven, a warning says so.\n\n" +
 			"A process that is killed leaves the queue behind: delayed queue rm --force deletes it.",
 		Example: "  delayed bench\n  delayed bench --tasks 100000 --time 30s --size 1024 --json",
-		Args:    none,
 	}
 	fs := cmd.Flags()
 	fs.IntVar(&f.tasks, "tasks", 20_000, "tasks to enqueue singly and in batches each, at most 1000000")
@@ -125,10 +124,7 @@ func (a *app) bench(ctx context.Context, f *benchFlags) (err error) {
 				v.Queue+"'"))
 		}
 	}()
-	bar := term.Progress{}
-	if a.Bars {
-		bar.Out = a.Err
-	}
+	bar := a.bar()
 	defer bar.Clear()
 	for i, part := range []struct {
 		name string
@@ -157,7 +153,7 @@ func (a *app) bench(ctx context.Context, f *benchFlags) (err error) {
 			return err
 		}
 	}
-	if err := a.print(v, true); err != nil {
+	if err := output(a, v, printBench); err != nil {
 		return err
 	}
 	if v.Interrupted {
@@ -193,7 +189,7 @@ func (v *benchView) uneven() {
 	}
 }
 
-func (v *benchView) print(p *term.Page) {
+func printBench(p *term.Page, v *benchView) {
 	t := term.NewTable(term.Column{Name: "WHAT"}, term.Num("TASKS"), term.Num("A SECOND"), term.Num("P50"),
 		term.Num("P95"), term.Num("P99"), term.Spare("MAX", 1))
 	for _, row := range []struct {

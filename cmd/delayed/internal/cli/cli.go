@@ -27,9 +27,9 @@ type Streams struct {
 	Getenv   func(string) string
 	// Columns returns the width of the terminal that Out is; 0 if it is none.
 	Columns func() int
-	// Asks says that somebody can be asked: In and Err are terminals. Bars says that Err is one.
+	// Asks: somebody can be asked, because In and Err are terminals. Bars: Err is one.
 	Asks, Bars bool
-	// Screen says that In and Out are terminals.
+	// Screen: In and Out are terminals.
 	Screen bool
 	Now    func() time.Time
 }
@@ -77,8 +77,9 @@ type app struct {
 	*Streams
 	settings
 
-	rdb *delayed.Store
-	ins *inspect.Inspector
+	rdb   *delayed.Store
+	ins   *inspect.Inspector
+	shown bool // something was printed
 }
 
 // root returns the command with all others below it.
@@ -110,13 +111,9 @@ func (a *app) root() *cobra.Command {
 	root.Args = unknownCommand
 	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	a.flags(root.PersistentFlags())
-	groups := []*cobra.Group{
-		{ID: "look", Title: "Look:"},
-		{ID: "tasks", Title: "Act on tasks:"},
-		{ID: "steer", Title: "Steer queues, workers and periodic entries:"},
-		{ID: "other", Title: "Other:"},
-	}
-	root.AddGroup(groups...)
+	root.AddGroup(&cobra.Group{ID: "look", Title: "Look:"}, &cobra.Group{ID: "tasks", Title: "Act on tasks:"},
+		&cobra.Group{ID: "steer", Title: "Steer queues, workers and periodic entries:"},
+		&cobra.Group{ID: "other", Title: "Other:"})
 	add := func(group string, cmds ...*cobra.Command) {
 		for _, c := range cmds {
 			c.GroupID = group
@@ -124,17 +121,16 @@ func (a *app) root() *cobra.Command {
 		}
 	}
 	add("look", a.queueCommand(), a.taskCommand(), a.workerCommand(), a.functionsCommand(), a.cronCommand(),
-		a.groupCommand(), a.statsCommand(), a.historyCommand(), a.auditCommand(), a.doctorCommand(), a.monitorCommand())
-	add("look", a.topCommand(), a.webCommand())
-	add("tasks", a.enqueueCommand())
+		a.groupCommand(), a.statsCommand(), a.historyCommand(), a.auditCommand(), a.doctorCommand(), a.monitorCommand(),
+		a.topCommand(), a.webCommand(), a.tailCommand(), a.scaleCommand())
+	add("tasks", a.enqueueCommand(), a.exportCommand(), a.importCommand())
 	add("tasks", a.actionCommands()...)
-	add("tasks", a.exportCommand(), a.importCommand())
-	add("steer", a.controlCommands()...)
+	add("steer", a.queueControls()...)
 	add("other", a.versionCommand(), a.benchCommand())
-	add("look", a.tailCommand(), a.scaleCommand())
 	root.SetHelpCommandGroupID("other")
 	root.SetCompletionCommandGroupID("other")
-	a.complete(root)
+	a.arguments(root)
+	a.completeFlag(root, "profile", a.completeProfiles)
 	for _, cmd := range append(root.Commands(), root) {
 		cmd.SuggestionsMinimumDistance = 2
 	}
@@ -166,20 +162,24 @@ func (a *app) close() {
 	}
 }
 
-// known returns an error if there is no such queue.
-func (a *app) known(ctx context.Context, name string) error {
+// known connects, and returns an error if there is no queue with one of the names.
+func (a *app) known(ctx context.Context, names ...string) error {
 	if err := a.connect(); err != nil {
 		return err
 	}
-	_, err := a.queue(ctx, name)
-	return err
+	for _, name := range names {
+		if _, err := a.queue(ctx, name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// done prints a sentence about what was done, unless the output is JSON.
+// done prints a line about what was done.
 func (a *app) done(cells ...term.Cell) {
 	p := a.page()
 	p.Say(cells...)
-	io.WriteString(a.Out, p.String()) //nolint:errcheck // there is nobody to tell
+	io.WriteString(a.Out, p.String()) //nolint:errcheck // there is nobody to report it to
 }
 
 // unknownCommand is the Args of commands that take none but names of other commands.

@@ -16,31 +16,17 @@ const (
 	completeMost = 100         // ids
 )
 
-// completer proposes words.
-type completer = func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective)
-
-// complete sets what all commands share.
-func (a *app) complete(root *cobra.Command) {
-	a.completeFlag(root, "profile", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-		config, err := readConfig(a.config, a.Getenv)
-		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
-		}
-		return words(sorted(config.Profiles), ""), cobra.ShellCompDirectiveNoFileComp
-	})
-}
-
 // completeFlag sets what is proposed for a flag.
-func (a *app) completeFlag(cmd *cobra.Command, flag string, c completer) {
+func (a *app) completeFlag(cmd *cobra.Command, flag string, c cobra.CompletionFunc) {
 	if err := cmd.RegisterFlagCompletionFunc(flag, c); err != nil {
 		panic(err) // there is no such flag
 	}
 }
 
 // fixed proposes always the same words.
-func fixed(all ...string) completer {
-	return func(_ *cobra.Command, _ []string, begun string) ([]string, cobra.ShellCompDirective) {
-		return words(all, begun), cobra.ShellCompDirectiveNoFileComp
+func fixed(all ...string) cobra.CompletionFunc {
+	return func(_ *cobra.Command, _ []string, begun string) (proposed, cobra.ShellCompDirective) {
+		return words(all, begun), noFiles
 	}
 }
 
@@ -57,11 +43,15 @@ func words(all []string, begun string) []string {
 	return fit
 }
 
+// proposed are the words of a completion.
+type proposed = []cobra.Completion
+
+const noFiles = cobra.ShellCompDirectiveNoFileComp
+
 // propose asks Redis for words, for a short time.
 func (a *app) propose(
 	cmd *cobra.Command, begun string, ask func(context.Context) ([]string, error),
-) ([]string, cobra.ShellCompDirective) {
-	const directive = cobra.ShellCompDirectiveNoFileComp
+) (proposed, cobra.ShellCompDirective) {
 	ctx := cmd.Context()
 	if ctx == nil {
 		ctx = context.Background()
@@ -69,30 +59,28 @@ func (a *app) propose(
 	ctx, cancel := context.WithTimeout(ctx, completeTime)
 	defer cancel()
 	if a.connect() != nil {
-		return nil, directive
+		return nil, noFiles
 	}
 	all, err := ask(ctx)
 	if err != nil {
-		return nil, directive
+		return nil, noFiles
 	}
-	return words(all, begun), directive
+	return words(all, begun), noFiles
 }
 
-func (a *app) completeQueues(
-	cmd *cobra.Command, _ []string, begun string,
-) ([]string, cobra.ShellCompDirective) {
-	return a.propose(cmd, begun, func(ctx context.Context) (names []string, err error) {
-		queues, err := a.ins.Queues(ctx)
-		for _, q := range queues {
-			names = append(names, q.Name)
-		}
-		return names, err
-	})
+func (a *app) completeProfiles(*cobra.Command, []string, string) (proposed, cobra.ShellCompDirective) {
+	config, err := readConfig(a.config, a.Getenv)
+	if err != nil {
+		return nil, noFiles
+	}
+	return words(sorted(config.Profiles), ""), noFiles
 }
 
-func (a *app) completeWorkers(
-	cmd *cobra.Command, _ []string, begun string,
-) ([]string, cobra.ShellCompDirective) {
+func (a *app) completeQueues(cmd *cobra.Command, _ []string, begun string) (proposed, cobra.ShellCompDirective) {
+	return a.propose(cmd, begun, func(ctx context.Context) ([]string, error) { return a.names(ctx, nil) })
+}
+
+func (a *app) completeWorkers(cmd *cobra.Command, _ []string, begun string) (proposed, cobra.ShellCompDirective) {
 	return a.propose(cmd, begun, func(ctx context.Context) (ids []string, err error) {
 		workers, err := a.ins.Workers(ctx)
 		for _, w := range workers {
@@ -103,11 +91,9 @@ func (a *app) completeWorkers(
 }
 
 // completeFunctions proposes short names of functions.
-func (a *app) completeFunctions(
-	cmd *cobra.Command, args []string, begun string,
-) ([]string, cobra.ShellCompDirective) {
+func (a *app) completeFunctions(cmd *cobra.Command, args []string, begun string) (proposed, cobra.ShellCompDirective) {
 	if len(args) > 0 && cmd.Name() == "enqueue" {
-		return nil, cobra.ShellCompDirectiveNoFileComp
+		return nil, noFiles
 	}
 	return a.propose(cmd, begun, func(ctx context.Context) (names []string, err error) {
 		functions, err := a.ins.Functions(ctx)
@@ -118,31 +104,24 @@ func (a *app) completeFunctions(
 	})
 }
 
-func (a *app) completeEntries(
-	cmd *cobra.Command, _ []string, begun string,
-) ([]string, cobra.ShellCompDirective) {
+func (a *app) completeEntries(cmd *cobra.Command, _ []string, begun string) (proposed, cobra.ShellCompDirective) {
 	return a.propose(cmd, begun, func(ctx context.Context) (names []string, err error) {
-		v, err := a.entries(ctx, nil)
-		if err != nil {
-			return nil, err
-		}
-		for _, e := range v.(*cronView).Entries { //nolint:errcheck // entries returns nothing else
+		entries, err := a.ins.Entries(ctx)
+		for _, e := range entries {
 			names = append(names, e.Name+"\t"+term.Clip(e.Spec, 40))
 		}
-		return names, nil
+		return names, err
 	})
 }
 
 // completeIDs proposes ids of tasks, of those that operators look for first.
-func (a *app) completeIDs(
-	cmd *cobra.Command, _ []string, begun string,
-) ([]string, cobra.ShellCompDirective) {
+func (a *app) completeIDs(cmd *cobra.Command, _ []string, begun string) (proposed, cobra.ShellCompDirective) {
 	return a.propose(cmd, begun, func(ctx context.Context) (ids []string, err error) {
 		var given []string
 		if f := cmd.Flag("queue"); f != nil && f.Value.String() != "" {
 			given = []string{f.Value.String()}
 		}
-		queues, err := a.names(ctx, given, func(*inspect.Queue) bool { return true })
+		queues, err := a.names(ctx, given)
 		if err != nil {
 			return nil, err
 		}
@@ -177,6 +156,9 @@ func (a *app) completeTaskFlags(cmd *cobra.Command) {
 }
 
 func (a *app) completeStates(cmd *cobra.Command) {
-	a.completeFlag(cmd, "state", fixed("pending", "active", "scheduled", "retry", "parked", "aggregating", "archived",
-		"completed"))
+	var names []string
+	for _, s := range inspect.States {
+		names = append(names, s.String())
+	}
+	a.completeFlag(cmd, "state", fixed(names...))
 }

@@ -13,23 +13,20 @@ import (
 	"github.com/godelayed/delayed/inspect/document"
 )
 
-// cronView is the periodic entries of queues.
-type cronView document.Entries
-
 func (a *app) cronCommand() *cobra.Command {
 	list := func(cmd *cobra.Command, args []string) error {
-		return a.show(cmd.Context(), func(ctx context.Context) (view, error) { return a.entries(ctx, args) })
+		return show(cmd.Context(), a, printEntries, func(ctx context.Context) (document.Entries, error) {
+			entries, err := a.entries(ctx, args)
+			return document.EntriesOf(entries), err
+		})
 	}
 	cmd := &cobra.Command{
 		Use: "cron [QUEUE...]", Aliases: []string{"periodic", "schedule"},
-		Short: "List periodic entries; run, pause, remove one", Args: cobra.ArbitraryArgs,
-		ValidArgsFunction: a.completeQueues, RunE: list,
+		Short: "List periodic entries; run, pause, remove one", RunE: list,
 	}
-	var from string
 	cmd.AddCommand(
 		&cobra.Command{
-			Use: "ls [QUEUE...]", Aliases: []string{"list"}, Short: "List periodic entries", Args: cobra.ArbitraryArgs,
-			ValidArgsFunction: a.completeQueues, RunE: list,
+			Use: "ls [QUEUE...]", Aliases: []string{"list"}, Short: "List periodic entries", RunE: list,
 		},
 		a.entryCommand("run ENTRY...", []string{"run-now"}, "Enqueue the tasks of entries now; their ticks stay", "run",
 			func(ctx context.Context, queue, name string) error {
@@ -46,34 +43,20 @@ func (a *app) cronCommand() *cobra.Command {
 		a.entryCommand("rm ENTRY...", []string{"remove", "delete"}, "Remove entries and their history; one that code "+
 			"declares comes back when its program starts", "removed",
 			func(ctx context.Context, queue, name string) error { return a.ins.RemoveEntry(ctx, queue, name) }),
+		a.entryHistoryCommand(),
 	)
-	history := &cobra.Command{
-		Use: "history ENTRY", Short: "Show what became of the last ticks of an entry", Args: exactly("ENTRY"),
-		ValidArgsFunction: a.completeEntries,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.entryHistory(cmd.Context(), args[0], from)
-		},
-	}
-	a.queueFlag(history, &from, "queue of the entry; without it, all queues are searched")
-	cmd.AddCommand(history)
 	return cmd
 }
 
-// entries lists periodic entries.
-func (a *app) entries(ctx context.Context, queues []string) (view, error) {
-	queues, err := a.names(ctx, queues, func(*inspect.Queue) bool { return true })
-	if err != nil {
+// entries lists periodic entries of the given queues, or of all.
+func (a *app) entries(ctx context.Context, queues []string) ([]inspect.Entry, error) {
+	if err := a.known(ctx, queues...); err != nil {
 		return nil, err
 	}
-	var entries []inspect.Entry
-	if len(queues) > 0 {
-		entries, err = a.ins.Entries(ctx, queues...)
-	}
-	v := cronView(document.EntriesOf(entries))
-	return &v, err
+	return a.ins.Entries(ctx, queues...)
 }
 
-func (v *cronView) print(p *term.Page) {
+func printEntries(p *term.Page, v *document.Entries) {
 	if len(v.Entries) == 0 {
 		p.Say(term.C("No periodic entries.", term.Dim))
 		return
@@ -108,41 +91,31 @@ func ago(t *time.Time, now time.Time) term.Cell {
 
 // entryCommand does something to periodic entries.
 func (a *app) entryCommand(
-	use string, aliases []string, short, text string,
-	do func(ctx context.Context, queue, name string) error,
+	use string, aliases []string, short, done string, do func(ctx context.Context, queue, name string) error,
 ) *cobra.Command {
 	var queue string
-	cmd := &cobra.Command{
-		Use: use, Aliases: aliases, Short: short, Args: some, ValidArgsFunction: a.completeEntries,
-	}
+	cmd := a.verb(use, aliases, short, done, func(ctx context.Context, name string) error {
+		queue, err := a.queueOfEntry(ctx, name, queue)
+		if err != nil {
+			return err
+		}
+		return do(ctx, queue, name)
+	})
 	a.queueFlag(cmd, &queue, "queue of the entries; without it, all queues are searched")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx := cmd.Context()
-		return a.each(&resultView{document.Did{Action: cmd.Name()}, text}, args, func(name string) error {
-			queue, err := a.queueOfEntry(ctx, name, queue)
-			if err != nil {
-				return err
-			}
-			return do(ctx, queue, name)
-		})
-	}
 	return cmd
 }
 
 // queueOfEntry returns the queue that has an entry.
 func (a *app) queueOfEntry(ctx context.Context, name, queue string) (string, error) {
-	if err := a.connect(); err != nil {
-		return "", err
-	}
 	if queue != "" {
 		return queue, a.known(ctx, queue)
 	}
-	v, err := a.entries(ctx, nil)
+	entries, err := a.ins.Entries(ctx)
 	if err != nil {
 		return "", err
 	}
 	var names []string
-	for _, e := range v.(*cronView).Entries { //nolint:errcheck // entries returns nothing else
+	for _, e := range entries {
 		names = append(names, e.Name)
 		switch {
 		case e.Name != name:
@@ -159,22 +132,25 @@ func (a *app) queueOfEntry(ctx context.Context, name, queue string) (string, err
 	return queue, nil
 }
 
-// ticksView is the history of an entry.
-type ticksView document.Ticks
-
-func (a *app) entryHistory(ctx context.Context, name, queue string) error {
-	return a.show(ctx, func(ctx context.Context) (view, error) {
-		queue, err := a.queueOfEntry(ctx, name, queue)
-		if err != nil {
-			return nil, err
-		}
-		runs, err := a.ins.EntryHistory(ctx, queue, name)
-		v := ticksView(document.TicksOf(queue, name, runs))
-		return &v, err
-	})
+// entryHistoryCommand shows the history of an entry.
+func (a *app) entryHistoryCommand() *cobra.Command {
+	var from string
+	cmd := &cobra.Command{Use: "history ENTRY", Short: "Show what became of the last ticks of an entry"}
+	a.queueFlag(cmd, &from, "queue of the entry; without it, all queues are searched")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return show(cmd.Context(), a, printTicks, func(ctx context.Context) (document.Ticks, error) {
+			queue, err := a.queueOfEntry(ctx, args[0], from)
+			if err != nil {
+				return document.Ticks{}, err
+			}
+			runs, err := a.ins.EntryHistory(ctx, queue, args[0])
+			return document.TicksOf(queue, args[0], runs), err
+		})
+	}
+	return cmd
 }
 
-func (v *ticksView) print(p *term.Page) {
+func printTicks(p *term.Page, v *document.Ticks) {
 	if len(v.Ticks) == 0 {
 		p.Say(term.C("No ticks yet.", term.Dim))
 		return

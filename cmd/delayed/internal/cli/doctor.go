@@ -10,9 +10,6 @@ import (
 	"github.com/godelayed/delayed/inspect/document"
 )
 
-// doctorView is what a doctor has found.
-type doctorView document.Diagnosis
-
 func (a *app) doctorCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "doctor", Aliases: []string{"diagnose"},
@@ -21,27 +18,25 @@ func (a *app) doctorCommand() *cobra.Command {
 			"that fail or that no worker knows, parked and unreadable tasks, dead workers, old pauses, entries that\n" +
 			"nobody ticks, and workers of several versions. delayed top and the dashboard find the same. The exit\n" +
 			"code is 1 if there is an error among the problems, and 0 with warnings alone.",
-		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			sick := false
-			err := a.show(cmd.Context(), func(ctx context.Context) (view, error) {
+			err := show(cmd.Context(), a, printDiagnosis, func(ctx context.Context) (document.Diagnosis, error) {
 				d, err := a.ins.Diagnose(ctx)
 				sick = err != nil && ctx.Err() == nil // else --watch ends
 				for i := range d.Problems {
 					sick = sick || d.Problems[i].Severity == inspect.SeverityError
 				}
-				v := doctorView(document.DiagnosisOf(&d))
-				return &v, err
+				return document.DiagnosisOf(&d), err
 			})
 			if err == nil && sick {
-				err = errSilent // all has been said
+				err = errSilent // the page has the problems
 			}
 			return err
 		},
 	}
 }
 
-func (v *doctorView) print(p *term.Page) {
+func printDiagnosis(p *term.Page, v *document.Diagnosis) {
 	p.Say(term.C("Looked at Redis, "+term.Count(v.Queues, "queue")+" and "+
 		term.Count(v.Workers, "living worker")+".", term.Dim))
 	if len(v.Problems) == 0 {

@@ -29,7 +29,6 @@ func (a *app) enqueueCommand() *cobra.Command {
 		Example: "  delayed enqueue mail.Welcome 42 '\"en\"'\n" +
 			"  delayed enqueue mail.Welcome 42 '\"en\"' --queue mail --in 1h --max-retry 5\n" +
 			"  delayed enqueue sums.Add 1 2 --wait",
-		Args: some, ValidArgsFunction: a.completeFunctions,
 	}
 	fs := cmd.Flags()
 	a.queueFlag(cmd, &r.Queue, "queue; without it, that whose workers know the function")
@@ -119,10 +118,7 @@ func someOf(functions []inspect.Function) string {
 	return strings.Join(names, ", ")
 }
 
-// enqueuedView says which task was enqueued.
-type enqueuedView document.Enqueued
-
-func (v *enqueuedView) print(p *term.Page) {
+func printEnqueued(p *term.Page, v *document.Enqueued) {
 	if v.ID == "" { // as on legacy queues
 		p.Say(term.C("enqueued on "+v.Queue, term.Green))
 	} else {
@@ -152,7 +148,7 @@ func (a *app) enqueue(ctx context.Context, r *call.Request, options []delayed.Op
 	case err != nil:
 		return unclear(err)
 	}
-	v := &enqueuedView{ID: ref.ID(), Queue: queue}
+	v := &document.Enqueued{ID: ref.ID(), Queue: queue}
 	if wait {
 		result, err := delayed.Await[any](ctx, ref)
 		if err != nil && !errors.Is(err, delayed.ErrNoResult) {
@@ -160,5 +156,5 @@ func (a *app) enqueue(ctx context.Context, r *call.Request, options []delayed.Op
 		}
 		v.Ended, v.Result = true, call.Plain(result)
 	}
-	return a.print(v, true)
+	return output(a, v, printEnqueued)
 }

@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -41,7 +41,7 @@ func (e usageError) Unwrap() error { return e.error }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// misused makes an error one of whoever has written the command line.
+// misused makes an error a usageError, unless it is nil.
 func misused(err error) error {
 	if err == nil {
 		return nil
@@ -114,36 +114,36 @@ func flatten(err error) []error {
 	return all
 }
 
-// exactly is the Args of commands with so many arguments.
-func exactly(names ...string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == len(names) {
-			return nil
+// join is errors.Join that keeps a single error as it is.
+func join(errs []error) error {
+	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+	if len(errs) == 1 {
+		return errs[0]
+	}
+	return errors.Join(errs...)
+}
+
+func yesFlag(cmd *cobra.Command, yes *bool) {
+	cmd.Flags().BoolVarP(yes, "yes", "y", false, "do not ask")
+}
+
+// warn reports an error that has not stopped the command.
+func (a *app) warn(err error) {
+	fmt.Fprintln(a.Err, "warning: "+term.Printable(document.ErrorText(err.Error())))
+}
+
+// confirm returns an error unless somebody agrees.
+func (a *app) confirm(ctx context.Context, yes bool, question string) error {
+	switch {
+	case yes:
+		return nil
+	case !a.Asks:
+		return &codeError{exitRefused, question + " Nobody can be asked without a terminal: give --yes"}
+	case !term.Confirm(ctx, a.In, a.Err, question):
+		if ctx.Err() != nil {
+			return errInterrupted
 		}
-		return wrongArgs(cmd, args, len(names))
+		return &codeError{exitRefused, "not confirmed: nothing was done"}
 	}
+	return nil
 }
-
-// some is the Args of commands with one argument or more.
-func some(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return nil
-	}
-	return wrongArgs(cmd, args, 1)
-}
-
-// none is the Args of commands without arguments.
-func none(cmd *cobra.Command, args []string) error {
-	if len(args) == 0 {
-		return nil
-	}
-	return usagef("unexpected argument %s: usage: %s", quote(args[0]), cmd.UseLine())
-}
-
-func wrongArgs(cmd *cobra.Command, args []string, want int) error {
-	return usagef("expected %s, found %d: usage: %s; see %s --help", term.Count(want, "argument"), len(args),
-		cmd.UseLine(), cmd.CommandPath())
-}
-
-// quote writes a name that somebody has given, for messages.
-func quote(s string) string { return strconv.Quote(term.Clip(s, 100)) }

@@ -48,7 +48,6 @@ func (a *app) exportCommand() *cobra.Command {
 			"the queue before.",
 		Example: "  delayed export mail --state archived > archived.jsonl\n" +
 			"  delayed --profile old export | delayed --profile new import",
-		Args: cobra.ArbitraryArgs, ValidArgsFunction: a.completeQueues,
 	}
 	cmd.Flags().StringSliceVarP(&states, "state", "s", nil, "states of the tasks: "+stateNames(movable))
 	cmd.Flags().StringVarP(&file, "output", "o", "",
@@ -81,27 +80,21 @@ func (a *app) exportCommand() *cobra.Command {
 	return cmd
 }
 
-// export writes tasks, and says on the standard error how many. If it is to write all tasks, it says too how many are
+// export writes tasks, and on the standard error how many. If it is to write all tasks, it also reports how many are
 // in states that cannot be exported.
 func (a *app) export(
 	ctx context.Context, out io.Writer, queues []string, states []state.Task, filter inspect.Filter, all bool,
 ) error {
-	queues, err := a.names(ctx, queues, func(*inspect.Queue) bool { return true })
+	held, err := a.queues(ctx, queues)
 	if err != nil {
 		return err
 	}
-	bar := term.Progress{}
-	if a.Bars {
-		bar.Out = a.Err
-	}
+	bar := a.bar()
 	w := bufio.NewWriter(out)
 	done, left := 0, 0
 	others := map[state.Task]int{}
-	for _, queue := range queues {
-		q, err := a.queue(ctx, queue)
-		if err != nil {
-			return err
-		}
+	for i := range held {
+		q, queue := &held[i], held[i].Name
 		for _, s := range inspect.States {
 			if all && !slices.Contains(states, s) {
 				others[s] += q.Size(s)
@@ -139,16 +132,16 @@ func (a *app) export(
 		return err
 	}
 	p := term.Page{Now: a.Now()}
-	said := []string{"exported " + term.Count(done, "task")}
+	notes := []string{"exported " + term.Count(done, "task")}
 	if left > 0 {
-		said = append(said, term.Count(left, "task")+" too large to be read were left out")
+		notes = append(notes, term.Count(left, "task")+" too large to be read were left out")
 	}
 	for _, s := range inspect.States {
 		if others[s] > 0 {
-			said = append(said, term.Count(others[s], s.String()+" task")+" cannot be exported")
+			notes = append(notes, term.Count(others[s], s.String()+" task")+" cannot be exported")
 		}
 	}
-	p.Say(term.C(strings.Join(said, "; ")))
+	p.Say(term.C(strings.Join(notes, "; ")))
 	_, err = io.WriteString(a.Err, p.String())
 	return err
 }

@@ -12,30 +12,23 @@ import (
 	"github.com/godelayed/delayed/inspect/document"
 )
 
-// functionsView is the functions that workers have published.
-type functionsView document.Functions
-
 func (a *app) functionsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "functions [QUEUE...]", Aliases: []string{"function", "funcs"},
 		Short: "List the functions that workers of queues run, with their signatures",
-		Args:  cobra.ArbitraryArgs, ValidArgsFunction: a.completeQueues,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.show(cmd.Context(), func(ctx context.Context) (view, error) {
-				if len(args) > 0 {
-					if _, err := a.names(ctx, args, nil); err != nil {
-						return nil, err
-					}
+			return show(cmd.Context(), a, printFunctions, func(ctx context.Context) (document.Functions, error) {
+				if err := a.known(ctx, args...); err != nil {
+					return document.Functions{}, err
 				}
 				functions, err := a.ins.Functions(ctx, args...)
-				v := functionsView(document.FunctionsOf(functions))
-				return &v, err
+				return document.FunctionsOf(functions), err
 			})
 		},
 	}
 }
 
-func (v *functionsView) print(p *term.Page) {
+func printFunctions(p *term.Page, v *document.Functions) {
 	if len(v.Functions) == 0 {
 		p.Say(term.C("No functions: no worker of these queues is alive, or none has published what it runs.", term.Dim))
 		return
@@ -68,4 +61,17 @@ func (a *app) published(ctx context.Context, name, queue string) (*inspect.Funct
 		}
 	}
 	return matching[0], nil
+}
+
+// nearFunction is nearest for functions, which people name by their last word, with or without its package.
+func nearFunction(name string, functions []inspect.Function) string {
+	var names []string
+	for i := range functions {
+		short := inspect.ShortName(functions[i].Path)
+		if !strings.Contains(name, ".") {
+			short = short[strings.LastIndexByte(short, '.')+1:]
+		}
+		names = append(names, short)
+	}
+	return nearest(name, names)
 }

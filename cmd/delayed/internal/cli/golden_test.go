@@ -21,8 +21,8 @@ var noon = time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
 
 func before(d time.Duration) *time.Time { return document.Stamp(noon.Add(-d)) }
 
-// shown are views with all that they can show.
-func shown() map[string]view {
+// shown are documents with all that they can show.
+func shown() map[string]func(*term.Page) {
 	task := document.Task{
 		Queue: "mail", State: "retry", ID: "7c3q9v5tn8w2x0y4z6a1b3d5", Function: "example.com/app/mail.Welcome",
 		Call: `mail.Welcome(42, "en", {Name: "Ann", Tags: ["a", "b", "c"]})`, Args: []any{42, "en"}, SizeBytes: 1234,
@@ -36,7 +36,7 @@ func shown() map[string]view {
 		Progress: &document.Progress{Done: 3, Total: 10, Note: "third"}, Result: map[string]any{"n": 7},
 	}
 	other := document.Task{Queue: "mail", State: "retry", ID: "b", Problem: "the message cannot be read", Args: []any{}}
-	queues := &queuesView{Queues: []document.Queue{
+	queues := document.Queues{Queues: []document.Queue{
 		{
 			Name: "critical", Workers: 4, LatencySeconds: 0.25, Pending: 12, Active: 3, Scheduled: 1234567, Retry: 5,
 			Archived: 2, Today: inspect.Counts{Processed: 987654, Failed: 321},
@@ -73,37 +73,39 @@ func shown() map[string]view {
 			ID: "9ab8ce1c74e3f6816523a56f233575fa", Queues: []inspect.WorkerQueue{{Name: "mail", Claims: 4}},
 		}, nil),
 	}
-	return map[string]view{
-		"queues": queues,
-		"queue": &queueView{Queue: document.Queue{
+	return map[string]func(*term.Page){
+		"queues": of(printQueues, queues),
+		"queue": of(printQueue, document.OneQueue{Queue: document.Queue{
 			Name: "mail", Paused: before(time.Hour), Weight: 3, Pending: 7, Suspects: 1, LatencySeconds: 61,
 			Legacy: true, MemoryBytes: new(int64), Today: inspect.Counts{Processed: 7, Failed: 1, Expired: 1},
-		}},
-		"tasks": &listsView{queues: 1, Lists: document.Lists{Lists: []document.List{
-			{Queue: "mail", State: "retry", Total: 120, Cursor: "7:x", Tasks: []document.Task{task, other}},
-			{Queue: "mail", State: "active"},
-		}}},
-		"task":    &foundView{Tasks: []document.Task{task, other}},
-		"workers": &workersView{Workers: document.Workers{Workers: workers}},
-		"worker":  &workersView{Workers: document.Workers{Workers: workers[:1]}, full: true},
-		"functions": &functionsView{Functions: []document.Function{{
+		}}),
+		"tasks": func(p *term.Page) {
+			printLists(p, &document.Lists{Lists: []document.List{
+				{Queue: "mail", State: "retry", Total: 120, Cursor: "7:x", Tasks: []document.Task{task, other}},
+				{Queue: "mail", State: "active"},
+			}}, false)
+		},
+		"task":    of(printFound, document.Found{Tasks: []document.Task{task, other}}),
+		"workers": of(printWorkers, document.Workers{Workers: workers}),
+		"worker":  func(p *term.Page) { printWorker(p, &workers[0]) },
+		"functions": of(printFunctions, document.Functions{Functions: []document.Function{{
 			Queue: "mail", Path: task.Function, Signature: "mail.Welcome(int64, string, mail.User)",
 			Workers: []string{"a"}, Aliases: []string{"mail.Hello"},
-		}}},
-		"cron": &cronView{Entries: []document.Entry{
+		}}}),
+		"cron": of(printEntries, document.Entries{Entries: []document.Entry{
 			{
 				Queue: "mail", Name: "digest", Spec: "30 7 * * mon-fri", Zone: "Europe/Berlin", Function: task.Function,
 				Owner: "shop", Next: before(-5 * time.Hour), Previous: before(19 * time.Hour),
 			},
 			{Queue: "mail", Name: "sweep", Spec: "@every 1h", Zone: "UTC", Function: "app.Sweep", Paused: true},
-		}},
-		"ticks": &ticksView{Ticks: []document.Tick{
+		}}),
+		"ticks": of(printTicks, document.Ticks{Ticks: []document.Tick{
 			{Tick: before(0), At: before(0), Task: "digest@1", Result: "enqueued"}, {Result: "missed"},
-		}},
-		"groups": &groupsView{Groups: []document.Group{
+		}}),
+		"groups": of(printGroups, document.Groups{Groups: []document.Group{
 			{Queue: "search", Key: "tenant-7", Function: "app/search.Index", Size: 12, Due: before(-time.Minute)},
-		}},
-		"audit": &auditView{Records: []document.Record{
+		}}),
+		"audit": of(printAudit, document.Audit{Records: []document.Record{
 			{
 				At: before(0), Actor: "ann@host", Action: "delete", Queue: "mail", State: "archived",
 				Filter: "function x", Done: 9,
@@ -112,33 +114,33 @@ func shown() map[string]view {
 				At: before(0), Actor: "ann@host", Action: "move to slow", Queue: "mail", IDs: []string{"a", "b"},
 				More: 3, Failed: 1,
 			},
-		}},
-		"stats": &statsView{
+		}}),
+		"stats": of(printStats, document.Stats{
 			Queues: 3, Paused: 1, Workers: 1, LatencySeconds: 61, States: map[string]int{"pending": 5, "archived": 1},
 			Today: inspect.Counts{Processed: 5, Lost: 1},
-		},
-		"history": &historyView{Days: []document.Day{
+		}),
+		"history": of(printHistory, document.History{Days: []document.Day{
 			{Date: "2026-01-31", Counts: inspect.Counts{Processed: 5, Failed: 1}}, {Date: "2026-01-30"},
-		}},
-		"acted": &actedView{Action: "delete", Reports: []document.Report{{
+		}}),
+		"acted": of(printActed, document.Acted{Action: "delete", Reports: []document.Report{{
 			Queue: "mail", State: "archived", Done: 1200, Skipped: 1, FailedMore: 7,
 			Failed: []document.Failure{{ID: "a\nb", Error: "inspect: not found"}},
-		}}},
-		"monitor": &monitorView{
+		}}}),
+		"monitor": of(printMonitor, monitorView{
 			Status: "critical", code: monitorCritical, Queues: queues.Queues,
 			Findings: []findingJSON{
 				{"critical", "mail", "7 archived tasks, expected at most 0"}, {"warning", "old", "paused"},
 			},
-		},
-		"metrics": &metricsView{
+		}),
+		"metrics": of(printMetrics, document.Metrics{
 			Per: "minute", From: before(time.Hour), To: before(0),
 			Functions: []document.FunctionStats{
 				{Queue: "mail", Function: task.Function, Figures: figures, Graph: []int{0, 1, 2, 0, 9, 4}},
 				{Queue: "a-queue-with-a-long-name", Graph: []int{1}},
 			},
 			Times: append(minutes, document.TimeStats{At: before(0), Figures: figures}),
-		},
-		"scale": &scaleView{Scale: document.Scale{
+		}),
+		"scale": of(func(p *term.Page, v *document.Scale) { printScale(p, v, "") }, document.Scale{
 			BacklogSeconds: 90, LatencySeconds: 61.5, WorkSeconds: 900, Pending: 1200, Unmeasured: 3, Workers: 2,
 			Concurrency: 10, Busy: 7, TargetSeconds: 60, WantedWorkers: 3,
 			Queues: []document.ScaleQueue{
@@ -149,59 +151,65 @@ func shown() map[string]view {
 				{Name: "new", Pending: 3, LatencySeconds: 1},
 				{Name: "p", Paused: true},
 			},
-		}},
-		"scale-wanted": &scaleView{document.Scale{WantedWorkers: 3}, "wanted"},
-		"bench": &benchView{
+		}),
+		"scale-wanted": func(p *term.Page) { printScale(p, &document.Scale{WantedWorkers: 3}, "wanted") },
+		"bench": of(printBench, benchView{
 			Concurrency: 100, Producers: 16, RoundTrip: benchTimings{200, 0.01, 20000, 4e-5, 5e-5, 6e-5, 7e-4},
 			Enqueue:  benchTimings{20000, 0.2, 100000, 1e-4, 2e-4, 3e-4, 0.0123},
 			Drain:    benchTimings{Tasks: 40000, Seconds: 0.1, PerSecond: 400000},
 			Warnings: []string{"queue a\nb is at work"},
-		},
-		"tail": several{
-			&tailView{
+		}),
+		"tail": several(
+			of(printEvent, document.Event{
 				At: before(0), Kind: "task failed", Queue: "mail", Worker: task.Worker, ID: task.ID,
 				Function: task.Function, Attempt: 2, Took: document.Span(160 * time.Microsecond),
 				Error: "mailbox\x1b[31m\nfull", Missed: 1200,
-			},
-			&tailView{
+			}),
+			of(printEvent, document.Event{
 				At: before(0), Kind: "task started", Queue: "mail", ID: "a\nb", Function: "mail.tasks:welcome",
 				Wait: document.Span(time.Minute),
-			},
-			&tailView{
+			}),
+			of(printEvent, document.Event{
 				At: before(0), Kind: "task retried", Queue: "mail", Function: "F", Wait: document.Span(time.Minute),
 				Reason: "snoozed",
-			},
-			&tailView{At: before(0), Kind: "worker paused", Queue: "mail", Worker: task.Worker},
-			&tailView{Kind: document.KindMissed, Queue: "mail", Worker: task.Worker, Missed: 1},
-		},
-		"doctor": &doctorView{At: before(0), Queues: 2, Workers: 1, Problems: []document.DiagnosisProblem{
-			{
-				Level: "error", Name: "no workers", Queue: "mail", Text: "7 tasks wait, and no worker serves it",
-				Since: before(5 * time.Minute), Advice: "start a worker", Command: "delayed workers ls",
-			},
-			{Level: "warning", Name: "versions", Queue: "mail", Others: 3, Text: "2 versions", Advice: "end it"},
-			{Level: "warning", Name: "setting", Text: "no append-only file", Advice: "see docs/SERVERS.md"},
-		}},
+			}),
+			of(printEvent, document.Event{At: before(0), Kind: "worker paused", Queue: "mail", Worker: task.Worker}),
+			of(printEvent, document.Event{Kind: document.KindMissed, Queue: "mail", Worker: task.Worker, Missed: 1}),
+		),
+		"doctor": of(printDiagnosis, document.Diagnosis{At: before(0), Queues: 2, Workers: 1,
+			Problems: []document.DiagnosisProblem{
+				{
+					Level: "error", Name: "no workers", Queue: "mail", Text: "7 tasks wait, and no worker serves it",
+					Since: before(5 * time.Minute), Advice: "start a worker", Command: "delayed workers ls",
+				},
+				{Level: "warning", Name: "versions", Queue: "mail", Others: 3, Text: "2 versions", Advice: "end it"},
+				{Level: "warning", Name: "setting", Text: "no append-only file", Advice: "see docs/SERVERS.md"},
+			}}),
 	}
 }
 
-// several are views one after the other.
-type several []view
+// of prints a document.
+func of[T any](print func(*term.Page, *T), v T) func(*term.Page) {
+	return func(p *term.Page) { print(p, &v) }
+}
 
-func (s several) print(p *term.Page) {
-	for _, v := range s {
-		v.print(p)
+// several prints one thing after the other.
+func several(prints ...func(*term.Page)) func(*term.Page) {
+	return func(p *term.Page) {
+		for _, print := range prints {
+			print(p)
+		}
 	}
 }
 
 // TestGolden holds what people see against testdata: at 80 columns in colours, at 50, and where there is no terminal.
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	for name, v := range shown() {
+	for name, print := range shown() {
 		var b strings.Builder
 		for _, p := range []*term.Page{{Width: 80, Color: true}, {Width: 50}, {}} {
 			p.Now = noon
-			v.print(p)
+			print(p)
 			fmt.Fprintf(&b, "== %d columns\n%s", p.Width, strings.ReplaceAll(p.String(), "\x1b", "␛"))
 			if p.Width == 80 {
 				checkWidth(t, name, p)

@@ -26,12 +26,6 @@ func (a *app) importCommand() *cobra.Command {
 			"states. A task whose id the queue holds already is refused, and so is one that is not as export\n" +
 			"writes it; the others are imported. A line that is no such JSON ends the import: tasks before it\n" +
 			"are imported. Tasks come without their locks of Unique and TaskID.",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) <= 1 {
-				return nil
-			}
-			return wrongArgs(cmd, args, 1)
-		},
 	}
 	cmd.Flags().StringVar(&to, "to", "", "queue to file all tasks in, in place of their own")
 	a.completeFlag(cmd, "to", a.completeQueues)
@@ -62,11 +56,8 @@ func (a *app) importCommand() *cobra.Command {
 func (a *app) importAll(ctx context.Context, in io.Reader, to string) error {
 	r := &lineReader{in: bufio.NewScanner(in), to: to}
 	r.in.Buffer(nil, maxLine)
-	bar := term.Progress{}
-	if a.Bars {
-		bar.Out = a.Err
-	}
-	v := &actedView{Action: "import", Reports: []document.Report{}}
+	bar := a.bar()
+	v := &document.Acted{Action: "import", Reports: []document.Report{}}
 	var errs []error
 	for r.next() {
 		queue := r.line.Queue

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"strconv"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -15,36 +14,38 @@ import (
 
 // queueCommand is the noun queue: without a verb it lists the queues, with a name it shows one.
 func (a *app) queueCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use: "queues", Aliases: []string{"queue", "q"},
-		Short: "List queues, show and steer one",
-		Long:  "List all queues with what they hold. With a name, show that queue.",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				return a.showQueue(cmd.Context(), args[0])
-			}
-			return a.listQueues(cmd.Context())
-		},
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) < 2 {
-				return nil
-			}
-			return unknownCommand(cmd, args)
-		},
-		ValidArgsFunction: a.completeQueues,
+	list := func(cmd *cobra.Command, _ []string) error {
+		return show(cmd.Context(), a, printQueues, func(ctx context.Context) (document.Queues, error) {
+			queues, err := a.ins.Queues(ctx)
+			return document.QueuesOf(queues), err
+		})
 	}
+	one := func(cmd *cobra.Command, args []string) error {
+		return show(cmd.Context(), a, printQueue, func(ctx context.Context) (v document.OneQueue, err error) {
+			q, err := a.queue(ctx, args[0])
+			if err != nil {
+				return v, err
+			}
+			v.Queue = document.QueueOf(&q)
+			if n, err := a.ins.Memory(ctx, args[0]); err == nil { // not every server and user may ask that
+				v.Queue.MemoryBytes = &n
+			}
+			return v, nil
+		})
+	}
+	cmd := listOrOne(&cobra.Command{
+		Use: "queues", Aliases: []string{"queue", "q"},
+		Short:             "List queues, show and steer one",
+		Long:              "List all queues with what they hold. With a name, show that queue.",
+		ValidArgsFunction: a.completeQueues,
+	}, list, one)
 	cmd.AddCommand(
 		&cobra.Command{
-			Use: "ls", Aliases: []string{"list"}, Short: "List all queues with what they hold", Args: none,
-			RunE: func(cmd *cobra.Command, _ []string) error { return a.listQueues(cmd.Context()) },
+			Use: "ls", Aliases: []string{"list"}, Short: "List all queues with what they hold", RunE: list,
 		},
 		&cobra.Command{
 			Use: "show QUEUE", Aliases: []string{"inspect"}, Short: "Show a queue: sizes, workers, memory, counts",
-			Args: exactly("QUEUE"),
-			RunE: func(cmd *cobra.Command, args []string) error {
-				return a.showQueue(cmd.Context(), args[0])
-			},
-			ValidArgsFunction: a.completeQueues,
+			RunE: one,
 		},
 		a.historyCommand(),
 	)
@@ -53,7 +54,24 @@ func (a *app) queueCommand() *cobra.Command {
 	return cmd
 }
 
-// held returns what a document says that a queue holds.
+// listOrOne lets a noun list all things without an argument, and show one with its name.
+func listOrOne(cmd *cobra.Command, list, one func(*cobra.Command, []string) error) *cobra.Command {
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) < 2 {
+			return nil
+		}
+		return unknownCommand(cmd, args)
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			return one(cmd, args)
+		}
+		return list(cmd, args)
+	}
+	return cmd
+}
+
+// held returns what a queue holds according to its document.
 func held(q *document.Queue) *inspect.Queue {
 	return &inspect.Queue{
 		Legacy: q.Legacy, Workers: q.Workers, Pending: q.Pending, Active: q.Active, Scheduled: q.Scheduled,
@@ -61,22 +79,7 @@ func held(q *document.Queue) *inspect.Queue {
 	}
 }
 
-func latency(q *document.Queue) time.Duration {
-	return time.Duration(q.LatencySeconds * float64(time.Second))
-}
-
-// queuesView is the list of queues.
-type queuesView document.Queues
-
-func (a *app) listQueues(ctx context.Context) error {
-	return a.show(ctx, func(ctx context.Context) (view, error) {
-		queues, err := a.ins.Queues(ctx)
-		v := queuesView(document.QueuesOf(queues))
-		return &v, err
-	})
-}
-
-func (v *queuesView) print(p *term.Page) {
+func printQueues(p *term.Page, v *document.Queues) {
 	if len(v.Queues) == 0 {
 		p.Say(term.C("No queues: nobody has enqueued a task here, and no worker has started. Is it the right Redis? "+
 			"See delayed --help.", term.Dim))
@@ -85,15 +88,19 @@ func (v *queuesView) print(p *term.Page) {
 	t := term.NewTable(
 		term.Column{Name: "QUEUE", Flex: true}, term.Num("PENDING"), term.Spare("ACTIVE", 2),
 		term.Spare("SCHEDULED", 3), term.Num("RETRY"), term.Rare("PARKED", 4), term.Rare("GROUPED", 7),
-		term.Num("ARCHIVED"), term.Rare("COMPLETED", 8), term.Num("LATENCY"), term.Spare("WORKERS", 6), term.Spare("DONE TODAY", 9), term.Spare("FAILED", 5),
-		term.Column{Name: "STATE", Optional: true},
+		term.Num("ARCHIVED"), term.Rare("COMPLETED", 8), term.Num("LATENCY"), term.Spare("WORKERS", 6),
+		term.Spare("DONE TODAY", 9), term.Spare("FAILED", 5), term.Column{Name: "STATE", Optional: true},
 	)
 	for i := range v.Queues {
 		q := &v.Queues[i]
+		latency := term.C("-", term.Dim)
+		if q.LatencySeconds > 0 {
+			latency = term.C(term.Duration(term.Seconds(q.LatencySeconds)))
+		}
 		t.Row(term.C(q.Name, term.Bold), term.Amount(q.Pending), term.Amount(q.Active), term.Amount(q.Scheduled),
 			term.Amount(q.Retry, term.Yellow), term.Amount(q.Parked, term.Yellow), term.Amount(q.Aggregating),
-			term.Amount(q.Archived, term.Red), term.Amount(q.Completed), latencyCell(q), workersCell(q),
-			term.Amount(q.Today.Processed), term.Amount(q.Today.Failed, term.Red), stateCell(q))
+			term.Amount(q.Archived, term.Red), term.Amount(q.Completed), latency, term.Amount(q.Workers),
+			term.Amount(q.Today.Processed), term.Amount(q.Today.Failed, term.Red), unusual(q))
 	}
 	p.Table(t)
 	for i := range v.Queues {
@@ -103,8 +110,8 @@ func (v *queuesView) print(p *term.Page) {
 	}
 }
 
-// stateCell says what is unusual about a queue.
-func stateCell(q *document.Queue) term.Cell {
+// unusual is what is unusual about a queue.
+func unusual(q *document.Queue) term.Cell {
 	switch {
 	case q.Error != "":
 		return term.C("broken", term.Red)
@@ -118,33 +125,7 @@ func stateCell(q *document.Queue) term.Cell {
 	return term.C("")
 }
 
-func latencyCell(q *document.Queue) term.Cell {
-	if q.LatencySeconds == 0 {
-		return term.C("-", term.Dim)
-	}
-	return term.C(term.Duration(latency(q)))
-}
-
-func workersCell(q *document.Queue) term.Cell { return term.Amount(q.Workers) }
-
-// queueView is one queue.
-type queueView document.OneQueue
-
-func (a *app) showQueue(ctx context.Context, name string) error {
-	return a.show(ctx, func(ctx context.Context) (view, error) {
-		q, err := a.queue(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		v := &queueView{Queue: document.QueueOf(&q)}
-		if n, err := a.ins.Memory(ctx, name); err == nil { // not every server and user may ask that
-			v.Queue.MemoryBytes = &n
-		}
-		return v, nil
-	})
-}
-
-func (v *queueView) print(p *term.Page) {
+func printQueue(p *term.Page, v *document.OneQueue) {
 	q := &v.Queue
 	p.Say(term.C("Queue "), term.C(q.Name, term.Bold))
 	if q.Paused != nil {
@@ -162,59 +143,42 @@ func (v *queueView) print(p *term.Page) {
 		p.Field("weight", term.C(strconv.Itoa(q.Weight)))
 	}
 	if q.LatencySeconds > 0 {
-		p.Field("latency", term.C(term.Duration(latency(q))+": the age of the oldest pending task"))
+		p.Field("latency", term.C(term.Duration(term.Seconds(q.LatencySeconds))+": the age of the oldest pending task"))
 	}
 	if q.MemoryBytes != nil {
 		p.Field("memory", term.C("about "+term.Bytes(*q.MemoryBytes)))
 	}
 	p.Space()
-	t := term.NewTable(term.Column{Name: "STATE"}, term.Num("TASKS"))
-	for _, s := range inspect.States {
-		t.Row(term.C(s.String()), term.Amount(held(q).Size(s), stateStyle(s)))
-	}
-	p.Table(t)
+	printSizes(p, held(q).Size)
 	if q.Suspects > 0 {
 		p.Say(term.C(term.Count(q.Suspects, "pending task")+
 			" died with a worker lately: they run with few others or alone", term.Yellow))
 	}
 	p.Space()
-	t = term.NewTable(term.Column{Name: "TODAY (UTC)"}, term.Num("RUNS"))
-	for _, c := range countsOf(&q.Today) {
-		t.Row(term.C(c.name), term.Amount(c.n, c.style))
+	printToday(p, &q.Today)
+}
+
+// printSizes lists how many tasks are in each state.
+func printSizes(p *term.Page, size func(state.Task) int) {
+	t := term.NewTable(term.Column{Name: "STATE"}, term.Num("TASKS"))
+	for _, s := range inspect.States {
+		t.Row(term.C(s.String()), term.Amount(size(s), term.StateStyle(s)))
 	}
 	p.Table(t)
 }
 
-// stateStyle is the colour of tasks in a state.
-func stateStyle(s state.Task) term.Style {
-	switch s {
-	case state.Archived:
-		return term.Red
-	case state.Retry, state.Parked:
-		return term.Yellow
-	case state.Active:
-		return term.Green
-	default:
-		return term.Plain
-	}
-}
-
-// named is a count with its name.
-type named struct {
-	name  string
-	n     int64
-	style term.Style
-}
-
-// countsOf lists counts; those that are rarely other than 0 only if they are.
-func countsOf(c *inspect.Counts) []named {
-	all := []named{
+// printToday lists the counts of a day; those that are rarely other than 0 only if they are.
+func printToday(p *term.Page, c *inspect.Counts) {
+	t := term.NewTable(term.Column{Name: "TODAY (UTC)"}, term.Num("RUNS"))
+	for i, row := range []struct {
+		name  string
+		n     int64
+		style term.Style
+	}{
 		{"processed", c.Processed, term.Plain},
 		{"failed", c.Failed, term.Red},
 		{"retried", c.Retried, term.Yellow},
 		{"archived", c.Archived, term.Red},
-	}
-	for _, rare := range []named{
 		{"expired", c.Expired, term.Yellow},
 		{"snoozed", c.Snoozed, term.Plain},
 		{"canceled", c.Canceled, term.Plain},
@@ -223,9 +187,9 @@ func countsOf(c *inspect.Counts) []named {
 		{"swept", c.Swept, term.Yellow},
 		{"trimmed", c.Trimmed, term.Plain},
 	} {
-		if rare.n > 0 {
-			all = append(all, rare)
+		if i < 4 || row.n > 0 {
+			t.Row(term.C(row.name), term.Amount(row.n, row.style))
 		}
 	}
-	return all
+	p.Table(t)
 }

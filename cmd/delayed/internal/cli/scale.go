@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
 
@@ -12,13 +13,6 @@ import (
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect/document"
 )
-
-// scaleView says how much work waits, and how many workers are wanted for it.
-type scaleView struct {
-	document.Scale
-
-	plain string // print only this figure
-}
 
 // scaleFlags are the flags of scale.
 type scaleFlags struct {
@@ -44,7 +38,6 @@ func (a *app) scaleCommand() *cobra.Command {
 			"seconds), pending or workers. Paused queues do not count.",
 		Example: "  delayed scale mail --target 30s\n" +
 			"  kubectl scale deployment/mail --replicas $(delayed scale mail --max 20 --print wanted)",
-		Args: cobra.ArbitraryArgs, ValidArgsFunction: a.completeQueues,
 	}
 	fs := cmd.Flags()
 	fs.Var(&f.target, "target", "how many seconds of work may wait")
@@ -57,7 +50,10 @@ func (a *app) scaleCommand() *cobra.Command {
 		if err := f.check(a.json); err != nil {
 			return err
 		}
-		return a.show(cmd.Context(), func(ctx context.Context) (view, error) { return a.scale(ctx, &f, args) })
+		print := func(p *term.Page, v *document.Scale) { printScale(p, v, f.figure) }
+		return show(cmd.Context(), a, print, func(ctx context.Context) (document.Scale, error) {
+			return a.scale(ctx, &f, args)
+		})
 	}
 	return cmd
 }
@@ -71,7 +67,7 @@ func (f *scaleFlags) check(json bool) error {
 	case f.figure != "" && json:
 		return usagef("expected --print or --json, found both")
 	}
-	if _, ok := (&scaleView{}).figure(f.figure); f.figure != "" && !ok {
+	if f.figure != "" && !slices.Contains(scaleFigures, f.figure) {
 		return usagef("--print %s: expected wanted, backlog, latency, pending or workers", quote(f.figure))
 	}
 	for name, n := range map[string]int{"--concurrency": f.concurrency, "--min": f.minimum, "--max": f.limit} {
@@ -82,23 +78,23 @@ func (f *scaleFlags) check(json bool) error {
 	return nil
 }
 
-func (a *app) scale(ctx context.Context, f *scaleFlags, queues []string) (view, error) {
+func (a *app) scale(ctx context.Context, f *scaleFlags, queues []string) (document.Scale, error) {
 	b, err := a.ins.Backlog(ctx, queues...)
 	if err != nil {
-		return nil, err
+		return document.Scale{}, err
 	}
 	wanted, err := b.WorkersFor(time.Duration(f.target), f.concurrency)
 	if err != nil {
-		return nil, err
+		return document.Scale{}, err
 	}
 	if wanted = max(wanted, f.minimum); f.limit > 0 {
 		wanted = min(wanted, f.limit)
 	}
-	return &scaleView{document.ScaleOf(&b, time.Duration(f.target), wanted), f.figure}, nil
+	return document.ScaleOf(&b, time.Duration(f.target), wanted), nil
 }
 
-// figure returns a figure as scripts read it.
-func (v *scaleView) figure(name string) (text string, ok bool) {
+// scaleFigure returns a figure as scripts read it.
+func scaleFigure(v *document.Scale, name string) (text string, ok bool) {
 	span := func(s float64) string { return strconv.FormatFloat(s, 'f', 3, 64) }
 	text, ok = map[string]string{
 		"wanted": strconv.Itoa(v.WantedWorkers), "backlog": span(v.BacklogSeconds),
@@ -107,12 +103,13 @@ func (v *scaleView) figure(name string) (text string, ok bool) {
 	return text, ok
 }
 
-func (v *scaleView) print(p *term.Page) {
-	if text, ok := v.figure(v.plain); ok {
+// printScale prints how much work waits and how many workers are wanted for it, or one figure alone.
+func printScale(p *term.Page, v *document.Scale, figure string) {
+	if text, ok := scaleFigure(v, figure); ok {
 		p.Say(term.C(text))
 		return
 	}
-	span := func(s float64) string { return term.Duration(time.Duration(s * float64(time.Second))) }
+	span := func(s float64) string { return term.Duration(term.Seconds(s)) }
 	p.Field("wanted", term.C(fmt.Sprintf("%s for a backlog of at most %s", term.Count(v.WantedWorkers, "worker"),
 		span(v.TargetSeconds)), term.Bold))
 	p.Field("present", term.C(fmt.Sprintf("%s, %s, %d of them busy", term.Count(v.Workers, "worker"),

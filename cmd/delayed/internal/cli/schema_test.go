@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
-	"strings"
 	"testing"
 
 	"github.com/godelayed/delayed/inspect/document"
@@ -67,19 +66,5 @@ func TestSchemas(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.json"))
 	if err != nil || len(files) != len(documents) {
 		t.Errorf("%d schemas of %d documents (%v)", len(files), len(documents), err)
-	}
-}
-
-// TestEveryViewHasASchema finds types that print themselves, and have no schema.
-func TestEveryViewHasASchema(t *testing.T) {
-	t.Parallel()
-	views := 0
-	for name := range docsOfDocuments(t) {
-		if strings.HasPrefix(name, "cli.") && strings.HasSuffix(name, "View") {
-			views++
-		}
-	}
-	if export := 1; views+export != len(documents) {
-		t.Errorf("%d types are called …View, and %d documents have schemas", views, len(documents)-export)
 	}
 }

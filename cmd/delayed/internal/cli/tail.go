@@ -12,14 +12,10 @@ import (
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/event"
 	"github.com/godelayed/delayed/inspect"
-	"github.com/godelayed/delayed/inspect/call"
 	"github.com/godelayed/delayed/inspect/document"
 )
 
-// tailView is something that has happened in a worker, or a number of events that were left out.
-type tailView document.Event
-
-// tailFilter says which events are shown.
+// tailFilter selects the events that are shown.
 type tailFilter struct {
 	function, worker, id string
 	kinds                []string
@@ -40,7 +36,6 @@ func (a *app) tailCommand() *cobra.Command {
 			"that part, such as failed, or worker.",
 		Example: "  delayed tail mail --func Welcome\n" +
 			"  delayed tail --kind failed,archived,stuck --json",
-		Args: cobra.ArbitraryArgs, ValidArgsFunction: a.completeQueues,
 	}
 	fs := cmd.Flags()
 	fs.StringVar(&f.function, "func", "", "function: Welcome, mail.Welcome or its whole path")
@@ -97,28 +92,28 @@ func (a *app) tail(ctx context.Context, f *tailFilter, most int, queues []string
 	if err := a.connect(); err != nil {
 		return err
 	}
-	if _, err := a.names(ctx, queues, func(*inspect.Queue) bool { return true }); err != nil {
+	if _, err := a.names(ctx, queues); err != nil {
 		return err
 	}
 	if a.Columns() > 0 && !a.json {
 		a.done(term.C("Following "+which(queues)+"; Ctrl-C ends it.", term.Dim))
 	}
-	trouble, shown := "", 0
+	fault, shown := "", 0
 	for e, err := range a.ins.Watch(ctx, queues...) {
 		if err != nil {
-			if text := err.Error(); text != trouble && ctx.Err() == nil { // Watch tells of it every few seconds
-				trouble = text
+			if text := err.Error(); text != fault && ctx.Err() == nil { // Watch repeats it every few seconds
+				fault = text
 				a.exit(err)
 			}
 			continue
 		}
-		trouble = ""
-		v := tailView(document.EventOf(&e))
+		fault = ""
+		v := document.EventOf(&e)
 		if !f.match(&e) {
 			if e.Missed == 0 {
 				continue
 			}
-			v = tailView(document.MissedOf(&e))
+			v = document.MissedOf(&e)
 		} else {
 			shown++
 		}
@@ -141,22 +136,17 @@ func which(queues []string) string {
 }
 
 // event prints one event.
-func (a *app) event(v *tailView) error {
+func (a *app) event(v *document.Event) error {
 	if a.json {
-		text, err := call.JSON(v)
-		if err != nil {
-			return err
-		}
-		_, err = a.Out.Write(append(text, '\n'))
-		return err
+		return a.outputJSON(v, false)
 	}
 	p := a.page()
-	v.print(p)
+	printEvent(p, v)
 	_, err := io.WriteString(a.Out, p.String())
 	return err
 }
 
-func (v *tailView) print(p *term.Page) {
+func printEvent(p *term.Page, v *document.Event) {
 	if v.Missed > 0 {
 		p.Say(term.C(
 			term.Count(v.Missed, "event")+" of worker "+short(v.Worker)+" left out: too many at once, or lost",
@@ -211,7 +201,7 @@ func short(id string) string { return term.Printable(id[:min(len(id), 8)]) }
 
 // took writes a number of seconds that may be very small.
 func took(s float64) string {
-	d := time.Duration(s * float64(time.Second))
+	d := term.Seconds(s)
 	if d < 10*time.Millisecond {
 		return d.Round(10 * time.Microsecond).String()
 	}

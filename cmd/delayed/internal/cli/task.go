@@ -12,44 +12,10 @@ import (
 
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/call"
 	"github.com/godelayed/delayed/inspect/document"
 	"github.com/godelayed/delayed/state"
 )
-
-// optionTexts writes options as words.
-func optionTexts(o *document.Options) (texts []string) {
-	add := func(name, value string) { texts = append(texts, name+" "+value) }
-	span := func(name string, seconds float64) {
-		if seconds > 0 {
-			add(name, term.Duration(time.Duration(seconds*float64(time.Second))))
-		}
-	}
-	moment := func(name string, t *time.Time) {
-		if t != nil {
-			add(name, t.Format(time.RFC3339))
-		}
-	}
-	if o.MaxRetry != nil {
-		add("max-retry", strconv.Itoa(*o.MaxRetry))
-	}
-	span("timeout", o.TimeoutSeconds)
-	moment("deadline", o.Deadline)
-	moment("expires", o.Expiry)
-	moment("retry-until", o.RetryUntil)
-	for _, s := range o.BackoffSeconds {
-		span("backoff", s)
-	}
-	span("max-backoff", o.MaxBackoffSeconds)
-	span("retention", o.RetentionSeconds)
-	span("keep-result", o.KeepResultSeconds)
-	if o.Lock != "" {
-		add("lock", o.Lock)
-	}
-	if o.Group != "" {
-		add("group", o.Group)
-	}
-	return texts
-}
 
 // shownCall is the call, or why there is none.
 func shownCall(t *document.Task) string {
@@ -63,7 +29,7 @@ func shownCall(t *document.Task) string {
 	}
 }
 
-// when says what matters about the time of a task in its state.
+// when is what matters about the time of a task in its state.
 func when(t *document.Task, now time.Time) string {
 	ago := func(at *time.Time) string {
 		if at == nil {
@@ -95,21 +61,18 @@ func when(t *document.Task, now time.Time) string {
 	return ""
 }
 
-// why says why a task is where it is.
+// why is the reason for the state of a task.
 func why(t *document.Task) term.Cell {
-	switch {
-	case t.Error != "" && t.Reason != "" && t.Reason != state.ReasonFailed:
-		return term.C(string(t.Reason)+": "+t.Error, term.Red)
+	switch cell := term.Why(t.Reason, t.Error); {
 	case t.Error != "":
-		return term.C(t.Error, term.Red)
+		return cell
 	case t.Problem != "" && t.Function != "" && t.SizeBytes > 0: // of what has ended, less may be kept on purpose
 		return term.C(t.Problem, term.Red)
-	case t.Reason != "" && t.Reason != state.ReasonCompleted:
-		return term.C(string(t.Reason), term.Yellow)
-	case t.State == state.Active.String():
+	case cell.Text == "" && t.State == state.Active.String():
 		return term.C(t.Worker, term.Dim)
+	default:
+		return cell
 	}
-	return term.C("")
 }
 
 // showTaskCommand shows tasks.
@@ -117,7 +80,6 @@ func (a *app) showTaskCommand() *cobra.Command {
 	var queue string
 	cmd := &cobra.Command{
 		Use: "show ID", Aliases: []string{"inspect"}, Short: "Show everything that is known of a task",
-		Args: exactly("ID"), ValidArgsFunction: a.completeIDs,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.showTask(cmd.Context(), args[0], queue) },
 	}
 	a.queueFlag(cmd, &queue, "queue of the task; without it, all queues are searched")
@@ -130,15 +92,73 @@ func (a *app) queueFlag(cmd *cobra.Command, queue *string, help string) {
 	a.completeFlag(cmd, "queue", a.completeQueues)
 }
 
-// foundView is the tasks that have an id: one in each queue at most.
-type foundView document.Found
-
 func (a *app) showTask(ctx context.Context, id, queue string) error {
-	return a.show(ctx, func(ctx context.Context) (view, error) {
+	return show(ctx, a, printFound, func(ctx context.Context) (document.Found, error) {
 		tasks, err := a.find(ctx, id, queue)
-		v := foundView(document.FoundOf(tasks))
-		return &v, err
+		return document.FoundOf(tasks), err
 	})
+}
+
+func printFound(p *term.Page, v *document.Found) {
+	for i := range v.Tasks {
+		p.Space()
+		printTask(p, &v.Tasks[i])
+	}
+}
+
+func printTask(p *term.Page, t *document.Task) {
+	p.Say(term.C(shownCall(t), term.Bold))
+	p.Field("id", term.C(t.ID))
+	p.Field("queue", term.C(t.Queue))
+	p.Field("state", term.C(t.State, term.StateStyle(stateOf(t.State))))
+	p.Field("reason", term.C(string(t.Reason)))
+	p.Field("function", term.C(t.Function))
+	p.Field("problem", term.C(t.Problem, term.Red))
+	at := func(name string, when *time.Time) {
+		if when != nil {
+			p.Field(name, term.C(term.Moment(*when, p.Now)))
+		}
+	}
+	at("enqueued", t.EnqueuedAt)
+	at(term.DueName(stateOf(t.State)), t.Due)
+	at("claimed", t.ClaimedAt)
+	at("started", t.StartedAt)
+	at("began", t.BeganAt)
+	at("first failed", t.FirstFailed)
+	at("since", t.At)
+	attempt := strconv.Itoa(t.Attempt)
+	if t.Options != nil && t.Options.MaxRetry != nil {
+		attempt += fmt.Sprintf(" of %d", *t.Options.MaxRetry+1)
+	}
+	p.Field("attempt", term.C(attempt))
+	if t.Deaths > 0 {
+		p.Field("deaths", term.C(term.Count(t.Deaths, "worker")+" died with it", term.Red))
+	}
+	p.Field("worker", term.C(t.Worker))
+	p.Field("options", term.C(strings.Join(term.OptionTexts(t.Options), ", ")))
+	for _, key := range sorted(t.Headers) {
+		p.Field("header", term.C(key+"="+t.Headers[key]))
+	}
+	p.Field("size", term.C(term.Bytes(int64(t.SizeBytes))))
+	if g := t.Progress; g != nil {
+		text := term.Number(g.Done) + " of " + term.Number(g.Total)
+		if g.Note != "" {
+			text += ": " + g.Note
+		}
+		p.Field("progress", term.C(text, term.Green))
+	}
+	if t.Result != nil {
+		text, err := call.JSON(t.Result)
+		if err == nil {
+			p.Field("result", term.C(string(text), term.Green))
+		}
+	}
+	for _, f := range t.Failures {
+		text := fmt.Sprintf("attempt %d, %s, on %s: %s", f.Attempt, term.Moment(f.At, p.Now), f.Worker, f.Error)
+		p.Field("failed", term.C(text, term.Red))
+	}
+	p.Text("error", term.C(t.Error, term.Red))
+	p.Text("stack", term.C(t.Stack))
 }
 
 // find returns the tasks with an id, in one queue or in all.
@@ -151,7 +171,7 @@ func (a *app) find(ctx context.Context, id, queue string) ([]inspect.Task, error
 	if queue == "" {
 		tasks, err = a.ins.Find(ctx, id)
 	} else {
-		if _, err := a.queue(ctx, queue); err != nil {
+		if err := a.known(ctx, queue); err != nil {
 			return nil, err
 		}
 		tasks = make([]inspect.Task, 1)

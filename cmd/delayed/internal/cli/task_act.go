@@ -147,7 +147,7 @@ func (a *app) actionCommand(name string, aliases []string, short string, do act)
 		}
 		b := bulk
 		b.action, b.edit, b.verb, b.filter = action, do.edit, do.verb, filter
-		b.queues, b.states, b.among = []string{queue}, states, do.states
+		b.queue, b.states, b.among = queue, states, do.states
 		if do.to != nil {
 			if *do.to == queue {
 				return sameQueue(queue)
@@ -159,10 +159,8 @@ func (a *app) actionCommand(name string, aliases []string, short string, do act)
 	return cmd
 }
 
-// actedView says what an action has done.
-type actedView document.Acted
-
-func (v *actedView) print(p *term.Page) {
+// printActed prints what an action has done.
+func printActed(p *term.Page, v *document.Acted) {
 	for i := range v.Reports {
 		r := &v.Reports[i]
 		verb := ": done "
@@ -187,7 +185,7 @@ func (v *actedView) print(p *term.Page) {
 func (a *app) actOnIDs(
 	ctx context.Context, verb string, action inspect.Action, do *act, queue string, ids []string,
 ) error {
-	v := &actedView{Action: verb, Reports: []document.Report{}}
+	v := &document.Acted{Action: verb, Reports: []document.Report{}}
 	var errs []error
 	found := map[string][]string{} // ids by queue
 	var order []string
@@ -220,13 +218,13 @@ func (a *app) actOnIDs(
 	return a.acted(v, errs)
 }
 
-// sameQueue says that tasks are where they are to be moved.
+// sameQueue is the error of tasks that are to be moved to their own queue.
 func sameQueue(name string) error {
 	return usagef("--to %s: expected another queue than that of the tasks", quote(name))
 }
 
 // do does an action to tasks of one queue and adds the report to a view.
-func (a *app) do(ctx context.Context, v *actedView, action inspect.Action, queue string, ids ...string) error {
+func (a *app) do(ctx context.Context, v *document.Acted, action inspect.Action, queue string, ids ...string) error {
 	r, err := a.ins.Do(ctx, queue, action, ids...)
 	v.Reports = append(v.Reports, document.ReportOf(queue, "", &r))
 	return unclear(err)
@@ -241,19 +239,18 @@ func unclear(err error) error {
 }
 
 // acted shows what was done and returns what went wrong.
-func (a *app) acted(v *actedView, errs []error) error {
+func (a *app) acted(v *document.Acted, errs []error) error {
 	if len(v.Reports) > 0 || a.json {
-		if err := a.print(v, true); err != nil {
+		if err := output(a, v, printActed); err != nil {
 			return err
 		}
 	}
-	errs = slices.DeleteFunc(errs, func(err error) bool { return err == nil })
-	if len(errs) > 0 {
-		return join(errs)
+	if err := join(errs); err != nil {
+		return err
 	}
 	for i := range v.Reports {
 		if len(v.Reports[i].Failed) > 0 {
-			return errSilent // the report says it
+			return errSilent // the report has them
 		}
 	}
 	return nil

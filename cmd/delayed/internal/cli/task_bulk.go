@@ -17,9 +17,9 @@ type bulk struct {
 	edit   *editFlags
 	verb   string // in the infinitive, for the question
 	where  string // what follows the queue in the question
-	queues []string
+	queue  string
 	states []string
-	among  []state.Task // the states that the action takes; nil: deletable
+	among  []state.Task // the states that the action takes
 	filter inspect.Filter
 	yes    bool
 	dry    bool
@@ -30,65 +30,56 @@ func (a *app) actOnAll(ctx context.Context, b *bulk) error {
 	if err := a.connect(); err != nil {
 		return err
 	}
-	if b.among == nil {
-		b.among = deletable
-	}
 	states, err := parseStates(b.states, b.among)
 	if err != nil {
 		return err
 	}
-	v := &actedView{Action: b.verb, DryRun: b.dry, Reports: []document.Report{}}
-	var errs []error
-	for _, name := range b.queues {
-		q, err := a.queue(ctx, name)
-		if err != nil {
+	q, err := a.queue(ctx, b.queue)
+	if err != nil {
+		return err
+	}
+	held := 0
+	for _, s := range states {
+		held += q.Size(s)
+	}
+	if !b.dry && held > 0 {
+		if err := a.confirm(ctx, b.yes, b.question(held, states)); err != nil {
 			return err
 		}
-		held := 0
-		for _, s := range states {
-			held += q.Size(s)
-		}
-		if !b.dry && held > 0 {
-			if err := a.confirm(ctx, b.yes, b.question(name, held, states)); err != nil {
-				return err
-			}
-		}
-		if held == 0 {
-			continue // nobody was asked about tasks that come meanwhile
-		}
-		for _, s := range states {
-			report, err := a.doAll(ctx, b, name, inspect.Query{State: s, Filter: b.filter}, q.Size(s))
-			v.Reports = append(v.Reports, document.ReportOf(name, s.String(), &report))
-			errs = append(errs, unclear(err))
-			if ctx.Err() != nil {
-				v.Interrupted = true
-				return a.acted(v, append(errs, errInterrupted))
-			}
+	}
+	v := &document.Acted{Action: b.verb, DryRun: b.dry, Reports: []document.Report{}}
+	if held == 0 {
+		states = nil // nobody was asked about tasks that come meanwhile
+	}
+	var errs []error
+	for _, s := range states {
+		report, err := a.doAll(ctx, b, inspect.Query{State: s, Filter: b.filter}, q.Size(s))
+		v.Reports = append(v.Reports, document.ReportOf(b.queue, s.String(), &report))
+		errs = append(errs, unclear(err))
+		if ctx.Err() != nil {
+			v.Interrupted = true
+			errs = append(errs, errInterrupted)
+			break
 		}
 	}
 	return a.acted(v, errs)
 }
 
 // question asks whether to go on.
-func (b *bulk) question(queue string, held int, states []state.Task) string {
+func (b *bulk) question(held int, states []state.Task) string {
 	tasks := strings.ReplaceAll(stateNames(states), ", ", " and ") + " task"
 	text := term.Count(held, tasks)
 	if which := call.FilterText(&b.filter); which != "" {
 		text = "those of " + text + " that match " + which
 	}
-	verb := map[string]string{
-		"run": "Run", "archive": "Archive", "delete": "Delete", "cancel": "Cancel", "reschedule": "Reschedule",
-		"move": "Move", "edit": "Edit",
-	}[b.verb]
-	return verb + " " + text + " in queue " + term.Clip(queue, 128) + b.where + "?"
+	return strings.ToUpper(b.verb[:1]) + b.verb[1:] + " " + text + " in queue " +
+		term.Clip(b.queue, 128) + b.where + "?"
 }
 
 // doAll does an action to one list, with a progress bar.
-func (a *app) doAll(ctx context.Context, b *bulk, queue string, q inspect.Query, held int) (inspect.Report, error) {
-	bar := term.Progress{Total: held}
-	if a.Bars {
-		bar.Out = a.Err
-	}
+func (a *app) doAll(ctx context.Context, b *bulk, q inspect.Query, held int) (inspect.Report, error) {
+	bar := a.bar()
+	bar.Total = held
 	defer bar.Clear()
 	progress := func(r inspect.Report) bool {
 		note := "done " + term.Number(r.Done)
@@ -99,18 +90,18 @@ func (a *app) doAll(ctx context.Context, b *bulk, queue string, q inspect.Query,
 		return ctx.Err() == nil
 	}
 	if b.dry {
-		return a.countAll(ctx, queue, q, progress)
+		return a.countAll(ctx, b.queue, q, progress)
 	}
 	action := b.action
 	if b.edit != nil {
 		var some bool
 		var err error
-		if action, some, err = b.edit.actionFor(ctx, a, queue, q); err != nil || !some {
+		if action, some, err = b.edit.actionFor(ctx, a, b.queue, q); err != nil || !some {
 			return inspect.Report{}, err
 		}
 	}
 	// The end of ctx stops it between two pages, not in the middle of one.
-	return a.ins.DoAll(context.WithoutCancel(ctx), queue, action, q, progress)
+	return a.ins.DoAll(context.WithoutCancel(ctx), b.queue, action, q, progress)
 }
 
 // countAll counts the tasks of a list.

@@ -34,12 +34,13 @@ func (a *app) taskCommand() *cobra.Command {
 			}
 			return err
 		}
-		if err := exactly("ID")(cmd, args); err != nil {
-			return err
+		if len(args) > 1 {
+			return usagef("expected 1 argument, found %d: usage: %s; see %s --help", len(args), cmd.UseLine(),
+				cmd.CommandPath())
 		}
 		return a.showTask(cmd.Context(), args[0], cmd.Flag("queue").Value.String())
 	}
-	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, begun string) ([]string, cobra.ShellCompDirective) {
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, begun string) (proposed, cobra.ShellCompDirective) {
 		if cmd.CalledAs() == "task" {
 			return a.completeIDs(cmd, args, begun)
 		}
@@ -68,7 +69,6 @@ func (a *app) listTasksCommand(use string) *cobra.Command {
 			"leads to the next.",
 		Example: "  delayed tasks ls mail --state retry --func Welcome --error timeout\n" +
 			"  delayed tasks ls mail -s archived --older-than 7d --json",
-		Args: cobra.ArbitraryArgs, ValidArgsFunction: a.completeQueues,
 	}
 	fs := cmd.Flags()
 	fs.StringSliceVarP(&states, "state", "s", nil, "states of the tasks: "+stateNames(inspect.States))
@@ -95,62 +95,50 @@ func (a *app) listTasksCommand(use string) *cobra.Command {
 			return err
 		}
 		query.Filter = filter
-		return a.show(cmd.Context(), func(ctx context.Context) (view, error) {
+		print := func(p *term.Page, v *document.Lists) { printLists(p, v, len(args) == 1 && len(wanted) == 1) }
+		return show(cmd.Context(), a, print, func(ctx context.Context) (document.Lists, error) {
 			return a.lists(ctx, args, wanted, query)
 		})
 	}
 	return cmd
 }
 
-// listsView is a number of lists of tasks.
-type listsView struct {
-	document.Lists
-
-	queues, states int // how many were asked for; 0: all
-}
-
 // lists reads a page of each list.
-func (a *app) lists(ctx context.Context, queues []string, states []state.Task, query inspect.Query) (view, error) {
-	v := &listsView{Lists: document.Lists{Lists: []document.List{}}, queues: len(queues), states: len(states)}
-	if len(queues) == 0 {
-		known, err := a.ins.Queues(ctx)
-		if err != nil {
-			return nil, err
-		}
-		for _, q := range known {
-			queues = append(queues, q.Name)
-		}
+func (a *app) lists(
+	ctx context.Context, queues []string, states []state.Task, query inspect.Query,
+) (document.Lists, error) {
+	v := document.Lists{Lists: []document.List{}}
+	queues, err := a.names(ctx, queues)
+	if err != nil {
+		return v, err
 	}
 	if len(states) == 0 {
 		states = inspect.States
 	}
 	for _, name := range queues {
-		if _, err := a.queue(ctx, name); err != nil {
-			return nil, err
-		}
 		for _, s := range states {
 			query.State = s
 			page, err := a.ins.Tasks(ctx, name, query)
 			if err != nil {
-				return nil, err
+				return v, err
 			}
-			v.Lists.Lists = append(v.Lists.Lists, document.ListOf(name, s, &page))
+			v.Lists = append(v.Lists, document.ListOf(name, s, &page))
 		}
 	}
 	return v, nil
 }
 
-func (v *listsView) print(p *term.Page) {
+// printLists prints lists; empty ones only if all are wanted.
+func printLists(p *term.Page, v *document.Lists, all bool) {
 	shown := 0
-	for i := range v.Lists.Lists {
-		l := &v.Lists.Lists[i]
-		if len(l.Tasks) == 0 && l.Cursor == "" && (v.states != 1 || v.queues != 1) {
+	for i := range v.Lists {
+		l := &v.Lists[i]
+		if len(l.Tasks) == 0 && l.Cursor == "" && !all {
 			continue
 		}
-		if shown > 0 {
+		if shown++; shown > 1 {
 			p.Space()
 		}
-		shown++
 		printList(p, l)
 	}
 	if shown == 0 {
@@ -158,9 +146,8 @@ func (v *listsView) print(p *term.Page) {
 	}
 }
 
-// printList prints a list.
 func printList(p *term.Page, l *document.List) {
-	p.Say(term.C(l.Queue, term.Bold), term.C(" "+l.State, stateStyle(stateOf(l.State))),
+	p.Say(term.C(l.Queue, term.Bold), term.C(" "+l.State, term.StateStyle(stateOf(l.State))),
 		term.C(": "+term.Number(len(l.Tasks))+" of "+term.Number(l.Total), term.Dim))
 	if len(l.Tasks) > 0 {
 		t := term.NewTable(term.Column{Name: "ID", Optional: true}, term.Column{Name: "CALL", Flex: true},

@@ -29,7 +29,7 @@ func (a *app) topCommand() *cobra.Command {
 	interval := top.DefaultInterval
 	cmd := &cobra.Command{
 		Use: "top", Aliases: []string{"ui", "dash"}, Short: "Show everything live, with actions, in the terminal",
-		Long: topLong, Args: none,
+		Long: topLong,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case a.json || a.watched():

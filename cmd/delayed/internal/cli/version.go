@@ -20,8 +20,8 @@ type versionView struct {
 
 func (a *app) versionCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "version", Short: "Print the version", Args: none,
-		RunE: func(*cobra.Command, []string) error { return a.print(readVersion(), true) },
+		Use: "version", Short: "Print the version",
+		RunE: func(*cobra.Command, []string) error { return output(a, readVersion(), printVersion) },
 	}
 }
 
@@ -47,7 +47,7 @@ func readVersion() *versionView {
 	return v
 }
 
-func (v *versionView) print(p *term.Page) {
+func printVersion(p *term.Page, v *versionView) {
 	text := "delayed " + v.Version
 	if v.Revision != "" {
 		text += " revision " + v.Revision

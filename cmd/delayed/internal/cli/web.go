@@ -44,7 +44,6 @@ func (a *app) webCommand() *cobra.Command {
 		Example: "  delayed web\n" +
 			"  delayed web --listen :8443 --token-file /etc/delayed/tokens --tls-cert cert.pem --tls-key key.pem\n" +
 			"  delayed web --base-path /queues --host ops.example.com --token-file tokens",
-		Args: none,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if a.json || a.watch != 0 {
 				return usagef("web is for browsers: --json and --watch belong to commands such as delayed queues")

@@ -14,50 +14,42 @@ import (
 	"github.com/godelayed/delayed/inspect/document"
 )
 
-// workersView is a list of workers, or one in full.
-type workersView struct {
-	document.Workers
-
-	full bool
-}
-
 func (a *app) workerCommand() *cobra.Command {
 	var queues []string
-	list := func(cmd *cobra.Command, _ []string) error { return a.listWorkers(cmd.Context(), "", queues) }
+	list := func(cmd *cobra.Command, _ []string) error {
+		return a.showWorkers(cmd.Context(), printWorkers, func(ctx context.Context) ([]inspect.Worker, error) {
+			return a.ins.Workers(ctx, queues...)
+		})
+	}
+	one := func(cmd *cobra.Command, args []string) error {
+		print := func(p *term.Page, v *document.Workers) { printWorker(p, &v.Workers[0]) }
+		return a.showWorkers(cmd.Context(), print, func(ctx context.Context) ([]inspect.Worker, error) {
+			workers, err := a.ins.Workers(ctx, queues...)
+			if err != nil {
+				return nil, err
+			}
+			w, err := oneWorker(workers, args[0])
+			if err != nil {
+				return nil, err
+			}
+			return []inspect.Worker{*w}, nil
+		})
+	}
 	flag := func(cmd *cobra.Command) *cobra.Command {
 		cmd.Flags().StringSliceVarP(&queues, "queue", "q", nil, "only workers of these queues")
 		a.completeFlag(cmd, "queue", a.completeQueues)
 		return cmd
 	}
-	cmd := flag(&cobra.Command{
+	cmd := flag(listOrOne(&cobra.Command{
 		Use: "workers", Aliases: []string{"worker", "w", "servers"},
-		Short: "List workers and what each of them has claimed; pause, quiet, stop one",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) < 2 {
-				return nil
-			}
-			return unknownCommand(cmd, args)
-		},
+		Short:             "List workers and what each of them has claimed; pause, quiet, stop one",
 		ValidArgsFunction: a.completeWorkers,
-	})
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 1 {
-			return a.listWorkers(cmd.Context(), args[0], queues)
-		}
-		return list(cmd, args)
-	}
+	}, list, one))
 	cmd.AddCommand(
 		flag(&cobra.Command{
-			Use: "ls", Aliases: []string{"list"}, Short: "List workers and what each of them has claimed", Args: none,
-			RunE: list,
+			Use: "ls", Aliases: []string{"list"}, Short: "List workers and what each of them has claimed", RunE: list,
 		}),
-		&cobra.Command{
-			Use: "show WORKER", Short: "Show a worker and what it has claimed", Args: exactly("WORKER"),
-			ValidArgsFunction: a.completeWorkers,
-			RunE: func(cmd *cobra.Command, args []string) error {
-				return a.listWorkers(cmd.Context(), args[0], nil)
-			},
-		},
+		&cobra.Command{Use: "show WORKER", Short: "Show a worker and what it has claimed", RunE: one},
 		a.orderCommand("pause WORKER...", "Let workers claim no more tasks until resume; what runs goes on", "paused",
 			inspect.OrderPause),
 		a.orderCommand("resume WORKER...", "End a pause of workers", "resumed", inspect.OrderResume),
@@ -69,22 +61,17 @@ func (a *app) workerCommand() *cobra.Command {
 	return cmd
 }
 
-// listWorkers lists workers, only that with an id, or the beginning of one, if it is given.
-func (a *app) listWorkers(ctx context.Context, id string, queues []string) error {
-	return a.show(ctx, func(ctx context.Context) (view, error) {
-		workers, err := a.ins.Workers(ctx, queues...)
+// showWorkers shows workers with what they have claimed.
+func (a *app) showWorkers(
+	ctx context.Context, print func(*term.Page, *document.Workers),
+	read func(context.Context) ([]inspect.Worker, error),
+) error {
+	return show(ctx, a, print, func(ctx context.Context) (document.Workers, error) {
+		workers, err := read(ctx)
 		if err != nil {
-			return nil, err
+			return document.Workers{}, err
 		}
-		if id != "" {
-			w, err := oneWorker(workers, id)
-			if err != nil {
-				return nil, err
-			}
-			workers = []inspect.Worker{*w}
-		}
-		read, err := document.ReadWorkers(ctx, a.ins, workers)
-		return &workersView{read, id != ""}, err
+		return document.ReadWorkers(ctx, a.ins, workers)
 	})
 }
 
@@ -109,22 +96,19 @@ func oneWorker(workers []inspect.Worker, id string) (found *inspect.Worker, err 
 	return found, nil
 }
 
-func (v *workersView) print(p *term.Page) {
-	if len(v.Workers.Workers) == 0 {
+func printWorkers(p *term.Page, v *document.Workers) {
+	if len(v.Workers) == 0 {
 		p.Say(term.C("No workers.", term.Dim))
-		return
-	}
-	if v.full {
-		printWorker(p, &v.Workers.Workers[0])
 		return
 	}
 	t := term.NewTable(term.Column{Name: "WORKER"}, term.Column{Name: "HOST", Flex: true}, term.Spare("PID", 2),
 		term.Column{Name: "STATE"}, term.Num("CLAIMS"), term.Spare("MEMORY", 4),
-		term.Column{Name: "QUEUES", Flex: true}, term.Spare("UP", 3), term.Column{Name: "VERSION", Optional: true, Drop: 5},
+		term.Column{Name: "QUEUES", Flex: true}, term.Spare("UP", 3),
+		term.Column{Name: "VERSION", Optional: true, Drop: 5},
 		term.Column{Name: "PROGRAM", Optional: true, Flex: true, Drop: 1},
 		term.Column{Name: "RUNS LONGEST", Optional: true, Flex: true, Drop: 6})
-	for i := range v.Workers.Workers {
-		w := &v.Workers.Workers[i]
+	for i := range v.Workers {
+		w := &v.Workers[i]
 		var names []string
 		for _, q := range w.Queues {
 			names = append(names, q.Name)
@@ -139,8 +123,8 @@ func (v *workersView) print(p *term.Page) {
 			term.C(w.Program), term.C(longest(w, p.Now)))
 	}
 	p.Table(t)
-	for i := range v.Workers.Workers {
-		printClaims(p, &v.Workers.Workers[i])
+	for i := range v.Workers {
+		printClaims(p, &v.Workers[i])
 	}
 }
 
@@ -158,7 +142,7 @@ func printWorker(p *term.Page, w *document.Worker) {
 	for _, q := range w.Queues {
 		life := "dead there"
 		if q.AliveSeconds > 0 {
-			life = "alive for " + term.Duration(time.Duration(q.AliveSeconds*float64(time.Second)))
+			life = "alive for " + term.Duration(term.Seconds(q.AliveSeconds))
 		}
 		p.Field("queue", term.C(q.Name+", "+term.Count(q.Claims, "claim")+", "+life))
 	}
@@ -188,7 +172,7 @@ func printWorker(p *term.Page, w *document.Worker) {
 	printClaims(p, w)
 }
 
-// longest tells of the task that has run for longest.
+// longest is the task that has run for longest.
 func longest(w *document.Worker, now time.Time) string {
 	if w.Longest == nil {
 		return ""
@@ -227,30 +211,19 @@ func printClaims(p *term.Page, w *document.Worker) {
 }
 
 // orderCommand gives workers an order.
-func (a *app) orderCommand(
-	use, short, text string, order inspect.Order,
-) *cobra.Command {
-	cmd := &cobra.Command{Use: use, Short: short, Args: some, ValidArgsFunction: a.completeWorkers}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		ctx := cmd.Context()
-		if err := a.connect(); err != nil {
-			return err
-		}
+func (a *app) orderCommand(use, short, done string, order inspect.Order) *cobra.Command {
+	return a.verb(use, nil, short, done, func(ctx context.Context, id string) error {
 		workers, err := a.ins.Workers(ctx)
 		if err != nil {
 			return err
 		}
-		return a.each(&resultView{document.Did{Action: cmd.Name()}, text}, args, func(id string) error {
-			w, err := oneWorker(workers, id)
-			if err != nil {
-				return err
-			}
-			if !w.Alive() {
-				return fmt.Errorf("%w: worker %s is dead; a sweeper will give back what it has claimed", errNotFound,
-					w.ID)
-			}
-			return a.ins.OrderWorker(ctx, w.ID, order)
-		})
-	}
-	return cmd
+		w, err := oneWorker(workers, id)
+		if err != nil {
+			return err
+		}
+		if !w.Alive() {
+			return fmt.Errorf("%w: worker %s is dead; a sweeper will give back what it has claimed", errNotFound, w.ID)
+		}
+		return a.ins.OrderWorker(ctx, w.ID, order)
+	})
 }

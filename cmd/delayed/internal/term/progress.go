@@ -14,8 +14,6 @@ type Progress struct {
 	shown bool
 }
 
-const barWidth = 20
-
 // Show draws the bar in place of the one before. note follows it; it must be printable.
 func (p *Progress) Show(n int, note string) {
 	if p.Out == nil {
@@ -27,9 +25,14 @@ func (p *Progress) Show(n int, note string) {
 		return
 	}
 	n = min(n, p.Total)
-	full := n * barWidth / p.Total
-	fmt.Fprintf(p.Out, "\r\x1b[K[%s%s] %s/%s  %s", strings.Repeat("#", full), strings.Repeat(".", barWidth-full),
-		Number(n), Number(p.Total), note)
+	fmt.Fprintf(p.Out, "\r\x1b[K%s %s/%s  %s", Bar(int64(n), int64(p.Total)), Number(n), Number(p.Total), note)
+}
+
+// Bar draws how much of a positive total is done.
+func Bar(done, total int64) string {
+	const wide = 20
+	full := int(wide * max(min(float64(done)/float64(total), 1), 0))
+	return "[" + strings.Repeat("#", full) + strings.Repeat(".", wide-full) + "]"
 }
 
 // Clear removes the bar.

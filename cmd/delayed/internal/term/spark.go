@@ -2,15 +2,17 @@ package term
 
 import "strings"
 
-// bars are the heights of a graph, from the lowest to the highest.
-var bars = []rune("▁▂▃▄▅▆▇█")
+// Heights are the bars of a graph, from the lowest to the highest.
+const Heights = "▁▂▃▄▅▆▇█"
 
 // Spark draws values that are not negative as a line of at most so many bars, each of them the sum of neighbours if
-// there are more values. The largest bar fills the line; a space is 0, so that any other value can be seen.
-func Spark(values []int, columns int) string {
+// there are more values. The largest bar fills the line; a space is 0, so that any other value can be seen. heights are
+// Heights, or others where these cannot be shown.
+func Spark[N int | uint64](values []N, columns int, heights string) string {
+	bars := []rune(heights)
 	n := min(len(values), max(columns, 1))
-	sums := make([]int, n)
-	largest := 0
+	sums := make([]N, n)
+	largest := N(0)
 	for i, v := range values {
 		at := i * n / len(values)
 		sums[at] += v
@@ -22,7 +24,7 @@ func Spark(values []int, columns int) string {
 			b.WriteByte(' ')
 			continue
 		}
-		b.WriteRune(bars[(v*len(bars)+largest-1)/largest-1])
+		b.WriteRune(bars[(v*N(len(bars))+largest-1)/largest-1])
 	}
 	return b.String()
 }

@@ -139,7 +139,7 @@ func TestSpark(t *testing.T) {
 		{[]int{1, 1, 0, 0, 2, 0}, 3, "█ █"},
 		{[]int{5}, 0, "█"},
 	} {
-		if got := Spark(c.values, c.columns); got != c.want {
+		if got := Spark(c.values, c.columns, Heights); got != c.want {
 			t.Errorf("%v in %d columns: %q, expected %q", c.values, c.columns, got, c.want)
 		}
 	}

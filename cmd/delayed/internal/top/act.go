@@ -227,9 +227,7 @@ func (m *model) watchJob(j *job) tea.Cmd {
 func (j *job) text() string {
 	bar := ""
 	if j.total > 0 {
-		const wide = 20
-		full := int(min(j.scanned.Load()*wide/int64(j.total), wide))
-		bar = "[" + strings.Repeat("#", full) + strings.Repeat(".", wide-full) + "] "
+		bar = term.Bar(j.scanned.Load(), int64(j.total)) + " "
 	}
 	return bar + term.Number(j.scanned.Load()) + " of " + term.Number(j.total) + ", " + j.verb.done + " " +
 		term.Number(j.done.Load()) + "; Esc stops it"

@@ -67,7 +67,9 @@ func newEventsScreen(m *model, queue string) *eventsScreen {
 		}, term.Bold),
 		amounts(term.Rare("TRY", 3), func(e *eventRow) int { return e.Attempt }),
 		cells(term.Num("TOOK"), took),
-		cells(term.Column{Name: "WHY", Flex: true, Optional: true}, eventWhy),
+		cells(term.Column{Name: "WHY", Flex: true, Optional: true}, func(e *eventRow) term.Cell {
+			return term.Why(state.Reason(e.Reason), e.Error)
+		}),
 		texts(term.Column{Name: "ID", Flex: true, Optional: true, Drop: 5}, func(e *eventRow) string {
 			return e.ID
 		}, term.Dim),
@@ -106,16 +108,6 @@ func took(e *eventRow) term.Cell {
 		return term.C("in "+term.Duration(e.Wait), term.Dim)
 	}
 	return term.C("")
-}
-
-func eventWhy(e *eventRow) term.Cell {
-	switch {
-	case e.Error != "" && e.Reason != "" && e.Reason != "failed":
-		return term.C(e.Reason+": "+e.Error, term.Red)
-	case e.Error != "":
-		return term.C(e.Error, term.Red)
-	}
-	return term.C(e.Reason, term.Yellow)
 }
 
 // fetch reads nothing: events come by themselves.

@@ -159,37 +159,5 @@ func (c *canvas) links(words ...link) {
 	c.say(cells...)
 }
 
-// heights are the bars of sparklines, from the lowest to the highest.
-const (
-	heights      = "▁▂▃▄▅▆▇█"
-	asciiHeights = "_.:-=+*#"
-)
-
-// spark draws numbers as bars, as many as there are columns; the highest number fills its line. Nothing is drawn for 0.
-func (l *look) spark(values []uint64, columns int) string {
-	values = squeeze(values, columns)
-	top := slices.Max(values)
-	levels := []rune(l.pick(heights, asciiHeights))
-	var b strings.Builder
-	for _, v := range values {
-		if v == 0 {
-			b.WriteByte(' ')
-			continue
-		}
-		b.WriteRune(levels[(v*uint64(len(levels))-1)/top])
-	}
-	return b.String()
-}
-
-// squeeze adds up neighbours until there are at most so many numbers, where their count is a multiple of that.
-func squeeze(values []uint64, columns int) []uint64 {
-	if columns <= 0 || len(values) <= columns {
-		return values
-	}
-	each := (len(values) + columns - 1) / columns
-	sums := make([]uint64, (len(values)+each-1)/each)
-	for i, v := range values {
-		sums[i/each] += v
-	}
-	return sums
-}
+// heights are the bars of graphs.
+func (l *look) heights() string { return l.pick(term.Heights, "_.:-=+*#") }

@@ -56,7 +56,7 @@ func (s *queuesScreen) facts(q *queueRow) [][]term.Cell {
 
 // chart draws numbers as bars of chartLines lines, two columns wide each.
 func (s *queuesScreen) chart(values []uint64) []string {
-	levels := []rune(s.m.look.pick(heights, asciiHeights))
+	levels := []rune(s.m.look.heights())
 	steps := uint64(len(levels) * chartLines)
 	top := max(slices.Max(values), 1)
 	lines := make([]string, chartLines)

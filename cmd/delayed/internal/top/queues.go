@@ -90,7 +90,7 @@ func (m *model) spark(values *[bars]uint64, style term.Style) term.Cell {
 	if m.width < wideScreen {
 		columns /= 2
 	}
-	return term.C(m.look.spark(values[:], columns), style)
+	return term.C(term.Spark(values[:], columns, m.look.heights()), style)
 }
 
 // runs is the sparkline of a queue's runs. A narrow terminal has no room for its state elsewhere.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/document"
 	"github.com/godelayed/delayed/state"
 )
 
@@ -75,7 +76,7 @@ func (s *taskScreen) lines(width int) (lines [][]term.Cell) {
 	if t.Reason != "" && string(t.Reason) != shown {
 		shown += ": " + string(t.Reason)
 	}
-	field("state", shown, stateStyle(t.State, 1))
+	field("state", shown, term.StateStyle(t.State))
 	field("problem", t.Problem, term.Red)
 	if t.Done != 0 || t.Total != 0 || t.Note != "" {
 		field("progress", progressText(t), term.Green)
@@ -89,7 +90,7 @@ func (s *taskScreen) lines(width int) (lines [][]term.Cell) {
 		field("deaths", term.Count(t.Deaths, "worker")+" died with it", term.Red)
 	}
 	at("enqueued", t.EnqueuedAt)
-	at(dueName(t.State), t.Due)
+	at(term.DueName(t.State), t.Due)
 	at("claimed", t.Claimed)
 	at("started", t.Started)
 	at("began", t.Began)
@@ -103,7 +104,7 @@ func (s *taskScreen) lines(width int) (lines [][]term.Cell) {
 	field("queue", t.Queue)
 	field("function", t.Function)
 	field("worker", t.Worker)
-	field("options", strings.Join(optionTexts(&t.Options), ", "))
+	field("options", strings.Join(term.OptionTexts(document.OptionsOf(&t.Options)), ", "))
 	for _, key := range slices.Sorted(maps.Keys(t.Headers)) {
 		field("header", key+"="+t.Headers[key])
 	}
@@ -135,26 +136,11 @@ func (s *taskScreen) lines(width int) (lines [][]term.Cell) {
 	return lines
 }
 
-// dueName says what Task.Due means in a state.
-func dueName(in state.Task) string {
-	switch in {
-	case state.Archived, state.Completed, state.Dropped, state.Canceled:
-		return "kept until"
-	case state.Parked:
-		return "archived"
-	default:
-		return "due"
-	}
-}
-
 // progressText is the last progress that a task has reported, as a bar if it has said how much there is.
 func progressText(t *inspect.Task) string {
 	text := term.Number(t.Done)
 	if t.Total > 0 {
-		const wide = 20
-		full := int(max(min(float64(t.Done)/float64(t.Total), 1), 0) * wide)
-		text = "[" + strings.Repeat("#", full) + strings.Repeat(".", wide-full) + "] " + text + " of " +
-			term.Number(t.Total)
+		text = term.Bar(t.Done, t.Total) + " " + text + " of " + term.Number(t.Total)
 	}
 	if t.Note != "" {
 		text += "  " + t.Note
@@ -168,41 +154,6 @@ func resultText(v any) string {
 		return string(text)
 	}
 	return fmt.Sprint(v) // such as a map with keys of several types
-}
-
-// optionTexts writes options as words.
-func optionTexts(o *inspect.Options) (texts []string) {
-	add := func(name, value string) {
-		if value != "" {
-			texts = append(texts, name+" "+value)
-		}
-	}
-	span := func(name string, d time.Duration) {
-		if d > 0 {
-			add(name, term.Duration(d))
-		}
-	}
-	moment := func(name string, t time.Time) {
-		if !t.IsZero() {
-			add(name, t.UTC().Format(time.RFC3339))
-		}
-	}
-	if o.MaxRetry != nil {
-		add("max-retry", strconv.Itoa(*o.MaxRetry))
-	}
-	span("timeout", o.Timeout)
-	moment("deadline", o.Deadline)
-	moment("expires", o.Expiry)
-	moment("retry-until", o.RetryUntil)
-	for _, d := range o.RetryDelays {
-		span("backoff", d)
-	}
-	span("max-backoff", o.RetryCap)
-	span("retention", o.Retention)
-	span("keep-result", o.KeepResult)
-	add("lock", o.Lock)
-	add("group", o.Group)
-	return texts
 }
 
 // mostLines bounds the lines that one field of a page takes.

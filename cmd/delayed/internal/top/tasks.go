@@ -64,7 +64,9 @@ func newTasksScreen(m *model, queue string) *tasksScreen {
 		texts(term.Column{Name: "CALL", Flex: true}, func(t *taskRow) string { return callOf(&t.Task) }, term.Bold),
 		texts(term.Column{Name: "WHEN", Drop: 1}, func(t *taskRow) string { return s.when(&t.Task) }, term.Dim),
 		amounts(term.Spare("ATTEMPT", 3), func(t *taskRow) int { return t.Attempt }),
-		cells(term.Column{Name: "WHY", Flex: true, Optional: true}, func(t *taskRow) term.Cell { return why(&t.Task) }),
+		cells(term.Column{Name: "WHY", Flex: true, Optional: true}, func(t *taskRow) term.Cell {
+			return term.Why(t.Reason, t.Error)
+		}),
 		texts(term.Column{Name: "ID", Flex: true, Optional: true, Drop: 5}, func(t *taskRow) string {
 			return term.Clip(t.ID, 32)
 		}, term.Dim),
@@ -90,19 +92,6 @@ func (s *tasksScreen) when(t *inspect.Task) string {
 		}
 	}
 	return term.Ago(t.EnqueuedAt, now)
-}
-
-// why is the reason for the state of a task.
-func why(t *inspect.Task) term.Cell {
-	switch {
-	case t.Error != "" && t.Reason != "" && t.Reason != state.ReasonFailed:
-		return term.C(string(t.Reason)+": "+t.Error, term.Red)
-	case t.Error != "":
-		return term.C(t.Error, term.Red)
-	case t.Reason != "" && t.Reason != state.ReasonCompleted:
-		return term.C(string(t.Reason), term.Yellow)
-	}
-	return term.C("")
 }
 
 func (s *tasksScreen) path() []string { return []string{theTabs[0], s.name, s.query.State.String()} }
@@ -206,9 +195,12 @@ func (s *tasksScreen) drawStates(c *canvas) {
 			if short && n == 0 && in != s.query.State {
 				continue
 			}
-			cell := term.C(" "+in.String()+" "+term.Number(n)+" ", stateStyle(in, n))
-			if in == s.query.State {
+			cell := term.C(" "+in.String()+" "+term.Number(n)+" ", term.StateStyle(in))
+			switch {
+			case in == s.query.State:
 				cell.Style = reverse
+			case n == 0:
+				cell.Style = term.Dim
 			}
 			wide += term.Width(cell.Text)
 			words = append(words, link{cell, func() tea.Cmd { return s.inState(in) }})
@@ -218,21 +210,6 @@ func (s *tasksScreen) drawStates(c *canvas) {
 		}
 	}
 	c.links(words...)
-}
-
-// stateStyle is the colour of a number of tasks in a state.
-func stateStyle(in state.Task, n int) term.Style {
-	switch {
-	case n == 0:
-		return term.Dim
-	case in == state.Archived:
-		return term.Red
-	case in == state.Retry, in == state.Parked:
-		return term.Yellow
-	case in == state.Active:
-		return term.Green
-	}
-	return term.Plain
 }
 
 // drawPlace writes where in the list the page is.
