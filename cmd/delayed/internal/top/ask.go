@@ -124,3 +124,87 @@ func (m *model) published(msg publishedMsg) tea.Cmd {
 	}
 	return nil
 }
+
+// foundMsg brings the tasks that have an id.
+type foundMsg struct {
+	tab, depth int // where one was when the search began
+	id         string
+	tasks      []inspect.Task
+	err        error
+}
+
+// askID lets one write the id of a task, and goes to its page.
+func (m *model) askID() {
+	m.prompt = &prompt{label: "task:", note: "its id; all queues are searched"}
+	m.prompt.enter = func(id string) (tea.Cmd, error) {
+		if id == "" {
+			return nil, errors.New("expected the id of a task")
+		}
+		return m.findID(id), nil
+	}
+}
+
+// findID looks for a task in all queues, and goes to its page.
+func (m *model) findID(id string) tea.Cmd {
+	m.say(term.C("looking for task " + term.Clip(id, 60) + "…"))
+	tab, depth := m.tab, len(m.stack)
+	return m.beside(func() tea.Msg {
+		ctx, cancel := context.WithTimeout(m.ctx, patience) // it may have to look through all tasks
+		defer cancel()
+		tasks, err := m.src.Find(ctx, id)
+		return foundMsg{tab, depth, id, tasks, err}
+	})
+}
+
+// found goes to the page of a task that was found, unless one has gone elsewhere meanwhile.
+func (m *model) found(msg foundMsg) tea.Cmd {
+	if msg.err == nil && len(msg.tasks) == 0 {
+		msg.err = inspect.ErrNotFound
+	}
+	if msg.err != nil {
+		m.fail("task "+term.Clip(msg.id, 60), msg.err)
+		return nil
+	}
+	if m.tab != msg.tab || len(m.stack) != msg.depth || m.dialog != nil || m.prompt != nil {
+		return nil
+	}
+	cmd := m.open(newTaskScreen(m, &msg.tasks[0]))
+	if n := len(msg.tasks); n > 1 {
+		m.say(term.C("another task with this id is in queue "+term.Clip(msg.tasks[1].Queue, 60), term.Yellow))
+	}
+	return cmd
+}
+
+// dialog is a question that is answered by yes or no.
+type dialog struct {
+	question, detail string
+	yes              func() tea.Cmd
+}
+
+// dialogLines is how many lines a question takes.
+const dialogLines = 4
+
+// answer answers a key while a question is asked: anything but yes and what follows it means no.
+func (m *model) answer(key string) tea.Cmd {
+	d := m.dialog
+	switch key {
+	case "y", "Y":
+		m.dialog = nil
+		return d.yes()
+	case "n", "N", "esc", "q", "enter":
+		m.dialog = nil
+		m.say(term.C("nothing was done"))
+	}
+	return nil
+}
+
+// drawDialog writes the question.
+func (m *model) drawDialog(c *canvas) {
+	d := m.dialog
+	c.rule()
+	c.say(term.C(" "+d.question, term.Bold))
+	c.say(term.C(" "+d.detail, term.Dim))
+	press := func(key string) func() tea.Cmd { return func() tea.Cmd { return m.answer(key) } }
+	c.links(link{term.C(" "), nil}, link{term.C("[y] yes", boldGreen), press("y")}, link{term.C("   "), nil},
+		link{term.C("[n] no", boldRed), press("n")})
+}
