@@ -73,8 +73,8 @@ func TestAPIEvents(t *testing.T) {
 	if sets, clients := b.h.Followed(); sets != 2 || clients != 7 {
 		t.Errorf("%d sets of queues are followed for %d clients, expected 2 for 7", sets, clients)
 	}
-	// Workers tell of events as soon as they know that somebody follows.
-	b.Until("the workers tell of events", func() bool {
+	// Workers publish events as soon as they know that somebody follows.
+	b.Until("the workers publish events", func() bool {
 		_, err := b.q.With(delayed.TaskID("first"), delayed.OnConflict(delayed.ConflictSkip)).Delay(sumOf, int64(1))
 		b.Must(err)
 		return len(all[0]) > 0 && len(hidden) > 0

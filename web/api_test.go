@@ -276,7 +276,7 @@ func TestAPIHidesArguments(t *testing.T) {
 		a := b.api(web.Viewer, http.MethodGet, names.Replace(e.Path), "")
 		for _, hidden := range []string{"secret", "4711", "4714"} {
 			if strings.Contains(a.Body, hidden) {
-				t.Errorf("%s tells the viewer %q: %s", e.Path, hidden, a.Body)
+				t.Errorf("%s shows the viewer %q: %s", e.Path, hidden, a.Body)
 			}
 		}
 	}
@@ -302,7 +302,7 @@ func TestAPIRoles(t *testing.T) {
 	names := strings.NewReplacer("{queue}", queueName, "{id}", "later", "{worker}", w.ID(), "{entry}", "digest",
 		"{job}", "none")
 	before := b.state()
-	var deeds int
+	var actions int
 	for _, e := range web.Endpoints() {
 		address := names.Replace(e.Path)
 		b.problem(0, 401, e.Method, address, "", "Authorization: Bearer TOKEN")
@@ -318,7 +318,7 @@ func TestAPIRoles(t *testing.T) {
 			}
 			continue
 		}
-		deeds++
+		actions++
 		for r := web.Viewer; r <= web.Admin; r++ {
 			readOnly.problem(r, 403, e.Method, address, "")
 		}
@@ -326,8 +326,8 @@ func TestAPIRoles(t *testing.T) {
 	if after := b.state(); after != before {
 		t.Errorf("something has changed, from\n%s\nto\n%s", before, after)
 	}
-	if deeds < 20 {
-		t.Errorf("there are only %d deeds", deeds)
+	if actions < 20 {
+		t.Errorf("there are only %d actions", actions)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/godelayed/delayed/web/internal/site"
 )
 
-// Role says what a user may do. Each role may do what the roles before it may. Its method String returns its name, such
+// Role is what a user may do. Each role may do what the roles before it may. Its method String returns its name, such
 // as "viewer".
 type Role = auth.Role
 
@@ -36,15 +36,15 @@ type Token struct {
 	Secret string // at least 16 bytes
 }
 
-// ErrUnauthorized says that a request comes from nobody who is known. A Config.Authorize that returns it lets users
+// ErrUnauthorized means that a request comes from nobody who is known. A Config.Authorize that returns it lets users
 // sign in with one of Config.Tokens, if there are any.
 var ErrUnauthorized = auth.ErrUnauthorized
 
-// Config says who may use a dashboard, and what it shows. Authorize or Tokens must be set.
+// Config is who may use a dashboard, and what it shows. Authorize or Tokens must be set.
 type Config struct {
-	// Authorize says whose request it is. It is called for each request but those for the page for signing in and its
-	// assets, concurrently. If it returns an error, the request is refused, with 401 if that wraps ErrUnauthorized, and
-	// with 403 otherwise; the text of the error is not shown. Live pages ask again every minute.
+	// Authorize finds out whose request it is. It is called for each request but those for the page for signing in and
+	// its assets, concurrently. If it returns an error, the request is refused, with 401 if that wraps ErrUnauthorized,
+	// and with 403 otherwise; the text of the error is not shown. Live pages ask again every minute.
 	Authorize func(*http.Request) (User, error)
 	// Tokens let users sign in, and programs use the API.
 	Tokens []Token
@@ -57,14 +57,14 @@ type Config struct {
 	// Redact changes what nobody may see of a task; see inspect.Config.
 	Redact func(*inspect.Contents)
 
-	// Title tells this dashboard from others, such as "staging".
+	// Title distinguishes this dashboard from others, such as "staging".
 	Title string
 	// Refresh is how often live pages are made anew. Defaults to two seconds.
 	Refresh time.Duration
 	// APIRate is how many requests a second a user may make of the API, on average. Defaults to 50; negative: any.
 	APIRate float64
-	// OnError is told of errors that a request met, other than mistakes in the request itself. It may be nil, and may
-	// be called concurrently.
+	// OnError is called with errors that a request met, other than mistakes in the request itself. It may be nil, and
+	// may be called concurrently.
 	OnError func(*http.Request, error)
 }
 

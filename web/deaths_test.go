@@ -58,7 +58,7 @@ func TestDeathsAreShown(t *testing.T) {
 		return strings.Contains(b.get(web.Viewer, "deaths"), `data-name="Deaths">3<`)
 	})
 	b.has(b.get(web.Viewer, "deaths"), "is archived once it has died alone 3 times")
-	// A worker may die before it has told Redis that the task was alone; such a death does not count as one alone.
+	// A worker may die before Redis knows that the task was alone; such a death does not count as one alone.
 	archived := false
 	for n := 4; !archived; n++ {
 		if n > 8 {

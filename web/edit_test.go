@@ -22,13 +22,13 @@ func editAt(id string) string {
 var formFields = regexp.MustCompile(`name="(was|id|queue)" value="([^"]*)"`)
 
 // edit sends the form of a task with some of its fields typed.
-func (b *bench) edit(r web.Role, id, deed string, typed ...string) answer {
+func (b *bench) edit(r web.Role, id, action string, typed ...string) answer {
 	b.T.Helper()
 	page := b.get(web.Admin, editAt(id))
 	for _, m := range formFields.FindAllStringSubmatch(page, -1) {
 		typed = append(typed, m[1], html.UnescapeString(m[2]))
 	}
-	return b.post(r, editAt(id), deed, typed...)
+	return b.post(r, editAt(id), action, typed...)
 }
 
 // call returns the state and the call of a task.
@@ -101,7 +101,7 @@ func TestEdit(t *testing.T) {
 	}
 }
 
-// Who saves what somebody else has changed meanwhile is told so first.
+// Who saves what somebody else has changed meanwhile is warned first.
 func TestEditMeanwhile(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -81,7 +81,7 @@ func TestFunctionsAreShown(t *testing.T) {
 	}
 }
 
-// A queue with a key of a wrong type is told of, and does not hide the others.
+// A queue with a key of a wrong type is listed, and does not hide the others.
 func TestBrokenQueuesDoNotHideOthers(t *testing.T) {
 	t.Parallel()
 	for _, suffix := range []string{

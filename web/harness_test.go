@@ -100,21 +100,21 @@ func (b *bench) get(r web.Role, address string) string {
 	return a.Body
 }
 
-// do sends the form of a deed, with names and values of its fields, and returns the page that comes then, with its
+// do sends the form of a action, with names and values of its fields, and returns the page that comes then, with its
 // notice. It fails the test unless the browser is sent there.
-func (b *bench) do(r web.Role, address, deed string, fields ...string) string {
+func (b *bench) do(r web.Role, address, action string, fields ...string) string {
 	b.T.Helper()
-	a := b.post(r, address, deed, fields...)
+	a := b.post(r, address, action, fields...)
 	if a.Status != http.StatusSeeOther {
-		b.T.Fatalf("%s of %s answers %d:\n%s", deed, address, a.Status, a.Body)
+		b.T.Fatalf("%s of %s answers %d:\n%s", action, address, a.Status, a.Body)
 	}
 	return b.get(r, strings.TrimLeft(a.Header.Get("Location"), "./"))
 }
 
-// post sends the form of a deed.
-func (b *bench) post(r web.Role, address, deed string, fields ...string) answer {
+// post sends the form of a action.
+func (b *bench) post(r web.Role, address, action string, fields ...string) answer {
 	b.T.Helper()
-	form := url.Values{"do": {deed}, "back": {address}}
+	form := url.Values{"do": {action}, "back": {address}}
 	for i := 0; i+1 < len(fields); i += 2 {
 		form.Add(fields[i], fields[i+1])
 	}
@@ -123,10 +123,10 @@ func (b *bench) post(r web.Role, address, deed string, fields ...string) answer 
 }
 
 // refused fails the test unless a role may not do something.
-func (b *bench) refused(r web.Role, address, deed string, fields ...string) {
+func (b *bench) refused(r web.Role, address, action string, fields ...string) {
 	b.T.Helper()
-	if a := b.post(r, address, deed, fields...); a.Status != http.StatusForbidden {
-		b.T.Errorf("%v: %s of %s answers %d", r, deed, address, a.Status)
+	if a := b.post(r, address, action, fields...); a.Status != http.StatusForbidden {
+		b.T.Errorf("%v: %s of %s answers %d", r, action, address, a.Status)
 	}
 }
 

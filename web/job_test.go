@@ -75,7 +75,7 @@ func TestJob(t *testing.T) {
 	}
 }
 
-// A job tells of the tasks with which it goes wrong, to those that may see it.
+// A job lists the tasks with which it goes wrong, to those that may see it.
 func TestJobFailures(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, func(cfg *web.Config) { cfg.HideArguments = true })

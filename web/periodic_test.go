@@ -51,14 +51,14 @@ func TestPeriodicEntriesAreShown(t *testing.T) {
 }
 
 // Operators run, pause and resume entries, and admins remove them.
-func TestDeedsOfEntries(t *testing.T) {
+func TestActionsOfEntries(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	b.entry("yearly")
 	address := "entry?queue=mail&name=yearly"
 	fields := []string{"queue", queueName, "name", "yearly"}
-	for _, deed := range []string{"run", "pause", "resume", "remove"} {
-		b.refused(web.Viewer, address, deed, fields...)
+	for _, action := range []string{"run", "pause", "resume", "remove"} {
+		b.refused(web.Viewer, address, action, fields...)
 	}
 	b.refused(web.Operator, address, "remove", fields...)
 	b.hasNot(b.get(web.Operator, address), ">Remove<")

@@ -106,8 +106,8 @@ func TestPageOfNoQueue(t *testing.T) {
 	// A typo in a form makes no queue.
 	_, err := b.q.Delay(welcome, 1)
 	b.Must(err)
-	for _, deed := range []string{"pause", "resume", "weight", "restart", "delete"} {
-		b.has(b.do(web.Admin, "queue?name=mail", deed, "name", "nobody", "weight", "3", "force", "1"),
+	for _, action := range []string{"pause", "resume", "weight", "restart", "delete"} {
+		b.has(b.do(web.Admin, "queue?name=mail", action, "name", "nobody", "weight", "3", "force", "1"),
 			"nobody has enqueued a task there")
 	}
 	names, err := b.ins.Names(bg)
@@ -124,7 +124,7 @@ func (b *bench) queue() inspect.Queue {
 	return q
 }
 
-func TestQueueDeeds(t *testing.T) {
+func TestQueueActions(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	w, stop := b.work(delayed.WorkerConfig{}, welcome)
@@ -217,8 +217,9 @@ func TestQueueRoles(t *testing.T) {
 			b := newBench(t, test.change)
 			_, err := b.q.Delay(welcome, 1)
 			b.Must(err)
-			for _, deed := range test.refused {
-				b.refused(test.role, address, deed, "name", queueName, "weight", "3", "force", "1", "state", "pending")
+			for _, action := range test.refused {
+				b.refused(test.role, address, action, "name", queueName, "weight", "3", "force", "1",
+					"state", "pending")
 			}
 			if q := b.queue(); q.Pending != 1 || !q.Paused.IsZero() || q.Weight != 0 {
 				t.Errorf("what was refused was done: %+v", q)

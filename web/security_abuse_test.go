@@ -33,8 +33,8 @@ func TestFormsOfAnySize(t *testing.T) {
 		"a form of 9 MiB":          {"queue", url.Values{"do": {strings.Repeat("x", 9<<20)}}, http.StatusBadRequest},
 		"9,000 fields":             {"queue", many, http.StatusSeeOther},
 		"9,000 fields for no page": {"nothing", many, http.StatusNotFound},
-		"no deed":                  {"queue", url.Values{"name": {queueName}}, http.StatusBadRequest},
-		"another deed":             {"queue", url.Values{"do": {"drop"}, "name": {queueName}}, http.StatusBadRequest},
+		"no action":                {"queue", url.Values{"name": {queueName}}, http.StatusBadRequest},
+		"another action":           {"queue", url.Values{"do": {"drop"}, "name": {queueName}}, http.StatusBadRequest},
 		"a name of 1 MiB": {
 			"queue", url.Values{"do": {"pause"}, "name": {strings.Repeat("x", 1<<20)}}, http.StatusSeeOther,
 		},

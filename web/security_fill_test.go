@@ -18,7 +18,7 @@ import (
 // marked is in what only those who are known may see.
 const marked = "marked-7f3a"
 
-// things are what deeds can be done to.
+// things are what actions can be done to.
 type things struct {
 	worker                    string
 	parked, waiting, archived string // ids of tasks
@@ -58,7 +58,7 @@ type markedError struct{}
 
 func (markedError) Error() string { return marked }
 
-// forms are the fields of forms that do something to the things in Redis: a deed finds what it needs in one of them.
+// forms are the fields of forms that do something to the things in Redis: a action finds what it needs in one of them.
 func (x things) forms() (all []url.Values) {
 	for _, name := range []string{queueName, "nightly"} {
 		for id, in := range map[string]string{
@@ -113,13 +113,13 @@ func changes(before, after map[string]string) (keys []string) {
 	return keys
 }
 
-// eachDeed calls f with each deed of each page.
-func eachDeed(f func(path, deed string, role web.Role)) {
+// eachAction calls f with each action of each page.
+func eachAction(f func(path, action string, role web.Role)) {
 	routes := web.Routes()
 	for _, path := range slices.Sorted(maps.Keys(routes)) {
-		for _, deed := range slices.Sorted(maps.Keys(routes[path])) {
-			if deed != "" {
-				f(path, deed, routes[path][deed])
+		for _, action := range slices.Sorted(maps.Keys(routes[path])) {
+			if action != "" {
+				f(path, action, routes[path][action])
 			}
 		}
 	}
@@ -133,7 +133,7 @@ func paths() []string {
 		"api/v1/", "api/v1/queues", "api/v1/queues/mail", "api/v1/openapi.json", ".env", "%2e%2e/etc/passwd")
 }
 
-// TestFilled makes sure that the deeds that others may not do would change something: if most of them cannot because
+// TestFilled makes sure that the actions that others may not do would change something: if most of them cannot because
 // the forms lack what they need, the tests that refuse them test nothing.
 func TestFilled(t *testing.T) {
 	t.Parallel()
@@ -142,16 +142,16 @@ func TestFilled(t *testing.T) {
 		changed bool
 	}
 	var results []result
-	eachDeed(func(path, deed string, _ web.Role) {
+	eachAction(func(path, action string, _ web.Role) {
 		b := newBench(t)
 		forms := b.fill().forms()
 		before := b.content()
 		for _, form := range forms {
-			form.Set("do", deed)
+			form.Set("do", action)
 			b.ask(web.Admin, "POST", path, form)
 		}
 		b.Must(b.h.Close()) // it waits for jobs
-		results = append(results, result{path + " " + deed, len(changes(before, b.content())) > 0})
+		results = append(results, result{path + " " + action, len(changes(before, b.content())) > 0})
 	})
 	var not []string
 	for _, r := range results {
@@ -160,7 +160,7 @@ func TestFilled(t *testing.T) {
 		}
 	}
 	if len(not) > len(results)/3 {
-		t.Errorf("of %d deeds these changed nothing: %s: give fields to forms", len(results), strings.Join(not, ", "))
+		t.Errorf("of %d actions these changed nothing: %s: give fields to forms", len(results), strings.Join(not, ", "))
 	}
-	t.Logf("%d deeds; these changed nothing: %s", len(results), strings.Join(not, ", "))
+	t.Logf("%d actions; these changed nothing: %s", len(results), strings.Join(not, ", "))
 }

@@ -143,8 +143,8 @@ func (b *bench) refuses(br *browser, method, path string, form url.Values) {
 	refused := a.Status == http.StatusUnauthorized || a.Status == http.StatusForbidden ||
 		a.Status == http.StatusSeeOther && a.Header.Get("Location") == "login" && a.Body == "" ||
 		a.Status == http.StatusTemporaryRedirect // to the same address, written as it should be
-	told := a.Status != http.StatusTemporaryRedirect && strings.Contains(a.Body, queueName)
-	if !refused && !open(path, method) || told || strings.Contains(a.Body, marked) {
+	shown := a.Status != http.StatusTemporaryRedirect && strings.Contains(a.Body, queueName)
+	if !refused && !open(path, method) || shown || strings.Contains(a.Body, marked) {
 		b.T.Errorf("%s %s with %v: %d, %s", method, path, br.header, a.Status, a.Body)
 	}
 }
@@ -155,7 +155,7 @@ func open(path, method string) bool {
 	return path == "login" && (reads || method == http.MethodPost) || strings.HasPrefix(path, "assets/") && reads
 }
 
-// TestViewersChangeNothing tries each deed of each page as those who may not do it.
+// TestViewersChangeNothing tries each action of each page as those who may not do it.
 func TestViewersChangeNothing(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -171,29 +171,29 @@ func TestViewersChangeNothing(t *testing.T) {
 			forms := b.fill().forms()
 			before := b.content()
 			br := b.browser().signIn(c.role)
-			eachDeed(func(path, deed string, role web.Role) {
+			eachAction(func(path, action string, role web.Role) {
 				if role <= web.Viewer {
-					t.Errorf("%s of %s is allowed to viewers", deed, path)
+					t.Errorf("%s of %s is allowed to viewers", action, path)
 				}
 				for _, form := range forms {
-					form.Set("do", deed)
+					form.Set("do", action)
 					form.Set("csrf", br.secret())
 					for _, method := range []string{"POST", "PUT"} {
 						a := br.send(method, path, form)
 						if a.Status < 400 || a.Status == http.StatusInternalServerError {
-							t.Errorf("%s %s of %s by cookie: %d, %s", method, deed, path, a.Status, a.Body)
+							t.Errorf("%s %s of %s by cookie: %d, %s", method, action, path, a.Status, a.Body)
 						}
 						a = b.ask(c.role, method, path+"?"+form.Encode(), form)
 						if a.Status < 400 || a.Status == http.StatusInternalServerError {
-							t.Errorf("%s %s of %s by token: %d, %s", method, deed, path, a.Status, a.Body)
+							t.Errorf("%s %s of %s by token: %d, %s", method, action, path, a.Status, a.Body)
 						}
 					}
 				}
 			})
-			for path, deeds := range web.Routes() { // looking changes nothing either, whatever the address says
-				for deed := range deeds {
+			for path, actions := range web.Routes() { // looking changes nothing either, whatever the address says
+				for action := range actions {
 					for _, form := range []url.Values{forms[0], forms[len(forms)-1]} {
-						form.Set("do", deed)
+						form.Set("do", action)
 						br.send("GET", path+"?"+form.Encode(), nil)
 					}
 				}
@@ -206,17 +206,17 @@ func TestViewersChangeNothing(t *testing.T) {
 	}
 }
 
-// TestOperatorsDoNotAdminister tries the deeds of admins as an operator.
+// TestOperatorsDoNotAdminister tries the actions of admins as an operator.
 func TestOperatorsDoNotAdminister(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	forms := b.fill().forms()
 	before := b.content()
-	eachDeed(func(path, deed string, role web.Role) {
+	eachAction(func(path, action string, role web.Role) {
 		for _, form := range forms {
-			if form.Set("do", deed); role == web.Admin {
+			if form.Set("do", action); role == web.Admin {
 				if a := b.ask(web.Operator, "POST", path, form); a.Status != http.StatusForbidden {
-					t.Errorf("%s of %s: %d, %s", deed, path, a.Status, a.Body)
+					t.Errorf("%s of %s: %d, %s", action, path, a.Status, a.Body)
 				}
 			}
 		}
@@ -240,9 +240,9 @@ func TestCrossSiteRequests(t *testing.T) {
 			t.Errorf("%s: POST %s: %d, %s", what, path, a.Status, a.Body)
 		}
 	}
-	eachDeed(func(path, deed string, _ web.Role) {
+	eachAction(func(path, action string, _ web.Role) {
 		for _, form := range []url.Values{forms[0], forms[len(forms)-1]} {
-			form.Set("do", deed)
+			form.Set("do", action)
 			form.Del("csrf")
 			try(path, form, "without a secret")
 			try(path+"?csrf="+br.secret(), form, "with the secret in the address")
@@ -290,10 +290,10 @@ func TestOwnSiteRequests(t *testing.T) {
 		if br.header.Set("Sec-Fetch-Site", "same-origin"); origin != "" {
 			br.header.Set("Origin", origin)
 		}
-		for _, deed := range []string{"pause", "resume"} {
-			form := url.Values{"do": {deed}, "name": {queueName}, "csrf": {br.secret()}}
+		for _, action := range []string{"pause", "resume"} {
+			form := url.Values{"do": {action}, "name": {queueName}, "csrf": {br.secret()}}
 			if a := br.send("POST", "queue", form); a.Status != http.StatusSeeOther {
-				t.Errorf("%s: %d, %s", deed, a.Status, a.Body)
+				t.Errorf("%s: %d, %s", action, a.Status, a.Body)
 			}
 		}
 	}
@@ -352,12 +352,12 @@ func TestHeadersOfAllAnswers(t *testing.T) {
 			}
 		}
 	}
-	eachDeed(func(path, deed string, role web.Role) {
+	eachAction(func(path, action string, role web.Role) {
 		form := url.Values{
-			"do": {deed}, "csrf": {admin.secret()}, "id": {"x\r\nSet-Cookie: a=b"}, "name": {"x\r\nSet-Cookie: a=b"},
+			"do": {action}, "csrf": {admin.secret()}, "id": {"x\r\nSet-Cookie: a=b"}, "name": {"x\r\nSet-Cookie: a=b"},
 			"queue": {"x\r\nSet-Cookie: a=b"}, "back": {"queue?name=x\r\nSet-Cookie: a=b"},
 		}
-		check(deed+" of "+path, admin.send("POST", path, form))
+		check(action+" of "+path, admin.send("POST", path, form))
 	})
 
 	srv := httptest.NewServer(b.h)
@@ -461,7 +461,7 @@ var elsewhere = []string{
 	"queue;//evil.example", "\u2028//evil.example", "\ufeff//evil.example", "login", "logout", "live?u=./",
 }
 
-// TestRedirectsStayHere gives deeds and live pages addresses of other sites.
+// TestRedirectsStayHere gives actions and live pages addresses of other sites.
 func TestRedirectsStayHere(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -175,7 +175,7 @@ func TestTaskRelations(t *testing.T) {
 	b.has(b.get(web.Operator, taskAt("u")), "unique by its arguments")
 }
 
-func TestTaskDeeds(t *testing.T) {
+func TestTaskActions(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	where := func(id string) string {
@@ -262,7 +262,7 @@ func TestTaskHidden(t *testing.T) {
 	}
 }
 
-// The notice after a deed is for who did it alone.
+// The notice after a action is for who did it alone.
 func TestNoticesAreForOneUser(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

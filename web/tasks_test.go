@@ -244,7 +244,7 @@ func TestTasksScanLimit(t *testing.T) {
 	}
 }
 
-func TestTasksDeeds(t *testing.T) {
+func TestTasksActions(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	list := func(s state.Task) string {

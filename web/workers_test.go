@@ -60,23 +60,23 @@ func TestOrdersOfWorkers(t *testing.T) {
 	b := newBench(t)
 	w, _ := b.work(delayed.WorkerConfig{}, spills)
 	address := "worker?id=" + w.ID()
-	for _, deed := range []string{"pause", "resume", "quiet", "stop"} {
-		b.refused(web.Viewer, address, deed, "id", w.ID())
+	for _, action := range []string{"pause", "resume", "quiet", "stop"} {
+		b.refused(web.Viewer, address, action, "id", w.ID())
 	}
 	b.refused(web.Operator, address, "stop", "id", w.ID())
 	b.has(b.get(web.Operator, address), ">Pause<", ">Quiet<")
 	b.hasNot(b.get(web.Operator, address), ">Stop<", ">Resume<")
 	for _, step := range []struct {
-		role web.Role
-		deed string
-		then state.Worker
+		role   web.Role
+		action string
+		then   state.Worker
 	}{
 		{web.Operator, "pause", state.Paused},
 		{web.Operator, "resume", state.Running},
 		{web.Operator, "quiet", state.Quiet},
 		{web.Admin, "stop", state.Stopped},
 	} {
-		b.has(b.do(step.role, address, step.deed, "id", w.ID()), `<p class="notice"`, "Worker "+w.ID())
+		b.has(b.do(step.role, address, step.action, "id", w.ID()), `<p class="notice"`, "Worker "+w.ID())
 		b.Until("the worker is "+step.then.String(), func() bool { return w.Status().State == step.then })
 		if step.then < state.Stopped {
 			b.Until("the page says so", func() bool {
@@ -119,10 +119,10 @@ func TestDeadWorkersAreShown(t *testing.T) {
 // dies ends its process.
 var dies = delayed.Func(func(int) { os.Exit(137) }, delayed.Name("example.com/video.Dies"))
 
-// TestHelperWorkerThatDies is a worker in a process of its own, if it is told where.
+// TestHelperWorkerThatDies is a worker in a process of its own, if it has an address.
 func TestHelperWorkerThatDies(t *testing.T) {
-	address, prefix, told := strings.Cut(os.Getenv("DELAYED_WEB_DIES"), " ")
-	if !told {
+	address, prefix, given := strings.Cut(os.Getenv("DELAYED_WEB_DIES"), " ")
+	if !given {
 		return
 	}
 	rdb, err := delayed.Dial(address)

@@ -165,7 +165,7 @@ func TestFocusStays(t *testing.T) {
 	p := browser.Open(t)
 	p.Size(narrow, 800) // wide screens have no such choice
 	p.Go(s.url)
-	p.Until("tasks wait in vain", live+` && document.querySelector("main ul.trouble")`)
+	p.Until("tasks wait in vain", live+` && document.querySelector("main ul.problems")`)
 	p.Eval(`window.sort = document.querySelector("#sort"); window.sort.focus()`, nil)
 	for _, key := range []string{"few", "few_noti", "many", "many_noti"} {
 		s.Server.Do(t, "DEL", strings.TrimSuffix(s.Name, queueName)+key)

@@ -121,7 +121,7 @@ func (c *apiCall) decode(v any) error {
 	return wrongBody(err, v)
 }
 
-// wrongBody says what is wrong with a body.
+// wrongBody explains what is wrong with a body.
 func wrongBody(err error, v any) error {
 	var large *http.MaxBytesError
 	var kind *json.UnmarshalTypeError

@@ -59,7 +59,7 @@ func apiEnqueue(c *apiCall, n *taskBody) (v document.Enqueued, err error) {
 	return c.enqueued(queue, ref, err)
 }
 
-// enqueued says where a task is that was enqueued. With a task, err is about the audit log: whoever has enqueued it
+// enqueued returns where a task is that was enqueued. With a task, err is about the audit log: whoever has enqueued it
 // must not do it again.
 func (c *apiCall) enqueued(queue string, ref *delayed.Ref, err error) (document.Enqueued, error) {
 	if ref == nil {

@@ -25,7 +25,7 @@ func newEvents(s *site.Site) *site.Hub {
 	return h
 }
 
-// eventFilter says which events a client wants.
+// eventFilter is which events a client wants.
 type eventFilter struct {
 	kinds    []string
 	function string
@@ -109,7 +109,7 @@ func sendEvents(ctx context.Context, s *site.Source, ins *inspect.Inspector, que
 	}
 }
 
-// problemEvent is an event that says why there are none.
+// problemEvent is an event with the reason why there are none.
 func problemEvent(text string) []byte {
 	const status = http.StatusServiceUnavailable
 	return eventText("problem", problemAnswer{http.StatusText(status), status, text})

@@ -19,7 +19,7 @@ type tokens struct {
 	at   time.Time
 }
 
-// maxBuckets is how many users are told apart before those who have been quiet are forgotten.
+// maxBuckets is how many users are distinguished before those who have been quiet are forgotten.
 const maxBuckets = 10_000
 
 // newLimiter returns a limiter of so many requests a second; any number if it is not positive.

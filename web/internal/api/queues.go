@@ -95,7 +95,7 @@ func apiDiagnosis(c *apiCall) (document.Diagnosis, error) {
 	return document.DiagnosisOf(&d), err
 }
 
-// did says that something was done to a thing with a name.
+// did reports that something was done to a thing with a name.
 func did(action, name string) document.Did { return document.Did{Action: action, Done: []string{name}} }
 
 // apiCommand makes an action of a command. thing is the part of the path with the name of what it is about.

@@ -39,7 +39,7 @@ func New(authorize func(*http.Request) (User, error), tokens []Token) *Auth {
 	return &Auth{authorize, tokens, sum.Sum(nil)}
 }
 
-// User returns the user of a request. bearer says that it has a token with it, so it is not a browser's doing.
+// User returns the user of a request. bearer reports that it has a token with it, so it is not a browser's doing.
 func (a *Auth) User(r *http.Request) (u User, bearer bool, err error) {
 	if secret, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
 		if t := a.Token(secret); t != nil {
@@ -61,7 +61,7 @@ func (a *Auth) User(r *http.Request) (u User, bearer bool, err error) {
 	return u, false, err
 }
 
-// Token returns the token with a secret. Its time tells nothing of the secrets.
+// Token returns the token with a secret. How long it takes depends on no secret.
 func (a *Auth) Token(secret string) (found *Token) {
 	sum := sha256.Sum256([]byte(secret))
 	for i := range a.tokens {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Role says what a user may do. Each role may do what the roles before it may.
+// Role is what a user may do. Each role may do what the roles before it may.
 type Role uint8
 
 // The roles. The zero Role may do nothing.
@@ -48,7 +48,7 @@ type Token struct {
 	Secret string // at least 16 bytes
 }
 
-// ErrUnauthorized says that a request comes from nobody who is known. A Config.Authorize that returns it lets users
+// ErrUnauthorized means that a request comes from nobody who is known. A Config.Authorize that returns it lets users
 // sign in with one of Config.Tokens, if there are any.
 var ErrUnauthorized = errors.New("web: not signed in")
 

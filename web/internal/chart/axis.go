@@ -162,7 +162,7 @@ func Spread(id, title string, h *inspect.Histogram) *Chart {
 	return c
 }
 
-// summary says how durations are distributed.
+// summary describes in words how durations are distributed.
 func summary(h *inspect.Histogram) string {
 	if h.Count() == 0 {
 		return "none"

@@ -26,8 +26,8 @@ type Chart struct {
 	Axis   func(float64) string       // likewise, at the lines; nil: as Value, or short for counts
 	Steps  func(most float64) float64 // the distance of lines that help to read it; nil: of counts
 	Known  []bool                     // of each bucket; nil: all are
-	Empty  string                     // said where there are no values
-	All    string                     // said in a sentence, for whoever does not see the picture
+	Empty  string                     // shown where there are no values
+	All    string                     // a sentence for whoever does not see the picture
 }
 
 // Series are values of one kind. NaN is a gap.
@@ -239,7 +239,7 @@ type Row struct {
 // group returns how many buckets a row of the table has.
 func (c *Chart) group() int { return max((len(c.Names)+tableRows-1)/tableRows, 1) }
 
-// Grouping says what the values of the table are, if a row has several buckets.
+// Grouping describes what the values of the table are, if a row has several buckets.
 func (c *Chart) Grouping() string {
 	switch n := c.group(); {
 	case n == 1:

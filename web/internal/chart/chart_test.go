@@ -46,15 +46,15 @@ func TestLinesEndAtGaps(t *testing.T) {
 	}
 	hits := regexp.MustCompile(`<rect class="hit" x="(\d+)" width="1" height="100"><title>([^<]*)</title>`).
 		FindAllStringSubmatch(svg, -1)
-	var told []string
+	var shown []string
 	for _, h := range hits {
-		told = append(told, h[1]+" "+h[2])
+		shown = append(shown, h[1]+" "+h[2])
 	}
 	want := []string{
 		"0 12:02: half 1", "1 12:03: half 2", "4 12:06: half 4", "6 12:08: half 0", "7 12:09: half 3",
 	}
-	if !slices.Equal(told, want) {
-		t.Errorf("it tells %q, expected %q", told, want)
+	if !slices.Equal(shown, want) {
+		t.Errorf("it shows %q, expected %q", shown, want)
 	}
 	rows := c.Rows()
 	if len(rows) != 5 || rows[0].Name != "12:09" || rows[0].Values[0] != "3" {
@@ -73,7 +73,7 @@ func TestColumnsStandOnEachOther(t *testing.T) {
 		t.Errorf("found %s, expected %s", got, want)
 	}
 	if n := strings.Count(svg, `class="hit"`); n != 2 {
-		t.Errorf("%d places tell values, expected 2: nothing has run in the other", n)
+		t.Errorf("%d places show values, expected 2: nothing has run in the other", n)
 	}
 	for _, forbidden := range []string{"style=", "onclick", "<script"} {
 		if strings.Contains(svg, forbidden) {

@@ -71,7 +71,7 @@ func (h *fixture) get(p *History) *Flow {
 	return f
 }
 
-// TestHistoryFillsUp has no time to read: each call goes on where the one before it has stopped, at the latest time first.
+// TestHistoryFillsUp has no time to read: each call goes on where the one before it has stopped, the latest time first.
 func TestHistoryFillsUp(t *testing.T) {
 	t.Parallel()
 	h := newFixture(t)

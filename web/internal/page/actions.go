@@ -24,7 +24,7 @@ type formActions map[string]formAction
 
 // outcome is where the browser goes after an action, and what it shows there.
 type outcome struct {
-	To   string // an address of this site; "" for where the form says
+	To   string // an address of this site; "" for field "back" of the form
 	Text string
 	Bad  bool  // it went wrong, in part at least
 	Form *page // in place of all that: the form once more, with what was typed and what is wrong with it
@@ -60,10 +60,10 @@ func verbNamed(args url.Values, beginning string) *site.Verb {
 	return &site.Verbs[i] // the actions are made of verbs
 }
 
-// mostTold is how many failures an outcome tells of.
-const mostTold = 3
+// mostListed is how many failures an outcome lists.
+const mostListed = 3
 
-// outcomeOf says what was done to tasks with given ids.
+// outcomeOf describes what was done to tasks with given ids.
 func outcomeOf(v *site.Verb, r *inspect.Report) outcome {
 	parts := []string{fmt.Sprintf("%s %s.", v.Past, tasks(r.Done))}
 	if r.Skipped > 0 {
@@ -73,11 +73,11 @@ func outcomeOf(v *site.Verb, r *inspect.Report) outcome {
 	if failed > 0 {
 		parts = append(parts, fmt.Sprintf("It went wrong with %s:", tasks(failed)))
 	}
-	for _, f := range r.Failed[:min(len(r.Failed), mostTold)] {
+	for _, f := range r.Failed[:min(len(r.Failed), mostListed)] {
 		parts = append(parts, fmt.Sprintf("%.60s: %v.", inspect.Printable(f.ID), f.Err))
 	}
-	if failed > mostTold {
-		parts = append(parts, fmt.Sprintf("And so on with %d more.", failed-mostTold))
+	if failed > mostListed {
+		parts = append(parts, fmt.Sprintf("And so on with %d more.", failed-mostListed))
 	}
 	if r.Done == 0 && failed == 0 && r.Skipped > 0 {
 		parts = parts[1:]

@@ -13,10 +13,10 @@ type auditPage struct {
 	rights
 
 	Rows            []auditRow
-	Read            int // records that were looked at
+	Read            int // records that were read
 	Pager           pager
 	Actor, Action   string   // those that are shown; "": all
-	Actors, Actions []string // of the records that were looked at
+	Actors, Actions []string // of the records that were read
 }
 
 // auditRow is what somebody has done.

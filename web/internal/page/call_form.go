@@ -125,7 +125,7 @@ func parameterField(fn *inspect.Function, i int) callField {
 	return field
 }
 
-// errTyped says that fields of a form are wrong, which say themselves how.
+// errTyped means that fields of a form are wrong: their Error has what.
 var errTyped = errors.New("some fields are not right")
 
 // read returns the call and the options that were typed, or notes what is wrong in the fields and returns errTyped.

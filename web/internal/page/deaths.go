@@ -18,7 +18,7 @@ type deathsPage struct {
 	Suspects  int       // that the queues count
 	Alive     []deadRow // they run, or will run again
 	Archived  []deadRow
-	Unread    []moreOf // pending and active tasks that were not looked at
+	Unread    []moreOf // pending and active tasks that were not scanned
 	UnreadOld []moreOf // archived ones
 }
 
@@ -29,7 +29,7 @@ type deadRow struct {
 	Host string // of the worker that had it last, if that is still known
 }
 
-// died are the tasks of one queue that workers have died with, and how many were not looked at.
+// died are the tasks of one queue that workers have died with, and how many were not scanned.
 type died struct {
 	alive, archived            []inspect.Task
 	unreadAlive, unreadArchive int
@@ -38,7 +38,7 @@ type died struct {
 // The bounds of what is read of a queue. Tasks that a sweeper has given back come first among the pending ones.
 const (
 	deathsShown   = 100 // tasks of each list
-	deathsScanned = 500 // tasks that are looked at in each list
+	deathsScanned = 500 // tasks that are scanned in each list
 )
 
 func showDeaths(s *shared, q *site.Request) (*page, error) {
@@ -126,7 +126,7 @@ func readDied(ctx context.Context, ins *inspect.Inspector, queue *inspect.Queue)
 // aloneMost is how many times a task dies alone before it is archived.
 const aloneMost = 3
 
-// Next says what will happen to a task that workers have died with.
+// Next is what will happen to a task that workers have died with.
 func (r *deadRow) Next() string {
 	switch {
 	case r.State == state.Active:

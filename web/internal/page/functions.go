@@ -132,7 +132,7 @@ func newFunctionVersion(f *inspect.Function, workers map[string]workerRow) funct
 	return v
 }
 
-// compare sorts the versions by age and says how they differ. Of versions that no living worker runs one is kept if
+// compare sorts the versions by age and lists how they differ. Of versions that no living worker runs one is kept if
 // there is no other.
 func (r *functionRow) compare() {
 	lives := func(v functionVersion) bool { return len(v.Known) > 0 }

@@ -17,7 +17,7 @@ type groupsPage struct {
 	More []moreOf // queues with groups that are not among the rows
 }
 
-// moreOf says how many things of a queue a page leaves out.
+// moreOf is how many things of a queue a page leaves out.
 type moreOf struct {
 	Queue string
 	N     int

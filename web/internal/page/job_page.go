@@ -15,7 +15,7 @@ type jobView struct {
 	Now   site.JobStatus
 	Words []site.FilterWord // what its tasks have in common
 	Took  time.Duration
-	Left  time.Duration // until it has looked at all tasks, at its present pace; 0 if that is unknown
+	Left  time.Duration // until it has scanned all tasks, at its present pace; 0 if that is unknown
 	list  taskList
 }
 
@@ -40,7 +40,7 @@ func viewOf(j *site.Job, hidden bool) jobView {
 	return v
 }
 
-// Percent is how much of the list was looked at.
+// Percent is how much of the list was scanned.
 func (v *jobView) Percent() int {
 	switch {
 	case v.Now.Phase() == "done":
@@ -64,7 +64,7 @@ func (v *jobView) List() template.URL {
 	return template.URL("tasks?" + v.list.address().Encode()) //nolint:gosec // encoded
 }
 
-// Name says what the job does.
+// Name is what the job does.
 func (v *jobView) Name() string {
 	which := "all "
 	if !v.Filter.IsZero() {

@@ -120,7 +120,7 @@ func knows(w *inspect.Worker, queue string) bool {
 	return slices.ContainsFunc(w.Queues, func(q inspect.WorkerQueue) bool { return q.Name == queue })
 }
 
-// pager leads to the parts of a list that a page does not show. Field "skip" says how many things are before it.
+// pager leads to the parts of a list that a page does not show. Field "skip" is how many things are before it.
 type pager struct {
 	Prev, Next template.URL // "": there is no such part
 	Before     int          // things before the page

@@ -119,7 +119,7 @@ func idle(q *inspect.Queue, now time.Time) bool {
 // shownStates are those whose sizes are at the top of the overview.
 var shownStates = []state.Task{state.Pending, state.Active, state.Retry, state.Archived}
 
-// stateHelp says what states mean.
+// stateHelp is what states mean.
 var stateHelp = map[state.Task]string{
 	state.Pending:     "Tasks that a worker may run now",
 	state.Active:      "Tasks that workers have claimed",
@@ -131,7 +131,7 @@ var stateHelp = map[state.Task]string{
 	state.Completed:   "Tasks that are kept after their success, for their results",
 }
 
-// sizeFigures say how much queues hold together. queue is the name of the only one, or "".
+// sizeFigures are how much queues hold together. queue is the name of the only one, or "".
 func sizeFigures(queues []inspect.Queue, states []state.Task, queue string) (figures []figure) {
 	for _, st := range states {
 		n := 0
@@ -151,7 +151,7 @@ func sizeFigures(queues []inspect.Queue, states []state.Task, queue string) (fig
 	return figures
 }
 
-// ranFigures say what has run in a span, and what runs. queue is the name of the only queue, or "".
+// ranFigures are what has run in a span, and what runs. queue is the name of the only queue, or "".
 func ranFigures(queues []inspect.Queue, workers []inspect.Worker, f *chart.Flow, queue string) []figure {
 	sum := f.Sum()
 	failed := figure{
@@ -191,7 +191,7 @@ func ranFigures(queues []inspect.Queue, workers []inspect.Worker, f *chart.Flow,
 	return append(figures, took, oldest)
 }
 
-// busy says how many executors have something to do.
+// busy is how many executors have something to do.
 func busy(queues []inspect.Queue, workers []inspect.Worker, queue string) figure {
 	n, executors, claims := 0, 0, 0
 	for i := range workers {
@@ -227,7 +227,7 @@ func busy(queues []inspect.Queue, workers []inspect.Worker, queue string) figure
 type problemRow struct {
 	inspect.Problem
 
-	Action string // what the link says
+	Action string // the text of the link
 	Href   template.URL
 }
 
@@ -248,7 +248,7 @@ func (s *shared) problems(q *site.Request, queue string) (rows []problemRow, err
 	return rows, err
 }
 
-// problemLink returns the page where somebody can look into a problem, and what its link says; "" for none.
+// problemLink returns the page where somebody can look into a problem, and the text of its link; "" for none.
 func problemLink(p *inspect.Problem) (action string, href template.URL) {
 	tasks := func(st state.Task) (string, template.URL) {
 		return "Show them", link("tasks", "queue", p.Queue, "state", st)

@@ -152,7 +152,7 @@ var sections = map[string]string{
 }
 
 // notices are texts that the next page shows, after an action has sent the browser there. The address of that page has
-// only their key, so that nobody can make a page say something by a link.
+// only their key, so that nobody can make a page show a text by a link.
 type notices struct {
 	mu    sync.Mutex
 	texts map[string]notice

@@ -112,7 +112,7 @@ func parkedRows(tasks []inspect.Task) (rows []parkedRow) {
 	return rows
 }
 
-// Spread reports whether the tasks are kept for so different times that one time does not tell.
+// Spread reports whether the tasks are kept for so different times that one time is not enough.
 func (r *parkedRow) Spread() bool { return r.Last.Sub(r.First) > time.Hour }
 
 // findTakers finds the workers that can run parked tasks.

@@ -30,14 +30,14 @@ type queuePage struct {
 	Days      []inspect.Day
 	MoreDays  bool
 	Workers   []queueWorker
-	Memory    int64 // 0: Redis does not say
+	Memory    int64 // 0: unknown
 }
 
 // queueFunction is what has become of the tasks of one function.
 type queueFunction struct {
 	Function string // path; "" for all functions that found no room
 	Sample   *inspect.Sample
-	Pending  int // among those that were looked at
+	Pending  int // among those that were scanned
 }
 
 // waiting counts pending tasks by function, among the first ones.

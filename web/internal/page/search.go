@@ -23,7 +23,7 @@ type searchPage struct {
 
 	Query     string
 	Tasks     []taskRow // with that id
-	Unread    []string  // queues that were not looked through in time
+	Unread    []string  // queues that were not searched in time
 	Queues    []string  // with such a name, the same or similar
 	Functions []inspect.Function
 	More      bool // similar queues or functions

@@ -66,7 +66,7 @@ func mayLack(f *inspect.Function, i int) bool {
 	return i >= first || f.Variadic && i == len(f.Parameters)-1
 }
 
-// parameterName says which parameter it is.
+// parameterName names a parameter in a sentence.
 func parameterName(i int, p *inspect.Parameter) string {
 	if p.Name != "" {
 		return "parameter " + p.Name

@@ -96,7 +96,7 @@ func showTask(s *shared, q *site.Request) (*page, error) {
 }
 
 // findTask finds a task. In a long queue it looks at both ends first, where the tasks are that people look at; near
-// says that the task was there.
+// reports that the task was there.
 func findTask(
 	ctx context.Context, q *site.Request, queue *inspect.Queue, id string,
 ) (t inspect.Task, near bool, err error) {
@@ -135,7 +135,7 @@ func canEdit(t *inspect.Task) bool {
 	}
 }
 
-// published returns the function of a task as workers of its queue have published it, or says why it is unknown: they
+// published returns the function of a task as workers of its queue have published it, or why it is unknown: they
 // have not, or know several versions of it.
 func (s *shared) published(q *site.Request, t *inspect.Task) (fn *inspect.Function, unknown, err error) {
 	all, err := s.functions(q)
@@ -236,7 +236,7 @@ type gonePage struct {
 
 	Queue, ID string
 	Known     bool // there is such a queue
-	Late      bool // not all lists were looked through
+	Late      bool // not all lists were searched
 }
 
 func goneTask(s *shared, q *site.Request, known, late bool) *page {

@@ -17,9 +17,9 @@ import (
 
 const (
 	tasksPerPage = 50
-	// A page that has looked at so many tasks is not made anew all the time.
+	// A page that has scanned so many tasks is not made anew all the time.
 	livelyScan = 1000
-	// A filtered page looks at tasks in steps, until it is full, has looked for long enough, or at enough of them.
+	// A filtered page scans tasks in steps, until it is full, or has scanned for long enough, or enough of them.
 	scanStep = 1000
 	scanMost = 10_000
 	scanTime = 30 * time.Millisecond
@@ -42,7 +42,7 @@ type tasksPage struct {
 	Turn    template.URL
 	First   template.URL // "" on the first page
 	Next    template.URL // "" on the last page
-	GoOn    bool         // the page is not full: it has looked at as many tasks as one page may
+	GoOn    bool         // the page is not full: it has scanned as many tasks as one page may
 	Chips   []chip
 	Clear   template.URL // without filters
 	Search  *filterInput // the filter that is always shown

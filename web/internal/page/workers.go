@@ -21,7 +21,7 @@ type workersPage struct {
 	Alive, Dead, Executors, Busy int
 }
 
-// workerRow is a worker with what follows from what it says.
+// workerRow is a worker with what follows from what it reports.
 type workerRow struct {
 	*inspect.Worker
 
@@ -126,7 +126,7 @@ type workerPage struct {
 
 	Weights   map[string]int // of its queues, that somebody has set for all workers
 	Tasks     []inspect.Task // that it has
-	MoreTasks bool // there are others, or may be
+	MoreTasks bool           // there are others, or may be
 	Functions []inspect.Function
 }
 
@@ -173,7 +173,7 @@ func showWorker(s *shared, q *site.Request) (*page, error) {
 	return &page{Title: "Worker " + p.Name(), Template: "worker", Data: &p}, nil
 }
 
-// readTasks reads the tasks that the worker has claimed. It says itself which have run for more than a second.
+// readTasks reads the tasks that the worker has claimed. It reports itself which have run for more than a second.
 func (p *workerPage) readTasks(q *site.Request) error {
 	seen := map[string]bool{}
 	for _, wq := range p.Queues {
@@ -192,7 +192,7 @@ func (p *workerPage) readTasks(q *site.Request) error {
 		}
 		p.Tasks = append(p.Tasks, list.Tasks...)
 	}
-	for _, r := range p.Running { // those that were not among the tasks that were looked at
+	for _, r := range p.Running { // those that were not among the tasks that were scanned
 		if r.ID != "" && !seen[r.Queue+" "+r.ID] && p.MoreTasks {
 			t := inspect.Task{Queue: r.Queue, ID: r.ID, Started: r.Started}
 			t.Function = r.Function

@@ -12,7 +12,7 @@ type Command struct {
 	Name string // in forms and addresses
 	Role auth.Role
 	Help string // in the API
-	Done string // what a page says then: %s is the name of the thing
+	Done string // what a page reports then: %s is the name of the thing
 	To   string // the page that is shown then; "": the one with the form
 	Do   commandFunc
 }

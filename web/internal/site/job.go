@@ -21,7 +21,7 @@ type jobs struct {
 	list   []*Job // oldest first
 }
 
-// UnknownJob says why there may be no job with an id.
+// UnknownJob explains why there may be no job with an id.
 const UnknownJob = "This process of the dashboard knows no such job. A process remembers its own last hundred, until " +
 	"it starts again. If several processes serve the dashboard, another one may know it: load the page again, or let " +
 	"your balancer keep each user with one process. The audit log has what was done, by jobs of all of them."

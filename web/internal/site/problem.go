@@ -17,13 +17,13 @@ type HTTPError struct {
 
 func (p *HTTPError) Error() string { return p.Text }
 
-// Bad says that the request is wrong.
+// Bad is the error of a request that is wrong.
 func Bad(text string) error { return &HTTPError{http.StatusBadRequest, text} }
 
-// Missing says that there is nothing like what was asked for.
+// Missing is the error if there is nothing like what was asked for.
 func Missing(text string) error { return &HTTPError{http.StatusNotFound, text} }
 
-// Forbidden says that the user may not do this.
+// Forbidden is the error if the user may not do this.
 func Forbidden(text string) error { return &HTTPError{http.StatusForbidden, text} }
 
 // HTTPErrorOf returns what HTTP calls an error, with a text for users, and whether the error is the server's.

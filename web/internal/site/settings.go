@@ -23,7 +23,7 @@ type Config struct {
 	OnError       func(*http.Request, error)
 }
 
-// Check completes a Config, or says what is wrong with it.
+// Check completes a Config, or returns what is wrong with it.
 func (c *Config) Check() error {
 	if c.Authorize == nil && len(c.Tokens) == 0 {
 		return errors.New("web: no authentication configured: set Config.Authorize or Config.Tokens")

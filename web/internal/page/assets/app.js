@@ -1,4 +1,4 @@
-// The dashboard works without this script. With it, pages stay up to date, times are told as people do, and keys work.
+// The dashboard works without this script. With it, pages stay up to date, times are written as people do, and keys work.
 "use strict";
 (() => {
   const $ = (selector, root = document) => root.querySelector(selector);
@@ -18,7 +18,7 @@
     }
     return "0 s";
   };
-  function tellTimes(root = document) {
+  function writeTimes(root = document) {
     const now = Date.now();
     for (const t of $$("time[datetime]", root)) {
       const at = new Date(t.dateTime);
@@ -102,7 +102,7 @@
     const box = document.createElement("div");
     box.append(new DOMParser().parseFromString("<div id=content>" + html + "</div>", "text/html").getElementById("content"));
     morph(content, box.firstChild);
-    tellTimes(content);
+    writeTimes(content);
     document.dispatchEvent(new CustomEvent("delayed:shown"));
   }
   const live = document.body.dataset.live;
@@ -236,7 +236,7 @@
     token.form.submit();
   }
 
-  // Deeds that destroy ask first: data-confirm has the question, with {n} for the number of marked boxes.
+  // Actions that destroy ask first: data-confirm has the question, with {n} for the number of marked boxes.
   document.addEventListener("submit", (e) => {
     const form = e.target;
     const question = e.submitter?.dataset.confirm || form.dataset.confirm;
@@ -336,7 +336,7 @@
   });
   document.addEventListener("delayed:shown", count);
 
-  tellTimes();
+  writeTimes();
   count();
-  setInterval(tellTimes, 1000);
+  setInterval(writeTimes, 1000);
 })();

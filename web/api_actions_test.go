@@ -13,8 +13,8 @@ import (
 	"github.com/godelayed/delayed/web"
 )
 
-// TestAPIDeeds does everything that the API can do.
-func TestAPIDeeds(t *testing.T) {
+// TestAPIActions does everything that the API can do.
+func TestAPIActions(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
 	w := b.full()
