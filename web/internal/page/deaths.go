@@ -15,11 +15,15 @@ type deathsPage struct {
 	rights
 	choice
 
-	Suspects  int       // that the queues count
-	Alive     []deadRow // they run, or will run again
-	Archived  []deadRow
-	Unread    []moreOf // pending and active tasks that were not scanned
-	UnreadOld []moreOf // archived ones
+	Suspects int      // that the queues count
+	Alive    deadList // they run, or will run again
+	Archived deadList
+}
+
+// deadList is a list of such tasks.
+type deadList struct {
+	Rows   []deadRow
+	Unread []moreOf // tasks that were not scanned
 }
 
 // deadRow is a task that workers have died with.
@@ -31,8 +35,8 @@ type deadRow struct {
 
 // died are the tasks of one queue that workers have died with, and how many were not scanned.
 type died struct {
-	alive, archived            []inspect.Task
-	unreadAlive, unreadArchive int
+	tasks  []inspect.Task
+	unread int
 }
 
 // The bounds of what is read of a queue. Tasks that a sweeper has given back come first among the pending ones.
@@ -50,77 +54,66 @@ func showDeaths(s *shared, q *site.Request) (*page, error) {
 	if err != nil {
 		return nil, err
 	}
-	names := map[string]string{}
+	hosts := map[string]string{}
 	for i := range workers {
 		r := workerRow{Worker: &workers[i]}
-		names[r.ID] = r.Name()
+		hosts[r.ID] = r.Name()
 	}
 	p := deathsPage{rights: s.rights(q), choice: c}
 	err = p.each(q, func(one *inspect.Queue) error {
 		p.Suspects += one.Suspects
 		key := fmt.Sprint("deaths ", s.Hidden(q.User), " ", one.Name)
-		d, err := site.Read(q.Ctx, s.Fast, key, func(ctx context.Context) (*died, error) {
+		found, err := site.Read(q.Ctx, s.Fast, key, func(ctx context.Context) ([2]died, error) {
 			return readDied(ctx, q.Ins, one)
 		})
-		if err != nil {
-			return err
+		for i, list := range []*deadList{&p.Alive, &p.Archived} {
+			for j := range found[i].tasks {
+				t := &found[i].tasks[j]
+				list.Rows = append(list.Rows, deadRow{t, hosts[t.Worker]})
+			}
+			if n := found[i].unread; n > 0 {
+				list.Unread = append(list.Unread, moreOf{one.Name, n})
+			}
 		}
-		for j := range d.alive {
-			p.Alive = append(p.Alive, deadRow{&d.alive[j], names[d.alive[j].Worker]})
-		}
-		for j := range d.archived {
-			p.Archived = append(p.Archived, deadRow{&d.archived[j], names[d.archived[j].Worker]})
-		}
-		if d.unreadAlive > 0 {
-			p.Unread = append(p.Unread, moreOf{one.Name, d.unreadAlive})
-		}
-		if d.unreadArchive > 0 {
-			p.UnreadOld = append(p.UnreadOld, moreOf{one.Name, d.unreadArchive})
-		}
-		return nil
+		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(p.Alive, func(a, b deadRow) int { return b.Deaths - a.Deaths })
-	slices.SortStableFunc(p.Archived, func(a, b deadRow) int { return b.At.Compare(a.At) })
+	slices.SortStableFunc(p.Alive.Rows, func(a, b deadRow) int { return b.Deaths - a.Deaths })
+	slices.SortStableFunc(p.Archived.Rows, func(a, b deadRow) int { return b.At.Compare(a.At) })
 	return &page{Title: "Deaths", Template: "deaths", Data: &p}, nil
 }
 
-// readDied looks for the tasks of a queue that workers have died with, where they can be.
-func readDied(ctx context.Context, ins *inspect.Inspector, queue *inspect.Queue) (*died, error) {
-	d := &died{}
-	look := func(query inspect.Query, wanted func(*inspect.Task) bool) (tasks []inspect.Task, unread int, err error) {
-		query.Limit = deathsScanned
-		page, err := ins.Tasks(ctx, queue.Name, query)
-		for i := range page.Tasks {
-			if t := &page.Tasks[i]; wanted(t) && len(tasks) < deathsShown {
-				tasks = append(tasks, *t)
-			}
-		}
-		if page.Cursor != "" {
-			unread = max(page.Total-page.Scanned, 0)
-		}
-		return tasks, unread, err
-	}
-	for _, st := range []state.Task{state.Pending, state.Active, state.Retry} {
+// readDied finds the tasks of a queue that workers have died with, where they can be: those that are alive, and those
+// that are archived.
+func readDied(ctx context.Context, ins *inspect.Inspector, queue *inspect.Queue) (found [2]died, err error) {
+	for _, st := range []state.Task{state.Pending, state.Active, state.Retry, state.Archived} {
 		if queue.Size(st) == 0 {
 			continue
 		}
-		tasks, unread, err := look(inspect.Query{State: st}, func(t *inspect.Task) bool { return t.Deaths > 0 })
-		if err != nil {
-			return nil, err
+		archived, into := st == state.Archived, &found[0]
+		if archived {
+			into = &found[1]
 		}
-		d.alive = append(d.alive, tasks...)
-		d.unreadAlive += unread
+		query := inspect.Query{State: st, NewestFirst: archived, Limit: deathsScanned}
+		page, err := ins.Tasks(ctx, queue.Name, query)
+		if err != nil {
+			return found, err
+		}
+		shown := 0
+		for i := range page.Tasks {
+			t := &page.Tasks[i]
+			if dead := !archived && t.Deaths > 0 || t.Reason == state.ReasonDeaths; dead && shown < deathsShown {
+				into.tasks = append(into.tasks, *t)
+				shown++
+			}
+		}
+		if page.Cursor != "" {
+			into.unread += max(page.Total-page.Scanned, 0)
+		}
 	}
-	if queue.Archived == 0 {
-		return d, nil
-	}
-	var err error
-	d.archived, d.unreadArchive, err = look(inspect.Query{State: state.Archived, NewestFirst: true},
-		func(t *inspect.Task) bool { return t.Reason == state.ReasonDeaths })
-	return d, err
+	return found, nil
 }
 
 // aloneMost is how many times a task dies alone before it is archived.

@@ -131,6 +131,9 @@ var stateHelp = map[state.Task]string{
 	state.Completed:   "Tasks that are kept after their success, for their results",
 }
 
+// title returns the name of a state as headings have it.
+func title(st state.Task) string { return strings.ToUpper(st.String()[:1]) + st.String()[1:] }
+
 // sizeFigures are how much queues hold together. queue is the name of the only one, or "".
 func sizeFigures(queues []inspect.Queue, states []state.Task, queue string) (figures []figure) {
 	for _, st := range states {
@@ -138,13 +141,12 @@ func sizeFigures(queues []inspect.Queue, states []state.Task, queue string) (fig
 		for i := range queues {
 			n += queues[i].Size(st)
 		}
-		name := st.String()
 		f := figure{
-			Name: strings.ToUpper(name[:1]) + name[1:], Value: format.Number(n), Help: stateHelp[st],
+			Name: title(st), Value: format.Number(n), Help: stateHelp[st],
 			Href: link("tasks", "queue", queue, "state", st),
 		}
 		if n > 0 {
-			f.Class = "of " + name
+			f.Class = "of " + st.String()
 		}
 		figures = append(figures, f)
 	}

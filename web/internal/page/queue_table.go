@@ -56,41 +56,32 @@ const (
 	searchFrom   = 12
 )
 
-// sortings are the columns that a table of queues can be sorted by.
-var sortings = []struct {
+// column is a column that a table of queues can be sorted by, the largest numbers first.
+type column struct {
 	key, name, help string
-	number          bool
-	of              func(*queueRow) float64
-}{
-	{"", "Queue", "", false, nil},
-	{"runs", "Last hour", "Runs in the last hour", true, func(q *queueRow) float64 { return float64(q.Runs) }},
-	{"pending", "Pending", stateHelp[state.Pending], true, sizeOf(state.Pending)},
-	{"active", "Active", stateHelp[state.Active], true, sizeOf(state.Active)},
-	{"scheduled", "Scheduled", stateHelp[state.Scheduled], true, sizeOf(state.Scheduled)},
-	{"retry", "Retry", stateHelp[state.Retry], true, sizeOf(state.Retry)},
-	{"parked", "Parked", stateHelp[state.Parked], true, sizeOf(state.Parked)},
-	{"aggregating", "Groups", stateHelp[state.Aggregating], true, sizeOf(state.Aggregating)},
-	{"archived", "Archived", stateHelp[state.Archived], true, sizeOf(state.Archived)},
-	{"completed", "Completed", stateHelp[state.Completed], true, sizeOf(state.Completed)},
-	{"latency", "Oldest waits", "For how long the oldest pending task has waited", true, func(q *queueRow) float64 {
-		return q.Latency.Seconds()
-	}},
-	{"failed", "Failed today", "Runs that failed today, in UTC", true, func(q *queueRow) float64 {
-		return float64(q.Today.Failed)
-	}},
-	{"workers", "Workers", "Workers that serve the queue", true, func(q *queueRow) float64 {
-		return float64(q.Workers)
-	}},
+	of              func(*queueRow) float64 // nil: the order of queues
 }
 
-// rowStates are the states in the order of sortings.
-var rowStates = []state.Task{
-	state.Pending, state.Active, state.Scheduled, state.Retry, state.Parked, state.Aggregating, state.Archived,
-	state.Completed,
-}
-
-func sizeOf(s state.Task) func(*queueRow) float64 {
-	return func(q *queueRow) float64 { return float64(q.Size(s)) }
+// columns are those of the table of queues.
+func columns() []column {
+	all := []column{
+		{"", "Queue", "", nil},
+		{"runs", "Last hour", "Runs in the last hour", func(q *queueRow) float64 { return float64(q.Runs) }},
+	}
+	for _, st := range inspect.States {
+		c := column{st.String(), title(st), stateHelp[st], func(q *queueRow) float64 { return float64(q.Size(st)) }}
+		if st == state.Aggregating {
+			c.name = "Groups"
+		}
+		all = append(all, c)
+	}
+	return append(all,
+		column{"latency", "Oldest waits", "For how long the oldest pending task has waited",
+			func(q *queueRow) float64 { return q.Latency.Seconds() }},
+		column{"failed", "Failed today", "Runs that failed today, in UTC",
+			func(q *queueRow) float64 { return float64(q.Today.Failed) }},
+		column{"workers", "Workers", "Workers that serve the queue",
+			func(q *queueRow) float64 { return float64(q.Workers) }})
 }
 
 // tableOf returns the table of queues that the fields sort, find and page of an address ask for.
@@ -110,9 +101,9 @@ func tableOf(queues []inspect.Queue, runs map[string][]float64, args url.Values)
 		rows = append(rows, row)
 	}
 	by := args.Get("sort")
-	for _, s := range sortings {
+	for _, s := range columns() {
 		here := s.key == by
-		t.Heads = append(t.Heads, sortLink{s.key, s.name, s.help, t.address(args, "sort", s.key), here, s.number})
+		t.Heads = append(t.Heads, sortLink{s.key, s.name, s.help, t.address(args, "sort", s.key), here, s.of != nil})
 		if here && s.of != nil {
 			slices.SortStableFunc(rows, func(a, b queueRow) int { return cmp.Compare(s.of(&b), s.of(&a)) })
 		}
@@ -133,7 +124,7 @@ func tableOf(queues []inspect.Queue, runs map[string][]float64, args url.Values)
 	for i := range t.Rows {
 		row := &t.Rows[i]
 		row.Spark = chart.Sparkline(runs[row.Name])
-		for _, s := range rowStates {
+		for _, s := range inspect.States {
 			row.Sizes = append(row.Sizes, queueSize{s, row.Size(s)})
 		}
 	}

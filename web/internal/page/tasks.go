@@ -178,32 +178,26 @@ func findTasks(q *site.Request, queue string, query inspect.Query) (found inspec
 // state the first state in which there are any.
 func (p *tasksPage) choose(args url.Values, queues []inspect.Queue) error {
 	name, in := args.Get("queue"), args.Get("state")
+	states := inspect.States
 	if in != "" {
-		var ok bool
-		if p.State, ok = site.StateNamed(in); !ok {
+		st, ok := site.StateNamed(in)
+		if !ok {
 			return site.Bad("the state is not one that tasks are listed by: choose one of the tabs")
 		}
+		states = []state.Task{st}
 	}
-	choices := queues
 	if name != "" {
-		i := slices.IndexFunc(queues, func(q inspect.Queue) bool { return q.Name == name })
-		if i < 0 {
+		if queues = only(queues, name); queues == nil {
 			return site.Missing("There is no queue " + inspect.Printable(name) + ". A queue is there as soon as a " +
 				"producer has enqueued a task or a worker serves it.")
 		}
-		choices = queues[i : i+1]
 	}
-	p.Here = choices[0]
-	if p.State == 0 {
-		p.State = state.Pending
-		for _, one := range inspect.States {
-			if i := slices.IndexFunc(choices, func(q inspect.Queue) bool { return q.Size(one) > 0 }); i >= 0 {
-				p.State, p.Here = one, choices[i]
-				break
-			}
+	p.Here, p.State = queues[0], states[0]
+	for _, one := range states {
+		if i := slices.IndexFunc(queues, func(q inspect.Queue) bool { return q.Size(one) > 0 }); i >= 0 {
+			p.Here, p.State = queues[i], one
+			break
 		}
-	} else if i := slices.IndexFunc(choices, func(q inspect.Queue) bool { return q.Size(p.State) > 0 }); i >= 0 {
-		p.Here = choices[i]
 	}
 	p.Queue = p.Here.Name
 	switch args.Get("order") {
