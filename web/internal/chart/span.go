@@ -62,3 +62,57 @@ func SpanLinks(here *Span) (links []SpanLink) {
 	}
 	return links
 }
+
+// Charts returns the pictures of what has run.
+func (f *Flow) Charts() []*Chart {
+	runs := f.chart("runs", "Runs", false, "Nothing has run in this time.")
+	runs.Value = writeCount
+	sum := f.Sum()
+	runs.All = format.Number(sum.Runs) + " runs, of which " + format.Number(sum.Failed) + " failed"
+	runs.Series = []Series{
+		{"succeeded", "s3", f.values(func(s *inspect.Sample) float64 { return float64(s.Runs) - float64(s.Failed) })},
+		{"failed", "s2", f.values(func(s *inspect.Sample) float64 { return float64(s.Failed) })},
+	}
+	waits := func(s *inspect.Sample) *inspect.Histogram { return &s.Wait }
+	wait := f.chart("wait", "Wait for a worker", true, "No task has waited for a worker in this time.")
+	wait.All, wait.Series = summary(&sum.Wait), f.quantiles(waits)
+	takes := func(s *inspect.Sample) *inspect.Histogram { return &s.Run }
+	run := f.chart("took", "Run time", true, "No handler has returned in this time.")
+	run.All, run.Series = summary(&sum.Run), f.quantiles(takes)
+	return []*Chart{runs, wait, run}
+}
+
+// chart returns a chart of the buckets, as yet without series; lines are of durations.
+func (f *Flow) chart(id, title string, lines bool, empty string) *Chart {
+	c := &Chart{ID: id, Title: title, Note: f.Span.Note, Lines: lines, Known: f.known, Empty: empty}
+	c.timeAxis(f.from, f.Span.step, f.Span.n)
+	if lines {
+		c.Value, c.Steps = writeSeconds, durationStep
+	}
+	return c
+}
+
+// values returns a value of each bucket; gaps where nothing is known.
+func (f *Flow) values(of func(*inspect.Sample) float64) []float64 {
+	values := make([]float64, len(f.buckets))
+	for i := range f.buckets {
+		if values[i] = gap; f.known == nil || f.known[i] {
+			values[i] = of(&f.buckets[i])
+		}
+	}
+	return values
+}
+
+// quantiles returns how long most and half of something took at most, in seconds; gaps where nothing has run.
+func (f *Flow) quantiles(of func(*inspect.Sample) *inspect.Histogram) []Series {
+	quantile := func(q float64) []float64 {
+		return f.values(func(s *inspect.Sample) float64 {
+			h := of(s)
+			if h.Count() == 0 {
+				return gap
+			}
+			return max(h.Quantile(q), time.Microsecond).Seconds()
+		})
+	}
+	return []Series{{"p95", "s4", quantile(.95)}, {"p50", "s1", quantile(.5)}}
+}

@@ -167,30 +167,28 @@ func ranFigures(queues []inspect.Queue, workers []inspect.Worker, f *chart.Flow,
 	case sum.Failed > 0:
 		failed.Class = "of retry"
 	}
-	wait := figure{
-		Name: "Wait p95", Value: "–", Help: "95 % of the tasks of the last " + f.Span.Label +
-			" waited at most so long for a worker, from when they could start",
-	}
-	if sum.Wait.Count() > 0 {
-		wait.Value = format.Duration(sum.Wait.Quantile(.95))
-		wait.Note = "p50 " + format.Duration(sum.Wait.Quantile(.5))
-	}
+	wait := quantileFigure("Wait p95", "95 % of the tasks of the last "+f.Span.Label+
+		" waited at most so long for a worker, from when they could start", &sum.Wait)
 	figures := []figure{failed, wait, busy(queues, workers, queue)}
 	if queue == "" {
 		return figures
 	}
-	took := figure{
-		Name: "Run p95", Value: "–",
-		Help: "95 % of the handlers of the last " + f.Span.Label + " took at most so long",
-	}
-	if sum.Run.Count() > 0 {
-		took.Value, took.Note = format.Duration(sum.Run.Quantile(.95)), "p50 "+format.Duration(sum.Run.Quantile(.5))
-	}
+	took := quantileFigure("Run p95", "95 % of the handlers of the last "+f.Span.Label+" took at most so long",
+		&sum.Run)
 	oldest := figure{Name: "Oldest waits", Value: "–", Help: "For how long the oldest pending task has waited"}
 	if l := queues[0].Latency; l > 0 {
 		oldest.Value = format.Duration(l)
 	}
 	return append(figures, took, oldest)
+}
+
+// quantileFigure is how long most and half of something took at most.
+func quantileFigure(name, help string, h *inspect.Histogram) figure {
+	f := figure{Name: name, Value: "–", Help: help}
+	if h.Count() > 0 {
+		f.Value, f.Note = format.Duration(h.Quantile(.95)), "p50 "+format.Duration(h.Quantile(.5))
+	}
+	return f
 }
 
 // busy is how many executors have something to do.

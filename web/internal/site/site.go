@@ -4,6 +4,7 @@ package site
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/godelayed/delayed"
 	"github.com/godelayed/delayed/inspect"
+	"github.com/godelayed/delayed/inspect/document"
 	"github.com/godelayed/delayed/web/internal/auth"
 )
 
@@ -104,3 +106,75 @@ func (s *Site) Failed(r *http.Request, err error) {
 		s.Config.OnError(r, err)
 	}
 }
+
+// Config is what the user of package web has configured, with the defaults in it. See Config there.
+type Config struct {
+	Authorize     func(*http.Request) (auth.User, error)
+	Tokens        []auth.Token
+	ReadOnly      bool
+	HideArguments bool
+	Redact        func(*inspect.Contents)
+	Title         string
+	Refresh       time.Duration
+	APIRate       float64
+	OnError       func(*http.Request, error)
+}
+
+// Check completes a Config, or returns what is wrong with it.
+func (c *Config) Check() error {
+	if c.Authorize == nil && len(c.Tokens) == 0 {
+		return errors.New("web: no authentication configured: set Config.Authorize or Config.Tokens")
+	}
+	if c.Refresh == 0 {
+		c.Refresh = 2 * time.Second
+	}
+	if c.Refresh < 100*time.Millisecond {
+		return fmt.Errorf("web: Config.Refresh: expected at least 100 ms, found %v", c.Refresh)
+	}
+	if c.APIRate == 0 {
+		c.APIRate = 50
+	}
+	names := map[string]bool{}
+	for i, t := range c.Tokens {
+		switch {
+		case t.Name == "" || t.Role < auth.Viewer || t.Role > auth.Admin:
+			return fmt.Errorf("web: Config.Tokens[%d]: expected a name and a role, found %q and %v", i, t.Name, t.Role)
+		case len(t.Secret) < auth.MinSecret:
+			return fmt.Errorf("web: Config.Tokens[%d]: expected a secret of at least %d bytes, found %d", i,
+				auth.MinSecret, len(t.Secret))
+		case names[t.Name]:
+			return fmt.Errorf("web: Config.Tokens[%d]: expected names that differ, found %q twice", i, t.Name)
+		}
+		names[t.Name] = true
+	}
+	return nil
+}
+
+// Queues returns all queues, as they were a moment ago.
+func (s *Site) Queues(q *Request) ([]inspect.Queue, error) {
+	return Read(q.Ctx, s.Fast, "queues", func(ctx context.Context) ([]inspect.Queue, error) {
+		return q.Ins.Queues(ctx)
+	})
+}
+
+// Diagnosis returns what is wrong with the given queues, or with all and with Redis, as it was lately.
+func (s *Site) Diagnosis(q *Request, queues ...string) (inspect.Diagnosis, error) {
+	key := fmt.Sprint("diagnosis ", s.Hidden(q.User), queues)
+	return Read(q.Ctx, s.Slow, key, func(ctx context.Context) (inspect.Diagnosis, error) {
+		return q.Ins.Diagnose(ctx, queues...)
+	})
+}
+
+// CheckName returns an error if a text cannot be the name of a queue.
+func (s *Site) CheckName(name string) error {
+	if _, err := delayed.OpenQueue(name, s.Redis, delayed.QueueConfig{}); err != nil {
+		return Bad(document.ErrorText(err.Error()))
+	}
+	return nil
+}
+
+// MaxSelected bounds the tasks that one form is about. More are a job.
+const MaxSelected = 1000
+
+// MaxWeight is the largest weight that Inspector.SetWeight takes.
+const MaxWeight = 1000
