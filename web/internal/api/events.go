@@ -18,12 +18,11 @@ var kindParam = param{
 	Text: "only these kinds, or those with such a part of their name, such as failed; may be repeated",
 }
 
-// newEvents returns a hub for events: each set of queues is followed once for all who may see the same.
-func newEvents(s *site.Site) *site.Hub {
-	h := &site.Hub{MaxSources: 20, MaxClients: 500, Behind: 256}
-	h.Start(s.Ctx)
-	return h
-}
+const (
+	maxSets    = 20  // sets of queues that are followed, each once for all who may see the same
+	maxClients = 500 // that follow them
+	maxBehind  = 256 // events that a client may be behind
+)
 
 // eventFilter is which events a client wants.
 type eventFilter struct {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -18,9 +19,9 @@ import (
 type callForm struct {
 	Path    string
 	Fn      *inspect.Function // nil: nobody has published it
-	Args    []callField       // one for each parameter; without Fn one for all arguments
+	Args    []*callField      // one for each parameter; without Fn one for all arguments
 	Kwargs  *callField        // of Python's functions
-	Options []callField
+	Options []*callField
 	More    bool // some options are given
 }
 
@@ -36,7 +37,7 @@ type callField struct {
 func newCallForm(path string, fn *inspect.Function, args url.Values) *callForm {
 	f := &callForm{Path: path, Fn: fn}
 	if fn == nil {
-		f.Args = []callField{{
+		f.Args = []*callField{{
 			Name: "args", Label: "Arguments", Hint: "A JSON array of them", Example: `[42, "text"]`, Optional: true,
 			Long: true,
 		}}
@@ -56,7 +57,7 @@ func newCallForm(path string, fn *inspect.Function, args url.Values) *callForm {
 		if o.Label == "" {
 			continue
 		}
-		field := callField{
+		field := &callField{
 			Name: optionField + o.Name, Label: o.Label, Hint: strings.ToUpper(o.Help[:1]) + o.Help[1:],
 			Example: o.Example, Long: o.Many, Optional: true,
 		}
@@ -69,9 +70,7 @@ func newCallForm(path string, fn *inspect.Function, args url.Values) *callForm {
 		f.Options = append(f.Options, field)
 	}
 	f.fill(args)
-	for i := range f.Options {
-		f.More = f.More || f.Options[i].Value != ""
-	}
+	f.More = slices.ContainsFunc(f.Options, func(o *callField) bool { return o.Value != "" })
 	return f
 }
 
@@ -89,23 +88,18 @@ func (f *callForm) fill(args url.Values) {
 }
 
 // fields returns all fields.
-func (f *callForm) fields() (all []*callField) {
-	for i := range f.Args {
-		all = append(all, &f.Args[i])
-	}
+func (f *callForm) fields() []*callField {
+	all := slices.Concat(f.Args, f.Options)
 	if f.Kwargs != nil {
 		all = append(all, f.Kwargs)
-	}
-	for i := range f.Options {
-		all = append(all, &f.Options[i])
 	}
 	return all
 }
 
 // parameterField returns the field of a parameter.
-func parameterField(fn *inspect.Function, i int) callField {
+func parameterField(fn *inspect.Function, i int) *callField {
 	p := &fn.Parameters[i]
-	field := callField{
+	field := &callField{
 		Name: fmt.Sprint("arg", i+1), Label: p.Name, Type: fn.TypeOf(i), Example: exampleOf(p),
 		Optional: mayLack(fn, i),
 	}
@@ -130,8 +124,7 @@ var errTyped = errors.New("some fields are not right")
 
 // read returns the call and the options that were typed, or notes what is wrong in the fields and returns errTyped.
 func (f *callForm) read() (task *delayed.Task, options []delayed.Option, err error) {
-	for i := range f.Options {
-		field := &f.Options[i]
+	for _, field := range f.Options {
 		name := strings.TrimPrefix(field.Name, optionField)
 		var texts []string
 		for line := range strings.Lines(field.Value) {
@@ -209,8 +202,8 @@ func (f *callForm) checked() *delayed.Task {
 		}
 	}
 	last := len(f.Args) - 1
-	for i := range f.Args {
-		field, p := &f.Args[i], &f.Fn.Parameters[i]
+	for i, field := range f.Args {
+		p := &f.Fn.Parameters[i]
 		variadic := f.Fn.Variadic && i == last
 		text := strings.TrimSpace(field.Value)
 		_, byName := named[p.Name]

@@ -125,8 +125,7 @@ func (p *editPage) fill(fn *inspect.Function) error {
 		p.Form.Args[0].Value = text
 		return nil
 	}
-	for i := range p.Form.Args {
-		field := &p.Form.Args[i]
+	for i, field := range p.Form.Args {
 		switch variadic := fn.Variadic && i == len(p.Form.Args)-1; {
 		case variadic && len(texts) > i:
 			field.Value = "[" + strings.Join(texts[i:], ", ") + "]"

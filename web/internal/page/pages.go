@@ -19,17 +19,20 @@ import (
 type Pages struct {
 	*shared
 
-	open site.Hub // live pages
+	open *site.Hub // live pages
 	mux  *http.ServeMux
 }
+
+const (
+	maxLivePages = 1000
+	maxBrowsers  = 10_000 // that have them open
+)
 
 // New returns the pages of a site.
 func New(s *site.Site) *Pages {
 	h := &Pages{
-		shared: &shared{Site: s}, open: site.Hub{MaxSources: 1000, MaxClients: 10_000, Behind: 1},
-		mux: http.NewServeMux(),
+		shared: &shared{Site: s}, open: site.NewHub(s.Ctx, maxLivePages, maxBrowsers, 1), mux: http.NewServeMux(),
 	}
-	h.open.Start(s.Ctx)
 	h.mux.HandleFunc("GET /assets/{name}", asset)
 	h.mux.HandleFunc("GET /login", h.login)
 	h.mux.HandleFunc("POST /login", h.login)

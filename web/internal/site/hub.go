@@ -12,8 +12,8 @@ import (
 
 // Hub lets many clients follow what is read once for all of them: events of queues, and live pages.
 type Hub struct {
-	MaxSources, MaxClients int
-	Behind                 int // how many texts a client may be behind
+	maxSources, maxClients int
+	behind                 int // how many texts a client may be behind
 
 	ctx     context.Context //nolint:containedctx // that of the site
 	mu      sync.Mutex
@@ -39,8 +39,10 @@ type Client struct {
 	why   string      // that is so; set before texts is closed
 }
 
-// Start lets the hub run until a context ends.
-func (h *Hub) Start(ctx context.Context) { h.ctx, h.sources = ctx, map[string]*Source{} }
+// NewHub returns a hub that ends with a context. Each client may be some texts behind.
+func NewHub(ctx context.Context, maxSources, maxClients, behind int) *Hub {
+	return &Hub{maxSources: maxSources, maxClients: maxClients, behind: behind, ctx: ctx, sources: map[string]*Source{}}
+}
 
 // Wait waits for the end of all sources, which the end of the context begins.
 func (h *Hub) Wait() { h.wg.Wait() }
@@ -57,7 +59,7 @@ func (h *Hub) Join(key string, wants any, run func(context.Context, *Source)) (c
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	s := h.sources[key]
-	if h.ctx.Err() != nil || h.clients >= h.MaxClients || s == nil && len(h.sources) >= h.MaxSources {
+	if h.ctx.Err() != nil || h.clients >= h.maxClients || s == nil && len(h.sources) >= h.maxSources {
 		return nil, nil
 	}
 	if s == nil {
@@ -69,7 +71,7 @@ func (h *Hub) Join(key string, wants any, run func(context.Context, *Source)) (c
 			s.end()
 		})
 	}
-	c = &Client{Wants: wants, texts: make(chan []byte, h.Behind)}
+	c = &Client{Wants: wants, texts: make(chan []byte, h.behind)}
 	s.clients[c] = struct{}{}
 	h.clients++
 	if s.shown != nil {
@@ -124,7 +126,7 @@ func (s *Source) Send(text func(*Client) []byte) {
 		select {
 		case c.texts <- t:
 		default:
-			s.drop(c, fmt.Sprintf("this client is %d events behind: read faster, or ask for fewer", s.hub.Behind))
+			s.drop(c, fmt.Sprintf("this client is %d events behind: read faster, or ask for fewer", s.hub.behind))
 		}
 	}
 }

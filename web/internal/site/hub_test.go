@@ -10,8 +10,7 @@ import (
 func TestSlowClient(t *testing.T) {
 	t.Parallel()
 	const behind = 10
-	h := &Hub{MaxSources: 1, MaxClients: 2, Behind: behind}
-	h.Start(t.Context())
+	h := NewHub(t.Context(), 1, 2, behind)
 	started := make(chan *Source, 1)
 	run := func(ctx context.Context, s *Source) {
 		started <- s
