@@ -32,7 +32,10 @@ const Root = "/api/v1/"
 
 // New returns the API of a site.
 func New(s *site.Site) *API {
-	a := &API{Site: s, events: site.NewHub(s.Ctx, maxSets, maxClients, maxBehind), rate: newLimiter(s.Config.APIRate), mux: http.NewServeMux()}
+	a := &API{
+		Site: s, events: site.NewHub(s.Ctx, maxSets, maxClients, maxBehind), rate: newLimiter(s.Config.APIRate),
+		mux: http.NewServeMux(),
+	}
 	for path, methods := range methodsOf(Endpoints()) {
 		a.mux.HandleFunc(Root+path, a.known(func(w http.ResponseWriter, c *apiCall) { a.dispatch(w, c, methods) }))
 	}

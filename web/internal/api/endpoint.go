@@ -66,7 +66,7 @@ func (a action) with(status int) action {
 	return a
 }
 
-func (a *action) success() int {
+func (a action) success() int {
 	if a.status == 0 {
 		return http.StatusOK
 	}

@@ -31,7 +31,7 @@ func (h *Pages) live(w http.ResponseWriter, r *http.Request, user auth.User) {
 		http.Error(w, "there is no such page", http.StatusNotFound)
 		return
 	}
-	//nolint:contextcheck // the page is made anew for all who have it open
+	// Its context is that of the site: the page is made anew for all who have it open.
 	q, err := h.NewRequest(h.Ctx, user, path, target.Query())
 	if err != nil {
 		h.fail(w, r, user, err)

@@ -75,13 +75,14 @@ func columns() []column {
 		}
 		all = append(all, c)
 	}
-	return append(all,
-		column{"latency", "Oldest waits", "For how long the oldest pending task has waited",
-			func(q *queueRow) float64 { return q.Latency.Seconds() }},
-		column{"failed", "Failed today", "Runs that failed today, in UTC",
-			func(q *queueRow) float64 { return float64(q.Today.Failed) }},
-		column{"workers", "Workers", "Workers that serve the queue",
-			func(q *queueRow) float64 { return float64(q.Workers) }})
+	latency := func(q *queueRow) float64 { return q.Latency.Seconds() }
+	failed := func(q *queueRow) float64 { return float64(q.Today.Failed) }
+	workers := func(q *queueRow) float64 { return float64(q.Workers) }
+	return append(all, []column{
+		{"latency", "Oldest waits", "For how long the oldest pending task has waited", latency},
+		{"failed", "Failed today", "Runs that failed today, in UTC", failed},
+		{"workers", "Workers", "Workers that serve the queue", workers},
+	}...)
 }
 
 // tableOf returns the table of queues that the fields sort, find and page of an address ask for.
