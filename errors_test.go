@@ -869,7 +869,7 @@ func misusedConfigs(rdb *delayed.Store) (all []misuse) {
 		},
 		"a long Owner": {
 			delayed.SchedulerConfig{Queue: "q", Owner: strings.Repeat("o", 129)},
-			"Owner of 129 bytes",
+			"Owner is 129 bytes long",
 		},
 		"a Version of no Owner": {delayed.SchedulerConfig{Queue: "q", Version: 1}, "Version is 1"},
 		"Version -1":            {delayed.SchedulerConfig{Queue: "q", Owner: "o", Version: -1}, "Version is -1"},

@@ -246,6 +246,23 @@ func noEntry(name string) error {
 	return fmt.Errorf("%w: %q", ErrNoEntry, name)
 }
 
+// ignoreChange returns nil if another program has changed an entry meanwhile, which needs no second try.
+func ignoreChange(err error) error {
+	if errors.Is(err, redisstore.ErrEntryChanged) {
+		return nil
+	}
+	return err
+}
+
+// numberOf returns the number that a field holds; 0 if there is none.
+func numberOf(v schedule.EntryValue) int64 {
+	n, err := strconv.ParseInt(string(v.Raw), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
 // RunNow enqueues the entry's task now, whether it is paused or not, and leaves its ticks as they are. While the
 // previous task is not over, an entry with OverlapSkip or OverlapQueue refuses with a *DuplicateError that names that
 // task. The error wraps ErrNoEntry if there is no such entry.

@@ -82,38 +82,29 @@ func newScheduler(rdb *Store, cfg SchedulerConfig, shortest time.Duration) (*Sch
 	}
 	s.announcer = beat.NewAnnouncer(rdb.registry, rdb.loops, map[string]bool{cfg.Queue: rdb.legacy},
 		move.CheckInterval, s.log)
-	var errs []error
-	switch {
-	case len(cfg.Entries) > 0 && cfg.Owner == "":
-		errs = append(errs, errors.New("delayed: SchedulerConfig.Owner is missing: expected the name of the service "+
-			"that declares the entries, "+
-			"so that others do not remove them"))
-	case len(cfg.Owner) > maxOwner || !utf8.ValidString(cfg.Owner):
-		errs = append(errs, fmt.Errorf("delayed: SchedulerConfig.Owner of %d bytes: expected at most %d in UTF-8",
-			len(cfg.Owner), maxOwner))
-	}
-	if cfg.Version < 0 || cfg.Version > 0 && cfg.Owner == "" {
-		errs = append(errs, fmt.Errorf("delayed: SchedulerConfig.Version is %d: expected 0, or a positive number "+
-			"with an Owner", cfg.Version))
-	}
+	f := faults{config: "SchedulerConfig"}
+	f.unless(len(cfg.Entries) == 0 || cfg.Owner != "", "Owner", "missing",
+		"the name of the service that declares the entries, so that others do not remove them")
+	f.unless(len(cfg.Owner) <= maxOwner && utf8.ValidString(cfg.Owner), "Owner",
+		fmt.Sprintf("%d bytes long", len(cfg.Owner)), fmt.Sprintf("at most %d in UTF-8", maxOwner))
+	f.unless(cfg.Version == 0 || cfg.Version > 0 && cfg.Owner != "", "Version", cfg.Version,
+		"0, or a positive number with an Owner")
 	names := map[string]bool{}
 	for i := range cfg.Entries {
 		e := &cfg.Entries[i]
 		def, err := e.define(q, shortest)
 		switch {
 		case err != nil:
-			errs = append(errs, err)
 		case def.Message == nil:
-			errs = append(errs, fmt.Errorf("delayed: periodic entry %q has no task: expected what Call, NewGoTask or "+
-				"NewPyTask returned", e.Name))
+			err = fmt.Errorf("delayed: periodic entry %q has no task: expected what Call, NewGoTask or NewPyTask returned",
+				e.Name)
 		case names[e.Name]:
-			errs = append(errs, fmt.Errorf("delayed: periodic entry %q is declared twice: give each a name of its own",
-				e.Name))
+			err = fmt.Errorf("delayed: periodic entry %q is declared twice: give each a name of its own", e.Name)
 		}
-		names[e.Name] = true
+		names[e.Name], f.errs = true, append(f.errs, err)
 		s.declared = append(s.declared, declaration{e.Name, def, e.Task})
 	}
-	if err := errors.Join(errs...); err != nil {
+	if err := errors.Join(f.errs...); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -235,24 +226,21 @@ func (s *Scheduler) tryDeclare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	write := func(field string, number int64) error {
+	var first []entryChange
+	note := func(field string, number int64) {
 		was := schedule.EntryValue{Name: field, Raw: stored[field].Raw}
-		return s.store.SetEntry(ctx, was, strconv.AppendInt(nil, number, 10), time.Time{})
+		first = append(first, entryChange{was: was, raw: strconv.AppendInt(nil, number, 10)})
 	}
 	if s.cfg.Version > version {
-		if err := write(s.versionField(), s.cfg.Version); err != nil {
-			return err
-		}
+		note(s.versionField(), s.cfg.Version)
 	}
 	// Stamps are times in ms since 1970, which rise also when Redis has lost the last one. A declaration that changes
 	// nothing shares the stamp of the one before. The stamp comes first: what loses entries later loses it too.
 	if len(changes) > 0 || stamp < s.latest || stamp == 0 && len(s.declared) > 0 {
 		stamp = max(now.UnixMilli(), stamp+1, s.latest+1)
-		if err := write(s.stampField(), stamp); err != nil {
-			return err
-		}
+		note(s.stampField(), stamp)
 	}
-	for _, c := range changes {
+	for _, c := range append(first, changes...) {
 		if err := s.store.SetEntry(ctx, c.was, c.raw, c.due); err != nil {
 			return err
 		}
@@ -324,15 +312,6 @@ func (s *Scheduler) changes(ctx context.Context, stored map[string]schedule.Entr
 func (s *Scheduler) versionField() string { return "@" + s.cfg.Owner }
 func (s *Scheduler) stampField() string   { return "@declared:" + s.cfg.Owner }
 
-// numberOf returns the number that a field holds; 0 if there is none.
-func numberOf(v schedule.EntryValue) int64 {
-	n, err := strconv.ParseInt(string(v.Raw), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
-}
-
 // enqueueDue enqueues what is due and returns when to look again.
 func (s *Scheduler) enqueueDue(ctx context.Context) (next time.Duration, err error) {
 	next = loop.Jitter(s.every-s.every/8, 0.14)
@@ -398,13 +377,6 @@ func (s *Scheduler) serve(ctx context.Context, v schedule.EntryValue, now time.T
 	return 0, err
 }
 
-func ignoreChange(err error) error {
-	if errors.Is(err, redisstore.ErrEntryChanged) {
-		return nil
-	}
-	return err
-}
-
 var errNoSchedule = errors.New("delayed: the *Scheduler is nil or zero: make it with NewScheduler")
 
 // announce keeps the scheduler's queue known to those who look for queues.
@@ -432,9 +404,11 @@ func (s *Scheduler) uphold(ctx context.Context) {
 
 // restore declares the entries again if Redis has lost the declaration, and mends the times of their ticks.
 func (s *Scheduler) restore(ctx context.Context) error {
-	if lost, err := s.lost(ctx); err != nil {
+	lost, err := s.lost(ctx)
+	if err != nil {
 		return err
-	} else if lost {
+	}
+	if lost {
 		if err := s.declare(ctx); err != nil {
 			return err
 		}
@@ -447,11 +421,8 @@ func (s *Scheduler) restore(ctx context.Context) error {
 // the stamp is there still. What another version of the program has declared since, a scheduler of that version should
 // restore; only if none does until the next look, this one declares its own.
 func (s *Scheduler) lost(ctx context.Context) (bool, error) {
-	if s.cfg.Owner == "" {
-		return false, nil
-	}
-	if s.unfinished {
-		return true, nil
+	if s.cfg.Owner == "" || s.unfinished {
+		return s.unfinished, nil
 	}
 	v, err := s.store.Entry(ctx, s.stampField())
 	if err != nil {
@@ -477,11 +448,15 @@ func (s *Scheduler) mendTicks(ctx context.Context) error {
 		names = append(names, s.declared[i].name)
 	}
 	for all := s.nothingAhead; ; all = true {
+		var err error
 		if all {
-			var err error
-			if names, err = s.store.EntryNames(ctx); err != nil {
-				return err
-			}
+			names, err = s.store.EntryNames(ctx)
+		}
+		if err == nil {
+			names, err = s.store.NotTicking(ctx, names)
+		}
+		if err != nil {
+			return err
 		}
 		n, err := s.mendTicksOf(ctx, names)
 		if n > 0 {
@@ -493,11 +468,8 @@ func (s *Scheduler) mendTicks(ctx context.Context) error {
 	}
 }
 
-// mendTicksOf is mendTicks for the named entries. It returns how many had no time.
+// mendTicksOf gives a time to those of the named entries that should tick. It returns how many these are.
 func (s *Scheduler) mendTicksOf(ctx context.Context, names []string) (mended int, err error) {
-	if names, err = s.store.NotTicking(ctx, names); err != nil {
-		return 0, err
-	}
 	values, err := s.store.EntriesOf(ctx, names)
 	if err != nil {
 		return 0, err

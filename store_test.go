@@ -350,6 +350,8 @@ func TestServerWithoutLua(t *testing.T) {
 					return "$-1\r\n"
 				case "HKEYS":
 					return fakeredis.Array()
+				case "TIME":
+					return fakeredis.Array(fakeredis.Bulk("1700000000"), fakeredis.Bulk("0"))
 				}
 				return "+OK\r\n"
 			})
@@ -619,8 +621,8 @@ func TestWorkerRefusesSettingsOfARedisThatComesLate(t *testing.T) {
 	}
 }
 
-// TestStartIsTold checks the log of a worker's start.
-func TestStartIsTold(t *testing.T) {
+// TestStartIsLogged checks the log of a worker's start.
+func TestStartIsLogged(t *testing.T) {
 	b := newBench(t)
 	known := redistest.Name(t)
 	b.delayWith(delayed.NewQueue(known, b.rdb), b.fn("other", func() {}))

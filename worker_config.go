@@ -168,7 +168,9 @@ func (f *faults) unless(fine bool, field string, value any, want string) {
 }
 
 // shared checks the fields that workers and sweepers have in common.
-func (f *faults) shared(life, keep time.Duration, most int, sweep string, interval time.Duration, l logrus.FieldLogger) {
+func (f *faults) shared(
+	life, keep time.Duration, most int, sweep string, interval time.Duration, l logrus.FieldLogger,
+) {
 	f.unless(life >= shortestLife, "HeartbeatLife", life, "at least "+shortestLife.String())
 	f.unless(interval >= 10*time.Millisecond, sweep, interval, "at least 10ms")
 	f.unless(most >= 1, "ArchiveMax", most, "at least 1")

@@ -91,9 +91,10 @@ func newSettings(cfg Config) *settings {
 	s.grace("cancel-grace", "how long to wait then for handlers whose contexts were canceled", &w.CancelGrace)
 	s.duration("timeout", "how long a handler may run if neither the call nor the function sets it; 0: no limit",
 		&w.Timeout, 0)
-	s.grace("stuck-after", "how long a handler may go on after that before another one takes its place; 0: nobody looks",
-		&w.StuckAfter)
-	s.number("max-stuck", "how many such handlers the worker bears before it stops; 0: a tenth of -concurrency, -1: none",
+	s.grace("stuck-after",
+		"how long a handler may go on after that before another one takes its place; 0: nobody looks", &w.StuckAfter)
+	s.number("max-stuck",
+		"how many such handlers the worker bears before it stops; 0: a tenth of -concurrency, -1: none",
 		&w.MaxStuck, -1)
 	s.toggle("legacy", "share queues with workers of keakon's package delayed or of go-delayed", &s.legacy)
 	s.text("python-queue", "name", "queue that Python tasks are handed on to", &w.PythonQueue)
@@ -111,9 +112,10 @@ func newSettings(cfg Config) *settings {
 	s.number("max-tasks", "end when n tasks have ended; 0: do not", &l.MaxTasks, 0)
 	s.duration("max-time", "end after that time; 0: do not", &l.MaxTime, 0)
 	s.size("max-memory", "end when the process has more memory: bytes, or with KiB, MiB, GiB; 0: do not", &l.MaxMemory)
-	s.toggle("isolate", "run all tasks in child processes, which can be killed; see delayed.Isolation", &w.Isolation.All)
-	s.size("isolate-memory", "what a child process may allocate after its start: bytes, or with KiB, MiB, GiB; 0: any",
-		&w.Isolation.Memory)
+	s.toggle("isolate", "run all tasks in child processes, which can be killed; see delayed.Isolation",
+		&w.Isolation.All)
+	s.size("isolate-memory",
+		"what a child process may allocate after its start: bytes, or with KiB, MiB, GiB; 0: any", &w.Isolation.Memory)
 	s.duration("isolate-cpu", "processor time that a task in a child process may use; 0: any", &w.Isolation.CPU, 0)
 	s.duration("rest", "pause of each executor after a task", &w.Rest, 0)
 	if cfg.Worker.Logger == nil {
