@@ -96,8 +96,8 @@ func newScheduler(rdb *Store, cfg SchedulerConfig, shortest time.Duration) (*Sch
 		switch {
 		case err != nil:
 		case def.Message == nil:
-			err = fmt.Errorf("delayed: periodic entry %q has no task: expected what Call, NewGoTask or NewPyTask returned",
-				e.Name)
+			err = fmt.Errorf("delayed: periodic entry %q has no task: expected what Call, NewGoTask or NewPyTask "+
+				"returned", e.Name)
 		case names[e.Name]:
 			err = fmt.Errorf("delayed: periodic entry %q is declared twice: give each a name of its own", e.Name)
 		}
