@@ -340,18 +340,18 @@ func TestMiddlewareWithoutAContext(t *testing.T) {
 // TestWhatErrorsTellMiddleware: middleware can tell what handlers say from failures, and panics from other errors.
 func TestWhatErrorsTellMiddleware(t *testing.T) {
 	b := newBench(t)
-	told := make(chan string, 10)
+	outcomes := make(chan string, 10)
 	mw := around(func(ctx context.Context, t *delayed.Task, next delayed.HandlerFunc) error {
 		err := next(ctx, t)
 		var decided interface{ Decision() string }
 		var kind interface{ ErrorType() string }
 		switch {
 		case errors.As(err, &decided):
-			told <- decided.Decision()
+			outcomes <- decided.Decision()
 		case errors.As(err, &kind):
-			told <- kind.ErrorType()
+			outcomes <- kind.ErrorType()
 		default:
-			told <- "nothing"
+			outcomes <- "nothing"
 		}
 		return nil
 	})
@@ -369,7 +369,7 @@ func TestWhatErrorsTellMiddleware(t *testing.T) {
 	b.using(b.config(), mw, slices.Collect(maps.Values(fns))...)
 	for want, f := range fns {
 		b.delay(f)
-		if got := await(b, "the middleware", told); got != want {
+		if got := await(b, "the middleware", outcomes); got != want {
 			t.Errorf("%s: found %s", want, got)
 		}
 	}

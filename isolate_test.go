@@ -263,7 +263,7 @@ func TestIsolatedTaskDies(t *testing.T) {
 	b.Until("the others have run", func() bool { return beside.Load() == 3 })
 	for _, e := range h.of(event.TaskFailed) {
 		if !errors.Is(e.Err, delayed.ErrChildDied) && !strings.Contains(e.Err.Error(), "Goexit") {
-			t.Errorf("listeners are told %v", e.Err)
+			t.Errorf("listeners get %v", e.Err)
 		}
 	}
 	b.Idle()

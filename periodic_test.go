@@ -436,7 +436,7 @@ func TestDeclarations(t *testing.T) {
 	declare("blog", daily("c", 1), daily("a", 2))
 	expect("a/shop b/shop c/blog free/ taken/shop")
 	if !strings.Contains(b.log.String(), "declared by another owner") {
-		t.Errorf("nobody was told: %s", b.log)
+		t.Errorf("nothing was logged: %s", b.log)
 	}
 	declare("shop", daily("b", 1), daily("d", 1))
 	expect("b/shop c/blog d/shop free/")
@@ -503,7 +503,7 @@ func TestVersionsOfDeclarations(t *testing.T) {
 		t.Errorf("entries %s", got)
 	}
 	if n := strings.Count(b.log.String(), "not declared"); n != 2 {
-		t.Errorf("it was told %d times:\n%s", n, b.log)
+		t.Errorf("it was logged %d times:\n%s", n, b.log)
 	}
 }
 
@@ -577,7 +577,7 @@ func TestEntriesOfNewerVersions(t *testing.T) {
 		t.Errorf("%v, %v", all, err)
 	}
 	if !strings.Contains(b.log.String(), "cannot be served here") {
-		t.Errorf("nobody was told: %s", b.log)
+		t.Errorf("nothing was logged: %s", b.log)
 	}
 }
 

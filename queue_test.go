@@ -544,7 +544,7 @@ func TestProducersOfEveryKindOnABadNetwork(t *testing.T) {
 	defer rdb.Close()
 	q := delayed.NewQueue(b.Name, rdb)
 	const producers, each, kinds = 64, 20, 4
-	told := make([]error, producers*each)
+	outcomes := make([]error, producers*each)
 	var group sync.WaitGroup
 	for p := range producers {
 		group.Go(func() {
@@ -562,7 +562,7 @@ func TestProducersOfEveryKindOnABadNetwork(t *testing.T) {
 					cancel()
 					ctx, cancel = context.WithTimeout(t.Context(), time.Duration(i*p)*time.Microsecond)
 				}
-				_, told[p*each+i] = q.DelayContext(ctx, fn, p*each+i)
+				_, outcomes[p*each+i] = q.DelayContext(ctx, fn, p*each+i)
 				cancel()
 			}
 		})
@@ -570,7 +570,7 @@ func TestProducersOfEveryKindOnABadNetwork(t *testing.T) {
 	group.Wait()
 	found, unknown := b.enqueued(), 0
 	holders, refused, confirmed := map[int]int{}, map[int]bool{}, map[int]bool{}
-	for id, err := range told {
+	for id, err := range outcomes {
 		n, lock := found[id], id%each
 		unique := id/each%kinds == 3
 		if unique {
@@ -580,7 +580,7 @@ func TestProducersOfEveryKindOnABadNetwork(t *testing.T) {
 		switch {
 		case err == nil:
 			if n != 1 {
-				t.Errorf("task %d is there %d times, its caller was told that it is", id, n)
+				t.Errorf("task %d is there %d times, its call reported that it is", id, n)
 			}
 			confirmed[lock] = confirmed[lock] || unique
 		case errors.Is(err, delayed.ErrUnknown):
@@ -589,10 +589,10 @@ func TestProducersOfEveryKindOnABadNetwork(t *testing.T) {
 			}
 		case unique && errors.As(err, &duplicate):
 			if refused[lock] = true; n != 0 {
-				t.Errorf("task %d is there, but its caller was told that another one is", id)
+				t.Errorf("task %d is there, but its call reported that another one is", id)
 			}
 		case !errors.Is(err, context.DeadlineExceeded) || n != 0:
-			t.Errorf("task %d is there %d times, its caller was told: %v", id, n, err)
+			t.Errorf("task %d is there %d times, its call reported: %v", id, n, err)
 		}
 	}
 	for lock := range each {
@@ -601,14 +601,14 @@ func TestProducersOfEveryKindOnABadNetwork(t *testing.T) {
 				refused[lock])
 		}
 	}
-	if unknown == 0 || unknown > len(told)/2 {
-		t.Errorf("%d of %d tasks are unknown, expected some", unknown, len(told))
+	if unknown == 0 || unknown > len(outcomes)/2 {
+		t.Errorf("%d of %d tasks are unknown, expected some", unknown, len(outcomes))
 	}
 	b.Check(redistest.Invariants{})
 }
 
 // TestCloseWhileProducersEnqueue: the handle is closed while tasks of every kind wait for a connection. Each caller is
-// told of it, or its task is there.
+// informed of it, or its task is there.
 func TestCloseWhileProducersEnqueue(t *testing.T) {
 	b := newBench(t)
 	fn := b.fn("f", func(...int) {})
@@ -619,15 +619,15 @@ func TestCloseWhileProducersEnqueue(t *testing.T) {
 		q, q.With(delayed.In(time.Hour)), q.With(delayed.Group("g")), q.With(delayed.Front()),
 	}
 	const producers = 32
-	told := make([]error, producers)
+	outcomes := make([]error, producers)
 	accepted := make([]map[int]bool, producers)
 	var some, group sync.WaitGroup
 	some.Add(producers)
 	for p := range producers {
 		accepted[p] = map[int]bool{}
 		group.Go(func() {
-			for i := p; told[p] == nil; i += producers {
-				if _, told[p] = queues[p%len(queues)].Delay(fn, i); told[p] == nil {
+			for i := p; outcomes[p] == nil; i += producers {
+				if _, outcomes[p] = queues[p%len(queues)].Delay(fn, i); outcomes[p] == nil {
 					accepted[p][i] = true
 				}
 				if i == p {
@@ -640,14 +640,14 @@ func TestCloseWhileProducersEnqueue(t *testing.T) {
 	b.Must(rdb.Close())
 	group.Wait()
 	found := b.enqueued()
-	for p, err := range told {
+	for p, err := range outcomes {
 		unknown := errors.Is(err, delayed.ErrUnknown)
 		if !errors.Is(err, delayed.ErrClosed) && !unknown {
 			t.Errorf("producer %d: %v, expected ErrClosed", p, err)
 		}
 		for i := range accepted[p] {
 			if found[i] != 1 {
-				t.Errorf("task %d is there %d times, its caller was told that it is", i, found[i])
+				t.Errorf("task %d is there %d times, its call reported that it is", i, found[i])
 			}
 			delete(found, i)
 		}
@@ -656,7 +656,7 @@ func TestCloseWhileProducersEnqueue(t *testing.T) {
 		}
 	}
 	if len(found) > 0 {
-		t.Errorf("tasks are there, but their callers were told that nothing was sent: %v", found)
+		t.Errorf("tasks are there, but their calls reported that nothing was sent: %v", found)
 	}
 }
 

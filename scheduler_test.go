@@ -374,14 +374,14 @@ func TestSchedulerLooksAfterABreak(t *testing.T) {
 	b := newBench(t)
 	s := b.scheduler(b.rdb, "")
 	for message, looks := range map[string]bool{"": true, "periodic": true, "pause": false} {
-		told := make(chan string, 1)
-		told <- message
+		changes := make(chan string, 1)
+		changes <- message
 		limit := patience
 		if !looks {
 			limit = 50 * time.Millisecond
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), limit)
-		delayed.Rest(ctx, s, time.Hour, told)
+		delayed.Rest(ctx, s, time.Hour, changes)
 		if early := ctx.Err() == nil; early != looks {
 			t.Errorf("%q: looks at once: %t, expected %t", message, early, looks)
 		}
@@ -821,7 +821,7 @@ func newFleet(t *testing.T, b *bench) *fleet {
 	return f
 }
 
-// missing returns what Redis does not have of all that the fleet has told it.
+// missing returns what Redis does not have of all that the fleet writes.
 func (f *fleet) missing() (missing []string) {
 	id := f.worker.ID()
 	for _, has := range [][]any{

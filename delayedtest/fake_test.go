@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// fakeT records what a test would be told. Its cleanups run when it ends.
+// fakeT records what a test would report. Its cleanups run when it ends.
 type fakeT struct {
 	testing.TB
 	ctx context.Context
@@ -41,7 +41,7 @@ func (f *fakeT) fail(problem string) {
 	f.problems = append(f.problems, problem)
 }
 
-// try runs what a test would do and returns what it was told, "" if it passed.
+// try runs what a test would do and returns what it reported, "" if it passed.
 func try(t *testing.T, test func(t testing.TB)) string {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

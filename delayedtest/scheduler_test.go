@@ -39,7 +39,7 @@ func TestSchedulerGoesByTheClockOfRedis(t *testing.T) {
 	})
 	delayedtest.RequireEmpty(t, q)
 	delayedtest.Advance(t, q, 2*time.Hour)
-	// Schedulers are told of changes, and look.
+	// Schedulers hear of changes, and look.
 	other := delayed.Entry{Name: "other", Spec: "@yearly", Task: delayed.Call(welcome, 1, "en")}
 	if err := q.Periodic().Set(t.Context(), other); err != nil {
 		t.Fatal(err)

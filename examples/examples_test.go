@@ -188,7 +188,7 @@ func TestIsolated(t *testing.T) {
 	}
 	out := start(t, "", "isolated").ends(0)
 	for _, want := range []string{
-		"terminated; it was told to end", "exit status 1", "The worker goes on: hello world",
+		"terminated; it was asked to end", "exit status 1", "The worker goes on: hello world",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("expected %q in:\n%s", want, out)

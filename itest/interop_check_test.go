@@ -32,7 +32,7 @@ for path, args in (
         print(e)
 `
 
-// TestChecksAcrossLanguages: producers of both languages are told of calls that workers of the other one do not take.
+// TestChecksAcrossLanguages: producers of both languages hear of calls that workers of the other one do not take.
 func TestChecksAcrossLanguages(t *testing.T) {
 	t.Parallel()
 	server := redistest.Shared(t)

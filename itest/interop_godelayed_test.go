@@ -289,7 +289,7 @@ func TestInspectorSeesPython(t *testing.T) {
 	if got := strings.Join(kinds, ","); got != want {
 		t.Errorf("found the events %s, expected %s", got, want)
 	}
-	// Tasks that never start are told of too.
+	// Tasks that never start are published too.
 	for _, c := range []struct {
 		call *delayed.Task
 		opts []delayed.Option
@@ -318,7 +318,7 @@ func TestInspectorSeesPython(t *testing.T) {
 			}
 		}
 	}
-	waitFor(t, "the runs to be told", func() bool { s := total(inspect.Total); return s.Runs == 3 })
+	waitFor(t, "the runs to be published", func() bool { s := total(inspect.Total); return s.Runs == 3 })
 	for _, g := range []inspect.Grain{inspect.Seconds, inspect.Minutes, inspect.Days, inspect.Total} {
 		s := total(g)
 		if s.Runs != 3 || s.Failed != 1 || s.Archived != 0 || s.Run.Count() != 3 || s.Wait.Count() != 3 ||

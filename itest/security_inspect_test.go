@@ -231,9 +231,9 @@ func inspectAs(ctx context.Context, t *testing.T, s *site, id string, run func()
 	check("Lateness", err)
 	_, err = ins.ScriptTimes(ctx)
 	check("ScriptTimes", err)
-	told := make(chan struct{})
+	answered := make(chan struct{})
 	go func() {
-		defer close(told)
+		defer close(answered)
 		for _, err := range ins.Watch(ctx, s.queue) {
 			check("Watch", err)
 			return
@@ -243,7 +243,7 @@ func inspectAs(ctx context.Context, t *testing.T, s *site, id string, run func()
 		select {
 		case <-tick.C:
 			run()
-		case <-told:
+		case <-answered:
 			check("Watch", ctx.Err())
 			tick.Stop()
 			return

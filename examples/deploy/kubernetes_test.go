@@ -114,7 +114,7 @@ func TestManifests(t *testing.T) {
 	}
 }
 
-// TestPodLetsTheWorkerFinish: what Kubernetes does to the pod fits what the worker is told.
+// TestPodLetsTheWorkerFinish: what Kubernetes does to the pod fits what the settings of the worker.
 func TestPodLetsTheWorkerFinish(t *testing.T) {
 	pod := decode(t).deployment.Spec.Template.Spec
 	worker := pod.Containers[0]

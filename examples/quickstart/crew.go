@@ -13,7 +13,7 @@ import (
 // crew are the worker processes.
 type crew struct {
 	workers []*process
-	failed  chan error // of workers that ended without being told to
+	failed  chan error // of workers that ended although nobody stopped them
 }
 
 // process is this program, started again as a worker.
@@ -21,7 +21,7 @@ type process struct {
 	name  string
 	cmd   *exec.Cmd
 	stdin io.Closer
-	told  atomic.Bool   // whether it was told to end
+	asked atomic.Bool   // whether it was asked to end
 	ended chan struct{} // closed
 }
 
@@ -55,7 +55,7 @@ func (c *crew) start(name, redisURL, queue string) error {
 	go func() {
 		defer close(p.ended)
 		_ = p.cmd.Wait()
-		if !p.told.Load() {
+		if !p.asked.Load() {
 			c.failed <- fmt.Errorf("worker %s ended by itself: %v", name, p.cmd.ProcessState)
 		}
 	}()
@@ -74,7 +74,7 @@ func (c *crew) find(pid int) *process {
 
 // kill ends a worker with SIGKILL, which no program can notice or delay.
 func (p *process) kill() error {
-	p.told.Store(true)
+	p.asked.Store(true)
 	return p.cmd.Process.Kill()
 }
 
@@ -83,7 +83,7 @@ func (c *crew) stop() {
 	late, cancel := context.WithTimeout(context.Background(), 3*time.Second)
 	defer cancel()
 	for _, p := range c.workers {
-		p.told.Store(true)
+		p.asked.Store(true)
 		p.stdin.Close()
 	}
 	for _, p := range c.workers {

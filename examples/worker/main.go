@@ -3,7 +3,7 @@
 //
 //	go run ./worker -queues mail
 //
-// Ctrl-C stops it; go run ./worker -help shows all that it can be told.
+// Ctrl-C stops it; go run ./worker -help lists its flags.
 package main
 
 import (

@@ -166,7 +166,7 @@ func (s *site) actOnTask(p *browser.Page) {
 	})
 	s.do(p, act{page: task(4), button: button("cancel"), question: "Cancel this task?", says: "Canceled 1 task"})
 	s.do(p, act{page: task(5), button: button("delete"), question: "Delete this task?", says: "Deleted 1 task"})
-	// A scheduled task of a queue whose workers have told what its arguments are.
+	// A scheduled task of a queue whose workers have published its parameters.
 	p.Go(s.url + "tasks?queue=" + queueName + "&state=scheduled")
 	p.Click(".task-cell a")
 	p.Until("the task is there", live+` && document.querySelector("a.button[href^=edit]")`)

@@ -23,7 +23,7 @@ type Kind string
 const (
 	Start     Kind = "start"
 	End       Kind = "end"
-	Canceled Kind = "canceled"
+	Canceled  Kind = "canceled"
 	Acked     Kind = "acked"    // Redis answered that the claim existed
 	Refused   Kind = "refused"  // Redis answered that the claim did not exist
 	Unclear   Kind = "unclear"  // no answer to an ack
