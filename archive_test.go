@@ -414,7 +414,7 @@ func TestTaskOnItsWayIsLeftAlone(t *testing.T) {
 func between(src delayed.Source, then func()) delayed.Source {
 	var once sync.Once
 	return redistest.Intercept(src, func(cmd string, args []any, send func() (any, error)) (any, error) {
-		if cmd == "EVALSHA" && (args[0] == redisstore.ScriptEntry.Sha || args[0] == redisstore.ScriptTick.Sha) {
+		if cmd == "EVALSHA" && (args[0] == redisstore.Scripts["entry"].Sha || args[0] == redisstore.Scripts["tick"].Sha) {
 			once.Do(then)
 		}
 		return send()

@@ -474,7 +474,7 @@ func TestDelayWithoutReplyIsUnknown(t *testing.T) {
 	b := newBench(t)
 	f := b.fn("f", func(int) {})
 	b.delay(f, 0)
-	rdb, _ := b.faulty(faultnet.Once(faultnet.DropReply, calls(redisstore.ScriptEnqueue)))
+	rdb, _ := b.faulty(faultnet.Once(faultnet.DropReply, calls(redisstore.Scripts["enqueue"])))
 	if _, err := delayed.NewQueue(b.Name, rdb).Delay(f, 1); !errors.Is(err, delayed.ErrUnknown) {
 		t.Errorf("error %v, expected ErrUnknown", err)
 	}
@@ -485,7 +485,7 @@ func TestDelayWithoutReplyIsUnknown(t *testing.T) {
 	for i := range tasks {
 		tasks[i] = delayed.Call(f, i)
 	}
-	sent, enqueues := 0, calls(redisstore.ScriptEnqueue)
+	sent, enqueues := 0, calls(redisstore.Scripts["enqueue"])
 	rdb, _ = b.faulty(faultnet.Once(faultnet.DropRequest, func(r []byte) bool {
 		if enqueues(r) {
 			sent++

@@ -511,16 +511,16 @@ func (s *tickServer) do(cmd string, args []any) (any, error) {
 	sha := args[0]
 	args = args[2+n:]
 	switch sha {
-	case redisstore.ScriptAgenda.Sha:
+	case redisstore.Scripts["agenda"].Sha:
 		return s.agenda(now.UnixMilli()), nil
-	case redisstore.ScriptEntry.Sha:
+	case redisstore.Scripts["entry"].Sha:
 		name, due := text(0), args[3]
 		if s.values[name] != text(1) {
 			return int64(0), nil
 		}
 		s.file(name, text(2), due)
 		return int64(1), nil
-	case redisstore.ScriptTick.Sha:
+	case redisstore.Scripts["tick"].Sha:
 		name, earlier := text(0), args[6].(int64) //nolint:errcheck // by contract
 		switch {
 		case s.values[name] != text(1):

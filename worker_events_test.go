@@ -671,24 +671,24 @@ func TestEndingsAreToldAfterRefusals(t *testing.T) {
 		err    error
 		want   map[string]int // counters
 	}{
-		"ack": {redisstore.ScriptAck, nil, nil, map[string]int{"processed": 2 * tasks}},
+		"ack": {redisstore.Scripts["ack"], nil, nil, map[string]int{"processed": 2 * tasks}},
 		"complete": {
-			redisstore.ScriptComplete,
+			redisstore.Scripts["complete"],
 			[]delayed.Option{delayed.KeepResult(time.Hour)},
 			nil,
 			map[string]int{"processed": 2 * tasks},
 		},
 		"retry": {
-			redisstore.ScriptShelve, nil, errors.New("no"),
+			redisstore.Scripts["shelve"], nil, errors.New("no"),
 			map[string]int{"processed": 2 * tasks, "failed": 2 * tasks, "retried": 2 * tasks},
 		},
 		"archive": {
-			redisstore.ScriptShelve,
+			redisstore.Scripts["shelve"],
 			[]delayed.Option{delayed.MaxRetry(0)},
 			errors.New("no"),
 			map[string]int{"processed": 2 * tasks, "failed": 2 * tasks, "archived": 2 * tasks},
 		},
-		"snooze": {redisstore.ScriptShelve, nil, delayed.Snooze(time.Hour), map[string]int{"snoozed": 2 * tasks}},
+		"snooze": {redisstore.Scripts["shelve"], nil, delayed.Snooze(time.Hour), map[string]int{"snoozed": 2 * tasks}},
 	} {
 		for how, lost := range map[string]bool{"refused": false, "unanswered": true} {
 			for _, times := range []int{1, 2, 4} {

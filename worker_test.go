@@ -849,7 +849,7 @@ func TestUnansweredThenRefused(t *testing.T) {
 	var lose atomic.Bool
 	var refuse atomic.Int64
 	src := redistest.Intercept(b.src, func(cmd string, args []any, send func() (any, error)) (any, error) {
-		losing := cmd == "EVALSHA" && args[0] == redisstore.ScriptShelve.Sha && lose.Load()
+		losing := cmd == "EVALSHA" && args[0] == redisstore.Scripts["shelve"].Sha && lose.Load()
 		reply, err := send()
 		if losing {
 			refuse.Store(3)

@@ -253,7 +253,7 @@ func endsIn(request []byte) int {
 	n, args := arguments(request)
 	keys, _ := strconv.Atoi(args[2])
 	plain := 3 + keys + 3 // of ack: life, lost, pulse
-	if calls(redisstore.ScriptClaim)(request) {
+	if calls(redisstore.Scripts["claim"])(request) {
 		plain += 5
 	}
 	batches, _ := strconv.Atoi(args[plain])
@@ -266,10 +266,10 @@ func TestAcknowledgementsRideOnClaims(t *testing.T) {
 	var claimCalls, ackCalls, rode, walked atomic.Int64
 	rdb, _ := b.faulty(func(request []byte) faultnet.Fault {
 		switch {
-		case calls(redisstore.ScriptClaim)(request):
+		case calls(redisstore.Scripts["claim"])(request):
 			claimCalls.Add(1)
 			rode.Add(int64(endsIn(request)))
-		case calls(redisstore.ScriptAck)(request):
+		case calls(redisstore.Scripts["ack"])(request):
 			ackCalls.Add(1)
 			walked.Add(int64(endsIn(request)))
 		}

@@ -267,7 +267,7 @@ func TestOverdueTasksOfAnEmptyQueueGoBack(t *testing.T) {
 	})
 	var released atomic.Int64
 	rdb, _ := b.faulty(func(request []byte) faultnet.Fault {
-		if calls(redisstore.ScriptRelease)(request) {
+		if calls(redisstore.Scripts["release"])(request) {
 			released.Add(1)
 		}
 		return faultnet.None

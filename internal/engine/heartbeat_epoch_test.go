@@ -38,8 +38,8 @@ func newBeating(t *testing.T, plan faultnet.Plan) *beating {
 	t.Helper()
 	b := newBench(t)
 	for _, sc := range []*redisstore.Script{
-		redisstore.ScriptRegister, redisstore.ScriptBeat, redisstore.ScriptClaim,
-		redisstore.ScriptAck, redisstore.ScriptRelease,
+		redisstore.Scripts["register"], redisstore.Scripts["beat"], redisstore.Scripts["claim"],
+		redisstore.Scripts["ack"], redisstore.Scripts["release"],
 	} {
 		b.Do("SCRIPT", "LOAD", sc.Source)
 	}
@@ -94,7 +94,7 @@ func (h *beating) swept(c *lane.Claim) {
 func onRegister(fault faultnet.Fault, nth int) faultnet.Plan {
 	n := 0
 	return func(request []byte) faultnet.Fault {
-		if calls(redisstore.ScriptRegister)(request) {
+		if calls(redisstore.Scripts["register"])(request) {
 			if n++; n == nth {
 				return fault
 			}
@@ -292,7 +292,7 @@ func TestTasksOfAClaimDuringARegistrationRunOnce(t *testing.T) {
 	cfg.HeartbeatLife, cfg.NoSweeper = quietLife, true
 	b.work(cfg, f).mustStop() // so that Redis knows the scripts
 	src := &lateSource{
-		Source: b.rdb.loops, script: redisstore.ScriptClaim, carried: make(chan struct{}),
+		Source: b.rdb.loops, script: redisstore.Scripts["claim"], carried: make(chan struct{}),
 		deliver: make(chan struct{}),
 	}
 	w := b.workWith(FromSource(src), cfg, f)

@@ -32,7 +32,7 @@ type heldLane struct {
 func newHeldLane(t *testing.T) *heldLane {
 	t.Helper()
 	b := newBench(t)
-	for _, sc := range []*redisstore.Script{redisstore.ScriptClaim, redisstore.ScriptAck} {
+	for _, sc := range []*redisstore.Script{redisstore.Scripts["claim"], redisstore.Scripts["ack"]} {
 		b.Do("SCRIPT", "LOAD", sc.Source)
 	}
 	h := &heldLane{bench: b, src: &faultnet.HoldSource{Source: b.rdb.loops, Calls: make(chan *faultnet.HeldCall)}}

@@ -26,7 +26,7 @@ func TestLostReplyOfClaimIsGivenBack(t *testing.T) {
 	b.work(b.config(), f).mustStop() // so that Redis knows the scripts
 	armed := atomic.Bool{}
 	rdb, dialer := b.faulty(faultnet.Once(faultnet.DropReply,
-		func(r []byte) bool { return armed.Load() && calls(redisstore.ScriptClaim)(r) }))
+		func(r []byte) bool { return armed.Load() && calls(redisstore.Scripts["claim"])(r) }))
 	w := b.workWith(rdb, b.config(), f)
 	b.Until("the first look, which finds nothing, is over", func() bool { return w.lanes[0].Newest() > 0 })
 	armed.Store(true)
@@ -131,7 +131,7 @@ func TestLostReplyOfAckIsSentAgain(t *testing.T) {
 	b.work(b.config(), f).mustStop()
 	for _, fault := range []faultnet.Fault{faultnet.DropReply, faultnet.DropRequest} {
 		ran.Store(0)
-		rdb, dialer := b.faulty(faultnet.Once(fault, calls(redisstore.ScriptAck)))
+		rdb, dialer := b.faulty(faultnet.Once(fault, calls(redisstore.Scripts["ack"])))
 		w := b.workWith(rdb, b.config(), f)
 		tasks := int64(0)
 		b.Until("a task is acknowledged by a call of its own, and not with a claim", func() bool {
@@ -163,7 +163,7 @@ func TestLostReplyOfRetryDoesNotDouble(t *testing.T) {
 		return nil
 	})
 	b.work(b.config(), f).mustStop()
-	rdb, dialer := b.faulty(faultnet.Once(faultnet.DropReply, calls(redisstore.ScriptShelve)))
+	rdb, dialer := b.faulty(faultnet.Once(faultnet.DropReply, calls(redisstore.Scripts["shelve"])))
 	w := b.workWith(rdb, b.config(), f)
 	b.delay(f, 1)
 	b.Until("it has run twice", func() bool { return ran.Load() == 2 })
@@ -335,7 +335,7 @@ func TestStopDuringRegistration(t *testing.T) {
 			b.work(b.config()).mustStop() // so that Redis knows the scripts
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
-			once := faultnet.Once(fault, calls(redisstore.ScriptRegister))
+			once := faultnet.Once(fault, calls(redisstore.Scripts["register"]))
 			rdb, dialer := b.faulty(func(request []byte) faultnet.Fault {
 				f := once(request)
 				if f == fault {

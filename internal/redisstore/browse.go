@@ -15,8 +15,6 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-var scriptShelf = newScript("shelf")
-
 // ListedTask is a task as lists show it.
 type ListedTask struct {
 	ID      string // that it is filed under; "" if it is in no set
@@ -36,7 +34,7 @@ func (s *Store) PendingPage(ctx context.Context, from, n int, back bool) ([]Stor
 // from the end on, 0 for the newest, back to older ones. It returns the messages that contain the text, and how many it
 // has looked at: none behind the oldest one.
 func (s *Store) SeekPending(ctx context.Context, from int, text string) (found []Stored, looked int, err error) {
-	page, err := storedAll(s.eval(ctx, scriptPage, []string{s.keys.list}, -1-from, MaxListPage,
+	page, err := storedAll(s.eval(ctx, "page", []string{s.keys.list}, -1-from, MaxListPage,
 		wire.WorkerLimits.Bytes, flag(true), text))
 	looked = len(page)
 	return slices.DeleteFunc(page, IsGap), looked, err
@@ -130,7 +128,7 @@ func placeBehind(page []ListedTask) SetPlace {
 func (s *Store) members(
 	ctx context.Context, set string, after SetPlace, n int, back bool,
 ) (page []ListedTask, err error) {
-	reply, err := redis.Values(s.eval(ctx, scriptShelf, []string{set}, after.Score, after.Member, n, flag(back)))
+	reply, err := redis.Values(s.eval(ctx, "shelf", []string{set}, after.Score, after.Member, n, flag(back)))
 	if err != nil {
 		return nil, err
 	}

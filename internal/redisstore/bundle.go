@@ -9,14 +9,6 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// The scripts that a Coalescer calls.
-var (
-	ScriptEnqueue  = newScript("enqueue")
-	scriptSchedule = newScript("schedule")
-	scriptEnlist   = newScript("enlist")
-	scriptGather   = newScript("gather")
-)
-
 // kind is one of the enqueueing scripts.
 type kind uint8
 
@@ -37,11 +29,11 @@ var kinds = [numKinds]struct {
 	// answers takes a reply apart, if it has an answer for each task.
 	answers func(reply any, n int) ([]any, error)
 }{
-	byEnqueue:  {ScriptEnqueue, (*Store).enqueueHead, 1, MaxBatchTasks, nil},
-	bySchedule: {scriptSchedule, (*Store).scheduleHead, 3, MaxFiled, scheduleAnswers},
-	byEnlist:   {scriptEnlist, (*Store).enlistHead, 7, MaxEnlisted, enlistAnswers},
+	byEnqueue:  {Scripts["enqueue"], (*Store).enqueueHead, 1, MaxBatchTasks, nil},
+	bySchedule: {Scripts["schedule"], (*Store).scheduleHead, 3, MaxFiled, scheduleAnswers},
+	byEnlist:   {Scripts["enlist"], (*Store).enlistHead, 7, MaxEnlisted, enlistAnswers},
 	// Each of the calls may be for another group, which costs as much as enlisting.
-	byGather: {scriptGather, (*Store).gatherHead, 7, MaxEnlisted, nil},
+	byGather: {Scripts["gather"], (*Store).gatherHead, 7, MaxEnlisted, nil},
 }
 
 // result is what became of one task.

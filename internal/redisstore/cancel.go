@@ -2,17 +2,11 @@ package redisstore
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
 
 	"github.com/godelayed/delayed/internal/wire"
-)
-
-var (
-	scriptCancel = newScript("cancel")
-	scriptPardon = newScript("pardon")
 )
 
 const (
@@ -43,7 +37,7 @@ func (s *Store) Cancel(
 		k.revoked, k.control, k.scheduled, k.retry, k.parked, k.archived, k.completed, k.tasks, k.info, k.results,
 		k.locks, s.StatsKey(),
 	}
-	n, err := redis.Int(s.eval(ctx, scriptCancel, keys, id, revokedLife.Milliseconds(), keep.Milliseconds(), info,
+	n, err := redis.Int(s.eval(ctx, "cancel", keys, id, revokedLife.Milliseconds(), keep.Milliseconds(), info,
 		k.endedOf(id), k.signals(),
 		statsLife, PardonPage, flag(filed), lock))
 	return Cancellation(n), err //nolint:gosec // 0 to 3
@@ -61,7 +55,7 @@ func (s *Store) FiledMessage(ctx context.Context, id string) (Stored, error) {
 // Pardon forgets at most n expired revocations; after the last one, also a control hash that only holds a version of
 // the past.
 func (s *Store) Pardon(ctx context.Context, n int) (int, error) {
-	return redis.Int(s.eval(ctx, scriptPardon, []string{s.keys.revoked, s.keys.control}, n))
+	return redis.Int(s.eval(ctx, "pardon", []string{s.keys.revoked, s.keys.control}, n))
 }
 
 // Revoked returns up to n ids of cancelled tasks. all is true if there are no more.
@@ -77,32 +71,25 @@ func (s *Store) Revoked(ctx context.Context, n int) (ids []string, all bool, err
 
 // AreRevoked reports for each id whether its task is revoked.
 func (s *Store) AreRevoked(ctx context.Context, ids []string) ([]bool, error) {
-	args := make([]any, 0, 1+len(ids))
-	args = append(args, s.keys.revoked)
-	for _, id := range ids {
-		args = append(args, id)
-	}
-	values, err := redis.Values(s.do(ctx, "ZMSCORE", args...))
+	return s.inSet(ctx, s.keys.revoked, ids)
+}
+
+// inSet reports for each member whether it is in a sorted set.
+func (s *Store) inSet(ctx context.Context, set string, members []string) ([]bool, error) {
+	reply, err := s.do(ctx, "ZMSCORE", argsOf(members, set)...)
+	scores, err := values(reply, err, len(members))
 	if err != nil {
 		return nil, err
 	}
-	if len(values) != len(ids) {
-		return nil, fmt.Errorf("%w: ZMSCORE", ErrReply)
-	}
-	found := make([]bool, len(ids))
-	for i, v := range values {
-		found[i] = v != nil
+	found := make([]bool, len(scores))
+	for i, score := range scores {
+		found[i] = score != nil
 	}
 	return found, nil
 }
 
 // Forgive forgets the revocations of tasks that have ended.
 func (s *Store) Forgive(ctx context.Context, ids []string) error {
-	args := make([]any, 0, 1+len(ids))
-	args = append(args, s.keys.revoked)
-	for _, id := range ids {
-		args = append(args, id)
-	}
-	_, err := s.do(ctx, "ZREM", args...)
+	_, err := s.do(ctx, "ZREM", argsOf(ids, s.keys.revoked)...)
 	return err
 }

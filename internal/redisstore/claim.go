@@ -13,12 +13,6 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// The scripts.
-var (
-	ScriptClaim = newScript("claim")
-	scriptMark  = newScript("mark")
-)
-
 // maxClaim bounds the tasks of one claim: the script passes two values for each to Lua's unpack.
 const maxClaim = 1000
 
@@ -68,7 +62,7 @@ func (s *Store) Claim(ctx context.Context, c ClaimCall) (got ClaimReply, err err
 	args := make([]any, 0, 9+len(c.Ended.Batches)+len(c.Ended.Tokens))
 	args = append(args, c.Batch, min(c.Most, maxClaim), c.Held, wire.WorkerLimits.Bytes, flag(c.Legacy), flag(c.Mend),
 		statsLife)
-	reply, err := redis.Values(s.eval(ctx, ScriptClaim, keys, c.Ended.append(args)...))
+	reply, err := redis.Values(s.eval(ctx, "claim", keys, c.Ended.append(args)...))
 	if err != nil {
 		return ClaimReply{}, err
 	}
@@ -131,7 +125,7 @@ func ParseToken(token string) (number uint64, place int, ok bool) {
 
 // Mark notes in a worker's claims hash what sweepers may conclude from its death; the value "" removes the note.
 func (s *Store) Mark(ctx context.Context, worker, note, value string) error {
-	_, err := s.eval(ctx, scriptMark, []string{s.keys.claims + worker}, note, value)
+	_, err := s.eval(ctx, "mark", []string{s.keys.claims + worker}, note, value)
 	return err
 }
 

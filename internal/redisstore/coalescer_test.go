@@ -772,7 +772,7 @@ type held struct {
 func newHeld(t *testing.T) *held {
 	t.Helper()
 	b := redistest.NewBench(t, redistest.Shared(t))
-	b.Server.Do(t, "SCRIPT", "LOAD", ScriptEnqueue.Source)
+	b.Server.Do(t, "SCRIPT", "LOAD", Scripts["enqueue"].Source)
 	src := &faultnet.HoldSource{Source: dialled(t, b.Server.URL()), Calls: make(chan *faultnet.HeldCall)}
 	return &held{b, src, NewCoalescer(NewStore(src, "", b.Name)), time.Now()}
 }

@@ -7,12 +7,6 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// The scripts.
-var (
-	ScriptComplete = newScript("complete")
-	scriptProgress = newScript("progress")
-)
-
 // Completed is a claimed task that was cancelled, or that has succeeded and needs more than an acknowledgement.
 type Completed struct {
 	Token   string
@@ -29,7 +23,7 @@ type Completed struct {
 // Progress writes the progress report of an active task; nil removes it. It reports whether the claim stands.
 func (s *Store) Progress(ctx context.Context, worker, token, id string, report []byte) (bool, error) {
 	keys := []string{s.keys.processing + worker, s.keys.completed, s.keys.results}
-	return redis.Bool(s.eval(ctx, scriptProgress, keys, token, id, report))
+	return redis.Bool(s.eval(ctx, "progress", keys, token, id, report))
 }
 
 // Complete ends claims of tasks that have succeeded or were cancelled, keeps their records, frees their locks, drops
@@ -56,6 +50,6 @@ func (s *Store) Complete(
 		s.keys.processing + worker, s.keys.claims + worker, s.keys.completed, s.keys.results, s.keys.locks,
 		s.StatsKey(), s.keys.revoked,
 	}
-	reply, err := s.eval(ctx, ScriptComplete, keys, args...)
+	reply, err := s.eval(ctx, "complete", keys, args...)
 	return answersAgain(reply, err, len(tasks))
 }

@@ -45,8 +45,9 @@ func (l *Link) HangUp() {
 func (l *Link) Connected() bool { return l.conn != nil }
 
 // eval runs a script.
-func (l *Link) eval(ctx context.Context, sc *Script, keys []string, args ...any) (any, error) {
-	return sc.eval(ctx, l.conn, CallTimeout, keys, args)
+func (l *Link) eval(ctx context.Context, script string, keys []string, args ...any) (any, error) {
+	sc := Scripts[script]
+	return sc.send(ctx, l.conn, CallTimeout, sc.evalshaArgs(keys, args))
 }
 
 // do sends a command.
@@ -66,12 +67,7 @@ func (l *Link) Ping(ctx context.Context) error {
 
 // Time returns the time by Redis's clock.
 func (l *Link) Time(ctx context.Context) (time.Time, error) {
-	reply, err := l.do(ctx, "TIME")
-	parts, err := ints(reply, err, 2)
-	if err != nil {
-		return time.Time{}, err
-	}
-	return time.Unix(parts[0], parts[1]*1000), nil
+	return clock(l.do(ctx, "TIME"))
 }
 
 // ServerID returns the id of the server's process, which changes when it starts anew; "" if the server does not tell

@@ -8,8 +8,6 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-var scriptControl = newScript("control")
-
 // Fields of the control hash. Those for one worker are followed by its id.
 const (
 	ControlPaused  = "paused"
@@ -39,7 +37,7 @@ func (c *Control) RestartedAfter(ms int64) bool {
 
 // SetControl changes one field of the control hash; "" deletes it. It returns whether there was one before.
 func (s *Store) SetControl(ctx context.Context, field, value string) (was bool, err error) {
-	return redis.Bool(s.eval(ctx, scriptControl, []string{s.keys.control}, field, value, s.keys.signals()))
+	return redis.Bool(s.eval(ctx, "control", []string{s.keys.control}, field, value, s.keys.signals()))
 }
 
 // Control reads the control hash as it is for one worker.

@@ -32,7 +32,7 @@ func (p Place) arg() string {
 
 // enlistHead returns the arguments of the script enlist that come before the tasks.
 func (s *Store) enlistHead() []any {
-	return scriptEnlist.evalshaArgs([]string{
+	return Scripts["enlist"].evalshaArgs([]string{
 		s.keys.list, s.keys.noti, s.keys.scheduled, s.keys.retry, s.keys.parked, s.keys.tasks, s.keys.info,
 		s.keys.completed,
 		s.keys.locks, s.keys.revoked, s.keys.wake, s.keys.control,

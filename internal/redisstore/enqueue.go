@@ -50,7 +50,7 @@ func (a *scriptArgs) free(err error) {
 
 // enqueueHead returns the arguments of the script enqueue that come before the messages.
 func (s *Store) enqueueHead() []any {
-	return []any{ScriptEnqueue.Sha, 2, s.keys.list, s.keys.noti}
+	return []any{Scripts["enqueue"].Sha, 2, s.keys.list, s.keys.noti}
 }
 
 // Enqueue makes up to MaxBatchTasks messages pending, all or none.
@@ -117,7 +117,7 @@ func (e enqueuer) releasePlace() {
 
 // scheduleHead returns the arguments of the script schedule that come before the tasks.
 func (s *Store) scheduleHead() []any {
-	return scriptSchedule.evalshaArgs([]string{s.keys.scheduled, s.keys.tasks, s.keys.wake}, nil)
+	return Scripts["schedule"].evalshaArgs([]string{s.keys.scheduled, s.keys.tasks, s.keys.wake}, nil)
 }
 
 // dueArg returns when a task is due, in ms, as scripts take it.

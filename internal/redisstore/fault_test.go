@@ -255,7 +255,7 @@ func TestErrorsOfScripts(t *testing.T) {
 		{os.ErrDeadlineExceeded, ErrUnknown},
 		{context.Canceled, ErrUnknown},
 	} {
-		err := ScriptAck.Explain(c.answer)
+		err := Scripts["ack"].Explain(c.answer)
 		for _, kind := range []error{ErrFull, ErrUnknown} {
 			if expected := errors.Is(c.want, kind); errors.Is(err, kind) != expected {
 				t.Errorf("%q is %v: %v, expected %v", c.answer, kind, !expected, expected)

@@ -2,15 +2,8 @@ package redisstore
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/gomodule/redigo/redis"
-)
-
-// The scripts.
-var (
-	ScriptAck     = newScript("ack")
-	ScriptRelease = newScript("release")
 )
 
 // Ended are claims whose tasks are done.
@@ -24,11 +17,7 @@ type Ended struct {
 // append adds the arguments that ack and claim share.
 func (e *Ended) append(args []any) []any {
 	args = append(args, e.Pulse)
-	args = appendBatches(args, e.Batches)
-	for _, t := range e.Tokens {
-		args = append(args, t)
-	}
-	return args
+	return appendAll(appendBatches(args, e.Batches), e.Tokens)
 }
 
 // answers converts the reply of ack and claim: for each claim, whether it stood; nil: all did.
@@ -46,7 +35,7 @@ func (s *Store) Ack(ctx context.Context, worker string, e Ended, lost int) ([]bo
 	args = append(args, statsLife, lost)
 	args = e.append(args)
 	keys := []string{s.keys.processing + worker, s.keys.claims + worker, s.StatsKey(), s.keys.heartbeat + worker}
-	reply, err := s.eval(ctx, ScriptAck, keys, args...)
+	reply, err := s.eval(ctx, "ack", keys, args...)
 	if err != nil {
 		return nil, err
 	}
@@ -61,14 +50,9 @@ func (s *Store) Release(
 	if front {
 		where = "front"
 	}
-	args := make([]any, 0, 2+len(batches)+len(tokens))
-	args = append(args, where)
-	args = appendBatches(args, batches)
-	for _, t := range tokens {
-		args = append(args, t)
-	}
+	args := appendAll(appendBatches([]any{where}, batches), tokens)
 	keys := []string{s.keys.processing + worker, s.keys.claims + worker, to.keys.list, to.keys.noti}
-	reply, err := s.eval(ctx, ScriptRelease, keys, args...)
+	reply, err := s.eval(ctx, "release", keys, args...)
 	return answers(reply, err, len(tokens))
 }
 
@@ -81,24 +65,17 @@ func (s *Store) channel(id string, awaited bool) string {
 }
 
 func appendBatches(args []any, batches []uint64) []any {
-	args = append(args, len(batches))
-	for _, b := range batches {
-		args = append(args, b)
-	}
-	return args
+	return appendAll(append(args, len(batches)), batches)
 }
 
 // answers converts a reply of n ones and zeros.
 func answers(reply any, err error, n int) ([]bool, error) {
-	values, err := redis.Values(reply, err)
+	list, err := values(reply, err, n)
 	if err != nil {
 		return nil, err
 	}
-	if len(values) != n {
-		return nil, fmt.Errorf("%w: %d answers, expected %d", ErrReply, len(values), n)
-	}
 	stood := make([]bool, n)
-	for i, v := range values {
+	for i, v := range list {
 		stood[i] = v == int64(1)
 	}
 	return stood, nil
@@ -110,8 +87,8 @@ func answersAgain(reply any, err error, n int) (stood, again []bool, _ error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	values, _ := redis.Values(reply, nil)
-	for i, v := range values {
+	list, _ := redis.Values(reply, nil)
+	for i, v := range list {
 		if v == int64(2) {
 			if again == nil {
 				again = make([]bool, n)

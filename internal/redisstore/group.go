@@ -13,14 +13,6 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-var (
-	scriptRipe   = newScript("ripe")
-	scriptPeek   = newScript("peek")
-	scriptFire   = newScript("fire")
-	scriptHasten = newScript("hasten")
-	scriptJoin   = newScript("join")
-)
-
 const (
 	// MaxRipe bounds the groups that one call of ripe returns to a mover.
 	MaxRipe = 16
@@ -39,7 +31,7 @@ var (
 // groupKeys returns the first arguments of the script gather, for the given groups.
 func (s *Store) groupKeys(groups []string) []any {
 	head := make([]any, 0, 2+4*len(groups)+2+7)
-	head = append(head, scriptGather.Sha, 4*len(groups))
+	head = append(head, Scripts["gather"].Sha, 4*len(groups))
 	for _, g := range groups {
 		head = append(head, s.keys.group+g, s.keys.groups, s.keys.gathered, s.keys.wake)
 	}
@@ -101,7 +93,7 @@ func weigh(members []group.Member) (bytes, values int) {
 // Ripe returns up to n groups that are due, and the time until the next one is due, negative for none. It puts them off
 // by the time loan, so that no other mover gets them meanwhile.
 func (s *Store) Ripe(ctx context.Context, n int, loan time.Duration) (groups []string, next time.Duration, err error) {
-	reply, err := redis.Values(s.eval(ctx, scriptRipe, []string{s.keys.groups}, n, loan.Milliseconds()))
+	reply, err := redis.Values(s.eval(ctx, "ripe", []string{s.keys.groups}, n, loan.Milliseconds()))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -159,7 +151,7 @@ func (s *Store) Peek(
 func (s *Store) peekPage(
 	ctx context.Context, group string, most, n, behind int,
 ) (size int, version int64, found []Stored, err error) {
-	reply, err := redis.Values(s.eval(ctx, scriptPeek, []string{s.keys.group + group, s.keys.gathered, s.keys.control},
+	reply, err := redis.Values(s.eval(ctx, "peek", []string{s.keys.group + group, s.keys.gathered, s.keys.control},
 		group, most, n, wire.WorkerLimits.Bytes, behind))
 	if err != nil {
 		return 0, 0, nil, err
@@ -195,13 +187,9 @@ func (s *Store) Fire(
 		first, last = members[0].Message, members[n-1].Message
 	}
 	bytes, values := weigh(members)
-	args := make([]any, 0, 10+len(messages))
-	args = append(args, group, len(members), first, last, bytes, values, next, groupBytes, groupValues, version)
-	for _, m := range messages {
-		args = append(args, m)
-	}
+	args := argsOf(messages, group, len(members), first, last, bytes, values, next, groupBytes, groupValues, version)
 	keys := []string{s.keys.group + group, s.keys.groups, s.keys.gathered, s.keys.list, s.keys.noti, s.keys.control}
-	reply, err := s.eval(ctx, scriptFire, keys, args...)
+	reply, err := s.eval(ctx, "fire", keys, args...)
 	answer, err := ints(reply, err, 2)
 	if err != nil {
 		return firedElsewhere, 0, err
@@ -224,7 +212,7 @@ func (s *Store) Join(
 		s.keys.processing + worker, s.keys.claims + worker, s.keys.group + last.Group, s.keys.groups, s.keys.gathered,
 		s.keys.wake,
 	}
-	reply, err := s.eval(ctx, scriptJoin, keys, args...)
+	reply, err := s.eval(ctx, "join", keys, args...)
 	return answers(reply, err, len(tokens))
 }
 
@@ -284,11 +272,7 @@ const MostHastened = 1000
 
 // Hasten makes groups due now, at most MostHastened, and returns how many of them there were.
 func (s *Store) Hasten(ctx context.Context, names []string) (int, error) {
-	args := make([]any, len(names))
-	for i := range names {
-		args[i] = names[i]
-	}
-	return redis.Int(s.eval(ctx, scriptHasten, []string{s.keys.groups, s.keys.wake}, args...))
+	return redis.Int(s.eval(ctx, "hasten", []string{s.keys.groups, s.keys.wake}, argsOf(names)...))
 }
 
 // Aggregating finds the task with the given id in a group, and returns its message. It reads one group after the other,

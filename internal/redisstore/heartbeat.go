@@ -10,26 +10,18 @@ import (
 	"github.com/godelayed/delayed/internal/answer"
 )
 
-// The scripts.
-var (
-	ScriptBeat     = newScript("beat")
-	ScriptRegister = newScript("register")
-	scriptForget   = newScript("forget")
-	scriptKnown    = newScript("known")
-)
-
 // RegisterEach is Store.Register for stores of one slot: it registers the worker with each of the values.
 func RegisterEach(
 	ctx context.Context, stores []*Store, worker string, life time.Duration, values []string,
 ) []Answer[[]string] {
-	return evalEach(ctx, ScriptRegister, stores, redis.Strings, func(i int) ([]string, []any) {
+	return evalEach(ctx, "register", stores, redis.Strings, func(i int) ([]string, []any) {
 		return stores[i].registration(worker, life, values[i])
 	})
 }
 
 // UnregisterEach is Store.Unregister for stores of one slot.
 func UnregisterEach(ctx context.Context, stores []*Store, worker string) []Answer[bool] {
-	return evalEach(ctx, scriptForget, stores, redis.Bool, func(i int) ([]string, []any) {
+	return evalEach(ctx, "forget", stores, redis.Bool, func(i int) ([]string, []any) {
 		return stores[i].workerKeys(worker), []any{worker, 1}
 	})
 }
@@ -72,7 +64,7 @@ func beatPage(
 	for _, s := range stores {
 		keys = append(keys, s.keys.heartbeat+worker, s.keys.processing+worker, s.keys.control)
 	}
-	reply, err := l.eval(ctx, ScriptBeat, keys, life.Milliseconds(), flag(count), flag(control), flag(mistyped))
+	reply, err := l.eval(ctx, "beat", keys, life.Milliseconds(), flag(count), flag(control), flag(mistyped))
 	values, err := ints(reply, err, 2+3*len(stores))
 	if err != nil {
 		return nil, time.Time{}, err
@@ -92,7 +84,7 @@ func Known(ctx context.Context, l *Link, stores []*Store, worker string) (known 
 		for _, s := range page {
 			keys = append(keys, s.keys.workers, s.keys.functions)
 		}
-		reply, err := l.eval(ctx, scriptKnown, keys, worker)
+		reply, err := l.eval(ctx, "known", keys, worker)
 		switch {
 		case IsWrongType(err) && len(page) > 1:
 			for _, s := range page {
@@ -121,7 +113,7 @@ func Known(ctx context.Context, l *Link, stores []*Store, worker string) (known 
 // Register registers the worker and returns the tokens of its claims that stand.
 func (s *Store) Register(ctx context.Context, worker string, life time.Duration, value string) ([]string, error) {
 	keys, args := s.registration(worker, life, value)
-	return redis.Strings(s.eval(ctx, ScriptRegister, keys, args...))
+	return redis.Strings(s.eval(ctx, "register", keys, args...))
 }
 
 func (s *Store) registration(worker string, life time.Duration, value string) (keys []string, args []any) {
@@ -131,12 +123,12 @@ func (s *Store) registration(worker string, life time.Duration, value string) (k
 
 // Unregister removes the registration of a worker that stops, and reports false if it still holds claims.
 func (s *Store) Unregister(ctx context.Context, worker string) (bool, error) {
-	return redis.Bool(s.eval(ctx, scriptForget, s.workerKeys(worker), worker, 1))
+	return redis.Bool(s.eval(ctx, "forget", s.workerKeys(worker), worker, 1))
 }
 
 // Forget removes the registration of a dead worker that holds no claims.
 func (s *Store) Forget(ctx context.Context, worker string) (bool, error) {
-	return redis.Bool(s.eval(ctx, scriptForget, s.workerKeys(worker), worker, 0))
+	return redis.Bool(s.eval(ctx, "forget", s.workerKeys(worker), worker, 0))
 }
 
 func (s *Store) workerKeys(worker string) []string {

@@ -12,11 +12,6 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
-var (
-	scriptFields = newScript("fields")
-	scriptPage   = newScript("page")
-)
-
 // maxInfo bounds the info that is read of each task in a list. No info that this package writes is as large.
 const maxInfo = 32 << 10
 
@@ -81,7 +76,7 @@ func (s *Store) someFields(ctx context.Context, hash string, fields []string, mo
 	for _, f := range fields[:min(len(fields), MaxListPage)] {
 		args = append(args, f)
 	}
-	values, err := storedAll(s.eval(ctx, scriptFields, []string{hash}, args...))
+	values, err := storedAll(s.eval(ctx, "fields", []string{hash}, args...))
 	if err == nil && (len(values) == 0 || len(values) > len(fields)) {
 		err = fmt.Errorf("%w: %d values from fields, expected 1 to %d", ErrReply, len(values), len(fields))
 	}
@@ -121,7 +116,7 @@ func (s *Store) page(ctx context.Context, list string, from, n int) ([]Stored, e
 // −1 is the last message then, and places behind it hold gaps.
 func (s *Store) pageFrom(ctx context.Context, list string, from, n int, back bool) ([]Stored, error) {
 	n = min(n, listPage)
-	return storedAll(s.eval(ctx, scriptPage, []string{list}, from, n, wire.WorkerLimits.Bytes, flag(back), ""))
+	return storedAll(s.eval(ctx, "page", []string{list}, from, n, wire.WorkerLimits.Bytes, flag(back), ""))
 }
 
 // MaxListPage bounds how many parked or archived tasks one call reads.

@@ -11,21 +11,16 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-var (
-	scriptUnlock = newScript("unlock")
-	scriptLapse  = newScript("lapse")
-)
-
 // Unlock frees the lock of a task that starts. left reports that the task still holds its id, to be freed at its end;
 // replaced, that it must not start.
 func (s *Store) Unlock(ctx context.Context, id, lock string) (left, replaced bool, err error) {
-	n, err := redis.Int(s.eval(ctx, scriptUnlock, s.unlockKeys(), id, lock, 0))
+	n, err := redis.Int(s.eval(ctx, "unlock", s.unlockKeys(), id, lock, 0))
 	return n == 1, n < 0, err
 }
 
 // FreeForwarded frees the lock and the id of a task that was handed on to another queue.
 func (s *Store) FreeForwarded(ctx context.Context, id, lock string) error {
-	_, err := s.eval(ctx, scriptUnlock, s.unlockKeys(), id, lock, 1)
+	_, err := s.eval(ctx, "unlock", s.unlockKeys(), id, lock, 1)
 	return err
 }
 
@@ -34,7 +29,7 @@ func (s *Store) unlockKeys() []string { return []string{s.keys.locks, s.keys.rev
 // Lapse looks at about n locks, and drops those that have expired. cursor says where to go on: "0" at the beginning;
 // next is "0" after the last lock.
 func (s *Store) Lapse(ctx context.Context, cursor string, n int) (next string, looked, dropped int, err error) {
-	reply, err := redis.Values(s.eval(ctx, scriptLapse, []string{s.keys.locks}, cursor, n))
+	reply, err := redis.Values(s.eval(ctx, "lapse", []string{s.keys.locks}, cursor, n))
 	if err != nil {
 		return "", 0, 0, err
 	}

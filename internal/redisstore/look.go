@@ -12,8 +12,6 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-var scriptLook = newScript("look")
-
 // Seen is what Redis holds of one task. Times are those of Redis's clock; zero means that the task is not in that set.
 type Seen struct {
 	scheduled, retry, parked, Archived, Completed time.Time
@@ -56,7 +54,7 @@ func (s *Store) Look(ctx context.Context, id string, message bool) (found Seen, 
 	if message {
 		most = wire.WorkerLimits.Bytes
 	}
-	reply, err := redis.Values(s.eval(ctx, scriptLook, keys, id, most, wire.InfoLimits.Bytes))
+	reply, err := redis.Values(s.eval(ctx, "look", keys, id, most, wire.InfoLimits.Bytes))
 	if err != nil {
 		return Seen{}, err
 	}

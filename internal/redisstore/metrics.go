@@ -14,8 +14,6 @@ import (
 	"github.com/godelayed/delayed/internal/metrics"
 )
 
-var scriptMetrics = newScript("metrics")
-
 // Grain is how finely metrics tell times apart.
 type Grain uint8
 
@@ -140,7 +138,7 @@ func (s *Store) addMetricsPage(ctx context.Context, page []MetricsPart) (again [
 		_ = sum.MergeEncoded(olds[i]) // what is no sample is replaced
 		args = args.Add(fields[i], olds[i], sum.Append(nil))
 	}
-	reply, err := s.eval(ctx, scriptMetrics, []string{key}, args...)
+	reply, err := s.eval(ctx, "metrics", []string{key}, args...)
 	done, err := ints(reply, err, len(page))
 	if err != nil {
 		return nil, err

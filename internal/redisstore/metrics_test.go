@@ -94,7 +94,7 @@ var metricsCases = storeTable{script: "metrics", refused: true, cases: []storeCa
 		seed: redistest.State{"_metrics:total": totals(manyFunctions(63))},
 		do: func(s *Store) (any, error) {
 			one := encodedSample(sampleOf(1))
-			reply, err := s.eval(bg, scriptMetrics, []string{s.keys.metricsKey(GrainTotal, time.Time{})}, statsLife,
+			reply, err := s.eval(bg, "metrics", []string{s.keys.metricsKey(GrainTotal, time.Time{})}, statsLife,
 				metricsRoom(GrainTotal), "0 new", "", one, "0 newer", "", one, "0 ", "", one, "0 f1", one, one)
 			return fmt.Sprint(reply), err
 		},

@@ -7,8 +7,6 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-var scriptMode = newScript("mode")
-
 // The forms of Python tasks, as Redis records them. All Python tasks of a queue have the same form.
 const (
 	PlainForm    = "plain"    // what keakon's package delayed reads: path, arguments and retry count, without an id
@@ -19,7 +17,7 @@ const (
 // It replaces the form found, if that is not "" and the script finds no task. Call HoldsNone before: the script does not
 // look for active tasks.
 func (s *Store) SettleMode(ctx context.Context, found, want string) (string, error) {
-	return redis.String(s.eval(ctx, scriptMode, []string{
+	return redis.String(s.eval(ctx, "mode", []string{
 		s.keys.mode, s.keys.list, s.keys.scheduled, s.keys.retry, s.keys.parked, s.keys.archived, s.keys.legacy,
 		s.keys.periodic, s.keys.suspects,
 	}, found, want))

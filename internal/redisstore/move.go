@@ -11,11 +11,6 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-var (
-	scriptCheck = newScript("check")
-	scriptMove  = newScript("move")
-)
-
 // MoveBatch bounds the tasks that one script makes pending.
 const MoveBatch = 200
 
@@ -46,7 +41,7 @@ func checkPage(ctx context.Context, src Source, stores []*Store) ([]Todo, error)
 		k := &s.keys
 		keys = append(keys, k.list, k.scheduled, k.retry, k.parked, k.groups, k.suspects)
 	}
-	reply, err := evalOn(ctx, src, scriptCheck, keys, nil)
+	reply, err := evalOn(ctx, src, "check", keys)
 	values, err := ints(reply, err, 5*len(stores))
 	if err != nil {
 		return nil, err
@@ -75,7 +70,7 @@ func (s *Store) Move(
 	keys := []string{
 		s.shelfKey(from), s.keys.tasks, s.keys.info, s.keys.list, s.keys.noti, s.keys.metrics + latenessMark,
 	}
-	reply, err := redis.Values(s.eval(ctx, scriptMove, keys, most, MaxCallBytes, wire.WorkerLimits.Bytes, statsLife))
+	reply, err := redis.Values(s.eval(ctx, "move", keys, most, MaxCallBytes, wire.WorkerLimits.Bytes, statsLife))
 	if err != nil {
 		return 0, 0, nil, err
 	}

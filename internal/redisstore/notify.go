@@ -9,8 +9,6 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-var scriptRewait = newScript("rewait")
-
 // ShortestWait is the least time for which a worker waits, on connections that break off early.
 const ShortestWait = 500 * time.Millisecond
 
@@ -78,6 +76,6 @@ func Wait(ctx context.Context, l *Link, w WaitOn, limit time.Duration) (Woken, e
 
 // Rewait wakes a worker that waits, so that it waits on other queues.
 func (s *Store) Rewait(ctx context.Context, worker string, life time.Duration) error {
-	_, err := s.eval(ctx, scriptRewait, []string{s.keys.rewait + worker}, life.Milliseconds())
+	_, err := s.eval(ctx, "rewait", []string{s.keys.rewait + worker}, life.Milliseconds())
 	return err
 }

@@ -9,11 +9,6 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-var (
-	scriptOverview = newScript("overview")
-	scriptLengths  = newScript("lengths")
-)
-
 const (
 	// overviewQueues bounds the queues that one call looks at.
 	overviewQueues = 50
@@ -73,7 +68,7 @@ func overviewsOfDay(ctx context.Context, stores []*Store, places []int, all []Ov
 		keys = append(keys, k.list, k.suspects, k.scheduled, k.retry, k.parked, k.archived, k.completed, k.groups,
 			k.workers, k.legacy, k.control, stores[p].StatsKey())
 	}
-	reply, err := redis.Values(evalOn(ctx, stores[places[0]].Src, scriptOverview, keys, []any{overviewBytes}))
+	reply, err := redis.Values(evalOn(ctx, stores[places[0]].Src, "overview", keys, overviewBytes))
 	if err != nil {
 		return err
 	}
@@ -140,7 +135,7 @@ func (s *Store) groupedCalls(ctx context.Context) (sum int, err error) {
 		for i := range page {
 			keys[i] = s.keys.group + page[i].ID
 		}
-		reply, err := s.eval(ctx, scriptLengths, keys)
+		reply, err := s.eval(ctx, "lengths", keys)
 		lengths, err := ints(reply, err, len(keys))
 		if err != nil {
 			return 0, err

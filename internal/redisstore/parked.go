@@ -10,11 +10,6 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-var (
-	scriptUnpark  = newScript("unpark")
-	scriptCondemn = newScript("condemn")
-)
-
 const (
 	// ParkedPage bounds the parked tasks that are read at a time.
 	ParkedPage = 100
@@ -34,7 +29,7 @@ func (s *Store) Unpark(ctx context.Context, c ClaimCall) (got ClaimReply, err er
 	for _, id := range c.Parked {
 		args = append(args, id)
 	}
-	reply, err := redis.Values(s.eval(ctx, scriptUnpark, keys, args...))
+	reply, err := redis.Values(s.eval(ctx, "unpark", keys, args...))
 	if err != nil {
 		return ClaimReply{}, err
 	}
@@ -104,5 +99,5 @@ func (s *Store) Condemn(ctx context.Context, from Shelf, keep time.Duration, tas
 		args = append(args, tasks[i].ID, tasks[i].Info, tasks[i].Lock)
 	}
 	keys := []string{s.shelfKey(from), s.keys.archived, s.keys.info, s.StatsKey(), s.keys.locks}
-	return redis.Int(s.eval(ctx, scriptCondemn, keys, args...))
+	return redis.Int(s.eval(ctx, "condemn", keys, args...))
 }

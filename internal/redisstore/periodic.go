@@ -12,13 +12,6 @@ import (
 	"github.com/godelayed/delayed/internal/schedule"
 )
 
-// The scripts.
-var (
-	ScriptAgenda = newScript("agenda")
-	ScriptEntry  = newScript("entry")
-	ScriptTick   = newScript("tick")
-)
-
 const (
 	// AgendaPage bounds the due entries of one look.
 	AgendaPage = 100
@@ -41,7 +34,7 @@ type Agenda struct {
 
 // Agenda returns up to AgendaPage due entries, after skipping some.
 func (s *Store) Agenda(ctx context.Context, skip int) (Agenda, error) {
-	reply, err := redis.Values(s.eval(ctx, ScriptAgenda, []string{s.keys.periodic, s.keys.ticks}, skip, AgendaPage))
+	reply, err := redis.Values(s.eval(ctx, "agenda", []string{s.keys.periodic, s.keys.ticks}, skip, AgendaPage))
 	if err != nil {
 		return Agenda{}, err
 	}
@@ -73,7 +66,7 @@ func dueText(due time.Time) any {
 // entry is no longer as it was read.
 func (s *Store) SetEntry(ctx context.Context, was schedule.EntryValue, raw []byte, due time.Time) error {
 	keys := []string{s.keys.periodic, s.keys.ticks, s.keys.history + was.Name}
-	done, err := redis.Bool(s.eval(ctx, ScriptEntry, keys, was.Name, was.Raw, raw, dueText(due)))
+	done, err := redis.Bool(s.eval(ctx, "entry", keys, was.Name, was.Raw, raw, dueText(due)))
 	if err == nil && !done {
 		return ErrEntryChanged
 	}
@@ -99,7 +92,7 @@ func (s *Store) Tick(ctx context.Context, p *schedule.Plan) (holder string, err 
 		s.keys.list, s.keys.noti, s.keys.periodic, s.keys.ticks, s.keys.history + p.Was.Name, s.keys.locks,
 		s.keys.revoked,
 	}
-	reply, err := redis.Values(s.eval(ctx, ScriptTick, keys, args...))
+	reply, err := redis.Values(s.eval(ctx, "tick", keys, args...))
 	if err != nil {
 		return "", err
 	}
@@ -143,26 +136,21 @@ func (s *Store) Entries(ctx context.Context) ([]schedule.EntryValue, error) {
 
 // EntriesOf returns those of the named entries that exist.
 func (s *Store) EntriesOf(ctx context.Context, names []string) (all []schedule.EntryValue, err error) {
-	for len(names) > 0 {
-		n := min(len(names), AgendaPage)
-		args := make([]any, 0, n+1)
-		args = append(args, s.keys.periodic)
-		for _, name := range names[:n] {
-			args = append(args, name)
-		}
-		values, err := redis.ByteSlices(s.do(ctx, "HMGET", args...))
+	for page := range slices.Chunk(names, AgendaPage) {
+		reply, err := s.do(ctx, "HMGET", argsOf(page, s.keys.periodic)...)
+		found, err := values(reply, err, len(page))
 		if err != nil {
 			return nil, err
 		}
-		if len(values) != n {
-			return nil, fmt.Errorf("%w: HMGET", ErrReply)
+		raws, err := redis.ByteSlices(found, nil)
+		if err != nil {
+			return nil, fmt.Errorf("%w: HMGET: %w", ErrReply, err)
 		}
-		for i, raw := range values {
+		for i, raw := range raws {
 			if raw != nil {
-				all = append(all, schedule.EntryValue{Name: names[i], Raw: raw})
+				all = append(all, schedule.EntryValue{Name: page[i], Raw: raw})
 			}
 		}
-		names = names[n:]
 	}
 	return all, nil
 }
@@ -171,20 +159,12 @@ func (s *Store) EntriesOf(ctx context.Context, names []string) (all []schedule.E
 // the last time, are gone, or Redis has lost the set.
 func (s *Store) NotTicking(ctx context.Context, names []string) (without []string, err error) {
 	for page := range slices.Chunk(names, AgendaPage) {
-		args := make([]any, 0, len(page)+1)
-		args = append(args, s.keys.ticks)
-		for _, name := range page {
-			args = append(args, name)
-		}
-		scores, err := redis.Values(s.do(ctx, "ZMSCORE", args...))
+		ticks, err := s.inSet(ctx, s.keys.ticks, page)
 		if err != nil {
 			return nil, err
 		}
-		if len(scores) != len(page) {
-			return nil, fmt.Errorf("%w: ZMSCORE", ErrReply)
-		}
-		for i, score := range scores {
-			if score == nil {
+		for i, has := range ticks {
+			if !has {
 				without = append(without, page[i])
 			}
 		}
@@ -227,10 +207,5 @@ func (s *Store) HistoryOf(ctx context.Context, name string) ([]string, error) {
 
 // Time returns the time by the clock of Redis.
 func (s *Store) Time(ctx context.Context) (time.Time, error) {
-	reply, err := s.do(ctx, "TIME")
-	parts, err := ints(reply, err, 2)
-	if err != nil {
-		return time.Time{}, err
-	}
-	return time.Unix(parts[0], parts[1]*1000), nil
+	return clock(s.do(ctx, "TIME"))
 }

@@ -28,13 +28,13 @@ type Answer[T any] struct {
 // sends the calls together: ten thousand that wait for each other take seconds. Like eval it runs none twice, unless
 // Redis answers with an error: then it calls again, alone. call returns the keys and arguments for a store.
 func evalEach[T any](
-	ctx context.Context, sc *Script, stores []*Store, read func(any, error) (T, error),
+	ctx context.Context, script string, stores []*Store, read func(any, error) (T, error),
 	call func(i int) (keys []string, args []any),
 ) []Answer[T] {
 	answers := make([]Answer[T], len(stores))
 	for from := 0; from < len(stores); from += sentTogether {
 		page := answers[from:min(from+sentTogether, len(stores))]
-		err := sendEach(ctx, sc, stores[from].Src, page, read, func(i int) ([]string, []any) { return call(from + i) })
+		err := sendEach(ctx, script, stores[from].Src, page, read, func(i int) ([]string, []any) { return call(from + i) })
 		if err == nil {
 			continue
 		}
@@ -49,17 +49,18 @@ func evalEach[T any](
 // sendEach is evalEach for a page. An error says that there is no connection any more; the answers of the page say so
 // too, where they are missing.
 func sendEach[T any](
-	ctx context.Context, sc *Script, src Source, page []Answer[T], read func(any, error) (T, error),
+	ctx context.Context, script string, src Source, page []Answer[T], read func(any, error) (T, error),
 	call func(i int) (keys []string, args []any),
 ) error {
 	alone := func(i int) {
 		keys, args := call(i)
-		page[i].Value, page[i].Err = read(evalOn(ctx, src, sc, keys, args))
+		page[i].Value, page[i].Err = read(evalOn(ctx, src, script, keys, args...))
 	}
 	if len(page) == 1 {
 		alone(0)
 		return nil
 	}
+	sc := Scripts[script]
 	replies, err := sendPage(ctx, src, len(page), sc.Explain, func(i int) (string, string, []any) {
 		keys, args := call(i)
 		return keys[0], "EVALSHA", sc.evalshaArgs(keys, args)

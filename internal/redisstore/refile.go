@@ -2,15 +2,9 @@ package redisstore
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
-)
-
-var (
-	scriptRerun  = newScript("rerun")
-	scriptRefile = newScript("refile")
 )
 
 // RerunPage bounds the tasks that one script makes pending again or deletes, because each message may have a megabyte.
@@ -40,11 +34,8 @@ func (s *Store) rerun(ctx context.Context, set string, tasks []Rerun) ([]int, er
 	keys := []string{
 		set, s.keys.tasks, s.keys.info, s.keys.list, s.keys.noti, s.keys.revoked, s.keys.locks,
 	}
-	answers, err := redis.Ints(s.eval(ctx, scriptRerun, keys, args...))
-	if err == nil && len(answers) != len(tasks) {
-		err = fmt.Errorf("%w: %d answers from rerun, expected %d", ErrReply, len(answers), len(tasks))
-	}
-	return answers, err
+	reply, err := s.eval(ctx, "rerun", keys, args...)
+	return outcomes(reply, err, len(tasks))
 }
 
 // Refiled describes a change to a filed task: a new set, due time or message.
@@ -80,13 +71,19 @@ func (s *Store) Refile(ctx context.Context, from, to Shelf, uncounted bool, task
 		args = append(args, t.ID, t.Old, t.New, t.Until.UnixMilli(), t.Info, s.channel(t.ID, t.Awaited), t.NewID,
 			t.Lock)
 	}
-	answers, err := redis.Ints(s.eval(ctx, scriptRefile, []string{
+	reply, err := s.eval(ctx, "refile", []string{
 		s.shelfKey(from), s.shelfKey(to), k.tasks, k.info, k.wake, k.locks, s.StatsKey(),
-	}, args...))
-	if err == nil && len(answers) != len(tasks) {
-		err = fmt.Errorf("%w: %d answers from refile, expected %d", ErrReply, len(answers), len(tasks))
+	}, args...)
+	return outcomes(reply, err, len(tasks))
+}
+
+// outcomes converts a reply that has a number for each of n tasks.
+func outcomes(reply any, err error, n int) ([]int, error) {
+	list, err := values(reply, err, n)
+	if err != nil {
+		return nil, err
 	}
-	return answers, err
+	return redis.Ints(list, nil)
 }
 
 // RunFiled makes tasks of a set pending, as Rerun does with archived ones. Those keep their locks.

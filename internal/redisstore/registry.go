@@ -14,11 +14,6 @@ import (
 	"github.com/godelayed/delayed/internal/answer"
 )
 
-var (
-	scriptAudit    = newScript("audit")
-	scriptAnnounce = newScript("announce")
-)
-
 // maxRegistered bounds the queues of a registry.
 const maxRegistered = 100_000
 
@@ -88,7 +83,7 @@ func (r *Registry) Announce(ctx context.Context, name string, legacy bool) time.
 }
 
 func (r *Registry) write(ctx context.Context, src Source, name string, legacy bool) error {
-	_, err := evalOn(ctx, src, scriptAnnounce, []string{r.key}, []any{name, flag(legacy), maxRegistered})
+	_, err := evalOn(ctx, src, "announce", []string{r.key}, name, flag(legacy), maxRegistered)
 	return err
 }
 
@@ -96,18 +91,9 @@ func (r *Registry) write(ctx context.Context, src Source, name string, legacy bo
 // legacy workers share the queue. The connection is one of src, which need not be the registry's.
 func (r *Registry) Uphold(ctx context.Context, src Source, queues map[string]bool) error {
 	names := slices.Sorted(maps.Keys(queues))
-	args := []any{r.key}
-	for _, name := range names {
-		args = append(args, name)
-	}
-	conn, err := Connect(ctx, src, r.key)
+	known, err := redis.Strings(doOn(ctx, src, r.key, "HMGET", argsOf(names, r.key)...))
 	if err != nil {
-		return ConnError(err)
-	}
-	known, err := redis.Strings(do(ctx, conn, CallTimeout, "HMGET", args...))
-	conn.Close()
-	if err != nil {
-		return fmt.Errorf("delayed: the registry of queues: %w", err)
+		return err
 	}
 	if len(known) != len(names) {
 		return fmt.Errorf("%w: HMGET", ErrReply)
@@ -122,14 +108,9 @@ func (r *Registry) Uphold(ctx context.Context, src Source, queues map[string]boo
 
 // Names returns the queues that are known, and of each whether legacy workers share it.
 func (r *Registry) Names(ctx context.Context) (map[string]bool, error) {
-	conn, err := Connect(ctx, r.src, r.key)
+	all, err := redis.StringMap(doOn(ctx, r.src, r.key, "HGETALL", r.key))
 	if err != nil {
-		return nil, ConnError(err)
-	}
-	defer conn.Close()
-	all, err := redis.StringMap(do(ctx, conn, CallTimeout, "HGETALL", r.key))
-	if err != nil {
-		return nil, fmt.Errorf("delayed: the registry of queues: %w", err)
+		return nil, err
 	}
 	names := make(map[string]bool, len(all))
 	for name, legacy := range all {
@@ -141,12 +122,7 @@ func (r *Registry) Names(ctx context.Context) (map[string]bool, error) {
 
 // Remove forgets a queue.
 func (r *Registry) Remove(ctx context.Context, name string) error {
-	conn, err := Connect(ctx, r.src, r.key)
-	if err != nil {
-		return ConnError(err)
-	}
-	defer conn.Close()
-	_, err = do(ctx, conn, CallTimeout, "HDEL", r.key, name)
+	_, err := doOn(ctx, r.src, r.key, "HDEL", r.key, name)
 	r.mu.Lock()
 	delete(r.queues, [2]string{r.key, name})
 	r.mu.Unlock()
@@ -158,17 +134,12 @@ const maxAudit = 10_000
 
 // Note adds an entry to the audit list, the latest first.
 func (r *Registry) Note(ctx context.Context, entry []byte) error {
-	_, err := evalOn(ctx, r.src, scriptAudit, []string{r.prefix + auditName}, []any{entry, maxAudit})
+	_, err := evalOn(ctx, r.src, "audit", []string{r.prefix + auditName}, entry, maxAudit)
 	return err
 }
 
 // Noted returns entries of the audit list, the latest first, after skipping some.
 func (r *Registry) Noted(ctx context.Context, skip, n int) ([][]byte, error) {
 	key := r.prefix + auditName
-	conn, err := Connect(ctx, r.src, key)
-	if err != nil {
-		return nil, ConnError(err)
-	}
-	defer conn.Close()
-	return redis.ByteSlices(do(ctx, conn, CallTimeout, "LRANGE", key, skip, skip+n-1))
+	return redis.ByteSlices(doOn(ctx, r.src, key, "LRANGE", key, skip, skip+n-1))
 }

@@ -9,11 +9,6 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-var (
-	scriptRoster  = newScript("roster")
-	scriptWorkers = newScript("workers")
-)
-
 const (
 	// workersQueues bounds the queues whose workers one call reads.
 	workersQueues = 200
@@ -55,7 +50,7 @@ func WorkersOf(ctx context.Context, stores []*Store) ([][]string, error) {
 		for i, p := range places {
 			keys[i] = stores[p].keys.workers
 		}
-		reply, err := redis.Values(evalOn(ctx, stores[places[0]].Src, scriptWorkers, keys, []any{surveyedWorkers}))
+		reply, err := redis.Values(evalOn(ctx, stores[places[0]].Src, "workers", keys, surveyedWorkers))
 		if err != nil {
 			return err
 		}
@@ -111,7 +106,7 @@ func Rosters(ctx context.Context, stores []*Store, workers [][]string, status bo
 			keys = append(keys, k.heartbeat+id, k.processing+id, k.functions)
 			args = append(args, id+statusMark)
 		}
-		reply, err := redis.Values(evalOn(ctx, of[places[0]].Src, scriptRoster, keys, args))
+		reply, err := redis.Values(evalOn(ctx, of[places[0]].Src, "roster", keys, args...))
 		if err != nil {
 			return err
 		}

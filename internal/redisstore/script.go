@@ -25,37 +25,43 @@ type Script struct {
 }
 
 // Scripts is the table of all scripts by name.
-var Scripts = map[string]*Script{}
+var Scripts = loadScripts()
 
-func newScript(name string) *Script {
-	source := lua.Source(name)
-	sum := sha1.Sum([]byte(source)) //nolint:gosec // see the import
-	s := &Script{
-		Name: name, Reads: strings.Contains(source, "Reads only"), Source: source, Sha: hex.EncodeToString(sum[:]),
+func loadScripts() map[string]*Script {
+	scripts := map[string]*Script{}
+	for _, name := range lua.Names() {
+		source := lua.Source(name)
+		sum := sha1.Sum([]byte(source)) //nolint:gosec // see the import
+		scripts[name] = &Script{
+			Name: name, Reads: strings.Contains(source, "Reads only"), Source: source, Sha: hex.EncodeToString(sum[:]),
+		}
 	}
-	Scripts[name] = s
-	return s
-}
-
-// eval runs the script on conn. It sends the script a second time only when Redis answers that it does not know it, so
-// the script never runs twice. timeout bounds the wait for the answer; 0 leaves it to the connection.
-func (s *Script) eval(
-	ctx context.Context, conn redis.Conn, timeout time.Duration, keys []string, args []any,
-) (any, error) {
-	return s.send(ctx, conn, timeout, s.evalshaArgs(keys, args))
+	return scripts
 }
 
 // evalshaArgs returns the arguments of EVALSHA.
 func (s *Script) evalshaArgs(keys []string, args []any) []any {
 	all := make([]any, 0, 2+len(keys)+len(args))
 	all = append(all, s.Sha, len(keys))
-	for _, k := range keys {
-		all = append(all, k)
-	}
-	return append(all, args...)
+	return append(appendAll(all, keys), args...)
 }
 
-// send is eval with arguments that evalshaArgs has made.
+// appendAll appends a list to arguments.
+func appendAll[T any](args []any, list []T) []any {
+	for _, v := range list {
+		args = append(args, v)
+	}
+	return args
+}
+
+// argsOf returns arguments that begin with head and end with a list.
+func argsOf[T any](list []T, head ...any) []any {
+	return appendAll(slices.Grow(head, len(list)), list)
+}
+
+// send runs the script on conn, with arguments that evalshaArgs has made. It sends the script a second time only when
+// Redis answers that it does not know it, so the script never runs twice. timeout bounds the wait for the answer; 0
+// leaves it to the connection.
 func (s *Script) send(ctx context.Context, conn redis.Conn, timeout time.Duration, all []any) (any, error) {
 	reply, err := do(ctx, conn, timeout, "EVALSHA", all...)
 	if err == nil {

@@ -5,9 +5,6 @@ import (
 	"time"
 )
 
-// ScriptShelve is lua/shelve.lua.
-var ScriptShelve = newScript("shelve")
-
 // Shelf is a sorted set in which tasks are filed.
 type Shelf uint8
 
@@ -29,22 +26,14 @@ type Shelved struct {
 func (s *Store) Shelve(
 	ctx context.Context, worker string, batches []uint64, on Shelf, most int, counters []string, tasks []Shelved,
 ) (stood, canceled []bool, err error) {
-	set, wake, free, workers := s.keys.retry, 1, 0, ""
-	switch on {
-	case ShelfRetry:
-	case ShelfScheduled:
-		set = s.keys.scheduled
-	case ShelfParked:
-		set, wake, workers = s.keys.parked, 0, s.keys.signals()
-	case ShelfArchived:
-		set, wake, free = s.keys.archived, 0, 1 // the task is over
+	workers := ""
+	if on == ShelfParked {
+		workers = s.keys.signals()
 	}
 	args := make([]any, 0, 7+len(counters)+len(batches)+7*len(tasks))
-	args = append(args, statsLife, most, wake, free, workers, len(counters))
-	for _, c := range counters {
-		args = append(args, c)
-	}
-	args = appendBatches(args, batches)
+	args = append(args, statsLife, most, flag(on == ShelfScheduled || on == ShelfRetry), flag(on == ShelfArchived),
+		workers, len(counters))
+	args = appendBatches(appendAll(args, counters), batches)
 	for i := range tasks {
 		t := &tasks[i]
 		notice := s.channel(t.ID, t.Awaited)
@@ -54,10 +43,10 @@ func (s *Store) Shelve(
 		args = append(args, t.Token, t.ID, t.Wait.Milliseconds(), t.Message, t.Info, notice, t.Lock)
 	}
 	keys := []string{
-		s.keys.processing + worker, s.keys.claims + worker, s.keys.tasks, set, s.keys.info, s.StatsKey(), s.keys.wake,
+		s.keys.processing + worker, s.keys.claims + worker, s.keys.tasks, s.shelfKey(on), s.keys.info, s.StatsKey(), s.keys.wake,
 		s.keys.locks, s.keys.revoked, s.keys.list, s.keys.noti,
 	}
-	reply, err := s.eval(ctx, ScriptShelve, keys, args...)
+	reply, err := s.eval(ctx, "shelve", keys, args...)
 	return answersAgain(reply, err, len(tasks))
 }
 

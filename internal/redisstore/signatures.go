@@ -14,8 +14,6 @@ import (
 	"github.com/godelayed/delayed/internal/catalog"
 )
 
-var scriptPublish = newScript("publish")
-
 const (
 	// signaturesLife is how long a producer relies on what it has read of workers, and partLife how long while there
 	// are none, or some have published nothing yet.
@@ -164,7 +162,7 @@ func unread(err error) error {
 
 // PublishEach is Store.Publish for stores of one slot, with a listing for each.
 func PublishEach(ctx context.Context, stores []*Store, worker string, listings [][]byte) []Answer[bool] {
-	return evalEach(ctx, scriptPublish, stores, redis.Bool, func(i int) ([]string, []any) {
+	return evalEach(ctx, "publish", stores, redis.Bool, func(i int) ([]string, []any) {
 		return stores[i].publication(worker, listings[i])
 	})
 }
@@ -177,7 +175,7 @@ func PublishStatusEach(ctx context.Context, stores []*Store, worker string, stat
 // Publish writes the listing of the functions that a worker runs. It reports false if the worker is not registered.
 func (s *Store) Publish(ctx context.Context, worker string, listing []byte) (bool, error) {
 	keys, args := s.publication(worker, listing)
-	return redis.Bool(s.eval(ctx, scriptPublish, keys, args...))
+	return redis.Bool(s.eval(ctx, "publish", keys, args...))
 }
 
 func (s *Store) publication(worker string, listing []byte) (keys []string, args []any) {

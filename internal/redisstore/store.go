@@ -57,13 +57,14 @@ func (s *Store) Slot() int { return s.Src.Slot(s.keys.list) }
 func (s *Store) StatsKey() string { return s.keys.statsOf(s.Now()) }
 
 // eval runs a script on a connection of the pool. An error that wraps ErrUnknown leaves open whether the script ran.
-func (s *Store) eval(ctx context.Context, sc *Script, keys []string, args ...any) (any, error) {
-	return evalOn(ctx, s.Src, sc, keys, args)
+func (s *Store) eval(ctx context.Context, script string, keys []string, args ...any) (any, error) {
+	return evalOn(ctx, s.Src, script, keys, args...)
 }
 
-func evalOn(ctx context.Context, src Source, sc *Script, keys []string, args []any) (any, error) {
+// evalOn is Store.eval for a source.
+func evalOn(ctx context.Context, src Source, script string, keys []string, args ...any) (any, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, fmt.Errorf("delayed: %s: %w", sc.Name, context.Cause(ctx))
+		return nil, fmt.Errorf("delayed: %s: %w", script, context.Cause(ctx))
 	}
 	if bounded, ok := src.(*BoundedSource); ok {
 		if err := bounded.acquire(ctx); err != nil {
@@ -76,7 +77,8 @@ func evalOn(ctx context.Context, src Source, sc *Script, keys []string, args []a
 		return nil, ConnError(err)
 	}
 	defer conn.Close()
-	return sc.eval(ctx, conn, CallTimeout, keys, args)
+	sc := Scripts[script]
+	return sc.send(ctx, conn, CallTimeout, sc.evalshaArgs(keys, args))
 }
 
 // ConnError explains why there is no connection. Nothing was sent.
@@ -89,7 +91,12 @@ func ConnError(err error) error {
 
 // do sends one command.
 func (s *Store) do(ctx context.Context, cmd string, args ...any) (any, error) {
-	conn, err := Connect(ctx, s.Src, s.keys.list)
+	return doOn(ctx, s.Src, s.keys.list, cmd, args...)
+}
+
+// doOn sends one command to the node of a key.
+func doOn(ctx context.Context, src Source, key, cmd string, args ...any) (any, error) {
+	conn, err := Connect(ctx, src, key)
 	if err != nil {
 		return nil, ConnError(err)
 	}
@@ -133,16 +140,31 @@ func (s *Store) Used(ctx context.Context, worker string) (bool, error) {
 	return n > 0, err
 }
 
+// values converts a reply of n values.
+func values(reply any, err error, n int) ([]any, error) {
+	list, err := redis.Values(reply, err)
+	if err == nil && len(list) != n {
+		return nil, fmt.Errorf("%w: %d values, expected %d", ErrReply, len(list), n)
+	}
+	return list, err
+}
+
 // ints converts a reply of n integers.
 func ints(reply any, err error, n int) ([]int64, error) {
-	values, err := redis.Int64s(reply, err)
+	list, err := values(reply, err, n)
 	if err != nil {
 		return nil, err
 	}
-	if len(values) != n {
-		return nil, fmt.Errorf("%w: %d values, expected %d", ErrReply, len(values), n)
+	return redis.Int64s(list, nil)
+}
+
+// clock converts the reply to TIME.
+func clock(reply any, err error) (time.Time, error) {
+	parts, err := ints(reply, err, 2)
+	if err != nil {
+		return time.Time{}, err
 	}
-	return values, nil
+	return time.Unix(parts[0], parts[1]*1000), nil
 }
 
 // NewLink returns a link to the node of a queue. It does not connect.

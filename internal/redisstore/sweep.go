@@ -11,13 +11,6 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-var (
-	scriptSweep  = newScript("sweep")
-	scriptSurvey = newScript("survey")
-	scriptLives  = newScript("lives")
-	scriptRepair = newScript("repair")
-)
-
 const (
 	// SweepPage bounds the claims that one script takes.
 	SweepPage = 50
@@ -54,7 +47,7 @@ func surveyPage(
 	for _, s := range stores {
 		keys = append(keys, s.keys.sweeper, s.keys.workers, s.keys.list, s.keys.noti, s.keys.legacy)
 	}
-	reply, err := redis.Values(l.eval(ctx, scriptSurvey, keys, sweeper, lock.Milliseconds(), surveyedWorkers))
+	reply, err := redis.Values(l.eval(ctx, "survey", keys, sweeper, lock.Milliseconds(), surveyedWorkers))
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +105,7 @@ func (s *Store) Lifetimes(ctx context.Context, l *Link, workers []string) ([]tim
 		for i, w := range page {
 			keys[i] = s.keys.heartbeat + w
 		}
-		reply, err := l.eval(ctx, scriptLives, keys)
+		reply, err := l.eval(ctx, "lives", keys)
 		values, err := ints(reply, err, len(page))
 		if err != nil {
 			return nil, err
@@ -267,7 +260,7 @@ func (s *Store) Sweep(
 		s.StatsKey(),
 		s.keys.locks, s.keys.completed, s.keys.results, s.keys.revoked,
 	}
-	reply, err := s.eval(ctx, scriptSweep, keys, args...)
+	reply, err := s.eval(ctx, "sweep", keys, args...)
 	values, err := ints(reply, err, 2)
 	if err != nil {
 		return 0, 0, false, err
@@ -280,7 +273,7 @@ func (s *Store) Sweep(
 
 // Repair removes surplus notifications, or adds at most n missing ones. It returns by how much their number changed.
 func (s *Store) Repair(ctx context.Context, n int) (change int, err error) {
-	reply, err := s.eval(ctx, scriptRepair, []string{s.keys.list, s.keys.noti}, n)
+	reply, err := s.eval(ctx, "repair", []string{s.keys.list, s.keys.noti}, n)
 	values, err := ints(reply, err, 3)
 	if err != nil {
 		return 0, err

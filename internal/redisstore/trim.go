@@ -6,12 +6,6 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-var (
-	scriptExpire = newScript("expire")
-	scriptDelete = newScript("delete")
-	scriptTrim   = newScript("trim")
-)
-
 // TrimPage bounds the tasks that one script deletes or condemns.
 const TrimPage = 100
 
@@ -27,22 +21,18 @@ const (
 
 // Delete deletes archived and completed tasks, and returns how many there were, without expired completed ones.
 func (s *Store) Delete(ctx context.Context, which Deleting, ids []string) (int, error) {
-	args := make([]any, 0, 1+len(ids))
-	args = append(args, string(which))
-	for _, id := range ids {
-		args = append(args, id)
-	}
-	return redis.Int(s.eval(ctx, scriptDelete,
-		[]string{s.keys.archived, s.keys.tasks, s.keys.info, s.keys.completed, s.keys.results}, args...))
+	return redis.Int(s.eval(ctx, "delete",
+		[]string{s.keys.archived, s.keys.tasks, s.keys.info, s.keys.completed, s.keys.results},
+		argsOf(ids, string(which))...))
 }
 
 // Expire deletes completed tasks that were kept for long enough, at most n.
 func (s *Store) Expire(ctx context.Context, n int) (int, error) {
-	return redis.Int(s.eval(ctx, scriptExpire, []string{s.keys.completed, s.keys.results}, n))
+	return redis.Int(s.eval(ctx, "expire", []string{s.keys.completed, s.keys.results}, n))
 }
 
 // Trim deletes archived tasks that are too old or too many, at most n.
 func (s *Store) Trim(ctx context.Context, most, n int) (int, error) {
-	return redis.Int(s.eval(ctx, scriptTrim, []string{s.keys.archived, s.keys.tasks, s.keys.info, s.StatsKey()},
+	return redis.Int(s.eval(ctx, "trim", []string{s.keys.archived, s.keys.tasks, s.keys.info, s.StatsKey()},
 		statsLife, most, n))
 }

@@ -3,13 +3,8 @@ package redisstore
 import (
 	"bytes"
 	"context"
-	"fmt"
 	"time"
-
-	"github.com/gomodule/redigo/redis"
 )
-
-var scriptWithdraw = newScript("withdraw")
 
 const (
 	// MaxWithdrawn bounds the tasks that one call withdraws or refiles.
@@ -86,11 +81,8 @@ func (s *Store) withdraw(
 		t := &tasks[i]
 		args = append(args, t.Place, t.Message, t.ID, t.Until.UnixMilli(), t.Info, s.channel(t.ID, t.Awaited), t.Lock)
 	}
-	answers, err := redis.Ints(s.eval(ctx, scriptWithdraw, []string{
+	reply, err := s.eval(ctx, "withdraw", []string{
 		k.list, k.noti, set, k.tasks, k.info, k.control, k.locks, s.StatsKey(), k.wake, k.revoked,
-	}, args...))
-	if err == nil && len(answers) != len(tasks) {
-		return nil, fmt.Errorf("%w: %d answers from withdraw, expected %d", ErrReply, len(answers), len(tasks))
-	}
-	return answers, err
+	}, args...)
+	return outcomes(reply, err, len(tasks))
 }
