@@ -312,7 +312,7 @@ func (q *Queue) listFiled(
 	for i, f := range listed {
 		info := wire.ParseInfo(f.Info)
 		page[i] = publicInfo(&info)
-		page[i].ID, page[i].State, page[i].Due = f.ID, where, time.UnixMilli(f.Until)
+		page[i].ID, page[i].State, page[i].Due = f.ID, where, f.At
 	}
 	if messages {
 		err = q.readMessages(ctx, page)

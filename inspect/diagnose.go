@@ -265,13 +265,13 @@ func (d *diagnosing) late(ctx context.Context) error {
 		if len(ticks) == 0 {
 			continue
 		}
-		text := "its periodic entry " + Printable(ticks[0].Entry) + " should have ticked"
+		text := "its periodic entry " + Printable(ticks[0].ID) + " should have ticked"
 		if n := len(ticks) - 1; n > 0 {
-			text = "its periodic entry " + Printable(ticks[0].Entry) + " and " + plural(n, "other", "others") +
+			text = "its periodic entry " + Printable(ticks[0].ID) + " and " + plural(n, "other", "others") +
 				" should have ticked"
 		}
 		d.add(Problem{
-			Kind: ProblemNoScheduler, Severity: SeverityError, Queue: d.queues[i].Name, Entry: ticks[0].Entry,
+			Kind: ProblemNoScheduler, Severity: SeverityError, Queue: d.queues[i].Name, Entry: ticks[0].ID,
 			Text: text + ": no scheduler runs", Since: ticks[0].At,
 			Advice:  "start a scheduler: WorkerConfig.Schedulers, docs/PERIODIC.md",
 			Command: commandOf("cron", "ls", d.queues[i].Name),

@@ -127,30 +127,39 @@ func placeBehind(page []ListedTask) SetPlace {
 // members reads a page of a sorted set of times.
 func (s *Store) members(
 	ctx context.Context, set string, after SetPlace, n int, back bool,
-) (page []ListedTask, err error) {
-	reply, err := redis.Values(s.eval(ctx, "shelf", []string{set}, after.Score, after.Member, n, flag(back)))
+) ([]ListedTask, error) {
+	return listedOf(s.eval(ctx, "shelf", []string{set}, after.Score, after.Member, n, flag(back)))
+}
+
+// listedOf converts a reply of members of a sorted set of times, each with its score.
+func listedOf(reply any, err error) (page []ListedTask, _ error) {
+	texts, err := redis.Strings(reply, err)
 	if err != nil {
 		return nil, err
 	}
-	rest := reply
-	for err == nil && len(rest) > 1 {
-		var t ListedTask
-		if rest, err = redis.Scan(rest, &t.ID, &t.Score); err != nil {
-			break
+	for pair := range slices.Chunk(texts, 2) {
+		if len(pair) != 2 {
+			return nil, fmt.Errorf("%w: a member without a score", ErrReply)
 		}
-		t.At, err = ScoreTime(t.Score)
-		page = append(page, t)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("%w: shelf: %w", ErrReply, err)
+		at, err := ScoreTime(pair[1])
+		if err != nil {
+			return nil, err
+		}
+		page = append(page, ListedTask{ID: pair[0], At: at, Score: pair[1]})
 	}
 	return page, nil
 }
 
-// ScoreTime returns the time of a score, ms since 1970, which servers write in several ways.
+// ScoreTime returns the time of a score, ms since 1970, which servers write in several ways; the zero time for "".
 func ScoreTime(score string) (time.Time, error) {
+	if score == "" {
+		return time.Time{}, nil
+	}
 	ms, err := strconv.ParseFloat(score, 64)
-	return time.UnixMilli(int64(ms)), err
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%w: score: %w", ErrReply, err)
+	}
+	return time.UnixMilli(int64(ms)), nil
 }
 
 func idsOf(page []ListedTask) []string {
@@ -198,8 +207,7 @@ func (s *Store) ClaimPage(
 		return nil, 0, err
 	}
 	tokens = tokens[:min(len(tokens), len(messages))]
-	batches := make([]any, 0, 1+len(tokens))
-	batches = append(batches, s.keys.claims+worker)
+	batches := []any{s.keys.claims + worker}
 	for _, token := range tokens {
 		batch, _, _ := strings.Cut(token, "-")
 		batches = append(batches, batch)
@@ -250,10 +258,10 @@ func (s *Store) List(ctx context.Context) (tasks []seam.Filed, err error) {
 	groups, err2 := s.scores(ctx, s.keys.groups)
 	err = errors.Join(err, err2)
 	for _, g := range groups {
-		calls, err2 := s.listed(ctx, s.keys.group+g.member)
+		calls, err2 := s.listed(ctx, s.keys.group+g.ID)
 		err = errors.Join(err, err2)
 		for _, m := range calls {
-			tasks = append(tasks, seam.Filed{State: "aggregating", ID: idOf(m), Message: m, At: g.at})
+			tasks = append(tasks, seam.Filed{State: "aggregating", ID: idOf(m), Message: m, At: g.At})
 		}
 	}
 	for _, set := range []struct{ state, key string }{
@@ -269,21 +277,9 @@ func (s *Store) List(ctx context.Context) (tasks []seam.Filed, err error) {
 	return tasks, err
 }
 
-// scored is a member of a sorted set whose scores are times.
-type scored struct {
-	member string
-	at     time.Time
-}
-
 // scores returns all members of a sorted set of times.
-func (s *Store) scores(ctx context.Context, key string) (all []scored, err error) {
-	values, err := redis.Strings(s.do(ctx, "ZRANGE", key, 0, -1, "WITHSCORES"))
-	for i := 0; i+1 < len(values) && err == nil; i += 2 {
-		var ms float64
-		ms, err = strconv.ParseFloat(values[i+1], 64)
-		all = append(all, scored{values[i], time.UnixMilli(int64(ms))})
-	}
-	return all, err
+func (s *Store) scores(ctx context.Context, key string) ([]ListedTask, error) {
+	return listedOf(s.do(ctx, "ZRANGE", key, 0, -1, "WITHSCORES"))
 }
 
 // listSet returns the tasks of one set.
@@ -293,7 +289,7 @@ func (s *Store) listSet(ctx context.Context, state, key string) (tasks []seam.Fi
 		if err != nil {
 			break
 		}
-		f := seam.Filed{State: state, ID: m.member, At: m.at}
+		f := seam.Filed{State: state, ID: m.ID, At: m.At}
 		if state == "completed" { // their infos are in the results hash
 			f.Info, err = s.field(ctx, s.keys.results, f.ID)
 			f.Message = wire.ParseInfo(f.Info).Message
@@ -312,7 +308,7 @@ func (s *Store) listSet(ctx context.Context, state, key string) (tasks []seam.Fi
 // listed returns all messages of a list, nil for those that are too large.
 func (s *Store) listed(ctx context.Context, list string) (messages [][]byte, err error) {
 	for skip := 0; ; {
-		some, err := s.page(ctx, list, skip, MaxListPage)
+		some, err := s.pageFrom(ctx, list, skip, MaxListPage, false)
 		if err != nil || len(some) == 0 {
 			return messages, err
 		}
@@ -343,32 +339,16 @@ func idOf(message []byte) string {
 	return m.Meta.ID
 }
 
-// Listed is a task of a sorted set, with its score.
-type Listed struct {
-	Filed
-	Until int64 // ms since 1970
-}
-
-// FiledList reads a page of a shelf, by rank, and returns how many tasks the shelf has.
-func (s *Store) FiledList(ctx context.Context, on Shelf, offset, n int) (page []Listed, total int, err error) {
+// FiledList reads a page of a shelf, by rank, without messages, and returns how many tasks the shelf has.
+func (s *Store) FiledList(ctx context.Context, on Shelf, offset, n int) (page []ListedTask, total int, err error) {
 	set := s.shelfKey(on)
 	if total, err = redis.Int(s.do(ctx, "ZCARD", set)); err != nil || total <= offset {
 		return nil, total, err
 	}
-	pairs, err := redis.Strings(s.do(ctx, "ZRANGE", set, offset, offset+n-1, "WITHSCORES"))
-	if err != nil {
+	if page, err = listedOf(s.do(ctx, "ZRANGE", set, offset, offset+n-1, "WITHSCORES")); err != nil {
 		return nil, 0, err
 	}
-	var ids []string
-	for i := 0; i+1 < len(pairs); i += 2 {
-		until, err := strconv.ParseFloat(pairs[i+1], 64)
-		if err != nil {
-			return nil, 0, fmt.Errorf("%w: ZRANGE: score %q", ErrReply, pairs[i+1])
-		}
-		ids = append(ids, pairs[i])
-		page = append(page, Listed{Filed{ID: pairs[i]}, int64(until)})
-	}
-	infos, err := s.infos(ctx, ids)
+	infos, err := s.infos(ctx, idsOf(page))
 	if err != nil {
 		return nil, 0, err
 	}

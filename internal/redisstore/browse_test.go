@@ -60,7 +60,7 @@ var fieldsCases = storeTable{script: "fields", cases: []storeCase{
 }}
 
 func pageWith(from, n int) func(s *Store) (any, error) {
-	return func(s *Store) (any, error) { return storedTexts(s.page(bg, s.keys.list, from, n)) }
+	return func(s *Store) (any, error) { return storedTexts(s.pageFrom(bg, s.keys.list, from, n, false)) }
 }
 
 func pageBack(from, n int) func(s *Store) (any, error) {
@@ -121,7 +121,7 @@ var pageCases = storeTable{script: "page", cases: []storeCase{
 		name: "as many bytes as fit",
 		seed: redistest.State{"": redistest.List(append(strings.Fields(fullClaim), "e")), "_noti": ones(5)},
 		do: func(s *Store) (any, error) {
-			values, err := s.page(bg, s.keys.list, 0, 10)
+			values, err := s.pageFrom(bg, s.keys.list, 0, 10, false)
 			return len(values), err
 		}, result: 4,
 	},

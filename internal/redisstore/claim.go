@@ -16,6 +16,9 @@ import (
 // maxClaim bounds the tasks of one claim: the script passes two values for each to Lua's unpack.
 const maxClaim = 1000
 
+// MaxUnparked bounds the parked tasks that one script looks at.
+const MaxUnparked = 100
+
 // ErrNoHeartbeat says that Redis has no heartbeat of the worker, which must register before it claims.
 var ErrNoHeartbeat = errors.New("delayed: no heartbeat")
 
@@ -75,28 +78,64 @@ func (s *Store) Claim(ctx context.Context, c ClaimCall) (got ClaimReply, err err
 	status, _ := reply[0].(int64)
 	left, _ := reply[1].(int64)
 	values := reply[3:]
-	switch {
-	case status == 1:
-	case status == 2 && len(values) > 0:
+	if err := claimRefused(status); err != nil {
+		return got, err
+	}
+	if status == 2 && len(values) > 0 {
 		if got.Version, err = redis.Int64(values[0], nil); err != nil {
 			return ClaimReply{}, fmt.Errorf("%w: version of the control hash: %w", ErrReply, err)
 		}
 		values = values[1:]
-	case status == 0:
-		return got, ErrNoHeartbeat
-	case status == -2:
-		return got, ErrQueuePaused
-	default:
-		return got, ErrBatchUsed
 	}
-	got.Left = int(left)
+	got.Left, got.Messages = int(left), values
+	return got, checkMessages(values)
+}
+
+// Unpark moves parked tasks into the worker's processing hash. After an error of which MayHaveRun is true, the same
+// call must never be sent again.
+func (s *Store) Unpark(ctx context.Context, c ClaimCall) (got ClaimReply, err error) {
+	keys := []string{
+		s.keys.parked, s.keys.tasks, s.keys.info, s.keys.heartbeat + c.Worker, s.keys.processing + c.Worker,
+		s.keys.claims + c.Worker, s.keys.control,
+	}
+	reply, err := redis.Values(s.eval(ctx, "unpark", keys,
+		argsOf(c.Parked, c.Batch, min(c.Most, MaxUnparked), wire.WorkerLimits.Bytes)...))
+	if err != nil {
+		return ClaimReply{}, err
+	}
+	numbers, err := ints(reply[:min(len(reply), 3)], nil, 3)
+	if err != nil {
+		return ClaimReply{}, fmt.Errorf("%w: unpark: %w", ErrReply, err)
+	}
+	if err := claimRefused(numbers[0]); err != nil {
+		return ClaimReply{}, err
+	}
+	got = ClaimReply{Messages: reply[3:], Left: int(numbers[1]), Version: numbers[2]}
+	return got, checkMessages(got.Messages)
+}
+
+// claimRefused returns why nothing was claimed, given the number with which the reply begins; nil if it may be that
+// something was.
+func claimRefused(status int64) error {
+	switch status {
+	case 1, 2:
+		return nil
+	case 0:
+		return ErrNoHeartbeat
+	case -2:
+		return ErrQueuePaused
+	}
+	return ErrBatchUsed
+}
+
+// checkMessages checks that each value is a message, or the size of one.
+func checkMessages(values []any) error {
 	for _, v := range values {
 		if _, err := storedOf(v); err != nil || v == nil {
-			return ClaimReply{}, fmt.Errorf("%w: %T as a message", ErrReply, v)
+			return fmt.Errorf("%w: %T as a message", ErrReply, v)
 		}
 	}
-	got.Messages = values
-	return got, nil
+	return nil
 }
 
 // TokensOf returns the tokens of a batch of n claims, in order. They share the memory of one string.

@@ -229,29 +229,24 @@ type WaitingGroup struct {
 
 // Groups reads n groups from a rank on. It leaves out those that are fired meanwhile.
 func (s *Store) Groups(ctx context.Context, from, n int) ([]WaitingGroup, error) {
-	found, err := redis.Values(s.do(ctx, "ZRANGE", s.keys.groups, from, from+n-1, "WITHSCORES"))
+	found, err := listedOf(s.do(ctx, "ZRANGE", s.keys.groups, from, from+n-1, "WITHSCORES"))
 	if err != nil {
 		return nil, err
 	}
-	list := make([]WaitingGroup, 0, len(found)/2)
-	for len(found) > 1 {
-		var name string
-		var due float64 // some servers write large round numbers as 4e+12
-		if found, err = redis.Scan(found, &name, &due); err != nil {
-			return nil, err
-		}
-		size, err := redis.Int(s.do(ctx, "LLEN", s.keys.group+name))
+	list := make([]WaitingGroup, 0, len(found))
+	for _, f := range found {
+		size, err := redis.Int(s.do(ctx, "LLEN", s.keys.group+f.ID))
 		if err != nil {
 			return nil, err
 		}
 		if size == 0 {
 			continue
 		}
-		first, err := s.page(ctx, s.keys.group+name, 0, 1)
+		first, err := s.pageFrom(ctx, s.keys.group+f.ID, 0, 1, false)
 		if err != nil {
 			return nil, err
 		}
-		g := WaitingGroup{Name: name, Size: size, Due: time.UnixMilli(int64(due))}
+		g := WaitingGroup{Name: f.ID, Size: size, Due: f.At}
 		for _, m := range first {
 			if msg, err := wire.Parse(m.Bytes, wire.WorkerLimits); err == nil && msg.Meta.Extra != nil {
 				g.Key, g.Function = msg.Meta.Extra.Group, msg.Path
@@ -284,7 +279,7 @@ func (s *Store) Aggregating(ctx context.Context, id string) (message []byte, wai
 	}
 	for _, name := range names {
 		for from := 0; ; {
-			messages, err := s.page(ctx, s.keys.group+name, from, groupPage)
+			messages, err := s.pageFrom(ctx, s.keys.group+name, from, groupPage, false)
 			if err != nil {
 				return nil, false, err
 			}

@@ -71,11 +71,7 @@ func storedAll(reply any, err error) ([]Stored, error) {
 // someFields reads the given fields of a hash in order, as many as MaxCallBytes allows but at least one. Values of
 // more than most bytes are too large.
 func (s *Store) someFields(ctx context.Context, hash string, fields []string, most int) ([]Stored, error) {
-	args := make([]any, 0, 2+len(fields))
-	args = append(args, most, MaxCallBytes)
-	for _, f := range fields[:min(len(fields), MaxListPage)] {
-		args = append(args, f)
-	}
+	args := argsOf(fields[:min(len(fields), MaxListPage)], most, MaxCallBytes)
 	values, err := storedAll(s.eval(ctx, "fields", []string{hash}, args...))
 	if err == nil && (len(values) == 0 || len(values) > len(fields)) {
 		err = fmt.Errorf("%w: %d values from fields, expected 1 to %d", ErrReply, len(values), len(fields))
@@ -106,14 +102,9 @@ func (s *Store) fields(ctx context.Context, hash string, fields []string, most i
 // listPage bounds the messages of a list that one call reads: a thousand small ones keep Redis for 4 ms.
 const listPage = 250
 
-// page reads up to n messages of a list after skipping from, as many as fit. It returns none only at the end of the
-// list.
-func (s *Store) page(ctx context.Context, list string, from, n int) ([]Stored, error) {
-	return s.pageFrom(ctx, list, from, n, false)
-}
-
-// pageFrom is page, or with back set its opposite: it begins with the message at from and goes back to older ones.
-// −1 is the last message then, and places behind it hold gaps.
+// pageFrom reads up to n messages of a list, as many as fit: on from a place, 0 for the oldest, or back from it to older
+// ones. It returns none only at the end of the list. On the way back −1 is the last message, and places behind it hold
+// gaps.
 func (s *Store) pageFrom(ctx context.Context, list string, from, n int, back bool) ([]Stored, error) {
 	n = min(n, listPage)
 	return storedAll(s.eval(ctx, "page", []string{list}, from, n, wire.WorkerLimits.Bytes, flag(back), ""))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -54,49 +53,35 @@ func (s *Store) Look(ctx context.Context, id string, message bool) (found Seen, 
 	if message {
 		most = wire.WorkerLimits.Bytes
 	}
-	reply, err := redis.Values(s.eval(ctx, "look", keys, id, most, wire.InfoLimits.Bytes))
+	reply, err := s.eval(ctx, "look", keys, id, most, wire.InfoLimits.Bytes)
+	row, err := values(reply, err, 9)
 	if err != nil {
 		return Seen{}, err
 	}
-	if len(reply) != 9 {
-		return Seen{}, fmt.Errorf("%w: %d values from look", ErrReply, len(reply))
-	}
-	now, err := redis.Int64(reply[0], nil)
+	now, err := redis.Int64(row[0], nil)
 	if err != nil {
 		return Seen{}, fmt.Errorf("%w: look: %w", ErrReply, err)
 	}
 	found.Now = time.UnixMilli(now)
+	scores, err := redis.Strings(row[1:6], nil)
+	if err != nil {
+		return Seen{}, fmt.Errorf("%w: look: %w", ErrReply, err)
+	}
 	for i, t := range []*time.Time{&found.scheduled, &found.retry, &found.parked, &found.Archived, &found.Completed} {
-		if *t, err = scoreTime(reply[1+i]); err != nil {
+		if *t, err = ScoreTime(scores[i]); err != nil {
 			return Seen{}, err
 		}
 	}
 	for i, b := range []*[]byte{&found.Info, &found.Result} {
-		if *b, err = redis.Bytes(reply[6+i], nil); err != nil && !errors.Is(err, redis.ErrNil) {
+		if *b, err = redis.Bytes(row[6+i], nil); err != nil && !errors.Is(err, redis.ErrNil) {
 			return Seen{}, fmt.Errorf("%w: look: %w", ErrReply, err)
 		}
 	}
-	if found.Message, err = storedOf(reply[8]); err != nil {
+	if found.Message, err = storedOf(row[8]); err != nil {
 		return Seen{}, err
 	}
 	if !found.Completed.IsZero() && found.Completed.UnixMilli() <= now {
 		found.Completed, found.Result = time.Time{}, nil
 	}
 	return found, nil
-}
-
-// scoreTime converts a score, ms since 1970, which servers write in several ways. No score becomes the zero time.
-func scoreTime(score any) (time.Time, error) {
-	text, err := redis.String(score, nil)
-	if errors.Is(err, redis.ErrNil) {
-		return time.Time{}, nil
-	}
-	var ms float64
-	if err == nil {
-		ms, err = strconv.ParseFloat(text, 64)
-	}
-	if err != nil {
-		return time.Time{}, fmt.Errorf("%w: score: %w", ErrReply, err)
-	}
-	return time.UnixMilli(int64(ms)), nil
 }

@@ -68,12 +68,10 @@ func overviewsOfDay(ctx context.Context, stores []*Store, places []int, all []Ov
 		keys = append(keys, k.list, k.suspects, k.scheduled, k.retry, k.parked, k.archived, k.completed, k.groups,
 			k.workers, k.legacy, k.control, stores[p].StatsKey())
 	}
-	reply, err := redis.Values(evalOn(ctx, stores[places[0]].Src, "overview", keys, overviewBytes))
+	answer, err := evalOn(ctx, stores[places[0]].Src, "overview", keys, overviewBytes)
+	reply, err := values(answer, err, 1+len(places))
 	if err != nil {
 		return err
-	}
-	if len(reply) != 1+len(places) {
-		return fmt.Errorf("%w: %d values from overview", ErrReply, len(reply))
 	}
 	now, err := redis.Int64(reply[0], nil)
 	if err != nil {
@@ -96,9 +94,9 @@ func overviewsOfDay(ctx context.Context, stores []*Store, places []int, all []Ov
 
 // scan reads what the script says of one queue.
 func (o *Overview) scan(reply any) error {
-	row, err := redis.Values(reply, nil)
-	if err != nil || len(row) != 15 {
-		return fmt.Errorf("%w: overview", ErrReply)
+	row, err := values(reply, nil, 15)
+	if err != nil {
+		return fmt.Errorf("%w: overview: %w", ErrReply, err)
 	}
 	var paused, weight, counters any
 	rest, err := redis.Scan(row, &o.Pending, &o.Suspects, &o.Scheduled, &o.Retry, &o.Parked, &o.Archived,

@@ -2,60 +2,13 @@ package redisstore
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
-
-	"github.com/godelayed/delayed/internal/wire"
 )
 
-const (
-	// ParkedPage bounds the parked tasks that are read at a time.
-	ParkedPage = 100
-	// MaxUnparked bounds the parked tasks that one script looks at.
-	MaxUnparked = 100
-)
-
-// Unpark moves parked tasks into the worker's processing hash. After an error of which MayHaveRun is true, the same
-// call must never be sent again.
-func (s *Store) Unpark(ctx context.Context, c ClaimCall) (got ClaimReply, err error) {
-	keys := []string{
-		s.keys.parked, s.keys.tasks, s.keys.info, s.keys.heartbeat + c.Worker, s.keys.processing + c.Worker,
-		s.keys.claims + c.Worker, s.keys.control,
-	}
-	args := make([]any, 0, 3+len(c.Parked))
-	args = append(args, c.Batch, min(c.Most, MaxUnparked), wire.WorkerLimits.Bytes)
-	for _, id := range c.Parked {
-		args = append(args, id)
-	}
-	reply, err := redis.Values(s.eval(ctx, "unpark", keys, args...))
-	if err != nil {
-		return ClaimReply{}, err
-	}
-	if len(reply) < 3 {
-		return ClaimReply{}, fmt.Errorf("%w: %d values from unpark", ErrReply, len(reply))
-	}
-	numbers, err := ints(reply[:3], nil, 3)
-	if err != nil {
-		return ClaimReply{}, fmt.Errorf("%w: unpark: %w", ErrReply, err)
-	}
-	switch numbers[0] {
-	case 1:
-	case 0:
-		return ClaimReply{}, ErrNoHeartbeat
-	case -2:
-		return ClaimReply{}, ErrQueuePaused
-	default:
-		return ClaimReply{}, ErrBatchUsed
-	}
-	for _, v := range reply[3:] {
-		if _, err := storedOf(v); err != nil || v == nil {
-			return ClaimReply{}, fmt.Errorf("%w: %T as a message", ErrReply, v)
-		}
-	}
-	return ClaimReply{Messages: reply[3:], Left: int(numbers[1]), Version: numbers[2]}, nil
-}
+// ParkedPage bounds the parked tasks that are read at a time.
+const ParkedPage = 100
 
 // Filed is a task of a sorted set, without its message.
 type Filed struct {

@@ -172,29 +172,16 @@ func (s *Store) NotTicking(ctx context.Context, names []string) (without []strin
 	return without, nil
 }
 
-// DueTick is when an entry is to tick next.
-type DueTick struct {
-	Entry string
-	At    time.Time // by the clock of Redis
-}
-
-// DueTicks returns of each of the stores, which are of one handle, up to AgendaPage ticks that were due before a time,
-// the earliest first.
-func DueTicks(ctx context.Context, stores []*Store, before time.Time) ([][]DueTick, error) {
-	all := make([][]DueTick, len(stores))
+// DueTicks returns of each of the stores, which are of one handle, up to AgendaPage entries whose ticks were due before a
+// time by the clock of Redis, the earliest first.
+func DueTicks(ctx context.Context, stores []*Store, before time.Time) ([][]ListedTask, error) {
+	all := make([][]ListedTask, len(stores))
 	err := readEach(ctx, stores, func(s *Store) (string, []any) {
 		return "ZRANGE", []any{
 			s.keys.ticks, "-inf", before.UnixMilli(), "BYSCORE", "LIMIT", 0, AgendaPage, "WITHSCORES",
 		}
-	}, func(i int, reply any) error {
-		rest, err := redis.Values(reply, nil)
-		for err == nil && len(rest) > 0 {
-			var name string
-			var ms float64
-			if rest, err = redis.Scan(rest, &name, &ms); err == nil {
-				all[i] = append(all[i], DueTick{name, time.UnixMilli(int64(ms))})
-			}
-		}
+	}, func(i int, reply any) (err error) {
+		all[i], err = listedOf(reply, nil)
 		return err
 	})
 	return all, err

@@ -94,7 +94,7 @@ func TestManyQueuesTogether(t *testing.T) {
 	if n := server.CommandStats(t).Since(before)["sadd"]; n != int64(len(stores)) && n != int64(len(stores)-1) {
 		t.Errorf("%d registrations of %d queues", n, len(stores))
 	}
-	for i, a := range PublishStatusEach(bg, stores, "w", slices.Repeat([][]byte{[]byte("s")}, len(stores))) {
+	for i, a := range PublishEach(bg, stores, "w"+StatusMark, slices.Repeat([][]byte{[]byte("s")}, len(stores))) {
 		if a.Err != nil || a.Value != (i != odd) {
 			t.Errorf("status on queue %d: %v, %v", i, a.Value, a.Err)
 		}

@@ -50,12 +50,10 @@ func WorkersOf(ctx context.Context, stores []*Store) ([][]string, error) {
 		for i, p := range places {
 			keys[i] = stores[p].keys.workers
 		}
-		reply, err := redis.Values(evalOn(ctx, stores[places[0]].Src, "workers", keys, surveyedWorkers))
+		answer, err := evalOn(ctx, stores[places[0]].Src, "workers", keys, surveyedWorkers)
+		reply, err := values(answer, err, len(places))
 		if err != nil {
 			return err
-		}
-		if len(reply) != len(places) {
-			return fmt.Errorf("%w: %d values from workers", ErrReply, len(reply))
 		}
 		for i, p := range places {
 			if reply[i] == nil { // too many
@@ -104,14 +102,12 @@ func Rosters(ctx context.Context, stores []*Store, workers [][]string, status bo
 		for _, p := range places {
 			k, id := &of[p].keys, entries[p].ID
 			keys = append(keys, k.heartbeat+id, k.processing+id, k.functions)
-			args = append(args, id+statusMark)
+			args = append(args, id+StatusMark)
 		}
-		reply, err := redis.Values(evalOn(ctx, of[places[0]].Src, "roster", keys, args...))
+		answer, err := evalOn(ctx, of[places[0]].Src, "roster", keys, args...)
+		reply, err := values(answer, err, len(places))
 		if err != nil {
 			return err
-		}
-		if len(reply) != len(places) {
-			return fmt.Errorf("%w: %d values from roster", ErrReply, len(reply))
 		}
 		for i, p := range places {
 			if err := entries[p].scan(reply[i]); err != nil {

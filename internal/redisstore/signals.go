@@ -422,23 +422,25 @@ func (s *Signals) SubscribeEvents(queue *Store) (messages <-chan string, unsubsc
 	return s.Subscribe(queue.keys.events())
 }
 
+func (s *Store) publish(ctx context.Context, channel string, message any) error {
+	_, err := s.do(ctx, "PUBLISH", channel, message)
+	return err
+}
+
 // RequestEvents asks the workers of the queue to publish their events for some time.
 func (s *Store) RequestEvents(ctx context.Context, life time.Duration) error {
-	_, err := s.do(ctx, "PUBLISH", s.keys.watch(), life.Milliseconds())
-	return err
+	return s.publish(ctx, s.keys.watch(), life.Milliseconds())
 }
 
 // Broadcast publishes events of the queue.
 func (s *Store) Broadcast(ctx context.Context, events []byte) error {
-	_, err := s.do(ctx, "PUBLISH", s.keys.events(), events)
-	return err
+	return s.publish(ctx, s.keys.events(), events)
 }
 
 // Signal publishes a message for the workers and schedulers of the queue. Without it they would notice the change only
 // later.
 func (s *Store) Signal(ctx context.Context, message string) error {
-	_, err := s.do(ctx, "PUBLISH", s.keys.signals(), message)
-	return err
+	return s.publish(ctx, s.keys.signals(), message)
 }
 
 // EndGathered is the end of a cancelled call that was left out of the combined call of its group.
@@ -446,8 +448,7 @@ const EndGathered = "canceled"
 
 // SignalEnd publishes how a task has ended, for ends that no script publishes.
 func (s *Store) SignalEnd(ctx context.Context, id, how string) error {
-	_, err := s.do(ctx, "PUBLISH", s.keys.endedOf(id), how)
-	return err
+	return s.publish(ctx, s.keys.endedOf(id), how)
 }
 
 // SignalParked is published, followed by the path of a function, when tasks of that function were parked.

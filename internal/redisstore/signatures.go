@@ -160,32 +160,23 @@ func unread(err error) error {
 	return fmt.Errorf("delayed: QueueConfig.Check: reading the functions of workers; nothing was enqueued: %w", err)
 }
 
-// PublishEach is Store.Publish for stores of one slot, with a listing for each.
-func PublishEach(ctx context.Context, stores []*Store, worker string, listings [][]byte) []Answer[bool] {
+// PublishEach is Store.Publish for stores of one slot, with a text for each.
+func PublishEach(ctx context.Context, stores []*Store, worker string, texts [][]byte) []Answer[bool] {
 	return evalEach(ctx, "publish", stores, redis.Bool, func(i int) ([]string, []any) {
-		return stores[i].publication(worker, listings[i])
+		return stores[i].publication(worker, texts[i])
 	})
 }
 
-// PublishStatusEach is Store.PublishStatus for stores of one slot, with a status for each.
-func PublishStatusEach(ctx context.Context, stores []*Store, worker string, statuses [][]byte) []Answer[bool] {
-	return PublishEach(ctx, stores, worker+statusMark, statuses)
-}
-
-// Publish writes the listing of the functions that a worker runs. It reports false if the worker is not registered.
-func (s *Store) Publish(ctx context.Context, worker string, listing []byte) (bool, error) {
-	keys, args := s.publication(worker, listing)
+// Publish writes the listing of the functions that a worker runs, or with StatusMark behind the worker's id what it
+// does. It reports false if the worker is not registered.
+func (s *Store) Publish(ctx context.Context, worker string, text []byte) (bool, error) {
+	keys, args := s.publication(worker, text)
 	return redis.Bool(s.eval(ctx, "publish", keys, args...))
 }
 
-func (s *Store) publication(worker string, listing []byte) (keys []string, args []any) {
-	id, _ := strings.CutSuffix(worker, statusMark)
-	return []string{s.keys.heartbeat + id, s.keys.functions}, []any{worker, listing}
-}
-
-// PublishStatus writes what a worker does. It reports false if the worker is not registered.
-func (s *Store) PublishStatus(ctx context.Context, worker string, status []byte) (bool, error) {
-	return s.Publish(ctx, worker+statusMark, status)
+func (s *Store) publication(worker string, text []byte) (keys []string, args []any) {
+	id, _ := strings.CutSuffix(worker, StatusMark)
+	return []string{s.keys.heartbeat + id, s.keys.functions}, []any{worker, text}
 }
 
 // FunctionsOf returns the listing that a worker has published, nil for none.
@@ -203,5 +194,5 @@ func (s *Store) Listings(ctx context.Context, workers []string, most int) ([][]b
 	return s.fields(ctx, s.keys.functions, workers, most)
 }
 
-// statusMark stands behind a worker's id in the functions hash, for its status.
-const statusMark = " status"
+// StatusMark stands behind a worker's id in the functions hash, for its status.
+const StatusMark = " status"

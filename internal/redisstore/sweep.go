@@ -47,18 +47,16 @@ func surveyPage(
 	for _, s := range stores {
 		keys = append(keys, s.keys.sweeper, s.keys.workers, s.keys.list, s.keys.noti, s.keys.legacy)
 	}
-	reply, err := redis.Values(l.eval(ctx, "survey", keys, sweeper, lock.Milliseconds(), surveyedWorkers))
+	answer, err := l.eval(ctx, "survey", keys, sweeper, lock.Milliseconds(), surveyedWorkers)
+	reply, err := values(answer, err, len(stores))
 	if err != nil {
 		return nil, err
 	}
-	if len(reply) != len(stores) {
-		return nil, fmt.Errorf("%w: %d queues from survey", ErrReply, len(reply))
-	}
 	queues := make([]SurveyedQueue, len(stores))
 	for i := range reply {
-		row, err := redis.Values(reply[i], nil)
-		if err != nil || len(row) != 5 {
-			return nil, fmt.Errorf("%w: survey", ErrReply)
+		row, err := values(reply[i], nil, 5)
+		if err != nil {
+			return nil, fmt.Errorf("%w: survey: %w", ErrReply, err)
 		}
 		s := &queues[i]
 		var mine int

@@ -61,7 +61,7 @@ func (h *Heartbeat) publishStatus(ctx context.Context) {
 			lanes, stores, statuses = append(lanes, l), append(stores, l.Store), append(statuses, status)
 		}
 	}
-	for i, a := range redisstore.PublishStatusEach(ctx, stores, h.worker, statuses) {
+	for i, a := range redisstore.PublishEach(ctx, stores, h.worker+redisstore.StatusMark, statuses) {
 		if a.Value { // otherwise the next heartbeat tries again
 			h.Statuses[lanes[i]] = string(statuses[i])
 		}
