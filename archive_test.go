@@ -413,8 +413,9 @@ func TestTaskOnItsWayIsLeftAlone(t *testing.T) {
 // between returns a source that calls a function once, right before the first call of a script that writes an entry.
 func between(src delayed.Source, then func()) delayed.Source {
 	var once sync.Once
+	entry, tick := redisstore.Scripts["entry"].Sha, redisstore.Scripts["tick"].Sha
 	return redistest.Intercept(src, func(cmd string, args []any, send func() (any, error)) (any, error) {
-		if cmd == "EVALSHA" && (args[0] == redisstore.Scripts["entry"].Sha || args[0] == redisstore.Scripts["tick"].Sha) {
+		if cmd == "EVALSHA" && (args[0] == entry || args[0] == tick) {
 			once.Do(then)
 		}
 		return send()

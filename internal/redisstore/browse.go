@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,15 +13,6 @@ import (
 	"github.com/godelayed/delayed/internal/seam"
 	"github.com/godelayed/delayed/internal/wire"
 )
-
-// ListedTask is a task as lists show it.
-type ListedTask struct {
-	ID      string // that it is filed under; "" if it is in no set
-	Message Stored
-	Info    []byte
-	At      time.Time // when it is due or deleted; zero if it is in no set
-	Score   string    // the same, as Redis writes it
-}
 
 // PendingPage reads up to n pending messages, or of the suspects, from a place on, 0 for the oldest: on to newer ones,
 // or back to older ones. Places behind the end of the list hold gaps on the way back.
@@ -129,45 +119,6 @@ func (s *Store) members(
 	ctx context.Context, set string, after SetPlace, n int, back bool,
 ) ([]ListedTask, error) {
 	return listedOf(s.eval(ctx, "shelf", []string{set}, after.Score, after.Member, n, flag(back)))
-}
-
-// listedOf converts a reply of members of a sorted set of times, each with its score.
-func listedOf(reply any, err error) (page []ListedTask, _ error) {
-	texts, err := redis.Strings(reply, err)
-	if err != nil {
-		return nil, err
-	}
-	for pair := range slices.Chunk(texts, 2) {
-		if len(pair) != 2 {
-			return nil, fmt.Errorf("%w: a member without a score", ErrReply)
-		}
-		at, err := ScoreTime(pair[1])
-		if err != nil {
-			return nil, err
-		}
-		page = append(page, ListedTask{ID: pair[0], At: at, Score: pair[1]})
-	}
-	return page, nil
-}
-
-// ScoreTime returns the time of a score, ms since 1970, which servers write in several ways; the zero time for "".
-func ScoreTime(score string) (time.Time, error) {
-	if score == "" {
-		return time.Time{}, nil
-	}
-	ms, err := strconv.ParseFloat(score, 64)
-	if err != nil {
-		return time.Time{}, fmt.Errorf("%w: score: %w", ErrReply, err)
-	}
-	return time.UnixMilli(int64(ms)), nil
-}
-
-func idsOf(page []ListedTask) []string {
-	ids := make([]string, len(page))
-	for i := range page {
-		ids[i] = page[i].ID
-	}
-	return ids
 }
 
 // ClaimedTask is a claim as lists show it.

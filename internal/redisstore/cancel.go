@@ -74,20 +74,6 @@ func (s *Store) AreRevoked(ctx context.Context, ids []string) ([]bool, error) {
 	return s.inSet(ctx, s.keys.revoked, ids)
 }
 
-// inSet reports for each member whether it is in a sorted set.
-func (s *Store) inSet(ctx context.Context, set string, members []string) ([]bool, error) {
-	reply, err := s.do(ctx, "ZMSCORE", argsOf(members, set)...)
-	scores, err := values(reply, err, len(members))
-	if err != nil {
-		return nil, err
-	}
-	found := make([]bool, len(scores))
-	for i, score := range scores {
-		found[i] = score != nil
-	}
-	return found, nil
-}
-
 // Forgive forgets the revocations of tasks that have ended.
 func (s *Store) Forgive(ctx context.Context, ids []string) error {
 	_, err := s.do(ctx, "ZREM", argsOf(ids, s.keys.revoked)...)

@@ -2,8 +2,6 @@ package redisstore
 
 import (
 	"context"
-
-	"github.com/gomodule/redigo/redis"
 )
 
 // Ended are claims whose tasks are done.
@@ -66,35 +64,4 @@ func (s *Store) channel(id string, awaited bool) string {
 
 func appendBatches(args []any, batches []uint64) []any {
 	return appendAll(append(args, len(batches)), batches)
-}
-
-// answers converts a reply of n ones and zeros.
-func answers(reply any, err error, n int) ([]bool, error) {
-	list, err := values(reply, err, n)
-	if err != nil {
-		return nil, err
-	}
-	stood := make([]bool, n)
-	for i, v := range list {
-		stood[i] = v == int64(1)
-	}
-	return stood, nil
-}
-
-// answersAgain converts a reply of n ones, zeros, or twos, which mean that the claim remains.
-func answersAgain(reply any, err error, n int) (stood, again []bool, _ error) {
-	stood, err = answers(reply, err, n)
-	if err != nil {
-		return nil, nil, err
-	}
-	list, _ := redis.Values(reply, nil)
-	for i, v := range list {
-		if v == int64(2) {
-			if again == nil {
-				again = make([]bool, n)
-			}
-			again[i] = true
-		}
-	}
-	return stood, again, nil
 }

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/gomodule/redigo/redis"
-
 	"github.com/godelayed/delayed/internal/loop"
 	"github.com/godelayed/delayed/internal/wire"
 	"github.com/godelayed/delayed/state"
@@ -30,42 +28,6 @@ func LogTooLarge(log loop.Journal, lines *loop.LineLimit, queue, id string, size
 		log.With("queue", queue).With("id", id).Counted(n).WithError(TooLarge(size)).
 			Error("message archived: it is too large, and stays in Redis")
 	})
-}
-
-// Stored is a value that Redis holds. If it is too large, it is not read: only its size is known.
-type Stored struct {
-	Bytes []byte // nil: there is none, or it is too large
-	Size  int    // 0 unless it is too large
-}
-
-// Exists reports whether there is a value.
-func (v Stored) Exists() bool { return v.Bytes != nil || v.Size > 0 }
-
-// storedOf converts a script's reply for a value.
-func storedOf(reply any) (Stored, error) {
-	switch v := reply.(type) {
-	case nil:
-		return Stored{}, nil
-	case []byte:
-		return Stored{Bytes: v}, nil
-	case int64:
-		return Stored{Size: int(v)}, nil
-	}
-	return Stored{}, fmt.Errorf("%w: %T as a value", ErrReply, reply)
-}
-
-func storedAll(reply any, err error) ([]Stored, error) {
-	values, err := redis.Values(reply, err)
-	if err != nil {
-		return nil, err
-	}
-	all := make([]Stored, len(values))
-	for i, v := range values {
-		if all[i], err = storedOf(v); err != nil {
-			return nil, err
-		}
-	}
-	return all, nil
 }
 
 // someFields reads the given fields of a hash in order, as many as MaxCallBytes allows but at least one. Values of
@@ -102,9 +64,9 @@ func (s *Store) fields(ctx context.Context, hash string, fields []string, most i
 // listPage bounds the messages of a list that one call reads: a thousand small ones keep Redis for 4 ms.
 const listPage = 250
 
-// pageFrom reads up to n messages of a list, as many as fit: on from a place, 0 for the oldest, or back from it to older
-// ones. It returns none only at the end of the list. On the way back −1 is the last message, and places behind it hold
-// gaps.
+// pageFrom reads up to n messages of a list, as many as fit: on from a place, 0 for the oldest, or back from it to
+// older ones. It returns none only at the end of the list. On the way back −1 is the last message, and places behind it
+// hold gaps.
 func (s *Store) pageFrom(ctx context.Context, list string, from, n int, back bool) ([]Stored, error) {
 	n = min(n, listPage)
 	return storedAll(s.eval(ctx, "page", []string{list}, from, n, wire.WorkerLimits.Bytes, flag(back), ""))

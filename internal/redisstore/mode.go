@@ -14,8 +14,8 @@ const (
 )
 
 // SettleMode settles the form of the queue's Python tasks, unless that was done before, and returns the one that holds.
-// It replaces the form found, if that is not "" and the script finds no task. Call HoldsNone before: the script does not
-// look for active tasks.
+// It replaces the form found, if that is not "" and the script finds no task. Call HoldsNone before: the script does
+// not look for active tasks.
 func (s *Store) SettleMode(ctx context.Context, found, want string) (string, error) {
 	return redis.String(s.eval(ctx, "mode", []string{
 		s.keys.mode, s.keys.list, s.keys.scheduled, s.keys.retry, s.keys.parked, s.keys.archived, s.keys.legacy,

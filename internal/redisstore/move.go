@@ -86,11 +86,3 @@ func (s *Store) Move(
 	}
 	return moved, time.Duration(ms) * time.Millisecond, large, nil
 }
-
-// shelfKey returns the key of a set.
-func (s *Store) shelfKey(of Shelf) string {
-	return [...]string{
-		ShelfScheduled: s.keys.scheduled, ShelfRetry: s.keys.retry, ShelfParked: s.keys.parked,
-		ShelfArchived: s.keys.archived,
-	}[of]
-}

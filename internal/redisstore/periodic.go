@@ -172,8 +172,8 @@ func (s *Store) NotTicking(ctx context.Context, names []string) (without []strin
 	return without, nil
 }
 
-// DueTicks returns of each of the stores, which are of one handle, up to AgendaPage entries whose ticks were due before a
-// time by the clock of Redis, the earliest first.
+// DueTicks returns of each of the stores, which are of one handle, up to AgendaPage entries whose ticks were due before
+// a time by the clock of Redis, the earliest first.
 func DueTicks(ctx context.Context, stores []*Store, before time.Time) ([][]ListedTask, error) {
 	all := make([][]ListedTask, len(stores))
 	err := readEach(ctx, stores, func(s *Store) (string, []any) {

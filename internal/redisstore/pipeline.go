@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -34,7 +35,9 @@ func evalEach[T any](
 	answers := make([]Answer[T], len(stores))
 	for from := 0; from < len(stores); from += sentTogether {
 		page := answers[from:min(from+sentTogether, len(stores))]
-		err := sendEach(ctx, script, stores[from].Src, page, read, func(i int) ([]string, []any) { return call(from + i) })
+		err := sendEach(ctx, script, stores[from].Src, page, read, func(i int) ([]string, []any) {
+			return call(from + i)
+		})
 		if err == nil {
 			continue
 		}
@@ -163,6 +166,22 @@ func readEach(
 		}
 		return nil
 	})
+}
+
+// bySlot calls do with the places of stores of one slot, at most so many at once, until all had their turn.
+func bySlot(stores []*Store, most int, do func(places []int) error) error {
+	slots := map[int][]int{}
+	for i, s := range stores {
+		slots[s.Slot()] = append(slots[s.Slot()], i)
+	}
+	for _, places := range slots {
+		for page := range slices.Chunk(places, most) {
+			if err := do(page); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // LongestWait is how long a call without a deadline waits for replicas. It is shorter than the call's time-out, so that

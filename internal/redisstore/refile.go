@@ -3,8 +3,6 @@ package redisstore
 import (
 	"context"
 	"time"
-
-	"github.com/gomodule/redigo/redis"
 )
 
 // RerunPage bounds the tasks that one script makes pending again or deletes, because each message may have a megabyte.
@@ -75,15 +73,6 @@ func (s *Store) Refile(ctx context.Context, from, to Shelf, uncounted bool, task
 		s.shelfKey(from), s.shelfKey(to), k.tasks, k.info, k.wake, k.locks, s.StatsKey(),
 	}, args...)
 	return outcomes(reply, err, len(tasks))
-}
-
-// outcomes converts a reply that has a number for each of n tasks.
-func outcomes(reply any, err error, n int) ([]int, error) {
-	list, err := values(reply, err, n)
-	if err != nil {
-		return nil, err
-	}
-	return redis.Ints(list, nil)
 }
 
 // RunFiled makes tasks of a set pending, as Rerun does with archived ones. Those keep their locks.

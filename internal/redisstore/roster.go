@@ -3,7 +3,6 @@ package redisstore
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/gomodule/redigo/redis"
@@ -24,22 +23,6 @@ type RosterEntry struct {
 	Life      time.Duration // how long the heartbeat lasts if it is not renewed
 	Claims    int
 	Status    []byte // what it has published of what it does; nil: nothing, too much, or not asked for
-}
-
-// bySlot calls do with the places of stores of one slot, at most so many at once, until all had their turn.
-func bySlot(stores []*Store, most int, do func(places []int) error) error {
-	slots := map[int][]int{}
-	for i, s := range stores {
-		slots[s.Slot()] = append(slots[s.Slot()], i)
-	}
-	for _, places := range slots {
-		for page := range slices.Chunk(places, most) {
-			if err := do(page); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
 }
 
 // WorkersOf returns the ids in the worker set of each of the stores, which are of one handle.

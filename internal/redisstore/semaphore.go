@@ -36,7 +36,8 @@ func (s *Semaphore) Holders(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	return redis.Strings(doOn(ctx, s.src, s.key, "ZRANGEBYSCORE", s.key, now.UnixMilli(), "+inf", "LIMIT", 0, MaxPlaces))
+	return redis.Strings(doOn(ctx, s.src, s.key, "ZRANGEBYSCORE", s.key, now.UnixMilli(), "+inf",
+		"LIMIT", 0, MaxPlaces))
 }
 
 // MaxPlaces bounds the places of a semaphore.

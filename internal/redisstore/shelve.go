@@ -43,8 +43,8 @@ func (s *Store) Shelve(
 		args = append(args, t.Token, t.ID, t.Wait.Milliseconds(), t.Message, t.Info, notice, t.Lock)
 	}
 	keys := []string{
-		s.keys.processing + worker, s.keys.claims + worker, s.keys.tasks, s.shelfKey(on), s.keys.info, s.StatsKey(), s.keys.wake,
-		s.keys.locks, s.keys.revoked, s.keys.list, s.keys.noti,
+		s.keys.processing + worker, s.keys.claims + worker, s.keys.tasks, s.shelfKey(on), s.keys.info, s.StatsKey(),
+		s.keys.wake, s.keys.locks, s.keys.revoked, s.keys.list, s.keys.noti,
 	}
 	reply, err := s.eval(ctx, "shelve", keys, args...)
 	return answersAgain(reply, err, len(tasks))
@@ -57,3 +57,11 @@ const (
 	ShelfParked
 	ShelfArchived
 )
+
+// shelfKey returns the key of a set.
+func (s *Store) shelfKey(of Shelf) string {
+	return [...]string{
+		ShelfScheduled: s.keys.scheduled, ShelfRetry: s.keys.retry, ShelfParked: s.keys.parked,
+		ShelfArchived: s.keys.archived,
+	}[of]
+}

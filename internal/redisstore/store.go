@@ -108,6 +108,20 @@ func doOn(ctx context.Context, src Source, key, cmd string, args ...any) (any, e
 	return reply, nil
 }
 
+// inSet reports for each member whether it is in a sorted set.
+func (s *Store) inSet(ctx context.Context, set string, members []string) ([]bool, error) {
+	reply, err := s.do(ctx, "ZMSCORE", argsOf(members, set)...)
+	scores, err := values(reply, err, len(members))
+	if err != nil {
+		return nil, err
+	}
+	found := make([]bool, len(scores))
+	for i, score := range scores {
+		found[i] = score != nil
+	}
+	return found, nil
+}
+
 // Length returns the number of pending tasks, suspects included.
 func (s *Store) Length(ctx context.Context) (int, error) {
 	n, err := redis.Int(s.do(ctx, "LLEN", s.keys.list))
@@ -138,33 +152,6 @@ func (s *Store) Used(ctx context.Context, worker string) (bool, error) {
 	}
 	n, err := redis.Int(s.do(ctx, "EXISTS", keys...))
 	return n > 0, err
-}
-
-// values converts a reply of n values.
-func values(reply any, err error, n int) ([]any, error) {
-	list, err := redis.Values(reply, err)
-	if err == nil && len(list) != n {
-		return nil, fmt.Errorf("%w: %d values, expected %d", ErrReply, len(list), n)
-	}
-	return list, err
-}
-
-// ints converts a reply of n integers.
-func ints(reply any, err error, n int) ([]int64, error) {
-	list, err := values(reply, err, n)
-	if err != nil {
-		return nil, err
-	}
-	return redis.Int64s(list, nil)
-}
-
-// clock converts the reply to TIME.
-func clock(reply any, err error) (time.Time, error) {
-	parts, err := ints(reply, err, 2)
-	if err != nil {
-		return time.Time{}, err
-	}
-	return time.Unix(parts[0], parts[1]*1000), nil
 }
 
 // NewLink returns a link to the node of a queue. It does not connect.

@@ -1,6 +1,6 @@
--- ended: end the claims in the processing hash CLAIMS whose tokens are ARGV[FIRST] and those behind it. done is how many
--- stood. answers is the same if STAND, because no claim can have been lost then; else a list of 1 for each claim that
--- stood, 0 for the others.
+-- ended: end the claims in the processing hash CLAIMS whose tokens are ARGV[FIRST] and those behind it. done is how
+-- many stood. answers is the same if STAND, because no claim can have been lost then; else a list of 1 for each claim
+-- that stood, 0 for the others.
 local answers, done = {}, 0
 if STAND then
   done = redis.call('HDEL', CLAIMS, unpack(ARGV, FIRST))
