@@ -185,7 +185,7 @@ func (r *Ref) failure(where state.Task, info *wire.Info) error {
 //
 // It may be called as often as is convenient: at most ten reports a second reach Redis, and the last one always does.
 // An error says that ctx is not a handler's context, that the task carries no id (ErrNoID), that it is another worker's
-// by now (ErrLost), or that Redis could not be reached; none of them needs to stop the handler.
+// by now (ErrLost), or that Redis did not answer; none of them needs to stop the handler.
 func Progress(ctx context.Context, done, total int64, note string) error {
 	c := lane.ClaimFromContext(ctx)
 	if c == nil {

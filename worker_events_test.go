@@ -740,8 +740,8 @@ func TestEndingsAreToldAfterRefusals(t *testing.T) {
 					if want := 2 * tasks; name != "ack" && filed != want {
 						t.Errorf("%d tasks are filed, expected %d", filed, want)
 					}
-					failed := strings.Count(b.log.String(), "cannot tell Redis how tasks ended")
-					over := strings.Count(b.log.String(), "Redis has been told how tasks ended")
+					failed := strings.Count(b.log.String(), "cannot report ended tasks to Redis")
+					over := strings.Count(b.log.String(), "reporting ended tasks again")
 					if name != "ack" && (failed != 1 || over != 1) {
 						t.Errorf("the log tells %d times that it fails and %d times that it is over:\n%s", failed, over,
 							b.log)

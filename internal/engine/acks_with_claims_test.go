@@ -37,19 +37,19 @@ func TestSomebodyIsToldOfWhatIsDone(t *testing.T) {
 	t.Run("the finisher, when nobody claims", func(t *testing.T) {
 		inOffice(t, func(c *crew, one, two *lane.Lane) {
 			c.isDone(claimed(one, 1)...)
-			if !told(finisherOf(one).Wakes) || told(finisherOf(two).Wakes) || told(c.Changed) {
-				t.Error("expected the lane's finisher to be told, and nobody else")
+			if !woken(finisherOf(one).Wakes) || woken(finisherOf(two).Wakes) || woken(c.Changed) {
+				t.Error("expected the lane's finisher to be woken, and nobody else")
 			}
 			c.isDone(claimed(one, 2)...)
-			if told(finisherOf(one).Wakes) {
-				t.Error("the finisher is told again although it has not taken the first")
+			if woken(finisherOf(one).Wakes) {
+				t.Error("the finisher is woken again although it has not taken the first")
 			}
 			if n := len(c.TakeDone(one)); n != 3 {
 				t.Errorf("it takes %d, expected 3", n)
 			}
 			c.isDone(claimed(one, 1)...)
-			if !told(finisherOf(one).Wakes) {
-				t.Error("the finisher is not told again after it has taken what was done")
+			if !woken(finisherOf(one).Wakes) {
+				t.Error("the finisher is not woken again after it has taken what was done")
 			}
 		})
 	})
@@ -60,8 +60,8 @@ func TestSomebodyIsToldOfWhatIsDone(t *testing.T) {
 			}
 			claims := claimed(one, 3)
 			c.isDone(claims...)
-			if told(finisherOf(one).Wakes) || told(c.Changed) {
-				t.Error("somebody is told although the fetcher comes by")
+			if woken(finisherOf(one).Wakes) || woken(c.Changed) {
+				t.Error("somebody is woken although the fetcher comes by")
 			}
 			if done := c.TakeForClaim(one); !slices.Equal(done, claims) {
 				t.Errorf("the fetcher takes %d along, expected 3", len(done))
@@ -69,8 +69,8 @@ func TestSomebodyIsToldOfWhatIsDone(t *testing.T) {
 			if done := c.TakeForClaim(one); len(done) != 0 {
 				t.Errorf("the fetcher takes %d along a second time", len(done))
 			}
-			if told(finisherOf(one).Wakes) {
-				t.Error("the finisher is told of what the fetcher has taken")
+			if woken(finisherOf(one).Wakes) {
+				t.Error("the finisher is woken for what the fetcher has taken")
 			}
 		})
 	})
@@ -78,16 +78,16 @@ func TestSomebodyIsToldOfWhatIsDone(t *testing.T) {
 		inOffice(t, func(c *crew, one, two *lane.Lane) {
 			c.FetcherWaits = true
 			c.isDone(claimed(one, 1)...)
-			if !told(c.Changed) || told(finisherOf(one).Wakes) || c.AckLane != one {
-				t.Error("expected the fetcher to be told, and nobody else")
+			if !woken(c.Changed) || woken(finisherOf(one).Wakes) || c.AckLane != one {
+				t.Error("expected the fetcher to be woken, and nobody else")
 			}
 			c.isDone(claimed(two, 1)...)
-			if told(c.Changed) || !told(finisherOf(two).Wakes) {
-				t.Error("expected the finisher of the other lane to be told: the fetcher takes one lane's along")
+			if woken(c.Changed) || !woken(finisherOf(two).Wakes) {
+				t.Error("expected the finisher of the other lane to be woken: the fetcher takes one lane's along")
 			}
 			c.LeaveToFinishers()
-			if !told(finisherOf(one).Wakes) || c.AckLane != nil {
-				t.Error("the fetcher leaves off, and the finisher is not told")
+			if !woken(finisherOf(one).Wakes) || c.AckLane != nil {
+				t.Error("the fetcher leaves off, and the finisher is not woken")
 			}
 		})
 	})
@@ -96,18 +96,18 @@ func TestSomebodyIsToldOfWhatIsDone(t *testing.T) {
 			c.TakeForClaim(one)
 			c.isDone(claimed(one, 1)...)
 			c.isDone(claimed(two, 1)...)
-			if !told(finisherOf(two).Wakes) {
-				t.Error("the finisher of the other lane is not told")
+			if !woken(finisherOf(two).Wakes) {
+				t.Error("the finisher of the other lane is not woken")
 			}
 			if done := c.TakeForClaim(two); len(done) != 1 || done[0].Lane != two {
 				t.Errorf("the fetcher takes %d along, expected the one of this lane", len(done))
 			}
-			if !told(finisherOf(one).Wakes) || told(finisherOf(two).Wakes) {
-				t.Error("expected the finisher of the lane that the fetcher left to be told")
+			if !woken(finisherOf(one).Wakes) || woken(finisherOf(two).Wakes) {
+				t.Error("expected the finisher of the lane that the fetcher left to be woken")
 			}
 			c.TakeForClaim(one)
-			if told(finisherOf(two).Wakes) {
-				t.Error("a finisher is told of nothing")
+			if woken(finisherOf(two).Wakes) {
+				t.Error("a finisher is woken for nothing")
 			}
 		})
 	})
@@ -118,8 +118,8 @@ func TestSomebodyIsToldOfWhatIsDone(t *testing.T) {
 			c.LeaveToFinishers()
 			c.Busy = 1
 			c.TaskEnded(claimed(one, 1)[0], false, 0) // failed: a finisher ends it in another way
-			if told(finisherOf(one).Wakes) || told(c.Changed) || len(doneOn(one)) > 0 {
-				t.Error("a finisher is told of nothing")
+			if woken(finisherOf(one).Wakes) || woken(c.Changed) || len(doneOn(one)) > 0 {
+				t.Error("a finisher is woken for nothing")
 			}
 		})
 	})

@@ -54,32 +54,32 @@ func TestBroadcast(t *testing.T) {
 		air.Run(ctx, loop.NewJournal(b.log.logger()))
 		close(ended)
 	}()
-	read := func() (told catalog.Broadcast) {
+	read := func() (got catalog.Broadcast) {
 		reply, err := redis.ByteSlices(conn.Receive())
 		b.Must(err)
-		b.Must(json.Unmarshal(reply[2], &told))
-		return told
+		b.Must(json.Unmarshal(reply[2], &got))
+		return got
 	}
-	told := read()
-	if told.Version != catalog.Version || told.Worker != "me" || told.Missed != 11 || told.Before != 11 ||
-		len(told.Events) != events.MaxBroadcast {
-		t.Fatalf("%d events of %s, %d missed, %d before", len(told.Events), told.Worker, told.Missed, told.Before)
+	got := read()
+	if got.Version != catalog.Version || got.Worker != "me" || got.Missed != 11 || got.Before != 11 ||
+		len(got.Events) != events.MaxBroadcast {
+		t.Fatalf("%d events of %s, %d missed, %d before", len(got.Events), got.Worker, got.Missed, got.Before)
 	}
-	since := told.Since
+	since := got.Since
 	want := catalog.Event{
 		Kind: "task retried", At: 5, ID: "x", Function: "a.B", Attempt: 3, Took: 1_000_000, Wait: 60_000, Reason: "why",
 		Error: long[:events.MaxErrorText],
 	}
-	if e := told.Events[events.MaxBroadcast-1]; e != want {
+	if e := got.Events[events.MaxBroadcast-1]; e != want {
 		t.Errorf("found %+v, expected %+v", e, want)
 	}
-	if e := told.Events[0]; e.Kind != "worker paused" || e.Error == "" || e.Attempt != 0 {
+	if e := got.Events[0]; e.Kind != "worker paused" || e.Error == "" || e.Attempt != 0 {
 		t.Errorf("found %+v, expected a worker that was paused, with an error", e)
 	}
 	l.Emit(events.Event{Kind: event.TaskDone, Queue: b.Name, At: time.UnixMilli(8)})
-	if told = read(); len(told.Events) != 1 || told.Missed != 0 || told.Events[0].At != 8 ||
-		told.Before != events.MaxBroadcast+11 || told.Since != since {
-		t.Errorf("then %+v", told)
+	if got = read(); len(got.Events) != 1 || got.Missed != 0 || got.Events[0].At != 8 ||
+		got.Before != events.MaxBroadcast+11 || got.Since != since {
+		t.Errorf("then %+v", got)
 	}
 	air.Mu.Lock()
 	air.Queues[b.Name].Until = time.Time{}

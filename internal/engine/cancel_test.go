@@ -35,7 +35,7 @@ func TestCancelBetweenClaims(t *testing.T) {
 	b.delay(f, 20)
 	close(release)
 	if n := await(b, "the last runs", started); n != 20 {
-		t.Errorf("task %d runs, which was cancelled", n)
+		t.Errorf("task %d runs, which was canceled", n)
 	}
 	b.Idle()
 	if c := b.counters(); c["canceled"] != 19 || c["processed"] != 2 {

@@ -97,21 +97,21 @@ func TestRoom(t *testing.T) {
 			c.end(task, endSeenTo)
 		}
 		c.expectRoom("four are ready", 0, 0)
-		if told(c.Changed) {
-			t.Error("the fetcher is told of room for two, expected it to wait for three")
+		if woken(c.Changed) {
+			t.Error("the fetcher is woken when there is room for two, expected it to wait for three")
 		}
 		c.end(tasks[2], endSeenTo)
-		if !told(c.Changed) {
-			t.Error("the fetcher is not told of room for three")
+		if !woken(c.Changed) {
+			t.Error("the fetcher is not woken when there is room for three")
 		}
 		c.end(tasks[3], endSeenTo)
-		if told(c.Changed) {
-			t.Error("the fetcher is told twice")
+		if woken(c.Changed) {
+			t.Error("the fetcher is woken twice")
 		}
 		c.expectRoom("two are ready", 4, 0)
 		c.end(tasks[4], endSeenTo)
-		if told(c.Changed) {
-			t.Error("the fetcher is told of room although it does not wait for it")
+		if woken(c.Changed) {
+			t.Error("the fetcher is woken although it does not wait for it")
 		}
 	})
 }
@@ -160,10 +160,10 @@ func TestNoRoomBesideALoneTask(t *testing.T) {
 		c.begun("alone", lone...)
 		<-time.After(time.Minute)
 		c.expectRoom("it runs", 0, 0)
-		told(c.Changed)
+		woken(c.Changed)
 		c.end(lone[0], endSeenTo)
-		if !told(c.Changed) {
-			t.Error("it has ended, and the fetcher is not told")
+		if !woken(c.Changed) {
+			t.Error("it has ended, and the fetcher is not woken")
 		}
 		c.expectRoom("it has ended", 9, 0)
 	})

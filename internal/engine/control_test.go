@@ -114,8 +114,8 @@ func TestRestartBeforeTheFirstLook(t *testing.T) {
 	lc := &w.lanes[0].Control
 	lc.Reading.Lock()
 	s := b.start(w)
-	told := redistest.Time(t, b.Conn)
-	b.Until("it is later", func() bool { return redistest.Time(t, b.Conn) > told })
+	then := redistest.Time(t, b.Conn)
+	b.Until("it is later", func() bool { return redistest.Time(t, b.Conn) > then })
 	b.Must(b.q.Restart(t.Context()))
 	lc.Reading.Unlock()
 	b.Until("it stops", func() bool { return w.Status().StopReason == "restart" })

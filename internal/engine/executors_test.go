@@ -168,8 +168,8 @@ func (c *crew) count() string {
 	return fmt.Sprintf("%d busy, %d idle", c.Busy, c.Idle)
 }
 
-// told reports whether the fetcher or a finisher has been woken, once nothing moves in the bubble any more.
-func told(c chan struct{}) bool {
+// woken reports whether the fetcher or a finisher has been woken, once nothing moves in the bubble any more.
+func woken(c chan struct{}) bool {
 	synctest.Wait()
 	return signalled(c)
 }
@@ -238,8 +238,8 @@ func TestExecutorsThatAreHeld(t *testing.T) {
 		c.Add(first)
 		c.begun("one", first...)
 		c.Hold(true)
-		if !told(c.Changed) {
-			t.Error("the fetcher is not told that nothing may start")
+		if !woken(c.Changed) {
+			t.Error("the fetcher is not woken that nothing may start")
 		}
 		tasks := c.tasks(c.lane, 4)
 		c.Add(tasks)
@@ -250,8 +250,8 @@ func TestExecutorsThatAreHeld(t *testing.T) {
 			t.Errorf("held: %s", got)
 		}
 		c.Hold(false)
-		if !told(c.Changed) {
-			t.Error("the fetcher is not told that tasks may start")
+		if !woken(c.Changed) {
+			t.Error("the fetcher is not woken that tasks may start")
 		}
 		c.begun("no longer held", tasks[:3]...)
 	})
@@ -355,7 +355,7 @@ func TestExecutorsSurviveGoexit(t *testing.T) {
 	})
 }
 
-// A handler that calls Goexit frees its place, also the place of a suspect, and the fetcher is told.
+// A handler that calls Goexit frees its place, also the place of a suspect, and the fetcher is woken.
 func TestGoexitMakesRoom(t *testing.T) {
 	inCrew(t, 1, 0, func(c *crew) {
 		suspect := c.suspects(c.lane, 1, 2)
@@ -366,8 +366,8 @@ func TestGoexitMakesRoom(t *testing.T) {
 			t.Fatalf("room for %d beside the suspect", n)
 		}
 		c.end(suspect[0], endGoexit)
-		if !told(c.Changed) || c.LoneTask() != nil {
-			t.Error("the suspect has left, and the fetcher is not told")
+		if !woken(c.Changed) || c.LoneTask() != nil {
+			t.Error("the suspect has left, and the fetcher is not woken")
 		}
 	})
 }
@@ -383,7 +383,7 @@ func TestExecutorsStop(t *testing.T) {
 		c.begun("nothing starts any more")
 		over := make(chan struct{})
 		go func() { c.Sound.Wait(); close(over) }()
-		if told(over) {
+		if woken(over) {
 			t.Fatal("over while a task runs")
 		}
 		if back := c.TakeBack(nil); !slices.Equal(back, tasks[3:]) {

@@ -40,7 +40,7 @@ func TestSuspectsWithoutNotificationAreNoticed(t *testing.T) {
 				t.Errorf("%+v, expected suspects to be %v", wake, suspects)
 			}
 		default:
-			t.Errorf("nobody is told of a task in %q", r.b.Name+list)
+			t.Errorf("there is no notification of a task in %q", r.b.Name+list)
 		}
 		r.b.Do("DEL", r.b.Name+list)
 	}
@@ -66,7 +66,7 @@ func TestNotificationOfTheLastWaitGoesBack(t *testing.T) {
 	}
 }
 
-// A wait that Redis refuses because of one key tells nothing of the others, such as that something is due earlier on
+// A wait that Redis refuses because of one key says nothing of the others, such as that something is due earlier on
 // another queue: movers look at once.
 func TestRefusedWaitMakesMoversLook(t *testing.T) {
 	r := newReceivingWorker(t, nil)
@@ -81,7 +81,7 @@ func TestRefusedWaitMakesMoversLook(t *testing.T) {
 	} {
 		r.fetcher.HandleWake(t.Context(), fetch.WakeUp{Lane: -1, Waiter: r.fetcher.Waiters[0], Err: c.err})
 		if o.looks != c.looks {
-			t.Errorf("after %v movers were told to look %d times, expected %d", c.err, o.looks, c.looks)
+			t.Errorf("after %v movers were woken %d times, expected %d", c.err, o.looks, c.looks)
 		}
 	}
 }

@@ -61,7 +61,7 @@ func (c *crew) expectAllFree(what string) {
 	c.t.Helper()
 	synctest.Wait()
 	if !signalled(c.Changed) {
-		c.t.Errorf("%s: the fetcher is not told", what)
+		c.t.Errorf("%s: the fetcher is not woken", what)
 	}
 	n, _, _ := c.ClaimBudget()
 	if n != c.N || c.LoneTask() != nil || c.Crowded.Load() {

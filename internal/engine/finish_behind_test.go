@@ -10,10 +10,10 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// TestNoClaimsWhileRedisIsNotTold: a worker that cannot tell Redis how its tasks ended claims only so many, because all
+// TestNoClaimsWithTooManyUnconfirmed: a worker whose ended tasks Redis does not confirm claims only so many, because all
 // of them would run again if it died. It goes on once it can.
-func TestNoClaimsWhileRedisIsNotTold(t *testing.T) {
-	const n = 6 * lane.MaxEndsWaiting
+func TestNoClaimsWithTooManyUnconfirmed(t *testing.T) {
+	const n = 6 * lane.MaxUnconfirmed
 	b := newBench(t)
 	f := b.fn("f", func(int) error { return Discard(errors.New("no luck")) })
 	calls := make([]*Task, n)
@@ -38,7 +38,7 @@ func TestNoClaimsWhileRedisIsNotTold(t *testing.T) {
 		})
 	}
 	// Those that were ready or about to be when it fell behind come on top.
-	if most := uint64(lane.MaxEndsWaiting + exec.MaxAhead + b.config().Concurrency); started > most {
+	if most := uint64(lane.MaxUnconfirmed + exec.MaxAhead + b.config().Concurrency); started > most {
 		t.Errorf("%d tasks were claimed, expected at most %d", started, most)
 	}
 	b.Do("DEL", b.Name+"_archived")
@@ -49,7 +49,7 @@ func TestNoClaimsWhileRedisIsNotTold(t *testing.T) {
 func TestFetcherIsToldThatRedisWas(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	f := finisherOf(r.l)
-	r.l.EndsWaiting.Store(lane.MaxEndsWaiting)
+	r.l.Unconfirmed.Store(lane.MaxUnconfirmed)
 	if r.fetcher.CheckBacklog(); !r.fetcher.Paused(0) {
 		t.Fatal("the fetcher may claim")
 	}

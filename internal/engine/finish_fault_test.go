@@ -52,7 +52,7 @@ func TestEndingsWithoutAnswerComeFirst(t *testing.T) {
 	}
 	r.b.Do("RENAME", r.b.Name+"_hidden", r.b.Name+"_claims:"+r.ID())
 	if _, ok := f.Publish(); !ok || r.b.Size("_processing:"+r.ID()) != 0 || r.b.Size("_claims:"+r.ID()) != 0 {
-		t.Errorf("Redis was not told: %v", r.b.Hash("_claims:"+r.ID()))
+		t.Errorf("Redis did not confirm: %v", r.b.Hash("_claims:"+r.ID()))
 	}
 }
 
@@ -79,7 +79,7 @@ func TestReleasedTasksKeepTheirOrder(t *testing.T) {
 	before := r.b.List("")
 	lane.GiveBack(r.claim(len(calls)))
 	if _, ok := finisherOf(r.l).Publish(); !ok {
-		t.Fatal("Redis was not told")
+		t.Fatal("Redis did not confirm")
 	}
 	if after := r.b.List(""); !slices.Equal(after, before) {
 		t.Errorf("%d tasks are pending in another order than the %d before", len(after), len(before))
@@ -106,7 +106,7 @@ func TestForwardedTasksKeepTheirOrder(t *testing.T) {
 	}
 	r.l.Store.Src = rdb.loops
 	if _, ok := f.Publish(); !ok {
-		t.Fatal("Redis was not told")
+		t.Fatal("Redis did not confirm")
 	}
 	after, err := redis.Strings(r.b.Do("LRANGE", r.b.Name+"-py", 0, -1), nil)
 	if err != nil || !slices.Equal(after, before) {
@@ -134,19 +134,19 @@ func TestHeartbeatLooksWhileSomethingIsIntended(t *testing.T) {
 	beat("a pause", true)
 }
 
-// Listeners are told that a heartbeat is lost when it may have expired, not before.
+// Listeners learn that a heartbeat is lost when it may have expired, not before.
 func TestHeartbeatIsLostWhenItMayHaveExpired(t *testing.T) {
 	r := newReceivingWorker(t, nil)
 	h := r.slotGroups[0].heartbeat
 	h.CheckExpired(redisstore.ErrClosed)
 	if h.ReportedLost[r.l] {
-		t.Error("a fresh heartbeat is told to be lost")
+		t.Error("a fresh heartbeat is reported as lost")
 	}
 	old := time.Now().Add(-time.Hour)
 	r.l.Confirmed.Store(&old)
 	h.CheckExpired(redisstore.ErrClosed)
 	if !h.ReportedLost[r.l] {
-		t.Error("nobody is told that an old heartbeat is lost")
+		t.Error("an old heartbeat is not reported as lost")
 	}
 }
 
@@ -212,16 +212,16 @@ func TestEndingInAnotherWayEndsTheClaimOnce(t *testing.T) {
 	}
 	claims := r.claim(2)
 	claims[0].Msg, _ = claims[0].Parse()
-	finisherOf(r.l).Add(r.runner.Cancellation(claims[0], false)) // nobody has cancelled it
+	finisherOf(r.l).Add(r.runner.Cancellation(claims[0], false)) // nobody has canceled it
 	for worked, ok := finisherOf(r.l).Publish(); worked; worked, ok = finisherOf(r.l).Publish() {
 		if !ok {
-			t.Fatal("Redis was not told")
+			t.Fatal("Redis did not confirm")
 		}
 	}
 	if r.b.Size("") != 1 || r.b.Size("_processing:"+r.ID()) != 1 {
 		t.Errorf("%d pending, %d claimed, expected one of each", r.b.Size(""), r.b.Size("_processing:"+r.ID()))
 	}
 	if n := r.b.Size("_claims:" + r.ID()); n != 1 || claims[1].Batch.Unsent != 1 {
-		t.Errorf("%d batches are noted, %d claims of it are not told, expected 1 and 1", n, claims[1].Batch.Unsent)
+		t.Errorf("%d batches are noted, %d claims of it are not confirmed, expected 1 and 1", n, claims[1].Batch.Unsent)
 	}
 }

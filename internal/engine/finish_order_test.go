@@ -64,7 +64,7 @@ func TestTasksOfACallWithoutAnswerAreNotOvertaken(t *testing.T) {
 				t.Errorf("%v, %d calls, %d are left, expected 1 call without answer", ok, made.Load(), len(f.Pending))
 			}
 			if _, ok := f.Publish(); !ok {
-				t.Fatal("Redis was not told")
+				t.Fatal("Redis did not confirm")
 			}
 			after, err := redis.Strings(r.b.Do("LRANGE", r.b.Name+test.list, 0, -1), nil)
 			if err != nil || !slices.Equal(after, before) {

@@ -21,7 +21,7 @@ const controlReaders = 8
 const (
 	// signalControl is published when a control hash has changed.
 	signalControl = "control"
-	// signalCancel is published, followed by an id, when a task was cancelled that may be active.
+	// signalCancel is published, followed by an id, when a task was canceled that may be active.
 	signalCancel = "cancel"
 )
 
@@ -83,7 +83,7 @@ func (w *Worker) ReadControl(ctx context.Context, l *lane.Lane) error {
 	if err != nil {
 		return err
 	}
-	// Read the ids after the version: then they include all tasks that were cancelled before it.
+	// Read the ids after the version: then they include all tasks that were canceled before it.
 	if now.Version != 0 {
 		err = w.readRevoked(ctx, l)
 	} else {
@@ -147,7 +147,7 @@ func (w *Worker) obeyOrder(last, order string) {
 	}
 }
 
-// readRevoked reads which tasks were cancelled, and cancels those that run here.
+// readRevoked reads which tasks were canceled, and cancels those that run here.
 func (w *Worker) readRevoked(ctx context.Context, l *lane.Lane) error {
 	ids, all, err := l.Store.Revoked(ctx, lane.MaxRevoked)
 	if err != nil {

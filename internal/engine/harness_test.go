@@ -135,7 +135,7 @@ func (b *bench) start(w *Worker) *started {
 
 // finisherOf returns the finisher of a lane.
 func finisherOf(l *lane.Lane) *finish.Finisher {
-	f, _ := l.Ends.(*finish.Finisher)
+	f, _ := l.Finisher.(*finish.Finisher)
 	return f
 }
 

@@ -164,7 +164,7 @@ func TestRegistrationWithoutReplyIsRepeated(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.expect("renewed", "v:3", "v:3")
-	// The worker now tells Redis the claims that it held back: two exist, one is lost.
+	// The worker now sends Redis the claims that it held back: two exist, one is lost.
 	if finisherOf(h.lane).Ack(claims, 0) != nil {
 		t.Error("not acknowledged")
 	}

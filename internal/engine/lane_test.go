@@ -288,7 +288,7 @@ func TestClaimThatWasNeverSent(t *testing.T) {
 		t.Errorf("%v: calling %v, unclear %v, newest %d", err, calling, unclear, h.Newest())
 	}
 	if first[0].MaybeEnded || len(doneOn(h.Lane)) != 1 || first[0].Batch.Unsent != 1 {
-		t.Errorf("what was to ride on it: unclear %v, %d to be told, %d of its batch", first[0].MaybeEnded,
+		t.Errorf("what was to ride on it: unclear %v, %d to be sent, %d of its batch", first[0].MaybeEnded,
 			len(doneOn(h.Lane)),
 			first[0].Batch.Unsent)
 	}
@@ -325,15 +325,15 @@ func TestAcknowledgementsOfAClaimWithoutAnswer(t *testing.T) {
 	call, result := h.begin(1, one...)
 	h.fail(call, result)
 	if !signalled(finisherOf(h.Lane).Wakes) {
-		t.Error("the finisher is not told to try again")
+		t.Error("the finisher is not woken to try again")
 	}
 	if !slices.Equal(doneOn(h.Lane), one) || !one[0].MaybeEnded || !one[1].MaybeEnded {
-		t.Errorf("%q are to be told again, expected both", tokens(doneOn(h.Lane)))
+		t.Errorf("%q are to be sent again, expected both", tokens(doneOn(h.Lane)))
 	}
 	h.expect("nobody knows", "1-1 1-2", "1-1 1-2")
 	// The next claim acknowledges them.
 	three := h.claim(1, finisherOf(h.Lane).Done.TakeDone(h.Lane)...)
-	h.expect("told", "3-1", "3-1")
+	h.expect("confirmed", "3-1", "3-1")
 	if got := h.batchTimes(); got != "3" {
 		t.Errorf("the claim times of batches %s are left, expected 3", got)
 	}
@@ -344,7 +344,7 @@ func TestAcknowledgementsOfAClaimWithoutAnswer(t *testing.T) {
 	h.fail(call, result)
 	h.Do("SET", h.Name+"_worker:w", "another") // so that Redis checks each claim
 	h.claim(0, finisherOf(h.Lane).Done.TakeDone(h.Lane)...)
-	h.expect("told twice", "", "")
+	h.expect("confirmed twice", "", "")
 	if finisherOf(h.Lane).Lost != 0 || strings.Contains(h.log.String(), "claim was lost") {
 		t.Errorf("%d claims were counted as lost:\n%s", finisherOf(h.Lane).Lost, h.log)
 	}
@@ -364,7 +364,7 @@ func TestOneBatchEndsInTwoCalls(t *testing.T) {
 	await(h.bench, "the second claim", second)
 	firstCall.OK()
 	await(h.bench, "the first claim", first)
-	h.expect("both are told", "2-1 3-1", "2-1 3-1")
+	h.expect("both are confirmed", "2-1 3-1", "2-1 3-1")
 	if got := h.batchTimes(); got != "2 3" {
 		t.Errorf("the claim times of batches %s are left, expected 2 and 3", got)
 	}
@@ -384,9 +384,9 @@ func TestAcknowledgementsOfAClaimWithoutHeartbeat(t *testing.T) {
 	if got := await(h.bench, "the claim", result); !errors.Is(got.err, redisstore.ErrNoHeartbeat) {
 		t.Errorf("%d claims, %v, expected errNoHeartbeat", len(got.claims), got.err)
 	}
-	h.expect("told", "", "")
+	h.expect("confirmed", "", "")
 	if _, _, unclear := h.Count(); unclear || len(doneOn(h.Lane)) > 0 {
-		t.Errorf("unclear %v, and %d to be told again", unclear, len(doneOn(h.Lane)))
+		t.Errorf("unclear %v, and %d to be sent again", unclear, len(doneOn(h.Lane)))
 	}
 	h.registered("again")
 	h.LastBatch-- // the number of a batch that exists
@@ -408,7 +408,7 @@ func TestLostClaimsAreNotAcknowledged(t *testing.T) {
 	}
 	kept, e := h.PrepareAcks(slices.Clone(one[:3]))
 	if tokens(kept) != "1-1 1-3" || !slices.Equal(e.Tokens, []string{"1-1", "1-3"}) {
-		t.Errorf("%q end, told by %q, expected those that are not lost", tokens(kept), e.Tokens)
+		t.Errorf("%q end, acknowledged by %q, expected those that are not lost", tokens(kept), e.Tokens)
 	}
 	if !signalled(finisherOf(h.Lane).Wakes) || finisherOf(h.Lane).Lost != 1 {
 		t.Errorf("%d are to be counted, expected 1", finisherOf(h.Lane).Lost)
@@ -445,7 +445,7 @@ func TestLostClaimsDoNotRun(t *testing.T) {
 	}
 	h.CancelHandler(one[1])
 	if h.HandlerStarts(one[1], nil) || h.HandlerStarts(one[1], cancel) {
-		t.Error("the claim of a task begins that was cancelled since it was looked up")
+		t.Error("the claim of a task begins that was canceled since it was looked up")
 	}
 	h.Lose(one[1])
 	if !h.HandlerReturned(one[1]) {
@@ -456,6 +456,6 @@ func TestLostClaimsDoNotRun(t *testing.T) {
 		t.Errorf("the handler's context ended with %v, expected ErrLost", err)
 	}
 	if !h.HandlerReturned(one[2]) || one[2].Cancel != nil {
-		t.Error("the handler has returned, and its context may be cancelled still")
+		t.Error("the handler has returned, and its context may be canceled still")
 	}
 }

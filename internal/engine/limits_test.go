@@ -68,7 +68,7 @@ func TestMaxTasksIsNeverExceeded(t *testing.T) {
 	}
 }
 
-// TestMaxTasksWaitsForTheLast: the grace period does not run while the worker's last task does, because nobody has told
+// TestMaxTasksWaitsForTheLast: the grace period does not run while the worker's last task does, because nobody has asked
 // the worker to stop.
 func TestMaxTasksWaitsForTheLast(t *testing.T) {
 	b := newBench(t)
@@ -283,12 +283,12 @@ func TestIdleIsToldOnce(t *testing.T) {
 	s := b.start(w)
 	b.Until("the mover has looked", func() bool { return w.slotGroups[0].mover.Checked.Load() })
 	v := &idleWatch{worker: w, limit: -1, hasListeners: true}
-	b.Until("listeners were told", func() bool { // a claim may be under way
+	b.Until("listeners were called", func() bool { // a claim may be under way
 		v.check(t.Context(), time.Now())
 		return v.reported
 	})
 	if v.check(t.Context(), time.Now().Add(24*time.Hour)) {
-		t.Error("expected that listeners were told, and that the worker goes on")
+		t.Error("expected that listeners were called, and that the worker goes on")
 	}
 	s.mustStop()
 	if n := len(h.of(event.WorkerIdle)); n < 1 || n > 2 { // its own look may have come in between
@@ -442,7 +442,7 @@ func TestEmptyOnlyAfterTheMoverHasLooked(t *testing.T) {
 	}
 }
 
-// What a worker tells of its memory changes only with what is worth it.
+// The published memory of a worker changes only with what is worth it.
 func TestToldMemory(t *testing.T) {
 	var m beat.PublishedMemory
 	begin := time.Now()
@@ -456,7 +456,7 @@ func TestToldMemory(t *testing.T) {
 		{42, 200, 42},
 	} {
 		if got := m.Update(c.used<<20, begin.Add(time.Duration(c.after)*time.Second)); got != c.want<<20 {
-			t.Errorf("%d MiB after %d s: told %d, expected %d MiB", c.used, c.after, got, c.want)
+			t.Errorf("%d MiB after %d s: published %d, expected %d MiB", c.used, c.after, got, c.want)
 		}
 	}
 }

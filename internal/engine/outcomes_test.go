@@ -27,7 +27,7 @@ type outcomeCase struct {
 	raw     string // pushed instead of a task
 	config  func(*bench, *WorkerConfig)
 	before  func(*bench, *Ref) // called before the task is claimed
-	stops   bool               // whether the worker is told to stop while the handler runs
+	stops   bool               // whether the worker must stop while the handler runs
 }
 
 // TestOutcomes compares the table of outcomes with what a worker does: the state of the task, the script, the counters

@@ -21,7 +21,7 @@ import (
 // workerRun is one call of Worker.Run: the goroutines that it has started, and the contexts that end them.
 type workerRun struct {
 	w     *Worker
-	grace time.Time // when handlers that still run are cancelled
+	grace time.Time // when handlers that still run are canceled
 
 	loops, beats, finishers sync.WaitGroup
 
@@ -183,7 +183,7 @@ func (r *workerRun) stop(end context.CancelFunc) (reason state.Reason) {
 }
 
 // drain gives back tasks that have not started and waits for running handlers: first for the grace period, then with
-// their contexts cancelled. It closes the channel that it returns when all of them have returned.
+// their contexts canceled. It closes the channel that it returns when all of them have returned.
 func (r *workerRun) drain(reason state.Reason) (idle <-chan struct{}) {
 	w := r.w
 	lane.GiveBack(w.exec.TakeBack(nil))

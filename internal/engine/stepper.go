@@ -157,7 +157,7 @@ func (s *stepper) claimOne(ctx context.Context, l *lane.Lane, suspects bool) (c 
 		s.w.receiver.StartLone(ctx, claims[0])
 	case e.N > 1: // it must wait until the worker has no other task
 		e.ForgetLone(claims[0])
-		l.Ends.Add(lane.Ending{Claim: claims[0], Outcome: lifecycle.OutcomeDefer})
+		l.Finisher.Add(lane.Ending{Claim: claims[0], Outcome: lifecycle.OutcomeDefer})
 		return claims[0], false, nil
 	default: // a handler has asked for this task and waits for it
 		e.ForgetLone(claims[0])
@@ -223,7 +223,7 @@ func (s *stepper) finish(c *lane.Claim, r *seam.Run) error {
 		case ok && !worked:
 			return s.obeyControl(context.Background(), c.Lane)
 		case !ok && tries == 3:
-			return fmt.Errorf("delayed: Redis could not be told how task %q ended", c.Msg.Meta.ID)
+			return fmt.Errorf("delayed: Redis has not confirmed how task %q ended", c.Msg.Meta.ID)
 		}
 	}
 }
@@ -283,7 +283,7 @@ func (s *stepper) Close() error {
 	var errs []error
 	for _, f := range w.finishers {
 		if _, ok := f.Publish(); !ok {
-			errs = append(errs, fmt.Errorf("delayed: queue %q: Redis could not be told how tasks ended",
+			errs = append(errs, fmt.Errorf("delayed: queue %q: Redis has not confirmed how tasks ended",
 				f.Lane.Store.Name))
 		}
 	}

@@ -27,7 +27,7 @@ func TestStrictOrderWhileBehind(t *testing.T) {
 				}
 			})
 			f := r.fetcher
-			r.lanes[1].EndsWaiting.Store(lane.MaxEndsWaiting)
+			r.lanes[1].Unconfirmed.Store(lane.MaxUnconfirmed)
 			if test.away {
 				f.Queues[1].Waiter.NoClaimsBefore = time.Now().Add(time.Hour)
 			}
@@ -35,13 +35,13 @@ func TestStrictOrderWhileBehind(t *testing.T) {
 			if a, b, c := f.Paused(0), f.Paused(1), f.Paused(2); a || !b || c != test.waits {
 				t.Errorf("nothing may be claimed: %v, %v, %v, expected false, true, %v", a, b, c, test.waits)
 			}
-			r.lanes[1].EndsRefused.Store(true)
+			r.lanes[1].EndingsRefused.Store(true)
 			f.CheckBacklog()
 			if a, b, c := f.Paused(0), f.Paused(1), f.Paused(2); a || !b || c {
 				t.Errorf("while Redis refuses: %v, %v, %v, expected that only the queue itself is paused", a, b, c)
 			}
-			r.lanes[1].EndsRefused.Store(false)
-			r.lanes[1].EndsWaiting.Store(0)
+			r.lanes[1].EndingsRefused.Store(false)
+			r.lanes[1].Unconfirmed.Store(0)
 			f.CheckBacklog()
 			if a, b, c := f.Paused(0), f.Paused(1), f.Paused(2); a || b || c {
 				t.Errorf("afterwards nothing may be claimed: %v, %v, %v", a, b, c)
@@ -50,14 +50,14 @@ func TestStrictOrderWhileBehind(t *testing.T) {
 	}
 }
 
-// Where Redis refuses to be told how tasks of the first queue ended, the worker takes tasks of the second one.
+// Where Redis refuses the calls that end tasks of the first queue, the worker takes tasks of the second one.
 func TestStrictOrderBesideRefusedEnds(t *testing.T) {
 	b := newBench(t)
 	fails := b.fn("fails", func(int) error { return Discard(errors.New("no luck")) })
 	ran := make(chan int, 1)
 	other := b.fn("other", func(i int) { ran <- i })
-	for first := 0; first < 3*lane.MaxEndsWaiting; first += lane.MaxEndsWaiting {
-		tasks := make([]*Task, lane.MaxEndsWaiting)
+	for first := 0; first < 3*lane.MaxUnconfirmed; first += lane.MaxUnconfirmed {
+		tasks := make([]*Task, lane.MaxUnconfirmed)
 		for i := range tasks {
 			tasks[i] = Call(fails, i)
 		}
@@ -74,7 +74,7 @@ func TestStrictOrderBesideRefusedEnds(t *testing.T) {
 		t.Errorf("ran %d", i)
 	}
 	b.Do("DEL", b.Name+"_archived")
-	b.Until("all tasks have ended", func() bool { return b.Size("_archived") == 3*lane.MaxEndsWaiting })
+	b.Until("all tasks have ended", func() bool { return b.Size("_archived") == 3*lane.MaxUnconfirmed })
 }
 
 // A claim that ends before large messages leaves tasks of its queue. In strict order they come before those of others.

@@ -182,7 +182,7 @@ func TestPauseWhileTasksAreReceived(t *testing.T) {
 	r.ends("both", lifecycle.OutcomePark, lifecycle.OutcomeRelease)
 }
 
-// While Redis does not say which tasks were cancelled, claimed ones go back, and their queue rests: otherwise the
+// While Redis does not say which tasks were canceled, claimed ones go back, and their queue rests: otherwise the
 // worker would claim them again at once.
 func TestQueueRestsWhileCancellationsAreUnknown(t *testing.T) {
 	r := newReceivingWorker(t, nil)

@@ -65,7 +65,7 @@ func TestTally(t *testing.T) {
 	if again := ty.Take(); len(again) > 0 {
 		t.Errorf("taken twice: %+v", again)
 	}
-	for range exec.MaxTallied + 10 { // as long as Redis cannot be told
+	for range exec.MaxTallied + 10 { // while Redis is away
 		start = start.Add(time.Second)
 		add(&lane.Claim{Fn: f, Ran: true})
 	}
@@ -132,7 +132,7 @@ func TestMetricsOfATally(t *testing.T) {
 	}
 }
 
-// A worker that stops tells Redis what its last heartbeat did not.
+// A worker that stops publishes the counts that its last heartbeat did not.
 func TestWorkerTellsItsTallyAtTheEnd(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -153,7 +153,7 @@ func TestWorkerTellsItsTallyAtTheEnd(t *testing.T) {
 	}
 }
 
-// What was certainly not told is told by the next heartbeat, in all grains.
+// What was certainly not written is written by the next heartbeat, in all grains.
 func TestTallyThatRedisHasNotGot(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -176,7 +176,7 @@ func TestTallyThatRedisHasNotGot(t *testing.T) {
 	b.Until("all have run", func() bool { return b.counters()["processed"] == 5 })
 	store := redisstore.NewStore(b.rdb.loops, "", b.Name)
 	for _, g := range []redisstore.Grain{redisstore.GrainSecond, redisstore.GrainTotal} {
-		b.Until(fmt.Sprintf("grain %d has the runs that one heartbeat has failed to tell", g), func() bool {
+		b.Until(fmt.Sprintf("grain %d has the runs that one heartbeat has failed to write", g), func() bool {
 			return b.runs(store, g) == 5 && failed.Load() > 1
 		})
 	}
@@ -201,8 +201,8 @@ func (b *bench) runs(store *redisstore.Store, g redisstore.Grain) (runs uint64) 
 	return runs
 }
 
-// A heartbeat tells what the one before could not. Which part Redis has got when an answer is lost is unknown: it is
-// not told again.
+// A heartbeat writes what the one before could not. Which part Redis has got when an answer is lost is unknown: it is
+// not written again.
 func TestTallyIsToldByTheNextHeartbeat(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)
@@ -223,7 +223,7 @@ func TestTallyIsToldByTheNextHeartbeat(t *testing.T) {
 		b.delay(f)
 	}
 	store := redisstore.NewStore(b.rdb.loops, "", b.Name)
-	b.Until("all are told", func() bool {
+	b.Until("all are written", func() bool {
 		parts, _, err := store.Metrics(t.Context(), redisstore.GrainTotal, time.Time{})
 		b.Must(err)
 		return len(parts) == 1 && parts[0].Sample.Runs == 5

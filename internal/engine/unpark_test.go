@@ -93,7 +93,7 @@ func TestWorkersOfOneQueueKnowDifferentFunctions(t *testing.T) {
 		w, err := NewWorker(b.rdb, cfg)
 		b.Must(err)
 		b.Must(w.Register([]*Function{fn}, nil))
-		w.slotGroups[0].mover.Every = time.Hour // only the signal tells the worker
+		w.slotGroups[0].mover.Every = time.Hour // only the signal wakes the worker
 		workers = append(workers, b.start(w))
 	}
 	b.Until("both hear signals", func() bool {

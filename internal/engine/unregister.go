@@ -25,7 +25,7 @@ func (w *Worker) unregister() error {
 		if n := f.Waiting(); n > 0 {
 			errs = append(errs, fmt.Errorf("delayed: queue %q: Redis has not confirmed how %d tasks ended; they may "+
 				"run again", f.Lane.Store.Name, n))
-			away = away || !f.Lane.EndsRefused.Load()
+			away = away || !f.Lane.EndingsRefused.Load()
 		}
 	}
 	gone := map[*lane.Lane]bool{}

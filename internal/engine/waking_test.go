@@ -320,7 +320,7 @@ func TestRestOfAPausedQueueEndsWithALook(t *testing.T) {
 	b.Must(w.ReadControl(t.Context(), l))
 	rests("after a look", false)
 	if len(w.exec.Changed) != 1 {
-		t.Error("the fetcher was not told of the look")
+		t.Error("the fetcher was not woken after the look")
 	}
 	l.RestWhilePaused()
 	rests("found paused again", true)

@@ -194,7 +194,7 @@ func TestTooManyStuckHandlers(t *testing.T) {
 			if w.drains != 1 || len(w.dog.Fatal.Funcs) != 3 || len(w.dog.Fatal.IDs) != 3 {
 				t.Errorf("stopped %d times by %v", w.drains, w.dog.Fatal)
 			}
-			w.looks("that is told once", 30*time.Second, 3)
+			w.looks("that is reported once", 30*time.Second, 3)
 			for _, c := range tasks[:3] {
 				w.end(c, endDone)
 			}

@@ -48,7 +48,7 @@ type Worker struct {
 	status     *beat.Status
 	lines      loop.LineLimit // limits log lines about tasks
 
-	handlersCtx    context.Context // parent of all handlers' contexts; cancelled with the cause ErrShutdown
+	handlersCtx    context.Context // parent of all handlers' contexts; canceled with the cause ErrShutdown
 	cancelHandlers context.CancelCauseFunc
 
 	unfit    error // why the settings of Redis are unfit for tasks; set with the reason state.StopSettings

@@ -208,7 +208,7 @@ func TestHeartbeatThatExpiredLosesOnlyWhatWasTaken(t *testing.T) {
 		t.Fatalf("%d claims, %v", len(page), err)
 	}
 	b.requeue(w.ID(), page[0], page[0].Message)
-	if err := await(b, "a cancelled context", causes); !errors.Is(err, lane.ErrLost) {
+	if err := await(b, "a canceled context", causes); !errors.Is(err, lane.ErrLost) {
 		t.Errorf("cause %v, expected ErrLost", err)
 	}
 	close(leave)
@@ -218,7 +218,7 @@ func TestHeartbeatThatExpiredLosesOnlyWhatWasTaken(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(causes) != 0 {
-		t.Error("the claim that stood was cancelled too")
+		t.Error("the claim that stood was canceled too")
 	}
 	b.Check(redistest.Invariants{Idle: true})
 	if c := b.counters(); c["lost"] != 1 || c["swept"] != 1 || c["processed"] != 2 {

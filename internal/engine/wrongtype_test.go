@@ -86,11 +86,11 @@ func TestRefusedEndsAreNotInHand(t *testing.T) {
 	r.b.Do("RENAME", r.b.Name+"_claims:"+r.ID(), r.b.Name+"_hidden")
 	r.b.Do("SET", r.b.Name+"_claims:"+r.ID(), "of another program")
 	if _, ok := f.Publish(); ok || lane.InHand(r.lanes) != 1 {
-		t.Errorf("Redis was told: %v; %d claims are in hand, expected 1", ok, lane.InHand(r.lanes))
+		t.Errorf("confirmed by Redis: %v; %d claims are in hand, expected 1", ok, lane.InHand(r.lanes))
 	}
 	r.b.Do("RENAME", r.b.Name+"_hidden", r.b.Name+"_claims:"+r.ID())
 	if _, ok := f.Publish(); !ok || lane.InHand(r.lanes) != 1 {
-		t.Errorf("Redis was told: %v; %d claims are in hand, expected 1", ok, lane.InHand(r.lanes))
+		t.Errorf("confirmed by Redis: %v; %d claims are in hand, expected 1", ok, lane.InHand(r.lanes))
 	}
 	lane.GiveBack(claims[2:])
 	f.Publish()
@@ -108,7 +108,7 @@ func TestProbeBesideAKeyOfAnotherType(t *testing.T) {
 	r.b.Do("DEL", r.b.Name+"_scheduled")
 }
 
-// TestStopBesideRefusedEnds: where Redis refuses to be told how tasks of one queue ended, the worker unregisters from
+// TestStopBesideRefusedEnds: where Redis refuses the calls that end tasks of one queue, the worker unregisters from
 // the others all the same.
 func TestStopBesideRefusedEnds(t *testing.T) {
 	r, other := newWorkerOfTwo(t)
@@ -116,8 +116,8 @@ func TestStopBesideRefusedEnds(t *testing.T) {
 	f := finisherOf(r.l)
 	f.Release(r.claim(1))
 	r.b.Do("SET", r.b.Name+"_processing:"+r.ID(), "of another program")
-	if _, ok := f.Publish(); ok || !f.Lane.EndsRefused.Load() {
-		t.Fatalf("Redis was told, or did not answer, expected that it refuses")
+	if _, ok := f.Publish(); ok || !f.Lane.EndingsRefused.Load() {
+		t.Fatalf("Redis confirmed, or did not answer, expected that it refuses")
 	}
 	if err := r.unregister(); err == nil || !strings.Contains(err.Error(), "not confirmed how 1 tasks ended") {
 		t.Errorf("unregister returned %v, expected that Redis has not confirmed the end of one task", err)
@@ -129,24 +129,24 @@ func TestStopBesideRefusedEnds(t *testing.T) {
 	r.b.Do("DEL", r.b.Name+"_processing:"+r.ID())
 }
 
-// TestStopWithoutRedis: a worker does not try to unregister from a Redis that could not be told how tasks ended.
+// TestStopWithoutRedis: a worker does not try to unregister from a Redis that has not confirmed how tasks ended.
 func TestStopWithoutRedis(t *testing.T) {
 	r, _ := newWorkerOfTwo(t)
 	r.b.delay(r.f, "x")
 	f := finisherOf(r.l)
 	f.Release(r.claim(1))
 	r.b.Must(r.b.rdb.Close())
-	if _, ok := f.Publish(); ok || f.Lane.EndsRefused.Load() {
-		t.Fatalf("Redis was told, or has answered")
+	if _, ok := f.Publish(); ok || f.Lane.EndingsRefused.Load() {
+		t.Fatalf("Redis confirmed, or has answered")
 	}
 	if err := r.unregister(); err == nil || strings.Contains(err.Error(), "\n") {
 		t.Errorf("unregister returned %v, expected one error, of the task", err)
 	}
 }
 
-// TestTellBesideAKeyOfAnotherType: what others may know of a worker is told on its other queues, by heartbeats and at
+// TestPublishBesideAKeyOfAnotherType: what others may know of a worker is published on its other queues, by heartbeats and at
 // the end.
-func TestTellBesideAKeyOfAnotherType(t *testing.T) {
+func TestPublishBesideAKeyOfAnotherType(t *testing.T) {
 	r, other := newWorkerOfTwo(t)
 	h := r.slotGroups[0].heartbeat
 	r.b.Do("DEL", r.b.Name+"_functions", other+"_functions")
@@ -164,11 +164,11 @@ func TestTellBesideAKeyOfAnotherType(t *testing.T) {
 	}
 	part := redisstore.MetricsPart{Grain: redisstore.GrainTotal, Sample: metrics.Sample{Runs: 1}}
 	for _, l := range r.lanes {
-		l.Unconfirmed = [][]redisstore.MetricsPart{{part}}
+		l.UnsentMetrics = [][]redisstore.MetricsPart{{part}}
 	}
 	r.b.Do("SET", r.b.Name+"_metrics:total", "of another program")
 	beat.PublishLastMetrics(r.exec, r.lanes, r.log)
 	if r.b.Int("EXISTS", other+"_metrics:total") != 1 {
-		t.Error("the other queue has not been told what its tasks have done")
+		t.Error("the other queue lacks the metrics of its tasks")
 	}
 }

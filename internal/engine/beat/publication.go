@@ -97,11 +97,11 @@ func PublishLastMetrics(e *exec.Executors, lanes []*lane.Lane, log loop.Journal)
 // publishMetrics adds a lane's counts to the metrics in Redis. Counts whose reply was lost may have arrived, so they
 // are dropped; the others are sent again with the next heartbeat. Nothing depends on metrics.
 func publishMetrics(ctx context.Context, e *exec.Executors, l *lane.Lane) error {
-	lists := l.Unconfirmed
+	lists := l.UnsentMetrics
 	if seconds := e.TakeTally(l); len(seconds) > 0 {
 		lists = append(lists, MetricsOf(seconds)...)
 	}
-	l.Unconfirmed = nil
+	l.UnsentMetrics = nil
 	for i, parts := range lists {
 		rest, err := l.Store.AddMetrics(ctx, parts)
 		if err == nil {
@@ -111,7 +111,7 @@ func publishMetrics(ctx context.Context, e *exec.Executors, l *lane.Lane) error 
 		if len(rest) > 0 {
 			lists = append([][]redisstore.MetricsPart{rest}, lists...)
 		}
-		l.Unconfirmed = lists[max(0, len(lists)-maxUnconfirmed):]
+		l.UnsentMetrics = lists[max(0, len(lists)-maxUnconfirmed):]
 		return err
 	}
 	return nil

@@ -332,7 +332,7 @@ func (e *Executors) IDsOf(l *lane.Lane) (ids []string) {
 	return ids
 }
 
-// CancelRevoked cancels the contexts of those handlers of one lane whose tasks were cancelled.
+// CancelRevoked cancels the contexts of those handlers of one lane whose tasks were canceled.
 func (e *Executors) CancelRevoked(l *lane.Lane) {
 	for _, c := range e.Running() {
 		if c.Lane == l && l.IsRevoked(c.Msg.Meta.ID) {

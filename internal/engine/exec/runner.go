@@ -49,7 +49,7 @@ func (r *Runner) Execute(c *lane.Claim) (done bool) {
 	}
 	if !c.Lane.HandlerStarts(c, cancel) {
 		if !c.Lost.Load() {
-			r.CancelClaim(c, false) // it was cancelled after the check above
+			r.CancelClaim(c, false) // it was canceled after the check above
 			return false
 		}
 		c.Lane.SettleLost(c)
@@ -119,7 +119,7 @@ func (r *Runner) conclude(c *lane.Claim, err error, returned bool, limit time.Du
 		}
 		c.Outcome = v.End.Outcome
 		if !v.Done {
-			defer c.Lane.Ends.Add(v.End)
+			defer c.Lane.Finisher.Add(v.End)
 		}
 		r.EmitEnd(c, v.Err, &v.End, v.Done)
 	}()
@@ -133,7 +133,7 @@ func (r *Runner) conclude(c *lane.Claim, err error, returned bool, limit time.Du
 func (r *Runner) unlockStart(c *lane.Claim) bool {
 	if fields := c.Fn.UnknownFields(&c.Msg); len(fields) > 0 {
 		// A task that does not start keeps its lock.
-		c.Lane.Ends.Add(r.Park(c, state.ReasonUnknownFields, c.Lane.Now(), fields...))
+		c.Lane.Finisher.Add(r.Park(c, state.ReasonUnknownFields, c.Lane.Now(), fields...))
 		return false
 	}
 	if r.Unlock(c) {
@@ -219,7 +219,7 @@ func (r *Runner) archiveIfLate(c *lane.Claim) bool {
 	}
 	r.Events.EmitFor(c, events.Event{Kind: event.TaskExpired})
 	r.Events.EmitFor(c, events.Event{Kind: event.TaskArchived, Reason: info.Reason})
-	c.Lane.Ends.Add(lane.Ending{
+	c.Lane.Finisher.Add(lane.Ending{
 		Claim: c, Outcome: lifecycle.OutcomeExpire, Wait: lifecycle.ArchivedLife, ID: id, Message: c.Raw,
 		Info: info.Encode(),
 	})

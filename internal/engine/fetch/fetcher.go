@@ -180,7 +180,7 @@ func (f *Fetcher) CheckBacklog() {
 	f.later = 0
 	for i, l := range f.Lanes {
 		f.Queues[i].behind = l.Behind()
-		if f.Queues[i].behind && !l.EndsRefused.Load() && f.later == 0 && f.Plan.Weights == nil && l.Fresh(f.Life) &&
+		if f.Queues[i].behind && !l.EndingsRefused.Load() && f.later == 0 && f.Plan.Weights == nil && l.Fresh(f.Life) &&
 			!time.Now().Before(f.notBefore(i)) {
 			f.later = len(f.Lanes) - 1 - i
 		}

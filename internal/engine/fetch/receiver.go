@@ -90,31 +90,30 @@ func (r *Receiver) Receive(ctx context.Context, claims []*lane.Claim) (kept int)
 // canRun parses the message of a claim and reports whether its task can run here. If not, it decides how the claim
 // ends.
 func (r *Receiver) canRun(ctx context.Context, c *lane.Claim, now time.Time) bool {
-	ends := c.Lane.Ends
 	var err error
 	if c.Msg, err = c.Parse(); err != nil {
-		ends.Add(r.undecodable(c, err, now))
+		c.Lane.Finisher.Add(r.undecodable(c, err, now))
 		return false
 	}
 	if c.Msg.Python() {
-		ends.Add(r.ForwardPython(ctx, c, now))
+		c.Lane.Finisher.Add(r.ForwardPython(ctx, c, now))
 		return false
 	}
 	if x := c.Msg.Meta.Extra; x != nil && x.Group != "" {
 		// It was scheduled and is due now. A task that cannot join its group runs alone.
 		if m, err := group.NewMember(c.Raw); err == nil {
-			ends.Add(lane.Ending{Claim: c, Outcome: lifecycle.OutcomeGather, ID: m.Group})
+			c.Lane.Finisher.Add(lane.Ending{Claim: c, Outcome: lifecycle.OutcomeGather, ID: m.Group})
 			return false
 		}
 	}
 	if c.Fn = r.Registry.Lookup(c.Msg.Path); c.Fn == nil {
-		ends.Add(r.Park(c, state.ReasonUnknownFunction, now))
+		c.Lane.Finisher.Add(r.Park(c, state.ReasonUnknownFunction, now))
 		return false
 	}
 	c.Suspicion = lane.SuspicionOf(c, now)
 	if c.Suspicion >= lane.MinSuspectDeaths && !r.Isolation.Holds(c) &&
 		(!c.Batch.Suspects || !r.Exec.AdmitSuspect(c)) {
-		ends.Add(lane.Ending{Claim: c, Outcome: lifecycle.OutcomeDefer})
+		c.Lane.Finisher.Add(lane.Ending{Claim: c, Outcome: lifecycle.OutcomeDefer})
 		c.Lane.HasSuspects = true
 		return false
 	}
@@ -142,7 +141,7 @@ func (r *Receiver) undecodable(c *lane.Claim, err error, now time.Time) lane.End
 	}
 }
 
-// dropCanceled ends the claims of one batch whose tasks were cancelled before, and returns the others. If Redis does
+// dropCanceled ends the claims of one batch whose tasks were canceled before, and returns the others. If Redis does
 // not answer it gives all of them back. While the control hash does not exist it costs nothing, and it asks Redis only
 // if the hash has changed.
 func (r *Receiver) dropCanceled(ctx context.Context, claims []*lane.Claim) []*lane.Claim {
@@ -173,7 +172,7 @@ func (r *Receiver) dropCanceled(ctx context.Context, claims []*lane.Claim) []*la
 	return kept
 }
 
-// canceledAmong reports for each claim whether its task was cancelled; nil: none was.
+// canceledAmong reports for each claim whether its task was canceled; nil: none was.
 func (r *Receiver) canceledAmong(
 	ctx context.Context, l *lane.Lane, version int64, claims []*lane.Claim,
 ) ([]bool, error) {

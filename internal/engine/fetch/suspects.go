@@ -111,7 +111,7 @@ func (f *Fetcher) putBackLone(how lifecycle.Outcome) {
 	c := f.Suspects.Lone
 	f.Exec.ForgetLone(c)
 	c.Lane.HasSuspects = true // also when the wait that begins now leaves out the suspects
-	c.Lane.Ends.Add(lane.Ending{Claim: c, Outcome: how})
+	c.Lane.Finisher.Add(lane.Ending{Claim: c, Outcome: how})
 }
 
 // loneOver lets the worker claim again. It takes no suspect for as long as other tasks have had to wait.

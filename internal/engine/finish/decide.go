@@ -27,7 +27,7 @@ type Decider struct {
 	Lines       *loop.LineLimit // limits log lines about tasks
 	Events      *events.Listeners
 	Isolation   *child.Isolation // runs tasks in child processes; nil: there are none
-	HandlersCtx context.Context  // parent of all handlers' contexts; cancelled with the cause ErrShutdown
+	HandlersCtx context.Context  // parent of all handlers' contexts; canceled with the cause ErrShutdown
 }
 
 // Decide decides what becomes of a task whose handler has returned err, and writes it to v. It may end this goroutine
@@ -89,7 +89,7 @@ func (d *decision) make() (e lane.Ending, done bool) {
 	says, wait := lane.Said(d.err)
 	if errors.Is(context.Cause(d.HandlersCtx), lane.ErrShutdown) &&
 		(says == lane.DecisionNone || says == lane.DecisionRetryIn) {
-		// The worker stops and has cancelled the handler. This counts neither as a retry nor as a death.
+		// The worker stops and has canceled the handler. This counts neither as a retry nor as a death.
 		return lane.Ending{Claim: d.c, Outcome: lifecycle.OutcomeRelease}, false
 	}
 	d.prepare()

@@ -30,7 +30,7 @@ func (d *Decider) Succeed(c *lane.Claim, value any, began, now time.Time) {
 			info.Error = err.Error()
 		}
 	}
-	c.Lane.Ends.Add(EndComplete(c, &info))
+	c.Lane.Finisher.Add(EndComplete(c, &info))
 	if err != nil { // last, because a logger may end this goroutine
 		c.Log(d.Log).WithError(err).Error("task succeeded, but its result cannot be kept")
 	}
@@ -67,7 +67,7 @@ func EndComplete(c *lane.Claim, info *wire.Info) lane.Ending {
 	return e
 }
 
-// CanceledInfo returns what is kept of a cancelled task.
+// CanceledInfo returns what is kept of a canceled task.
 func CanceledInfo(m *wire.Message, now time.Time) wire.Info {
 	info := wire.Info{
 		Reason: state.ReasonCanceled, Function: m.Path, Attempts: m.Meta.Retried, Deaths: m.Meta.Deaths,
@@ -79,15 +79,15 @@ func CanceledInfo(m *wire.Message, now time.Time) wire.Info {
 	return info
 }
 
-// CancelClaim ends the claim of a cancelled task. certain: the task counts as cancelled, even if Redis does not know
+// CancelClaim ends the claim of a canceled task. certain: the task counts as canceled, even if Redis does not know
 // that it was.
 func (d *Decider) CancelClaim(c *lane.Claim, certain bool) {
 	d.Events.EmitFor(c, events.Event{Kind: event.TaskCanceled})
-	c.Lane.Ends.Add(d.Cancellation(c, certain))
+	c.Lane.Finisher.Add(d.Cancellation(c, certain))
 	c.Log(d.Log).Info("task canceled") // last, because a logger may end this goroutine
 }
 
-// Cancellation returns the ending of a cancelled task.
+// Cancellation returns the ending of a canceled task.
 func (d *Decider) Cancellation(c *lane.Claim, certain bool) lane.Ending {
 	info := CanceledInfo(&c.Msg, c.Lane.Now())
 	info.Worker = d.Worker
@@ -97,7 +97,7 @@ func (d *Decider) Cancellation(c *lane.Claim, certain bool) lane.Ending {
 }
 
 // lateCancellation returns the ending of a task that was to be retried or archived, when Redis has answered that it was
-// cancelled.
+// canceled.
 func (d *Decider) lateCancellation(c *lane.Claim) lane.Ending {
 	d.Events.EmitFor(c, events.Event{Kind: event.TaskCanceled})
 	return d.Cancellation(c, false)

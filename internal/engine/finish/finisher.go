@@ -55,14 +55,14 @@ func New(l *lane.Lane, done doneClaims, d *Decider) *Finisher {
 	f := &Finisher{
 		Lane: l, Done: done, decider: d, log: d.Log.With("queue", l.Store.Name), Wakes: make(chan struct{}, 1),
 	}
-	l.Ends = f
+	l.Finisher = f
 	done.AddLane(l, f.Wakes)
 	return f
 }
 
 // Add adds an ending to those that are to be reported.
 func (f *Finisher) Add(e lane.Ending) {
-	f.Lane.EndsWaiting.Add(1)
+	f.Lane.Unconfirmed.Add(1)
 	f.Mu.Lock()
 	f.Pending = append(f.Pending, e)
 	f.Mu.Unlock()
@@ -71,7 +71,7 @@ func (f *Finisher) Add(e lane.Ending) {
 
 // Confirmed subtracts n from the endings that Redis has not confirmed.
 func (f *Finisher) Confirmed(n int) {
-	wasBehind := f.Lane.EndsWaiting.Add(-int64(n))+int64(n) >= lane.MaxEndsWaiting
+	wasBehind := f.Lane.Unconfirmed.Add(-int64(n))+int64(n) >= lane.MaxUnconfirmed
 	if wasBehind && !f.Lane.Behind() {
 		f.Done.WakeFetcher()
 	}
@@ -80,7 +80,7 @@ func (f *Finisher) Confirmed(n int) {
 // Release gives claims back unchanged. One call must take all of them: a second call would put its tasks in front of
 // those of the first.
 func (f *Finisher) Release(claims []*lane.Claim) {
-	f.Lane.EndsWaiting.Add(int64(len(claims)))
+	f.Lane.Unconfirmed.Add(int64(len(claims)))
 	f.Mu.Lock()
 	for _, c := range claims {
 		f.Pending = append(f.Pending, lane.Ending{Claim: c, Outcome: lifecycle.OutcomeRelease})
@@ -152,11 +152,11 @@ func (f *Finisher) Publish() (worked, ok bool) {
 	f.Pending = append(left, f.Pending...)
 	f.Mu.Unlock()
 	ok = err == nil && len(left) == 0
-	f.Lane.EndsRefused.Store(answered && !ok)
+	f.Lane.EndingsRefused.Store(answered && !ok)
 	return true, ok
 }
 
-// Ack acknowledges done claims and reports the number of lost ones. The call is not cancelled when the worker stops:
+// Ack acknowledges done claims and reports the number of lost ones. The call is not canceled when the worker stops:
 // without it, the tasks would run again.
 func (f *Finisher) Ack(done []*lane.Claim, lost int) error {
 	done, e := f.Lane.PrepareAcks(done)
@@ -165,7 +165,7 @@ func (f *Finisher) Ack(done []*lane.Claim, lost int) error {
 	}
 	stood, err := f.Lane.Store.Ack(context.Background(), f.Lane.Worker, e, lost)
 	if err != nil {
-		f.log.Trouble(&f.trouble, "cannot tell Redis how tasks ended; trying again", err)
+		f.log.Trouble(&f.trouble, "cannot report ended tasks to Redis; trying again", err)
 		f.AckFailed(done, err)
 		if !redisstore.MayHaveRun(err) {
 			f.AddLost(lost)
@@ -182,7 +182,7 @@ func (f *Finisher) Acknowledged(done []*lane.Claim, stood []bool) {
 	if len(done) == 0 {
 		return
 	}
-	f.log.Relief(&f.trouble, "Redis has been told how tasks ended")
+	f.log.Relief(&f.trouble, "reporting ended tasks again")
 	var lost []*lane.Claim
 	for i, c := range done {
 		if stood != nil && !stood[i] && !c.MaybeEnded {
@@ -291,14 +291,14 @@ func (f *Finisher) send(ctx context.Context, kind lifecycle.Outcome, group []lan
 	}
 	stood, again, err := f.callScript(ctx, kind, claims, group)
 	if err != nil {
-		f.log.Trouble(&f.trouble, "cannot tell Redis how tasks ended; trying again", err)
+		f.log.Trouble(&f.trouble, "cannot report ended tasks to Redis; trying again", err)
 		f.Lane.NoteUnsent(claims)
 		for _, c := range claims {
 			c.MaybeEnded = c.MaybeEnded || redisstore.MayHaveRun(err)
 		}
 		return err
 	}
-	f.log.Relief(&f.trouble, "Redis has been told how tasks ended")
+	f.log.Relief(&f.trouble, "reporting ended tasks again")
 	f.Confirmed(len(group))
 	var lost []*lane.Claim
 	for i := range group {
@@ -378,7 +378,7 @@ func (f *Finisher) freeForwarded(ctx context.Context, c *lane.Claim) {
 	}
 }
 
-// endOtherwise ends a claim in another way than e says, after Redis has answered that its task was cancelled, or that
+// endOtherwise ends a claim in another way than e says, after Redis has answered that its task was canceled, or that
 // it was not.
 func (f *Finisher) endOtherwise(e *lane.Ending) {
 	f.Lane.NoteUnsent([]*lane.Claim{e.Claim})

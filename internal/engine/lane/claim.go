@@ -30,7 +30,7 @@ type Claim struct {
 	Cancel   context.CancelCauseFunc  // set while a handler that takes a context runs; protected by Lane.Mu
 	Reporter atomic.Pointer[reporter] // nil: the task has not reported progress
 
-	Canceled atomic.Bool // the task was cancelled while it ran
+	Canceled atomic.Bool // the task was canceled while it ran
 	Lost     atomic.Bool // another worker may have the task; written with Lane.Mu held
 	// settled: Redis has answered how the claim ended, or the claim is lost. Protected by Lane.Mu.
 	settled bool
@@ -154,7 +154,7 @@ type Ending struct {
 	Message []byte        // the message as it is filed; nil: as it was claimed
 	Info    []byte        // what is kept of the task
 	Reason  state.Reason  // for listeners
-	Certain bool          // the task counts as cancelled, even if Redis does not know that it was
+	Certain bool          // the task counts as canceled, even if Redis does not know that it was
 }
 
 // GiveBack releases claims whose tasks have not started.
@@ -167,7 +167,7 @@ func GiveBack(claims []*Claim) {
 		byLane[c.Lane] = append(byLane[c.Lane], c)
 	}
 	for l, its := range byLane {
-		l.Ends.Release(its)
+		l.Finisher.Release(its)
 	}
 }
 

@@ -16,7 +16,7 @@ var (
 	ErrShutdown = errors.New("delayed: worker is shutting down")
 )
 
-// RunningError says which handlers did not return although their contexts were cancelled.
+// RunningError says which handlers did not return although their contexts were canceled.
 type RunningError struct {
 	Funcs []string // paths of the functions, one for each running task
 }
@@ -107,7 +107,7 @@ func Said(err error) (Decision, time.Duration) {
 	return DecisionNone, 0
 }
 
-// taskContext is the context of a handler. It ends when the claim is lost, when the task is cancelled, when the worker
+// taskContext is the context of a handler. It ends when the claim is lost, when the task is canceled, when the worker
 // stops, when the time limit is over, and when the handler has returned. Its value for claimKey is the claim. It is the
 // claim under another type, so that it needs no memory beside the context that it wraps.
 type taskContext Claim

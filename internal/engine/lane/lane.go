@@ -16,9 +16,9 @@ import (
 	"github.com/godelayed/delayed/internal/wire"
 )
 
-// MaxEndsWaiting is how many endings of a lane Redis may not have confirmed. With so many the worker claims no more
+// MaxUnconfirmed is how many endings of a lane Redis may not have confirmed. With so many the worker claims no more
 // tasks there, because all of them would run again if this process died.
-const MaxEndsWaiting = 5 * redisstore.MaxShelved
+const MaxUnconfirmed = 5 * redisstore.MaxShelved
 
 // MostLogged bounds the queues that a line of the log names. It counts all.
 const MostLogged = 10
@@ -32,12 +32,12 @@ type Lane struct {
 	Index    int // position among the worker's lanes
 	MaxRetry int // for tasks where neither the call nor the function sets it
 
-	Ends endings // the lane's finisher
+	Finisher finisher // the lane's finisher
 
 	Mu        sync.Mutex
 	Batches   map[uint64]*Batch // those with claims that are not settled
 	OpenCount int               // claims that are not settled
-	Revoked   revocations       // cancelled tasks that the worker knows of
+	Revoked   revocations       // canceled tasks that the worker knows of
 	LastBatch uint64            // number of the latest batch; each attempt to claim raises it
 	calling   []uint64          // batches whose claim call is under way, in order
 	Epoch     uint64            // raised at the start and at the end of each registration: odd in between
@@ -53,9 +53,9 @@ type Lane struct {
 	}
 	HasSuspects bool // the queue seems to have suspects
 
-	// Unconfirmed are samples that no heartbeat could add to Redis yet. The heartbeat owns them, and Run when that has
+	// UnsentMetrics are samples that no heartbeat could add to Redis yet. The heartbeat owns them, and Run when that has
 	// ended.
-	Unconfirmed [][]redisstore.MetricsPart
+	UnsentMetrics [][]redisstore.MetricsPart
 
 	Reports progressSender // in a child process; nil: reports go to Redis
 
@@ -67,8 +67,8 @@ type Lane struct {
 
 	AnyRevoked atomic.Bool // revoked has ids
 
-	EndsWaiting atomic.Int64 // endings that Redis has not confirmed
-	EndsRefused atomic.Bool  // Redis has answered the last call about ends of claims with an error
+	Unconfirmed    atomic.Int64 // endings that Redis has not confirmed
+	EndingsRefused atomic.Bool  // Redis has answered the last call about ends of claims with an error
 
 	// Confirmed is when the last heartbeat was sent that Redis has confirmed, by the monotonic and the wall clock; nil:
 	// the worker is not registered.
@@ -90,8 +90,8 @@ type progressSender interface {
 	SendProgress(c *Claim, p wire.Progress) error
 }
 
-// endings takes the endings of a lane's claims and reports them to Redis. Its methods never block.
-type endings interface {
+// finisher takes the endings of a lane's claims and reports them to Redis. Its methods never block.
+type finisher interface {
 	Add(e Ending)
 	// Release gives claims back unchanged.
 	Release(claims []*Claim)
@@ -108,7 +108,7 @@ type endings interface {
 func (l *Lane) BeatNow() { loop.Poke(l.Beat) }
 
 // Behind reports whether Redis has so many endings yet to confirm that no more tasks may be claimed.
-func (l *Lane) Behind() bool { return l.EndsWaiting.Load() >= MaxEndsWaiting }
+func (l *Lane) Behind() bool { return l.Unconfirmed.Load() >= MaxUnconfirmed }
 
 // Now returns the time by Redis's clock.
 func (l *Lane) Now() time.Time { return l.Store.Now() }
@@ -161,9 +161,9 @@ func (l *Lane) Claim(
 	got, err := take(ctx, call)
 	if err == nil || errors.Is(err, redisstore.ErrNoHeartbeat) || errors.Is(err, redisstore.ErrBatchUsed) ||
 		errors.Is(err, redisstore.ErrQueuePaused) {
-		l.Ends.Acknowledged(done, got.Stood)
+		l.Finisher.Acknowledged(done, got.Stood)
 	} else {
-		l.Ends.AckFailed(done, err)
+		l.Finisher.AckFailed(done, err)
 	}
 	b := NewBatch(l, number, got.Messages)
 	b.Version, b.Suspects = got.Version, call.Suspects
@@ -218,7 +218,7 @@ func (l *Lane) PrepareAcks(done []*Claim) ([]*Claim, redisstore.Ended) {
 	}
 	e.Batches = l.noteSentLocked(kept)
 	if len(lost) > 0 {
-		l.Ends.CountLost(lost)
+		l.Finisher.CountLost(lost)
 	}
 	return kept, e
 }
@@ -261,7 +261,7 @@ func (l *Lane) Settle(claims ...*Claim) {
 // SettleLost settles a claim that is lost.
 func (l *Lane) SettleLost(c *Claim) {
 	l.Settle(c)
-	l.Ends.CountLost([]*Claim{c})
+	l.Finisher.CountLost([]*Claim{c})
 }
 
 func (l *Lane) settleLocked(c *Claim) {
@@ -321,7 +321,7 @@ func (l *Lane) Lose(c *Claim) bool {
 }
 
 // HandlerStarts notes that the handler of a claim starts. It returns false if the handler must not start: the claim is
-// lost or the task was cancelled. cancel is nil if the handler takes no context.
+// lost or the task was canceled. cancel is nil if the handler takes no context.
 func (l *Lane) HandlerStarts(c *Claim, cancel context.CancelCauseFunc) bool {
 	if cancel == nil {
 		return !c.Lost.Load() && !c.Canceled.Load()
@@ -392,15 +392,15 @@ func (l *Lane) Find(token string) *Claim {
 func InHand(lanes []*Lane) (n int) {
 	for _, l := range lanes {
 		known, _, _ := l.Count()
-		if l.EndsRefused.Load() {
-			known -= int(l.EndsWaiting.Load())
+		if l.EndingsRefused.Load() {
+			known -= int(l.Unconfirmed.Load())
 		}
 		n += max(known, 0)
 	}
 	return n
 }
 
-// MaxRevoked bounds the ids of cancelled tasks that a lane keeps in memory. If there are more, the worker asks Redis
+// MaxRevoked bounds the ids of canceled tasks that a lane keeps in memory. If there are more, the worker asks Redis
 // about each batch of claims.
 const MaxRevoked = 1000
 
@@ -442,7 +442,7 @@ func Where(lanes []*Lane, holds func(*Lane) bool) (some []*Lane, stores []*redis
 	return some, stores
 }
 
-// revocations are ids of cancelled tasks that a lane knows.
+// revocations are ids of canceled tasks that a lane knows.
 type revocations struct {
 	IDs     map[string]bool
 	Partial bool // Redis has more ids
@@ -460,7 +460,7 @@ func (l *Lane) NoteRevoked(ids []string, all bool) {
 	l.AnyRevoked.Store(len(ids) > 0)
 }
 
-// NoteCanceled adds the id of a cancelled task.
+// NoteCanceled adds the id of a canceled task.
 func (l *Lane) NoteCanceled(id string) {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
@@ -471,7 +471,7 @@ func (l *Lane) NoteCanceled(id string) {
 	l.AnyRevoked.Store(true)
 }
 
-// ForgetRevoked removes the id of a task that is not cancelled any more.
+// ForgetRevoked removes the id of a task that is not canceled any more.
 func (l *Lane) ForgetRevoked(id string) {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()
@@ -479,7 +479,7 @@ func (l *Lane) ForgetRevoked(id string) {
 	l.AnyRevoked.Store(len(l.Revoked.IDs) > 0)
 }
 
-// IsRevoked reports whether the lane knows that a task was cancelled.
+// IsRevoked reports whether the lane knows that a task was canceled.
 func (l *Lane) IsRevoked(id string) bool {
 	if !l.AnyRevoked.Load() || id == "" {
 		return false
@@ -489,7 +489,7 @@ func (l *Lane) IsRevoked(id string) bool {
 	return l.Revoked.IDs[id]
 }
 
-// CancelHandler notes that the task of a running handler was cancelled, and cancels its context.
+// CancelHandler notes that the task of a running handler was canceled, and cancels its context.
 func (l *Lane) CancelHandler(c *Claim) {
 	l.Mu.Lock()
 	defer l.Mu.Unlock()

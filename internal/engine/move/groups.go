@@ -111,7 +111,7 @@ func (m *Mover) fireGroup(ctx context.Context, s *redisstore.Store, key string) 
 	return 0, nil
 }
 
-// canceledMembers returns the ids of those members that were cancelled.
+// canceledMembers returns the ids of those members that were canceled.
 func canceledMembers(ctx context.Context, s *redisstore.Store, raws [][]byte) (canceled map[string]bool, err error) {
 	ids := make([]string, 0, len(raws))
 	for _, raw := range raws {
@@ -148,5 +148,5 @@ func (m *Mover) forgive(ctx context.Context, s *redisstore.Store, members []grou
 	for _, id := range ids {
 		_ = s.SignalEnd(ctx, id, redisstore.EndGathered) // a caller may wait for it by its id
 	}
-	log.Info("cancelled calls have left their group")
+	log.Info("canceled calls have left their group")
 }
