@@ -10,8 +10,8 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// TestNoClaimsWithTooManyUnconfirmed: a worker whose ended tasks Redis does not confirm claims only so many, because all
-// of them would run again if it died. It goes on once it can.
+// TestNoClaimsWithTooManyUnconfirmed: a worker whose ended tasks Redis does not confirm claims only so many,
+// because all of them would run again if it died. It goes on once it can.
 func TestNoClaimsWithTooManyUnconfirmed(t *testing.T) {
 	const n = 6 * lane.MaxUnconfirmed
 	b := newBench(t)

@@ -68,8 +68,8 @@ func TestMaxTasksIsNeverExceeded(t *testing.T) {
 	}
 }
 
-// TestMaxTasksWaitsForTheLast: the grace period does not run while the worker's last task does, because nobody has asked
-// the worker to stop.
+// TestMaxTasksWaitsForTheLast: the grace period does not run while the worker's last task does, because nobody has
+// asked the worker to stop.
 func TestMaxTasksWaitsForTheLast(t *testing.T) {
 	b := newBench(t)
 	running, leave := make(chan struct{}, 2), make(chan struct{})

@@ -34,7 +34,7 @@ func TestStopIsNotedOnceRedisAnswers(t *testing.T) {
 	if err := w.Run(ctx); !errors.As(err, &still) {
 		t.Fatalf("expected that a handler still runs, found %v", err)
 	}
-	b.Until("Redis knows of the stop", func() bool { return b.Hash("_claims:" + w.ID())[redisstore.MarkStopped] == "1" })
+	b.Until("the stop is noted", func() bool { return b.Hash("_claims:" + w.ID())[redisstore.MarkStopped] == "1" })
 	if dropped(dialer) != 1 {
 		t.Error("no call was dropped")
 	}
@@ -70,7 +70,7 @@ func TestStopIsNotedWhateverTheReason(t *testing.T) {
 			if err := await(b, "the end of the worker", ended); !errors.As(err, &still) {
 				t.Errorf("expected that a handler still runs, found %v", err)
 			}
-			b.Until("Redis knows of the stop", func() bool {
+			b.Until("the stop is noted", func() bool {
 				return b.Hash("_claims:" + w.ID())[redisstore.MarkStopped] == "1"
 			})
 			close(leave)

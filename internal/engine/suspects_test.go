@@ -438,7 +438,8 @@ func TestLoneTaskIsGivenBackAtTheStop(t *testing.T) {
 	b.Check(redistest.Invariants{})
 }
 
-// A worker that stops while its handlers run notes that in Redis: no death is counted for the tasks that it leaves behind.
+// A worker that stops while its handlers run notes that in Redis: no death is counted for the tasks that
+// it leaves behind.
 func TestStopIsNoDeath(t *testing.T) {
 	b := newBench(t)
 	entered, leave := make(chan string, 10), make(chan struct{})
@@ -459,7 +460,7 @@ func TestStopIsNoDeath(t *testing.T) {
 	if err := w.Run(ctx); !errors.As(err, &still) {
 		t.Fatalf("expected that a handler still runs, found %v", err)
 	}
-	b.Until("Redis knows of the stop", func() bool { return b.Hash("_claims:" + w.ID())[redisstore.MarkStopped] == "1" })
+	b.Until("the stop is noted", func() bool { return b.Hash("_claims:" + w.ID())[redisstore.MarkStopped] == "1" })
 	close(leave)
 	b.Until("nothing of the worker is left", func() bool {
 		return b.Size("_claims:"+w.ID()) == 0 && b.Size("_workers") == 0

@@ -144,8 +144,8 @@ func TestStopWithoutRedis(t *testing.T) {
 	}
 }
 
-// TestPublishBesideAKeyOfAnotherType: what others may know of a worker is published on its other queues, by heartbeats and at
-// the end.
+// TestPublishBesideAKeyOfAnotherType: what others may know of a worker is published on its other queues, by heartbeats
+// and at the end.
 func TestPublishBesideAKeyOfAnotherType(t *testing.T) {
 	r, other := newWorkerOfTwo(t)
 	h := r.slotGroups[0].heartbeat

@@ -40,6 +40,9 @@ const (
 	loose  = true  // also every map key and extension: values of Python, which Go passes on without decoding them
 )
 
+// nesting is what errors expect of values that are nested too deep.
+const nesting = "at most %d arrays and maps inside one another"
+
 // skim walks over the value at b[i:] and returns the position after it and how many of elems are left.
 func skim(b []byte, i, elems, depth int, anything bool) (next, left int, err error) {
 	depth, elems = min(depth, depthCap), min(elems, math.MaxInt32)
@@ -125,7 +128,7 @@ func skim(b []byte, i, elems, depth int, anything bool) (next, left int, err err
 			continue
 		}
 		if d >= depth {
-			return 0, 0, &FormatError{at, fmt.Sprintf("at most %d arrays and maps inside one another", depth), "one more"}
+			return 0, 0, &FormatError{at, fmt.Sprintf(nesting, depth), "one more"}
 		}
 		total += int(n)
 		if total > elems {

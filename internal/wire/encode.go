@@ -169,7 +169,7 @@ func (e *encoder) encodeTime(v reflect.Value) *ValueError {
 func enter(depth int) *ValueError {
 	if depth == maxDepth {
 		return &ValueError{
-			Want: fmt.Sprintf("at most %d arrays and maps inside one another", maxDepth),
+			Want: fmt.Sprintf(nesting, maxDepth),
 			Got:  "one more, or a value that contains itself",
 		}
 	}

@@ -187,8 +187,9 @@ func (f *Fetcher) CheckBacklog() {
 	}
 }
 
-// Paused reports whether nothing may be claimed from queue i: it waits for an earlier queue, it is paused, or it has too
-// many unconfirmed endings. After the latter two it is looked at once, because no waiter has blocked on its notify list.
+// Paused reports whether nothing may be claimed from queue i: it waits for an earlier queue, it is paused, or it has
+// too many unconfirmed endings. After the latter two it is looked at once, because no waiter has blocked on its notify
+// list.
 func (f *Fetcher) Paused(i int) bool {
 	if i >= len(f.Lanes)-f.later {
 		return true

@@ -53,8 +53,8 @@ type Lane struct {
 	}
 	HasSuspects bool // the queue seems to have suspects
 
-	// UnsentMetrics are samples that no heartbeat could add to Redis yet. The heartbeat owns them, and Run when that has
-	// ended.
+	// UnsentMetrics are samples that no heartbeat could add to Redis yet. The heartbeat owns them, and Run when that
+	// has ended.
 	UnsentMetrics [][]redisstore.MetricsPart
 
 	Reports progressSender // in a child process; nil: reports go to Redis
@@ -400,26 +400,6 @@ func InHand(lanes []*Lane) (n int) {
 	return n
 }
 
-// MaxRevoked bounds the ids of canceled tasks that a lane keeps in memory. If there are more, the worker asks Redis
-// about each batch of claims.
-const MaxRevoked = 1000
-
-// EachRevoked asks Redis which of some tasks were canceled, and calls do with their ids.
-func EachRevoked(ctx context.Context, s *redisstore.Store, ids []string, do func(id string)) error {
-	for page := range slices.Chunk(ids, MaxRevoked) {
-		revoked, err := s.AreRevoked(ctx, page)
-		if err != nil {
-			return err
-		}
-		for i, id := range page {
-			if revoked[i] {
-				do(id)
-			}
-		}
-	}
-	return nil
-}
-
 // ReleaseTokens gives back claims whose replies were lost. It counts no death. released is called with the number of
 // those of each call.
 func (l *Lane) ReleaseTokens(ctx context.Context, tokens []string, released func(n int)) error {
@@ -440,63 +420,4 @@ func Where(lanes []*Lane, holds func(*Lane) bool) (some []*Lane, stores []*redis
 		}
 	}
 	return some, stores
-}
-
-// revocations are ids of canceled tasks that a lane knows.
-type revocations struct {
-	IDs     map[string]bool
-	Partial bool // Redis has more ids
-}
-
-// NoteRevoked replaces the ids that the lane knows. all: ids are all that Redis has.
-func (l *Lane) NoteRevoked(ids []string, all bool) {
-	known := make(map[string]bool, len(ids))
-	for _, id := range ids {
-		known[id] = true
-	}
-	l.Mu.Lock()
-	defer l.Mu.Unlock()
-	l.Revoked = revocations{known, !all}
-	l.AnyRevoked.Store(len(ids) > 0)
-}
-
-// NoteCanceled adds the id of a canceled task.
-func (l *Lane) NoteCanceled(id string) {
-	l.Mu.Lock()
-	defer l.Mu.Unlock()
-	if l.Revoked.IDs == nil {
-		l.Revoked.IDs = map[string]bool{}
-	}
-	l.Revoked.IDs[id] = true
-	l.AnyRevoked.Store(true)
-}
-
-// ForgetRevoked removes the id of a task that is not canceled any more.
-func (l *Lane) ForgetRevoked(id string) {
-	l.Mu.Lock()
-	defer l.Mu.Unlock()
-	delete(l.Revoked.IDs, id)
-	l.AnyRevoked.Store(len(l.Revoked.IDs) > 0)
-}
-
-// IsRevoked reports whether the lane knows that a task was canceled.
-func (l *Lane) IsRevoked(id string) bool {
-	if !l.AnyRevoked.Load() || id == "" {
-		return false
-	}
-	l.Mu.Lock()
-	defer l.Mu.Unlock()
-	return l.Revoked.IDs[id]
-}
-
-// CancelHandler notes that the task of a running handler was canceled, and cancels its context.
-func (l *Lane) CancelHandler(c *Claim) {
-	l.Mu.Lock()
-	defer l.Mu.Unlock()
-	if c.settled || c.Canceled.Swap(true) {
-		return
-	}
-	if c.Cancel != nil {
-		c.Cancel(ErrCanceled)
-	}
 }
