@@ -242,19 +242,19 @@ func (r reader) mapping(s *wire.Shape, v any, steps int) *place {
 	case nil:
 		return nil
 	case map[string]any:
-		for k, e := range m {
-			if bad := one(k, e); bad != nil {
-				return bad
-			}
-		}
+		return firstBad(m, one)
 	case map[any]any:
-		for k, e := range m {
-			if bad := one(k, e); bad != nil {
-				return bad
-			}
+		return firstBad(m, one)
+	}
+	return &place{want: "a map", got: kindOf(v)}
+}
+
+// firstBad returns what one returns for a pair of m that does not fit.
+func firstBad[K comparable](m map[K]any, one func(k, e any) *place) *place {
+	for k, e := range m {
+		if bad := one(k, e); bad != nil {
+			return bad
 		}
-	default:
-		return &place{want: "a map", got: kindOf(v)}
 	}
 	return nil
 }

@@ -202,25 +202,13 @@ func (p *param) fit(a any, refuse Refuser) (reflect.Value, bool) {
 		}
 		return v.Convert(p.typ), true
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		i, ok := int64(0), false
-		if v.CanInt() {
-			i, ok = v.Int(), true
-		} else if v.CanUint() {
-			if u := v.Uint(); u <= math.MaxInt64 {
-				i, ok = int64(u), true
-			}
-		}
-		return converted(v, p.typ, ok && !p.typ.OverflowInt(i))
+		ok := v.CanInt() && !p.typ.OverflowInt(v.Int()) ||
+			v.CanUint() && v.Uint() <= math.MaxInt64 && !p.typ.OverflowInt(int64(v.Uint()))
+		return converted(v, p.typ, ok)
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		u, ok := uint64(0), false
-		if v.CanUint() {
-			u, ok = v.Uint(), true
-		} else if v.CanInt() {
-			if i := v.Int(); i >= 0 {
-				u, ok = uint64(i), true
-			}
-		}
-		return converted(v, p.typ, ok && !p.typ.OverflowUint(u))
+		ok := v.CanUint() && !p.typ.OverflowUint(v.Uint()) ||
+			v.CanInt() && v.Int() >= 0 && !p.typ.OverflowUint(uint64(v.Int()))
+		return converted(v, p.typ, ok)
 	case reflect.Float32, reflect.Float64:
 		if v.CanInt() || v.CanUint() {
 			return converted(v, p.typ, exact(v, p.typ.Kind() == reflect.Float32))
@@ -262,11 +250,11 @@ func EncodeArgs(form wire.Form, path string, args []any, refuse Refuser) (payloa
 	}
 	dst := wire.AppendArrayHeader(make([]byte, 0, 64), len(args))
 	for i, a := range args {
+		got := refuse.refuses(a)
 		if _, ok := a.(context.Context); ok {
-			const got = "a context.Context, which is no argument: pass it to Enqueue(ctx, task)"
-			return nil, false, &ArgumentError{Func: path, Index: i, Want: "a value", Got: got}
+			got = "a context.Context, which is no argument: pass it to Enqueue(ctx, task)"
 		}
-		if got := refuse.refuses(a); got != "" {
+		if got != "" {
 			return nil, false, &ArgumentError{Func: path, Index: i, Want: "a value", Got: got}
 		}
 		if a == nil {

@@ -66,11 +66,8 @@ func (s *fieldSearch) searchParam(i int, b []byte) { s.add(strconv.Itoa(i+1), s.
 func (s *fieldSearch) add(prefix string, codec *wire.Codec, b []byte) {
 	for _, path := range codec.Unknown(b, wire.MaxUnknownFields) {
 		path = prefix + path
-		known := false
-		for _, other := range s.found {
-			known = known || other == path // found in another element of the tail
-		}
-		if !known && len(s.found) < wire.MaxUnknownFields {
+		// it may have been found in another element of the tail
+		if len(s.found) < wire.MaxUnknownFields && !slices.Contains(s.found, path) {
 			s.found = append(s.found, path)
 		}
 	}
@@ -112,6 +109,4 @@ func (s *fieldSearch) counted(n int, b []byte) {
 }
 
 // LacksAny reports whether f lacks one of the fields with these paths.
-func (f *Function) LacksAny(paths []string) bool {
-	return slices.ContainsFunc(paths, f.lacks)
-}
+func (f *Function) LacksAny(paths []string) bool { return slices.ContainsFunc(paths, f.lacks) }
