@@ -15,8 +15,8 @@ import (
 )
 
 // stepper runs the tasks of a worker one at a time, in the goroutine of its caller, for package delayedtest. It
-// replaces the loops of the worker and uses their parts. Callers may run as many tasks at once as the worker has
-// executors, each in a goroutine of its own.
+// replaces the loops of the worker and uses their parts. Its exported methods are those of seam.Stepper. Callers may
+// run as many tasks at once as the worker has executors, each in a goroutine of its own.
 type stepper struct {
 	w *Worker
 
@@ -47,7 +47,6 @@ func NewStepper(ctx context.Context, w *Worker) (seam.Stepper, error) {
 	return s, s.Look(ctx) // for parked tasks that this worker can run
 }
 
-// Look implements seam.Stepper.
 func (s *stepper) Look(ctx context.Context) error {
 	s.claiming.Lock()
 	defer s.claiming.Unlock()
@@ -59,7 +58,6 @@ func (s *stepper) Look(ctx context.Context) error {
 	return nil
 }
 
-// Sweep implements seam.Stepper.
 func (s *stepper) Sweep(ctx context.Context) error {
 	for _, g := range s.w.slotGroups {
 		if err := g.sweeper.SweepAll(ctx); err != nil {
@@ -69,7 +67,6 @@ func (s *stepper) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// Beat implements seam.Stepper.
 func (s *stepper) Beat(ctx context.Context) error {
 	for _, g := range s.w.slotGroups {
 		if err := g.heartbeat.Beat(ctx); err != nil {
@@ -85,7 +82,6 @@ func (s *stepper) Beat(ctx context.Context) error {
 	return nil
 }
 
-// Step implements seam.Stepper.
 func (s *stepper) Step(ctx context.Context) (*seam.Run, time.Duration, error) {
 	suspects := true
 	for {
@@ -272,10 +268,8 @@ func (s *stepper) findDue(ctx context.Context, suspects bool) (wait time.Duratio
 	return wait, again, nil
 }
 
-// Stop implements seam.Stepper.
 func (s *stepper) Stop() { s.w.cancelHandlers(lane.ErrShutdown) }
 
-// Close implements seam.Stepper.
 func (s *stepper) Close() error {
 	w := s.w
 	w.cancelHandlers(lane.ErrShutdown)

@@ -39,10 +39,11 @@ func inWatched(t *testing.T, n, spare int, test func(*watched)) {
 		w := &watched{crew: newCrew(t, n, 0), log: &logText{}, limits: map[*lane.Claim]time.Duration{}}
 		w.Reserve(spare)
 		w.dog = &exec.Watchdog{
-			Exec: w.Executors, Limits: w, Worker: w, Events: &events.Listeners{}, After: 30 * time.Second,
+			Exec: w.Executors, Limits: w, Events: &events.Listeners{}, After: 30 * time.Second,
 			LongAfter: exec.LongRun, Log: loop.NewJournal(w.log.logger()),
 			Reported: map[*lane.Claim]bool{},
 		}
+		w.Executors.Worker = w
 		w.dog.Events.Add(func(e events.Event) {
 			w.events = append(w.events, fmt.Sprint(e.Kind == event.TaskStuck, " ", e.Reason, " ", e.Duration))
 		})

@@ -87,7 +87,7 @@ func New(cfg Config) *Worker {
 	w.exec = exec.New(cfg.Concurrency, cfg.Prefetch, cfg.HeartbeatLife, w.runner)
 	w.setTaskLimits()
 	w.exec.Reserve(cfg.MaxStuck)
-	w.watchdog = exec.NewWatchdog(w.exec, w.runner, cfg.StuckAfter, &w.events, w, w.log)
+	w.watchdog = exec.NewWatchdog(w.exec, w.runner, cfg.StuckAfter)
 	var python *redisstore.Store
 	if cfg.PythonQueue != "" {
 		python = redisstore.NewStore(cfg.Source, cfg.Prefix, cfg.PythonQueue)

@@ -203,11 +203,11 @@ func (p *param) fit(a any, refuse Refuser) (reflect.Value, bool) {
 		return v.Convert(p.typ), true
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		ok := v.CanInt() && !p.typ.OverflowInt(v.Int()) ||
-			v.CanUint() && v.Uint() <= math.MaxInt64 && !p.typ.OverflowInt(int64(v.Uint()))
+			v.CanUint() && v.Uint() <= math.MaxInt64 && !p.typ.OverflowInt(int64(v.Uint())) //nolint:gosec // checked
 		return converted(v, p.typ, ok)
 	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
 		ok := v.CanUint() && !p.typ.OverflowUint(v.Uint()) ||
-			v.CanInt() && v.Int() >= 0 && !p.typ.OverflowUint(uint64(v.Int()))
+			v.CanInt() && v.Int() >= 0 && !p.typ.OverflowUint(uint64(v.Int())) //nolint:gosec // checked
 		return converted(v, p.typ, ok)
 	case reflect.Float32, reflect.Float64:
 		if v.CanInt() || v.CanUint() {

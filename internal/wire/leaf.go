@@ -4,12 +4,11 @@ package wire
 import (
 	"math"
 	"math/bits"
-	"time"
 	"unicode/utf8"
 )
 
-// The functions below read one scalar value at b[i:] and check it against the type of n. They return the position after
-// the value.
+// The functions below check one scalar value at b[i:] against the type of n. They return the position after the value,
+// and the value itself where that is not as easily read again.
 
 // mismatch returns the error for a value at b[i:] that does not fit n. more gives the reason if the kind of value fits.
 func mismatch(n *node, b []byte, i int, more string) *ValueError {
@@ -22,34 +21,33 @@ const (
 	notUTF8    = " that is not UTF-8"
 )
 
-func leafBool(n *node, b []byte, i int) (v bool, next int, err *ValueError) {
+func leafBool(n *node, b []byte, i int) (next int, err *ValueError) {
 	if i < len(b) && b[i]|1 == codeTrue {
-		return b[i] == codeTrue, i + 1, nil
+		return i + 1, nil
 	}
-	return false, 0, mismatch(n, b, i, "")
+	return 0, mismatch(n, b, i, "")
 }
 
-func leafInt(n *node, b []byte, i int) (v int64, next int, err *ValueError) {
+func leafInt(n *node, b []byte, i int) (next int, err *ValueError) {
 	u, neg, next := intAt(b, i)
 	if next < 0 {
-		return 0, 0, mismatch(n, b, i, "")
+		return 0, mismatch(n, b, i, "")
 	}
-	v = int64(u)
-	if neg != (v < 0) || v>>(n.bits-1) != v>>63 {
-		return 0, 0, mismatch(n, b, i, outOfRange)
+	if v := int64(u); neg != (v < 0) || v>>(n.bits-1) != v>>63 {
+		return 0, mismatch(n, b, i, outOfRange)
 	}
-	return v, next, nil
+	return next, nil
 }
 
-func leafUint(n *node, b []byte, i int) (v uint64, next int, err *ValueError) {
-	v, neg, next := intAt(b, i)
+func leafUint(n *node, b []byte, i int) (next int, err *ValueError) {
+	u, neg, next := intAt(b, i)
 	if next < 0 {
-		return 0, 0, mismatch(n, b, i, "")
+		return 0, mismatch(n, b, i, "")
 	}
-	if neg || v>>(n.bits-1)>>1 != 0 {
-		return 0, 0, mismatch(n, b, i, outOfRange)
+	if neg || u>>(n.bits-1)>>1 != 0 {
+		return 0, mismatch(n, b, i, outOfRange)
 	}
-	return v, next, nil
+	return next, nil
 }
 
 // leafFloat reads a float, or an integer if the float type can hold it exactly.
@@ -107,10 +105,9 @@ func leafBytes(n *node, b []byte, i int) (start, end int, err *ValueError) {
 	return start, end, nil
 }
 
-func leafTime(n *node, b []byte, i int) (t time.Time, next int, err *ValueError) {
-	t, next = timeAt(b, i)
-	if next < 0 {
-		return t, 0, mismatch(n, b, i, "")
+func leafTime(n *node, b []byte, i int) (next int, err *ValueError) {
+	if _, next = timeAt(b, i); next < 0 {
+		return 0, mismatch(n, b, i, "")
 	}
-	return t, next, nil
+	return next, nil
 }

@@ -97,18 +97,18 @@ type extraNumber struct {
 
 // numbers returns the fields that are numbers, in the order in which they are written.
 func (x *Extra) numbers() [11]extraNumber {
-	const any = math.MaxInt64
+	const most = math.MaxInt64
 	return [...]extraNumber{
-		{"to", &x.Timeout, any},
-		{"dl", &x.Deadline, any},
-		{"xp", &x.Expiry, any},
-		{"rn", &x.Retention, any},
-		{"kr", &x.KeepResult, any},
-		{"ru", &x.RetryUntil, any},
-		{"rc", &x.RetryCap, any},
-		{"ff", &x.FirstFailed, any},
-		{"du", &x.Due, any},
-		{"ul", &x.LockLife, any},
+		{"to", &x.Timeout, most},
+		{"dl", &x.Deadline, most},
+		{"xp", &x.Expiry, most},
+		{"rn", &x.Retention, most},
+		{"kr", &x.KeepResult, most},
+		{"ru", &x.RetryUntil, most},
+		{"rc", &x.RetryCap, most},
+		{"ff", &x.FirstFailed, most},
+		{"du", &x.Due, most},
+		{"ul", &x.LockLife, most},
 		{"al", &x.AloneDeaths, math.MaxInt32},
 	}
 }
@@ -239,7 +239,7 @@ func metaID(raw []byte, i int, lim Limits) (id string, next int, err error) {
 // metaNumber reads an integer within bounds.
 func metaNumber[T int | int64](dst *T, raw []byte, i int, key string, least, most int64) (next int, err error) {
 	u, neg, next := intAt(raw, i)
-	v := int64(u)
+	v := int64(u) //nolint:gosec // checked below
 	if next < 0 || neg != (v < 0) || v < least || v > most {
 		return 0, wrong(raw, i, "%q to be an integer from %d to %d", key, least, most)
 	}

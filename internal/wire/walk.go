@@ -42,11 +42,11 @@ func (w *walker) walk(n *node, i, depth int) (next int, err *ValueError) {
 	b := w.b
 	switch n.op {
 	case opBool:
-		_, next, err = leafBool(n, b, i)
+		next, err = leafBool(n, b, i)
 	case opInt:
-		_, next, err = leafInt(n, b, i)
+		next, err = leafInt(n, b, i)
 	case opUint:
-		_, next, err = leafUint(n, b, i)
+		next, err = leafUint(n, b, i)
 	case opFloat:
 		_, next, err = leafFloat(n, b, i)
 	case opString:
@@ -65,7 +65,7 @@ func (w *walker) walk(n *node, i, depth int) (next int, err *ValueError) {
 	case opByteArray:
 		_, next, err = leafBytes(n, b, i)
 	case opTime:
-		_, next, err = leafTime(n, b, i)
+		next, err = leafTime(n, b, i)
 	case opAny:
 		return w.walkAny(i, depth)
 	case opPtr:
@@ -108,7 +108,7 @@ func (w *walker) walkArray(n *node, i, depth int) (next int, err *ValueError) {
 	}
 	for k := range cnt {
 		if n.elem.op == opInt { // saves a third of the time of long arrays
-			_, next, err = leafInt(n.elem, w.b, next)
+			next, err = leafInt(n.elem, w.b, next)
 		} else {
 			next, err = w.walk(n.elem, next, depth+1)
 		}

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// LongRun is after which time a handler without a time limit is reported.
+	// LongRun is how long a handler without a limit may run before it is logged.
 	LongRun = 30 * time.Minute
 	// shortestLook is the shortest time between two checks.
 	shortestLook = 10 * time.Millisecond
@@ -32,7 +32,6 @@ type Watchdog struct {
 	After     time.Duration // how long a handler may ignore the end of its context
 	LongAfter time.Duration // longRun, but in tests
 	Events    *events.Listeners
-	Worker    stopper
 	Log       loop.Journal
 
 	Reported map[*lane.Claim]bool // handlers that were reported; true: the executor was given up
@@ -46,12 +45,9 @@ type timeLimiter interface {
 
 // NewWatchdog returns a watchdog that replaces handlers which have ignored the end of their contexts for longer than
 // after.
-func NewWatchdog(
-	exec *Executors, limits timeLimiter, after time.Duration, events *events.Listeners, worker stopper,
-	log loop.Journal,
-) *Watchdog {
+func NewWatchdog(e *Executors, r *Runner, after time.Duration) *Watchdog {
 	return &Watchdog{
-		Exec: exec, Limits: limits, After: after, LongAfter: LongRun, Events: events, Worker: worker, Log: log,
+		Exec: e, Limits: r, After: after, LongAfter: LongRun, Events: r.Events, Log: r.Log,
 		Reported: map[*lane.Claim]bool{},
 	}
 }
@@ -172,5 +168,5 @@ func (d *Watchdog) tooManyStuck() {
 	}
 	d.Log.WithError(d.Fatal).
 		Error("too many handlers are stuck; the worker stops, so that the process can be restarted")
-	d.Worker.StopFor(state.StopStuck)
+	d.Exec.Worker.StopFor(state.StopStuck)
 }

@@ -112,13 +112,10 @@ func Said(err error) (Decision, time.Duration) {
 // claim under another type, so that it needs no memory beside the context that it wraps.
 type taskContext Claim
 
-// Deadline implements context.Context.
 func (t *taskContext) Deadline() (time.Time, bool) { return t.context.Deadline() }
 
-// Done implements context.Context.
 func (t *taskContext) Done() <-chan struct{} { return t.context.Done() }
 
-// Err implements context.Context.
 func (t *taskContext) Err() error { return t.context.Err() }
 
 // claimKey is the key for the claim in a taskContext.
@@ -127,7 +124,6 @@ var claimKey int
 // String does not print the claim, which may change meanwhile.
 func (t *taskContext) String() string { return "delayed: task " + t.Msg.Meta.ID }
 
-// Value implements context.Context.
 func (t *taskContext) Value(key any) any {
 	if key == &claimKey {
 		return (*Claim)(t)
