@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// hints say what to use in place of a type that no message can hold.
+// hints are what to use in place of a type that no message can hold.
 const (
 	hintCode   = `send what is needed to make it anew; keep a field at home with the tag msgpack:"-"`
 	hintNumber = "another process cannot use an address; for a number use uint64"

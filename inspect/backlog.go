@@ -10,7 +10,7 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
-// Backlog says how much work waits in queues that the same workers serve, for autoscalers.
+// Backlog is how much work waits in queues that the same workers serve, for autoscalers.
 type Backlog struct {
 	At     time.Time      // by Redis's clock; zero if there is no queue
 	Queues []QueueBacklog // sorted by name
@@ -22,15 +22,15 @@ type Backlog struct {
 	// Unmeasured is how many of Pending are in queues whose mean run is unknown: Work is without them.
 	Unmeasured int
 	// Workers are alive, serve at least one of the queues, and are neither paused nor stopping. Concurrency is how many
-	// handlers they can run at once; a worker that does not say so yet counts as one.
+	// handlers they can run at once; a worker that has not published it yet counts as one.
 	Workers, Concurrency int
 	// Busy is how many of these handlers have a task.
 	Busy int
-	// Waiting says that no worker serves a queue where one has something to do beside running pending tasks: tasks or
-	// groups that are or become due, or claims of a dead worker.
+	// Waiting reports that no worker serves a queue where one has something to do beside running pending tasks: tasks
+	// or groups that are or become due, or claims of a dead worker.
 	Waiting bool
-	// Periodic says that one of the queues has a periodic entry that will tick. Neither is paused. Only a worker, or a
-	// Scheduler, makes entries tick.
+	// Periodic reports that one of the queues has a periodic entry that will tick. Neither is paused. Only a worker, or
+	// a Scheduler, makes entries tick.
 	Periodic bool
 }
 

@@ -18,7 +18,7 @@ func (ins *Inspector) Resume(ctx context.Context, queue string) error {
 	return ins.control(ctx, queue, &Record{Action: "resume"}, (*delayed.Queue).Resume)
 }
 
-// Restart tells the workers of a queue to finish what they run and to stop, so that their supervisors start them again;
+// Restart makes the workers of a queue finish what they run and stop, so that their supervisors start them again;
 // see delayed.Queue.Restart.
 func (ins *Inspector) Restart(ctx context.Context, queue string) error {
 	return ins.control(ctx, queue, &Record{Action: "restart"}, (*delayed.Queue).Restart)
@@ -32,7 +32,7 @@ func (ins *Inspector) SetWeight(ctx context.Context, queue string, weight int) e
 }
 
 // Enqueue enqueues a call as delayed.Queue.Enqueue does, with options, also on a queue that nobody has used. With a
-// Ref, an error says that the call was enqueued, and that the audit log could not be written.
+// Ref, an error means that the call was enqueued, and that the audit log could not be written.
 func (ins *Inspector) Enqueue(
 	ctx context.Context, queue string, call *delayed.Task, opts ...delayed.Option,
 ) (*delayed.Ref, error) {
@@ -88,7 +88,7 @@ func (ins *Inspector) openAs(name string, legacy bool) (*delayed.Queue, error) {
 	return delayed.OpenQueue(name, rdb, delayed.QueueConfig{})
 }
 
-// Order is what a worker is told by OrderWorker.
+// Order is what OrderWorker orders a worker to do.
 type Order string
 
 // The orders; see the methods of delayed.WorkerControl.
@@ -115,7 +115,7 @@ func (ins *Inspector) OrderWorker(ctx context.Context, id string, o Order) error
 		return err
 	}
 	var errs []error
-	told := false
+	done := false
 	for i := range workers {
 		if workers[i].ID != id {
 			continue
@@ -128,20 +128,20 @@ func (ins *Inspector) OrderWorker(ctx context.Context, id string, o Order) error
 			if err == nil {
 				err = order(q.Worker(id), ctx)
 			}
-			told = told || err == nil
+			done = done || err == nil
 			errs = append(errs, err)
 		}
 	}
 	if len(errs) == 0 {
 		return fmt.Errorf("%w: no living worker has the id %.100q", ErrNotFound, id)
 	}
-	if told {
+	if done {
 		errs = append(errs, ins.note(ctx, &Record{Action: string(o) + " worker", Target: id}))
 	}
 	return errors.Join(errs...)
 }
 
-// ErrNotEmpty says that a queue holds tasks or periodic entries, or is in use.
+// ErrNotEmpty reports that a queue holds tasks or periodic entries, or is in use.
 var ErrNotEmpty = errors.New("inspect: the queue is not empty")
 
 // DeleteQueue deletes a queue with everything that Redis keeps of it: counters, settings, periodic entries, and with

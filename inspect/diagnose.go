@@ -31,7 +31,7 @@ type Problem struct {
 	Queue, Worker, Function, Entry string
 	// Others is how many other queues have the same problem: the least of their names is in Queue.
 	Others int
-	// Text says what is wrong: a sentence without full stop that goes on behind the name of the queue. It is printable,
+	// Text is what is wrong: a sentence without full stop that goes on behind the name of the queue. It is printable,
 	// and has no durations: those follow from Since.
 	Text    string
 	Since   time.Time // by Redis's clock; zero if that is unknown
@@ -280,7 +280,7 @@ func (d *diagnosing) late(ctx context.Context) error {
 	return nil
 }
 
-// parked says of queues with parked tasks why some of them are.
+// parked finds queues with parked tasks, and why some of these are.
 func (d *diagnosing) parked(ctx context.Context) error {
 	looked := d.fullest(state.Parked)
 	for i := range d.queues {

@@ -15,7 +15,7 @@ import (
 // Do does an action to the tasks with the given ids; it looks up the state of each, and finds them as Inspector.Task
 // does, all of those that are in no set in one go. A task in a state that the action
 // does not take is a failure in the report, and so is a task that does not exist, with an error that wraps ErrNotFound.
-// The error of Do says why it has stopped early, such as that Redis does not answer, or that it could not write to the
+// The error of Do is why it has stopped early, such as that Redis does not answer, or that it could not write to the
 // audit log.
 //
 // After an error Do can be repeated. Tasks that it has dealt with then fail, because they are gone or in another state,
@@ -58,7 +58,7 @@ type actor struct {
 	queue  *delayed.Queue
 	action Action
 	target *delayed.Queue // of a move
-	// targetLegacy says that legacy workers share the queue that tasks are moved to.
+	// targetLegacy reports that legacy workers share the queue that tasks are moved to.
 	targetLegacy bool
 	legacy       bool      // legacy workers share the queue
 	now          time.Time // by Redis's clock, when it began

@@ -99,7 +99,7 @@ func (a *actor) toArchive(ctx context.Context, tasks []listed) (done []listed, e
 	})
 }
 
-// withdraw takes pending tasks out of their lists. file says how each is filed.
+// withdraw takes pending tasks out of their lists. file returns how each is filed.
 func (a *actor) withdraw(
 	ctx context.Context, how redisstore.Withdrawing, tasks []listed, file func(*listed) redisstore.Withdrawn,
 ) (done []listed, err error) {
@@ -136,7 +136,7 @@ func (a *actor) withdraw(
 	return done, nil
 }
 
-// refile moves filed tasks to a set. file says how each is filed there.
+// refile moves filed tasks to a set. file returns how each is filed there.
 func (a *actor) refile(
 	ctx context.Context, tasks []listed, to redisstore.Shelf, file func(*listed) (redisstore.Refiled, error),
 ) (done []listed, err error) {

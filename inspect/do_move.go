@@ -97,7 +97,7 @@ func (a *actor) putBack(ctx context.Context, t *listed) bool {
 	return err == nil && len(answers) == 1 && answers[0] == 1
 }
 
-// arrive enqueues a task on the queue that it is moved to. its says that an error is about this task alone.
+// arrive enqueues a task on the queue that it is moved to. its reports that an error is about this task alone.
 func (a *actor) arrive(ctx context.Context, target *redisstore.Store, t *listed) (its bool, err error) {
 	r, err := a.renewed(t, nil, t.State != state.Archived)
 	if err != nil {

@@ -25,7 +25,7 @@ type Filter struct {
 	// "0=42" is the first argument, "1.user.name=Ann" a field of the second, "to=ann@example.com" a keyword argument. A
 	// path without "=" means that there is such a value.
 	Arg string
-	// OlderThan and YoungerThan are bounds of the time since it was enqueued; 0 is none. Tasks that do not say when
+	// OlderThan and YoungerThan are bounds of the time since it was enqueued; 0 is none. Tasks without the time when
 	// they were enqueued are neither.
 	OlderThan, YoungerThan time.Duration
 	// MinAttempt and MaxAttempt are bounds of Task.Attempt; 0 is none.

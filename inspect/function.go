@@ -51,7 +51,7 @@ func (f *Function) IsNamed(name string) bool {
 	return means(f.Path) || slices.ContainsFunc(f.Aliases, means)
 }
 
-// declared returns what tells the declaration.
+// declared returns the declaration.
 func (f *Function) declared() *catalog.Function {
 	d := &catalog.Function{Path: f.Path, Variadic: f.Variadic}
 	for _, p := range f.Parameters {
@@ -118,7 +118,7 @@ func functionsOf(ctx context.Context, s *redisstore.Store) ([]Function, error) {
 	return all, nil
 }
 
-// functionOf describes a published function, and returns a text that tells it from other versions of it.
+// functionOf describes a published function, and returns a text that differs for other versions of it.
 func functionOf(queue string, f *catalog.Function, types *shapes) (fn Function, key string) {
 	fn = Function{
 		Queue: queue, Path: f.Path, Aliases: f.Aliases, Variadic: f.Variadic, Optional: f.Optional,
@@ -211,7 +211,7 @@ func (f *Function) Lacks(field string) bool {
 	return false
 }
 
-// Shape says how tasks hold the values of a type, in terms of all languages. Shapes of types that contain themselves
+// Shape is how tasks hold the values of a type, in terms of all languages. Shapes of types that contain themselves
 // are circles, so print and encode them with care.
 type Shape struct {
 	// Kind is "bool", "string", "bytes", "time", "any", "int8" to "int64", "uint8" to "uint64", "float32", "float64",
@@ -274,7 +274,7 @@ func (all *shapes) fill(shape *Shape, s *wire.Shape) {
 	}
 }
 
-// text writes what tells a shape from others, each named one once.
+// text writes what distinguishes a shape from others, each named one once.
 func (s *Shape) text(b *strings.Builder, seen *[]*Shape) {
 	if s == nil {
 		return

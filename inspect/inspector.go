@@ -12,13 +12,13 @@ import (
 	"github.com/godelayed/delayed/internal/seam"
 )
 
-// Config says how an Inspector works. Its zero value is ready to use.
+// Config is how an Inspector works. Its zero value is ready to use.
 type Config struct {
 	// Redact changes what may not be seen of a task: its arguments, headers, result, errors. It is called for each task
 	// that is read, before filters look at it, and for each event of Watch, in the goroutine of the caller. Defaults to
 	// showing everything.
 	Redact func(*Contents)
-	// Actor says in the audit log who acts. Defaults to the user of this process and its host.
+	// Actor is who acts, in the audit log. Defaults to the user of this process and its host.
 	Actor string
 }
 
@@ -47,7 +47,7 @@ func New(rdb *delayed.Store, cfg Config) (*Inspector, error) {
 	return ins, nil
 }
 
-// ErrNotFound says that there is no such queue or task.
+// ErrNotFound reports that there is no such queue or task.
 var ErrNotFound = errors.New("inspect: not found")
 
 func isNotFound(err error) bool { return errors.Is(err, ErrNotFound) }

@@ -14,7 +14,7 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
-// Query says which tasks of a queue a list has, and in which order.
+// Query selects which tasks of a queue a list has, and in which order.
 type Query struct {
 	State  state.Task // one of States; required
 	Filter Filter     // the zero Filter matches all tasks
@@ -213,7 +213,7 @@ func (at *place) cursor(q *Query) string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// ErrCursor says that a Query.Cursor is not one of the list that the query is about.
+// ErrCursor reports that a Query.Cursor is not one of the list that the query is about.
 var ErrCursor = errors.New("inspect: not a cursor of this list")
 
 // place returns the place of a query's cursor.

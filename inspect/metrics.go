@@ -11,7 +11,7 @@ import (
 	"github.com/godelayed/delayed/internal/redisstore"
 )
 
-// Grain is how finely Metrics tells times apart.
+// Grain is how finely Metrics divides time.
 type Grain uint8
 
 // The grains. Redis keeps seconds for an hour, minutes for a day, and days for 90 days. Total is the sum of all times;
@@ -26,9 +26,9 @@ const (
 // reach is how far back Redis keeps samples.
 var reach = [...]time.Duration{Seconds: time.Hour, Minutes: 24 * time.Hour, Days: 90 * 24 * time.Hour, Total: 0}
 
-// Sample is what has happened to the tasks of one function in one second, minute or day. The workers that run tasks
-// add to it with their heartbeats, so the latest seconds grow. What a worker has not told when it dies is missing: what
-// its tasks have done since its last heartbeat, which it renews four times in WorkerConfig.HeartbeatLife. If an
+// Sample is what has happened to the tasks of one function in one second, minute or day. The workers that run tasks add
+// to it with their heartbeats, so the latest seconds grow. What a worker has not published when it dies is missing:
+// what its tasks have done since its last heartbeat, which it renews four times in WorkerConfig.HeartbeatLife. If an
 // answer of Redis is lost, some of the grains may miss a part too. Nothing is counted twice. Counts, which change
 // together with the tasks themselves, miss nothing. Legacy workers do not add to samples.
 type Sample struct {
@@ -73,7 +73,7 @@ func (h *Histogram) Quantile(q float64) time.Duration { return h.h.Quantile(q) }
 // of two of microseconds; the durations between are taken as spread evenly.
 func (h *Histogram) Below(limits ...time.Duration) []uint64 { return h.h.Below(limits) }
 
-// Lateness returns how late due tasks of a queue became pending: those of In and At, and retries. Redis's clock tells
+// Lateness returns how late due tasks of a queue became pending: those of In and At, and retries. Redis's clock has
 // when a worker has moved a task and how long it was due then; how long it waited for an executor after that is in
 // Sample.Wait. It counts since the first such task, and begins anew when none has become due for 90 days.
 func (ins *Inspector) Lateness(ctx context.Context, queue string) (Histogram, error) {

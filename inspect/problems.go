@@ -17,9 +17,9 @@ func (d *diagnosing) add(p Problem) {
 	d.Problems = append(d.Problems, p)
 }
 
-// wrongType says that a queue cannot be described.
+// wrongType reports that a queue cannot be described.
 func (d *diagnosing) wrongType(q *Queue) {
-	text, _, _ := strings.Cut(strings.TrimPrefix(q.Err.Error(), "delayed: "), "; ") // Advice says the rest
+	text, _, _ := strings.Cut(strings.TrimPrefix(q.Err.Error(), "delayed: "), "; ") // Advice has the rest
 	d.add(Problem{
 		Kind: ProblemWrongType, Severity: SeverityError, Queue: q.Name,
 		Text:   "it cannot be read: " + Printable(text),
@@ -96,7 +96,7 @@ func (w *Worker) Serves(queue string) bool {
 	return slices.ContainsFunc(w.Queues, func(q WorkerQueue) bool { return q.Name == queue && q.Alive > 0 })
 }
 
-// slow says that tasks of a queue wait although workers serve it, and why.
+// slow reports that tasks of a queue wait although workers serve it, and why.
 func (d *diagnosing) slow(q *Queue, oldest time.Time) {
 	p := Problem{
 		Kind: ProblemWaiting, Queue: q.Name, Since: oldest, Text: "the oldest of " + plural(q.Pending, "pending task",
@@ -241,7 +241,7 @@ type failed struct {
 	since           time.Time
 }
 
-// often says that a function fails, if it fails often.
+// often reports that a function fails, if it fails often.
 func (d *diagnosing) often(f *failed) {
 	p := Problem{
 		Kind: ProblemFailing, Queue: f.queue, Function: f.function, Since: f.since, Advice: "look at its errors",
@@ -295,7 +295,7 @@ func (p *Problem) explainParked(tasks []Task) {
 	}
 }
 
-// unreadable says that so many tasks of a sample cannot be read.
+// unreadable reports that so many tasks of a sample cannot be read.
 func (d *diagnosing) unreadable(q *Queue, n int) {
 	if n > 0 {
 		d.add(Problem{
@@ -306,7 +306,7 @@ func (d *diagnosing) unreadable(q *Queue, n int) {
 	}
 }
 
-// unknown says of how many tasks of a sample no worker knows the function, by its path.
+// unknown reports how many tasks of a sample have functions that no worker knows, by their paths.
 func (d *diagnosing) unknown(q *Queue, paths map[string]int) {
 	most := mostOf(paths)
 	for _, path := range most[:min(len(most), shownFunctions)] {

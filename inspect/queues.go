@@ -29,15 +29,15 @@ type Queue struct {
 	Groups            int
 	Workers           int // that are alive
 
-	// Latency is the age of the oldest pending task, since it was enqueued; 0 if none is pending, or the task does not
-	// say when it was enqueued, as those of legacy queues do not.
+	// Latency is the age of the oldest pending task, since it was enqueued; 0 if none is pending, or the message does
+	// not have when it was enqueued, as those of legacy queues do not.
 	Latency time.Duration
 	Paused  time.Time // when Queue.Pause has paused it, by Redis's clock; zero: it is not paused
 	Weight  int       // that Queue.SetWeight has given it; 0: as each worker is configured
 	Today   Counts    // of the day in UTC
 
-	// Err says that another program uses a key of the queue, which has a wrong type. Only Queues returns such a queue,
-	// of which no more than Name and Legacy is known.
+	// Err reports that another program uses a key of the queue, which has a wrong type. Only Queues returns such a
+	// queue, of which no more than Name and Legacy is known.
 	Err error
 }
 
@@ -81,7 +81,7 @@ func countsOf(fields map[string]int64) (c Counts) {
 	return c
 }
 
-// Size returns how many tasks the queue holds in a state; 0 for states that are not told apart in Redis.
+// Size returns how many tasks the queue holds in a state; 0 for states that Redis does not count apart.
 func (q *Queue) Size(s state.Task) int {
 	switch s {
 	case state.Pending:

@@ -50,7 +50,7 @@ type Task struct {
 	raw  []byte // its message; nil if it is too large
 	info []byte
 
-	// Problem says why Function or Args are missing: the message cannot be read, is too large, or was not kept, as with
+	// Problem is why Function or Args are missing: the message cannot be read, is too large, or was not kept, as with
 	// KeepResult alone. Then Call is mail.Welcome(…). "" if they are not missing.
 	Problem string
 }

@@ -100,7 +100,7 @@ func (ins *Inspector) noteImport(ctx context.Context, queue string, r *Report) e
 // filing is how far ahead a task is scheduled while it is filed elsewhere.
 const filing = 10 * 365 * 24 * time.Hour
 
-// importTask files one task, or says why it cannot be filed. taken are ids that sets do not have.
+// importTask files one task, or returns why it cannot be filed. taken are ids that sets do not have.
 func (ins *Inspector) importTask(
 	ctx context.Context, s *redisstore.Store, t *Exported, taken map[string]bool,
 ) (refused, err error) {

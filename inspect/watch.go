@@ -32,7 +32,7 @@ type Event struct {
 	Reason string
 	Error  string // the first 500 bytes
 	// Missed is how many events of this worker and queue there were just before this one that Watch does not yield: a
-	// worker tells of at most the latest 200 in a tenth of a second, and others may be lost on the way.
+	// worker publishes at most the latest 200 in a tenth of a second, and others may be lost on the way.
 	Missed int
 }
 
@@ -55,9 +55,9 @@ var kindsByName = func() map[string]event.Kind {
 // Watch yields what happens in the workers of the given queues from now on, or of all queues if none is given, until
 // ctx ends or the loop does. Workers publish events only while somebody watches. Those of one worker are in order.
 // Events may be lost with a connection, which is made anew every few minutes, or if the loop is slow: Event.Missed
-// counts them, except those after which nothing more is heard of the worker, or before which nothing was. If Redis
+// counts them, except those before the first and after the last that it yields of a worker. If Redis
 // cannot be asked, Watch yields an error and goes on, but it ends when the handle is closed. It finds a new queue
-// within three seconds. Workers written in Python tell of tasks, and not of themselves.
+// within three seconds. Workers written in Python publish events of tasks, and not of themselves.
 func (ins *Inspector) Watch(ctx context.Context, queues ...string) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		if _, err := ins.stores(ctx, queues); err != nil {
@@ -69,14 +69,14 @@ func (ins *Inspector) Watch(ctx context.Context, queues ...string) iter.Seq2[Eve
 		var following sync.WaitGroup
 		defer following.Wait()
 		defer cancel()
-		told, heard := make(chan told), listening{}
+		news, last := make(chan news), places{}
 		followed := map[string]bool{}
 		find := func() error {
 			stores, err := ins.stores(ctx, queues)
 			for _, s := range stores {
 				if !followed[s.Name] {
 					followed[s.Name] = true
-					following.Go(func() { ins.follow(ctx, s, told) })
+					following.Go(func() { ins.follow(ctx, s, news) })
 				}
 			}
 			return err
@@ -94,8 +94,8 @@ func (ins *Inspector) Watch(ctx context.Context, queues ...string) iter.Seq2[Eve
 				if len(queues) == 0 {
 					err = find()
 				}
-			case t := <-told:
-				if !t.yield(yield, heard, ins.cfg.Redact) || errors.Is(t.err, delayed.ErrClosed) {
+			case n := <-news:
+				if !n.yield(yield, last, ins.cfg.Redact) || errors.Is(n.err, delayed.ErrClosed) {
 					return
 				}
 			case <-ctx.Done():
@@ -105,55 +105,55 @@ func (ins *Inspector) Watch(ctx context.Context, queues ...string) iter.Seq2[Eve
 	}
 }
 
-// told is what a worker has told of a queue, or an error.
-type told struct {
+// news is what a worker has published of a queue, or an error.
+type news struct {
 	queue string
 	text  string
 	err   error
 }
 
-// listening is what was heard of workers last, by queue and worker.
-type listening map[[2]string]heard
+// places are the last places among the events of workers, by queue and worker.
+type places map[[2]string]eventPlace
 
-// heard is a place among the events of a worker: how many it has had since it was asked for them.
-type heard struct {
+// eventPlace is a place among the events of a worker: how many it has had since it was asked for them.
+type eventPlace struct {
 	since  int64
 	events int
 }
 
-// maxHeard bounds the workers that are remembered: those of a watch that lasts for months come and go.
-const maxHeard = 10_000
+// maxPlaces bounds the workers that are remembered: those of a watch that lasts for months come and go.
+const maxPlaces = 10_000
 
-// missed notes what was heard, and returns how many events before it were not heard of.
-func (l listening) missed(queue string, b *catalog.Broadcast) int {
+// missed notes what was received, and returns how many events before it were not.
+func (p places) missed(queue string, b *catalog.Broadcast) int {
 	key := [2]string{queue, b.Worker}
 	n := b.Missed
-	if last, known := l[key]; known && last.since == b.Since {
+	if last, known := p[key]; known && last.since == b.Since {
 		n = max(n, b.Before-last.events)
-	} else if len(l) >= maxHeard {
-		clear(l)
+	} else if len(p) >= maxPlaces {
+		clear(p)
 	}
-	l[key] = heard{b.Since, b.Before + len(b.Events)}
+	p[key] = eventPlace{b.Since, b.Before + len(b.Events)}
 	return n
 }
 
 // yield yields the events, with what redact leaves of them; it may be nil. It reports false if the loop has ended.
-func (t *told) yield(yield func(Event, error) bool, l listening, redact func(*Contents)) bool {
-	if t.err != nil {
-		return yield(Event{}, t.err)
+func (n *news) yield(yield func(Event, error) bool, last places, redact func(*Contents)) bool {
+	if n.err != nil {
+		return yield(Event{}, n.err)
 	}
 	var b catalog.Broadcast
-	if json.Unmarshal([]byte(t.text), &b) != nil || b.Version != catalog.Version {
+	if json.Unmarshal([]byte(n.text), &b) != nil || b.Version != catalog.Version {
 		return true // a later version, or another program
 	}
-	missed := l.missed(t.queue, &b)
+	missed := last.missed(n.queue, &b)
 	for _, e := range b.Events {
 		seen := Contents{Function: e.Function, Error: e.Error}
 		if redact != nil {
 			redact(&seen)
 		}
 		if !yield(Event{
-			Kind: kindsByName[e.Kind], At: time.UnixMilli(e.At), Queue: t.queue, Worker: b.Worker,
+			Kind: kindsByName[e.Kind], At: time.UnixMilli(e.At), Queue: n.queue, Worker: b.Worker,
 			ID: e.ID, Function: seen.Function, Attempt: e.Attempt, Took: time.Duration(e.Took) * time.Microsecond,
 			Wait: time.Duration(e.Wait) * time.Millisecond, Reason: e.Reason, Error: seen.Error, Missed: missed,
 		}, nil) {
@@ -164,14 +164,14 @@ func (t *told) yield(yield func(Event, error) bool, l listening, redact func(*Co
 	return true
 }
 
-// follow asks the workers of a queue for events, and sends on what they tell, until ctx ends.
-func (ins *Inspector) follow(ctx context.Context, s *redisstore.Store, to chan<- told) {
+// follow asks the workers of a queue for events, and sends on what they publish, until ctx ends.
+func (ins *Inspector) follow(ctx context.Context, s *redisstore.Store, to chan<- news) {
 	messages, unsubscribe := ins.signals.SubscribeEvents(s) //nolint:contextcheck // its connection serves others
 	defer unsubscribe()
 	again := time.NewTicker(watchEvery)
 	defer again.Stop()
 	for {
-		out := told{queue: s.Name}
+		out := news{queue: s.Name}
 		select {
 		case out.text = <-messages:
 		case <-again.C:

@@ -13,7 +13,7 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
-// Worker is a worker as Redis knows it. What it says of itself, from Started on, is missing for a moment after its
+// Worker is a worker as Redis knows it. What it publishes of itself, from Started on, is missing for a moment after its
 // start. Times are those of its host's clock.
 type Worker struct {
 	ID     string
@@ -28,8 +28,8 @@ type Worker struct {
 	Order       string // its queues in order, or with their weights: "critical=6, mail=3 (weighted)"
 	State       state.Worker
 	// Memory is how many bytes of its process are in main memory, exact to an eighth or 4 MiB, without the task
-	// processes of a Python worker. Where the system does not tell, it is what the Go runtime has, or the most that
-	// there ever was of a Python process. 0 is unknown: an older version tells nothing.
+	// processes of a Python worker. Where the system does not report it, it is what the Go runtime has, or the most
+	// that there ever was of a Python process. 0 is unknown: an older version publishes nothing.
 	Memory      int64
 	Running     []Running // what has run for more than a second, of each queue the longest 100
 	MoreRunning int       // how many more there are
@@ -49,7 +49,7 @@ func (w *Worker) Alive() bool {
 	return slices.ContainsFunc(w.Queues, func(q WorkerQueue) bool { return q.Alive > 0 })
 }
 
-// Condition says in a word how the worker is: dead, else its State, and alive if it has told none yet.
+// Condition returns in a word how the worker is: dead, else its State, and alive if it has published none yet.
 func (w *Worker) Condition() string {
 	switch {
 	case !w.Alive():
@@ -82,7 +82,7 @@ func (w *Worker) Longest() *Running {
 
 // Workers describes the workers that serve the given queues, or any queue if none is given, sorted by host, process and
 // id. Legacy workers are not among them: they do not make themselves known. Of all queues it leaves out those with a
-// key of a wrong type: Queues tells of them.
+// key of a wrong type: Queues returns them.
 func (ins *Inspector) Workers(ctx context.Context, queues ...string) ([]Worker, error) {
 	stores, err := ins.stores(ctx, queues)
 	if err != nil {
@@ -161,7 +161,7 @@ func hostOf(heartbeat string) (host string, pid int) {
 	return host, pid
 }
 
-// Running is a task whose handler has run for more than a second, as its worker last said.
+// Running is a task whose handler has run for more than a second, as its worker last published.
 type Running struct {
 	Queue    string
 	ID       string    // "" if the task has none
@@ -187,7 +187,7 @@ func readStatus(text []byte) *catalog.Status {
 	return &status
 }
 
-// note adds what a worker says of itself on a queue.
+// note adds what a worker has published of itself on a queue.
 func (w *Worker) note(queue string, s *catalog.Status) {
 	w.Started, w.Version, w.Concurrency, w.Order = time.UnixMilli(s.Started), s.Library, s.Concurrency, s.Queues
 	w.State, w.Program, w.Memory = workerStates[s.State], s.Program, max(s.Memory, 0)

@@ -18,7 +18,7 @@ import (
 // askPause is the least time between two questions for the layout of the cluster.
 const askPause = 500 * time.Millisecond
 
-// cluster is a client of a cluster. rueidis does not say which node has a key, so cluster keeps a layout of its own.
+// cluster is a client of a cluster. rueidis does not report which node has a key, so cluster keeps a layout of its own.
 type cluster struct {
 	client rueidis.Client
 

@@ -18,7 +18,7 @@ import (
 )
 
 // Arguments reads arguments, each a JSON value, as the parameters of a function want them. Without a function they are
-// what JSON says.
+// as JSON has them.
 func Arguments(texts []string, fn *inspect.Function) ([]any, error) {
 	values := make([]any, len(texts))
 	for i, text := range texts {
@@ -143,7 +143,7 @@ func natural(v any) any {
 	return v
 }
 
-// mismatch says what was expected and found.
+// mismatch returns an error with what was expected and found.
 func mismatch(want string, v any) error {
 	text, err := JSON(v)
 	if err != nil {

@@ -13,7 +13,8 @@ import (
 	"github.com/godelayed/delayed/inspect"
 )
 
-// kind is what a value must be: its shape, and its type in Go if that is known, which tells durations from integers.
+// kind is what a value must be: its shape, and its type in Go if that is known, which distinguishes durations from
+// integers.
 type kind struct {
 	shape *inspect.Shape // nil: anything
 	text  string

@@ -47,7 +47,7 @@ func Write(t *inspect.Task, fn *inspect.Function) (string, error) {
 	return string(text), err
 }
 
-// errOpaque says that JSON has no form for a value which is read back as that value.
+// errOpaque is the error for a value for which JSON has no form that is read back as that value.
 var errOpaque = errors.New("JSON cannot hold its bytes, times or numbers without a type: change it with a program")
 
 // written returns a decoded value of a kind as JSON writes it.

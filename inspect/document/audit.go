@@ -41,7 +41,7 @@ func AuditOf(records []inspect.Record) Audit {
 	})}
 }
 
-// Acted says what an action on tasks has done.
+// Acted is what an action on tasks has done.
 type Acted struct {
 	Action      string   `json:"action"`
 	DryRun      bool     `json:"dry_run"`
@@ -74,13 +74,13 @@ func ReportOf(queue, in string, r *inspect.Report) Report {
 	}
 }
 
-// Did says what was done to a number of queues, workers, periodic entries or groups.
+// Did is what was done to a number of queues, workers, periodic entries or groups.
 type Did struct {
 	Action string   `json:"action"`
 	Done   []string `json:"done"`
 }
 
-// Enqueued says which task was enqueued.
+// Enqueued is which task was enqueued.
 type Enqueued struct {
 	ID     string `json:"id"`
 	Queue  string `json:"queue"`

@@ -21,8 +21,8 @@ type Event struct {
 	Wait     *float64   `json:"wait_seconds,omitempty"` // until it is tried again, or had to wait to start
 	Reason   string     `json:"reason,omitempty"`
 	Error    string     `json:"error,omitempty"` // the first 500 bytes
-	// Missed is how many events of this worker and queue just before this one were too many to be told of, or got lost,
-	// whether they would have been shown or not. With kind "missed" the document says nothing else.
+	// Missed is how many events of this worker and queue just before this one were too many to be published, or got
+	// lost, whether they would have been shown or not. With kind "missed" the document has nothing else.
 	Missed int `json:"missed"`
 }
 
@@ -37,7 +37,7 @@ func EventOf(e *inspect.Event) Event {
 	}
 }
 
-// MissedOf says how many events were left out before one that nobody wants to see.
+// MissedOf reports how many events were left out before one that nobody wants to see.
 func MissedOf(e *inspect.Event) Event {
 	return Event{At: Stamp(e.At), Kind: KindMissed, Queue: e.Queue, Worker: e.Worker, Missed: e.Missed}
 }

@@ -82,7 +82,7 @@ var pers = []Per{
 	{"day", 14 * 24 * time.Hour, inspect.Days, 24 * time.Hour, 90 * 24 * time.Hour},
 }
 
-// A PerError says which of the values that ParsePer was given is wrong.
+// A PerError names which of the values that ParsePer was given is wrong.
 type PerError struct {
 	Last bool // it is how far back; else the name
 	text string

@@ -6,7 +6,7 @@ import (
 	"github.com/godelayed/delayed/inspect"
 )
 
-// Scale says how much work waits, and how many workers are wanted for it.
+// Scale is how much work waits, and how many workers are wanted for it.
 type Scale struct {
 	At             *time.Time `json:"at"`              // by the clock of Redis
 	BacklogSeconds float64    `json:"backlog_seconds"` // work divided by concurrency: inspect.Backlog.Wait

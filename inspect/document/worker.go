@@ -21,19 +21,19 @@ type Worker struct {
 	Host  string `json:"host"`
 	PID   int    `json:"pid"`
 	Alive bool   `json:"alive"`
-	// Condition is dead, else the state, and alive if the worker has told none yet.
+	// Condition is dead, else the state, and alive if the worker has published none yet.
 	Condition string `json:"condition"`
 	Claims    int    `json:"claims"` // on all its queues
-	// MemoryBytes is how much of its process is in main memory; 0 if it does not say so.
+	// MemoryBytes is how much of its process is in main memory; 0 if it has not published that.
 	MemoryBytes int64         `json:"memory_bytes,omitempty"`
 	Queues      []WorkerQueue `json:"queues"`
 	Tasks       []Task        `json:"tasks"` // that it has claimed: a page of each queue at most
 
-	// A worker tells the following a moment after its start.
+	// A worker publishes the following a moment after its start.
 	State       string     `json:"state,omitempty"`       // running, paused, quiet or stopping
 	Version     string     `json:"version,omitempty"`     // of the delayed package
 	Program     string     `json:"program,omitempty"`     // version and revision of its program
-	StartedAt   *time.Time `json:"started_at,omitempty"`  // by its host's clock, as all times that it tells
+	StartedAt   *time.Time `json:"started_at,omitempty"`  // by its host's clock, as all times that it publishes
 	Concurrency int        `json:"concurrency,omitempty"` // how many tasks it runs at once
 	Order       string     `json:"order,omitempty"`       // its queues in order, or with their weights
 	Running     []Running  `json:"running,omitempty"`     // for more than a second; of each queue the longest 100

@@ -24,7 +24,7 @@ import (
 // Answer is what Handler answers, as JSON: what delayed scale --json prints.
 type Answer = document.Scale
 
-// Config says what a Handler answers. Its zero value is ready to use.
+// Config is what a Handler answers. Its zero value is ready to use.
 type Config struct {
 	// Queues are those that the workers to be scaled serve. Defaults to all queues. A request may ask for some of them.
 	Queues []string
@@ -54,9 +54,9 @@ type handler struct {
 }
 
 // Handler returns a handler that answers GET with an Answer. A request may have parameters: queue, which may be
-// repeated, target, such as 30s, and concurrency, in place of what cfg says. The status is 400 for wrong parameters,
+// repeated, target, such as 30s, and concurrency, in place of those of cfg. The status is 400 for wrong parameters,
 // 404 for a queue that is not one of Config.Queues or that nobody has used yet, 503 if Redis does not answer in time,
-// and 500 if ins is nil or cfg is wrong; the text then says why. An answer takes a few requests to Redis for each
+// and 500 if ins is nil or cfg is wrong; the text is why. An answer takes a few requests to Redis for each
 // queue, and one is made at a time.
 func Handler(ins *inspect.Inspector, cfg Config) http.Handler {
 	if cfg.Target == 0 {
@@ -99,7 +99,7 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "scale: nobody has used one of the queues yet", http.StatusNotFound)
 		return
 	case err != nil: // which may name addresses of servers
-		http.Error(w, "scale: Redis did not say how much waits", http.StatusServiceUnavailable)
+		http.Error(w, "scale: Redis did not answer", http.StatusServiceUnavailable)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

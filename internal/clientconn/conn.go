@@ -104,7 +104,7 @@ type Conn struct {
 	err     error
 }
 
-// wait says how long to wait for a reply: until ctx ends, if it is not nil; else for limit, if that is not negative;
+// wait is how long to wait for a reply: until ctx ends, if it is not nil; else for limit, if that is not negative;
 // else for callTimeout.
 type wait struct {
 	ctx   context.Context

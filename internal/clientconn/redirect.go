@@ -76,7 +76,7 @@ func (c *Conn) follow(w wait, cmds []Command, replies []any) error {
 		if to.addr != "" {
 			var err error
 			if next, err = c.client.NodeAt(ctx, c.key, to.addr); err != nil {
-				// The first error says that nothing was carried out, so keep both.
+				// The first error means that nothing was carried out, so keep both.
 				replies[0] = fmt.Errorf("%w; %w", refused, err)
 				return nil
 			}
@@ -98,7 +98,7 @@ func (c *Conn) follow(w wait, cmds []Command, replies []any) error {
 	}
 }
 
-// errNotSent says that a redirected command was not sent, because its node cannot be reached.
+// errNotSent reports that a redirected command was not sent, because its node cannot be reached.
 var errNotSent = errors.New("it was not sent on")
 
 // doAt sends commands to a node. If the connection stays there, it becomes that of c.

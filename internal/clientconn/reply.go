@@ -72,7 +72,7 @@ func Settle(reply any) any {
 	return reply
 }
 
-// errReply says that the bytes of a reply end too early or have an unknown type.
+// errReply reports that the bytes of a reply end too early or have an unknown type.
 var errReply = errors.New("clientconn: malformed reply")
 
 // Parse parses the bytes of one reply, of RESP2 or RESP3, to what redigo makes of the reply of RESP2. Strings share

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Dialer makes TCP connections that break as its plan says. Its methods fit redigo's DialContextFunc and DialNetDial
+// Dialer makes TCP connections that break by its plan. Its methods fit redigo's DialContextFunc and DialNetDial
 // and are safe for concurrent use. The zero value breaks nothing.
 type Dialer struct {
 	Delay time.Duration // of DelayRequest and DelayReply

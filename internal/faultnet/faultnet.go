@@ -78,7 +78,7 @@ func Once(fault Fault, match func(request []byte) bool) Plan {
 	}
 }
 
-// Counts says how many requests passed through and what happened to them. A fault is counted when it has happened: a
+// Counts is how many requests passed through and what happened to them. A fault is counted when it has happened: a
 // reply that never comes is not dropped.
 type Counts struct {
 	Connections     int64

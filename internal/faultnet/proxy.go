@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// Proxy forwards TCP connections to a server until it is told otherwise. Its methods are safe for concurrent use.
+// Proxy forwards TCP connections to a server until it is made to do otherwise. Its methods are safe for concurrent use.
 type Proxy struct {
 	listener *net.TCPListener
 	counters counters

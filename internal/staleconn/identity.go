@@ -12,7 +12,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// identity is what a server says of itself. An empty field is unknown.
+// identity is what a server reports of itself. An empty field is unknown.
 type identity struct {
 	role string // master or slave
 	// data is the server's replication id, which a replica has from its master. It changes when another server becomes

@@ -5,7 +5,7 @@
 // PING and every read, and refuses writes for ever. A subscription on it is silent. So connections are given up:
 //
 //   - all of a Watch, when one of them gets an answer that only such a server gives (answer.FromReplaced);
-//   - all of a Watch, when a server says that it is not in the role, or has not the data, that it had: each new
+//   - all of a Watch, when a server reports that it is not in the role, or has not the data, that it had: each new
 //     connection asks, and so do pooled ones when they are taken out and nobody has asked for a while;
 //   - all that were dialled before, when one that has idled for long does not answer a PING;
 //   - one, when its server has closed it while it idled.
