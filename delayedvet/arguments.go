@@ -92,7 +92,7 @@ func (c *checker) checkArguments(call *ast.CallExpr, f *function, as form, exprs
 		return
 	}
 	tail := args[fixed:]
-	if last := f.Params[fixed]; len(tail) == 1 && tail[0].typ != nil && f.Elem.fit(tail[0]) == misfits &&
+	if last := f.Params[fixed]; len(tail) == 1 && tail[0].typ != nil && !f.Elem.fits(tail[0]) &&
 		(tail[0].as.Full == last.Full || tail[0].as.Under == last.Under && (!tail[0].as.Named || !last.Named)) {
 		return // the whole tail as a slice
 	}
@@ -108,7 +108,7 @@ func (f *function) argument(i int) string { return fmt.Sprintf("%s: argument %d"
 
 // checkArgument checks one argument, which errors call subject, against its parameter.
 func (c *checker) checkArgument(call *ast.CallExpr, subject string, p parameter, a argument) {
-	if p.fit(a) == misfits {
+	if !p.fits(a) {
 		c.reportf(call, a.expr, "%s: expected %s, found %s; %s", subject, p.Type, a.found(), p.advice(a))
 		return
 	}

@@ -9,15 +9,6 @@ import (
 	"reflect"
 )
 
-// answer is whether an argument fits a parameter. Unknown is for what depends on values that the source does not show.
-type answer int
-
-const (
-	unknown answer = iota
-	fits
-	misfits
-)
-
 // argument is what is known of an argument.
 type argument struct {
 	expr  ast.Expr
@@ -94,62 +85,29 @@ func isHandle(t types.Type) bool {
 	return true
 }
 
-// fit reports whether an argument is accepted for a parameter: one of its type, an integer that it can hold exactly,
-// nil where there is a nil, or a type with the same underlying type.
-func (p parameter) fit(a argument) answer {
-	if p.Opaque || a.as.Opaque {
-		return unknown
-	}
-	if a.typ == nil {
-		return when(p.Kind == reflect.Pointer || p.Kind == reflect.Slice || p.Kind == reflect.Map || p.Kind == kindAny)
-	}
-	if a.as.Full == p.Full {
-		return fits
-	}
+// fits reports whether an argument may be accepted for a parameter: one of its type, an integer that it can hold
+// exactly, nil where there is a nil, or a type with the same underlying type. It does also if that depends on a value
+// that the source does not show.
+func (p parameter) fits(a argument) bool {
 	switch {
-	case p.Kind == kindAny:
-		return fits
-	case a.as.Kind == kindAny:
-		return unknown // the value in it decides
+	case p.Opaque || a.as.Opaque:
+		return true
+	case a.typ == nil:
+		return p.Kind == reflect.Pointer || p.Kind == reflect.Slice || p.Kind == reflect.Map || p.Kind == kindAny
+	case a.as.Full == p.Full, p.Kind == kindAny, a.as.Kind == kindAny:
+		return true
 	case a.as.isInteger() && (p.isInteger() || p.Kind == kindFloat):
-		if a.value == nil {
-			return p.holds(a.as)
-		}
-		return when(representable(a.value, p))
+		return a.value == nil || representable(a.value, p)
 	case p.isInteger():
-		return misfits
+		return false
 	case p.Kind == kindFloat && a.as.Kind == kindFloat:
-		return when(p.Bits == a.as.Bits)
+		return p.Bits == a.as.Bits
 	case p.Kind == reflect.Pointer && a.as.Kind == reflect.Pointer:
-		return when(p.Under == a.as.Under || p.Elem != "" && p.Elem == a.as.Elem)
+		return p.Under == a.as.Under || p.Elem != "" && p.Elem == a.as.Elem
 	case p.Kind == reflect.Bool || p.Kind == reflect.String:
-		return when(p.Kind == a.as.Kind)
+		return p.Kind == a.as.Kind
 	}
-	return when(p.Kind == a.as.Kind && p.Under == a.as.Under)
-}
-
-func when(ok bool) answer {
-	if ok {
-		return fits
-	}
-	return misfits
-}
-
-// holds reports whether p holds all numbers of another type; if not, the value decides.
-func (p parameter) holds(a parameter) answer {
-	bits := p.Bits
-	switch {
-	case p.Kind == kindFloat && p.Bits == 32:
-		bits = 25
-	case p.Kind == kindFloat:
-		bits = 54
-	case p.Kind == a.Kind && p.Bits >= a.Bits, p.Kind == kindInt && a.Kind == kindUint && p.Bits > a.Bits:
-		return fits
-	}
-	if p.Kind == kindFloat && a.Bits < bits {
-		return fits
-	}
-	return unknown
+	return p.Kind == a.as.Kind && p.Under == a.as.Under
 }
 
 // representable reports whether a number type holds an integer exactly.

@@ -45,11 +45,8 @@ func (c *checker) optionsIn(call *ast.CallExpr, first int) (o options) {
 // read adds the options of expressions to those of o.
 func (o options) read(c *checker, exprs []ast.Expr) options {
 	for _, e := range exprs {
-		made, ok := c.source(e).(*ast.CallExpr)
-		name, ours := "", false
-		if ok {
-			name, ours = strings.CutPrefix(c.callee(made), root+".")
-		}
+		made, name := c.madeBy(e)
+		name, ours := strings.CutPrefix(name, root+".")
 		if !ours {
 			o.unknown = true
 			continue
@@ -61,12 +58,7 @@ func (o options) read(c *checker, exprs []ast.Expr) options {
 
 // optionsOf reads the options that With has given to a queue.
 func (c *checker) optionsOf(queue ast.Expr) (o options) {
-	call, ok := c.source(queue).(*ast.CallExpr)
-	if !ok {
-		o.unknown = true
-		return o
-	}
-	switch c.callee(call) {
+	switch call, name := c.madeBy(queue); name {
 	case ofQueue("With"):
 		o = c.optionsOf(receiver(call))
 		own := c.optionsIn(call, 0)
@@ -175,12 +167,8 @@ func (c *checker) checkEntry(lit *ast.CompositeLit) {
 	if task == nil {
 		return
 	}
-	call, ok := c.source(task).(*ast.CallExpr)
-	if !ok {
-		return
-	}
 	var fn ast.Expr
-	switch name := c.callee(call); {
+	switch call, name := c.madeBy(task); {
 	case name == inRoot("Call") && len(call.Args) > 0:
 		fn = call.Args[0]
 	case name == ofTyped("Call"):

@@ -145,19 +145,12 @@ func queueIn(call *ast.CallExpr, as form) ast.Expr {
 
 // queueName returns the name of a queue; "" if it is unknown.
 func (c *checker) queueName(queue ast.Expr) string {
-	if queue == nil {
-		return ""
-	}
-	made, ok := c.source(queue).(*ast.CallExpr)
-	if !ok {
-		return ""
-	}
-	switch c.callee(made) {
+	switch made, name := c.madeBy(queue); name {
 	case ofQueue("With"):
 		return c.queueName(receiver(made))
 	case inRoot("NewQueue"), inRoot("OpenQueue"):
-		name, _ := c.constantText(made.Args[0])
-		return name
+		text, _ := c.constantText(made.Args[0])
+		return text
 	}
 	return ""
 }

@@ -7,20 +7,8 @@ import (
 	"strings"
 )
 
-// hints are what to use in place of a type that no message can hold.
-const (
-	hintCode   = `send what is needed to make it anew; keep a field at home with the tag msgpack:"-"`
-	hintNumber = "another process cannot use an address; for a number use uint64"
-	hintIface  = "only an empty interface (any) or a concrete type can be filled from a message"
-	hintEmpty  = "it has no exported field, so nothing of it would arrive; send its text or number instead, or wrap " +
-		"it in a type of your own"
-	hintLoop    = "it points to itself without end; put a struct in between"
-	hintComplex = "send its two parts as floats"
-	hintKey     = "keys of a map can be strings, integers or booleans; write the key as a string, or send a slice of " +
-		"structs"
-	hintBase = "the fields of an embedded struct that is not exported would be lost; export it, or say so with the " +
-		`tag msgpack:"-"`
-)
+// hintCode is what to do about code and what belongs to one process.
+const hintCode = `send what is needed to make it anew; keep a field at home with the tag msgpack:"-"`
 
 // traveller finds out whether messages can hold the values of a type.
 type traveller struct {
@@ -55,7 +43,7 @@ func (v *traveller) walk(t types.Type, where string, pointers []types.Type) stri
 	t = types.Unalias(t)
 	for _, p := range pointers {
 		if types.Identical(p, t) {
-			return v.refuse(t, where, hintLoop)
+			return v.refuse(t, where, "it points to itself without end; put a struct in between")
 		}
 	}
 	if _, ok := t.(*types.TypeParam); ok || v.done[t] || v.c.typeName(t) == "time.Time" {
@@ -64,7 +52,13 @@ func (v *traveller) walk(t types.Type, where string, pointers []types.Type) stri
 	v.done[t] = true
 	switch u := t.Underlying().(type) {
 	case *types.Basic:
-		return v.basic(t, u, where)
+		switch {
+		case u.Info()&types.IsComplex != 0:
+			return v.refuse(t, where, "send its two parts as floats")
+		case u.Kind() == types.Uintptr || u.Kind() == types.UnsafePointer:
+			return v.refuse(t, where, "another process cannot use an address; for a number use uint64")
+		}
+		return ""
 	case *types.Pointer:
 		v.done[t] = false // the elements of a ring of pointers are not done
 		return v.walk(u.Elem(), where, append(pointers, t))
@@ -85,20 +79,10 @@ func (v *traveller) walk(t types.Type, where string, pointers []types.Type) stri
 		case v.c.typeName(t) == "context.Context":
 			return v.refuse(t, where, "a handler may take one as its first parameter only, and it is not sent")
 		}
-		return v.refuse(t, where, hintIface)
+		return v.refuse(t, where, "only an empty interface (any) or a concrete type can be filled from a message")
 	default: // functions
 		return v.refuse(t, where, hintCode)
 	}
-}
-
-func (v *traveller) basic(t types.Type, b *types.Basic, where string) string {
-	switch {
-	case b.Info()&types.IsComplex != 0:
-		return v.refuse(t, where, hintComplex)
-	case b.Kind() == types.Uintptr || b.Kind() == types.UnsafePointer:
-		return v.refuse(t, where, hintNumber)
-	}
-	return ""
 }
 
 func (v *traveller) mapOf(t types.Type, m *types.Map, where string) string {
@@ -113,7 +97,8 @@ func (v *traveller) mapOf(t types.Type, m *types.Map, where string) string {
 		ok = true
 	}
 	if !ok {
-		return v.refuse(t, where, hintKey)
+		return v.refuse(t, where, "keys of a map can be strings, integers or booleans; write the key as a string, or "+
+			"send a slice of structs")
 	}
 	return v.walk(m.Elem(), where+"[]", nil)
 }
@@ -131,7 +116,8 @@ func (v *traveller) structOf(t types.Type, s *types.Struct, where string) string
 		}
 		if !f.Exported() {
 			if f.Anonymous() && promotes(f.Type()) {
-				return v.refuse(f.Type(), where+"."+f.Name(), hintBase)
+				return v.refuse(f.Type(), where+"."+f.Name(), "the fields of an embedded struct that is not exported "+
+					`would be lost; export it, or say so with the tag msgpack:"-"`)
 			}
 			if v.lost == "" && f.Name() != "_" && isData(f.Type()) {
 				v.lost = fmt.Sprintf("field %s of %s is not exported, so it arrives as its zero value; export it, or "+
@@ -151,7 +137,8 @@ func (v *traveller) structOf(t types.Type, s *types.Struct, where string) string
 		}
 	}
 	if len(keys) == 0 && s.NumFields() > 0 {
-		return v.refuse(t, where, hintEmpty)
+		return v.refuse(t, where, "it has no exported field, so nothing of it would arrive; send its text or number "+
+			"instead, or wrap it in a type of your own")
 	}
 	return ""
 }

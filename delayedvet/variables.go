@@ -92,6 +92,14 @@ func (c *checker) source(e ast.Expr) ast.Expr {
 	return e
 }
 
+// madeBy returns the call that gives an expression its value, and the full name of what it calls; nil if there is none.
+func (c *checker) madeBy(e ast.Expr) (call *ast.CallExpr, name string) {
+	if call, _ = c.source(e).(*ast.CallExpr); call != nil {
+		name = c.callee(call)
+	}
+	return call, name
+}
+
 // elements returns the elements of a list that is written out, nil is one of none. It reports whether they are known.
 func (c *checker) elements(list ast.Expr) (elems []ast.Expr, known bool) {
 	list = c.source(list)
