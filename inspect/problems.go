@@ -171,8 +171,8 @@ func (d *diagnosing) deadWorkers() {
 	}
 }
 
-// crew are the workers of one language on a queue: those of Go and of Python may differ.
-type crew struct {
+// oneLanguage are the workers of one language on a queue: those of Go and of Python may differ.
+type oneLanguage struct {
 	queue  string
 	python bool
 }
@@ -180,7 +180,7 @@ type crew struct {
 // versions finds queues that workers of several versions have served for longer than a deploy takes. Queues with the
 // same versions are one problem.
 func (d *diagnosing) versions() {
-	found, youngest := map[crew]map[string]int{}, map[crew]time.Time{}
+	found, youngest := map[oneLanguage]map[string]int{}, map[oneLanguage]time.Time{}
 	for i := range d.workers {
 		w := &d.workers[i]
 		if w.Started.IsZero() {
@@ -194,7 +194,7 @@ func (d *diagnosing) versions() {
 			name = w.Program + " with " + name
 		}
 		for _, q := range w.Queues {
-			c := crew{q.Name, python}
+			c := oneLanguage{q.Name, python}
 			if q.Alive == 0 {
 				continue
 			}

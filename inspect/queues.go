@@ -56,8 +56,8 @@ type Counts struct {
 	Trimmed   int64 `json:"trimmed"` // archived tasks deleted because of age or number
 }
 
-// byName returns all counts by the names that they have in Redis.
-func (c *Counts) byName() map[string]*int64 {
+// fields returns all counts by the names that they have in Redis and in JSON.
+func (c *Counts) fields() map[string]*int64 {
 	return map[string]*int64{
 		"processed": &c.Processed, "failed": &c.Failed, "retried": &c.Retried, "archived": &c.Archived,
 		"expired": &c.Expired, "snoozed": &c.Snoozed, "canceled": &c.Canceled, "parked": &c.Parked, "lost": &c.Lost,
@@ -67,15 +67,24 @@ func (c *Counts) byName() map[string]*int64 {
 
 // Add adds other counts to c.
 func (c *Counts) Add(other *Counts) {
-	added := other.byName()
-	for name, n := range c.byName() {
-		*n += *added[name]
+	sums := c.fields()
+	for name, n := range other.ByName() {
+		*sums[name] += n
 	}
+}
+
+// ByName returns all counts by their names in JSON, such as "processed".
+func (c *Counts) ByName() map[string]int64 {
+	counts := map[string]int64{}
+	for name, n := range c.fields() {
+		counts[name] = *n
+	}
+	return counts
 }
 
 // countsOf reads the fields of a counter hash.
 func countsOf(fields map[string]int64) (c Counts) {
-	for name, n := range c.byName() {
+	for name, n := range c.fields() {
 		*n = fields[name]
 	}
 	return c

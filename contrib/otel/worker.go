@@ -52,7 +52,7 @@ func (t *Telemetry) run(
 		outcome, kind := "failed", semconv.ErrorTypeKey.String("unwound")
 		description := "the goroutine of the handler ended, or other middleware panicked"
 		if returned {
-			outcome, kind, description = t.judge(ctx, err)
+			outcome, kind, description = t.outcome(ctx, err)
 		}
 		if kind.Valid() {
 			span.SetAttributes(kind)
@@ -90,8 +90,8 @@ func (t *Telemetry) start(
 	return t.tracer.Start(ctx, "run "+text(task.Queue(), maxName), opts...)
 }
 
-// judge returns what a handler's error means: the outcome, and, if that is an error, its type and text.
-func (t *Telemetry) judge(ctx context.Context, err error) (outcome string, kind attribute.KeyValue, text string) {
+// outcome returns what a handler's error means: the outcome, and, if that is an error, its type and text.
+func (t *Telemetry) outcome(ctx context.Context, err error) (outcome string, kind attribute.KeyValue, text string) {
 	defer func() {
 		if recover() != nil { // a method of err panicked
 			outcome, kind, text = "failed", semconv.ErrorTypeOther, ""
@@ -118,11 +118,11 @@ func (t *Telemetry) judge(ctx context.Context, err error) (outcome string, kind 
 	case decision == "drop":
 		return "dropped", kind, ""
 	}
-	judged := err
+	failure := err
 	if errors.Is(cause, delayed.ErrTimeout) {
-		judged = errors.Join(err, delayed.ErrTimeout)
+		failure = errors.Join(err, delayed.ErrTimeout)
 	}
-	if decision == "" && t.cfg.IsFailure != nil && !t.cfg.IsFailure(judged) {
+	if decision == "" && t.cfg.IsFailure != nil && !t.cfg.IsFailure(failure) {
 		return "retried", kind, ""
 	}
 	return "failed", t.errorType(ctx, err), textOf(err)

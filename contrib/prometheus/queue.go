@@ -74,23 +74,8 @@ func (s *scrape) holds(name string, q *inspect.Queue) {
 	s.gauge(s.d.paused, flag(!q.Paused.IsZero()), name)
 	s.gauge(s.d.groups, float64(q.Groups), name)
 	s.gauge(s.d.workers, float64(q.Workers), name)
-	for _, o := range []struct {
-		name  string
-		count int64
-	}{
-		{"processed", q.Today.Processed},
-		{"failed", q.Today.Failed},
-		{"retried", q.Today.Retried},
-		{"archived", q.Today.Archived},
-		{"expired", q.Today.Expired},
-		{"snoozed", q.Today.Snoozed},
-		{"canceled", q.Today.Canceled},
-		{"parked", q.Today.Parked},
-		{"lost", q.Today.Lost},
-		{"swept", q.Today.Swept},
-		{"trimmed", q.Today.Trimmed},
-	} {
-		s.count(s.d.outcomes, uint64(max(o.count, 0)), name, o.name)
+	for outcome, n := range q.Today.ByName() {
+		s.count(s.d.outcomes, uint64(max(n, 0)), name, outcome)
 	}
 }
 
