@@ -30,7 +30,7 @@ func TestFilters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		newArray(t, rdb.WithPrefix(redistest.Name(t)+":")).run(inChaos(200, 5000))
+		newArray(t, rdb.WithPrefix(redistest.Name(t)+":")).run(inChaos(70, 5000))
 	})
 	t.Run("cluster", func(t *testing.T) {
 		t.Parallel()
@@ -38,7 +38,7 @@ func TestFilters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		newArray(t, rdb).run(inChaos(200, 5000))
+		newArray(t, rdb).run(inChaos(70, 5000))
 	})
 	t.Run("embedded", func(t *testing.T) {
 		t.Parallel()
@@ -51,7 +51,7 @@ func TestFilters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		newArray(t, rdb).run(inChaos(150, 5000)) // each takes four times the processor time
+		newArray(t, rdb).run(inChaos(40, 5000)) // each takes four times the processor time
 	})
 }
 

@@ -24,8 +24,8 @@ import (
 func TestMixedChaos(t *testing.T) {
 	together(t)
 	const interval = 20 * time.Millisecond
-	rounds := inChaos(3, 20)    // each kills a worker of each breed, and a producer
-	passes := inChaos(100, 500) // of each sweeper
+	rounds := inChaos(1, 20)   // each kills a worker of each breed, and a producer
+	passes := inChaos(50, 500) // of each sweeper
 	server := redistest.Start(t)
 	queue, pyQueue := redistest.Name(t), redistest.Name(t)
 	f := newMixedFleet(t, server, queue, pyQueue)

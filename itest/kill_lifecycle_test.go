@@ -186,7 +186,7 @@ func newLives(t *testing.T, q *delayed.Queue) *lives {
 
 // loop enqueues tasks of one kind, at a rate that workers can handle.
 func (l *lives) loop(stop <-chan struct{}, produce func(i int)) {
-	pause := time.NewTicker(4 * time.Millisecond)
+	pause := time.NewTicker(inChaos(10*time.Millisecond, 4*time.Millisecond))
 	defer pause.Stop()
 	for i := 0; ; i++ {
 		produce(i)

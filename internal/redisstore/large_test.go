@@ -69,7 +69,7 @@ func TestScriptsAreBounded(t *testing.T) {
 	for _, c := range largeCases {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			m := onLarge(t, 10, c.run, func(l *large) float64 {
+			m := onLarge(t, 3, c.run, func(l *large) float64 {
 				return float64(redistest.CommandStatsOn(t, l.conn).Total("info"))
 			})
 			for name, n := range m.most {
