@@ -37,10 +37,10 @@ var largeCases = []struct {
 	{"claims of a dead worker", (*large).lost},
 	{"claims of a dead worker to archive", (*large).poison},
 	{"a hundred thousand surplus notifications", (*large).surplus},
-	{"a hundred thousand scheduled, all due", (*large).due},
+	{"many scheduled, all due", (*large).due},
 	{"tens of thousands parked and archived", (*large).filed},
-	{"a hundred thousand expired locks, results and revocations", (*large).over},
-	{"a hundred thousand calls in a group, and as many groups", (*large).gathered},
+	{"many expired locks, results and revocations", (*large).over},
+	{"many calls in a group, and as many groups", (*large).gathered},
 	{"large messages", (*large).bytes},
 }
 
@@ -106,6 +106,9 @@ func BenchmarkScripts(b *testing.B) {
 		})
 	}
 }
+
+// many is how many thousands expire or are due: a hundred at most.
+func (l *large) many() int { return min(10*l.scale, 100) }
 
 // fill runs a script of the test's that fills the queue, n times with i from 0.
 func (l *large) fill(n int, source string, keys ...string) {
@@ -287,7 +290,7 @@ redis.call('HSET', KEYS[2], unpack(tasks))
 if KEYS[3] then redis.call('HSET', KEYS[3], unpack(infos)) end`
 
 func (l *large) due() {
-	l.fill(100, thousandDue, l.keys.scheduled, l.keys.tasks)
+	l.fill(l.many(), thousandDue, l.keys.scheduled, l.keys.tasks)
 	for range 20 {
 		_, err := Check(bg, l.Src, []*Store{l.Store})
 		l.must(err)
@@ -353,7 +356,7 @@ redis.call('HSET', KEYS[3], unpack(values))
 redis.call('ZADD', KEYS[4], unpack(due))`
 
 func (l *large) over() {
-	l.fill(100, thousandOver, l.keys.locks, l.keys.completed, l.keys.results, l.keys.revoked)
+	l.fill(l.many(), thousandOver, l.keys.locks, l.keys.completed, l.keys.results, l.keys.revoked)
 	l.fill(10, thousandClaims, l.keys.processing+"w", l.keys.claims+"w", l.keys.workers)
 	cursor := "0"
 	for i := range 10 {
@@ -414,7 +417,7 @@ redis.call('HSET', KEYS[3], unpack(states))`
 
 func (l *large) gathered() {
 	const key = "group1"
-	l.fill(100, thousandGathered, l.keys.group+key, l.keys.groups, l.keys.gathered)
+	l.fill(l.many(), thousandGathered, l.keys.group+key, l.keys.groups, l.keys.gathered)
 	members := make([]group.Member, MaxBatchTasks)
 	for i := range members {
 		members[i] = group.Member{
