@@ -16,7 +16,7 @@ import (
 	"github.com/godelayed/delayed/inspect/call"
 )
 
-// arguments lets Use say, for a command and all below it, which arguments they take and what a shell proposes for them:
+// arguments derives from Use, for a command and all below it, which arguments it takes and what a shell proposes:
 // NAME is one argument, NAME... is one or more, and [NAME] or [NAME...] may be left out.
 func (a *app) arguments(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {

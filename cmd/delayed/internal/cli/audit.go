@@ -34,7 +34,7 @@ func (a *app) auditCommand() *cobra.Command {
 
 func printAudit(p *term.Page, v *document.Audit) {
 	if len(v.Records) == 0 {
-		p.Say(term.C("Nobody has acted yet.", term.Dim))
+		p.Line(term.C("Nobody has acted yet.", term.Dim))
 		return
 	}
 	t := term.NewTable(term.Column{Name: "AT"}, term.Column{Name: "WHO", Flex: true},

@@ -221,7 +221,7 @@ func printBench(p *term.Page, v *benchView) {
 	}
 	p.Table(t)
 	for _, w := range v.Warnings {
-		p.Say(term.C("warning: ", term.Yellow), term.C(w))
+		p.Line(term.C("warning: ", term.Yellow), term.C(w))
 	}
 }
 
@@ -281,7 +281,7 @@ func (r *benchRun) limited(ctx context.Context) (context.Context, context.Cancel
 	return context.WithTimeout(ctx, time.Duration(r.f.time))
 }
 
-// over reports whether an error only says that the time of a part is over.
+// over reports whether an error only means that the time of a part is over.
 func over(ctx context.Context, err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) && ctx.Err() != nil
 }
@@ -437,7 +437,7 @@ func (r *benchRun) remove(ctx context.Context, ins *inspect.Inspector) error {
 	if r.stop != nil {
 		r.stop()
 		select {
-		case <-r.ended: // await has told of an error
+		case <-r.ended: // await has reported an error
 		case <-ctx.Done():
 			return errors.New("the worker does not stop")
 		}

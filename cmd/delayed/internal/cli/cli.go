@@ -180,7 +180,7 @@ func (a *app) known(ctx context.Context, names ...string) error {
 // done prints a line about what was done.
 func (a *app) done(cells ...term.Cell) {
 	p := a.page()
-	p.Say(cells...)
+	p.Line(cells...)
 	io.WriteString(a.Out, p.String()) //nolint:errcheck // there is nobody to report it to
 }
 
@@ -241,5 +241,5 @@ func printVersion(p *term.Page, v *versionView) {
 	if v.Revision != "" {
 		text += " revision " + v.Revision
 	}
-	p.Say(term.C(text + " (library " + v.Library + ", " + v.Go + " " + v.Platform + ")"))
+	p.Line(term.C(text + " (library " + v.Library + ", " + v.Go + " " + v.Platform + ")"))
 }

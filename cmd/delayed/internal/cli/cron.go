@@ -58,7 +58,7 @@ func (a *app) entries(ctx context.Context, queues []string) ([]inspect.Entry, er
 
 func printEntries(p *term.Page, v *document.Entries) {
 	if len(v.Entries) == 0 {
-		p.Say(term.C("No periodic entries.", term.Dim))
+		p.Line(term.C("No periodic entries.", term.Dim))
 		return
 	}
 	t := term.NewTable(term.Column{Name: "QUEUE", Drop: 1}, term.Column{Name: "ENTRY"},
@@ -152,7 +152,7 @@ func (a *app) entryHistoryCommand() *cobra.Command {
 
 func printTicks(p *term.Page, v *document.Ticks) {
 	if len(v.Ticks) == 0 {
-		p.Say(term.C("No ticks yet.", term.Dim))
+		p.Line(term.C("No ticks yet.", term.Dim))
 		return
 	}
 	t := term.NewTable(term.Column{Name: "TICK"}, term.Column{Name: "RESULT"}, term.Column{Name: "TASK"})

@@ -37,10 +37,10 @@ func (a *app) doctorCommand() *cobra.Command {
 }
 
 func printDiagnosis(p *term.Page, v *document.Diagnosis) {
-	p.Say(term.C("Looked at Redis, "+term.Count(v.Queues, "queue")+" and "+
+	p.Line(term.C("Looked at Redis, "+term.Count(v.Queues, "queue")+" and "+
 		term.Count(v.Workers, "living worker")+".", term.Dim))
 	if len(v.Problems) == 0 {
-		p.Say(term.C("Nothing is wrong.", term.Green))
+		p.Line(term.C("Nothing is wrong.", term.Green))
 		return
 	}
 	for i := range v.Problems {
@@ -62,7 +62,7 @@ func printDiagnosis(p *term.Page, v *document.Diagnosis) {
 			advice += ": " + f.Command
 		}
 		p.Space()
-		p.Say(term.C(f.Level+": ", style), term.C(where, term.Bold), term.C(": "+text))
-		p.Say(term.C("  "+advice, term.Dim))
+		p.Line(term.C(f.Level+": ", style), term.C(where, term.Bold), term.C(": "+text))
+		p.Line(term.C("  "+advice, term.Dim))
 	}
 }

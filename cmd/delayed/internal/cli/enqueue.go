@@ -120,9 +120,9 @@ func someOf(functions []inspect.Function) string {
 
 func printEnqueued(p *term.Page, v *document.Enqueued) {
 	if v.ID == "" { // as on legacy queues
-		p.Say(term.C("enqueued on "+v.Queue, term.Green))
+		p.Line(term.C("enqueued on "+v.Queue, term.Green))
 	} else {
-		p.Say(term.C(v.ID))
+		p.Line(term.C(v.ID))
 	}
 	if !v.Ended {
 		return
@@ -131,7 +131,7 @@ func printEnqueued(p *term.Page, v *document.Enqueued) {
 	if v.Result != nil {
 		text, _ = call.JSON(v.Result)
 	}
-	p.Say(term.C(string(text), term.Green))
+	p.Line(term.C(string(text), term.Green))
 }
 
 func (a *app) enqueue(ctx context.Context, r *call.Request, options []delayed.Option, wait bool) error {

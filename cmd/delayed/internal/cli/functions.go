@@ -30,7 +30,8 @@ func (a *app) functionsCommand() *cobra.Command {
 
 func printFunctions(p *term.Page, v *document.Functions) {
 	if len(v.Functions) == 0 {
-		p.Say(term.C("No functions: no worker of these queues is alive, or none has published what it runs.", term.Dim))
+		p.Line(term.C("No functions: no worker of these queues is alive, or none has published what it runs.",
+			term.Dim))
 		return
 	}
 	t := term.NewTable(term.Column{Name: "QUEUE"}, term.Column{Name: "FUNCTION", Flex: true}, term.Num("WORKERS"),

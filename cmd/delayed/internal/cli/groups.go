@@ -57,7 +57,7 @@ func (a *app) fireCommand() *cobra.Command {
 
 func printGroups(p *term.Page, v *document.Groups) {
 	if len(v.Groups) == 0 {
-		p.Say(term.C("No groups wait.", term.Dim))
+		p.Line(term.C("No groups wait.", term.Dim))
 		return
 	}
 	t := term.NewTable(term.Column{Name: "QUEUE"}, term.Column{Name: "GROUP", Flex: true},

@@ -185,8 +185,8 @@ func printMonitor(p *term.Page, v *monitorView) {
 	if len(v.Findings) > 0 {
 		text = term.Count(len(v.Findings), "finding") + ", " + text
 	}
-	p.Say(term.C(strings.ToUpper(v.Status), style(v.Status)), term.C(": "+text))
+	p.Line(term.C(strings.ToUpper(v.Status), style(v.Status)), term.C(": "+text))
 	for _, f := range v.Findings {
-		p.Say(term.C(f.Level+": ", style(f.Level)), term.C("queue "+f.Queue+": "+f.Text))
+		p.Line(term.C(f.Level+": ", style(f.Level)), term.C("queue "+f.Queue+": "+f.Text))
 	}
 }

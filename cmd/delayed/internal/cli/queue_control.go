@@ -9,7 +9,6 @@ import (
 
 	"github.com/godelayed/delayed/cmd/delayed/internal/term"
 	"github.com/godelayed/delayed/inspect"
-	"github.com/godelayed/delayed/state"
 )
 
 // queueControls are the verbs for queues that also stand without their noun: pause, resume, restart and weight.
@@ -102,22 +101,17 @@ func (a *app) emptyQueueCommand() *cobra.Command {
 	a.completeStates(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(states) == 0 {
-			return usagef("which tasks? expected --state with one or more of %s, or all", stateNames(deletable))
+			return usagef("which tasks? expected --state with one or more of %s, or all", stateNames(term.Deletable))
 		}
 		if len(states) == 1 && states[0] == "all" {
 			states = nil
-			for _, s := range deletable {
+			for _, s := range term.Deletable {
 				states = append(states, s.String())
 			}
 		}
 		return a.actOnAll(cmd.Context(), &bulk{
-			action: inspect.Delete(), verb: "delete", queue: args[0], states: states, among: deletable, yes: yes,
+			action: inspect.Delete(), verb: "delete", queue: args[0], states: states, among: term.Deletable, yes: yes,
 		})
 	}
 	return cmd
-}
-
-// deletable are the states whose tasks can be deleted.
-var deletable = []state.Task{
-	state.Pending, state.Scheduled, state.Retry, state.Parked, state.Aggregating, state.Archived, state.Completed,
 }

@@ -81,7 +81,7 @@ func held(q *document.Queue) *inspect.Queue {
 
 func printQueues(p *term.Page, v *document.Queues) {
 	if len(v.Queues) == 0 {
-		p.Say(term.C("No queues: nobody has enqueued a task here, and no worker has started. Is it the right Redis? "+
+		p.Line(term.C("No queues: nobody has enqueued a task here, and no worker has started. Is it the right Redis? "+
 			"See delayed --help.", term.Dim))
 		return
 	}
@@ -105,7 +105,7 @@ func printQueues(p *term.Page, v *document.Queues) {
 	p.Table(t)
 	for i := range v.Queues {
 		if q := &v.Queues[i]; q.Error != "" {
-			p.Say(term.C("queue "+q.Name+": "+q.Error, term.Red))
+			p.Line(term.C("queue "+q.Name+": "+q.Error, term.Red))
 		}
 	}
 }
@@ -127,7 +127,7 @@ func unusual(q *document.Queue) term.Cell {
 
 func printQueue(p *term.Page, v *document.OneQueue) {
 	q := &v.Queue
-	p.Say(term.C("Queue "), term.C(q.Name, term.Bold))
+	p.Line(term.C("Queue "), term.C(q.Name, term.Bold))
 	if q.Paused != nil {
 		p.Field("paused", term.C("since "+term.Moment(*q.Paused, p.Now), term.Yellow))
 	}
@@ -151,7 +151,7 @@ func printQueue(p *term.Page, v *document.OneQueue) {
 	p.Space()
 	printSizes(p, held(q).Size)
 	if q.Suspects > 0 {
-		p.Say(term.C(term.Count(q.Suspects, "pending task")+
+		p.Line(term.C(term.Count(q.Suspects, "pending task")+
 			" died with a worker lately: they run with few others or alone", term.Yellow))
 	}
 	p.Space()

@@ -106,7 +106,7 @@ func scaleFigure(v *document.Scale, name string) (text string, ok bool) {
 // printScale prints how much work waits and how many workers are wanted for it, or one figure alone.
 func printScale(p *term.Page, v *document.Scale, figure string) {
 	if text, ok := scaleFigure(v, figure); ok {
-		p.Say(term.C(text))
+		p.Line(term.C(text))
 		return
 	}
 	span := func(s float64) string { return term.Duration(term.Seconds(s)) }

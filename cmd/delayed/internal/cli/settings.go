@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -94,28 +92,22 @@ func (s *settings) target(getenv func(string) string) (target, error) {
 			return target{}, usagef(`--%s "": expected a value, or no such flag`, name)
 		}
 	}
+	profile := s.profile
 	switch {
 	case s.url != "":
-		t.url, t.source = s.url, "--url"
-	case s.profile != "":
-		p, err := config.profile(s.profile)
-		if err != nil {
-			return target{}, err
-		}
-		t = target{p.URL, p.Prefix, "profile " + s.profile, p.Web, config.path}
-	default:
+		t.url, t.source, profile = s.url, "--url", ""
+	case profile == "":
+		profile = config.Default
 		for _, name := range []string{"DELAYED_URL", "DELAYED_REDIS", "REDIS_URL"} {
 			if t.url = getenv(name); t.url != "" {
-				t.source = "$" + name
+				t.source, profile = "$"+name, ""
 				break
 			}
 		}
-		if t.url == "" && config.Default != "" {
-			p, err := config.profile(config.Default)
-			if err != nil {
-				return target{}, err
-			}
-			t = target{p.URL, p.Prefix, "profile " + config.Default, p.Web, config.path}
+	}
+	if profile != "" {
+		if t, err = config.target(profile); err != nil {
+			return target{}, err
 		}
 	}
 	if t.url == "" {
@@ -216,18 +208,15 @@ func readConfig(given string, getenv func(string) string) (*config, error) {
 	return c, nil
 }
 
-// profile returns the profile with a name.
-func (c *config) profile(name string) (profile, error) {
+// target returns the Redis of the profile with a name.
+func (c *config) target(name string) (target, error) {
 	p, ok := c.Profiles[name]
 	if !ok {
-		known := strings.Join(slices.Sorted(maps.Keys(c.Profiles)), ", ")
-		if known == "" {
-			known = "none"
-		}
-		return p, usagef("no profile %s in %s: it has %s", quote(name), c.path, known)
+		known := cmp.Or(strings.Join(sorted(c.Profiles), ", "), "none")
+		return target{}, usagef("no profile %s in %s: it has %s", quote(name), c.path, known)
 	}
 	if p.URL == "" {
-		return p, usagef("profile %s in %s has no url", quote(name), c.path)
+		return target{}, usagef("profile %s in %s has no url", quote(name), c.path)
 	}
-	return p, nil
+	return target{p.URL, p.Prefix, "profile " + name, p.Web, c.path}, nil
 }

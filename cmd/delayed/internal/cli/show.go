@@ -108,7 +108,7 @@ func (a *app) each(cmd *cobra.Command, done string, names []string, do func(name
 	if len(v.Done) > 0 || a.json {
 		errs = append(errs, output(a, &v, func(p *term.Page, v *document.Did) {
 			for _, name := range v.Done {
-				p.Say(term.C(done+" "), term.C(name, term.Bold))
+				p.Line(term.C(done+" "), term.C(name, term.Bold))
 			}
 		}))
 	}

@@ -72,9 +72,9 @@ func printStats(p *term.Page, v *document.Stats) {
 	if v.Paused > 0 {
 		queues += " (" + term.Number(v.Paused) + " paused)"
 	}
-	p.Say(term.C(queues, term.Bold), term.C(", "), term.C(term.Count(v.Workers, "worker"), term.Bold))
+	p.Line(term.C(queues, term.Bold), term.C(", "), term.C(term.Count(v.Workers, "worker"), term.Bold))
 	if v.LatencySeconds > 0 {
-		p.Say(term.C("The oldest pending task has waited for "),
+		p.Line(term.C("The oldest pending task has waited for "),
 			term.C(term.Duration(term.Seconds(v.LatencySeconds)), term.Bold))
 	}
 	p.Space()
@@ -103,7 +103,7 @@ const (
 
 func printMetrics(p *term.Page, v *document.Metrics) {
 	if len(v.Functions) == 0 {
-		p.Say(term.C("Nothing has run in that time, or only workers in Python and legacy workers.", term.Dim))
+		p.Line(term.C("Nothing has run in that time, or only workers in Python and legacy workers.", term.Dim))
 		return
 	}
 	figures := func(f *document.Figures) []term.Cell {
@@ -138,7 +138,7 @@ func printMetrics(p *term.Page, v *document.Metrics) {
 	}
 	p.Table(t)
 	if n := len(v.Times) - len(times); n > 0 {
-		p.Say(term.C("and "+term.Count(n, "earlier "+v.Per)+": --json has all", term.Dim))
+		p.Line(term.C("and "+term.Count(n, "earlier "+v.Per)+": --json has all", term.Dim))
 	}
 }
 

@@ -148,7 +148,7 @@ func (a *app) event(v *document.Event) error {
 
 func printEvent(p *term.Page, v *document.Event) {
 	if v.Missed > 0 {
-		p.Say(term.C(
+		p.Line(term.C(
 			term.Count(v.Missed, "event")+" of worker "+short(v.Worker)+" left out: too many at once, or lost",
 			term.Yellow,
 		))
@@ -193,7 +193,7 @@ func printEvent(p *term.Page, v *document.Event) {
 	if v.Function == "" {
 		add("worker "+short(v.Worker), term.Dim)
 	}
-	p.Say(cells...)
+	p.Line(cells...)
 }
 
 // short is the beginning of a worker's id, which names it among all that live.

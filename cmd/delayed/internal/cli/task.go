@@ -107,7 +107,7 @@ func printFound(p *term.Page, v *document.Found) {
 }
 
 func printTask(p *term.Page, t *document.Task) {
-	p.Say(term.C(shownCall(t), term.Bold))
+	p.Line(term.C(shownCall(t), term.Bold))
 	p.Field("id", term.C(t.ID))
 	p.Field("queue", term.C(t.Queue))
 	p.Field("state", term.C(t.State, term.StateStyle(stateOf(t.State))))

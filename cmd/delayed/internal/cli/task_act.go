@@ -27,16 +27,6 @@ type act struct {
 	example string                                           // flags that the verb needs, for examples
 }
 
-var (
-	waiting  = []state.Task{state.Pending, state.Scheduled, state.Retry, state.Parked}
-	runnable = []state.Task{state.Scheduled, state.Retry, state.Parked, state.Archived}
-	movable  = []state.Task{state.Pending, state.Scheduled, state.Retry, state.Parked, state.Archived}
-	endable  = []state.Task{
-		state.Pending, state.Active, state.Scheduled, state.Retry, state.Parked, state.Aggregating,
-	}
-	shiftable = []state.Task{state.Pending, state.Scheduled, state.Retry}
-)
-
 // actionCommands are the verbs for tasks.
 func (a *app) actionCommands() []*cobra.Command {
 	fixed := func(action inspect.Action) func(*cobra.Command) (inspect.Action, error) {
@@ -45,14 +35,14 @@ func (a *app) actionCommands() []*cobra.Command {
 	return []*cobra.Command{
 		a.actionCommand("run-now", []string{"retry", "run"},
 			"Make tasks pending that are scheduled, retrying, parked or archived",
-			act{verb: "run", states: runnable, prepare: fixed(inspect.RunNow())}),
+			act{verb: "run", states: term.Runnable, prepare: fixed(inspect.RunNow())}),
 		a.actionCommand("archive", []string{"kill"},
 			"Archive tasks that wait: they run only if somebody runs them again",
-			act{verb: "archive", states: waiting, prepare: fixed(inspect.Archive())}),
+			act{verb: "archive", states: term.Archivable, prepare: fixed(inspect.Archive())}),
 		a.actionCommand("delete", []string{"rm", "remove", "forget"}, "Delete tasks that wait or have ended",
-			act{verb: "delete", states: deletable, prepare: fixed(inspect.Delete())}),
+			act{verb: "delete", states: term.Deletable, prepare: fixed(inspect.Delete())}),
 		a.actionCommand("cancel", nil, "Cancel tasks that wait or run",
-			act{verb: "cancel", states: endable, prepare: fixed(inspect.Cancel())}),
+			act{verb: "cancel", states: term.Cancelable, prepare: fixed(inspect.Cancel())}),
 		a.rescheduleCommand(), a.moveCommand(), a.editCommand(),
 	}
 }
@@ -61,7 +51,7 @@ func (a *app) rescheduleCommand() *cobra.Command {
 	var at moment
 	var in duration
 	cmd := a.actionCommand("reschedule", nil, "Give another due time to tasks that are pending, scheduled or retrying",
-		act{verb: "reschedule", states: shiftable, example: " --in 15m", prepare: func(
+		act{verb: "reschedule", states: term.Reschedulable, example: " --in 15m", prepare: func(
 			cmd *cobra.Command,
 		) (inspect.Action, error) {
 			if at.IsZero() == !cmd.Flags().Changed("in") {
@@ -80,7 +70,7 @@ func (a *app) rescheduleCommand() *cobra.Command {
 func (a *app) moveCommand() *cobra.Command {
 	var to string
 	cmd := a.actionCommand("move", []string{"mv"}, "Move tasks to another queue",
-		act{verb: "move", states: movable, example: " --to urgent", prepare: func(
+		act{verb: "move", states: term.Movable, example: " --to urgent", prepare: func(
 			*cobra.Command,
 		) (inspect.Action, error) {
 			if to == "" {
@@ -172,12 +162,12 @@ func printActed(p *term.Page, v *document.Acted) {
 		if r.Skipped > 0 {
 			text += ", skipped " + term.Number(r.Skipped) + " that changed meanwhile"
 		}
-		p.Say(term.C(r.Queue, term.Bold), term.C(" "+strings.TrimPrefix(r.State+" "+text, " ")))
+		p.Line(term.C(r.Queue, term.Bold), term.C(" "+strings.TrimPrefix(r.State+" "+text, " ")))
 		for _, f := range r.Failed {
-			p.Say(term.C("  task "+f.ID+": "+document.ErrorText(f.Error), term.Red))
+			p.Line(term.C("  task "+f.ID+": "+document.ErrorText(f.Error), term.Red))
 		}
 		if r.FailedMore > 0 {
-			p.Say(term.C("  and "+term.Number(r.FailedMore)+" more", term.Red))
+			p.Line(term.C("  and "+term.Number(r.FailedMore)+" more", term.Red))
 		}
 	}
 }
@@ -378,7 +368,7 @@ type editFlags struct {
 func (a *app) editCommand() *cobra.Command {
 	e := &editFlags{}
 	cmd := a.actionCommand("edit", nil, "Give tasks other arguments", act{
-		verb: "edit", states: movable, edit: e, example: ` --args '[42,"en"]'`,
+		verb: "edit", states: term.Movable, edit: e, example: ` --args '[42,"en"]'`,
 		prepare: func(*cobra.Command) (inspect.Action, error) {
 			if e.args == "" && e.kwargs == "" {
 				return inspect.Action{}, usagef(`with what? expected --args with a JSON array, such as '[42,"en"]'`)

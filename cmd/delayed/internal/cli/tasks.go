@@ -143,12 +143,12 @@ func printLists(p *term.Page, v *document.Lists, all bool) {
 		printList(p, l)
 	}
 	if shown == 0 {
-		p.Say(term.C("No such tasks.", term.Dim))
+		p.Line(term.C("No such tasks.", term.Dim))
 	}
 }
 
 func printList(p *term.Page, l *document.List) {
-	p.Say(term.C(l.Queue, term.Bold), term.C(" "+l.State, term.StateStyle(stateOf(l.State))),
+	p.Line(term.C(l.Queue, term.Bold), term.C(" "+l.State, term.StateStyle(stateOf(l.State))),
 		term.C(": "+term.Number(len(l.Tasks))+" of "+term.Number(l.Total), term.Dim))
 	if len(l.Tasks) > 0 {
 		t := term.NewTable(term.Column{Name: "ID", Optional: true}, term.Column{Name: "CALL", Flex: true},
@@ -162,7 +162,7 @@ func printList(p *term.Page, l *document.List) {
 		p.Table(t)
 	}
 	if l.Cursor != "" && len(l.Tasks) < l.Total { // a page that is full has a cursor although nothing may follow
-		p.Say(term.C("More: add --cursor "+l.Cursor, term.Dim))
+		p.Line(term.C("More: add --cursor "+l.Cursor, term.Dim))
 	}
 }
 

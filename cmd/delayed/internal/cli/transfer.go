@@ -54,19 +54,19 @@ func (a *app) exportCommand() *cobra.Command {
 		Example: "  delayed export mail --state archived > archived.jsonl\n" +
 			"  delayed --profile old export | delayed --profile new import",
 	}
-	cmd.Flags().StringSliceVarP(&states, "state", "s", nil, "states of the tasks: "+stateNames(movable))
+	cmd.Flags().StringSliceVarP(&states, "state", "s", nil, "states of the tasks: "+stateNames(term.Movable))
 	cmd.Flags().StringVarP(&file, "output", "o", "",
 		"file to write, in place of the standard output; it must not exist")
 	addFilter(cmd, &filter)
 	a.completeTaskFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		wanted, err := parseStates(states, movable)
+		wanted, err := parseStates(states, term.Movable)
 		if err != nil {
 			return err
 		}
 		all := len(wanted) == 0
 		if all {
-			wanted = movable
+			wanted = term.Movable
 		}
 		if err := a.connect(); err != nil {
 			return err
@@ -146,7 +146,7 @@ func (a *app) export(
 			notes = append(notes, term.Count(others[s], s.String()+" task")+" cannot be exported")
 		}
 	}
-	p.Say(term.C(strings.Join(notes, "; ")))
+	p.Line(term.C(strings.Join(notes, "; ")))
 	_, err = io.WriteString(a.Err, p.String())
 	return err
 }

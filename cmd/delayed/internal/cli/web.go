@@ -173,7 +173,7 @@ const (
 	webReadTime   = time.Minute
 	webWriteTime  = 2 * time.Minute
 	webIdleTime   = 2 * time.Minute
-	webEndTime    = 10 * time.Second // for requests that run when it is told to end
+	webEndTime    = 10 * time.Second // for requests that run when the server is stopped
 )
 
 // run serves until ctx ends.
@@ -199,7 +199,7 @@ func (s *webServer) run(ctx context.Context) (err error) {
 			ended <- srv.Serve(l)
 		}
 	}()
-	s.say(l.Addr())
+	s.printAddress(l.Addr())
 	select {
 	case err = <-ended:
 		return err
@@ -216,8 +216,8 @@ func (s *webServer) run(ctx context.Context) (err error) {
 	return err
 }
 
-// say prints where the dashboard is.
-func (s *webServer) say(addr net.Addr) {
+// printAddress prints where the dashboard is.
+func (s *webServer) printAddress(addr net.Addr) {
 	scheme := "http"
 	if s.tls != nil {
 		scheme = "https"
@@ -232,7 +232,7 @@ func (s *webServer) say(addr net.Addr) {
 		u.Path, u.Fragment = s.basePath+"/login", s.secret
 	}
 	p := s.app.page()
-	p.Say(term.C("The dashboard of " + s.where + " is at " + u.String()))
+	p.Line(term.C("The dashboard of " + s.where + " is at " + u.String()))
 	fmt.Fprint(s.app.Out, p.String())
 	if s.tls == nil && !s.own {
 		fmt.Fprintln(s.app.Err, "delayed: warning: tokens and cookies travel openly: give --tls-cert and --tls-key,",
@@ -276,7 +276,7 @@ func (s *webServer) known(host string) bool {
 	return s.hosts[strings.ToLower(host)]
 }
 
-// failed tells of an error that a request met. Queries of addresses may have arguments of tasks in them.
+// failed logs the error of a request. Queries of addresses may have arguments of tasks in them.
 func (s *webServer) failed(r *http.Request, err error) {
 	if r.Context().Err() == nil {
 		fmt.Fprintf(webLog{s.app}, "%s %s: %s", r.Method, r.URL.Path, document.ErrorText(err.Error()))
@@ -292,7 +292,7 @@ func (l webLog) Write(line []byte) (int, error) {
 	return len(line), err
 }
 
-// profileWeb is what a profile says of the dashboard.
+// profileWeb is the part of a profile for the dashboard.
 type profileWeb struct {
 	Tokens []profileToken `yaml:"tokens"`
 }

@@ -98,7 +98,7 @@ func oneWorker(workers []inspect.Worker, id string) (found *inspect.Worker, err 
 
 func printWorkers(p *term.Page, v *document.Workers) {
 	if len(v.Workers) == 0 {
-		p.Say(term.C("No workers.", term.Dim))
+		p.Line(term.C("No workers.", term.Dim))
 		return
 	}
 	t := term.NewTable(term.Column{Name: "WORKER"}, term.Column{Name: "HOST", Flex: true}, term.Spare("PID", 2),
@@ -157,7 +157,7 @@ func printWorker(p *term.Page, w *document.Worker) {
 	}
 	if len(w.Running) > 0 {
 		p.Space()
-		p.Say(term.C("Runs for more than a second", term.Dim))
+		p.Line(term.C("Runs for more than a second", term.Dim))
 		t := term.NewTable(term.Column{Name: "QUEUE", Drop: 1}, term.Column{Name: "ID", Optional: true},
 			term.Column{Name: "FUNCTION", Flex: true}, term.Num("FOR"))
 		for _, r := range w.Running {
@@ -166,7 +166,7 @@ func printWorker(p *term.Page, w *document.Worker) {
 		}
 		p.Table(t)
 		if w.MoreRunning > 0 {
-			p.Say(term.C("and "+term.Number(w.MoreRunning)+" more", term.Dim))
+			p.Line(term.C("and "+term.Number(w.MoreRunning)+" more", term.Dim))
 		}
 	}
 	printClaims(p, w)
@@ -194,7 +194,7 @@ func printClaims(p *term.Page, w *document.Worker) {
 		return
 	}
 	p.Space()
-	p.Say(term.C(term.Clip(w.ID, mostID), term.Bold), term.C(" has claimed", term.Dim))
+	p.Line(term.C(term.Clip(w.ID, mostID), term.Bold), term.C(" has claimed", term.Dim))
 	t := term.NewTable(term.Column{Name: "QUEUE", Drop: 2}, term.Column{Name: "ID", Optional: true},
 		term.Column{Name: "CALL", Flex: true}, term.Column{Name: "SINCE", Drop: 1},
 		term.Column{Name: "PROGRESS", Optional: true, Flex: true})

@@ -47,6 +47,20 @@ func Why(reason state.Reason, err string) Cell {
 	return C("")
 }
 
+// The states whose tasks can be run now, archived, deleted, canceled, moved or edited, and rescheduled.
+var (
+	Runnable   = []state.Task{state.Scheduled, state.Retry, state.Parked, state.Archived}
+	Archivable = []state.Task{state.Pending, state.Scheduled, state.Retry, state.Parked}
+	Deletable  = []state.Task{
+		state.Pending, state.Scheduled, state.Retry, state.Parked, state.Aggregating, state.Archived, state.Completed,
+	}
+	Cancelable = []state.Task{
+		state.Pending, state.Active, state.Scheduled, state.Retry, state.Parked, state.Aggregating,
+	}
+	Movable       = []state.Task{state.Pending, state.Scheduled, state.Retry, state.Parked, state.Archived}
+	Reschedulable = []state.Task{state.Pending, state.Scheduled, state.Retry}
+)
+
 // Seconds is a number of seconds as a duration.
 func Seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
 

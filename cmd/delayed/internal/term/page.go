@@ -54,8 +54,8 @@ func (p *Page) String() string { return p.b.String() }
 // longest is how many columns a text may have where no terminal bounds it.
 const longest = 1000
 
-// Say writes a line of cells, one after the other.
-func (p *Page) Say(cells ...Cell) {
+// Line writes a line of cells, one after the other.
+func (p *Page) Line(cells ...Cell) {
 	for _, c := range cells {
 		p.b.WriteString(p.paint(Clip(c.Text, longest), c.Style))
 	}
@@ -75,7 +75,7 @@ const indent = 14
 // Field writes a line with a name and a value, nothing if the value is empty.
 func (p *Page) Field(name string, value Cell) {
 	if value.Text != "" {
-		p.Say(C(Pad(name+":", indent), Dim), value)
+		p.Line(C(Pad(name+":", indent), Dim), value)
 	}
 }
 

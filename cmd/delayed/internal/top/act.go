@@ -16,54 +16,45 @@ import (
 	"github.com/godelayed/delayed/state"
 )
 
-// verb is something to do with tasks.
+// verb is an action on tasks.
 type verb struct {
-	key, name string
-	done      string // the participle
-	states    []state.Task
-	action    func() inspect.Action
+	binding
+
+	name, done string // done is the participle
+	states     []state.Task
+	action     func() inspect.Action // nil: it depends on what is asked for first
 }
 
-// verbs are what can be done with tasks by one key. What they do is that of the commands of the same names.
+// verbs are the actions on tasks. They do what the commands of the same names do.
 var verbs = []verb{
-	{"r", "run now", "run", []state.Task{state.Scheduled, state.Retry, state.Parked, state.Archived}, inspect.RunNow},
-	{"a", "archive", "archived", []state.Task{
-		state.Pending, state.Scheduled, state.Retry, state.Parked,
-	}, inspect.Archive},
-	{"d", "delete", "deleted", []state.Task{
-		state.Pending, state.Scheduled, state.Retry, state.Parked, state.Aggregating, state.Archived, state.Completed,
-	}, inspect.Delete},
-	{"c", "cancel", "canceled", []state.Task{
-		state.Pending, state.Active, state.Scheduled, state.Retry, state.Parked, state.Aggregating,
-	}, inspect.Cancel},
+	{
+		binding{key: "r", what: "run now: retry what has failed, run what waits", hint: "run now"},
+		"run now", "run", term.Runnable, inspect.RunNow,
+	},
+	{
+		binding{key: "a", what: "archive: it runs only if somebody runs it again", hint: "archive"},
+		"archive", "archived", term.Archivable, inspect.Archive,
+	},
+	{binding{key: "d", what: "delete", hint: "delete"}, "delete", "deleted", term.Deletable, inspect.Delete},
+	{
+		binding{key: "c", what: "cancel what waits or runs", hint: "cancel"},
+		"cancel", "canceled", term.Cancelable, inspect.Cancel,
+	},
+	{binding{key: "m", what: "move to another queue", hint: "move"}, "move", "moved", term.Movable, nil},
+	{
+		binding{key: "R", what: "reschedule: give another due time", hint: "due"},
+		"reschedule", "rescheduled", term.Reschedulable, nil,
+	},
+	{binding{key: "e", what: "edit the arguments of one task", hint: "edit"}, "edit", "edited", term.Movable, nil},
 }
 
-// askVerbs are the verbs whose action depends on what is written first.
-var askVerbs = []verb{
-	{"m", "move", "moved", []state.Task{
-		state.Pending, state.Scheduled, state.Retry, state.Parked, state.Archived,
-	}, nil},
-	{"R", "reschedule", "rescheduled", []state.Task{state.Pending, state.Scheduled, state.Retry}, nil},
-	{"e", "edit", "edited", []state.Task{
-		state.Pending, state.Scheduled, state.Retry, state.Parked, state.Archived,
-	}, nil},
-}
-
-// taskKeys are the keys of the verbs. Those that cannot be done to tasks in a state are not among the hints.
-func taskKeys(in state.Task) []binding {
-	keys := []binding{
-		{key: "r", what: "run now: retry what has failed, run what waits", hint: "run now"},
-		{key: "a", what: "archive: it runs only if somebody runs it again", hint: "archive"},
-		{key: "d", what: "delete", hint: "delete"},
-		{key: "c", what: "cancel what waits or runs", hint: "cancel"},
-		{key: "m", what: "move to another queue", hint: "move"},
-		{key: "R", what: "reschedule: give another due time", hint: "due"},
-		{key: "e", what: "edit the arguments of one task", hint: "edit"},
-	}
-	for i, v := range slices.Concat(verbs, askVerbs) {
+// taskKeys are the keys of the verbs. Those that do not take tasks in a state are not among the hints.
+func taskKeys(in state.Task) (keys []binding) {
+	for _, v := range verbs {
 		if !slices.Contains(v.states, in) {
-			keys[i].hint = ""
+			v.hint = ""
 		}
+		keys = append(keys, v.binding)
 	}
 	return keys
 }
@@ -80,14 +71,13 @@ type selection struct {
 	clear func()         // called when the action begins, unless it is nil
 }
 
-// act answers the keys of the verbs.
+// act handles the keys of the verbs.
 func (m *model) act(key string, what func() (selection, error)) (cmd tea.Cmd, known bool) {
-	all := slices.Concat(verbs, askVerbs)
-	i := slices.IndexFunc(all, func(v verb) bool { return v.key == key })
+	i := slices.IndexFunc(verbs, func(v verb) bool { return v.key == key })
 	if i < 0 {
 		return nil, false
 	}
-	v := all[i]
+	v := verbs[i]
 	s, err := what()
 	if err == nil && !slices.Contains(v.states, s.state) {
 		err = errors.New("expected a task that is " + stateNames(v.states) + ", found one that is " + s.state.String())
@@ -109,7 +99,7 @@ func (m *model) act(key string, what func() (selection, error)) (cmd tea.Cmd, kn
 	return nil, true
 }
 
-// text says which tasks these are.
+// text names the tasks.
 func (s *selection) text() string {
 	switch {
 	case s.all != nil && s.all.Filter.IsZero():
@@ -121,7 +111,7 @@ func (s *selection) text() string {
 	}
 }
 
-// confirm asks whether to do something to tasks.
+// confirm asks whether to apply an action to tasks.
 func (m *model) confirm(v verb, s selection, a inspect.Action, where string) {
 	d := &dialog{question: strings.ToUpper(v.name[:1]) + v.name[1:] + " " + s.text() + " of queue " +
 		term.Clip(s.queue, 60) + where + "?"}
@@ -140,25 +130,36 @@ func (m *model) confirm(v verb, s selection, a inspect.Action, where string) {
 	m.dialog = d
 }
 
-// start does something to tasks.
+// start applies an action to tasks.
 func (m *model) start(v verb, s selection, a inspect.Action) tea.Cmd {
 	if s.all != nil {
 		return m.startJob(v, s, a)
 	}
-	m.say(term.C(v.name + "…"))
-	return m.beside(func() tea.Msg {
-		// Not the program's context: an action that has begun is not cut off in the middle.
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), patience)
-		defer cancel()
+	m.notify(term.C(v.name + "…"))
+	return m.finish(func(ctx context.Context) term.Cell {
 		r, err := m.src.Do(ctx, s.queue, a, s.ids...)
-		return doneMsg{reportText(v, &r, err)}
+		return reportText(v, &r, err)
 	})
 }
 
-// doneMsg says what an action has done.
-type doneMsg struct{ said term.Cell }
+// finish runs an action and shows what it has done. The end of the program does not cut it off in the middle.
+func (m *model) finish(do func(context.Context) term.Cell) tea.Cmd {
+	return m.beside(func() tea.Msg {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), patience)
+		defer cancel()
+		return m.done(do(ctx))
+	})
+}
 
-// reportText says what has been done.
+// done shows what an action has done, and reads the screen anew.
+func (m *model) done(note term.Cell) tea.Msg {
+	return then(func() tea.Cmd {
+		m.notify(note)
+		return m.refresh()
+	})
+}
+
+// reportText describes what has been done.
 func reportText(v verb, r *inspect.Report, err error) term.Cell {
 	text := v.done + " " + term.Count(r.Done, "task")
 	if r.Skipped > 0 {
@@ -189,30 +190,28 @@ type job struct {
 	stopped atomic.Bool
 }
 
-// jobMsg says that it is time to show how far a job is.
+// jobMsg is due when it is time to show how far a job is.
 type jobMsg struct{ job *job }
 
-// jobLook is how often that is.
-const jobLook = 200 * time.Millisecond
+// jobInterval is how often that is.
+const jobInterval = 200 * time.Millisecond
 
 // startJob begins an action on a list.
 func (m *model) startJob(v verb, s selection, a inspect.Action) tea.Cmd {
 	j := &job{verb: v, total: s.held}
 	m.job = j
-	return tea.Batch(m.after(jobLook, jobMsg{j}), m.beside(func() tea.Msg {
+	return tea.Batch(m.after(jobInterval, jobMsg{j}), m.beside(func() tea.Msg {
 		r, err := m.src.DoAll(context.WithoutCancel(m.ctx), s.queue, a, *s.all, func(r inspect.Report) bool {
 			j.scanned.Store(int64(r.Scanned))
 			j.done.Store(int64(r.Done))
 			return !j.stopped.Load() && m.ctx.Err() == nil
 		})
-		return jobDoneMsg{j, doneMsg{reportText(v, &r, err)}}
+		return then(func() tea.Cmd {
+			m.job = nil
+			m.notify(reportText(v, &r, err))
+			return m.refresh()
+		})
 	}))
-}
-
-// jobDoneMsg says that a job has ended.
-type jobDoneMsg struct {
-	job *job
-	doneMsg
 }
 
 // watchJob shows how far a job is until it has ended.
@@ -220,10 +219,10 @@ func (m *model) watchJob(j *job) tea.Cmd {
 	if m.job != j {
 		return nil
 	}
-	return m.after(jobLook, jobMsg{j})
+	return m.after(jobInterval, jobMsg{j})
 }
 
-// text says how far the job is.
+// text is how far the job is.
 func (j *job) text() string {
 	bar := ""
 	if j.total > 0 {
@@ -233,22 +232,20 @@ func (j *job) text() string {
 		term.Number(j.done.Load()) + "; Esc stops it"
 }
 
-// fail says what has gone wrong.
+// fail shows what has gone wrong.
 func (m *model) fail(what string, err error) {
-	m.say(term.C(what+": "+errText(err), term.Red))
+	m.notify(term.C(what+": "+errText(err), term.Red))
 }
 
-// steer does something to a queue or a worker after somebody has agreed.
+// steer does something to a queue, worker, entry or group after somebody has agreed.
 func (m *model) steer(question, detail, done string, do func(context.Context) error) {
 	m.dialog = &dialog{question: question, detail: detail, yes: func() tea.Cmd {
-		m.say(term.C("…"))
-		return m.beside(func() tea.Msg {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(m.ctx), patience)
-			defer cancel()
+		m.notify(term.C("…"))
+		return m.finish(func(ctx context.Context) term.Cell {
 			if err := do(ctx); err != nil {
-				return doneMsg{term.C(errText(err), term.Red)}
+				return term.C(errText(err), term.Red)
 			}
-			return doneMsg{term.C(done, term.Green)}
+			return term.C(done, term.Green)
 		})
 	}}
 }

@@ -55,16 +55,7 @@ func (m *model) askWhen(v verb, s selection) {
 	}
 }
 
-// publishedMsg brings the published function of a task whose arguments are to be edited.
-type publishedMsg struct {
-	tab, depth int // where one was when it was asked for
-	verb       verb
-	sel        selection
-	fn         *inspect.Function // nil for Python tasks, whose arguments are not checked
-	err        error
-}
-
-// askArguments looks for the function of a task; published goes on.
+// askArguments looks for the function of a task; askEdited goes on.
 func (m *model) askArguments(v verb, s selection) tea.Cmd {
 	switch {
 	case s.task == nil:
@@ -76,61 +67,53 @@ func (m *model) askArguments(v verb, s selection) tea.Cmd {
 	}
 	task := *s.task // the screen's own one is replaced meanwhile
 	s.task = &task
-	msg := publishedMsg{tab: m.tab, depth: len(m.stack), verb: v, sel: s}
-	if s.task.Python {
-		return m.published(msg)
+	if task.Python { // its arguments are not checked
+		m.askEdited(v, s, nil, nil)
+		return nil
 	}
+	here := m.here()
 	return m.beside(func() tea.Msg {
 		ctx, cancel := context.WithTimeout(m.ctx, patience)
 		defer cancel()
+		var fn *inspect.Function
 		functions, err := m.src.Functions(ctx, s.queue)
 		if err == nil {
-			msg.fn, err = call.Published(functions, s.task)
+			fn, err = call.Published(functions, s.task)
 		}
-		msg.err = err
-		return msg
+		return then(func() tea.Cmd {
+			if here() {
+				m.askEdited(v, s, fn, err)
+			}
+			return nil
+		})
 	})
 }
 
-// published lets one write other arguments, unless one has gone elsewhere meanwhile.
-func (m *model) published(msg publishedMsg) tea.Cmd {
-	if m.tab != msg.tab || len(m.stack) != msg.depth || m.dialog != nil || m.prompt != nil {
-		return nil
-	}
-	t := msg.sel.task
-	text, err := "", msg.err
+// askEdited lets one write other arguments of a task, whose function was published as fn.
+func (m *model) askEdited(v verb, s selection, fn *inspect.Function, err error) {
+	text := ""
 	if err == nil {
-		text, err = call.Write(t, msg.fn)
+		text, err = call.Write(s.task, fn)
 	}
 	if err == nil && len(text) > mostPrompt {
 		err = fmt.Errorf("its arguments take more than %d characters; delayed edit has no such bound", mostPrompt)
 	}
 	if err != nil {
 		m.fail("cannot edit", err)
-		return nil
+		return
 	}
 	m.prompt = &prompt{
 		label: "arguments:", text: text, after: 1, note: `a JSON array, such as [42,"en"]`, // the cursor is before ]
 		enter: func(text string) (tea.Cmd, error) {
-			edited, err := call.Edited(t, msg.fn, text)
+			edited, err := call.Edited(s.task, fn, text)
 			if err != nil {
 				return nil, err
 			}
-			s := msg.sel
 			s.call = "Its arguments will be " + text
-			m.confirm(msg.verb, s, inspect.Edit(edited), "")
+			m.confirm(v, s, inspect.Edit(edited), "")
 			return nil, nil
 		},
 	}
-	return nil
-}
-
-// foundMsg brings the tasks that have an id.
-type foundMsg struct {
-	tab, depth int // where one was when the search began
-	id         string
-	tasks      []inspect.Task
-	err        error
 }
 
 // askID lets one write the id of a task, and goes to its page.
@@ -146,31 +129,31 @@ func (m *model) askID() {
 
 // findID looks for a task in all queues, and goes to its page.
 func (m *model) findID(id string) tea.Cmd {
-	m.say(term.C("looking for task " + term.Clip(id, 60) + "…"))
-	tab, depth := m.tab, len(m.stack)
+	m.notify(term.C("looking for task " + term.Clip(id, 60) + "…"))
+	here := m.here()
 	return m.beside(func() tea.Msg {
-		ctx, cancel := context.WithTimeout(m.ctx, patience) // it may have to look through all tasks
+		ctx, cancel := context.WithTimeout(m.ctx, patience) // it may have to search all tasks
 		defer cancel()
 		tasks, err := m.src.Find(ctx, id)
-		return foundMsg{tab, depth, id, tasks, err}
+		return then(func() tea.Cmd { return m.found(id, tasks, err, here()) })
 	})
 }
 
-// found goes to the page of a task that was found, unless one has gone elsewhere meanwhile.
-func (m *model) found(msg foundMsg) tea.Cmd {
-	if msg.err == nil && len(msg.tasks) == 0 {
-		msg.err = inspect.ErrNotFound
+// found opens a task that was found, unless one has gone elsewhere meanwhile.
+func (m *model) found(id string, tasks []inspect.Task, err error, here bool) tea.Cmd {
+	if err == nil && len(tasks) == 0 {
+		err = inspect.ErrNotFound
 	}
-	if msg.err != nil {
-		m.fail("task "+term.Clip(msg.id, 60), msg.err)
+	if err != nil {
+		m.fail("task "+term.Clip(id, 60), err)
 		return nil
 	}
-	if m.tab != msg.tab || len(m.stack) != msg.depth || m.dialog != nil || m.prompt != nil {
+	if !here {
 		return nil
 	}
-	cmd := m.open(newTaskScreen(m, &msg.tasks[0]))
-	if n := len(msg.tasks); n > 1 {
-		m.say(term.C("another task with this id is in queue "+term.Clip(msg.tasks[1].Queue, 60), term.Yellow))
+	cmd := m.open(newTaskScreen(m, &tasks[0]))
+	if n := len(tasks); n > 1 {
+		m.notify(term.C("another task with this id is in queue "+term.Clip(tasks[1].Queue, 60), term.Yellow))
 	}
 	return cmd
 }
@@ -184,7 +167,7 @@ type dialog struct {
 // dialogLines is how many lines a question takes.
 const dialogLines = 4
 
-// answer answers a key while a question is asked: anything but yes and what follows it means no.
+// answer handles a key while a question is asked: anything but yes and what follows it means no.
 func (m *model) answer(key string) tea.Cmd {
 	d := m.dialog
 	switch key {
@@ -193,7 +176,7 @@ func (m *model) answer(key string) tea.Cmd {
 		return d.yes()
 	case "n", "N", "esc", "q", "enter":
 		m.dialog = nil
-		m.say(term.C("nothing was done"))
+		m.notify(term.C("nothing was done"))
 	}
 	return nil
 }
@@ -202,8 +185,8 @@ func (m *model) answer(key string) tea.Cmd {
 func (m *model) drawDialog(c *canvas) {
 	d := m.dialog
 	c.rule()
-	c.say(term.C(" "+d.question, term.Bold))
-	c.say(term.C(" "+d.detail, term.Dim))
+	c.write(term.C(" "+d.question, term.Bold))
+	c.write(term.C(" "+d.detail, term.Dim))
 	press := func(key string) func() tea.Cmd { return func() tea.Cmd { return m.answer(key) } }
 	c.links(link{term.C(" "), nil}, link{term.C("[y] yes", boldGreen), press("y")}, link{term.C("   "), nil},
 		link{term.C("[n] no", boldRed), press("n")})

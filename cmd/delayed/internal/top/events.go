@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	tea "charm.land/bubbletea/v2"
@@ -115,35 +115,33 @@ func (s *eventsScreen) fetch() func(context.Context) (func(), error) { return ni
 
 // stream collects what Watch yields until the model takes it over.
 type stream struct {
-	cancel func()
-	news   chan struct{} // there is something to take over
-
-	mu     sync.Mutex // protects all below
-	events []inspect.Event
-	missed int
-	err    error
-	ended  bool
+	ctx     context.Context
+	cancel  func()
+	watched chan watched // closed at the end
+	dropped atomic.Int64 // events that there was no room for
+	last    error        // that Watch has yielded before the end
 }
 
-// add adds an event or an error.
-func (s *stream) add(e *inspect.Event, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.err = err; err == nil {
-		if len(s.events) == mostEvents { // a flood: the model takes over ten times a second
-			s.events = s.events[1:]
-			s.missed++
+// watched is what Watch yields.
+type watched struct {
+	inspect.Event
+
+	err error
+}
+
+// add adds an event or an error. In a flood it drops the oldest ones: the model takes over ten times a second.
+func (s *stream) add(w watched) {
+	for {
+		select {
+		case s.watched <- w:
+			return
+		default:
 		}
-		s.events = append(s.events, *e)
-		s.missed += e.Missed
-	}
-	s.notify()
-}
-
-func (s *stream) notify() {
-	select {
-	case s.news <- struct{}{}:
-	default:
+		select {
+		case old := <-s.watched:
+			s.dropped.Add(1 + int64(old.Missed))
+		default:
+		}
 	}
 }
 
@@ -156,38 +154,22 @@ func (s *eventsScreen) begin() tea.Cmd {
 		return nil
 	}
 	ctx, cancel := context.WithCancel(s.m.ctx)
-	st := &stream{cancel: cancel, news: make(chan struct{}, 1)}
+	st := &stream{ctx: ctx, cancel: cancel, watched: make(chan watched, mostEvents)}
 	s.stream = st
-	src := s.m.src
 	queues := one(s.queue)
 	watch := s.m.beside(func() tea.Msg {
 		defer cancel()
-		for ctx.Err() == nil {
-			for e, err := range src.Watch(ctx, queues...) {
-				st.add(&e, err)
-			}
-			if errors.Is(st.lastErr(), delayed.ErrClosed) {
-				break
+		defer close(st.watched)
+		for ctx.Err() == nil && !errors.Is(st.last, delayed.ErrClosed) {
+			for e, err := range s.m.src.Watch(ctx, queues...) {
+				st.add(watched{e, err})
+				st.last = err
 			}
 			pause(ctx, time.Second) // Redis was away when it began: Watch has not begun at all
 		}
-		st.end()
 		return nil
 	})
-	return tea.Batch(watch, s.listen(ctx, st))
-}
-
-func (s *stream) lastErr() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.err
-}
-
-func (s *stream) end() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ended = true
-	s.notify()
+	return tea.Batch(watch, s.listen(st))
 }
 
 // pause waits, or until ctx ends.
@@ -202,7 +184,6 @@ func pause(ctx context.Context, d time.Duration) {
 
 // eventsMsg brings events.
 type eventsMsg struct {
-	ctx    context.Context // of the stream
 	to     *eventsScreen
 	from   *stream
 	events []inspect.Event
@@ -212,18 +193,27 @@ type eventsMsg struct {
 }
 
 // listen waits for events.
-func (s *eventsScreen) listen(ctx context.Context, st *stream) tea.Cmd {
+func (s *eventsScreen) listen(st *stream) tea.Cmd {
 	return s.m.beside(func() tea.Msg {
+		var w watched
+		open := true
 		select {
-		case <-st.news:
-			pause(ctx, breath)
-		case <-ctx.Done():
+		case w, open = <-st.watched:
+			pause(st.ctx, breath)
+		case <-st.ctx.Done():
 			return nil
 		}
-		st.mu.Lock()
-		defer st.mu.Unlock()
-		msg := eventsMsg{ctx, s, st, st.events, st.missed, st.err, st.ended}
-		st.events, st.missed = nil, 0
+		msg := eventsMsg{to: s, from: st, missed: int(st.dropped.Swap(0))}
+		for ; open; w, open = <-st.watched {
+			if msg.err = w.err; w.err == nil {
+				msg.events = append(msg.events, w.Event)
+				msg.missed += w.Missed
+			}
+			if len(st.watched) == 0 {
+				return msg
+			}
+		}
+		msg.err, msg.ended = st.last, true
 		return msg
 	})
 }
@@ -255,7 +245,7 @@ func (s *eventsScreen) arrived(msg eventsMsg) tea.Cmd {
 	if msg.ended {
 		return calm
 	}
-	return tea.Batch(calm, s.listen(msg.ctx, msg.from))
+	return tea.Batch(calm, s.listen(msg.from))
 }
 
 // calmAfter is after how long without an error or an event Redis is taken to answer again: while it does not, Watch

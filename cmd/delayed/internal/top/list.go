@@ -259,7 +259,7 @@ func (l *list[T]) keys() []binding {
 
 // draw writes the line above the list and the list.
 func (l *list[T]) draw(c *canvas, left int) {
-	c.say(l.head()...)
+	c.write(l.head()...)
 	l.drawRows(c, left)
 }
 
@@ -298,7 +298,7 @@ func (l *list[T]) drawRows(c *canvas, left int) {
 		c.click(x, x+fitted.Sizes[i], func() tea.Cmd { l.sortBy(i); return nil })
 		x += fitted.Sizes[i] + term.Gap
 	}
-	c.say(l.line("  ", fitted.Head())...)
+	c.write(l.line("  ", fitted.Head())...)
 	l.rows = max(c.left()-left, 1)
 	l.top = min(max(l.top, l.pos-l.rows+1), l.pos, max(len(l.view)-l.rows, 0))
 	if len(l.view) == 0 {
@@ -309,7 +309,7 @@ func (l *list[T]) drawRows(c *canvas, left int) {
 		case l.wanted != "":
 			text = "Nothing matches the filter. Esc removes it."
 		}
-		c.say(term.C("  "+text, term.Dim))
+		c.write(term.C("  "+text, term.Dim))
 	}
 	for place := l.top; place < min(l.top+l.rows, len(l.view)); place++ {
 		selected := place == l.pos

@@ -24,7 +24,7 @@ type model struct {
 	width, height int
 	tabs          [len(theTabs)]*place
 	tab           int
-	stack         []*place // what was gone into from the tab
+	stack         []*place // the screens that were opened from the tab
 
 	span   span
 	fetch  fetching
@@ -33,8 +33,8 @@ type model struct {
 	job    *job    // a bulk action that goes on
 	help   bool
 	helped int       // the first line of the help that is shown
-	said   term.Cell // what was done, or has gone wrong
-	saidAt time.Time
+	note   term.Cell // what was done, or has gone wrong
+	noteAt time.Time
 
 	after func(time.Duration, tea.Msg) tea.Cmd // sends a message later
 	now   func() time.Time
@@ -93,25 +93,25 @@ func (m *model) update(msg tea.Msg) tea.Cmd {
 		if msg.seq == m.fetch.seq {
 			return m.refresh()
 		}
-	case foundMsg:
-		return m.found(msg)
-	case publishedMsg:
-		return m.published(msg)
+	case then:
+		return msg()
 	case calmMsg:
 		msg.to.calmed(msg)
 	case eventsMsg:
 		return msg.to.arrived(msg)
-	case doneMsg:
-		m.say(msg.said)
-		return m.refresh()
-	case jobDoneMsg:
-		m.job = nil
-		m.say(msg.said)
-		return m.refresh()
 	case jobMsg:
 		return m.watchJob(msg.job)
 	}
 	return nil
+}
+
+// then is the message of a command that has ended: what the model does now.
+type then func() tea.Cmd
+
+// here returns a function that reports whether one is still on the same screen, and is not asked anything.
+func (m *model) here() func() bool {
+	tab, depth := m.tab, len(m.stack)
+	return func() bool { return m.tab == tab && len(m.stack) == depth && m.dialog == nil && m.prompt == nil }
 }
 
 // current is the screen that is shown.
@@ -146,15 +146,15 @@ func (m *model) show(tab int) tea.Cmd {
 	return m.refresh()
 }
 
-// leave tells a screen that another one is shown now.
+// leave is called before another screen is shown.
 func (m *model) leave() {
-	m.said = term.Cell{}
+	m.note = term.Cell{}
 	if l, ok := m.current().screen.(leaver); ok {
 		l.leave()
 	}
 }
 
-// key answers a key.
+// key handles a key.
 func (m *model) key(msg tea.KeyPressMsg) tea.Cmd {
 	key := msg.Keystroke()
 	if msg.Text != "" && msg.Text != " " {
@@ -173,7 +173,7 @@ func (m *model) key(msg tea.KeyPressMsg) tea.Cmd {
 		m.job.stopped.Store(true)
 		return nil
 	}
-	m.said = term.Cell{}
+	m.note = term.Cell{}
 	if cmd, known := m.current().key(key); known {
 		return cmd
 	}
@@ -186,13 +186,13 @@ func tabOf(key string) (tab int, ok bool) {
 	return n - 1, err == nil && n >= 1 && n <= len(theTabs)
 }
 
-// say shows what was done in the last line, for a while.
-func (m *model) say(what term.Cell) { m.said, m.saidAt = what, m.now() }
+// notify shows what was done in the last line, for a while.
+func (m *model) notify(note term.Cell) { m.note, m.noteAt = note, m.now() }
 
-// sayFor is how long that is.
-const sayFor = 8 * time.Second
+// noteTime is how long that is.
+const noteTime = 8 * time.Second
 
-// globalKey answers a key that works on every screen.
+// globalKey handles a key that works on every screen.
 func (m *model) globalKey(key string) tea.Cmd {
 	if tab, ok := tabOf(key); ok {
 		return m.show(tab)
@@ -233,7 +233,7 @@ func (m *model) quit() tea.Cmd {
 	return tea.Quit
 }
 
-// click answers a click of the mouse.
+// click handles a click of the mouse.
 func (m *model) click(x, y int, button tea.MouseButton) tea.Cmd {
 	if button != tea.MouseLeft {
 		return nil

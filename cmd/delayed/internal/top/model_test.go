@@ -225,7 +225,7 @@ func TestBulkAction(t *testing.T) {
 		t.Error("nothing will show further progress")
 	}
 	b.keys("d")
-	b.until("a second action is refused", func() bool { return b.m.said.Text != "" })
+	b.until("a second action is refused", func() bool { return b.m.note.Text != "" })
 	b.keys("esc")
 	close(b.src.more)
 	b.until("it has stopped", func() bool { return b.m.job == nil })
@@ -349,7 +349,7 @@ func TestEventsAreHeldAndBounded(t *testing.T) {
 	b := at(t, "events", 80, 24, false, true)
 	s, _ := b.m.current().screen.(*eventsScreen)
 	more := func(n int) {
-		msg := eventsMsg{ctx: t.Context(), to: s, from: s.stream, events: make([]inspect.Event, n), ended: true}
+		msg := eventsMsg{to: s, from: s.stream, events: make([]inspect.Event, n), ended: true}
 		b.m.update(msg)
 	}
 	b.keys("space")
@@ -363,12 +363,12 @@ func TestEventsAreHeldAndBounded(t *testing.T) {
 	}
 	b.keys("up")
 	b.shows("End follows")
-	st := &stream{news: make(chan struct{}, 1)} // nobody listens to it
+	st := &stream{watched: make(chan watched, mostEvents)} // nobody listens to it
 	for range 3 * mostEvents {
-		st.add(&inspect.Event{}, nil)
+		st.add(watched{})
 	}
-	if len(st.events) != mostEvents || st.missed != 2*mostEvents {
-		t.Errorf("%d events wait, %d were missed", len(st.events), st.missed)
+	if len(st.watched) != mostEvents || st.dropped.Load() != 2*mostEvents {
+		t.Errorf("%d events wait, %d were dropped", len(st.watched), st.dropped.Load())
 	}
 }
 
@@ -406,8 +406,10 @@ func TestFindTask(t *testing.T) {
 	b.shows("task r-07", "another task with this id is in queue billing")
 	b.keys("esc")
 	b.shows("2 workers")
-	b.send(foundMsg{tab: 0, tasks: b.src.tasks}) // one has gone elsewhere meanwhile
-	b.shows("2 workers")
+	here := b.m.here()
+	b.keys("1") // one goes elsewhere meanwhile
+	b.m.found("r-07", b.src.tasks, nil, here())
+	b.shows("3 queues")
 }
 
 func TestTaskThatIsGone(t *testing.T) {

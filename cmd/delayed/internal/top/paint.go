@@ -17,7 +17,7 @@ const (
 	boldGreen term.Style = "1;32"
 )
 
-// look says how things are painted.
+// look is how things are painted.
 type look struct {
 	color   bool // else only bold, dim and reversed texts
 	unicode bool // else ASCII only
@@ -93,8 +93,8 @@ func (c *canvas) line(selected bool, cells ...term.Cell) {
 	c.lines = append(c.lines, b.String())
 }
 
-// say writes a line.
-func (c *canvas) say(cells ...term.Cell) { c.line(false, cells...) }
+// write writes a line.
+func (c *canvas) write(cells ...term.Cell) { c.line(false, cells...) }
 
 // fill writes empty lines until so many are left.
 func (c *canvas) fill(left int) {
@@ -104,12 +104,12 @@ func (c *canvas) fill(left int) {
 }
 
 // rule writes a line across.
-func (c *canvas) rule() { c.say(term.C(strings.Repeat(c.pick("─", "-"), c.width), term.Dim)) }
+func (c *canvas) rule() { c.write(term.C(strings.Repeat(c.pick("─", "-"), c.width), term.Dim)) }
 
 // field writes a line with a name and a value; nothing if the value is empty.
 func (c *canvas) field(name string, cells ...term.Cell) {
 	if cells[0].Text != "" {
-		c.say(append([]term.Cell{term.C(" "+term.Pad(name, 10), term.Dim)}, cells...)...)
+		c.write(append([]term.Cell{term.C(" "+term.Pad(name, 10), term.Dim)}, cells...)...)
 	}
 }
 
@@ -156,7 +156,7 @@ func (c *canvas) links(words ...link) {
 		cells = append(cells, w.Cell)
 		x += wide
 	}
-	c.say(cells...)
+	c.write(cells...)
 }
 
 // heights are the bars of graphs.

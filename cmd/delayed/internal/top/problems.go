@@ -84,7 +84,7 @@ func (s *queuesScreen) drawProblems(c *canvas) {
 			cells[3].Text = term.Clip(cells[3].Text, max(c.width-used-term.Width(more), 1))
 			cells = append(cells, term.C(more, term.Dim))
 		}
-		c.say(cells...)
+		c.write(cells...)
 	}
 }
 
@@ -112,7 +112,7 @@ func (s *problemsScreen) draw(c *canvas, left int) {
 	c.fill(left + len(details) + 1)
 	c.rule()
 	for _, line := range details {
-		c.say(line)
+		c.write(line)
 	}
 }
 

@@ -28,7 +28,7 @@ type prompt struct {
 // mostPrompt bounds the line, in bytes.
 const mostPrompt = 500
 
-// write answers a key while a line is being written.
+// write handles a key while a line is being written.
 func (m *model) write(msg tea.KeyPressMsg) tea.Cmd {
 	p := m.prompt
 	before := p.text
@@ -166,7 +166,7 @@ func (p *prompt) draw(c *canvas) {
 	case p.text == "" && p.note != "":
 		cells = append(cells, term.C("  "+p.note, term.Dim))
 	}
-	c.say(cells...)
+	c.write(cells...)
 }
 
 // askFilter lets one write the filter of the screen.

@@ -241,7 +241,7 @@ func (s *queuesScreen) drawSums(c *canvas) {
 	add(sum.Archived, "archived", term.Red)
 	cells = append(cells, term.C("  oldest ", term.Dim), lapse(sum.Latency), term.C("  "),
 		rate(&flow{perSecond: perSecond}, true), term.C("/s", term.Dim))
-	c.say(cells...)
+	c.write(cells...)
 }
 
 func (s *queuesScreen) key(key string) (tea.Cmd, bool) {
@@ -296,7 +296,7 @@ const (
 func (s *queuesScreen) drawPanel(c *canvas, q *queueRow) {
 	f := &q.flow.flow
 	c.rule()
-	c.say(term.C(" "+term.Clip(q.Name, 40), term.Bold), term.C("  runs and failures, last "+
+	c.write(term.C(" "+term.Clip(q.Name, 40), term.Bold), term.C("  runs and failures, last "+
 		spanOf[s.m.span].name+", a bar each "+term.Duration(spanOf[s.m.span].step), term.Dim))
 	facts := s.facts(q)
 	runs := s.chart(f.runs[:])
@@ -306,9 +306,9 @@ func (s *queuesScreen) drawPanel(c *canvas, q *queueRow) {
 		if i < len(facts) {
 			cells = append(cells, facts[i]...)
 		}
-		c.say(cells...)
+		c.write(cells...)
 	}
-	c.say(term.C(" "+term.Pad("runs, most "+term.Number(int64(slices.Max(f.runs[:]))), 2*bars)+"   failures, most "+
+	c.write(term.C(" "+term.Pad("runs, most "+term.Number(int64(slices.Max(f.runs[:]))), 2*bars)+"   failures, most "+
 		term.Number(int64(slices.Max(f.failed[:]))), term.Dim))
 }
 

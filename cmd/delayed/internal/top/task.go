@@ -136,7 +136,7 @@ func (s *taskScreen) lines(width int) (lines [][]term.Cell) {
 	return lines
 }
 
-// progressText is the last progress that a task has reported, as a bar if it has said how much there is.
+// progressText is the last progress that a task has reported, as a bar if the total is known.
 func progressText(t *inspect.Task) string {
 	text := term.Number(t.Done)
 	if t.Total > 0 {
@@ -187,10 +187,10 @@ func (s *taskScreen) draw(c *canvas, left int) {
 	}
 	s.top = max(min(s.top, s.all-s.rows), 0)
 	for _, cells := range lines[s.top:min(s.top+s.rows, s.all)] {
-		c.say(cells...)
+		c.write(cells...)
 	}
 	if s.all > s.rows {
-		c.say(term.C(fmt.Sprintf(" lines %d-%d of %d", s.top+1, min(s.top+s.rows, s.all), s.all), term.Dim))
+		c.write(term.C(fmt.Sprintf(" lines %d-%d of %d", s.top+1, min(s.top+s.rows, s.all), s.all), term.Dim))
 	}
 }
 

@@ -245,7 +245,7 @@ func (s *tasksScreen) drawPlace(c *canvas) {
 	case len(s.marked) > 0:
 		cells = append(cells, term.C("  "+term.Number(len(s.marked))+" marked", term.Bold))
 	}
-	c.say(cells...)
+	c.write(cells...)
 }
 
 // inState lists the tasks of another state.

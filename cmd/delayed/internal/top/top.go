@@ -18,10 +18,10 @@ import (
 	"github.com/godelayed/delayed/inspect"
 )
 
-// DefaultInterval is how often the screen is refreshed if nothing else is said.
+// DefaultInterval is how often the screen is refreshed by default.
 const DefaultInterval = time.Second
 
-// Config says what is shown, and where.
+// Config is what is shown, and where.
 type Config struct {
 	Redis     *delayed.Store
 	Inspector *inspect.Inspector // of the same Redis

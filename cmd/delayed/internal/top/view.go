@@ -29,7 +29,7 @@ func (m *model) View() tea.View {
 func (m *model) paint() *canvas {
 	c := &canvas{look: &m.look, width: m.width, height: m.height}
 	if m.width < leastWidth || m.height < leastHeight {
-		c.say(term.C("delayed top needs a terminal of " + strconv.Itoa(leastWidth) + "x" +
+		c.write(term.C("delayed top needs a terminal of " + strconv.Itoa(leastWidth) + "x" +
 			strconv.Itoa(leastHeight) + " or more"))
 		return c
 	}
@@ -57,7 +57,7 @@ func (m *model) paint() *canvas {
 	return c
 }
 
-// tabsWidth is how many columns the first line takes without saying which Redis is shown.
+// tabsWidth is how many columns the first line takes without the name of the Redis that is shown.
 var tabsWidth = func() int {
 	wide := term.Width(" delayed ")
 	for _, name := range theTabs {
@@ -85,10 +85,10 @@ func (m *model) drawTabs(c *canvas) {
 	c.links(words...)
 }
 
-// leastWhere is how many columns must be free to say which Redis is shown.
+// leastWhere is how many columns must be free to name the Redis that is shown.
 const leastWhere = 12
 
-// where says which Redis is shown, in so many columns; "" if they are too few.
+// where names the Redis that is shown, in so many columns; "" if they are too few.
 func (m *model) where(free int) string {
 	if free < leastWhere {
 		return ""
@@ -104,7 +104,7 @@ func (m *model) drawPath(c *canvas) {
 		if !p.at.IsZero() {
 			text += "; this is from " + term.Duration(m.now().Sub(p.at).Truncate(time.Second)) + " ago"
 		}
-		c.say(term.C(text+": ", boldRed), term.C(errText(p.err), term.Red))
+		c.write(term.C(text+": ", boldRed), term.C(errText(p.err), term.Red))
 		return
 	}
 	cells := []term.Cell{term.C(" ")}
@@ -131,7 +131,7 @@ func (m *model) drawPath(c *canvas) {
 			cells = append(cells, term.C(strings.Repeat(" ", c.width-used-term.Width(where))), term.C(where, term.Dim))
 		}
 	}
-	c.say(cells...)
+	c.write(cells...)
 }
 
 // drawFoot writes the last line: what is being written, what was done, or the keys.
@@ -141,13 +141,13 @@ func (m *model) drawFoot(c *canvas) {
 		m.prompt.draw(c)
 		return
 	case m.dialog != nil:
-		c.say() // its own keys stand above
+		c.write() // its own keys stand above
 		return
 	case m.job != nil:
-		c.say(term.C(" "+m.job.text(), term.Yellow))
+		c.write(term.C(" "+m.job.text(), term.Yellow))
 		return
-	case m.said.Text != "" && m.now().Sub(m.saidAt) < sayFor:
-		c.say(term.C(" "+m.said.Text, m.said.Style))
+	case m.note.Text != "" && m.now().Sub(m.noteAt) < noteTime:
+		c.write(term.C(" "+m.note.Text, m.note.Style))
 		return
 	}
 	keys := m.current().keys()
@@ -252,11 +252,11 @@ func (m *model) drawHelp(c *canvas, left int) {
 		if line.press != nil {
 			c.click(0, c.width, line.press)
 		}
-		c.say(line.cells...)
+		c.write(line.cells...)
 	}
 }
 
-// helpKey answers a key while the help is shown.
+// helpKey handles a key while the help is shown.
 func (m *model) helpKey(key string) tea.Cmd {
 	page := max(m.height-4, 1)
 	switch key {
