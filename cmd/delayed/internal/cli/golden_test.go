@@ -176,7 +176,8 @@ func shown() map[string]func(*term.Page) {
 			of(printEvent, document.Event{At: before(0), Kind: "worker paused", Queue: "mail", Worker: task.Worker}),
 			of(printEvent, document.Event{Kind: document.KindMissed, Queue: "mail", Worker: task.Worker, Missed: 1}),
 		),
-		"doctor": of(printDiagnosis, document.Diagnosis{At: before(0), Queues: 2, Workers: 1,
+		"doctor": of(printDiagnosis, document.Diagnosis{
+			At: before(0), Queues: 2, Workers: 1,
 			Problems: []document.DiagnosisProblem{
 				{
 					Level: "error", Name: "no workers", Queue: "mail", Text: "7 tasks wait, and no worker serves it",
@@ -184,20 +185,21 @@ func shown() map[string]func(*term.Page) {
 				},
 				{Level: "warning", Name: "versions", Queue: "mail", Others: 3, Text: "2 versions", Advice: "end it"},
 				{Level: "warning", Name: "setting", Text: "no append-only file", Advice: "see docs/SERVERS.md"},
-			}}),
+			},
+		}),
 	}
 }
 
 // of prints a document.
-func of[T any](print func(*term.Page, *T), v T) func(*term.Page) {
-	return func(p *term.Page) { print(p, &v) }
+func of[T any](write func(*term.Page, *T), v T) func(*term.Page) {
+	return func(p *term.Page) { write(p, &v) }
 }
 
 // several prints one thing after the other.
 func several(prints ...func(*term.Page)) func(*term.Page) {
 	return func(p *term.Page) {
-		for _, print := range prints {
-			print(p)
+		for _, write := range prints {
+			write(p)
 		}
 	}
 }
@@ -205,11 +207,11 @@ func several(prints ...func(*term.Page)) func(*term.Page) {
 // TestGolden holds what people see against testdata: at 80 columns in colours, at 50, and where there is no terminal.
 func TestGolden(t *testing.T) {
 	t.Parallel()
-	for name, print := range shown() {
+	for name, write := range shown() {
 		var b strings.Builder
 		for _, p := range []*term.Page{{Width: 80, Color: true}, {Width: 50}, {}} {
 			p.Now = noon
-			print(p)
+			write(p)
 			fmt.Fprintf(&b, "== %d columns\n%s", p.Width, strings.ReplaceAll(p.String(), "\x1b", "␛"))
 			if p.Width == 80 {
 				checkWidth(t, name, p)

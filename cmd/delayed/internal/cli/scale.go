@@ -50,8 +50,8 @@ func (a *app) scaleCommand() *cobra.Command {
 		if err := f.check(a.json); err != nil {
 			return err
 		}
-		print := func(p *term.Page, v *document.Scale) { printScale(p, v, f.figure) }
-		return show(cmd.Context(), a, print, func(ctx context.Context) (document.Scale, error) {
+		write := func(p *term.Page, v *document.Scale) { printScale(p, v, f.figure) }
+		return show(cmd.Context(), a, write, func(ctx context.Context) (document.Scale, error) {
 			return a.scale(ctx, &f, args)
 		})
 	}

@@ -23,9 +23,9 @@ func (a *app) page() *term.Page {
 	return &term.Page{Width: width, Color: color, Now: a.Now()}
 }
 
-// show shows the document that read returns, once, or again and again with --watch. print writes it for people.
+// show shows the document that read returns, once, or again and again with --watch. write writes it for people.
 func show[T any](
-	ctx context.Context, a *app, print func(*term.Page, *T), read func(context.Context) (T, error),
+	ctx context.Context, a *app, write func(*term.Page, *T), read func(context.Context) (T, error),
 ) error {
 	if err := a.connect(); err != nil {
 		return err
@@ -43,7 +43,7 @@ func show[T any](
 				return err
 			}
 			a.exit(err) // Redis may come back
-		} else if err := output(a, &v, print); err != nil || a.watch == 0 {
+		} else if err := output(a, &v, write); err != nil || a.watch == 0 {
 			return err
 		}
 		timer := time.NewTimer(a.watch)
@@ -56,14 +56,14 @@ func show[T any](
 	}
 }
 
-// output writes a document: with --json as such, else by print. On a terminal, --watch puts it in place of the one
+// output writes a document: with --json as such, else by write. On a terminal, --watch puts it in place of the one
 // before.
-func output[T any](a *app, v *T, print func(*term.Page, *T)) error {
+func output[T any](a *app, v *T, write func(*term.Page, *T)) error {
 	if a.json {
 		return a.outputJSON(v, a.watch == 0)
 	}
 	p := a.page()
-	print(p, v)
+	write(p, v)
 	text := p.String()
 	if a.watch > 0 {
 		if p.Width > 0 {

@@ -96,8 +96,8 @@ func (a *app) listTasksCommand(use string) *cobra.Command {
 			return err
 		}
 		query.Filter = filter
-		print := func(p *term.Page, v *document.Lists) { printLists(p, v, len(args) == 1 && len(wanted) == 1) }
-		return show(cmd.Context(), a, print, func(ctx context.Context) (document.Lists, error) {
+		write := func(p *term.Page, v *document.Lists) { printLists(p, v, len(args) == 1 && len(wanted) == 1) }
+		return show(cmd.Context(), a, write, func(ctx context.Context) (document.Lists, error) {
 			return a.lists(ctx, args, wanted, query)
 		})
 	}

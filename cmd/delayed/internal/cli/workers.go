@@ -22,8 +22,8 @@ func (a *app) workerCommand() *cobra.Command {
 		})
 	}
 	one := func(cmd *cobra.Command, args []string) error {
-		print := func(p *term.Page, v *document.Workers) { printWorker(p, &v.Workers[0]) }
-		return a.showWorkers(cmd.Context(), print, func(ctx context.Context) ([]inspect.Worker, error) {
+		write := func(p *term.Page, v *document.Workers) { printWorker(p, &v.Workers[0]) }
+		return a.showWorkers(cmd.Context(), write, func(ctx context.Context) ([]inspect.Worker, error) {
 			workers, err := a.ins.Workers(ctx, queues...)
 			if err != nil {
 				return nil, err
@@ -63,10 +63,10 @@ func (a *app) workerCommand() *cobra.Command {
 
 // showWorkers shows workers with what they have claimed.
 func (a *app) showWorkers(
-	ctx context.Context, print func(*term.Page, *document.Workers),
+	ctx context.Context, write func(*term.Page, *document.Workers),
 	read func(context.Context) ([]inspect.Worker, error),
 ) error {
-	return show(ctx, a, print, func(ctx context.Context) (document.Workers, error) {
+	return show(ctx, a, write, func(ctx context.Context) (document.Workers, error) {
 		workers, err := read(ctx)
 		if err != nil {
 			return document.Workers{}, err

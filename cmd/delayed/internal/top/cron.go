@@ -36,7 +36,8 @@ func newCronScreen(m *model) *cronScreen {
 		}),
 		{term.Column{Name: "NEXT"}, func(e *entry) term.Cell { return s.ago(e.Next) }, smallest(nextOf)},
 		{
-			term.Column{Name: "PREVIOUS", Drop: 5}, func(e *entry) term.Cell { return s.ago(e.Previous) },
+			term.Column{Name: "PREVIOUS", Drop: 5},
+			func(e *entry) term.Cell { return s.ago(e.Previous) },
 			largest(func(e *entry) int64 { return e.Previous.UnixMilli() }),
 		},
 		texts(term.Column{Name: "OWNER", Flex: true, Optional: true, Drop: 6}, func(e *entry) string {

@@ -29,7 +29,8 @@ func newGroupsScreen(m *model) *groupsScreen {
 		}),
 		amounts(term.Num("CALLS"), func(g *group) int { return g.Size }),
 		{
-			term.Column{Name: "DUE"}, func(g *group) term.Cell { return term.C(term.Ago(g.Due, m.current().at)) },
+			term.Column{Name: "DUE"},
+			func(g *group) term.Cell { return term.C(term.Ago(g.Due, m.current().at)) },
 			smallest(func(g *group) int64 { return g.Due.UnixMilli() }),
 		},
 	}

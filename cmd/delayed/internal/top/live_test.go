@@ -90,7 +90,7 @@ func TestFlows(t *testing.T) {
 	for _, s := range []span{minutes, hour} {
 		var f queueFlow
 		b.Until("the worker has told of all with its heartbeats", func() bool {
-			for _, k := range b.src.meter.known { // they would be read again in some seconds
+			for _, k := range b.src.known { // they would be read again in some seconds
 				k.read = time.Time{}
 			}
 			flows, err := b.src.flows(t.Context(), s, []string{"mail"})

@@ -54,7 +54,7 @@ func newModel(ctx context.Context, cfg Config, src source) *model {
 	m.after = func(d time.Duration, msg tea.Msg) tea.Cmd {
 		return tea.Tick(d, func(time.Time) tea.Msg { return msg })
 	}
-	m.tabs = [...]*place{
+	m.tabs = [...]*place{ //nolint:contextcheck // what the screens open later has that of the model
 		{screen: newQueuesScreen(m)},
 		{screen: newWorkersScreen(m, "")},
 		{screen: newFunctionsScreen(m, "")},

@@ -39,7 +39,8 @@ func newWorkersScreen(m *model, queue string) *workersScreen {
 			smallest(func(w *worker) int { return w.PID }),
 		},
 		{
-			term.Column{Name: "STATE"}, func(w *worker) term.Cell { return term.Condition(w.Condition()) },
+			term.Column{Name: "STATE"},
+			func(w *worker) term.Cell { return term.Condition(w.Condition()) },
 			smallest((*worker).Condition),
 		},
 		{term.Num("CLAIMS"), claims, largest((*worker).Claims)},
