@@ -265,7 +265,7 @@ func saysMeta(t *testing.T, v vector, m *Meta) {
 	}
 	maps.Copy(known, map[string]any{
 		"to": x.Timeout, "dl": x.Deadline, "xp": x.Expiry, "rn": x.Retention, "kr": x.KeepResult, "ru": x.RetryUntil,
-		"rc": x.RetryCap, "ff": x.FirstFailed,
+		"rc": x.RetryCap, "ff": x.FirstFailed, "du": x.Due, "al": x.AloneDeaths,
 		"uk": x.Lock, "ul": x.LockLife, "us": x.LockStart, "g": x.Group,
 	})
 	if len(delays) > 0 {

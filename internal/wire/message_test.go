@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -32,6 +34,34 @@ func appendAny(dst []byte, v any) ([]byte, error) {
 	return c.Append(dst, reflect.ValueOf(&v).Elem())
 }
 
+// isWhole checks that x has a value for each field, and that docs/PROTOCOL.md and the vectors, which the tests of the
+// Python package read too, have the key of each.
+func isWhole(t *testing.T, x *Extra) {
+	t.Helper()
+	for v, i := reflect.ValueOf(*x), 0; i < v.NumField(); i++ {
+		if v.Field(i).IsZero() {
+			t.Errorf("the full message has no %s", v.Type().Field(i).Name)
+		}
+	}
+	var w MapWriter
+	w.Begin(nil)
+	x.write(&w)
+	pairs, _, err := DecodeAny(w.End())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, text := range map[string]string{
+		"docs/PROTOCOL.md": "\n| `%s` |", "testdata/wire/messages.json": `"%s": `,
+	} {
+		page, err := os.ReadFile(filepath.Join("..", "..", file))
+		for key := range as[map[string]any](t, pairs) {
+			if err != nil || !bytes.Contains(page, fmt.Appendf(nil, text, key)) {
+				t.Errorf("%s lacks the key %q: %v", file, key, err)
+			}
+		}
+	}
+}
+
 // Append writes and Parse reads every form of message. testdata/wire has the same forms as bytes that other programs
 // wrote.
 func TestMessageRoundTrip(t *testing.T) {
@@ -41,11 +71,12 @@ func TestMessageRoundTrip(t *testing.T) {
 		Rest:   &Pairs{2, []byte("\xa1q\xa3abc\xa2zz\x07")},
 		Extra: &Extra{
 			Timeout: 1, Deadline: 2, Expiry: 3, Retention: 4, KeepResult: 5, RetryDelays: []int64{0, 7, 1 << 40},
-			RetryUntil: 6, RetryCap: 7, FirstFailed: 9, Lock: "l",
+			RetryUntil: 6, RetryCap: 7, FirstFailed: 9, Due: 10, AloneDeaths: 1, Failures: []byte{0x90}, Lock: "l",
 			LockLife: 8, LockStart: true, Group: "g", Gather: &Gather{1, 60_000, 1 << 40, 1000},
 			Headers: map[string]string{"b": "2", "a": "", "": "1"},
 		},
 	}
+	isWhole(t, full.Extra)
 	for _, m := range []Message{
 		{Kind: GoBare, Path: "main.f"},
 		{Kind: GoPlain, Path: "main.f"},
