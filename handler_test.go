@@ -411,6 +411,18 @@ func TestMiddlewareSeesArgumentsAndOptions(t *testing.T) {
 		delayed.Backoff(time.Second, 2*time.Second), delayed.MaxBackoff(time.Hour), delayed.KeepResult(time.Minute),
 		delayed.Retention(2*time.Minute),
 		delayed.Header("b", "2"), delayed.Header("a", "1"))
+	message, _, _, err := delayed.Message(full, delayed.NewGoTask("a.b"), 1)
+	b.Must(err)
+	x := reflect.ValueOf(*parsed(t, message).Meta.Extra)
+	for i := range x.NumField() {
+		switch name := x.Type().Field(i).Name; name {
+		case "FirstFailed", "Due", "AloneDeaths", "Group", "Gather", "Failures": // no options, or not with these
+		default:
+			if x.Field(i).IsZero() {
+				t.Errorf("no option gives the task its %s: add it here and to Task.Options", name)
+			}
+		}
+	}
 	local := at.Local().Format(time.RFC3339Nano)
 	for _, c := range []struct {
 		q       *delayed.Queue

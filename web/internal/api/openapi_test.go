@@ -24,6 +24,21 @@ var update = flag.Bool("update", false, "write openapi.json")
 
 type object = map[string]any
 
+// TestCallOptions looks for each option of a call among the fields of the API.
+func TestCallOptions(t *testing.T) {
+	t.Parallel()
+	fields := map[string]bool{"header": true} // headers
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[callOptions]()) {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		fields[strings.ReplaceAll(name, "_", "-")] = true
+	}
+	for _, o := range call.Options {
+		if !fields[o.Name] {
+			t.Errorf("callOptions has no field for the option %s", o.Name)
+		}
+	}
+}
+
 // TestOpenAPI compares openapi.json with the endpoints and their types. With -update it writes it.
 func TestOpenAPI(t *testing.T) {
 	t.Parallel()
