@@ -39,7 +39,7 @@ type storeTable struct {
 	cases   []storeCase
 }
 
-// storeTables are the tables of all scripts, which the files store_*_test.go hold.
+// storeTables are the tables that the test files of the families hold. One that is missing here does not run.
 var storeTables = []storeTable{
 	enqueueCases, scheduleCases, enlistCases, modeCases,
 	claimCases, unlockCases,
