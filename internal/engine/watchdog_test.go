@@ -43,7 +43,7 @@ func inWatched(t *testing.T, n, spare int, test func(*watched)) {
 			LongAfter: exec.LongRun, Log: loop.NewJournal(w.log.logger()),
 			Reported: map[*lane.Claim]bool{},
 		}
-		w.Executors.Worker = w
+		w.Worker = w
 		w.dog.Events.Add(func(e events.Event) {
 			w.events = append(w.events, fmt.Sprint(e.Kind == event.TaskStuck, " ", e.Reason, " ", e.Duration))
 		})
