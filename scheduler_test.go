@@ -886,7 +886,7 @@ func TestLostWhileDeclaring(t *testing.T) {
 	for at := 1; ; at++ {
 		writes, disturb := 0, func() error { b.Do("FLUSHALL"); return nil }
 		src := redistest.Intercept(b.src, func(cmd string, args []any, send func() (any, error)) (any, error) {
-			if cmd == "EVALSHA" && args[0] == redisstore.ScriptEntry.Sha {
+			if cmd == "EVALSHA" && args[0] == redisstore.Scripts["entry"].Sha {
 				if writes++; writes == at {
 					if err := disturb(); err != nil {
 						return nil, err
