@@ -54,12 +54,13 @@ func newModel(ctx context.Context, cfg Config, src source) *model {
 	m.after = func(d time.Duration, msg tea.Msg) tea.Cmd {
 		return tea.Tick(d, func(time.Time) tea.Msg { return msg })
 	}
-	m.tabs = [...]*place{ //nolint:contextcheck // what the screens open later has that of the model
-		{screen: newQueuesScreen(m)},
-		{screen: newWorkersScreen(m, "")},
+	// What the screens open later has the context of the model.
+	m.tabs = [...]*place{
+		{screen: newQueuesScreen(m)},      //nolint:contextcheck // see above
+		{screen: newWorkersScreen(m, "")}, //nolint:contextcheck // see above
 		{screen: newFunctionsScreen(m, "")},
 		{screen: newEventsScreen(m, "")},
-		{screen: newCronScreen(m)},
+		{screen: newCronScreen(m)}, //nolint:contextcheck // see above
 		{screen: newGroupsScreen(m)},
 		{screen: newAuditScreen(m)},
 	}
