@@ -81,11 +81,11 @@ func (q *Queue) settleForm(ctx context.Context) error {
 	if q.legacy {
 		want = redisstore.PlainForm
 	}
-	form, err := q.store.SettleMode(ctx, "", want)
+	form, err := q.store.SettleMode(ctx, want)
 	if err == nil && form != want {
 		var none bool
 		if none, err = q.store.HoldsNone(ctx); none {
-			form, err = q.store.SettleMode(ctx, form, want)
+			form, err = q.store.Reform(ctx, form, want)
 		}
 	}
 	switch {

@@ -456,7 +456,7 @@ func TestLocksEndWhenATaskIsHandedOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.store.SettleMode(t.Context(), "", "extended"); err != nil {
+	if _, err := b.store.SettleMode(t.Context(), "extended"); err != nil {
 		t.Fatal(err)
 	}
 	b.Do("SET", b.Name+"-py_mode", "extended")

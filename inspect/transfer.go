@@ -194,7 +194,7 @@ func settleForm(ctx context.Context, s *redisstore.Store, msg *wire.Message) (re
 	if msg.Kind == wire.Py {
 		want = redisstore.PlainForm
 	}
-	form, err := s.SettleMode(ctx, "", want)
+	form, err := s.SettleMode(ctx, want)
 	if err == nil && form != want {
 		refused = fmt.Errorf("inspect: queue %s takes Python tasks in the %s form, and this one has the %s form",
 			s.Name, form, want)

@@ -149,7 +149,7 @@ func TestAPIPage(t *testing.T) {
 			cmd.Env = append(os.Environ(), "URL="+s.URL, "TOKEN="+dashboardToken)
 			out, err := cmd.CombinedOutput()
 			if strings.Contains(command, "events") {
-				if !strings.Contains(string(out), ": events") {
+				if !strings.Contains(string(out), ": open") {
 					t.Errorf("%s: %s", command, out)
 				}
 			} else if err != nil || !strings.HasPrefix(string(out), "{") {

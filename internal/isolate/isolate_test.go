@@ -224,7 +224,7 @@ func TestEveryEnd(t *testing.T) {
 		{"panic", []string{"exit status 2", "panic: beside"}, nil},
 		{"overflow", []string{"exit status 2", "fatal error: stack overflow"}, nil},
 		{"segv", []string{"SIGSEGV"}, nil},
-		{"spin", []string{"terminated", "told to end 250ms after"}, func(t *testing.T, d *DeathError) {
+		{"spin", []string{"terminated", "asked to end 250ms after"}, func(t *testing.T, d *DeathError) {
 			t.Helper()
 			if !strings.Contains(d.Stacks, "isolate.runJob") {
 				t.Errorf("stacks:\n%s", d.Stacks)

@@ -315,7 +315,7 @@ func (p *process) cancel(job uint64, cause byte, patience Patience, dumped, done
 	case <-dumped:
 	case <-time.After(dump):
 	}
-	p.signal(job, syscall.SIGTERM, fmt.Sprintf("it was told to end %v after the end of the task's context", grace))
+	p.signal(job, syscall.SIGTERM, fmt.Sprintf("it was asked to end %v after the end of the task's context", grace))
 	if loop.Await(done, obey) {
 		return
 	}

@@ -181,7 +181,7 @@ func TestStoreRepeated(t *testing.T) {
 	to := serverTarget(t, redistest.Shared(t).URL())
 	for _, table := range []*storeTable{
 		&ackCases, &shelveCases, &completeCases, &releaseCases, &registerCases, &forgetCases,
-		&sweepCases, &condemnCases, &modeCases,
+		&sweepCases, &condemnCases, &modeCases, &reformCases,
 	} {
 		t.Run(table.script, func(t *testing.T) {
 			for _, c := range table.cases {

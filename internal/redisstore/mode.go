@@ -13,11 +13,16 @@ const (
 	ExtendedForm = "extended" // with an id and options; workers of keakon's package break on it
 )
 
-// SettleMode settles the form of the queue's Python tasks, unless that was done before, and returns the one that holds.
-// It replaces the form found, if that is not "" and the script finds no task. Call HoldsNone before: the script does
-// not look for active tasks.
-func (s *Store) SettleMode(ctx context.Context, found, want string) (string, error) {
-	return redis.String(s.eval(ctx, "mode", []string{
+// SettleMode settles the form of the queue's Python tasks, unless that was done before, and returns it. It needs only
+// the key that holds the form, which producers may write.
+func (s *Store) SettleMode(ctx context.Context, want string) (string, error) {
+	return redis.String(s.eval(ctx, "mode", []string{s.keys.mode}, want))
+}
+
+// Reform replaces the form of Python tasks if it is still the one found and the script finds no task, and returns the
+// form that holds. Call HoldsNone before: the script does not look for active tasks.
+func (s *Store) Reform(ctx context.Context, found, want string) (string, error) {
+	return redis.String(s.eval(ctx, "reform", []string{
 		s.keys.mode, s.keys.list, s.keys.scheduled, s.keys.retry, s.keys.parked, s.keys.archived, s.keys.legacy,
 		s.keys.periodic, s.keys.suspects,
 	}, found, want))

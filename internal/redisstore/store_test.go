@@ -41,7 +41,7 @@ type storeTable struct {
 
 // storeTables are the tables that the test files of the families hold. One that is missing here does not run.
 var storeTables = []storeTable{
-	enqueueCases, scheduleCases, enlistCases, modeCases,
+	enqueueCases, scheduleCases, enlistCases, modeCases, reformCases,
 	claimCases, unlockCases,
 	ackCases, shelveCases, completeCases, releaseCases,
 	beatCases, registerCases, forgetCases, knownCases, markCases, rewaitCases, publishCases,

@@ -117,7 +117,7 @@ func (r *Receiver) ForwardPython(ctx context.Context, c *lane.Claim, now time.Ti
 func (r *Receiver) readsExtended(ctx context.Context, to *redisstore.Store) (bool, error) {
 	form, err := to.Mode(ctx)
 	if err == nil && form == "" && !r.Legacy {
-		form, err = to.SettleMode(ctx, "", redisstore.ExtendedForm)
+		form, err = to.SettleMode(ctx, redisstore.ExtendedForm)
 	}
 	return form == redisstore.ExtendedForm, err
 }

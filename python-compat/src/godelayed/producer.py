@@ -115,10 +115,10 @@ class Settings:
     async def settle(self, link: Link) -> None:
         """Makes sure that Python tasks of the queue have the form for which this handle was opened."""
         k, now = self.keys, time.monotonic()
-        keys = [k.mode, k.list, k.scheduled, k.retry, k.parked, k.archived, k.legacy, k.periodic, k.suspects]
-        form = _text(await link.run('mode', keys, ['', self.form]))
+        form = _text(await link.run('mode', [k.mode], [self.form]))
         if form != self.form and await self._holds_none(link):
-            form = _text(await link.run('mode', keys, [form, self.form]))
+            keys = [k.mode, k.list, k.scheduled, k.retry, k.parked, k.archived, k.legacy, k.periodic, k.suspects]
+            form = _text(await link.run('reform', keys, [form, self.form]))
         if form != self.form:
             raise DelayedError(
                 f'queue {self.name!r} may hold {form} Python tasks, but was opened for {self.form} ones: '
