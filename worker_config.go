@@ -94,8 +94,8 @@ type WorkerConfig struct {
 	// Rest is how long each executor pauses after a task. The worker then claims nothing ahead, unless Prefetch says
 	// so. Defaults to 0.
 	Rest time.Duration
-	// ArchiveMax is how many archived tasks a queue keeps: the oldest are deleted, which the day's counter "trimmed"
-	// tells. Workers and sweepers of one queue should agree on it. Defaults to 10,000.
+	// ArchiveMax is how many archived tasks a queue keeps: the oldest are deleted, and counted in the day's counter
+	// "trimmed". Workers and sweepers of one queue should agree on it. Defaults to 10,000.
 	ArchiveMax int
 	// ArchiveFor is how long an archived task is kept, rounded to milliseconds. Defaults to 90 days.
 	ArchiveFor time.Duration

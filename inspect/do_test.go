@@ -256,7 +256,7 @@ func TestDeleteWhatWasDropped(t *testing.T) {
 	}
 }
 
-// TestListOfGaps reads a list that has gaps, and tasks that were cancelled.
+// TestListOfGaps reads a list that has gaps, and tasks that were canceled.
 func TestListOfGaps(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

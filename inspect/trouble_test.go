@@ -291,7 +291,7 @@ func TestDeleteOnlyWhatIsListed(t *testing.T) {
 	}
 }
 
-// TestCanceledCallsOfGroups lists the calls of a group without one that was cancelled.
+// TestCanceledCallsOfGroups lists the calls of a group without one that was canceled.
 func TestCanceledCallsOfGroups(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// revokedLife is how long Redis remembers that a cancelled task, which may be pending or active, must not run.
+	// revokedLife is how long Redis remembers that a canceled task, which may be pending or active, must not run.
 	revokedLife = 7 * 24 * time.Hour
 	// PardonPage bounds the revocations that one script forgets.
 	PardonPage = 500
@@ -28,7 +28,7 @@ const (
 )
 
 // Cancel cancels a task. filed reports that the caller has found it scheduled, in retry or parked. Then info, which
-// says that it was cancelled, is kept for the time keep; 0: not at all. lock is the one that its message names.
+// says that it was canceled, is kept for the time keep; 0: not at all. lock is the one that its message names.
 func (s *Store) Cancel(
 	ctx context.Context, id, lock string, filed bool, keep time.Duration, info []byte,
 ) (Cancellation, error) {
@@ -58,7 +58,7 @@ func (s *Store) Pardon(ctx context.Context, n int) (int, error) {
 	return redis.Int(s.eval(ctx, "pardon", []string{s.keys.revoked, s.keys.control}, n))
 }
 
-// Revoked returns up to n ids of cancelled tasks. all is true if there are no more.
+// Revoked returns up to n ids of canceled tasks. all is true if there are no more.
 func (s *Store) Revoked(ctx context.Context, n int) (ids []string, all bool, err error) {
 	if ids, err = redis.Strings(s.do(ctx, "ZRANGE", s.keys.revoked, 0, n)); err != nil {
 		return nil, false, err

@@ -146,7 +146,7 @@ var cancelCases = storeTable{script: "cancel", cases: []storeCase{
 	},
 }}
 
-// toCancel returns a claim whose task was cancelled.
+// toCancel returns a claim whose task was canceled.
 func toCancel(token, id string) Completed {
 	return Completed{Token: token, ID: id, Lock: "k:a", Canceled: true}
 }
@@ -184,7 +184,7 @@ var manyCanceled, manyRevoked, manyLeft = func() (list []Completed, seed, want r
 		})
 }()
 
-// canceledEnds are the cases of complete with tasks that were cancelled.
+// canceledEnds are the cases of complete with tasks that were canceled.
 var canceledEnds = []storeCase{
 	{
 		name:   "revoked ones",
@@ -290,7 +290,7 @@ var pardonCases = storeTable{script: "pardon", cases: []storeCase{
 	},
 }}
 
-// TestRevokedIDs reads cancelled ids in both ways.
+// TestRevokedIDs reads canceled ids in both ways.
 func TestRevokedIDs(t *testing.T) {
 	t.Parallel()
 	b := redistest.NewBench(t, redistest.Shared(t))

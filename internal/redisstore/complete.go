@@ -7,7 +7,7 @@ import (
 	"github.com/gomodule/redigo/redis"
 )
 
-// Completed is a claimed task that was cancelled, or that has succeeded and needs more than an acknowledgement.
+// Completed is a claimed task that was canceled, or that has succeeded and needs more than an acknowledgement.
 type Completed struct {
 	Token   string
 	ID      string
@@ -16,8 +16,8 @@ type Completed struct {
 	Lock    string        // the lock that its message names; "" if there is none to free
 	Awaited bool          // publish its end, because somebody may wait for it
 
-	Canceled bool // it was cancelled; its claim remains if Redis has no revocation any more
-	Certain  bool // it counts as cancelled even then
+	Canceled bool // it was canceled; its claim remains if Redis has no revocation any more
+	Certain  bool // it counts as canceled even then
 }
 
 // Progress writes the progress report of an active task; nil removes it. It reports whether the claim stands.
@@ -26,7 +26,7 @@ func (s *Store) Progress(ctx context.Context, worker, token, id string, report [
 	return redis.Bool(s.eval(ctx, "progress", keys, token, id, report))
 }
 
-// Complete ends claims of tasks that have succeeded or were cancelled, keeps their records, frees their locks, drops
+// Complete ends claims of tasks that have succeeded or were canceled, keeps their records, frees their locks, drops
 // their revocations, and wakes whoever waits for them. again is true for claims that remain because their task is no
 // longer revoked; nil: none does.
 func (s *Store) Complete(

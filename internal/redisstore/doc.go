@@ -26,7 +26,7 @@
 //     node that refuses the script because of its slot answers that WAIT with a meaningless number, so package
 //     rediscluster sends WAIT again behind the script.
 //   - A runner that gets no connection reports the error to all waiting callers, who would otherwise try one after the
-//     other. When all of them have left, its wait for a connection is cancelled.
+//     other. When all of them have left, its wait for a connection is canceled.
 //   - If tasks wait and no call has ended for 100 ms, the coalescer gives up the calls under way: their callers go on
 //     waiting, and other calls take their places, up to the number of connections. The epoch distinguishes the calls.
 //   - A panic of a Source reaches a caller that sends itself. In a runner it becomes the error of all waiting callers.

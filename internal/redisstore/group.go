@@ -173,7 +173,7 @@ type Firing uint8
 const (
 	firedElsewhere Firing = iota // another worker was faster
 	FiredHere                    // the combined calls are pending
-	FiredNot                     // some of its calls may have been cancelled since Peek
+	FiredNot                     // some of its calls may have been canceled since Peek
 )
 
 // Fire makes messages pending in place of the members that they combine, if the group still begins with these. next is

@@ -94,23 +94,23 @@ func metricsRoom(g Grain) int {
 // AddMetrics adds samples of one grain and one hash to those that Redis has. What others write at the same time is not
 // lost. With an error it returns the samples that were not added for sure; those of which nobody knows are not among
 // them.
-func (s *Store) AddMetrics(ctx context.Context, parts []MetricsPart) (untold []MetricsPart, err error) {
+func (s *Store) AddMetrics(ctx context.Context, parts []MetricsPart) (rest []MetricsPart, err error) {
 	for tries := 0; len(parts) > 0; tries++ {
 		if tries == metricsTries {
 			return parts, fmt.Errorf("delayed: metrics of queue %s: others write them too fast", s.Name)
 		}
 		page := parts[:min(len(parts), metricsPage)]
-		rest := parts[len(page):]
+		later := parts[len(page):]
 		again, err := s.addMetricsPage(ctx, page)
 		if errors.Is(err, ErrUnknown) {
-			return rest, err
+			return later, err
 		} else if err != nil {
 			return parts, err
 		}
 		if len(again) == 0 {
 			tries = -1
 		}
-		parts = slices.Concat(again, rest)
+		parts = slices.Concat(again, later)
 	}
 	return nil, nil
 }

@@ -22,7 +22,7 @@ type Shelved struct {
 
 // Shelve ends claims by filing their tasks. Those that are to be retried or scheduled, and wait less than a
 // millisecond, become pending at once. most bounds the set (0: any number); counters names the day's counters to raise
-// by the number of tasks. canceled is true for claims that remain because their tasks were cancelled; nil: none.
+// by the number of tasks. canceled is true for claims that remain because their tasks were canceled; nil: none.
 func (s *Store) Shelve(
 	ctx context.Context, worker string, batches []uint64, on Shelf, most int, counters []string, tasks []Shelved,
 ) (stood, canceled []bool, err error) {

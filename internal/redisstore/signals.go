@@ -443,7 +443,7 @@ func (s *Store) Signal(ctx context.Context, message string) error {
 	return s.publish(ctx, s.keys.signals(), message)
 }
 
-// EndGathered is the end of a cancelled call that was left out of the combined call of its group.
+// EndGathered is the end of a canceled call that was left out of the combined call of its group.
 const EndGathered = "canceled"
 
 // SignalEnd publishes how a task has ended, for ends that no script publishes.

@@ -28,10 +28,10 @@ func (a *app) tailCommand() *cobra.Command {
 		Use: "tail [QUEUE...]", Aliases: []string{"events", "follow"},
 		Short: "Follow what happens in the workers of queues, live",
 		Long: "Follow what happens in the workers of queues, of all queues if none is named, from now on and\n" +
-			"until Ctrl-C. Workers tell of events only while somebody follows, and of at most 200 in a tenth\n" +
-			"of a second: a line says how many were left out, or were lost on their way. If Redis is away,\n" +
+			"until Ctrl-C. Workers publish events only while somebody follows, at most 200 in a tenth of\n" +
+			"a second: a line says how many were left out, or were lost on their way. If Redis is away,\n" +
 			"tail says so and goes on when it comes back. With --json each event is a document on a line.\n" +
-			"Workers written in Python tell of tasks, and not of themselves.\n\n" +
+			"Workers written in Python publish events of tasks, and none of themselves.\n\n" +
 			"Kinds: " + strings.Join(document.EventKinds(), ", ") + ". Part of a name means all kinds with\n" +
 			"that part, such as failed, or worker.",
 		Example: "  delayed tail mail --func Welcome\n" +

@@ -50,7 +50,7 @@ func (b *bench) following(args ...string) (out, errs *screen, end func() int) {
 	}
 }
 
-// delayUntil delays a call again and again until a condition holds: workers tell of events only from a moment on.
+// delayUntil delays a call again and again until a condition holds: workers publish events only from a moment on.
 func (b *bench) delayUntil(what string, call *delayed.Task, cond func() bool) {
 	b.T.Helper()
 	b.Until(what, func() bool {
@@ -69,7 +69,7 @@ func TestTail(t *testing.T) {
 	people, peopleErrs, endPeople := b.following("tail", queueName)
 	b.columns = 0
 	machine, _, endMachine := b.following("tail", "--func", "fails", "--kind", "archived,failed", "--json")
-	b.delayUntil("both tell of a failure", delayed.Call(fails, 1), func() bool {
+	b.delayUntil("both publish a failure", delayed.Call(fails, 1), func() bool {
 		return strings.Contains(people.String(), "task archived") && strings.Contains(machine.String(), "archived")
 	})
 	b.delayUntil("people see a success", delayed.Call(welcome, 7, "en"), func() bool {
@@ -99,7 +99,7 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// TestTailOfMany has a worker tell of more than it may.
+// TestTailOfMany has a worker publish more events than it may.
 func TestTailOfMany(t *testing.T) {
 	t.Parallel()
 	b := newBench(t)

@@ -18,7 +18,7 @@ arguments. p pauses or resumes a queue, a worker or a periodic entry, x stops a 
 done before y confirms it. The mouse selects, opens, sorts and scrolls.
 
 Redis is read for what is shown and no more, once in --interval, and less often if it is slow:
-at most a fifth of the time is spent on that. Workers tell of events only while the log of events
+at most a fifth of the time is spent on that. Workers publish events only while the log of events
 is shown.`
 
 // leastInterval bounds how often the screen is refreshed.

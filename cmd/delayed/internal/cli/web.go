@@ -255,7 +255,7 @@ func (s *webServer) handler() http.Handler {
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !s.known(r.Host) {
-			http.Error(w, "this dashboard does not know itself by this name: delayed web --host tells it",
+			http.Error(w, "unknown Host header: expected a name of this dashboard; add it with delayed web --host",
 				http.StatusMisdirectedRequest)
 			return
 		}

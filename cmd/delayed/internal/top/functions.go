@@ -29,7 +29,7 @@ func newFunctionsScreen(m *model, queue string) *functionsScreen {
 	s.m, s.where, s.head, s.open, s.actKeys = m, tabOfQueue(2, queue), s.sums, s.openTasks, []binding{spanKey}
 	s.id = func(f *fn) string { return f.queue + "/" + f.path }
 	s.text = func(f *fn) string { return f.queue + " " + functionName(f) }
-	s.empty = "Nothing has run, or only tasks of Python workers, which tell of no times."
+	s.empty = "Nothing has run, or only tasks of Python workers, which publish no times."
 	s.columns = []column[fn]{
 		texts(term.Column{Name: "FUNCTION", Flex: true}, functionName, term.Bold),
 		texts(term.Column{Name: "QUEUE", Flex: true, Drop: 4}, func(f *fn) string { return f.queue }),
