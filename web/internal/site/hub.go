@@ -45,7 +45,11 @@ func NewHub(ctx context.Context, maxSources, maxClients, behind int) *Hub {
 }
 
 // Wait waits for the end of all sources, which the end of the context begins.
-func (h *Hub) Wait() { h.wg.Wait() }
+func (h *Hub) Wait() {
+	h.mu.Lock()   // a Join that has not seen the end of the context starts its source before
+	h.mu.Unlock() //nolint:staticcheck // nothing else is guarded
+	h.wg.Wait()
+}
 
 // Len returns how many sources and clients there are.
 func (h *Hub) Len() (sources, clients int) {
