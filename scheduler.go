@@ -226,21 +226,28 @@ func (s *Scheduler) tryDeclare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var first []entryChange
+	var writes []entryChange
 	note := func(field string, number int64) {
-		was := schedule.EntryValue{Name: field, Raw: stored[field].Raw}
-		first = append(first, entryChange{was: was, raw: strconv.AppendInt(nil, number, 10)})
+		raw := strconv.AppendInt(nil, number, 10)
+		writes = append(writes, entryChange{was: schedule.EntryValue{Name: field, Raw: stored[field].Raw}, raw: raw})
+		stored[field] = schedule.EntryValue{Name: field, Raw: raw}
 	}
 	if s.cfg.Version > version {
 		note(s.versionField(), s.cfg.Version)
 	}
+	// While entries are written the stamp is 0, so that other schedulers finish what this one may leave undone, and so
+	// that the last write fails if Redis has lost the first ones.
+	if len(changes) > 0 {
+		note(s.stampField(), 0)
+		writes = append(writes, changes...)
+	}
 	// Stamps are times in ms since 1970, which rise also when Redis has lost the last one. A declaration that changes
-	// nothing shares the stamp of the one before. The stamp comes first: what loses entries later loses it too.
+	// nothing shares the stamp of the one before.
 	if len(changes) > 0 || stamp < s.latest || stamp == 0 && len(s.declared) > 0 {
 		stamp = max(now.UnixMilli(), stamp+1, s.latest+1)
 		note(s.stampField(), stamp)
 	}
-	for _, c := range append(first, changes...) {
+	for _, c := range writes {
 		if err := s.store.SetEntry(ctx, c.was, c.raw, c.due); err != nil {
 			return err
 		}

@@ -905,14 +905,20 @@ func TestLostWhileDeclaring(t *testing.T) {
 		if names := b.entryNames(); names != "a/shop b/shop" {
 			t.Errorf("lost before write %d: expected a and b, found %q", at, names)
 		}
-		b.Do("FLUSHALL")
-		writes, disturb = 0, func() error { return redis.Error("OOM refused") }
-		if err := delayed.Restore(bg, s); err == nil {
-			t.Errorf("write %d was refused: expected an error", at)
-		}
-		b.Must(delayed.Restore(bg, s))
-		if names := b.entryNames(); names != "a/shop b/shop" {
-			t.Errorf("write %d was refused: expected a and b, found %q", at, names)
+		other := b.scheduler(delayed.FromSource(b.src), "shop", delayed.Entry{Name: "a", Spec: "@yearly", Task: task},
+			delayed.Entry{Name: "b", Spec: "@yearly", Task: task})
+		b.Must(delayed.Declare(bg, other))
+		// The second time the other one finishes what is left, as if this one had ended.
+		for _, finisher := range []*delayed.Scheduler{s, other} {
+			b.Do("FLUSHALL")
+			writes, disturb = 0, func() error { return redis.Error("OOM refused") }
+			if err := delayed.Restore(bg, s); err == nil {
+				t.Errorf("write %d was refused: expected an error", at)
+			}
+			b.Must(delayed.Restore(bg, finisher))
+			if names := b.entryNames(); names != "a/shop b/shop" {
+				t.Errorf("write %d was refused: expected a and b, found %q", at, names)
+			}
 		}
 		b.Do("FLUSHALL")
 	}

@@ -132,7 +132,7 @@ func (p Published) unknown(path string) error {
 	return e
 }
 
-// Status is what a worker says of itself on one of its queues.
+// Status is what a worker publishes about itself on one of its queues.
 type Status struct {
 	Version     int       `json:"version"`
 	Started     int64     `json:"started"` // ms since 1970

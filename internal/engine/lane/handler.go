@@ -16,7 +16,7 @@ var (
 	ErrShutdown = errors.New("delayed: worker is shutting down")
 )
 
-// RunningError says which handlers did not return although their contexts were canceled.
+// RunningError names the handlers that did not return although their contexts were canceled.
 type RunningError struct {
 	Funcs []string // paths of the functions, one for each running task
 }
@@ -26,7 +26,7 @@ func (e *RunningError) Error() string {
 	return fmt.Sprintf("delayed: %d handlers still run after shutdown: %s", len(e.Funcs), strings.Join(e.Funcs, ", "))
 }
 
-// StuckError says which handlers have stopped the worker by ignoring that their contexts have ended.
+// StuckError names the handlers that have stopped the worker by ignoring that their contexts have ended.
 type StuckError struct {
 	Funcs []string // paths of the functions, one for each handler
 	IDs   []string // ids of their tasks in the same order, "" for tasks without an id
